@@ -1,25 +1,24 @@
-//! Why a configuration of an FTL cannot work, and how much spare flash it leaves.
+//! Errors of FTL configurations, and over-provisioning.
 
 use crate::victim::VictimPolicy;
 
-/// How much more flash there is than the host sees, as (T - U) / U.
+/// Over-provisioning as (T - U) / U, with U the units that the host sees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OverProvisioning {
     /// With T all of the flash.
     pub nominal: f64,
-    /// With T what can hold data in steady state: without open blocks, without the erased
-    /// blocks that cleaning keeps, without parity and translation pages. Theory is about
-    /// this one.
+    /// With T the flash that can hold data in steady state, without open blocks, the erased blocks
+    /// that cleaning keeps, parity and translation pages. This is the one used in theory.
     pub effective: f64,
 }
 
-/// Why a configuration cannot work.
+/// Why a configuration is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The host sees more than the flash can hold beside what cleaning needs.
+    /// The host sees more than the flash can hold in addition to what cleaning needs.
     #[error(
-        "the drive promises {logical} units, but the flash can hold at most {usable} beside \
+        "the drive promises {logical} units, but the flash can hold at most {usable} besides \
          open and reserved blocks; lower capacity or add blocks"
     )]
     NoSpare {
@@ -28,7 +27,7 @@ pub enum ConfigError {
         /// The most that would work.
         usable: u64,
     },
-    /// More streams than a die group has blocks for.
+    /// A die group has too few blocks for the streams.
     #[error(
         "{streams} streams keep {streams} blocks open on each die group of {blocks}; use larger \
          segments or fewer handles"
@@ -41,7 +40,7 @@ pub enum ConfigError {
     },
     /// More data groups than the write buffer has streams.
     #[error(
-        "{groups} data groups are more than {max}; use more blocks a group (group_blocks), or \
+        "{groups} data groups are more than {max}; use more blocks per group (group_blocks), or \
          larger blocks (superblock_dies), or mapping \"fast\", which has one group"
     )]
     Groups {
@@ -50,51 +49,51 @@ pub enum ConfigError {
         /// The most.
         max: u32,
     },
-    /// Ranges that do not make a drive.
+    /// The ranges do not divide the drive.
     #[error(
         "{ranges} ranges with {needed} blocks of each plane, where a drive has {blocks}; give at \
          least one and at most {most} ranges, none inside another, which together have all blocks"
     )]
     Ranges {
-        /// How many.
+        /// Number of ranges.
         ranges: usize,
-        /// The most.
+        /// The most ranges.
         most: usize,
-        /// Blocks of a plane that they have together.
+        /// Blocks per plane of all ranges together.
         needed: u64,
-        /// Blocks of a plane.
+        /// Blocks per plane of the drive.
         blocks: u32,
     },
-    /// A program unit holds several units, which a map by offsets cannot fill one by one.
+    /// A program unit holds several units, and block-level mapping cannot fill it unit by unit.
     #[error(
         "a program unit holds {units} mapping units, but here each unit has a program unit of \
          its own at its offset; set ftl.mapping_unit to what one program writes (page times \
          ganged planes, with pages_per_program 1), or use mapping \"hybrid\" or \"bast\""
     )]
     WholeProgramUnits {
-        /// Units of a program unit.
+        /// Units per program unit.
         units: u32,
     },
-    /// Parity would stand between the units of a logical block.
+    /// Parity would be between the units of a logical block.
     #[error(
-        "superblock_parity does not combine with mappings by block, where the place of a \
-         unit in its block says which it is"
+        "superblock_parity does not combine with block-level mapping, where the offset \
+         of a unit in its block is its logical address"
     )]
     BlockParity,
-    /// A zone holds more than it has addresses.
+    /// A zone's capacity exceeds its size.
     #[error(
-        "a zone holds {capacity} units and has {size} addresses; use a larger zone_size or \
+        "a zone has a capacity of {capacity} units and a size of {size}; use a larger zone_size or \
          smaller blocks"
     )]
     ZoneSize {
-        /// Units from one zone to the next.
+        /// Units from the start of a zone to that of the next.
         size: u32,
-        /// Units of a block, which is what a zone holds.
+        /// Units of a block, the capacity of a zone.
         capacity: u32,
     },
-    /// Zones need a block each, and a stream of the write buffer.
+    /// Each zone needs a block, and a stream of the write buffer.
     #[error(
-        "{zones} zones on {blocks} blocks; there are at least 1 and at most {max}, one a block"
+        "{zones} zones on {blocks} blocks; choose 1 to {max}, one per block"
     )]
     Zones {
         /// Zones.
@@ -104,7 +103,7 @@ pub enum ConfigError {
         /// The most.
         max: u32,
     },
-    /// What stands on the flash cannot come from an FTL of this configuration.
+    /// The content of the flash cannot have been written by an FTL of this configuration.
     #[error(
         "block {block} cannot come from this FTL: {why}; recover it with the configuration \
          it was written with, or erase the flash"
@@ -112,33 +111,33 @@ pub enum ConfigError {
     Foreign {
         /// The block.
         block: u32,
-        /// What contradicts.
+        /// What contradicts the configuration.
         why: &'static str,
     },
-    /// Mappings by blocks choose in fewer ways.
+    /// Block-level and hybrid mapping do not support this victim policy.
     #[error(
-        "{victim} does not combine with mappings by block; use fifo, greedy, lru or cost-benefit"
+        "{victim} does not combine with block-level and hybrid mapping; use fifo, greedy, lru or cost-benefit"
     )]
     MergeChoice {
         /// The policy.
         victim: VictimPolicy,
     },
-    /// The flash has no SLC blocks that could be used.
+    /// The flash has no SLC blocks.
     #[error("the flash has no SLC blocks; give slc.blocks")]
     SlcMissing,
-    /// Nobody says what SLC blocks are for.
-    #[error("{blocks} blocks of each die group have SLC, and nothing says what for")]
+    /// The configuration gives SLC blocks no use.
+    #[error("{blocks} blocks of each die group are SLC but have no use; give slc.use")]
     SlcUnused {
-        /// Such blocks.
+        /// SLC blocks per die group.
         blocks: u32,
     },
-    /// Streams would be mixed.
+    /// The streams would be mixed in SLC blocks.
     #[error("{what} do not combine with this use of SLC blocks (slc.use)")]
     SlcStreams {
-        /// What makes the streams.
+        /// The option that makes the streams.
         what: &'static str,
     },
-    /// The rule names a handle that the drive has not.
+    /// The rule names a placement handle that the drive does not have.
     #[error(
         "slc.handle is {handle}, but there are {handles} placement handles from 0 on; give \
          ftl.placement_handles"
@@ -146,24 +145,24 @@ pub enum ConfigError {
     SlcHandle {
         /// The handle.
         handle: u32,
-        /// Handles there are.
+        /// Placement handles of the drive.
         handles: u32,
     },
-    /// More is to live in the region than fits.
+    /// The SLC region is too small for the data that the rule assigns to it.
     #[error(
-        "{units} units are to live in SLC blocks, which hold at most {usable} \
-         beside open and reserved blocks; lower slc.below or give more slc.blocks"
+        "{units} units belong in SLC blocks, which hold at most {usable} \
+         besides open and reserved blocks; lower slc.below or give more slc.blocks"
     )]
     SlcRegion {
-        /// Units by the rule.
+        /// Units that the rule assigns to SLC blocks.
         units: u64,
         /// The most that would work.
         usable: u64,
     },
-    /// The blocks that are not bad are too few.
+    /// Too few blocks are good.
     #[error(
         "of {blocks} blocks {bad} are bad from the factory, and the others are too few for the \
-         capacity; lower it, add blocks, or let fewer be bad"
+         capacity; lower it, add blocks, or lower the share of bad blocks"
     )]
     BadBlocks {
         /// Bad blocks.
@@ -171,7 +170,7 @@ pub enum ConfigError {
         /// All blocks.
         blocks: u32,
     },
-    /// A watermark makes no sense.
+    /// A watermark is out of range.
     #[error("{field} is {value}; it must be between {min} and {max}")]
     Watermark {
         /// The field.

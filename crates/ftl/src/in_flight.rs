@@ -1,23 +1,23 @@
-//! Programs of host data that have begun and not ended, and which of them will lose.
+//! Host programs in flight, and which of them are superseded before they end.
 
 use prism_base::FastMap;
 
-/// Programs of one logical unit that have begun and not ended.
+/// The programs of one logical unit in flight.
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     programs: u32,
-    /// The highest version committed or trimmed meanwhile: lower ones lose.
+    /// The highest version committed or trimmed meanwhile; programs with lower ones are superseded.
     floor: u64,
 }
 
-/// The logical units with programs in flight. An entry leaves with its last program.
+/// The logical units with programs in flight. An entry is removed with its last program.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InFlightUnits {
     units: FastMap<u32, InFlight>,
 }
 
 impl InFlightUnits {
-    /// Whether nothing is in flight.
+    /// Whether no program is in flight.
     pub(crate) fn is_empty(&self) -> bool {
         self.units.is_empty()
     }
@@ -33,7 +33,7 @@ impl InFlightUnits {
         entry.programs += 1;
     }
 
-    /// A program of `lpn` with `version` has ended. Returns whether it is the newest.
+    /// The program of `lpn` with `version` has ended. Returns whether it is the newest.
     ///
     /// # Panics
     /// If none was begun.
@@ -48,21 +48,21 @@ impl InFlightUnits {
         wins
     }
 
-    /// Programs in flight of `lpn` lose against `version`. Returns whether there are any.
+    /// Programs of `lpn` in flight are superseded by `version`. Returns whether there are any.
     pub(crate) fn raise(&mut self, lpn: u32, version: u64) -> bool {
         let entry = self.units.get_mut(&lpn);
         entry.map(|entry| entry.floor = entry.floor.max(version)).is_some()
     }
 
-    /// The same for each unit of `start..end`.
+    /// As [`Self::raise`], for each unit of `start..end`.
     pub(crate) fn raise_all(&mut self, start: u32, end: u32, version: u64) {
         if (end - start) as usize <= self.units.len() {
             for lpn in start..end {
                 self.raise(lpn, version);
             }
         } else {
-            // Walking the table in its own order is harmless here: each entry is changed
-            // by itself.
+            // The order of the hash table does not matter here: each entry is changed
+            // independently.
             for (lpn, entry) in &mut self.units {
                 if (start..end).contains(lpn) {
                     entry.floor = entry.floor.max(version);

@@ -1,13 +1,13 @@
-//! Flash translation layers: where a logical unit goes, which block is cleaned, what
-//! the map says.
+//! FTLs: mapping, allocation, cleaning and recovery.
 //!
-//! An FTL plans and a device executes: nothing here knows a clock, a queue or a host. Operations
-//! *reserve* program units, and completions *commit* units to the map, so that the state at any
-//! instant is what recovery has to find. Design: docs/design/planner-engine.md.
+//! An FTL plans operations and an engine executes them: this crate has no clock, no queues and no
+//! host. Operations *reserve* program units, and their completions *commit* units to the map, so
+//! that the map at any instant is what recovery has to rebuild. Design:
+//! docs/design/planner-engine.md.
 //!
-//! [`Ftl`] is what engines and drives call. Each mapping has a folder: `page`, `hybrid`,
-//! `zoned`, and `ranges`, which gives ranges of addresses mappings of their own. What they
-//! share stands below them: plans, victim policies, trims, the scan after a loss of power.
+//! [`Ftl`] is the interface for engines and drives. Each mapping has a folder: `page`, `hybrid`,
+//! `zoned`, and `ranges`, which gives address ranges mappings of their own. They share plans,
+//! victim policies, trims and the scan after a loss of power.
 
 mod config;
 mod ftl;

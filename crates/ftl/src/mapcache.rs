@@ -1,14 +1,13 @@
-//! The cached part of a map that lies on flash (DFTL: Gupta, Kim, Urgaonkar, ASPLOS'09).
+//! The cache for a map on flash (DFTL: Gupta, Kim, Urgaonkar, ASPLOS'09).
 //!
-//! The whole map stands in memory all the same, since a simulator has to know the truth;
-//! this cache decides which look at it would have cost a read of a translation page, and
-//! which of these pages have to be rewritten. Entries are kept least recently used last,
-//! and those of one translation page are linked, so that writing a page back cleans all
-//! of its entries at once, as DFTL's batched updates do. 40 bytes an entry.
+//! The simulator keeps the whole map in memory all the same; this cache decides which accesses
+//! would have read a translation page, and which translation pages have to be rewritten. Entries
+//! are in LRU order, and those of one translation page are linked, so that writing a page back
+//! cleans all of its entries at once, as DFTL's batched updates do. 40 bytes per entry.
 
 use prism_base::{DecodeError, Decoder, Encoder, FastMap};
 
-/// No entry.
+/// No node.
 const NONE: u32 = u32::MAX;
 
 /// One cached entry.
@@ -16,25 +15,25 @@ const NONE: u32 = u32::MAX;
 struct Node {
     lpn: u32,
     dirty: bool,
-    /// Towards the most and the least recently used.
+    /// Neighbours in LRU order.
     newer: u32,
     older: u32,
-    /// Others of the same translation page.
+    /// Neighbours of the same translation page.
     before: u32,
     after: u32,
 }
 
-/// What had to go to make room.
+/// The entry that was evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Evicted {
-    /// An entry that flash has as it is.
+    /// An unchanged entry.
     Clean,
-    /// An entry of this translation page, which has to be rewritten; its other changed
-    /// entries are written with it and count as clean now.
+    /// A changed entry of this translation page, which has to be rewritten. Its other changed
+    /// entries are written with it and are clean now.
     Dirty(u32),
 }
 
-/// Looks at the map, and how they went.
+/// Counts of accesses to the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MapCounts {
     /// Entries found.
@@ -48,7 +47,7 @@ pub struct MapCounts {
 }
 
 impl MapCounts {
-    /// What was added since `earlier`.
+    /// The counts added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -59,7 +58,7 @@ impl MapCounts {
         }
     }
 
-    /// Adds what `other` counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.hits += other.hits;
         self.misses += other.misses;
@@ -67,15 +66,15 @@ impl MapCounts {
         self.writebacks += other.writebacks;
     }
 
-    /// Misses over all looks; 0 if there were none.
+    /// Misses over all accesses; 0 if there were none.
     #[must_use]
     pub fn miss_ratio(&self) -> f64 {
-        let looks = self.hits + self.misses;
-        if looks == 0 { 0.0 } else { self.misses as f64 / looks as f64 }
+        let accesses = self.hits + self.misses;
+        if accesses == 0 { 0.0 } else { self.misses as f64 / accesses as f64 }
     }
 }
 
-/// Cached map entries of a drive.
+/// The cached map entries of a drive.
 #[derive(Clone, Debug)]
 pub struct MapCache {
     capacity: usize,
@@ -90,7 +89,7 @@ pub struct MapCache {
 }
 
 impl MapCache {
-    /// Room for `capacity` entries of translation pages with `per_page` entries each.
+    /// A cache for `capacity` entries of translation pages with `per_page` entries each.
     #[must_use]
     pub fn new(capacity: usize, per_page: u32) -> Self {
         Self {
@@ -111,19 +110,19 @@ impl MapCache {
         lpn / self.per_page
     }
 
-    /// Entries cached.
+    /// The number of cached entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    /// Whether nothing is cached.
+    /// Whether no entry is cached.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
     }
 
-    /// Uses the entry of `lpn`, and changes it if `change`. Returns whether it is there.
+    /// Accesses the entry of `lpn`, and changes it if `change`. Returns whether it is cached.
     pub fn touch(&mut self, lpn: u32, change: bool) -> bool {
         let Some(&node) = self.index.get(&lpn) else { return false };
         self.nodes[node as usize].dirty |= change;
@@ -134,8 +133,8 @@ impl MapCache {
         true
     }
 
-    /// Changes the entry of `lpn` without using it: cleaning has moved the unit. Returns
-    /// whether it is there.
+    /// Changes the entry of `lpn` without making it recently used, because cleaning has moved the
+    /// unit. Returns whether it is cached.
     pub fn change(&mut self, lpn: u32) -> bool {
         match self.index.get(&lpn) {
             Some(&node) => {
@@ -146,9 +145,9 @@ impl MapCache {
         }
     }
 
-    /// Brings in the entry of `lpn`, as the most recently used one or, if it was not asked
-    /// for, as the first to go. Nothing happens if it is there.
-    pub fn insert(&mut self, lpn: u32, asked_for: bool, change: bool) {
+    /// Inserts the entry of `lpn`, as the most recently used or, if it was not requested, as the
+    /// least recently used. No effect if it is cached.
+    pub fn insert(&mut self, lpn: u32, requested: bool, change: bool) {
         if self.index.contains_key(&lpn) {
             return;
         }
@@ -171,16 +170,16 @@ impl MapCache {
         }
         self.pages.insert(page, place);
         self.index.insert(lpn, place);
-        if asked_for { self.link_newest(place) } else { self.link_oldest(place) }
+        if requested { self.link_newest(place) } else { self.link_oldest(place) }
     }
 
-    /// Whether `more` further entries would be too many.
+    /// Whether `more` further entries exceed the capacity.
     #[must_use]
     pub fn is_over(&self, more: usize) -> bool {
         self.index.len() + more > self.capacity
     }
 
-    /// Makes room by one entry, the least recently used; `None` if nothing is cached.
+    /// Evicts the least recently used entry; `None` if no entry is cached.
     pub fn evict(&mut self) -> Option<Evicted> {
         if self.oldest == NONE {
             return None;
@@ -195,7 +194,7 @@ impl MapCache {
         Some(Evicted::Dirty(page))
     }
 
-    /// Drops the entry of `lpn`, changed or not. Returns whether it was there.
+    /// Drops the entry of `lpn`, changed or not. Returns whether it was cached.
     pub fn forget(&mut self, lpn: u32) -> bool {
         let Some(node) = self.index.remove(&lpn) else { return false };
         self.unlink(node);
@@ -220,7 +219,7 @@ impl MapCache {
     /// Drops every entry of `first..end`, for ranges larger than the cache.
     pub fn forget_range(&mut self, first: u32, end: u32) {
         let inside = |lpn: &&u32| (first..end).contains(*lpn);
-        // In order, so that the free list never depends on the inside of a hash map.
+        // Sorted, so that the free list does not depend on the order of the hash map.
         let mut gone: Vec<u32> = self.index.keys().filter(inside).copied().collect();
         gone.sort_unstable();
         for lpn in gone {
@@ -237,7 +236,7 @@ impl MapCache {
         }
     }
 
-    /// Appends the entries, the most recently used first, and which of them have changed.
+    /// Encodes the entries, the most recently used first, and which of them have changed.
     pub fn encode(&self, out: &mut Encoder) {
         let mut at = self.newest;
         let entries = std::iter::from_fn(|| {
@@ -250,11 +249,11 @@ impl MapCache {
         out.column_u8(&dirty);
     }
 
-    /// Brings the entries that [`MapCache::encode`] wrote into this cache, which is empty;
-    /// `units` are the logical units there are.
+    /// Inserts the entries that [`MapCache::encode`] wrote into this empty cache; `units` is the
+    /// number of logical units.
     ///
     /// # Errors
-    /// [`DecodeError`] if they are too many, or not entries of such a map.
+    /// [`DecodeError`] if there are too many entries, or they do not belong to such a map.
     pub fn restore(&mut self, from: &mut Decoder<'_>, units: u32) -> Result<(), DecodeError> {
         let lpns = from.list_below(self.capacity.min(units as usize), units)?;
         let dirty = from.bytes(lpns.len())?;
@@ -343,13 +342,13 @@ mod tests {
                     }
                 }
                 3 => {
-                    let asked_for = rng.chance(0.5);
+                    let requested = rng.chance(0.5);
                     while cache.is_over(1) {
                         assert_eq!(cache.evict(), model_evict(&mut model));
                     }
-                    cache.insert(lpn, asked_for, change);
+                    cache.insert(lpn, requested, change);
                     let there = model.iter().any(|&(other, _)| other == lpn);
-                    if !there && asked_for {
+                    if !there && requested {
                         model.push_front((lpn, change));
                     } else if !there {
                         model.push_back((lpn, change));
@@ -369,7 +368,7 @@ mod tests {
             }
             assert_eq!(cache.len(), model.len());
             if rng.chance(0.01) {
-                // As it was saved and loaded.
+                // A round trip through a snapshot.
                 let mut out = Encoder::new();
                 cache.encode(&mut out);
                 let bytes = out.into_bytes();

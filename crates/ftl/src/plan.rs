@@ -1,4 +1,4 @@
-//! Plans: what an FTL wants done to the flash, as data: the units of a program, and the reads
+//! Plans: the flash operations that an FTL requests, as data: the units of a program, and the reads
 //! that it waits for.
 
 use prism_nand::{DieGroupId, Layout, ProgramUnitId, Pun};
@@ -11,7 +11,7 @@ pub struct TrimRange {
     pub start: u32,
     /// Units.
     pub count: u32,
-    /// Its place in the order of the host's writes and trims.
+    /// The position of the trim in the order of the host's writes and trims.
     pub version: u64,
 }
 
@@ -19,7 +19,7 @@ impl TrimRange {
     /// Bytes of an entry in a tombstone: start, count, version.
     pub const ENCODED: usize = 16;
 
-    /// The entries as a tombstone holds them, little endian.
+    /// Encodes the entries for a tombstone, little-endian.
     #[must_use]
     pub fn encode_all(ranges: &[Self]) -> Box<[u8]> {
         let mut out = Vec::with_capacity(ranges.len() * Self::ENCODED);
@@ -31,7 +31,7 @@ impl TrimRange {
         out.into()
     }
 
-    /// The entries of an encoded tombstone.
+    /// Decodes the entries of a tombstone.
     #[must_use]
     pub fn decode_all(bytes: &[u8]) -> Vec<Self> {
         let word = |b: &[u8]| u32::from_le_bytes(b.try_into().expect("four bytes"));
@@ -49,11 +49,11 @@ impl TrimRange {
 /// Where the next program unit of a stream may go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HostPlace {
-    /// To any die group that [`crate::Ftl::host_may_write`] and [`crate::Ftl::balanced`] allow.
+    /// On any die group that [`crate::Ftl::host_may_write`] and [`crate::Ftl::balanced`] allow.
     Any,
-    /// To this die group and no other.
+    /// On this die group only.
     DieGroup(DieGroupId),
-    /// Nowhere, until [`crate::Ftl::make_room`] has led to a merge.
+    /// On none, until [`crate::Ftl::make_room`] has led to a merge.
     Blocked,
 }
 
@@ -62,20 +62,20 @@ pub enum HostPlace {
 pub struct UnitWrite {
     /// The logical unit, or [`UnitWrite::TOMBSTONE`].
     pub lpn: u32,
-    /// Where a copy comes from; `None` for what the host sent.
+    /// The source of a copy; `None` for data from the host.
     pub source: Option<Pun>,
-    /// Host version; the number of the tombstone for a new one. Copies keep theirs.
+    /// Host version, or the number of a new tombstone. Copies keep theirs.
     pub version: u64,
 }
 
 impl UnitWrite {
-    /// Stands for the logical unit of a tombstone.
+    /// The logical unit of a tombstone.
     pub const TOMBSTONE: u32 = u32::MAX;
-    /// Stands for the logical unit of a place that stays empty, because what would belong
-    /// there does not exist and the places after it are needed.
+    /// The logical unit of padding: a unit that is left empty, because the logical unit at this
+    /// offset does not exist and later offsets are needed.
     pub const PAD: u32 = u32::MAX - 1;
 
-    /// An empty place.
+    /// A unit of padding.
     #[must_use]
     pub fn pad() -> Self {
         Self { lpn: Self::PAD, source: None, version: 0 }
@@ -87,55 +87,55 @@ impl UnitWrite {
 pub struct ReadRun {
     /// The program unit.
     pub program_unit: ProgramUnitId,
-    /// The level of the program unit (its page of a wordline); 0 where program units have one.
+    /// The level of the program unit (its page of the wordline); 0 for program units of one level.
     pub level: u8,
-    /// Pages (one a plane) that hold the units.
+    /// Number of pages (at most one per plane) that hold the units.
     pub pages: u16,
-    /// Units fetched, in whole or, where they are larger than a page, in part.
+    /// Number of units fetched, in whole or, if they are larger than a page, in part.
     pub units: u16,
-    /// What it takes beyond a first reading.
+    /// Read retries and rebuild.
     pub recovery: ReadRecovery,
 }
 
-/// Readings beyond the first, and whether what cannot be read is rebuilt from the other
-/// members of its stripe: one byte, since most reads have none of it.
+/// Read retries, and whether an unreadable unit is rebuilt from the other members of its stripe.
+/// One byte, since most reads need neither.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadRecovery(u8);
 
 impl ReadRecovery {
-    /// Readings beyond the first that can be told.
+    /// The most retries that can be recorded.
     pub const RETRIES_MAX: u32 = 127;
     const REBUILT: u8 = 128;
 
-    /// A unit of the run takes `retries`, beside what others take.
+    /// Records that a unit of the run takes `retries`. The highest of all units counts.
     pub fn add_retries(&mut self, retries: u32) {
         let most = (self.0 & !Self::REBUILT).max(retries.min(Self::RETRIES_MAX) as u8);
         self.0 = self.0 & Self::REBUILT | most;
     }
 
-    /// A unit of the run is rebuilt.
+    /// Records that a unit of the run is rebuilt.
     pub fn add_rebuild(&mut self) {
         self.0 |= Self::REBUILT;
     }
 
-    /// Readings beyond the first.
+    /// Read retries after the first attempt.
     #[must_use]
     pub fn retries(self) -> u32 {
         u32::from(self.0 & !Self::REBUILT)
     }
 
-    /// Whether other members of the stripe are read after that.
+    /// Whether the other members of the stripe are read afterwards.
     #[must_use]
     pub fn is_rebuilt(self) -> bool {
         self.0 & Self::REBUILT != 0
     }
 }
 
-/// The units of one program, at most a program unit. One unit needs no memory of its own: many
-/// drives have program units of one, and then a program is one cache line less.
+/// The units of one program, at most a program unit. One unit is stored inline: many drives have
+/// program units of one unit, and this saves their programs a cache line.
 pub type Units = SmallVec<[UnitWrite; 1]>;
 
-/// The read of the unit at `at` alone.
+/// The read of the single unit at `at`.
 #[inline]
 pub(crate) fn read_of(layout: &Layout, at: Pun) -> ReadRun {
     let (program_unit, level, _) = layout.program_unit_and_pages_of(at);
@@ -150,17 +150,16 @@ pub(crate) fn read_of_program_unit(layout: &Layout, program_unit: ProgramUnitId)
     ReadRun { program_unit, level: 0, pages, units: 1, recovery: ReadRecovery::default() }
 }
 
-/// Adds `at` to `reads`: one command for a level of a program unit as long as units of it follow
-/// each other, and one page for each plane that is needed. `planes` has a bit for each page
-/// in the last command.
+/// Adds `at` to `reads`: one command per level of a program unit as long as successive units are on
+/// it, and one page per plane needed. `planes` has a bit for each page in the last command.
 #[inline(always)]
 pub(crate) fn add_read(layout: &Layout, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
     let (program_unit, level, pages) = layout.program_unit_and_pages_of(at);
     add_pages(program_unit, level, pages, layout.pages_per_unit(), planes, reads);
 }
 
-/// The same of a unit of several pages, of which those in `wanted` are read: a bit for each
-/// page of the unit, the first the lowest.
+/// As [`add_read`], for a unit of several pages of which those in `wanted` are read: a bit for each
+/// page of the unit, the first in the lowest bit.
 pub(crate) fn add_read_part(
     layout: &Layout,
     at: Pun,
@@ -173,8 +172,8 @@ pub(crate) fn add_read_part(
     add_pages(program_unit, level, wanted, wanted.count_ones(), planes, reads);
 }
 
-/// `count` is that of the bits of `pages`: it is known nearly always, and costs more than the
-/// rest where the processor is not asked.
+/// `count` is the number of bits in `pages`: callers nearly always know it, and without a
+/// population count instruction it costs more than the rest.
 #[inline(always)]
 fn add_pages(
     program_unit: ProgramUnitId,

@@ -1,17 +1,17 @@
-//! What recovery asks of flash after a loss of power, and what it learns beside the map.
+//! The interface of the recovery scan after a loss of power, and its results besides the map.
 
 use prism_nand::{BlockId, Geometry, Nand, ProgramUnitId, Pun, UnitTag};
 
 use crate::plan::TrimRange;
 
-/// A unit that recovery can read.
+/// A readable unit found by recovery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScannedUnit {
-    /// Its place in the program unit.
+    /// Its index in the program unit.
     pub place: u32,
-    /// What it is.
+    /// Its type.
     pub tag: UnitTag,
-    /// Its version, if it is data; copies have that of their source.
+    /// Its version, if it is data; copies have the version of their source.
     pub version: u64,
     /// The trims of a tombstone.
     pub trims: Vec<TrimRange>,
@@ -19,28 +19,26 @@ pub struct ScannedUnit {
 
 /// Flash after a loss of power. Nothing is written to it.
 pub trait FlashScan {
-    /// The shape.
+    /// The geometry.
     fn geometry(&self) -> &Geometry;
 
-    /// Erases of `block`; of a superblock, of the member erased most.
+    /// Erases of `block`; for a superblock, of the member erased most.
     fn erases(&self, block: BlockId) -> u32;
 
     /// Whether nothing was programmed in `block` since its last erase, which was complete.
     fn is_erased(&self, block: BlockId) -> bool;
 
-    /// Whether an erase of `block` was interrupted. What can still be read there was given
-    /// up before.
+    /// Whether an erase of `block` was interrupted. Data that is still readable there is obsolete.
     fn is_unstable(&self, block: BlockId) -> bool;
 
-    /// Whether `block` is bad, from the factory or grown: what it holds is moved, and it is
-    /// not used again.
+    /// Whether `block` is bad, from the factory or grown: its valid data is moved, and it is not
+    /// used again.
     fn is_bad(&self, _block: BlockId) -> bool {
         false
     }
 
-    /// Adds to `found`, which is empty, what can be read of `program_unit`, and returns the place
-    /// of its program in the order of all programs; 0 if nothing can be read. Padding need not be
-    /// listed.
+    /// Adds the readable units of `program_unit` to `found`, which is empty, and returns the
+    /// sequence number of its program; 0 if no unit can be read. Padding may be omitted.
     fn program_unit(&mut self, program_unit: ProgramUnitId, found: &mut Vec<ScannedUnit>) -> u64;
 }
 
@@ -71,7 +69,7 @@ impl FlashScan for &Nand {
     fn program_unit(&mut self, program_unit: ProgramUnitId, found: &mut Vec<ScannedUnit>) -> u64 {
         let first = self.layout().first_unit(program_unit).0;
         for place in 0..self.layout().units_per_program_unit() {
-            // What is erased, torn or half erased holds nothing.
+            // Erased, torn and half-erased units have no content.
             let Ok(Some(unit)) = self.read(Pun(first + place)) else { continue };
             let trims = match unit.tag {
                 UnitTag::Tombstone => TrimRange::decode_all(unit.payload.as_deref().unwrap_or(&[])),
@@ -83,12 +81,12 @@ impl FlashScan for &Nand {
     }
 }
 
-/// What recovery learns beside the map.
+/// Results of recovery besides the map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// The highest version of anything found, trims included; 0 if nothing was.
+    /// The highest version found, including trims; 0 if there is none.
     pub newest_version: u64,
-    /// The highest place in the order of programs; 0 if nothing was found.
+    /// The highest sequence number of a program found; 0 if there is none.
     pub newest_sequence: u64,
 }
 

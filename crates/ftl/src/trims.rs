@@ -1,13 +1,13 @@
-//! Trims that the host has been told about and that are not durable yet.
+//! Trims that are acknowledged to the host and not yet durable.
 //!
-//! Without power-loss protection a trim takes effect in the map when its tombstone is
-//! programmed, as a write does when its program unit is. Until then reads must already find
-//! nothing, which is what these ranges are for.
+//! Without power-loss protection a trim changes the map when its tombstone is programmed, as a
+//! write does when its program unit is. Until then reads have to return zeroes all the same; these
+//! ranges record where.
 
 use std::collections::BTreeMap;
 
-/// Disjoint ranges of logical units, each with the version of the trim over it: those of
-/// one tombstone, on its way to flash or still to come.
+/// Disjoint ranges of logical units, each with the version of its trim. They belong to one
+/// tombstone, which is in flight or not yet begun.
 #[derive(Clone, Debug, Default)]
 pub struct PendingTrims {
     /// Start to (end, version).
@@ -15,13 +15,13 @@ pub struct PendingTrims {
 }
 
 impl PendingTrims {
-    /// Whether nothing is pending.
+    /// Whether no trim is pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Whether `lpn` is trimmed and not yet so in the map.
+    /// Whether a trim of `lpn` is pending.
     #[must_use]
     pub fn contains(&self, lpn: u32) -> bool {
         self.ranges.range(..=lpn).next_back().is_some_and(|(_, &(end, _))| lpn < end)
@@ -35,7 +35,7 @@ impl PendingTrims {
         }
     }
 
-    /// Forgets the trims of `start..end` that are older than `newer`, which is on flash.
+    /// Removes the trims of `start..end` that are older than `newer`, which is on flash.
     pub fn carve(&mut self, start: u32, end: u32, newer: u64) {
         let mut below = end;
         while let Some((&s, &(e, version))) = self.ranges.range(..below).next_back() {
@@ -56,7 +56,7 @@ impl PendingTrims {
         }
     }
 
-    /// What is left: start, end and version of each range, in order of place.
+    /// The pending trims: start, end and version of each range, by address.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         self.ranges.iter().map(|(&start, &(end, version))| (start, end, version))
     }
@@ -70,7 +70,7 @@ mod tests {
     use prism_base::Rng;
 
     #[test]
-    fn random_trims_equal_a_naive_array() {
+    fn random_trims_equal_an_array() {
         let mut rng = Rng::stream(seed(5), "trims");
         for _ in 0..300 {
             let mut trims = PendingTrims::default();

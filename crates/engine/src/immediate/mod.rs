@@ -388,7 +388,7 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
     /// mapping has such blocks. Program units that wait for more units are programmed first.
     pub fn merge_all(&mut self) {
         self.flush();
-        self.ftl_mut().want_all();
+        self.ftl_mut().request_all_merges();
         let mut at_rest = false;
         while !at_rest && !self.ftl().is_read_only() {
             at_rest = true;

@@ -144,7 +144,7 @@ impl Engine {
             }
             CleaningMode::PriorityAware => self.urgent,
         };
-        let may = !waits || self.ftl.is_pressed(die_group, cleaning.free_blocks_critical);
+        let may = !waits || self.ftl.is_urgent(die_group, cleaning.free_blocks_critical);
         let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
         self.paused += u32::from(!may);
         self.paused -= u32::from(std::mem::replace(&mut cleaner.paused, !may));

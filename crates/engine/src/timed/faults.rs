@@ -223,7 +223,7 @@ impl Engine {
                     let die = self.layout.die_of(program_unit);
                     self.dies[die.0 as usize].host_program_units -= 1;
                     self.die_groups[die_group.0 as usize].host_program_units -= 1;
-                    if self.ftl.is_forgotten(program_unit) {
+                    if self.ftl.is_obsolete(program_unit) {
                         done.extend(self.jobs[place].tags.iter().map(|&tag| Done::Wrote { tag }));
                         self.jobs.give(place);
                     } else {

@@ -1,17 +1,17 @@
-//! How blocks are emptied: the program units of copies, what they copy, and why.
+//! Cleaning: the reads, copies and erases that empty a block, and their causes.
 
 use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId};
 
 use super::Ftl;
 use crate::plan::{ReadRun, Units};
 
-/// Zones are emptied by the host.
-const NO_COPIES: &str = "a mapping by zone copies nothing";
+/// Zones are reset by the host.
+const NO_COPIES: &str = "zone mapping has no copies";
 
 impl Ftl {
-    /// Whether copies out of `victim` have their program units from when they are planned on, and
-    /// are programmed in that order. Otherwise a copy takes its program unit when its data is
-    /// there.
+    /// Whether copies out of `victim` reserve their program units when they are planned, and are
+    /// programmed in that order. Otherwise a copy reserves its program unit when its data has been
+    /// read.
     #[must_use]
     #[inline]
     pub fn copies_in_order(&self, victim: BlockId) -> bool {
@@ -22,10 +22,10 @@ impl Ftl {
         }
     }
 
-    /// Takes the next program unit on `die_group` for copies out of `victim`.
+    /// Reserves the next program unit on `die_group` for copies out of `victim`.
     ///
     /// # Panics
-    /// If no program unit is left: the reserve is there to prevent that.
+    /// If no program unit is left; the reserve blocks prevent that.
     #[inline(always)]
     pub fn reserve_copy(&mut self, die_group: DieGroupId, victim: BlockId) -> ProgramUnitId {
         match self {
@@ -44,8 +44,8 @@ impl Ftl {
         }
     }
 
-    /// The program unit that [`Ftl::reserve_copy`] would take, if a block is open and it is not
-    /// fixed by the plan.
+    /// The program unit that [`Ftl::reserve_copy`] would return, if a block is open and the plan
+    /// does not fix it.
     #[must_use]
     #[inline]
     pub fn next_copy_program_unit(
@@ -60,14 +60,14 @@ impl Ftl {
         }
     }
 
-    /// Takes the next program unit of `block`, to be left empty, if `block` is being written and
-    /// that program unit is not behind `until`. So a wordline is filled up.
+    /// Reserves the next program unit of `block` for padding, if `block` is being written and that
+    /// program unit is not after `until`. This fills up a wordline.
     pub fn reserve_pad(&mut self, block: BlockId, until: ProgramUnitId) -> Option<ProgramUnitId> {
         match self {
             Self::Page(map) => map.reserve_pad(block, until),
             Self::Hybrid(map) => map.reserve_pad(block, until),
             Self::Ranges(map) => map.reserve_pad(block, until),
-            // Its drive is protected, and a program unit of a zone is not to be left empty.
+            // Zoned drives are power-loss protected, and a zone must not have padding.
             Self::Zoned(_) => None,
         }
     }
@@ -83,7 +83,8 @@ impl Ftl {
     }
 
     /// Plans the next step of emptying `victim`, from `cursor` on: `reads`, and a program of
-    /// `units` that waits for them; none once the block is through. Both lists are reused.
+    /// `units` that waits for them; both are empty once the whole block is planned. Both lists are
+    /// reused.
     #[inline]
     pub fn gather(
         &mut self,
@@ -103,9 +104,9 @@ impl Ftl {
         }
     }
 
-    /// Every copy out of `victim` is programmed. Returns the block to be erased now: the
-    /// victim, or what the merge has replaced; `None` if there is nothing to erase, as in a
-    /// block that has failed and is retired.
+    /// Every copy out of `victim` is programmed. Returns the block to be erased now: the victim, or
+    /// the block that the merge has replaced; `None` if there is none, as after emptying a failed
+    /// block, which is retired.
     #[inline]
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         match self {
@@ -116,30 +117,31 @@ impl Ftl {
         }
     }
 
-    /// Whether cleaning of `die_group` waits for nobody: fewer than `critical` erased blocks, or
-    /// a host program unit that waits for a merge there.
+    /// Whether cleaning of `die_group` has priority over other work: fewer than `critical` erased
+    /// blocks, or a host program unit that waits for a merge there.
     #[must_use]
     #[inline]
-    pub fn is_pressed(&self, die_group: DieGroupId, critical: u32) -> bool {
+    pub fn is_urgent(&self, die_group: DieGroupId, critical: u32) -> bool {
         match self {
             Self::Page(map) => {
                 map.free_blocks(die_group) < critical || map.region_is_pressed(die_group)
             }
-            Self::Hybrid(map) => map.is_asked(die_group) || map.free_blocks(die_group) < critical,
-            Self::Ranges(map) => map.is_pressed(die_group, critical),
-            // An erase alone is over before anybody has waited long.
+            Self::Hybrid(map) => map.has_work(die_group) || map.free_blocks(die_group) < critical,
+            Self::Ranges(map) => map.is_urgent(die_group, critical),
+            // A zone reset is a single erase, too short to delay other work for long.
             Self::Zoned(_) => true,
         }
     }
 
-    /// Whether there can be die groups such as [`Ftl::take_idle_die_group`] returns.
+    /// Whether [`Ftl::take_idle_die_group`] can return a die group.
     #[must_use]
     #[inline]
     pub fn has_idle_die_groups(&self) -> bool {
         !matches!(self, Self::Page(_))
     }
 
-    /// A die group that has got something to erase from what happened on others, and may not know.
+    /// A die group that has a block to erase because of operations on other die groups, so that its
+    /// cleaning has to be started.
     #[inline]
     pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
         match self {
@@ -150,7 +152,7 @@ impl Ftl {
         }
     }
 
-    /// A block to be moved because it is worn less than others.
+    /// A block to be moved by wear levelling because it has fewer erases than others.
     pub fn pick_for_wear(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_for_wear(die_group),
@@ -159,7 +161,7 @@ impl Ftl {
         }
     }
 
-    /// The cause of what is done to empty `victim`.
+    /// The cause of the operations that empty `victim`.
     #[must_use]
     #[inline]
     pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
@@ -167,7 +169,7 @@ impl Ftl {
             Self::Page(map) => map.cause_of_cleaning(victim),
             Self::Hybrid(map) => map.cause_of_cleaning(victim),
             Self::Ranges(map) => map.cause_of_cleaning(victim),
-            // Only resets lead to erases, and the host asks for them.
+            // Erases come from zone resets only, which the host requests.
             Self::Zoned(_) => Cause::Host,
         }
     }

@@ -1,4 +1,4 @@
-//! How an FTL behaves, whatever its mapping.
+//! The configuration of an FTL, for all mappings.
 
 use prism_nand::Geometry;
 
@@ -8,24 +8,24 @@ use crate::page::PageConfig;
 use crate::ranges::RangesConfig;
 use crate::zoned::ZonedConfig;
 
-/// How an FTL behaves, by mapping.
+/// The configuration of an FTL, by mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FtlConfig {
-    /// By unit.
+    /// Page-level mapping.
     Page(PageConfig),
-    /// By logical block, with log blocks mapped by unit.
+    /// Block-level mapping of data blocks, page-level mapping of log blocks.
     Hybrid(HybridConfig),
-    /// Ranges of addresses, each in one of the other ways.
+    /// Address ranges, each with one of the other mappings.
     Ranges(RangesConfig),
-    /// By zone.
+    /// Zone mapping.
     Zoned(ZonedConfig),
 }
 
 impl FtlConfig {
-    /// Checks the numbers against the flash.
+    /// Checks the configuration against the flash.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field and what is allowed.
+    /// [`ConfigError`] names the field and its valid values.
     pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
         match self {
             Self::Page(config) => config.check(geometry),
@@ -35,7 +35,7 @@ impl FtlConfig {
         }
     }
 
-    /// Over-provisioning, both ways.
+    /// Nominal and effective over-provisioning.
     #[must_use]
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
         match self {
@@ -57,7 +57,7 @@ impl FtlConfig {
         }
     }
 
-    /// Logical units the host sees.
+    /// Logical units that the host sees.
     #[must_use]
     pub fn logical_units(&self) -> u32 {
         match self {

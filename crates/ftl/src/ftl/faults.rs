@@ -1,4 +1,4 @@
-//! What an FTL is told of flash that fails.
+//! Failures of flash, as reported to the FTL.
 
 use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
@@ -10,7 +10,7 @@ impl Ftl {
     /// Takes `bad` blocks out of use, before anything was written.
     ///
     /// # Errors
-    /// [`ConfigError::BadBlocks`] if the rest is too little for what the host sees.
+    /// [`ConfigError::BadBlocks`] if the remaining blocks are too few for the logical capacity.
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         match self {
             Self::Page(map) => map.set_aside(bad),
@@ -20,9 +20,9 @@ impl Ftl {
         }
     }
 
-    /// The program of `program_unit`, which was reserved, has failed or will not be made, because
-    /// another of its block has failed: its units are not there. The block takes no more
-    /// program units, what is valid in it is moved, and it is retired.
+    /// The program of the reserved `program_unit` has failed, or is not attempted because another
+    /// program of its block has failed. The block accepts no more program units, its valid data is
+    /// moved, and it is retired.
     pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
         match self {
             Self::Page(map) => map.program_failed(program_unit),
@@ -45,8 +45,8 @@ impl Ftl {
         }
     }
 
-    /// Whether `program_unit`, whose program has passed, counts for nothing, because its place says
-    /// which units it holds and an earlier program unit of its die has failed meanwhile.
+    /// Whether `program_unit`, whose program has passed, is invalid nevertheless, because its units
+    /// are found by their offset and an earlier program unit of its die has failed.
     #[must_use]
     #[inline(never)]
     pub fn is_void(&self, program_unit: ProgramUnitId) -> bool {
@@ -56,12 +56,12 @@ impl Ftl {
         }
     }
 
-    /// Whether nobody wants any more what was to stand on `program_unit`, so that its units need
-    /// no other program unit.
+    /// Whether the data for `program_unit` is obsolete, so that its units need no other program
+    /// unit.
     #[must_use]
-    pub fn is_forgotten(&self, program_unit: ProgramUnitId) -> bool {
+    pub fn is_obsolete(&self, program_unit: ProgramUnitId) -> bool {
         match self {
-            Self::Zoned(map) => map.is_forgotten(program_unit),
+            Self::Zoned(map) => map.is_obsolete(program_unit),
             _ => false,
         }
     }
@@ -76,8 +76,8 @@ impl Ftl {
         }
     }
 
-    /// A block of `die_group` that has failed and can be emptied now. Mappings by block empty
-    /// theirs by merges ([`Ftl::pick_victim`]).
+    /// A block of `die_group` that has failed and can be emptied now. Block-level and hybrid
+    /// mapping empty theirs by merges ([`Ftl::pick_victim`]).
     pub fn pick_failed(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         match self {
             Self::Page(map) => map.pick_failed(die_group),
@@ -86,7 +86,7 @@ impl Ftl {
         }
     }
 
-    /// Whether the FTL takes no more data.
+    /// Whether the FTL accepts no more data.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         match self {
@@ -97,7 +97,7 @@ impl Ftl {
         }
     }
 
-    /// From now on the FTL takes no more data.
+    /// Makes the FTL accept no more data.
     pub fn set_read_only(&mut self) {
         match self {
             Self::Page(map) => map.set_read_only(),
@@ -107,16 +107,16 @@ impl Ftl {
         }
     }
 
-    /// How many more SLC blocks the die group with fewest can lose before they are no
-    /// longer written to; `None` if there are none.
+    /// How many SLC blocks the die group with the fewest can lose before SLC blocks are no longer
+    /// written; `None` if there are none.
     #[must_use]
     pub fn slc_spare_blocks(&self) -> Option<u32> {
         self.page().and_then(PageMap::slc_spare_blocks)
     }
 
-    /// How many more blocks the die group with the least spare can lose before the FTL takes no
-    /// more data; of mappings by block, whose die groups share their spare, all die groups
-    /// together; of ranges, the one with the least.
+    /// How many blocks can be lost before the FTL accepts no more data: on the die group with the
+    /// least spare; in block-level and hybrid mapping, whose die groups share their spare, on all
+    /// die groups together; with ranges, in the range with the least.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         match self {

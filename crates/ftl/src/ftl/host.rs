@@ -1,4 +1,4 @@
-//! Where program units of the host go.
+//! Placement of host data.
 
 use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
@@ -6,8 +6,8 @@ use super::Ftl;
 use crate::plan::HostPlace;
 
 impl Ftl {
-    /// Whether a program unit of `stream` that stands on `program_unit` found no room in the
-    /// blocks of one bit a cell that it was meant for.
+    /// Whether a program unit of `stream` was written to `program_unit` because the SLC blocks
+    /// intended for it were full.
     #[must_use]
     #[inline]
     pub fn is_overflow(&self, program_unit: ProgramUnitId, stream: u32) -> bool {
@@ -17,7 +17,7 @@ impl Ftl {
         }
     }
 
-    /// Whether idle time has a write cache to empty on `die_group`.
+    /// Whether `die_group` has an SLC write cache to empty in idle time.
     #[must_use]
     pub fn folds_when_idle(&self, die_group: DieGroupId) -> bool {
         self.page().is_some_and(|map| map.folds_when_idle(die_group))
@@ -31,7 +31,8 @@ impl Ftl {
         }
     }
 
-    /// Where the next program unit of `stream`, which begins with logical unit `first`, may go.
+    /// Where the next program unit of `stream`, which begins with logical unit `first`, may be
+    /// written.
     #[must_use]
     #[inline]
     pub fn host_place(&self, stream: u32, first: u32) -> HostPlace {
@@ -43,7 +44,7 @@ impl Ftl {
         }
     }
 
-    /// Whether the FTL says to which die group a program unit goes, of some streams at least
+    /// Whether the FTL chooses the die group of a program unit, for at least some streams
     /// ([`Ftl::host_place`]).
     #[must_use]
     #[inline]
@@ -51,8 +52,8 @@ impl Ftl {
         !matches!(self, Self::Page(_))
     }
 
-    /// `stream` is [`HostPlace::Blocked`] for `first`: returns a die group that has to merge or
-    /// erase before that changes; `None` if what is in flight has to end first.
+    /// Called when `stream` is [`HostPlace::Blocked`] for `first`. Returns a die group that has to
+    /// merge or erase first; `None` if operations in flight have to end first.
     pub fn make_room(&mut self, stream: u32, first: u32) -> Option<DieGroupId> {
         match self {
             Self::Page(_) => None,
@@ -62,17 +63,17 @@ impl Ftl {
         }
     }
 
-    /// Every log block is to be merged; nothing to do where there are none.
-    pub fn want_all(&mut self) {
+    /// Requests a merge of every log block; no effect on mappings without log blocks.
+    pub fn request_all_merges(&mut self) {
         match self {
             Self::Page(_) | Self::Zoned(_) => {}
-            Self::Hybrid(map) => map.want_all(),
-            Self::Ranges(map) => map.want_all(),
+            Self::Hybrid(map) => map.request_all_merges(),
+            Self::Ranges(map) => map.request_all_merges(),
         }
     }
 
-    /// Whether `die_group` may take a program unit of `stream`, of those that any die group may
-    /// take.
+    /// Whether `die_group` may be given a program unit of `stream`, for streams that may go to any
+    /// die group.
     #[must_use]
     #[inline]
     pub fn host_may_write(&self, die_group: DieGroupId, stream: u32) -> bool {
@@ -83,8 +84,8 @@ impl Ftl {
         }
     }
 
-    /// Whether `die_group` holds no more than its share of the data that is mapped as `stream` is,
-    /// as far as that matters to a program unit of `stream`.
+    /// Whether `die_group` holds no more than its share of the data mapped like `stream`, where the
+    /// placement of `stream` has to be balanced.
     #[must_use]
     #[inline]
     pub fn balanced(&self, die_group: DieGroupId, stream: u32) -> bool {
@@ -95,7 +96,7 @@ impl Ftl {
         }
     }
 
-    /// The program unit that [`Ftl::reserve_host`] would take, if a block is open.
+    /// The program unit that [`Ftl::reserve_host`] would return, if a block is open.
     #[must_use]
     #[inline]
     pub fn next_program_unit(
@@ -112,12 +113,11 @@ impl Ftl {
         }
     }
 
-    /// Takes the next program unit of `die_group` for data of `stream` that begins with logical
-    /// unit `first`. What [`Ftl::take_pad`] then returns has to be programmed before it.
+    /// Reserves the next program unit of `die_group` for data of `stream` that begins with logical
+    /// unit `first`. Padding that [`Ftl::take_pad`] then returns has to be programmed before it.
     ///
     /// # Panics
-    /// If it is not what [`Ftl::host_place`] offers. That [`Ftl::host_may_write`] holds where
-    /// the FTL names no die group is looked at in tests only.
+    /// If [`Ftl::host_place`] does not allow it. [`Ftl::host_may_write`] is checked in tests only.
     #[inline]
     pub fn reserve_host(
         &mut self,
@@ -133,8 +133,8 @@ impl Ftl {
         }
     }
 
-    /// A program unit that stays empty, and has to be programmed before the program unit that was
-    /// reserved for the host last, because program units of a block are programmed in order.
+    /// A program unit of padding that has to be programmed before the one reserved last for the
+    /// host, because program units of a block are programmed in order.
     #[inline]
     pub fn take_pad(&mut self) -> Option<ProgramUnitId> {
         match self {

@@ -1,8 +1,8 @@
-//! The translation layers as one: what engines and drives call, whatever the mapping.
+//! The common interface of all FTLs, for engines and drives.
 //!
-//! A closed family, so an enum: every call is one well predicted branch. The contract of
-//! each call is at [`PageMap`], which came first; what a mapping by blocks does otherwise is
-//! said here.
+//! The set of mappings is closed, so this is an enum: every call is one well-predicted branch. The
+//! contract of each call is documented at [`PageMap`]; deviations of the other mappings are
+//! documented here.
 
 mod clean;
 mod config;
@@ -22,18 +22,18 @@ use crate::zoned::Zoned;
 
 pub use config::FtlConfig;
 
-/// A translation layer.
+/// An FTL, of any mapping.
 #[derive(Clone, Debug)]
-// Distinguished at every step: by a number of its own, not by what a variant cannot hold.
+// An explicit tag makes the match at every call faster than a tag in unused values of a field.
 #[repr(u8)]
 pub enum Ftl {
-    /// By unit.
+    /// Page-level mapping.
     Page(PageMap),
-    /// By logical block, with log blocks mapped by unit.
+    /// Block-level mapping of data blocks, page-level mapping of log blocks.
     Hybrid(Hybrid),
-    /// Ranges of addresses, each in one of the other ways.
+    /// Address ranges, each with one of the other mappings.
     Ranges(Ranges),
-    /// By zone.
+    /// Zone mapping.
     Zoned(Zoned),
 }
 
@@ -55,7 +55,7 @@ impl From<Zoned> for Ftl {
     }
 }
 
-/// Calls that every mapping has under the same name.
+/// Calls that every mapping implements under the same name.
 macro_rules! delegate {
     ($($(#[$doc:meta])* $self:ident.$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
         $(#[$doc])*
@@ -84,10 +84,10 @@ macro_rules! delegate {
 }
 
 impl Ftl {
-    /// An empty FTL over erased flash. `seed` feeds policies that choose at random.
+    /// An empty FTL over erased flash. `seed` is for policies that choose at random.
     ///
     /// # Errors
-    /// [`ConfigError`] if the numbers do not fit the flash.
+    /// [`ConfigError`] if the configuration does not fit the flash.
     pub fn new(geometry: Geometry, config: FtlConfig, seed: u64) -> Result<Self, ConfigError> {
         Ok(match config {
             FtlConfig::Page(config) => Self::Page(PageMap::new(geometry, config, seed)?),
@@ -97,16 +97,14 @@ impl Ftl {
         })
     }
 
-    /// The FTL that stands on flash after a loss of power: for each logical unit the
-    /// highest version, be it data or one of `trims`. Nothing is written, so that power may
-    /// go again at any moment.
-    ///
+    /// Recovers the FTL after a loss of power: for each logical unit the highest version found, of
+    /// data or of one of `trims`. The flash is not written, so that power may be lost again at any
+    /// moment.
     /// `trims` are durable elsewhere; where nothing else records trims, they have to be so
-    /// before [`Ftl::trim_now`] is told of them, and as long as anything older may stand on
-    /// the flash.
-    ///
+    /// `trims` were made durable elsewhere. Where trims are recorded nowhere else, they must be
+    /// durable before [`Ftl::trim_now`] is called, and as long as older data may be on the flash.
     /// # Errors
-    /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
+    /// [`ConfigError`] if the configuration does not fit the flash or its content.
     pub fn recover(
         flash: &mut impl FlashScan,
         config: FtlConfig,
@@ -122,7 +120,7 @@ impl Ftl {
         }
     }
 
-    /// The same for any FTL but ranges.
+    /// As [`Ftl::recover`], for any FTL but ranges.
     pub(crate) fn recover_one(
         flash: &mut impl FlashScan,
         config: FtlConfig,
@@ -130,7 +128,7 @@ impl Ftl {
         trims: &[TrimRange],
     ) -> Result<(Self, Recovered), ConfigError> {
         Ok(match config {
-            FtlConfig::Ranges(_) => unreachable!("ranges have no ranges"),
+            FtlConfig::Ranges(_) => unreachable!("ranges are not nested"),
             FtlConfig::Page(config) => {
                 let (map, found) = PageMap::recover_from(flash, config, seed, trims)?;
                 (Self::Page(map), found)
@@ -150,10 +148,10 @@ impl Ftl {
     }
 
     delegate! {
-        /// The shape of the flash below.
+        /// The geometry of the flash.
         #[must_use]
         self.geometry() -> &Geometry;
-        /// Its addresses.
+        /// The address layout.
         #[must_use]
         self.layout() -> &Layout;
         /// Erases of every block since the FTL began; a superblock counts once.
@@ -162,12 +160,12 @@ impl Ftl {
         /// Logical units that hold data.
         #[must_use]
         self.mapped() -> u64;
-        /// Where `lpn` is; `None` if it was never written, or was trimmed.
+        /// The physical unit of `lpn`; `None` if it was never written, or was trimmed.
         #[must_use]
         self.lookup(lpn: u32) -> Option<Pun>;
-        /// Says that `lpn` will be looked up or changed soon.
+        /// Prefetches the map entry of `lpn`, which will be read or changed soon.
         self.prefetch(lpn: u32) -> ();
-        /// Whether the map still points to the unit at `at`; its logical unit if so.
+        /// The logical unit whose map entry points to `at`, if any.
         #[must_use]
         self.live(at: Pun) -> Option<u32>;
         /// Erased blocks of `die_group`.
@@ -176,15 +174,15 @@ impl Ftl {
         /// Whether cleaning or merging on `die_group` should start.
         #[must_use]
         self.below_low(die_group: DieGroupId) -> bool;
-        /// Whether it may stop.
+        /// Whether cleaning or merging may stop.
         #[must_use]
         self.reached_high(die_group: DieGroupId) -> bool;
-        /// The laws that hold at any instant, by the running sums.
+        /// Checks the invariants that hold at any instant, from running sums.
         ///
         /// # Panics
         /// If one is broken.
         self.assert_conserved() -> ();
-        /// The same, counted anew over every logical unit and block.
+        /// As `assert_conserved`, recounted over every logical unit and block.
         ///
         /// # Panics
         /// If a sum or a column disagrees with the map.
@@ -192,22 +190,22 @@ impl Ftl {
     }
 
     delegate! { mut
-        /// A program of `lpn` as the host wrote it is on its way to flash.
+        /// A host program of `lpn` is in flight.
         self.write_begin(lpn: u32) -> ();
         /// Trims `start..end` in the map at once.
         self.trim_now(start: u32, end: u32, version: u64) -> ();
         /// Begins to empty a block on `die_group`: chooses the next victim, or the next step of
         /// a merge. `None` if there is none, or none that can begin now.
         self.pick_victim(die_group: DieGroupId) -> Option<BlockId>;
-        /// The erase of a block has ended, on all its dies: it is free again.
+        /// The erase of a block has ended on all its dies: it is free again.
         ///
         /// # Panics
-        /// If it was not to be erased.
+        /// If it was not being erased.
         self.erased(block: BlockId) -> ();
     }
 
-    /// `program_unit` is programmed, with `units` from its first unit on; those at the places
-    /// `lost` were trimmed on their way and were not announced.
+    /// `program_unit` is programmed, with `units` from its first unit on. The units at the indices
+    /// `lost` were trimmed in flight and had no [`Ftl::write_begin`].
     ///
     /// # Panics
     /// If a host write was not announced by [`Ftl::write_begin`].
@@ -221,7 +219,7 @@ impl Ftl {
         }
     }
 
-    /// The same for program units of more than one unit, or with units that are lost, and for other
+    /// As [`Ftl::commit`], for program units of more than one unit, for lost units and for other
     /// mappings.
     #[inline(never)]
     fn commit_others(&mut self, program_unit: ProgramUnitId, units: &[UnitWrite], lost: &[usize]) {
@@ -245,7 +243,7 @@ impl Ftl {
         }
     }
 
-    /// Whether program units and blocks may be moved as a whole, by [`Ftl::put_program_unit`] and
+    /// Whether program units and blocks may be moved in bulk, by [`Ftl::put_program_unit`] and
     /// [`Ftl::move_all`].
     #[must_use]
     #[inline]
@@ -256,7 +254,7 @@ impl Ftl {
         }
     }
 
-    /// Says that what `lpn` points to now will soon be garbage.
+    /// Prefetches the state of the physical unit of `lpn`, which will soon be garbage.
     #[inline]
     pub fn prefetch_old(&self, lpn: u32) {
         match self {
@@ -265,8 +263,8 @@ impl Ftl {
         }
     }
 
-    /// Puts `units` of the host, at most a program unit, into the next program unit of
-    /// `die_group` for `stream`.
+    /// Writes `units` of the host, at most a program unit, to the next program unit of `die_group`
+    /// for `stream`.
     ///
     /// # Panics
     /// If [`Ftl::takes_program_units_at_once`] does not hold.
@@ -279,7 +277,7 @@ impl Ftl {
         self.page_mut().put_program_unit(die_group, stream, units)
     }
 
-    /// Copies every valid unit of `victim` away, into the program units `runs`.
+    /// Copies every valid unit of `victim` into the program units `runs`.
     ///
     /// # Panics
     /// If [`Ftl::takes_program_units_at_once`] does not hold.
@@ -292,8 +290,8 @@ impl Ftl {
         self.page_mut().move_all(victim, scratch, runs)
     }
 
-    /// Whether further program units may be programmed into `block`: by the host, or as copies. A
-    /// block that is partly written and for which this does not hold stays so until it is erased.
+    /// Whether `block` accepts further program units, from the host or from copies. A partly
+    /// written block that does not stays as it is until it is erased.
     #[must_use]
     pub fn is_writing(&self, block: BlockId) -> bool {
         match self {
@@ -304,7 +302,7 @@ impl Ftl {
         }
     }
 
-    /// Erased blocks of `die_group`, those of all ranges and kinds together.
+    /// Erased blocks of `die_group`, of all ranges and cell types together.
     #[must_use]
     pub fn erased_blocks(&self, die_group: DieGroupId) -> u32 {
         match self {
@@ -314,7 +312,7 @@ impl Ftl {
         }
     }
 
-    /// Merges done so far, by kind; `None` where nothing is mapped by block.
+    /// Merges so far, by kind; `None` for mappings without log blocks.
     #[must_use]
     pub fn merges(&self) -> Option<MergeCounts> {
         match self {
@@ -324,7 +322,7 @@ impl Ftl {
         }
     }
 
-    /// The map by unit, if this is one.
+    /// The page-level mapping, if this is one.
     #[must_use]
     pub fn page(&self) -> Option<&PageMap> {
         match self {
@@ -333,7 +331,7 @@ impl Ftl {
         }
     }
 
-    /// The map by zone, if this is one.
+    /// The zone mapping, if this is one.
     #[must_use]
     pub fn zoned(&self) -> Option<&Zoned> {
         match self {
@@ -342,7 +340,7 @@ impl Ftl {
         }
     }
 
-    /// The same, for what only zones have: resets and failures.
+    /// Mutable access to the zone mapping, for resets and failures.
     pub fn zoned_mut(&mut self) -> Option<&mut Zoned> {
         match self {
             Self::Zoned(map) => Some(map),
@@ -350,7 +348,7 @@ impl Ftl {
         }
     }
 
-    /// Logical units the host sees.
+    /// Logical units that the host sees.
     #[must_use]
     #[inline]
     pub fn logical_units(&self) -> u32 {
@@ -362,7 +360,7 @@ impl Ftl {
         }
     }
 
-    /// Streams a unit can belong to.
+    /// The number of streams.
     #[must_use]
     pub fn streams(&self) -> u32 {
         match self {
@@ -385,7 +383,7 @@ impl Ftl {
         }
     }
 
-    /// The same for a request of `bytes`, where that decides the place as well.
+    /// As [`Ftl::stream_of`], for a request of `bytes`, where the request size matters as well.
     #[must_use]
     #[inline]
     pub fn stream_for(&self, lpn: u32, handle: u32, bytes: u64) -> u32 {
@@ -395,42 +393,42 @@ impl Ftl {
         }
     }
 
-    /// Whether die groups have blocks of two kinds, so that one that cannot take a program unit
-    /// of one stream may take one of another.
+    /// Whether die groups have SLC and other blocks, so that one that cannot accept a program unit
+    /// of one stream may accept one of another.
     #[must_use]
     pub fn has_slc(&self) -> bool {
         self.page().is_some_and(|map| map.config().slc.is_some())
     }
 
-    /// The read of `at` alone.
+    /// The read of the single unit at `at`.
     #[must_use]
     #[inline]
     pub fn read_of(&self, at: Pun) -> ReadRun {
         plan::read_of(self.layout(), at)
     }
 
-    /// Adds `at` to the reads: one command for a level of a program unit as long as units of it
-    /// follow each other, and one page for each plane that is needed. `planes` has a bit
-    /// for each page in the last command.
+    /// Adds `at` to the reads: one command per level of a program unit as long as successive units
+    /// are on it, and one page per plane needed. `planes` has a bit for each page in the last
+    /// command.
     #[inline]
     pub fn add_read(&self, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
         plan::add_read(self.layout(), at, planes, reads);
     }
 
-    /// The same of a unit of several pages, of which only those in `wanted` are needed: a bit
-    /// for each page of the unit, the first the lowest.
+    /// As [`Ftl::add_read`], for a unit of several pages of which only those in `wanted` are
+    /// needed: a bit for each page of the unit, the first in the lowest bit.
     #[inline]
     pub fn add_read_part(&self, at: Pun, wanted: u64, planes: &mut u64, reads: &mut Vec<ReadRun>) {
         plan::add_read_part(self.layout(), at, wanted, planes, reads);
     }
 
-    /// Trims `start..end` for the reader until a tombstone holds the range. Mappings by
-    /// block have their map saved on loss of power and trim at once instead.
+    /// Trims `start..end` for reads until a tombstone holds the range. Mappings that save their map
+    /// on loss of power trim at once instead.
     pub fn trim_later(&mut self, start: u32, end: u32, version: u64) {
         self.page_mut().trim_later(start, end, version);
     }
 
-    /// Registers a tombstone on its way to flash.
+    /// Registers a tombstone in flight.
     pub fn tombstone_begin(&mut self, number: u64, ranges: Vec<TrimRange>) {
         self.page_mut().tombstone_begin(number, ranges);
     }
@@ -451,7 +449,7 @@ impl Ftl {
         match self {
             Self::Page(map) => map,
             Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {
-                panic!("only a mapping by unit does this")
+                panic!("only page-level mapping supports this")
             }
         }
     }
@@ -464,8 +462,8 @@ impl Ftl {
         }
     }
 
-    /// The map as capacitors save it when power is lost, for mappings that are not found by
-    /// a scan of the flash.
+    /// The map that capacitors save when power is lost, for mappings that a scan of the flash
+    /// cannot recover.
     #[must_use]
     pub fn saved(self) -> Option<Self> {
         match self {
@@ -474,27 +472,28 @@ impl Ftl {
         }
     }
 
-    /// The FTL that goes on from a saved map over what the flash holds.
+    /// Resumes from a saved map on the flash as it is now.
     ///
     /// # Panics
-    /// If it is none that [`Ftl::saved`] returns.
+    /// If [`Ftl::saved`] does not save this mapping.
     #[must_use]
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         match self {
             Self::Ranges(map) => Self::Ranges(map.after_power_loss(nand)),
             Self::Zoned(map) => Self::Zoned(map.after_power_loss()),
-            one => one.go_on_over(&|block| BlockStatus::of(nand, block)),
+            one => one.resume_with(&|block| BlockStatus::of(nand, block)),
         }
     }
 
-    /// The same for any FTL but ranges, told what the flash knows of each block.
-    pub(crate) fn go_on_over(self, status: &dyn Fn(BlockId) -> BlockStatus) -> Self {
+    /// As [`Ftl::after_power_loss`], for hybrid mapping, with the state of each block from
+    /// `status`.
+    pub(crate) fn resume_with(self, status: &dyn Fn(BlockId) -> BlockStatus) -> Self {
         match self {
-            Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("found by a scan"),
+            Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("recovered by a scan"),
             Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(status)),
         }
     }
 }
 
-/// A device without power-loss protection is refused where the map is not on flash.
-const NO_TOMBSTONES: &str = "a mapping by block has its map protected and no tombstones";
+/// A device without power-loss protection is refused if its map is not on flash.
+const NO_TOMBSTONES: &str = "this mapping has a protected map and no tombstones";

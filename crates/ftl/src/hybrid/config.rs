@@ -1,4 +1,5 @@
-//! What a hybrid mapping is told, and why it never runs out of erased blocks.
+//! The configuration of hybrid mapping, and the number of log blocks with which merges can always
+//! proceed.
 
 use prism_nand::Geometry;
 
@@ -6,59 +7,60 @@ use super::choice;
 use crate::config::{ConfigError, OverProvisioning};
 use crate::victim::VictimPolicy;
 
-/// What the blocks in front of data blocks hold.
+/// How log blocks are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Logs {
-    /// Units of a data group in the order in which the host writes them (N/K; with N = K = 1
-    /// BAST).
+    /// They hold units of a data group in the order in which the host writes them (N/K mapping;
+    /// BAST with N = K = 1).
     Groups,
-    /// Units of one logical block, each at its own offset: a rewritten block takes the place
-    /// of the old one, which is how a map of nothing but blocks rewrites anything.
+    /// Each holds units of one logical block at their own offsets, and replaces its data block.
+    /// This is block-level mapping.
     Replacement,
-    /// One of them a sequential run of one logical block, the others any units in turn; units
-    /// whose place in the data block is still erased go there (FAST).
+    /// One holds a sequential run of one logical block, the others any units, in the order in which
+    /// they are written. Units whose offset in the data block is still erased are written there
+    /// (FAST).
     Fast,
 }
 
-/// How a hybrid mapping behaves. There is no default.
+/// The configuration of hybrid mapping. There is no default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HybridConfig {
-    /// Logical units the host sees.
+    /// Logical units that the host sees.
     pub logical_units: u32,
-    /// What log blocks hold.
+    /// How log blocks are used.
     pub logs: Logs,
-    /// Whether program units of a block may be left out, as long as program units go up (SLC);
-    /// otherwise they are programmed with padding, where log blocks hold units at their own
+    /// Whether program units of a block may be skipped, as long as they are programmed in ascending
+    /// order (SLC). Otherwise they are programmed with padding where units have to be at their own
     /// offsets.
     pub gaps: bool,
-    /// N: logical blocks of a data group, which share log blocks.
+    /// N: logical blocks per data group, which share log blocks.
     pub group_blocks: u32,
-    /// K: the most log blocks of a data group.
+    /// K: the most log blocks per data group.
     pub group_log_blocks: u32,
     /// The most log blocks of the device.
     pub log_blocks: u32,
-    /// Which log block is merged where there is a choice: FIFO, greedy, LRU or cost-benefit
-    /// (Kawaguchi). A group that is out of log blocks chooses among its own.
+    /// How the log block to be merged is chosen: FIFO, greedy, LRU or cost-benefit (Kawaguchi). A
+    /// group that has all its log blocks chooses among its own.
     pub victim: VictimPolicy,
-    /// Merging starts by itself when the mean of erased blocks over all die groups is below this;
-    /// 0 for never: then only groups that need a log block ask for it.
+    /// Background merging starts when the mean number of erased blocks per die group is below this.
+    /// With 0, merges start only when a group needs a log block.
     pub free_blocks_low: u32,
-    /// Merging that started so stops at this mean.
+    /// Background merging stops at this mean.
     pub free_blocks_high: u32,
-    /// Blocks kept beside the one for merges, so that these go on when blocks fail one after
-    /// another; 0 on flash that does not fail.
+    /// Erased blocks kept in addition to the one for merges, so that merges can proceed when
+    /// several blocks fail; 0 on flash that does not fail.
     pub reserve_blocks: u32,
 }
 
 impl HybridConfig {
-    /// Most data groups: a group is a stream of the write buffer.
+    /// The most data groups: each is a stream of the write buffer.
     pub const GROUPS_MAX: u32 = 1 << 23;
 
-    /// Blocks beside data and log blocks: one, for the logical block that is being merged.
+    /// Blocks in addition to data and log blocks: one, for the logical block being merged.
     const MERGE_BLOCKS: u32 = 1;
 
-    /// The configuration of FAST (Lee and others, ACM TECS 2007) with `log_blocks` log blocks,
-    /// the sequential one included: one data group of all logical blocks, merged in turn.
+    /// The configuration of FAST (Lee and others, ACM TECS 2007) with `log_blocks` log blocks, the
+    /// sequential one included: one data group of all logical blocks, merged in FIFO order.
     #[must_use]
     pub fn fast(logical_units: u32, log_blocks: u32, gaps: bool) -> Self {
         Self {
@@ -75,8 +77,8 @@ impl HybridConfig {
         }
     }
 
-    /// The configuration of BAST (Kim and others, IEEE TCE 2002): each of at most `log_blocks`
-    /// log blocks is that of one logical block, and the one written least recently makes room.
+    /// The configuration of BAST (Kim and others, IEEE TCE 2002): each of at most `log_blocks` log
+    /// blocks belongs to one logical block, and the one written least recently is merged first.
     #[must_use]
     pub fn bast(logical_units: u32, log_blocks: u32) -> Self {
         Self {
@@ -89,9 +91,9 @@ impl HybridConfig {
         }
     }
 
-    /// The configuration of a map by blocks alone: at most `open_blocks` logical blocks are
-    /// being rewritten at a time, and the one written least recently is completed when
-    /// another has to begin.
+    /// The configuration of block-level mapping: at most `open_blocks` logical blocks are being
+    /// rewritten at a time, and the one written least recently is completed when another has to
+    /// begin.
     #[must_use]
     pub fn block(logical_units: u32, open_blocks: u32, gaps: bool) -> Self {
         Self { logs: Logs::Replacement, gaps, ..Self::bast(logical_units, open_blocks) }
@@ -114,38 +116,38 @@ impl HybridConfig {
         self.logical_blocks(geometry).div_ceil(self.group_blocks)
     }
 
-    /// The most log blocks there can be: as configured, or what data and merges leave.
+    /// The most log blocks: as configured, or as many as data and merges leave.
     ///
-    /// With D logical blocks, L log blocks and T blocks in all, L <= T - D - 1 keeps merges
-    /// going. Every block is erased, holds the data of one logical block, is a log block, is
-    /// the target of a merge, or waits for its erase; data blocks are at most D. So erased
-    /// blocks, targets and blocks to be erased are together at least T - D - L >= 1. If one
-    /// is erased, a merge can begin. A merge that has its target needs nothing else, and
-    /// gives back the block it replaces, or has made a data block where there was none,
-    /// which happens at most D times. A block to be erased needs nothing at all.
+    /// With D logical blocks, L log blocks and T blocks in all, merges can always proceed if L <= T
+    /// - D - 1. Every block is erased, holds the data of one logical block, is a log block, is the
+    /// target of a merge, or waits for its erase; data blocks are at most D. So erased blocks,
+    /// targets and blocks to be erased are together at least T - D - L >= 1. If one is erased, a
+    /// merge can begin. A merge that has its target needs no further block and frees the block that
+    /// it replaces, unless it makes the first data block of a logical block, which happens at most
+    /// D times. A block to be erased needs no other block.
     ///
-    /// On flash that fails T counts the blocks that are not bad, and a reserve is kept beside.
+    /// On flash that fails, T counts the good blocks, and the reserve is subtracted as well.
     #[must_use]
     pub fn log_blocks_max(&self, geometry: &Geometry) -> u32 {
         self.log_blocks_without(geometry, 0)
     }
 
-    /// The same where `bad` blocks are out of use.
+    /// As [`Self::log_blocks_max`], with `bad` blocks out of use.
     pub(super) fn log_blocks_without(&self, geometry: &Geometry, bad: u32) -> u32 {
         let room = self.log_room(geometry).saturating_sub(self.reserve_blocks + bad);
         self.log_blocks.min(room)
     }
 
-    /// T - D - 1: with more log blocks than that merges may come to a halt.
+    /// T - D - 1: with more log blocks than that, merges may not be able to proceed.
     pub(super) fn log_room(&self, geometry: &Geometry) -> u32 {
         let kept = self.logical_blocks(geometry) + Self::MERGE_BLOCKS;
         geometry.blocks().saturating_sub(kept)
     }
 
-    /// Checks the numbers against the flash.
+    /// Checks the configuration against the flash.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field and what is allowed.
+    /// [`ConfigError`] names the field and its valid values.
     pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
         if geometry.parity {
             return Err(ConfigError::BlockParity);
@@ -173,7 +175,7 @@ impl HybridConfig {
                 return Err(ConfigError::Watermark { field, value, min, max });
             }
         }
-        // At least one log block, and a high watermark that merging everything reaches.
+        // At least one log block, and a high watermark that merging all log blocks reaches.
         let kept = logs_min.max(high * die_groups) + Self::MERGE_BLOCKS + self.reserve_blocks;
         let block = u64::from(geometry.data_units_per_block());
         let usable = u64::from(blocks.saturating_sub(kept)) * block;
@@ -197,8 +199,8 @@ impl HybridConfig {
         u64::from(geometry.units()).saturating_sub(kept)
     }
 
-    /// Over-provisioning, both ways: all but the blocks kept for merges can hold data,
-    /// in data or in log blocks.
+    /// Nominal and effective over-provisioning. All but the blocks kept for merges can hold data,
+    /// in data or log blocks.
     #[must_use]
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
         let logical = f64::from(self.logical_units);

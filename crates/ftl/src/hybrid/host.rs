@@ -1,8 +1,8 @@
-//! Where host data goes: the open log block of its group, and whose merge makes room for it.
+//! Host data: log blocks are opened, filled and closed, and merges make room for new ones.
 
 use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
-use super::home::{Need, Way};
+use super::destination::{Blocker, Destination};
 use super::{Hybrid, Logs, Use};
 
 impl Hybrid {
@@ -24,18 +24,18 @@ impl Hybrid {
         match self.uses[block.0 as usize] {
             _ if self.is_failed(block.0) => false,
             Use::Free | Use::Dead | Use::Retired => false,
-            // Program units of the host may follow at their own offsets.
+            // The host may write further program units at their own offsets.
             Use::Data => {
                 let full = self.next[block.0 as usize] == self.layout.program_units_per_block();
                 self.config.logs != Logs::Groups && !full
             }
-            // A log block that was closed early may be completed in place when it is merged.
+            // The merge of a log block that was closed early may complete it in place.
             _ => true,
         }
     }
 
-    /// Takes the next program unit of `block`, to be left empty, if `block` is being written and
-    /// that program unit is not behind `until`.
+    /// Reserves the next program unit of `block` for padding, if `block` is being written and that
+    /// program unit is not after `until`.
     pub fn reserve_pad(&mut self, block: BlockId, until: ProgramUnitId) -> Option<ProgramUnitId> {
         let index = block.0;
         let program_units = self.layout.program_units_per_block();
@@ -54,7 +54,7 @@ impl Hybrid {
         Some(program_unit)
     }
 
-    /// Opens a log block for what `group` writes.
+    /// Opens a log block for the writes of `group`.
     pub(super) fn open_log(&mut self, group: u32) -> u32 {
         let block = self.take_log(group);
         self.groups[group as usize].open = Some(block);
@@ -63,7 +63,7 @@ impl Hybrid {
 
     /// Makes an erased block a log block of `group`.
     pub(super) fn take_log(&mut self, group: u32) -> u32 {
-        let block = self.take_free().expect("the block that was offered");
+        let block = self.take_free().expect("an erased block");
         self.become_log(block, group);
         block
     }
@@ -87,7 +87,7 @@ impl Hybrid {
         program_unit
     }
 
-    /// An open log block takes no more program units.
+    /// An open log block accepts no more program units.
     pub(super) fn close(&mut self, block: u32) {
         self.open_logs.remove(&self.opened[block as usize]);
         if self.sequential == Some(block) {
@@ -97,10 +97,10 @@ impl Hybrid {
         }
     }
 
-    /// A closed log block has no program unit in flight any more.
+    /// A closed log block has no more program units in flight.
     pub(super) fn seal(&mut self, block: u32) {
         if self.valid[block as usize] == 0 {
-            self.spend(block);
+            self.mark_spent(block);
             return;
         }
         self.uses[block as usize] = Use::Sealed;
@@ -109,14 +109,14 @@ impl Hybrid {
         self.die_groups[die_group].sealed.insert(self.opened[block as usize], block);
         let in_order = self.config.logs == Logs::Replacement || self.sequential == Some(block);
         if in_order || self.is_failed(block) {
-            // A block full of one logical block in order takes the place of the old one. What
-            // has failed is emptied.
-            self.want(block);
+            // A block that holds one logical block in order replaces its data block now. A failed
+            // block is emptied.
+            self.request_merge(block);
             self.note_idle(die_group);
         }
     }
 
-    /// `block` is no log block any more. Who waited for that looks again.
+    /// `block` is no longer a log block. The group that waited for it retries.
     pub(super) fn retire_log(&mut self, block: u32) {
         self.log_total -= 1;
         self.spent_total -= u32::from(self.uses[block as usize] == Use::Spent);
@@ -130,43 +130,42 @@ impl Hybrid {
         }
     }
 
-    /// `group` needs a log block and cannot have one: chooses the merge that makes room, and
-    /// returns the die group that has to work on it. `None` if what could be merged has program
-    /// units under way; the group asks again.
+    /// `group` needs a log block and cannot open one: chooses a merge that makes room, and returns
+    /// the die group that has to work on it. `None` if all candidates have program units in flight;
+    /// the caller retries.
     ///
-    /// A group that has its K log blocks gives up one of them. Else a full log block of the
-    /// device goes, of whatever group; if none is full, the one open for longest. Which one,
-    /// the policy says.
+    /// A group that has K log blocks merges one of them. Otherwise a full log block of any group of
+    /// the device is merged; if none is full, an open one. The policy chooses.
     pub fn make_room(&mut self, group: u32, first: u32) -> Option<DieGroupId> {
-        let asked = self.ask_for_room(group, first);
+        let asked = self.request_room(group, first);
         if asked.is_none() {
-            self.note_end();
+            self.check_exhausted();
         }
         asked
     }
 
-    fn ask_for_room(&mut self, group: u32, first: u32) -> Option<DieGroupId> {
+    fn request_room(&mut self, group: u32, first: u32) -> Option<DieGroupId> {
         let die_group = |block: u32| DieGroupId(self.die_group_of(block) as u32);
         if let Some(block) = self.groups[group as usize].waits_for {
             return Some(die_group(block));
         }
-        match self.way(group, first) {
-            Way::Wait(Need::Room) => self.room_for_log(group, first),
-            Way::Wait(Need::Erased) => self.die_group_with_dead(),
-            Way::Wait(Need::Merge(log)) => {
+        match self.destination(group, first) {
+            Destination::Blocked(Blocker::LogBlock) => self.room_for_log(group, first),
+            Destination::Blocked(Blocker::ErasedBlock) => self.die_group_with_dead(),
+            Destination::Blocked(Blocker::Merge(log)) => {
                 let may = match self.uses[log as usize] {
                     Use::Log => self.is_open(log) && self.is_idle(log),
                     other => other == Use::Sealed,
                 };
                 if may {
-                    self.want(log);
+                    self.request_merge(log);
                 }
-                // One that is being written is asked for again.
+                // A log block that is being written has to be requested again.
                 (may || self.uses[log as usize] != Use::Log)
                     .then(|| DieGroupId(self.die_group_of(log) as u32))
             }
-            Way::Wait(Need::Fill) => self.ask_to_fill(group, first),
-            Way::Wait(Need::InFlight) => {
+            Destination::Blocked(Blocker::Fill) => self.request_fill(group, first),
+            Destination::Blocked(Blocker::InFlight) => {
                 self.groups[group as usize].logs.first().map(|&log| die_group(log))
             }
             _ => None,
@@ -178,9 +177,9 @@ impl Hybrid {
         dead.map(|die_group| DieGroupId(die_group as u32))
     }
 
-    /// What is live before `first` in its logical block has to be copied to the block that
-    /// replaces it, which is opened if there is none.
-    fn ask_to_fill(&mut self, group: u32, first: u32) -> Option<DieGroupId> {
+    /// Valid units before `first` in its logical block have to be copied to the block that replaces
+    /// its data block, which is opened if there is none.
+    fn request_fill(&mut self, group: u32, first: u32) -> Option<DieGroupId> {
         let program_unit = self.block_units.split(first).1;
         let log = match self.groups[group as usize].open {
             Some(log) => log,
@@ -199,13 +198,12 @@ impl Hybrid {
         let die_group = |block: u32| DieGroupId(self.die_group_of(block) as u32);
         let run = self.config.logs == Logs::Fast && self.block_units.split(first).1 == 0;
         let own = match self.config.logs {
-            // The sequential log block has a place of its own.
+            // The sequential log block is not one of the others.
             Logs::Fast => !run,
             _ => self.groups[group as usize].logs.len() as u32 >= self.config.group_log_blocks,
         };
         if !own && self.log_total < self.logs_max {
-            // No block is erased. Merges in flight will give some back, and so do blocks
-            // that wait for their erase.
+            // No block is erased. Merges in flight and pending erases will free some.
             return self.die_group_with_dead();
         }
         if let Some(spent) = self.spent_for(group, own) {
@@ -223,21 +221,21 @@ impl Hybrid {
         let victim = if own { self.best_of(group) } else { self.best_of_all() }?;
         let die_group = DieGroupId(self.die_group_of(victim) as u32);
         if matches!(self.uses[victim as usize], Use::Sealed | Use::Log) {
-            self.want(victim);
+            self.request_merge(victim);
             self.groups[group as usize].waits_for = Some(victim);
             self.wanted_by.insert(victim, group);
         }
         Some(die_group)
     }
 
-    /// A full log block that is about to take the place of a data block without a copy.
+    /// A full log block that is about to replace a data block without a copy.
     fn switch_in_flight(&self) -> Option<u32> {
         let full =
             |block: &u32| self.next[*block as usize] == self.layout.program_units_per_block();
         self.die_groups.iter().flat_map(|die_group| &die_group.wanted).copied().find(full)
     }
 
-    /// A log block that needs only its erase: one of `group`, or any that waits for it.
+    /// A log block that only needs its erase: one of `group`, or any pending one.
     fn spent_for(&self, group: u32, own: bool) -> Option<u32> {
         let is_spent = |&block: &u32| {
             self.uses[block as usize] == Use::Spent && self.sequential != Some(block)
@@ -248,19 +246,19 @@ impl Hybrid {
         self.die_groups.iter().flat_map(|die_group| &die_group.dead).copied().find(is_spent)
     }
 
-    /// Every log block without program units in flight is to be merged: what host data would cost
-    /// from now on is paid at once.
-    pub fn want_all(&mut self) {
+    /// Requests a merge of every log block without program units in flight, so that later host
+    /// writes do not have to wait for them.
+    pub fn request_all_merges(&mut self) {
         for block in 0..self.uses.len() as u32 {
             let idle = self.program_units_in_flight[block as usize] == 0;
             if matches!(self.uses[block as usize], Use::Sealed | Use::Log) && idle {
-                self.want(block);
+                self.request_merge(block);
             }
         }
     }
 
-    /// `victim` will be merged as soon as its die group comes to it.
-    pub(super) fn want(&mut self, victim: u32) {
+    /// Requests a merge of `victim` on its die group.
+    pub(super) fn request_merge(&mut self, victim: u32) {
         let die_group = self.die_group_of(victim);
         if self.uses[victim as usize] == Use::Log {
             self.close(victim);

@@ -1,15 +1,15 @@
 //! Merges: log blocks become data blocks.
 //!
-//! A log block whose live units are those of one logical block at their own offsets, behind
-//! which nothing of the old data block is live, becomes the data block itself: at once if
-//! nothing is left to copy (*switch*), else after the rest has been copied behind (*partial*
-//! merge). Any other log block is merged logical block by logical block: the newest of all
-//! units of it, wherever they are, are copied to a fresh block (*full* merge). A log block
-//! with nothing live in it is only erased.
+//! A log block becomes the data block itself if its valid units are those of one logical block at
+//! their own offsets, and no unit of the old data block before its write position is valid: at once
+//! if no unit is left to copy (*switch* merge), otherwise after the rest has been copied behind its
+//! units (*partial* merge). Any other log block is merged one logical block at a time: the newest
+//! version of each unit, wherever it is, is copied to a fresh block (*full* merge). A log block
+//! without valid units is only erased.
 //!
-//! Copies of a logical block take effect together, when all are programmed, so that at any
-//! instant its data is in its data block and the log blocks, and a merge that is cut off
-//! leaves nothing but a block to erase.
+//! The copies of a logical block take effect together when all of them are programmed. The data of
+//! a logical block is therefore always in its data block and log blocks, and an interrupted merge
+//! only leaves a block to be erased.
 
 use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId, Pun};
 
@@ -19,19 +19,19 @@ use crate::plan::{self, ReadRun, UnitWrite, Units};
 /// Merges by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MergeCounts {
-    /// A full log block became a data block without a copy.
+    /// Full log blocks that became data blocks without a copy.
     pub switches: u64,
-    /// A log block became a data block after the rest of the logical block was copied, or
-    /// without a rest before it was full.
+    /// Log blocks that became data blocks after the rest of the logical block was copied, or, if
+    /// there was no rest, before they were full.
     pub partial: u64,
-    /// Logical blocks gathered into a fresh block.
+    /// Logical blocks copied to a fresh block.
     pub full: u64,
-    /// Log and data blocks erased because nothing in them was live.
+    /// Log and data blocks erased because they had no valid units.
     pub empty: u64,
 }
 
 impl MergeCounts {
-    /// What was added since `earlier`.
+    /// The counts added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl MergeCounts {
         }
     }
 
-    /// Adds what `other` counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.switches += other.switches;
         self.partial += other.partial;
@@ -51,17 +51,17 @@ impl MergeCounts {
     }
 }
 
-/// What a die group does until its next erase.
+/// The work of a die group until its next erase.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    /// Nothing is copied, the victim is erased.
+    /// The victim is erased without copies.
     Erase,
-    /// The same with a log block, for whose room a group may be waiting.
+    /// A log block is erased without copies; a group may be waiting for it.
     EraseLog,
-    /// Program units `first..end` of `logical` are copied to `target`, which then is its data
+    /// Program units `first..end` of `logical` are copied to `target`, which then becomes its data
     /// block.
     Copy { logical: u32, target: u32, first: u32, end: u32 },
-    /// The same, and the host goes on to write to `target`.
+    /// The same, but the host continues to write to `target`.
     Fill { logical: u32, target: u32, first: u32, end: u32 },
 }
 
@@ -75,11 +75,11 @@ impl Step {
     }
 }
 
-/// How a log block can be merged.
-enum Kind {
+/// How a log block is merged.
+enum MergeKind {
     /// It becomes the data block of this logical block.
     InPlace(u32),
-    /// This logical block goes to a fresh block, others perhaps later.
+    /// This logical block is copied to a fresh block; others may follow.
     Full(u32),
 }
 
@@ -90,21 +90,21 @@ impl Hybrid {
         self.die_groups[die_group.0 as usize].free.len() as u32
     }
 
-    /// Whether the die group should work on merges or erases.
+    /// Whether the die group has merges or erases to do.
     #[must_use]
     pub fn below_low(&self, die_group: DieGroupId) -> bool {
-        self.is_asked(die_group) || self.could_merge(die_group, self.config.free_blocks_low)
+        self.has_work(die_group) || self.could_merge(die_group, self.config.free_blocks_low)
     }
 
-    /// Whether it may stop.
+    /// Whether merging may stop.
     #[must_use]
     pub fn reached_high(&self, die_group: DieGroupId) -> bool {
-        !self.is_asked(die_group) && !self.could_merge(die_group, self.config.free_blocks_high)
+        !self.has_work(die_group) && !self.could_merge(die_group, self.config.free_blocks_high)
     }
 
-    /// Whether a group waits for the die group, or something is begun there.
+    /// Whether a group waits for the die group, or work has begun there.
     #[must_use]
-    pub fn is_asked(&self, die_group: DieGroupId) -> bool {
+    pub fn has_work(&self, die_group: DieGroupId) -> bool {
         let failed = self.has_failed_data(die_group);
         let die_group = &self.die_groups[die_group.0 as usize];
         let awaited = !matches!(die_group.step, None | Some(Step::Erase));
@@ -117,16 +117,16 @@ impl Hybrid {
             && !self.die_groups[die_group.0 as usize].sealed.is_empty()
     }
 
-    /// Begins the next step of `die_group`, whose [`Hybrid::gather`] and [`Hybrid::emptied`] then
-    /// go by the block returned: what is dead is erased first, then data is moved out of a
-    /// block that has failed, then a merge goes on, then those that groups wait for, then the
-    /// oldest full log block of the die group. `None` if nothing can begin now.
+    /// Begins the next step of `die_group`; [`Hybrid::gather`] and [`Hybrid::emptied`] then refer
+    /// to it by the block returned. In this order: erase a dead block, copy the data of a failed
+    /// block, continue a merge, merge a log block that a group waits for, merge the oldest full log
+    /// block of the die group. `None` if no step can begin now.
     pub fn pick_victim(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         let index = die_group.0 as usize;
         assert!(self.die_groups[index].step.is_none(), "one step at a time on {die_group:?}");
         let begun = self.begin_step(index);
-        if begun.is_none() && self.is_asked(die_group) {
-            self.note_end();
+        if begun.is_none() && self.has_work(die_group) {
+            self.check_exhausted();
         }
         begun
     }
@@ -135,7 +135,7 @@ impl Hybrid {
         if let Some(place) =
             self.die_groups[index].dead.iter().position(|&block| self.is_quiet(block))
         {
-            let block = self.die_groups[index].dead.remove(place).expect("it was found there");
+            let block = self.die_groups[index].dead.remove(place).expect("the index is in the list");
             self.merges.empty += 1;
             return Some(self.begin_erase(index, block));
         }
@@ -147,11 +147,11 @@ impl Hybrid {
             self.begin_full(index, self.logical[data as usize], target);
             return Some(BlockId(data));
         }
-        self.go_on_merging(index)
+        self.continue_merging(index)
     }
 
-    /// The next step of the merge of `die_group`, or of one that is begun.
-    fn go_on_merging(&mut self, index: usize) -> Option<BlockId> {
+    /// Continues the merge of `die_group`, or begins one.
+    fn continue_merging(&mut self, index: usize) -> Option<BlockId> {
         loop {
             let victim = match self.die_groups[index].victim {
                 Some(victim) => victim,
@@ -172,24 +172,24 @@ impl Hybrid {
                 return Some(self.begin_erase(index, victim));
             }
             match self.kind_of(victim) {
-                Kind::InPlace(logical) | Kind::Full(logical) if self.data_is_written(logical) => {
+                MergeKind::InPlace(logical) | MergeKind::Full(logical) if self.data_is_written(logical) => {
                     return None;
                 }
-                Kind::InPlace(logical) if self.data[logical as usize] == 0 => {
-                    // Nothing to erase, nothing to copy: the map says it all.
+                MergeKind::InPlace(logical) if self.data[logical as usize] == 0 => {
+                    // The map alone changes: there is no old data block.
                     self.count_in_place(victim, 0);
                     self.retire_log(victim);
                     self.die_groups[index].victim = None;
                     self.become_data(victim, logical);
                 }
-                Kind::InPlace(logical) => {
+                MergeKind::InPlace(logical) => {
                     let first = self.next[victim as usize];
                     let end = self.program_units_of(logical, victim).max(first);
                     self.count_in_place(victim, end - first);
                     self.begin_copy(index, Step::Copy { logical, target: victim, first, end });
                     return Some(BlockId(victim));
                 }
-                Kind::Full(logical) => {
+                MergeKind::Full(logical) => {
                     let target = self.take_free()?;
                     self.begin_full(index, logical, target);
                     return Some(BlockId(victim));
@@ -198,7 +198,7 @@ impl Hybrid {
         }
     }
 
-    /// Whether no merge in the group of `block` may still read it.
+    /// Whether the group of `block` has no merge in progress, which might read it.
     pub(super) fn is_quiet(&self, block: u32) -> bool {
         self.groups[self.group_of[block as usize] as usize].merging.is_none()
     }
@@ -209,13 +209,14 @@ impl Hybrid {
         BlockId(block)
     }
 
-    /// Whether program units of the data block of `logical` are in flight: what they hold would be
-    /// missed by a merge that begins now.
+    /// Whether program units of the data block of `logical` are in flight: a merge that began now
+    /// would miss their units.
     fn data_is_written(&self, logical: u32) -> bool {
         self.data[logical as usize].checked_sub(1).is_some_and(|data| !self.is_idle(data))
     }
 
-    /// Begins to copy what a log block needs from the data block before the host goes on.
+    /// Begins to copy the units that a log block needs from the data block before the host can
+    /// continue.
     fn next_fill(&mut self, die_group: usize) -> Option<u32> {
         while let Some(&(log, end)) = self.die_groups[die_group].fills.front() {
             let first = self.next[log as usize];
@@ -233,7 +234,7 @@ impl Hybrid {
         None
     }
 
-    /// Begins to gather `logical` in `target`, a fresh block.
+    /// Begins to copy `logical` to `target`, a fresh block.
     fn begin_full(&mut self, die_group: usize, logical: u32, target: u32) {
         self.uses[target as usize] = Use::Target;
         self.group_of[target as usize] = logical / self.config.group_blocks;
@@ -261,16 +262,16 @@ impl Hybrid {
         }
     }
 
-    /// The log block that is merged next on `die_group`.
+    /// The log block that `die_group` merges next.
     fn next_victim(&mut self, die_group: usize) -> Option<u32> {
         let wanted = &self.die_groups[die_group].wanted;
         if !wanted.is_empty() {
             let place = wanted.iter().position(|&block| self.is_quiet(block))?;
             let block =
-                self.die_groups[die_group].wanted.remove(place).expect("it was found there");
+                self.die_groups[die_group].wanted.remove(place).expect("the index is in the list");
             return Some(self.become_victim(die_group, block));
         }
-        // What waits for its erase makes room without any copy.
+        // A pending erase makes room without a copy.
         if !self.die_groups[die_group].dead.is_empty() {
             return None;
         }
@@ -286,32 +287,32 @@ impl Hybrid {
         block
     }
 
-    /// How `log`, in which something is live, can be merged.
-    fn kind_of(&self, log: u32) -> Kind {
+    /// How `log`, which has valid units, can be merged.
+    fn kind_of(&self, log: u32) -> MergeKind {
         let units = self.layout.units_per_block();
         let start = log * units;
         let mut live = (0..units).filter_map(|at| Some((at, self.live(Pun(start + at))?)));
-        let (place, lpn) = live.next().expect("something is live in the log block");
+        let (place, lpn) = live.next().expect("the log block has valid units");
         let (logical, offset) = self.block_units.split(lpn);
-        let at_home = |(at, lpn)| lpn == logical * units + at;
-        let in_place = place == offset && live.all(at_home);
+        let at_offset = |(at, lpn)| lpn == logical * units + at;
+        let in_place = place == offset && live.all(at_offset);
         let written = self.next[log as usize] * self.layout.units_per_program_unit();
         if in_place && !self.is_failed(log) && !self.data_is_live(logical, written) {
-            Kind::InPlace(logical)
+            MergeKind::InPlace(logical)
         } else {
-            Kind::Full(logical)
+            MergeKind::Full(logical)
         }
     }
 
-    /// Whether the data block of `logical` holds something live below offset `end`.
+    /// Whether the data block of `logical` holds valid units below offset `end`.
     fn data_is_live(&self, logical: u32, end: u32) -> bool {
         let Some(block) = self.data[logical as usize].checked_sub(1) else { return false };
         let start = block * self.layout.units_per_block();
         (start..start + end).any(|at| self.live(Pun(at)).is_some())
     }
 
-    /// Program units that `logical` needs up to its last unit outside of `target`, those on their
-    /// way to flash included.
+    /// Program units of `logical` up to its last unit outside of `target`, including those in
+    /// flight.
     fn program_units_of(&self, logical: u32, target: u32) -> u32 {
         let units = self.block_units.get();
         let last = (0..units).rev().find(|offset| {
@@ -322,7 +323,7 @@ impl Hybrid {
         last.map_or(0, |last| last / self.layout.units_per_program_unit() + 1)
     }
 
-    /// Why `victim` is emptied.
+    /// The cause of the operations that empty `victim`.
     #[must_use]
     pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         if self.is_failed(victim.0) { Cause::Retire } else { Cause::Merge }
@@ -330,9 +331,9 @@ impl Hybrid {
 
     /// Plans the next program unit of the merge that [`Hybrid::pick_victim`] began with `victim`;
     /// `cursor` counts its program units. The plan is empty once all program units are planned.
-    /// Places whose unit does not exist are padding. What the host writes behind the last program
-    /// unit meanwhile makes the merge longer, so that one which is complete has reached every
-    /// unit that was programmed before its last program unit: recovery tells it by that.
+    /// Offsets whose unit does not exist are padding. If the host writes further program units
+    /// meanwhile, the merge is extended: a complete merge has reached every unit that was
+    /// programmed before its last program unit, which is how recovery recognises it.
     pub fn gather(
         &mut self,
         victim: BlockId,
@@ -373,9 +374,8 @@ impl Hybrid {
         }
     }
 
-    /// Lets the merge of `die_group` go on from `program_unit` on, or behind the padding that
-    /// stands there, if the host has written so far meanwhile. Returns the program unit that is
-    /// next then.
+    /// Extends the merge of `die_group` from `program_unit` on, or after the padding that follows
+    /// it, if the host has written more units meanwhile. Returns the next program unit.
     fn extend(&mut self, die_group: usize, program_unit: u32) -> Option<u32> {
         let Some(Step::Copy { logical, target, first, .. }) = self.die_groups[die_group].step
         else {
@@ -390,8 +390,8 @@ impl Hybrid {
         Some(program_unit)
     }
 
-    /// Takes the program unit for what [`Hybrid::gather`] has just planned; program units are to
-    /// be programmed in the order in which they are taken.
+    /// Reserves the program unit for the plan of the last [`Hybrid::gather`]; program units have to
+    /// be programmed in the order in which they are reserved.
     pub fn reserve_copy(&mut self, victim: BlockId) -> ProgramUnitId {
         let die_group = self.die_group_of(victim.0);
         let step = self.die_groups[die_group].step.expect("a step was begun");
@@ -401,9 +401,9 @@ impl Hybrid {
         self.take_program_unit(target)
     }
 
-    /// Every copy of the step is programmed: it takes effect. If its target has failed, it has
-    /// none, and the merge begins anew when the die group asks again. Returns the block that has to
-    /// be erased now, if any.
+    /// Every copy of the step is programmed: it takes effect, unless its target has failed; then
+    /// the merge restarts with the next [`Hybrid::pick_victim`]. Returns the block to be erased
+    /// now, if any.
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         let die_group = self.die_group_of(victim.0);
         let step = self.die_groups[die_group].step.take().expect("a step was begun");
@@ -423,14 +423,14 @@ impl Hybrid {
         };
         let old = self.data[logical as usize].checked_sub(1);
         if let Some(old) = old {
-            assert!(self.valid[old as usize] == 0, "a data block replaced with live units in it");
+            assert!(self.valid[old as usize] == 0, "a data block with valid units was replaced");
             self.uses[old as usize] = Use::Dead;
         }
         if target == victim.0 {
             self.die_groups[die_group].victim = None;
             self.retire_log(target);
         }
-        debug_assert!(self.next[target as usize] >= end.max(first), "all program units are taken");
+        debug_assert!(self.next[target as usize] >= end.max(first), "all program units are reserved");
         self.become_data(target, logical);
         match old {
             Some(old) if self.is_failed(old) => {
@@ -441,8 +441,8 @@ impl Hybrid {
         }
     }
 
-    /// The data block of `logical` may have lost the last it held to the copies; it is erased
-    /// once what replaces it is complete, or now.
+    /// The copies may have replaced the last valid unit of the data block of `logical`. It is
+    /// erased now, or once its replacement is complete.
     pub(super) fn after_fill(&mut self, logical: u32) {
         let Some(data) = self.data[logical as usize].checked_sub(1) else { return };
         if self.valid[data as usize] == 0 {
@@ -450,7 +450,7 @@ impl Hybrid {
         }
     }
 
-    /// The map goes over to the copies, where it still points to what was copied.
+    /// Points the map to the copies where it still points to their sources.
     fn apply(&mut self, die_group: usize, step: Step) {
         let (Step::Copy { logical, target, first, end }
         | Step::Fill { logical, target, first, end }) = step
@@ -473,7 +473,7 @@ impl Hybrid {
         self.logical[block as usize] = logical;
         if self.valid[block as usize] == 0 {
             self.data[logical as usize] = 0;
-            self.bury(block);
+            self.mark_dead(block);
         } else {
             self.uses[block as usize] = Use::Data;
             self.data[logical as usize] = block + 1;
@@ -483,14 +483,14 @@ impl Hybrid {
     /// The erase of `block` has ended, on all its dies: it is free again, unless it is bad.
     ///
     /// # Panics
-    /// If it was not to be erased.
+    /// If it was not being erased.
     pub fn erased(&mut self, block: BlockId) {
         let index = block.0 as usize;
-        assert!(self.valid[index] == 0, "{block:?} was erased with live units in it");
+        assert!(self.valid[index] == 0, "{block:?} was erased with valid units in it");
         match self.uses[index] {
             Use::Dead => {}
             Use::Spent => self.retire_log(block.0),
-            other => panic!("{block:?} was erased but not dead: {other:?}"),
+            other => panic!("{block:?} was erased while in use: {other:?}"),
         }
         self.erases[index] += 1;
         if self.is_failed(block.0) {

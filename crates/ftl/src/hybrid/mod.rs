@@ -1,23 +1,21 @@
-//! The hybrid mapping: logical blocks mapped as wholes, and log blocks, mapped by unit, in
-//! front of them.
+//! Hybrid mapping: block-level mapping of logical blocks, with page-mapped log blocks.
 //!
-//! Source: the N/K mapping of SAST (Park, Cheon, Kang, Roh, Cho, Kim, ACM TECS 2008) as
-//! WiscSim has it (He, Kannan, Arpaci-Dusseau, Arpaci-Dusseau, EuroSys'17). N logical
-//! blocks are a *data group*, which has up to K log blocks. What the host writes goes to
-//! the group's open log block, in the order in which it comes; *merges* turn log blocks
-//! into data blocks. Differs: the most that may be log blocks is a number of the device;
-//! the merge of a logical block takes effect as a whole when its last copy is programmed.
+//! Source: the N/K mapping of SAST (Park, Cheon, Kang, Roh, Cho, Kim, ACM TECS 2008) as implemented
+//! in WiscSim (He, Kannan, Arpaci-Dusseau, Arpaci-Dusseau, EuroSys'17). N logical blocks are a
+//! *data group*, which has up to K log blocks. Host writes are appended to the group's open log
+//! block; *merges* turn log blocks into data blocks. Differs: the limit of log blocks is one of the
+//! device; the merge of a logical block takes effect as a whole when its last copy is programmed.
 //! Design: docs/design/hybrid.md.
 //!
-//! A controller keeps a table of data blocks and, for each group, a map of what is in its
-//! log blocks. Here one column says for each logical unit where it is, so that a lookup is
-//! one access; the two tables are what this column can say: a unit is at its own offset of
-//! the data block of its logical block, or anywhere in a log block of its group. Cost: 4
-//! bytes a logical unit, 4 bytes and a bit a physical unit, 53 bytes a block.
+//! A controller keeps a table of data blocks and, for each group, a map of its log blocks. Here one
+//! array has the physical unit of each logical unit, so that a lookup is one access. The invariant
+//! is that of the two tables: a unit is at its own offset of the data block of its logical block,
+//! or anywhere in a log block of its group. Cost: 4 bytes per logical unit, 4 bytes and a bit per
+//! physical unit, 53 bytes per block.
 
 mod choice;
 mod config;
-mod home;
+mod destination;
 mod host;
 mod merge;
 mod recover;
@@ -38,16 +36,16 @@ pub use merge::MergeCounts;
 pub(crate) use recover::BlockStatus;
 use retire::Retirement;
 
-/// What a block is used for.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     /// Erased.
     Free,
-    /// A log block being written, or with program units in flight.
+    /// A log block that is open or has program units in flight.
     Log,
-    /// A log block that is full.
+    /// A full log block.
     Sealed,
-    /// A log block that will be merged because a group needs its room.
+    /// A log block whose merge is requested because a group needs its room.
     Wanted,
     /// A log block that is being merged.
     Merging,
@@ -55,10 +53,10 @@ enum Use {
     Target,
     /// The data block of a logical block.
     Data,
-    /// A log block in which nothing is live. It counts as a log block until it is erased:
-    /// what emptied it may not be on flash for good before that.
+    /// A log block without valid units. It counts as a log block until it is erased, because the
+    /// units that superseded its own may not be durable before.
     Spent,
-    /// Nothing in it is live; it waits for its erase.
+    /// Without valid units, and to be erased.
     Dead,
     /// Bad, and empty.
     Retired,
@@ -69,16 +67,16 @@ enum Use {
 struct Group {
     /// Its log blocks, in the order in which they were opened.
     logs: Vec<u32>,
-    /// The log block that takes what the host writes.
+    /// The log block for host writes.
     open: Option<u32>,
     /// The log block whose merge it waits for.
     waits_for: Option<u32>,
-    /// The logical block of it that is being merged: one at a time.
+    /// Its logical block that is being merged, one at a time.
     merging: Option<u32>,
-    /// Its log block was opened for a program unit that has not come yet, so that nobody else may
-    /// have it: two that take it from each other before either has written would go on for ever.
+    /// Its log block was opened for a program unit that is not yet written, so that no other group
+    /// may take it: otherwise two groups could take it from each other forever without writing.
     awaits_program_unit: bool,
-    /// Log blocks that recovery found, which may be more than the configuration allows.
+    /// Log blocks at recovery, which may be more than the configuration allows.
     found: u32,
 }
 
@@ -87,20 +85,20 @@ struct Group {
 struct DieGroup {
     free: VecDeque<u32>,
     dead: VecDeque<u32>,
-    /// Data blocks that have failed and whose data has to be moved.
+    /// Failed data blocks whose data has to be moved.
     failed: VecDeque<u32>,
-    /// Log blocks of the die group that groups wait for.
+    /// Log blocks whose merge is requested.
     wanted: VecDeque<u32>,
-    /// Log blocks that need the program units up to this one copied from the data block.
+    /// Log blocks that need program units copied from the data block, up to this one.
     fills: VecDeque<(u32, u32)>,
-    /// Full log blocks of the die group, by when they were opened.
+    /// Full log blocks, in the order in which they were opened.
     sealed: BTreeMap<u64, u32>,
-    /// The log block that is being merged, over all its logical blocks.
+    /// The log block that is being merged, for all its logical blocks.
     victim: Option<u32>,
-    /// Something was copied out of it.
+    /// Units were copied out of `victim`.
     copied: bool,
     step: Option<merge::Step>,
-    /// By place in a logical block: where a copy came from, plus one.
+    /// By offset in the logical block: the source of the copy, plus one.
     sources: Vec<u32>,
 }
 
@@ -114,34 +112,34 @@ pub struct Hybrid {
     block_units: Divisor,
     /// The most log blocks, T - D - 1 at most.
     logs_max: u32,
-    /// 0 nothing, else unit + 1.
+    /// 0 for none, otherwise unit + 1.
     l2p: Zeroed<u32>,
-    /// 0 nothing, else logical unit + 1.
+    /// 0 for none, otherwise logical unit + 1.
     p2l: Zeroed<u32>,
     live_bits: Zeroed<u64>,
-    /// By block: what for, live units, erases, next program unit, program units in flight.
+    /// By block: use, valid units, erases, next program unit, program units in flight.
     uses: Vec<Use>,
     valid: Vec<u32>,
     erases: Vec<u32>,
     next: Vec<u32>,
     program_units_in_flight: Vec<u16>,
-    /// By block: its group, its logical block if it has one, when it was opened.
+    /// By block: its group, its logical block if it has one, its position in the order of opening.
     group_of: Vec<u32>,
     logical: Vec<u32>,
     opened: Vec<u64>,
-    /// By block: when something in it last changed, counted in such changes.
+    /// By block: the value of `changes` at its last change.
     changed: Vec<u64>,
     changes: u64,
     /// By logical block: its data block plus one, 0 for none.
     data: Vec<u32>,
     groups: Vec<Group>,
-    /// FAST: the log block of the sequential run, and whether it takes more program units.
+    /// FAST: the log block of the sequential run, and whether it accepts program units.
     sequential: Option<u32>,
     sequential_open: bool,
-    /// Program units to be programmed empty, because the program unit after them is needed.
+    /// Program units of padding to be programmed, because a later program unit is needed.
     pads: VecDeque<ProgramUnitId>,
     die_groups: Vec<DieGroup>,
-    /// Die groups that have got something to erase since that was last asked.
+    /// Die groups that got a block to erase and were not yet returned.
     idle_die_groups: Vec<u32>,
     /// The group that waits for the merge of a log block.
     wanted_by: FastMap<u32, u32>,
@@ -149,18 +147,18 @@ pub struct Hybrid {
     open_logs: BTreeMap<u64, u32>,
     opens: u64,
     log_total: u32,
-    /// Of these, blocks in which nothing is live.
+    /// Log blocks without valid units, included in `log_total`.
     spent_total: u32,
-    /// Log blocks that recovery found.
+    /// Log blocks at recovery.
     logs_found: u32,
     free_total: u32,
-    /// Where the next block is opened, if all die groups have as many erased ones.
+    /// The die group of the next block to be opened, if all have equally many erased ones.
     next_die_group: u32,
     in_flight: InFlightUnits,
     mapped: u64,
     valid_total: u64,
     merges: MergeCounts,
-    /// Blocks out of use.
+    /// Failed blocks.
     retirement: Retirement,
 }
 
@@ -168,7 +166,7 @@ impl Hybrid {
     /// An empty map over erased flash.
     ///
     /// # Errors
-    /// [`ConfigError`] if the numbers do not fit the flash.
+    /// [`ConfigError`] if the configuration does not fit the flash.
     pub fn new(geometry: Geometry, config: HybridConfig) -> Result<Self, ConfigError> {
         config.check(&geometry)?;
         let blocks = geometry.blocks() as usize;
@@ -223,13 +221,13 @@ impl Hybrid {
         })
     }
 
-    /// The shape of the flash below.
+    /// The geometry of the flash.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Its addresses.
+    /// The address layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -253,55 +251,55 @@ impl Hybrid {
         self.mapped
     }
 
-    /// Merges done so far, by kind.
+    /// Merges so far, by kind.
     #[must_use]
     pub fn merges(&self) -> &MergeCounts {
         &self.merges
     }
 
-    /// Blocks that are log blocks now.
+    /// The number of log blocks.
     #[must_use]
     pub fn log_blocks(&self) -> u32 {
         self.log_total
     }
 
-    /// Data groups, each a stream of the host.
+    /// The number of data groups; each is a stream of the host.
     #[must_use]
     pub fn groups(&self) -> u32 {
         self.groups.len() as u32
     }
 
-    /// Where `lpn` is; `None` if it was never written, or was trimmed.
+    /// The physical unit of `lpn`; `None` if it was never written, or was trimmed.
     #[must_use]
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Pun> {
         self.l2p[lpn as usize].checked_sub(1).map(Pun)
     }
 
-    /// Says that `lpn` will be looked up or changed soon.
+    /// Prefetches the map entry of `lpn`, which will be read or changed soon.
     #[inline]
     pub fn prefetch(&self, lpn: u32) {
         prefetch(&self.l2p, lpn as usize);
     }
 
-    /// Whether the map points to the unit at `at`; its logical unit if so.
+    /// The logical unit whose map entry points to `at`, if any.
     #[must_use]
     pub fn live(&self, at: Pun) -> Option<u32> {
         let word = self.live_bits[at.0 as usize / 64];
         (word >> (at.0 % 64) & 1 == 1).then(|| self.p2l[at.0 as usize] - 1)
     }
 
-    /// A program of `lpn` as the host wrote it is on its way to flash.
+    /// A host program of `lpn` is in flight.
     pub fn write_begin(&mut self, lpn: u32) {
         self.in_flight.begin(lpn);
     }
 
-    /// One unit is programmed. Host data takes effect now, unless something newer came
-    /// first; copies do so when the merge of their logical block is complete. Returns whether
-    /// the unit is live.
+    /// One unit is programmed. Host data takes effect now, unless it is superseded already; copies
+    /// take effect when the merge of their logical block is complete. Returns whether the unit is
+    /// valid.
     ///
     /// # Panics
-    /// If a host write was not announced by [`Hybrid::write_begin`].
+    /// If [`Hybrid::write_begin`] was not called for a host write.
     pub fn commit(&mut self, write: &UnitWrite, at: Pun) -> bool {
         if write.lpn == UnitWrite::PAD {
             return false;
@@ -329,19 +327,19 @@ impl Hybrid {
         match self.uses[index] {
             Use::Log if !self.is_open(block) => self.seal(block),
             _ if self.is_failed(block) => self.settle_failed(block),
-            // Its last unit was trimmed or replaced on its way.
+            // Its last valid unit was trimmed or superseded in flight.
             Use::Data if self.valid[index] == 0 => self.drained(block),
             _ => {}
         }
     }
 
-    /// Trims `start..end` at once: the map is durable by power-loss protection.
+    /// Trims `start..end` at once; the map is protected against power loss.
     pub fn trim_now(&mut self, start: u32, end: u32, version: u64) {
         for lpn in start..end {
             self.unmap(lpn);
         }
         if self.config.logs == Logs::Replacement && start < end {
-            // The program unit that is awaited may have been trimmed.
+            // The program unit that the log block was opened for may have been trimmed.
             let (first, last) = (self.stream_of(start), self.stream_of(end - 1));
             for group in &mut self.groups[first as usize..=last as usize] {
                 group.awaits_program_unit = false;
@@ -374,20 +372,20 @@ impl Hybrid {
         }
     }
 
-    /// Nothing in `block` is live any more. A merge may still read it, or write to it.
+    /// `block` has no more valid units. A merge may still read it, or write to it.
     fn drained(&mut self, block: u32) {
         match self.uses[block as usize] {
             Use::Sealed => {
                 let die_group = self.die_group_of(block);
                 self.die_groups[die_group].sealed.remove(&self.opened[block as usize]);
-                self.spend(block);
+                self.mark_spent(block);
             }
             Use::Data => {
                 let logical = self.logical[block as usize];
                 let group = self.group_of[block as usize] as usize;
                 if self.groups[group].merging != Some(logical) && self.is_idle(block) {
                     self.data[logical as usize] = 0;
-                    self.bury(block);
+                    self.mark_dead(block);
                 }
             }
             Use::Free | Use::Log | Use::Wanted | Use::Merging => {}
@@ -395,8 +393,8 @@ impl Hybrid {
         }
     }
 
-    /// Leaves `block`, with nothing live in it, to be erased, unless it is bad.
-    fn bury(&mut self, block: u32) {
+    /// Lists `block`, which has no valid units, to be erased, unless it is bad.
+    fn mark_dead(&mut self, block: u32) {
         if self.is_failed(block) {
             return self.retire(block);
         }
@@ -404,8 +402,8 @@ impl Hybrid {
         self.list_dead(block);
     }
 
-    /// Leaves log block `block`, with nothing live in it, to be erased, unless it is bad.
-    fn spend(&mut self, block: u32) {
+    /// Lists log block `block`, which has no valid units, to be erased, unless it is bad.
+    fn mark_spent(&mut self, block: u32) {
         if self.is_failed(block) {
             return self.retire(block);
         }
@@ -422,15 +420,16 @@ impl Hybrid {
         self.die_groups[die_group].dead.push_back(block);
     }
 
-    /// `die_group` has got something to do and may not know. Noted once until somebody asks, which
-    /// an engine without time never does.
+    /// Notes that `die_group` has work to start. Each die group is listed once, because the
+    /// immediate engine never takes it from the list.
     fn note_idle(&mut self, die_group: usize) {
         if !self.idle_die_groups.contains(&(die_group as u32)) {
             self.idle_die_groups.push(die_group as u32);
         }
     }
 
-    /// A die group that has got something to erase and may not know; each is told once.
+    /// A die group that has a block to erase and whose cleaning has to be started; each is returned
+    /// once.
     pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
         self.idle_die_groups.pop().map(DieGroupId)
     }
@@ -451,7 +450,7 @@ impl Hybrid {
         self.groups[self.group_of[block as usize] as usize].open == Some(block)
     }
 
-    /// Takes an erased block from the die group that has most; die groups with as many in turn.
+    /// Takes an erased block from the die group with the most; equal die groups alternate.
     fn take_free(&mut self) -> Option<u32> {
         let die_group = self.freest_die_group()?;
         let block =
@@ -470,28 +469,28 @@ impl Hybrid {
         }
         let die_groups = self.die_groups.len();
         let turn = |i: usize| (self.next_die_group as usize + i) % die_groups;
-        // The first in turn of those that have most.
+        // The first in rotation of those with the most.
         (0..die_groups)
             .rev()
             .map(turn)
             .max_by_key(|&die_group| self.die_groups[die_group].free.len())
     }
 
-    /// Live units = mapped logical units (law 2), by the running sums; on flash that does not
-    /// fail erased blocks, merge targets and blocks to be erased are never all gone.
+    /// Checks that the valid units equal the mapped logical units (law 2), by running sums, and the
+    /// number of log blocks.
     ///
     /// # Panics
-    /// If the law is broken.
+    /// If an invariant is broken.
     pub fn assert_conserved(&self) {
-        assert_eq!(self.valid_total, self.mapped, "live units must be mapped units");
+        assert_eq!(self.valid_total, self.mapped, "valid units must be mapped units");
         let most = self.logs_max.max(self.logs_found);
         assert!(self.log_total <= most, "more log blocks than allowed");
     }
 
-    /// The same, counted anew over every logical unit and block.
+    /// As [`Hybrid::assert_conserved`], recounted over every logical unit and block.
     ///
     /// # Panics
-    /// If a sum or a column disagrees with the map.
+    /// If a sum or an array disagrees with the map.
     pub fn assert_consistent(&self) {
         self.assert_conserved();
         let mut valid = vec![0u32; self.valid.len()];
@@ -513,9 +512,9 @@ impl Hybrid {
                 }
             }
         }
-        assert_eq!(valid, self.valid, "live counts must be what the map says");
+        assert_eq!(valid, self.valid, "valid counts must match the map");
         let live: u64 = self.live_bits.iter().map(|word| u64::from(word.count_ones())).sum();
-        assert_eq!(live, self.valid_total, "a bit for each live unit and no other");
+        assert_eq!(live, self.valid_total, "one bit for each valid unit");
         self.assert_blocks();
     }
 
@@ -543,15 +542,15 @@ impl Hybrid {
         assert_eq!(logs, self.groups.iter().map(|group| group.logs.len()).sum(), "of groups");
         for group in &self.groups {
             let most = self.config.group_log_blocks.max(group.found) as usize;
-            assert!(group.logs.len() <= most, "at most K of a group");
+            assert!(group.logs.len() <= most, "at most K per group");
         }
         for (logical, &data) in self.data.iter().enumerate().filter(|(_, data)| **data > 0) {
             let block = data as usize - 1;
             assert_eq!((self.uses[block], self.logical[block] as usize), (Use::Data, logical));
         }
         let data = self.data.iter().filter(|data| **data > 0).count();
-        assert_eq!(count(&[Use::Data]), data, "one data block a logical block");
+        assert_eq!(count(&[Use::Data]), data, "one data block per logical block");
         let left = count(&[Use::Free, Use::Target, Use::Dead]);
-        assert!(left > 0 || self.has_bad(), "merges can always go on");
+        assert!(left > 0 || self.has_bad(), "merges can always proceed");
     }
 }

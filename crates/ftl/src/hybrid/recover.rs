@@ -1,16 +1,16 @@
-//! The hybrid mapping rebuilt from what stands on the flash, without a saved map.
+//! Recovery of hybrid mapping from the content of the flash, without a saved map.
 //!
 //! For each logical unit the highest version wins. Of several copies of it the one programmed
-//! *last* wins, as it did in the map: a merge that was complete stays so, and log blocks that it
-//! emptied come back as nothing but blocks to be erased. What that would get wrong is the target
-//! of a merge that was not complete, beside the data block that still holds the rest. Such a
-//! target is *given up*: everything in it stands elsewhere as well, for what a merge reads is not
-//! erased before it is complete. It is told from a complete one by a unit of the logical block
-//! that it would have reached and has not: at the place of a program unit that cannot be read in
-//! it, and programmed before its first one.
+//! *last* wins, as it did in the map: complete merges stay complete, and the log blocks that they
+//! emptied are blocks to be erased. This would be wrong for the target of an incomplete merge,
+//! whose data block still holds the other units. Such a target is *discarded*: all its units are
+//! elsewhere as well, since the sources of a merge are not erased before it is complete. An
+//! incomplete target is recognised by a valid unit of the logical block that the merge would have
+//! copied and has not: its offset is in a program unit of the target that cannot be read, and it
+//! was programmed before the target's first program unit.
 //!
-//! Why the log blocks found are never more than those allowed, so that merges can go on
-//! (see [`HybridConfig::log_blocks_max`]): docs/design/hybrid.md.
+//! Why recovery never finds more log blocks than allowed, so that merges can proceed (see
+//! [`HybridConfig::log_blocks_max`]): docs/design/hybrid.md.
 
 use prism_nand::{BlockId, Nand, ProgramUnitId, Pun, UnitTag};
 
@@ -20,7 +20,7 @@ use crate::in_flight::InFlightUnits;
 use crate::plan::TrimRange;
 use crate::scan::{FlashScan, Recovered, trim_best};
 
-/// What the flash knows of a block, whose place in the map was saved.
+/// The state of a block on the flash; its use in the map was saved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockStatus {
     /// Program units programmed since its last erase.
@@ -30,47 +30,47 @@ pub(crate) struct BlockStatus {
 }
 
 impl BlockStatus {
-    /// That of `block` on `nand`.
+    /// The state of `block` on `nand`.
     pub(crate) fn of(nand: &Nand, block: BlockId) -> Self {
         Self { program_units: nand.program_units_programmed(block), bad: nand.is_bad(block) }
     }
 }
 
-/// The best that was found for a logical unit.
+/// The best copy found of a logical unit.
 #[derive(Clone, Copy, Default)]
 struct Best {
     version: u64,
-    /// The place of its program in the order of all programs.
+    /// The sequence number of its program.
     sequence: u64,
-    /// The physical unit plus one; 0 for nothing.
+    /// The physical unit plus one; 0 for none.
     at: u32,
 }
 
-/// Another copy of a version.
+/// Another copy of the same version.
 #[derive(Clone, Copy)]
 struct Tie {
     lpn: u32,
     copy: Best,
 }
 
-/// What the scan knows of a block.
+/// Results of the scan for a block.
 #[derive(Clone, Copy, Default)]
 struct Scanned {
-    /// The earliest of its programs that can be read; 0 if there is none.
+    /// The lowest sequence number of its readable programs; 0 if there is none.
     first: u64,
-    /// Places from its beginning to behind the last unit that can be read.
+    /// The offset after its last readable unit.
     end: u32,
-    given_up: bool,
+    discarded: bool,
 }
 
-/// What was found on the flash.
+/// Results of the scan of the flash.
 struct Scan {
     best: Vec<Best>,
-    /// By logical unit, later programs behind earlier ones.
+    /// Sorted by logical unit, then by sequence number.
     ties: Vec<Tie>,
     blocks: Vec<Scanned>,
-    /// By program unit: whether it can be read. On the dies of a superblock later program units
-    /// may be there without earlier ones.
+    /// By program unit: whether it can be read. With superblocks a later program unit may be
+    /// readable when an earlier one, on another die, is not.
     readable: Vec<bool>,
     newest: Recovered,
 }
@@ -105,27 +105,27 @@ impl Hybrid {
                 map.free_total += 1;
                 continue;
             }
-            // Not erased; what for is found out below.
+            // Not erased; `settle` finds its use.
             map.uses[block.0 as usize] = Use::Dead;
             if !flash.is_unstable(block) {
                 map.scan_block(flash, block, &mut scan)?;
             }
         }
         scan.trim(trims);
-        // The latest first: what is given up may leave its units to an earlier one.
+        // The latest first: discarding a block may leave its units to an earlier one.
         let mut order: Vec<u32> = (0..blocks).collect();
         order.sort_by_key(|&block| std::cmp::Reverse(scan.blocks[block as usize].first));
         for &block in &order {
-            map.give_up_incomplete(block, &mut scan);
+            map.discard_incomplete(block, &mut scan);
         }
         order.reverse();
         map.settle(&order, &scan)?;
         Ok((map, scan.newest))
     }
 
-    /// What is left after power was lost, with the map as the capacitors saved it: programs in
-    /// flight are gone, merges begin anew, open log blocks take no more program units. `status`
-    /// says what the flash knows of each block.
+    /// Resumes after a loss of power from the map saved by the capacitors: programs in flight are
+    /// lost, merges restart, open log blocks accept no more program units. `status` returns the
+    /// state of each block.
     #[must_use]
     pub(crate) fn after_power_loss(mut self, status: &dyn Fn(BlockId) -> BlockStatus) -> Self {
         self.in_flight = InFlightUnits::default();
@@ -160,23 +160,23 @@ impl Hybrid {
                 Use::Retired => {}
                 Use::Data if self.valid[block as usize] == 0 => {
                     self.data[self.logical[block as usize] as usize] = 0;
-                    self.bury(block);
+                    self.mark_dead(block);
                 }
-                // Where its program units stopped is not known to be in line either.
+                // As for log blocks below.
                 Use::Data => {
                     self.next[block as usize] = self.layout.program_units_per_block();
                     if self.is_failed(block) {
                         self.settle_failed(block);
                     }
                 }
-                Use::Target | Use::Dead => self.bury(block),
+                Use::Target | Use::Dead => self.mark_dead(block),
                 Use::Spent => {
-                    // Counted anew.
+                    // Recounted by `mark_spent`.
                     self.uses[block as usize] = Use::Sealed;
-                    self.spend(block);
+                    self.mark_spent(block);
                 }
                 Use::Log | Use::Sealed | Use::Wanted | Use::Merging => {
-                    // Where program units stopped on each die is not known to be in line.
+                    // The write positions of the dies may differ.
                     self.next[block as usize] = self.layout.program_units_per_block();
                     self.seal(block);
                 }
@@ -219,14 +219,14 @@ impl Hybrid {
                         offer(&mut scan.best, &mut scan.ties, lpn, copy);
                     }
                     UnitTag::Data(_) => return foreign("a unit is beyond the drive"),
-                    UnitTag::Tombstone => return foreign("a mapping by block has no tombstones"),
+                    UnitTag::Tombstone => return foreign("block-level and hybrid mapping have no tombstones"),
                 }
             }
         }
         Ok(())
     }
 
-    /// The units of `block` that are the best of their logical unit: places and logical units.
+    /// The units of `block` that are the best copies: their offsets and logical units.
     fn best_in(&self, block: u32, scan: &Scan) -> impl Iterator<Item = (u32, u32)> {
         let start = block * self.layout.units_per_block();
         (0..scan.blocks[block as usize].end).filter_map(move |place| {
@@ -236,19 +236,19 @@ impl Hybrid {
         })
     }
 
-    /// The logical block of which `block` can be the data block: all that is best in it, and
-    /// something is, stands at its own offset.
+    /// The logical block of which `block` can be the data block: it has best copies, all at their
+    /// own offsets.
     fn data_of(&self, block: u32, scan: &Scan) -> Option<u32> {
         let mut live = self.best_in(block, scan);
         let (place, lpn) = live.next()?;
         let (logical, offset) = self.block_units.split(lpn);
         let units = self.block_units.get();
-        let at_home = |(place, lpn)| lpn == logical * units + place;
-        (place == offset && live.all(at_home)).then_some(logical)
+        let at_offset = |(place, lpn)| lpn == logical * units + place;
+        (place == offset && live.all(at_offset)).then_some(logical)
     }
 
-    /// Gives `block` up, if it is the target of a merge that was not complete.
-    fn give_up_incomplete(&self, block: u32, scan: &mut Scan) {
+    /// Discards `block` if it is the target of an incomplete merge.
+    fn discard_incomplete(&self, block: u32, scan: &mut Scan) {
         let Some(logical) = self.data_of(block, scan) else { return };
         let Scanned { first, end, .. } = scan.blocks[block as usize];
         let start = Pun(block * self.layout.units_per_block());
@@ -256,7 +256,7 @@ impl Hybrid {
         let not_reached = (0..units).any(|place| {
             let best = scan.best[(logical * units + place) as usize];
             let program_unit = self.layout.program_unit_of(Pun(start.0 + place));
-            // A program unit may have been torn so that only its first units are there.
+            // A program unit may be torn so that only its first units are readable.
             let there = place < end && scan.readable[program_unit.0 as usize];
             best.at != 0 && best.sequence < first && !there
         });
@@ -268,26 +268,26 @@ impl Hybrid {
             .map(|(_, lpn)| Some((lpn, self.other_copy(lpn, block, scan)?)))
             .collect();
         if let Some(instead) = instead {
-            scan.blocks[block as usize].given_up = true;
+            scan.blocks[block as usize].discarded = true;
             for (lpn, copy) in instead {
                 scan.best[lpn as usize] = copy;
             }
         }
     }
 
-    /// The last programmed copy of the best of `lpn` outside of `block` and of what was given
-    /// up.
+    /// The last programmed copy of the best version of `lpn`, outside of `block` and of discarded
+    /// blocks.
     fn other_copy(&self, lpn: u32, block: u32, scan: &Scan) -> Option<Best> {
         let end = scan.ties.partition_point(|tie| tie.lpn <= lpn);
         let same = scan.ties[..end].iter().rev().take_while(|tie| tie.lpn == lpn);
         same.map(|tie| tie.copy).find(|copy| {
             let holder = self.layout.block_of_unit(Pun(copy.at - 1)).0;
-            holder != block && !scan.blocks[holder as usize].given_up
+            holder != block && !scan.blocks[holder as usize].discarded
         })
     }
 
-    /// Gives every block in `order` its use; of several that could be the data block of a
-    /// logical block the one begun first is.
+    /// Assigns a use to every block in `order`. Of several that could be the data block of a
+    /// logical block, the one begun first is.
     fn settle(&mut self, order: &[u32], scan: &Scan) -> Result<(), ConfigError> {
         let foreign = |block, why| ConfigError::Foreign { block, why };
         for &block in order {
@@ -296,7 +296,7 @@ impl Hybrid {
                 continue;
             }
             let Some((_, lpn)) = self.best_in(block, scan).next() else {
-                self.bury(block);
+                self.mark_dead(block);
                 continue;
             };
             let group = self.group_units.divide(lpn);
@@ -323,7 +323,7 @@ impl Hybrid {
                     self.uses[index] = Use::Sealed;
                     self.die_groups[die_group].sealed.insert(self.opened[index], block);
                     if self.is_failed(block) {
-                        self.want(block);
+                        self.request_merge(block);
                     }
                 }
             }
@@ -357,7 +357,7 @@ fn offer(best: &mut [Best], ties: &mut Vec<Tie>, lpn: u32, copy: Best) {
 }
 
 impl Scan {
-    /// Takes away what was trimmed later, and orders what is left.
+    /// Removes units that were trimmed later, and sorts the remaining copies.
     fn trim(&mut self, trims: &[TrimRange]) {
         let best = &mut self.best;
         let newest = self.newest.newest_version;

@@ -1,11 +1,12 @@
-//! Blocks of a mapping by block that take no more data: bad from the factory, or grown bad.
+//! Blocks of hybrid mapping that accept no more data because they are bad, from the factory or
+//! grown.
 //!
-//! A log block whose program fails is closed as it is, and merged before others; a data block
-//! is gathered into a fresh one; the target of a merge is given up, and the merge begins anew
-//! with another, since nothing of it has taken effect. What is valid in a block that has
-//! failed stays readable until then. A block that fails counts as lost at once: there may be
-//! fewer log blocks from then on, and when one is left too few for merges to go on
-//! ([`HybridConfig::goes_on_without`]) the FTL becomes read-only.
+//! A log block whose program fails is closed and merged before others. A failed data block is
+//! copied to a fresh one. A failed target of a merge is abandoned, and the merge restarts with
+//! another, since it has not taken effect yet. Valid data in a failed block stays readable until
+//! then. A failed block counts as lost at once: the number of log blocks may decrease, and when
+//! there are too few for merges to proceed ([`HybridConfig::works_without`]) the FTL becomes
+//! read-only.
 
 use prism_nand::{BlockId, DieGroupId, Geometry, ProgramUnitId};
 
@@ -13,10 +14,10 @@ use super::merge::Step;
 use super::{Hybrid, HybridConfig, Use};
 use crate::config::ConfigError;
 
-/// What is out of use, and on its way there.
+/// Failed blocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Retirement {
-    /// By block: bad, so that nothing more is programmed in it.
+    /// By block: bad, so that it accepts no more programs.
     failed: Vec<bool>,
     total: u32,
     read_only: bool,
@@ -32,7 +33,7 @@ impl Hybrid {
     /// Takes `bad` blocks out of use, before anything was written.
     ///
     /// # Errors
-    /// [`ConfigError::BadBlocks`] if the rest is too little for what the host sees.
+    /// [`ConfigError::BadBlocks`] if the remaining blocks are too few for the logical capacity.
     ///
     /// # Panics
     /// If a block is not free.
@@ -52,9 +53,9 @@ impl Hybrid {
         Ok(())
     }
 
-    /// The program of `program_unit`, which was reserved, has failed, or is not made because
-    /// another of its block has: its units are not there, and its block takes no more program
-    /// units. Program units of it that are being programmed may be committed.
+    /// The program of the reserved `program_unit` has failed, or is not attempted because another
+    /// program of its block has failed. The block accepts no more program units. Its programs in
+    /// flight may still be committed.
     pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
         let block = self.layout.block_of(program_unit).0;
         if !self.is_failed(block) {
@@ -79,36 +80,36 @@ impl Hybrid {
         self.retirement.failed[block as usize]
     }
 
-    /// The erase of `block`, which was to be erased, has failed: it is retired.
+    /// The erase of `block` has failed: it is retired.
     pub fn erase_failed(&mut self, block: BlockId) {
         self.fail(block.0);
         self.retire(block.0);
     }
 
-    /// Whether the FTL takes no more data.
+    /// Whether the FTL accepts no more data.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.retirement.read_only
     }
 
-    /// From now on the FTL takes no more data.
+    /// Makes the FTL accept no more data.
     pub fn set_read_only(&mut self) {
         self.retirement.read_only = true;
     }
 
-    /// How many more blocks can be lost before the FTL becomes read-only.
+    /// How many blocks can be lost before the FTL becomes read-only.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         if self.retirement.read_only {
             return 0;
         }
         let most = self.geometry.blocks() - self.retirement.total;
-        let goes_on =
-            |more: &u32| self.config.goes_on_without(&self.geometry, self.retirement.total + more);
-        (1..=most).take_while(goes_on).count() as u32
+        let works =
+            |more: &u32| self.config.works_without(&self.geometry, self.retirement.total + more);
+        (1..=most).take_while(works).count() as u32
     }
 
-    /// Whether blocks have failed, the bad ones of the factory included.
+    /// Whether there are bad blocks, including those from the factory.
     pub(super) fn has_bad(&self) -> bool {
         self.retirement.total > 0
     }
@@ -122,10 +123,10 @@ impl Hybrid {
         let bad = self.retirement.total;
         self.logs_found = self.logs_found.max(self.log_total);
         self.logs_max = self.config.log_blocks_without(&self.geometry, bad);
-        self.retirement.read_only |= !self.config.goes_on_without(&self.geometry, bad);
+        self.retirement.read_only |= !self.config.works_without(&self.geometry, bad);
     }
 
-    /// Nothing in `block`, which is bad, is needed any more.
+    /// The bad block `block` holds no more valid data.
     pub(super) fn retire(&mut self, block: u32) {
         if self.is_log(block) {
             self.retire_log(block);
@@ -133,8 +134,7 @@ impl Hybrid {
         self.uses[block as usize] = Use::Retired;
     }
 
-    /// A block that has failed has no program unit in flight any more, and is no log block being
-    /// closed.
+    /// A failed block has no more program units in flight, and is not a log block being closed.
     pub(super) fn settle_failed(&mut self, block: u32) {
         let die_group = self.die_group_of(block);
         match self.uses[block as usize] {
@@ -157,14 +157,14 @@ impl Hybrid {
         self.die_groups.iter().any(|die_group| die_group.step.is_some_and(copies_to))
     }
 
-    /// Whether the target of `step` has failed: the step makes no more copies, and has no
+    /// Whether the target of `step` has failed: the step makes no more copies and does not take
     /// effect.
     pub(super) fn is_lost(&self, step: Step) -> bool {
         step.target().is_some_and(|target| self.is_failed(target))
     }
 
-    /// Gives up `step` of `die_group`, whose copies are all in flight no more: the map still
-    /// points to what was copied.
+    /// Abandons `step` of `die_group`, which has no copies in flight: the map still points to the
+    /// sources of its copies.
     pub(super) fn give_up(&mut self, die_group: usize, step: Step, logical: u32) {
         self.die_groups[die_group].sources.fill(0);
         self.groups[(logical / self.config.group_blocks) as usize].merging = None;
@@ -175,7 +175,7 @@ impl Hybrid {
         self.after_fill(logical);
     }
 
-    /// A data block of `die_group` that has failed and can be gathered into a fresh block now.
+    /// A failed data block of `die_group` that can be copied to a fresh block now.
     pub(super) fn next_failed(&mut self, die_group: usize) -> Option<u32> {
         let waiting = &self.die_groups[die_group];
         if waiting.failed.is_empty() || waiting.victim.is_some() || self.free_total == 0 {
@@ -188,9 +188,9 @@ impl Hybrid {
         self.die_groups[die_group].failed.remove(place)
     }
 
-    /// Nothing can be begun on `die_group` although something waits: without a block that is
-    /// erased or about to be, failures have come faster than the reserve.
-    pub(super) fn note_end(&mut self) {
+    /// Called when no work can begin on `die_group` although some is pending. If no block is erased
+    /// or about to be, failures have used up the reserve, and the FTL becomes read-only.
+    pub(super) fn check_exhausted(&mut self) {
         if !self.has_bad() || self.free_total > 0 {
             return;
         }
@@ -200,7 +200,7 @@ impl Hybrid {
         self.retirement.read_only |= !in_flight && !self.uses.iter().any(gives);
     }
 
-    /// Whether `die_group` has data in blocks that have failed.
+    /// Whether `die_group` has data in failed blocks.
     pub(super) fn has_failed_data(&self, die_group: DieGroupId) -> bool {
         let failed = &self.die_groups[die_group.0 as usize].failed;
         failed.iter().any(|&block| self.uses[block as usize] == Use::Data)
@@ -208,10 +208,10 @@ impl Hybrid {
 }
 
 impl HybridConfig {
-    /// Whether an FTL with so many `bad` blocks can go on: the fewest log blocks that work
-    /// are left beside data blocks, the one for merges, and the reserve.
+    /// Whether an FTL can work with `bad` bad blocks: the minimum of log blocks is left, besides
+    /// data blocks, the block for merges and the reserve.
     #[must_use]
-    pub fn goes_on_without(&self, geometry: &Geometry, bad: u32) -> bool {
+    pub fn works_without(&self, geometry: &Geometry, bad: u32) -> bool {
         self.log_blocks_without(geometry, bad) >= self.logs_min()
     }
 }

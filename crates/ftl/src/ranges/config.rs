@@ -1,23 +1,23 @@
-//! Which ranges a drive has.
+//! The configuration of address ranges.
 
 use prism_nand::Geometry;
 
 use crate::config::{ConfigError, OverProvisioning};
 use crate::ftl::FtlConfig;
 
-/// One range: how it is mapped, and how much flash it has.
+/// The mapping and the flash of one range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeConfig {
-    /// Blocks of each plane.
+    /// Blocks per plane.
     pub blocks_per_plane: u32,
     /// Its FTL; logical units count from the beginning of the range.
     pub ftl: FtlConfig,
 }
 
-/// The ranges of a drive, in the order of their addresses.
+/// The ranges of a drive, by address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangesConfig {
-    /// One after another, from address 0 on.
+    /// Consecutive ranges, from address 0 on.
     pub ranges: Vec<RangeConfig>,
 }
 
@@ -47,14 +47,14 @@ impl RangesConfig {
         })
     }
 
-    /// Most ranges of a drive.
+    /// The most ranges of a drive.
     pub const MOST: usize = 16;
 
     fn blocks_per_plane(&self) -> u64 {
         self.ranges.iter().map(|range| u64::from(range.blocks_per_plane)).sum()
     }
 
-    /// Over-provisioning of all ranges together, both ways.
+    /// Nominal and effective over-provisioning of all ranges together.
     #[must_use]
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
         let logical = f64::from(self.logical_units());
@@ -73,7 +73,7 @@ impl RangesConfig {
     }
 }
 
-/// The flash of one range.
+/// The geometry of the flash of one range.
 pub(super) fn part_of(geometry: &Geometry, range: &RangeConfig) -> Geometry {
     Geometry { blocks_per_plane: range.blocks_per_plane, ..geometry.clone() }
 }

@@ -1,5 +1,5 @@
-//! Ranges on flash that fails: each looks after its own blocks, and when one of them takes no
-//! more data, the drive does not.
+//! Failures of flash with ranges: each range handles its own blocks, and the drive becomes
+//! read-only with the first range that does.
 
 use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
@@ -10,7 +10,7 @@ impl Ranges {
     /// Takes `bad` blocks out of use, before anything was written.
     ///
     /// # Errors
-    /// [`ConfigError::BadBlocks`] of the first range whose rest is too little for it.
+    /// [`ConfigError::BadBlocks`] of the first range that has too few good blocks.
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         let mut by_range = vec![Vec::new(); self.parts.len()];
         for block in bad {
@@ -21,7 +21,7 @@ impl Ranges {
         parts.try_for_each(|(part, bad)| part.ftl.set_aside(bad.into_iter()))
     }
 
-    /// The program of `program_unit`, which was reserved, has failed or will not be made.
+    /// The program of the reserved `program_unit` has failed or is not attempted.
     pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
         let part = self.part_mut(self.layout.block_of(program_unit));
         let program_unit = part.program_unit_in(program_unit);
@@ -50,18 +50,18 @@ impl Ranges {
         })
     }
 
-    /// Whether one of the ranges takes no more data.
+    /// Whether one of the ranges accepts no more data.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.parts.iter().any(|part| part.ftl.is_read_only())
     }
 
-    /// From now on no range takes more data.
+    /// Makes all ranges accept no more data.
     pub fn set_read_only(&mut self) {
         self.parts.iter_mut().for_each(|part| part.ftl.set_read_only());
     }
 
-    /// How many more blocks the range with the least spare can lose.
+    /// How many blocks the range with the least spare can lose.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         self.parts.iter().map(|part| part.ftl.spare_blocks()).min().unwrap_or(0)

@@ -1,12 +1,12 @@
-//! Ranges of addresses with mappings of their own on one drive.
+//! Address ranges with mappings of their own on one drive.
 //!
-//! Each range is an FTL over its own part of the blocks: of every plane as many as its share,
-//! so that all ranges use all dies. A range knows nothing of the others; here its addresses
-//! are moved to where they are on the whole. Source: the ranges that `FTL_ioctl` configures in
-//! the paper on Prism-SSD (Shen, Chen, Yadgar, Shao, ICDCS 2019, section IV-C), and drives whose
-//! first megabytes are mapped otherwise than the rest because a file system keeps its tables there.
+//! Each range is an FTL over its own part of the blocks, the same number on every plane, so that
+//! all ranges use all dies. A range has its own address space; this module translates its addresses
+//! to those of the device. Source: the ranges that `FTL_ioctl` configures in the paper on Prism-SSD
+//! (Shen, Chen, Yadgar, Shao, ICDCS 2019, section IV-C), and drives whose first megabytes, where
+//! file systems keep their tables, have another mapping than the rest.
 //!
-//! Ranges neither lend each other blocks nor level wear among them.
+//! Ranges do not exchange blocks, and wear is levelled within each only.
 
 mod config;
 mod faults;
@@ -23,7 +23,7 @@ use crate::plan::{HostPlace, ReadRun, UnitWrite, Units};
 use config::part_of;
 pub use config::{RangeConfig, RangesConfig};
 
-/// A range, and where it lies.
+/// A range and its position.
 #[derive(Clone, Debug)]
 struct Part {
     ftl: Ftl,
@@ -31,12 +31,12 @@ struct Part {
     first_unit: u32,
     first_stream: u32,
     first_block: u32,
-    /// Blocks of each plane: its own, and those of the device.
+    /// Blocks per plane, of the range and of the device.
     blocks: u32,
     blocks_of_all: u32,
 }
 
-/// Moves blocks, program units and units between a range and the whole.
+/// Translates blocks, program units and units between range and device.
 impl Part {
     fn block_out(&self, block: BlockId) -> BlockId {
         let (die_group, place) = self.ftl.layout().split_block(block);
@@ -90,18 +90,18 @@ impl Part {
     }
 }
 
-/// The FTLs of all ranges as one.
+/// The FTLs of all ranges as one FTL.
 #[derive(Clone, Debug)]
 pub struct Ranges {
     geometry: Geometry,
     layout: Layout,
     config: RangesConfig,
     parts: Vec<Part>,
-    /// By block of a plane: its range.
+    /// The range of each block of a plane.
     owners: Vec<u8>,
     /// Erases of every block.
     erases: Vec<u32>,
-    /// By die group: the range that looks for a victim first.
+    /// By die group: the range that is asked first for the next victim.
     turns: Vec<u8>,
     seed: u64,
 }
@@ -181,15 +181,15 @@ impl Ranges {
     }
 }
 
-/// What [`Ftl`] asks of every mapping.
+/// The interface that [`Ftl`] delegates to.
 impl Ranges {
-    /// The shape of the flash below.
+    /// The geometry of the flash.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Its addresses.
+    /// The address layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -223,7 +223,7 @@ impl Ranges {
         all
     }
 
-    /// Streams of all ranges.
+    /// The number of streams of all ranges.
     #[must_use]
     pub fn streams(&self) -> u32 {
         self.parts.iter().map(|part| part.ftl.streams()).sum()
@@ -236,28 +236,28 @@ impl Ranges {
         part.first_stream + part.ftl.stream_of(lpn - part.first_unit, handle)
     }
 
-    /// Where `lpn` is.
+    /// The physical unit of `lpn`.
     #[must_use]
     pub fn lookup(&self, lpn: u32) -> Option<Pun> {
         let part = self.of_unit(lpn);
         part.ftl.lookup(lpn - part.first_unit).map(|at| part.unit_out(at))
     }
 
-    /// Says that `lpn` will be looked up or changed soon.
+    /// Prefetches the map entry of `lpn`.
     pub fn prefetch(&self, lpn: u32) {
         let part = self.of_unit(lpn);
         part.ftl.prefetch(lpn - part.first_unit);
     }
 
-    /// Whether the map points to the unit at `at`; its logical unit if so.
+    /// The logical unit whose map entry points to `at`, if any.
     #[must_use]
     pub fn live(&self, at: Pun) -> Option<u32> {
         let part = self.part(self.layout.block_of_unit(at));
         part.ftl.live(part.unit_in(at)).map(|lpn| lpn + part.first_unit)
     }
 
-    /// Erased blocks of `die_group`, where they are fewest, of the ranges that need some there:
-    /// those mapped by unit, if there are any.
+    /// The fewest erased blocks of `die_group` in a range with page-level mapping; without such
+    /// ranges, in any range.
     #[must_use]
     pub fn free_blocks(&self, die_group: DieGroupId) -> u32 {
         let free = |part: &Part| part.ftl.free_blocks(die_group);
@@ -278,16 +278,16 @@ impl Ranges {
         self.parts.iter().any(|part| part.ftl.below_low(die_group))
     }
 
-    /// Whether it may stop, for all ranges.
+    /// Whether cleaning or merging may stop, for all ranges.
     #[must_use]
     pub fn reached_high(&self, die_group: DieGroupId) -> bool {
         self.parts.iter().all(|part| part.ftl.reached_high(die_group))
     }
 
-    /// Whether cleaning of `die_group` waits for nobody, for any range.
+    /// Whether cleaning of `die_group` has priority over other work, in any range.
     #[must_use]
-    pub fn is_pressed(&self, die_group: DieGroupId, critical: u32) -> bool {
-        self.parts.iter().any(|part| part.ftl.is_pressed(die_group, critical))
+    pub fn is_urgent(&self, die_group: DieGroupId, critical: u32) -> bool {
+        self.parts.iter().any(|part| part.ftl.is_urgent(die_group, critical))
     }
 
     /// Whether `die_group` holds no more than its share of the data of the range of `stream`.
@@ -296,21 +296,21 @@ impl Ranges {
         self.of_stream(stream).ftl.balanced(die_group, 0)
     }
 
-    /// Where the next program unit of `stream` may go.
+    /// Where the next program unit of `stream` may be written.
     #[must_use]
     pub fn host_place(&self, stream: u32, first: u32) -> HostPlace {
         let part = self.of_stream(stream);
         part.ftl.host_place(stream - part.first_stream, first.wrapping_sub(part.first_unit))
     }
 
-    /// Whether `die_group` may take a program unit of `stream`.
+    /// Whether `die_group` may be given a program unit of `stream`.
     #[must_use]
     pub fn host_may_write(&self, die_group: DieGroupId, stream: u32) -> bool {
         let part = self.of_stream(stream);
         part.ftl.host_may_write(die_group, stream - part.first_stream)
     }
 
-    /// The program unit that [`Ranges::reserve_host`] would take, if a block is open.
+    /// The program unit that [`Ranges::reserve_host`] would return, if a block is open.
     #[must_use]
     pub fn next_program_unit(
         &self,
@@ -324,7 +324,7 @@ impl Ranges {
         program_unit.map(|program_unit| part.program_unit_out(program_unit))
     }
 
-    /// Takes the next program unit of `die_group` for `stream`.
+    /// Reserves the next program unit of `die_group` for `stream`.
     pub fn reserve_host(
         &mut self,
         die_group: DieGroupId,
@@ -338,7 +338,7 @@ impl Ranges {
         part.program_unit_out(program_unit)
     }
 
-    /// A program unit to be programmed empty before the one reserved last.
+    /// A program unit of padding to be programmed before the one reserved last.
     pub fn take_pad(&mut self) -> Option<ProgramUnitId> {
         self.parts.iter_mut().find_map(|part| {
             let program_unit = part.ftl.take_pad()?;
@@ -346,14 +346,14 @@ impl Ranges {
         })
     }
 
-    /// Takes the next program unit of `block`, to be left empty, up to `until`.
+    /// Reserves the next program unit of `block`, up to `until`, for padding.
     pub fn reserve_pad(&mut self, block: BlockId, until: ProgramUnitId) -> Option<ProgramUnitId> {
         let part = self.part_mut(block);
         let (inner, until) = (part.block_in(block), part.program_unit_in(until));
         part.ftl.reserve_pad(inner, until).map(|program_unit| part.program_unit_out(program_unit))
     }
 
-    /// A program unit of parity that is due.
+    /// A parity program unit whose stripe is complete.
     pub fn take_parity(&mut self) -> Option<ProgramUnitId> {
         self.parts.iter_mut().find_map(|part| {
             let program_unit = part.ftl.take_parity()?;
@@ -361,7 +361,7 @@ impl Ranges {
         })
     }
 
-    /// A die group that has to merge before `stream` has a place.
+    /// A die group that has to merge before `stream` can be written.
     pub fn make_room(&mut self, stream: u32, first: u32) -> Option<DieGroupId> {
         let place = self.place_of_stream(stream);
         let part = &mut self.parts[place];
@@ -369,17 +369,17 @@ impl Ranges {
         part.ftl.make_room(stream - part.first_stream, first)
     }
 
-    /// Every log block is to be merged.
-    pub fn want_all(&mut self) {
-        self.parts.iter_mut().for_each(|part| part.ftl.want_all());
+    /// Requests a merge of every log block.
+    pub fn request_all_merges(&mut self) {
+        self.parts.iter_mut().for_each(|part| part.ftl.request_all_merges());
     }
 
-    /// A die group that has got something to erase and may not know.
+    /// A die group that has a block to erase and whose cleaning has to be started.
     pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
         self.parts.iter_mut().find_map(|part| part.ftl.take_idle_die_group())
     }
 
-    /// A program of `lpn` is on its way to flash.
+    /// A program of `lpn` is in flight.
     pub fn write_begin(&mut self, lpn: u32) {
         let place = self.place_of_unit(lpn);
         let part = &mut self.parts[place];
@@ -406,8 +406,9 @@ impl Ranges {
         }
     }
 
-    /// The next victim on `die_group`: of the ranges in turn that are not at their high watermark.
-    /// One that is would be cleaned without end while another waits for something.
+    /// The next victim on `die_group`, alternately of the ranges that are below their high
+    /// watermark. A range at its high watermark would be cleaned without end while another waits
+    /// for operations in flight.
     pub fn pick_victim(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         let (count, turn) = (self.parts.len(), usize::from(self.turns[die_group.0 as usize]));
         for place in (0..count).map(|i| (turn + i) % count) {
@@ -423,7 +424,7 @@ impl Ranges {
         None
     }
 
-    /// A block to be moved because it is worn less than others of its range.
+    /// A block to be moved by wear levelling within its range.
     pub fn pick_for_wear(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         self.parts.iter_mut().find_map(|part| {
             let block = part.ftl.pick_for_wear(die_group)?;
@@ -431,7 +432,7 @@ impl Ranges {
         })
     }
 
-    /// Whether copies out of `victim` have their program units from when they are planned on.
+    /// Whether copies out of `victim` reserve their program units when they are planned.
     #[must_use]
     pub fn copies_in_order(&self, victim: BlockId) -> bool {
         self.part(victim).ftl.places_host()
@@ -452,7 +453,7 @@ impl Ranges {
         units.iter_mut().for_each(|unit| part.write_out(unit));
     }
 
-    /// Takes the program unit for copies out of `victim`.
+    /// Reserves the program unit for copies out of `victim`.
     pub fn reserve_copy(&mut self, die_group: DieGroupId, victim: BlockId) -> ProgramUnitId {
         let part = self.part_mut(victim);
         let inner = part.block_in(victim);
@@ -460,7 +461,7 @@ impl Ranges {
         part.program_unit_out(program_unit)
     }
 
-    /// The program unit that [`Ranges::reserve_copy`] would take.
+    /// The program unit that [`Ranges::reserve_copy`] would return.
     #[must_use]
     pub fn next_copy_program_unit(
         &self,
@@ -473,7 +474,7 @@ impl Ranges {
             .map(|program_unit| part.program_unit_out(program_unit))
     }
 
-    /// Every copy out of `victim` is programmed: what is to be erased now.
+    /// Every copy out of `victim` is programmed. Returns the block to be erased now.
     pub fn emptied(&mut self, victim: BlockId) -> Option<BlockId> {
         let part = self.part_mut(victim);
         let inner = part.block_in(victim);
@@ -495,14 +496,14 @@ impl Ranges {
         part.ftl.is_writing(part.block_in(block))
     }
 
-    /// The cause of what is done to empty `victim`.
+    /// The cause of the operations that empty `victim`.
     #[must_use]
     pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         let part = self.part(victim);
         part.ftl.cause_of_cleaning(part.block_in(victim))
     }
 
-    /// The laws of every range.
+    /// Checks the invariants of every range.
     ///
     /// # Panics
     /// If one is broken.
@@ -510,7 +511,7 @@ impl Ranges {
         self.parts.iter().for_each(|part| part.ftl.assert_conserved());
     }
 
-    /// The same, counted anew, and the erases.
+    /// As [`Ranges::assert_conserved`], recounted, and the erases.
     ///
     /// # Panics
     /// If one is broken.
@@ -519,7 +520,7 @@ impl Ranges {
             part.ftl.assert_consistent();
             for (block, erases) in (0..).zip(part.ftl.erases()) {
                 let out = part.block_out(BlockId(block));
-                assert_eq!(part.block_in(out), BlockId(block), "there and back");
+                assert_eq!(part.block_in(out), BlockId(block), "translation of block numbers");
                 assert_eq!(self.erases[out.0 as usize], *erases, "erases of {out:?}");
             }
         }

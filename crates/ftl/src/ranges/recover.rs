@@ -1,4 +1,4 @@
-//! Ranges after a loss of power: each is found as if it were alone.
+//! Recovery of ranges after a loss of power: each range is recovered by itself.
 
 use prism_nand::{BlockId, Geometry, Nand, ProgramUnitId, UnitTag};
 
@@ -41,7 +41,7 @@ impl<R: FlashScan> FlashScan for RangeScan<'_, R> {
         let sequence = self.all.program_unit(self.part.program_unit_out(program_unit), found);
         for unit in found {
             if let UnitTag::Data(lpn) = &mut unit.tag {
-                // A unit of another range is beyond this one on either side.
+                // A unit of another range is outside the address space of this one.
                 *lpn = lpn.wrapping_sub(self.part.first_unit);
             }
         }
@@ -50,7 +50,7 @@ impl<R: FlashScan> FlashScan for RangeScan<'_, R> {
 }
 
 impl Ranges {
-    /// As [`Ftl::recover`], range by range.
+    /// Recovers each range as [`Ftl::recover`] does.
     pub(crate) fn recover(
         flash: &mut impl FlashScan,
         config: RangesConfig,
@@ -80,19 +80,19 @@ impl Ranges {
         Ok((Self::of(ranges.geometry, ranges.config, ftls, seed), newest))
     }
 
-    /// The ranges over what the flash holds, with the map as the capacitors saved it.
+    /// The ranges on the flash as it is now, with the map saved by the capacitors.
     ///
     /// # Panics
-    /// If the flash holds what no range has written.
+    /// If the flash holds data that no range has written.
     #[must_use]
     pub fn after_power_loss(self, nand: &Nand) -> Self {
         let Self { geometry, config, parts, seed, .. } = self;
         let restore = |part: Part, range: &RangeConfig| {
             let Ftl::Page(saved) = &part.ftl else {
                 let ftl = part.ftl.clone();
-                return ftl.go_on_over(&|block| BlockStatus::of(nand, part.block_out(block)));
+                return ftl.resume_with(&|block| BlockStatus::of(nand, part.block_out(block)));
             };
-            // Where units are is found on the flash; that some are nowhere is not.
+            // The scan finds mapped units, but not which ones are unmapped.
             let unmapped: Vec<u32> =
                 (0..range.ftl.logical_units()).filter(|&u| saved.lookup(u).is_none()).collect();
             let geometry = part.ftl.geometry().clone();

@@ -1,39 +1,37 @@
-//! The sealed blocks of a die as victim policies see them: what is valid in each, and how
-//! old each is.
+//! The sealed blocks of a die as victim policies see them: the valid units and the age of each.
 
 use prism_base::{DecodeError, Decoder, Encoder};
 
 use super::column::Column;
 
-/// Marks a block that is no candidate: free, open, or being cleaned already.
+/// The block is no candidate: it is free, open, or being cleaned.
 pub(crate) const NOT_SEALED: u32 = u32::MAX;
 
 /// The sealed blocks of one die, by their index on it.
 ///
-/// Age is counted in blocks sealed on the die since: the FTL knows no clock, and data
-/// does not age while a drive rests. A seal stands for a block's worth of programmed
-/// units, so this is age in writes, as finely as whole blocks tell it.
+/// The age of a block is the number of blocks sealed on the die since then: the FTL has no clock,
+/// and data does not age while a drive is idle. Each seal follows a block's worth of programs, so
+/// this is the age in writes, in units of blocks.
 ///
-/// 28 bytes a block: 4 for valid units, 8 for the order of sealing, 16 for ages; 8 more where
-/// the order of changes is kept.
+/// 28 bytes per block: 4 for valid units, 8 for the order of sealing, 16 for ages; 8 more if the
+/// order of changes is kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidates {
     units_per_block: u32,
     valid: Column<u32>,
     by_age: Ring,
-    /// In the order in which they were sealed or last lost a unit, where a policy asks for
-    /// that: every unit lost then changes the order.
+    /// In the order in which they were sealed or last lost a unit, if a policy needs that: then
+    /// every lost unit changes the order.
     by_change: Option<Ring>,
-    /// How many blocks had been sealed when the block was, itself counted.
+    /// The value of `seals` when the block was sealed, its own seal included.
     sealed: Vec<u64>,
-    /// The same when it last lost a unit, or was sealed.
+    /// The value of `seals` when the block last lost a unit or was sealed.
     changed: Vec<u64>,
     seals: u64,
 }
 
-/// Blocks in an order: a ring closed by one more node, the last, whose `younger` is the first
-/// block. A member leaves a ring from anywhere in constant time, and a walk of the oldest
-/// meets no block that has left.
+/// Blocks in an order: a ring closed by an additional last node, whose `younger` is the first
+/// block. A block is removed in constant time, and a walk from the oldest visits members only.
 #[derive(Clone, Debug)]
 struct Ring(Vec<Neighbours>);
 
@@ -73,9 +71,9 @@ impl Ring {
         self.0[younger as usize].older = older;
     }
 
-    /// Undoes the last [`Ring::remove`] that is not undone, of `index`.
+    /// Undoes the last [`Ring::remove`] not yet undone, which was of `index`.
     fn put_back(&mut self, index: usize) {
-        // Its neighbours are those of then, and it still knows them (Knuth, Dancing Links).
+        // The node still has its former neighbours (Knuth, Dancing Links).
         let Neighbours { older, younger } = self.0[index];
         self.0[older as usize].younger = index as u32;
         self.0[younger as usize].older = index as u32;
@@ -97,13 +95,13 @@ impl Candidates {
         }
     }
 
-    /// The same, with the order of changes kept.
+    /// As [`Candidates::new`], with the order of changes kept.
     #[must_use]
     pub(crate) fn with_changes(blocks: usize, units_per_block: u32) -> Self {
         Self { by_change: Some(Ring::new(blocks)), ..Self::new(blocks, units_per_block) }
     }
 
-    /// Units of a block.
+    /// Units per block.
     #[must_use]
     pub(crate) fn units_per_block(&self) -> u32 {
         self.units_per_block
@@ -120,8 +118,7 @@ impl Candidates {
         self.by_age.iter()
     }
 
-    /// Sealed blocks, the one at the head whose sealing or last lost unit, whichever came
-    /// later, lies longest back.
+    /// Sealed blocks, ordered by the later of sealing and last lost unit, oldest first.
     ///
     /// # Panics
     /// If that order is not kept ([`Candidates::with_changes`]).
@@ -135,8 +132,8 @@ impl Candidates {
         self.seals - self.sealed[index]
     }
 
-    /// Blocks sealed since sealed block `index` last lost a valid unit; since it was
-    /// sealed itself, if it has lost none.
+    /// Blocks sealed since sealed block `index` last lost a valid unit, or since it was sealed if
+    /// it has lost none.
     #[must_use]
     pub(crate) fn age_since_change(&self, index: usize) -> u64 {
         self.seals - self.changed[index]
@@ -158,7 +155,7 @@ impl Candidates {
         }
     }
 
-    /// Candidate `index` has lost valid units and is left with `valid`.
+    /// Candidate `index` has lost valid units and has `valid` left.
     pub(crate) fn lower(&mut self, index: usize, valid: u32) {
         self.valid.lower(index, valid);
         self.changed[index] = self.seals;
@@ -168,10 +165,10 @@ impl Candidates {
         }
     }
 
-    /// Candidate `index` is one no longer. Returns its valid units.
+    /// Candidate `index` is no longer one. Returns its valid units.
     ///
     /// # Panics
-    /// If it is none.
+    /// If it is no candidate.
     pub(crate) fn take(&mut self, index: usize) -> u32 {
         let valid = self.valid.values()[index];
         assert!(valid != NOT_SEALED, "block {index} is no candidate");
@@ -183,8 +180,8 @@ impl Candidates {
         valid
     }
 
-    /// Appends the order of sealing, the ages and, where it is kept, the order of changes;
-    /// valid units are not part of it.
+    /// Encodes the order of sealing, the ages and, if it is kept, the order of changes. Valid units
+    /// are not included.
     pub(crate) fn encode(&self, out: &mut Encoder) {
         let order: Vec<_> = self.by_age().map(|index| index as u32).collect();
         let ages = |of: &[u64]| -> Vec<_> { order.iter().map(|&i| of[i as usize]).collect() };
@@ -197,8 +194,8 @@ impl Candidates {
         }
     }
 
-    /// Seals again what [`Candidates::encode`] wrote, each with the valid units that
-    /// `valid` says.
+    /// Seals the blocks that [`Candidates::encode`] wrote, each with the valid units that `valid`
+    /// returns.
     pub(crate) fn decode(
         &mut self,
         from: &mut Decoder<'_>,
@@ -212,7 +209,7 @@ impl Candidates {
         for (place, &index) in order.iter().enumerate() {
             let index = index as usize;
             if index >= blocks || self.valid.values()[index] != NOT_SEALED {
-                return Err(from.wrong("a sealed block is none of the die group, or named twice"));
+                return Err(from.wrong("a sealed block is not in the die group, or is listed twice"));
             }
             if sealed[place] > changed[place] || changed[place] > seals {
                 return Err(from.wrong("a block was sealed in the future"));
@@ -234,7 +231,7 @@ impl Candidates {
         named.sort_unstable();
         expected.sort_unstable();
         if named != expected {
-            return Err("the order of changes does not name each sealed block once");
+            return Err("the order of changes does not list each sealed block once");
         }
         if !changes.is_sorted_by_key(|&index| self.changed[index as usize]) {
             return Err("the order of changes is not that of the ages");
@@ -245,8 +242,8 @@ impl Candidates {
         Ok(())
     }
 
-    /// Undoes the last [`Candidates::take`] that is not undone, of `index` with `valid`
-    /// valid units: place and ages are as before. Nothing may have been sealed meanwhile.
+    /// Undoes the last [`Candidates::take`] not yet undone, which was of `index` with `valid` valid
+    /// units: its position and ages are restored. No block may have been sealed since.
     pub(crate) fn put_back(&mut self, index: usize, valid: u32) {
         self.valid.set(index, valid);
         self.by_age.put_back(index);
@@ -264,9 +261,9 @@ mod tests {
 
     use super::*;
 
-    /// Candidates in the order of sealing with (valid, seal, change), kept the plain way.
+    /// Compares with a plain list of (index, valid, seal, change) in the order of sealing.
     #[test]
-    fn random_candidates_are_those_of_a_list() {
+    fn random_candidates_equal_a_list() {
         const BLOCKS: u64 = 70;
         let mut rng = Rng::stream(seed(3), "candidates");
         let mut candidates = Candidates::with_changes(BLOCKS as usize, 9);

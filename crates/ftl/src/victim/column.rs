@@ -1,7 +1,7 @@
-//! A column of numbers whose smallest is found quickly.
+//! An array of numbers with fast access to the minimum.
 
-/// Numbers by index, with the minimum of every group of [`Column::GROUP`]. Lowering one
-/// touches two words; finding the smallest looks at every group and one group's members.
+/// Numbers by index, with the minimum of every group of [`Column::GROUP`]. Lowering one writes two
+/// words; finding the minimum reads the minimum of every group and the members of one group.
 #[derive(Clone, Debug)]
 pub(crate) struct Column<T> {
     values: Vec<T>,
@@ -9,10 +9,10 @@ pub(crate) struct Column<T> {
 }
 
 impl<T: Copy + Ord> Column<T> {
-    /// Members of a group: near the square root of the blocks of a large die.
+    /// Members of a group, near the square root of the blocks of a large die.
     const GROUP: usize = 64;
 
-    /// `len` times `value`.
+    /// An array of `len` times `value`.
     #[must_use]
     pub(crate) fn new(len: usize, value: T) -> Self {
         Self { values: vec![value; len], group_min: vec![value; len.div_ceil(Self::GROUP)] }
@@ -24,7 +24,7 @@ impl<T: Copy + Ord> Column<T> {
         &self.values
     }
 
-    /// Sets number `index`, which may not rise.
+    /// Sets number `index`, which must not rise.
     pub(crate) fn lower(&mut self, index: usize, value: T) {
         debug_assert!(value <= self.values[index]);
         self.values[index] = value;

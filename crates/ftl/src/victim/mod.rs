@@ -1,4 +1,4 @@
-//! Which block is cleaned next. Every policy is a pure function over the candidates.
+//! Victim policies: which block is cleaned next. Every policy is a pure function of the candidates.
 
 mod candidates;
 mod column;
@@ -11,55 +11,53 @@ pub(crate) use candidates::{Candidates, NOT_SEALED};
 
 /// How a victim is chosen among the sealed blocks of a die.
 ///
-/// In the formulas u is the share of a block's units that are valid, and age is counted in
+/// In the formulas u is the fraction of a block's units that are valid, and age is counted in
 /// blocks sealed on the die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VictimPolicy {
-    /// Fewest valid units: cheapest now. Best for uniform writes; with skewed writes it
-    /// lets cold blocks with a little garbage wait for long.
+    /// Fewest valid units, the cheapest to clean now. Best for uniform writes; with skewed writes
+    /// cold blocks with a little garbage are not cleaned for a long time.
     Greedy,
-    /// The block sealed first: every block in turn. Exactly solvable (Menon; Desnoyers),
-    /// wears evenly, and never better than greedy under uniform writes.
+    /// The block sealed first. Exactly solvable (Menon; Desnoyers), wears evenly, and is never
+    /// better than greedy under uniform writes.
     Fifo,
-    /// The block whose last change, its sealing or the last unit it lost, lies longest back
-    /// (least recently used). Cold blocks come first, with what garbage they have, so that
-    /// it copies more than FIFO where some data never changes.
+    /// The block whose last change, its sealing or the last unit it lost, is oldest (least recently
+    /// used). Cold blocks come first, however little garbage they have, so that it copies more than
+    /// FIFO where some data never changes.
     Lru,
-    /// Any sealed block. A lower bound for the rest: write amplification 1/(1 - U/T).
+    /// Any sealed block. A lower bound for the other policies: write amplification 1/(1 - U/T).
     Random,
-    /// Fewest valid units of `d` sealed blocks drawn independently. Near greedy from ten
-    /// on, and better than it with hot data and separate frontiers. Source: Van Houdt,
-    /// SIGMETRICS'13.
+    /// Fewest valid units of `d` sealed blocks sampled independently. Near greedy from ten on, and
+    /// better than greedy with hot data and separate frontiers. Source: Van Houdt, SIGMETRICS'13.
     DChoices {
-        /// Blocks drawn, 1 to [`VictimPolicy::CHOICES_MAX`].
+        /// Blocks sampled, 1 to [`VictimPolicy::CHOICES_MAX`].
         d: u32,
     },
-    /// Fewest valid units of the `window` blocks sealed first; of equal ones the older.
-    /// Between FIFO (1) and greedy (all). Source: Hu, Eleftheriou, Haas, Iliadis and
-    /// Pletka, SYSTOR'09.
+    /// Fewest valid units of the `window` blocks sealed first; of equal ones the oldest. Between
+    /// FIFO (1) and greedy (all). Source: Hu, Eleftheriou, Haas, Iliadis and Pletka, SYSTOR'09.
     WindowedGreedy {
-        /// Blocks looked at, from 1; more than a die has are all of them.
+        /// Blocks considered, from 1; values above the blocks of a die mean all of them.
         window: u32,
     },
-    /// Largest [`Benefit`]: cold blocks are cleaned earlier than hot ones with as much
-    /// garbage, since theirs stays. Looks at every block.
+    /// Largest [`Benefit`]: cold blocks are cleaned earlier than hot ones with as much garbage,
+    /// since the cold data stays valid longer. Considers every block.
     CostBenefit(Benefit),
 }
 
-/// What cost-benefit cleaning weighs. A block without valid units comes before any other:
-/// nothing is gained by waiting.
+/// The benefit function of cost-benefit cleaning. A block without valid units comes before any
+/// other, since waiting gains nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Benefit {
     /// (1 - u) age / 2u, with the age since the block last lost a unit. Source: Kawaguchi,
     /// Nishioka and Motoda, USENIX '95.
     Kawaguchi,
-    /// (1 - u) age / (1 + u), with the age of the youngest data, taken as that of the
-    /// block. Source: Rosenblum and Ousterhout, SOSP'91; differs: data that was copied
-    /// counts as new, for the map does not say when the host wrote it.
+    /// (1 - u) age / (1 + u), with the age of the youngest data, taken as that of the block.
+    /// Source: Rosenblum and Ousterhout, SOSP'91; differs: copied data counts as new, because the
+    /// map does not record when the host wrote it.
     Rosenblum,
 }
 
-/// Why a text names no victim policy.
+/// Why a text is not the name of a victim policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VictimError {
@@ -69,24 +67,24 @@ pub enum VictimError {
          windowed-greedy:64 (with any numbers), cost-benefit and cost-benefit:rosenblum"
     )]
     Unknown(String),
-    /// The policy needs a number after its name, within bounds.
+    /// The policy needs a number in range after its name.
     #[error(
         "victim policy `{text}`: {name} takes a number from 1 to {max}, as in {name}:{example}"
     )]
     Number {
-        /// What was given.
+        /// The given text.
         text: String,
         /// The policy.
         name: &'static str,
         /// The largest number.
         max: u32,
-        /// A usual number.
+        /// A typical number.
         example: u32,
     },
 }
 
 impl VictimPolicy {
-    /// One of each kind, in the order of their names in documents.
+    /// One of each kind, in the order in which documents name them.
     pub const EXAMPLES: [Self; 8] = [
         Self::Greedy,
         Self::Fifo,
@@ -98,17 +96,15 @@ impl VictimPolicy {
         Self::CostBenefit(Benefit::Rosenblum),
     ];
 
-    /// Most blocks that d-choices draws: at a hundred it is within half a percent of
+    /// The most blocks that d-choices samples: with a hundred it is within half a percent of
     /// greedy, which costs less.
     pub const CHOICES_MAX: u32 = 1000;
 
-    /// The policy that `text` names, as [`VictimPolicy`] displays it: `greedy`, `fifo`,
-    /// `lru`, `random`, `d-choices:10`, `windowed-greedy:64`, `cost-benefit`,
-    /// `cost-benefit:rosenblum`.
+    /// Parses the name of a policy as [`VictimPolicy`] displays it: `greedy`, `fifo`, `lru`,
+    /// `random`, `d-choices:10`, `windowed-greedy:64`, `cost-benefit`, `cost-benefit:rosenblum`.
     ///
     /// # Errors
-    /// [`VictimError`] if there is no such policy, or its number is missing or out of
-    /// bounds.
+    /// [`VictimError`] if there is no such policy, or its number is missing or out of range.
     pub fn from_name(text: &str) -> Result<Self, VictimError> {
         let (name, parameter) = match text.split_once(':') {
             Some((name, parameter)) => (name, Some(parameter)),
@@ -137,16 +133,15 @@ impl VictimPolicy {
         }
     }
 
-    /// The index of the victim; `None` if no block is sealed, or none that the policy
-    /// takes has at most `most` valid units.
+    /// The index of the victim; `None` if no block is sealed, or if the policy considers no block
+    /// with at most `most` valid units.
     ///
-    /// Greedy and cost-benefit, which see every block, take none with more than `most`.
-    /// The others may: refused, the block would stay where they look. Each still
-    /// comes to a block that gains, if there is one: FIFO, LRU and windowed greedy since
-    /// copies are sealed as the youngest, so that every block's turn comes; random and d-choices
-    /// with certainty in time.
+    /// Greedy and cost-benefit, which consider every block, choose none with more than `most`. The
+    /// others may: if their choice were refused, they would make the same choice again. Each of
+    /// them eventually comes to a block with garbage, if there is one: FIFO, LRU and windowed
+    /// greedy because copies are sealed as the youngest, random and d-choices with probability 1.
     ///
-    /// Of equal blocks the lowest index is taken, unless the policy says otherwise.
+    /// Of equal blocks the lowest index is chosen, unless the policy says otherwise.
     pub(crate) fn pick(self, candidates: &Candidates, most: u32, rng: &mut Rng) -> Option<usize> {
         let valid = candidates.valid();
         match self {
@@ -156,11 +151,11 @@ impl VictimPolicy {
             }
             Self::Fifo => candidates.by_age().next(),
             Self::Lru => candidates.by_change().next(),
-            Self::Random => draw(valid.values(), rng),
+            Self::Random => sample(valid.values(), rng),
             Self::DChoices { d } => {
-                let mut best = draw(valid.values(), rng)?;
+                let mut best = sample(valid.values(), rng)?;
                 for _ in 1..d {
-                    let other = draw(valid.values(), rng)?;
+                    let other = sample(valid.values(), rng)?;
                     if valid.values()[other] < valid.values()[best] {
                         best = other;
                     }
@@ -191,10 +186,10 @@ impl fmt::Display for VictimPolicy {
     }
 }
 
-/// A sealed block, each equally likely.
-fn draw(valid: &[u32], rng: &mut Rng) -> Option<usize> {
-    // Nearly all blocks are sealed in steady state, so drawing again is cheaper than a
-    // list; a bounded number of draws, then the exact way.
+/// A random sealed block, all equally likely.
+fn sample(valid: &[u32], rng: &mut Rng) -> Option<usize> {
+    // Nearly all blocks are sealed in steady state, so rejection sampling is cheaper than building
+    // a list. After a bounded number of attempts, choose exactly.
     for _ in 0..32 {
         let i = rng.below(valid.len() as u64) as usize;
         if valid[i] != NOT_SEALED {
@@ -214,8 +209,8 @@ impl Benefit {
     fn best(self, candidates: &Candidates, most: u32) -> Option<usize> {
         let units = candidates.units_per_block();
         let mut best = None;
-        // Benefits are compared as fractions, without dividing; every product is the same
-        // on every machine. Nothing is as small as the first one.
+        // Benefits are compared as fractions, without division; the products are the same on every
+        // machine. The initial gain is below that of any block.
         let (mut best_gain, mut best_cost) = (-1.0, 1.0);
         for (i, &valid) in candidates.valid().values().iter().enumerate() {
             if valid > most {
@@ -228,8 +223,8 @@ impl Benefit {
             if valid == 0 {
                 return Some(i);
             }
-            // The block that is being filled counts too, so that garbage still tells
-            // blocks of no age apart.
+            // The block that is being filled counts too, so that blocks of age 0 are ordered by
+            // garbage.
             let (gain, cost) = (f64::from(units - valid) * (age + 1) as f64, f64::from(cost));
             if gain * best_cost > best_gain * cost {
                 (best, best_gain, best_cost) = (Some(i), gain, cost);
@@ -290,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_change_makes_a_block_recent() {
+    fn lru_orders_blocks_by_their_last_change() {
         let mut some = candidates(4, &[(2, 5), (0, 5), (3, 5)]);
         for (changed, next) in [(2, 0), (0, 3), (0, 3), (3, 2)] {
             let valid = some.valid().values()[changed];
@@ -319,7 +314,7 @@ mod tests {
     }
 
     /// Random candidates, of which about one in four is no longer sealed.
-    fn drawn(rng: &mut Rng) -> Candidates {
+    fn random_candidates(rng: &mut Rng) -> Candidates {
         let blocks = 2 + rng.below(100) as usize;
         let mut candidates = Candidates::with_changes(blocks, 8);
         (0..blocks).for_each(|index| candidates.seal(index, 8));
@@ -340,7 +335,7 @@ mod tests {
     fn random_victims_agree_with_the_definitions() {
         let mut rng = Rng::stream(seed(4), "definitions");
         for _ in 0..2000 {
-            let candidates = drawn(&mut rng);
+            let candidates = random_candidates(&mut rng);
             let valid = candidates.valid().values();
             let order: Vec<_> = candidates.by_age().collect();
             let window = 1 + rng.below(120) as usize;
@@ -368,23 +363,23 @@ mod tests {
         }
     }
 
-    /// The best of d drawn with replacement is the k-th smallest of n with probability
-    /// (1 - k/n)^d - (1 - (k+1)/n)^d.
+    /// The best of d blocks sampled with replacement is the k-th smallest of n with probability (1
+    /// - k/n)^d - (1 - (k+1)/n)^d.
     #[test]
-    fn d_choices_draws_d_blocks() {
-        const DRAWS: f64 = 100_000.0;
+    fn d_choices_samples_d_blocks() {
+        const SAMPLES: f64 = 100_000.0;
         let some = candidates(6, &[(4, 1), (2, 2), (0, 3), (1, 4), (3, 5)]);
         let by_valid = [4, 2, 0, 1, 3];
         let mut rng = Rng::stream(5, "choices");
         for d in [1, 2, 5] {
             let mut count = [0.0; 6];
-            for _ in 0..DRAWS as usize {
+            for _ in 0..SAMPLES as usize {
                 let policy = VictimPolicy::DChoices { d };
                 count[policy.pick(&some, 7, &mut rng).unwrap()] += 1.0;
             }
             for (k, &block) in by_valid.iter().enumerate() {
                 let above = |k: usize| (1.0 - k as f64 / 5.0).powi(d.cast_signed());
-                let expected = DRAWS * (above(k) - above(k + 1));
+                let expected = SAMPLES * (above(k) - above(k + 1));
                 let off: f64 = count[block] - expected;
                 assert!(off.abs() < 5.0 * expected.sqrt() + 1.0, "d {d}, k {k}: {count:?}");
             }
@@ -392,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_is_read_back() {
+    fn every_name_is_parsed() {
         for policy in VictimPolicy::EXAMPLES {
             assert_eq!(VictimPolicy::from_name(&policy.to_string()), Ok(policy));
         }

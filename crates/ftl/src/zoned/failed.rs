@@ -163,7 +163,7 @@ impl Zoned {
     /// Whether nobody wants any more what was to stand on `program_unit`: its zone was reset
     /// since, or lost.
     #[must_use]
-    pub fn is_forgotten(&self, program_unit: ProgramUnitId) -> bool {
+    pub fn is_obsolete(&self, program_unit: ProgramUnitId) -> bool {
         let used = self.uses[self.layout.block_of(program_unit).0 as usize];
         matches!(used, Use::Dead(_) | Use::Retired)
     }

@@ -268,7 +268,7 @@ fn numbers_that_do_not_fit_are_named() {
     let without = Geometry { slc: None, ..geometry(13, 3) };
     check(without, config(4, cache, 0), "give slc.blocks");
     let unused = PageConfig { slc: None, ..config(4, cache, 0) };
-    check(geometry(13, 3), unused, "nothing says what for");
+    check(geometry(13, 3), unused, "are SLC but have no use");
     check(geometry(13, 3), config(4, cache, 3), "slc.free_blocks_low is 3");
     check(geometry(13, 3), PageConfig { free_blocks_low: 2, ..config(4, cache, 0) }, "low is 2");
     let region = |units| config(12, SlcUse::Region(SlcRule::Below(units)), 2);

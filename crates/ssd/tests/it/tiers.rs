@@ -249,7 +249,7 @@ fn a_bad_section_is_named_by_field() {
     check(&region, |d| slc(d).handle = Some(0), "region with 2 rules");
     check(&region, |d| slc(d).below = Some(Bytes(1)), "slc.below");
     check(&region, |d| slc(d).below = Some(Bytes(600 * UNIT)), "slc.below");
-    check(&region, |d| slc(d).below = Some(Bytes(120 * UNIT)), "120 units are to live");
+    check(&region, |d| slc(d).below = Some(Bytes(120 * UNIT)), "120 units belong in SLC");
     check(&region, |d| slc(d).free_blocks_low = 1, "slc.free_blocks_low");
     check(&region, |d| d.drive.power_loss_protection = false, "power_loss_protection");
     let handle = |d: &mut DriveSpec| (slc(d).below, slc(d).handle) = (None, Some(3));
