@@ -124,7 +124,7 @@ impl Ftl {
     pub fn is_urgent(&self, die_group: DieGroupId, critical: u32) -> bool {
         match self {
             Self::Page(map) => {
-                map.free_blocks(die_group) < critical || map.region_is_pressed(die_group)
+                map.free_blocks(die_group) < critical || map.region_is_urgent(die_group)
             }
             Self::Hybrid(map) => map.has_work(die_group) || map.free_blocks(die_group) < critical,
             Self::Ranges(map) => map.is_urgent(die_group, critical),

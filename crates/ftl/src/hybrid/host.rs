@@ -137,11 +137,11 @@ impl Hybrid {
     /// A group that has K log blocks merges one of them. Otherwise a full log block of any group of
     /// the device is merged; if none is full, an open one. The policy chooses.
     pub fn make_room(&mut self, group: u32, first: u32) -> Option<DieGroupId> {
-        let asked = self.request_room(group, first);
-        if asked.is_none() {
+        let die_group = self.request_room(group, first);
+        if die_group.is_none() {
             self.check_exhausted();
         }
-        asked
+        die_group
     }
 
     fn request_room(&mut self, group: u32, first: u32) -> Option<DieGroupId> {

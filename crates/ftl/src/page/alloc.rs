@@ -1,8 +1,8 @@
-//! Which program unit is written next: erased blocks, frontiers, and what is kept in reserve.
+//! Allocation: erased blocks, frontiers and the reserve.
 //!
-//! A *frontier* is an open block and its next program unit. Every die group has one for each
-//! stream of host data, then those for copies, then, where translation pages are on flash, one
-//! for these. Which is which: [`PageConfig::frontier_count`](PageConfig).
+//! A *frontier* is an open block and its next program unit. Every die group has one for each stream
+//! of host data, then those for copies, then, if translation pages are on flash, one for these,
+//! then those of SLC blocks ([`PageConfig::frontier_count`](PageConfig)).
 
 use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
@@ -10,13 +10,13 @@ use super::PageMap;
 use super::state::{BlockState, Kind, OpenBlock};
 
 impl PageMap {
-    /// Erased blocks of `die_group`, those of SLC apart.
+    /// Erased blocks of `die_group`, without SLC blocks.
     #[must_use]
     pub fn free_blocks(&self, die_group: DieGroupId) -> u32 {
         self.die_groups[die_group.0 as usize].main().free.len() as u32
     }
 
-    /// Erased blocks of `die_group`, of either kind.
+    /// Erased blocks of `die_group`, including SLC blocks.
     #[must_use]
     pub fn erased_blocks(&self, die_group: DieGroupId) -> u32 {
         self.die_groups[die_group.0 as usize].parts.iter().map(|part| part.free.len() as u32).sum()
@@ -35,15 +35,15 @@ impl PageMap {
             && self.slc_reached_high(die_group)
     }
 
-    /// The stream of a logical unit that the host writes with placement handle `handle`
-    /// (0 where there are none): what shares a frontier.
+    /// The stream of a logical unit that the host writes with placement handle `handle` (0 if there
+    /// are none). Units of a stream share a frontier.
     #[must_use]
     pub fn stream_of(&self, lpn: u32, handle: u32) -> u32 {
         self.config.stream_of(lpn, handle)
     }
 
-    /// Whether `die_group` may take a program unit of `stream` without eating into what cleaning
-    /// needs to finish.
+    /// Whether `die_group` may be given a program unit of `stream` without using blocks that
+    /// cleaning needs to finish.
     #[must_use]
     #[inline(always)]
     pub fn host_may_write(&self, die_group: DieGroupId, stream: u32) -> bool {
@@ -54,7 +54,7 @@ impl PageMap {
         let mut reserve = self.config.reserve_blocks;
         if let Some(slc) = self.config.slc {
             if self.config.kind_of_frontier(frontier) == Kind::Slc {
-                // A cache is asked for its room when the frontier is chosen.
+                // A cache was checked for room when the frontier was chosen.
                 return slc.is_cache() || self.region_may_take(die_group, open);
             }
             reserve = self.config.reserve_for_copies();
@@ -68,7 +68,7 @@ impl PageMap {
         if self.program_units_together == 1 || left == 0 {
             return left > reserve * program_units;
         }
-        // The wordline of the program unit may have to be filled up.
+        // Padding may be needed to fill the wordline of the program unit.
         let (blocks_after, program_units_after) =
             ((left - 1) / program_units, (left - 1) % program_units);
         let used = (program_units - program_units_after)
@@ -77,17 +77,18 @@ impl PageMap {
         blocks_after * program_units + program_units - used >= reserve * program_units
     }
 
-    /// Program units for data that an open block still has.
+    /// Data program units left in an open block.
     pub(super) fn data_program_units_left(&self, open: OpenBlock) -> u32 {
         let left = self.layout.program_units_of(open.block) - open.next;
-        // The last program unit of each stripe is parity, and what is left ends with a whole one.
+        // The last program unit of each stripe is parity, and the rest of the block ends with a
+        // whole stripe.
         if self.parity { left - left.div_ceil(self.layout.dies_per_die_group()) } else { left }
     }
 
-    /// Whether `die_group` holds no more than its share of the data, as far as that matters to a
-    /// program unit of `stream`. Placing by load alone can send all cold data to one die group
-    /// until that die group cannot be cleaned any more; a die group above the average by half a
-    /// block waits until the others have caught up.
+    /// Whether `die_group` holds no more than its share of the data, where the placement of
+    /// `stream` has to be balanced. Placing by load alone can send all cold data to one die group
+    /// until it cannot be cleaned any more; a die group above the average by half a block gets no
+    /// more data until the others have caught up.
     #[must_use]
     pub fn balanced(&self, die_group: DieGroupId, stream: u32) -> bool {
         let die_groups = self.die_groups.len() as u64;
@@ -95,8 +96,7 @@ impl PageMap {
         let (mut valid, mut total) =
             (self.die_groups[die_group.0 as usize].valid, self.valid_total);
         if self.config.slc.is_some_and(|slc| !slc.is_cache()) {
-            // What lives in a region is bounded there, and never becomes a burden of the
-            // other blocks.
+            // Data of a region is limited there, and never has to be moved to the other blocks.
             if self.config.kind_of_frontier(self.host_frontier(die_group, stream)) == Kind::Slc {
                 return true;
             }
@@ -109,7 +109,7 @@ impl PageMap {
         }
     }
 
-    /// The program unit that [`PageMap::reserve_host`] would take, if a block is open.
+    /// The program unit that [`PageMap::reserve_host`] would return, if a block is open.
     #[must_use]
     pub fn next_program_unit(&self, die_group: DieGroupId, stream: u32) -> Option<ProgramUnitId> {
         let open =
@@ -117,13 +117,13 @@ impl PageMap {
         Some(ProgramUnitId(self.layout.first_program_unit(open.block).0 + open.next))
     }
 
-    /// Takes the next program unit of `die_group` for data of `stream`. If that completes the
-    /// data of a stripe, [`PageMap::take_parity`] has its parity program unit.
+    /// Reserves the next program unit of `die_group` for data of `stream`. If that completes the
+    /// data of a stripe, [`PageMap::take_parity`] returns its parity program unit.
     ///
-    /// [`PageMap::host_may_write`] must hold, or cleaning may run out of room.
+    /// [`PageMap::host_may_write`] must hold, or cleaning may run out of blocks.
     #[inline(always)]
     pub fn reserve_host(&mut self, die_group: DieGroupId, stream: u32) -> ProgramUnitId {
-        // Whoever asks has been offered the die group for just this reason.
+        // Callers check `host_may_write` when they choose the die group.
         debug_assert!(
             self.host_may_write(die_group, stream),
             "host write into the reserve: {die_group:?}"
@@ -131,17 +131,17 @@ impl PageMap {
         self.take_program_unit(die_group, self.host_frontier(die_group, stream))
     }
 
-    /// Takes the next program unit of `die_group` for copies out of `victim`.
+    /// Reserves the next program unit of `die_group` for copies out of `victim`.
     ///
     /// # Panics
-    /// If no program unit is left: the reserve is there to prevent that.
+    /// If no program unit is left; the reserve prevents that.
     #[inline(always)]
     pub fn reserve_copy(&mut self, die_group: DieGroupId, victim: BlockId) -> ProgramUnitId {
         self.take_program_unit(die_group, self.copy_frontier(die_group, victim))
     }
 
-    /// The frontier for copies out of `victim`. Copies within a region that has lost its last
-    /// erased block go to the other blocks, if these have room for all of the host's data.
+    /// The frontier for copies out of `victim`. Copies within a region that has no erased block
+    /// left go to the other blocks, if these have room for all of the host's data.
     #[inline]
     fn copy_frontier(&self, die_group: DieGroupId, victim: BlockId) -> usize {
         match self.copies_to {
@@ -163,7 +163,7 @@ impl PageMap {
         self.config.frontier_of_copies(0) as usize
     }
 
-    /// The program unit that [`PageMap::reserve_copy`] would take; `None` if no block is open and
+    /// The program unit that [`PageMap::reserve_copy`] would return; `None` if no block is open and
     /// none is erased.
     #[must_use]
     pub fn next_copy_program_unit(
@@ -184,8 +184,8 @@ impl PageMap {
         })
     }
 
-    /// Takes the next program unit of `block`, to be left empty, if `block` is being written and
-    /// that program unit is not behind `until`.
+    /// Reserves the next program unit of `block` for padding, if `block` is being written and that
+    /// program unit is not after `until`.
     pub fn reserve_pad(&mut self, block: BlockId, until: ProgramUnitId) -> Option<ProgramUnitId> {
         let die_group = self.layout.die_group_of(block);
         let frontier = u32::from(self.blocks[block.0 as usize].frontier);
@@ -218,8 +218,8 @@ impl PageMap {
         program_unit
     }
 
-    /// The same where the last program unit of each stripe is parity, which is due when the
-    /// others are taken.
+    /// The same for superblocks with parity: the last program unit of each stripe is parity, which
+    /// is due when the others are reserved.
     #[inline(never)]
     fn take_program_unit_of_stripe(
         &mut self,
@@ -252,7 +252,7 @@ impl PageMap {
         program_unit
     }
 
-    /// The place in the list of erased blocks of the one that is opened next.
+    /// The index in the list of erased blocks of the one to be opened next.
     fn next_erased(&self, die_group: DieGroupId, kind: Kind) -> Option<usize> {
         let free = &self.die_groups[die_group.0 as usize].part(kind).free;
         if self.config.wear.least_worn_first {

@@ -1,7 +1,7 @@
-//! Whole program units and blocks at once, for engines that know no time: nothing is in flight
-//! between two of their steps, so nothing has to be announced, compared or looked up twice.
+//! Bulk operations on program units and blocks, for the engine without time: no operation is in
+//! flight between its steps, so that in-flight tracking and repeated lookups are unnecessary.
 //!
-//! Everything here leaves the FTL as the steps it stands for would; a test compares them.
+//! They leave the FTL in the same state as the steps that they replace; a test compares them.
 
 use prism_base::prefetch;
 use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId, Pun};
@@ -10,34 +10,34 @@ use super::state::OpenBlock;
 use super::{PageMap, TRIMMED};
 use crate::plan::UnitWrite;
 
-/// Program units that follow each other in one block.
+/// Successive program units of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgramUnitRun {
-    /// The first.
+    /// The first program unit.
     pub first: ProgramUnitId,
-    /// How many.
+    /// The number of program units.
     pub program_units: u32,
 }
 
-/// What emptying a block took.
+/// The work of emptying a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Units copied.
     pub units: u32,
-    /// Pages of one plane that were read for it.
+    /// Pages of single planes read.
     pub pages_read: u64,
 }
 
 impl PageMap {
-    /// Whether program units and blocks may be moved as a whole: nothing is on its way to flash,
-    /// no program units are parity, and no unit is a tombstone.
+    /// Whether program units and blocks may be moved in bulk: no operation is in flight, there is
+    /// no parity, and no unit is a tombstone.
     #[must_use]
     pub fn takes_program_units_at_once(&self) -> bool {
         !self.parity && self.live_tombstones == 0 && self.nothing_in_flight()
     }
 
-    /// Says that what `lpn` points to now will soon be garbage; best some time after
-    /// [`PageMap::prefetch`] and some time before the change.
+    /// Prefetches the state of the physical unit of `lpn`, which will soon be garbage; best some
+    /// time after [`PageMap::prefetch`] and some time before the change.
     #[inline]
     pub fn prefetch_old(&self, lpn: u32) {
         let entry = self.l2p[lpn as usize] & !TRIMMED;
@@ -52,9 +52,9 @@ impl PageMap {
         }
     }
 
-    /// Puts `units` of the host, at most a program unit, into the next program unit of
-    /// `die_group` for `stream`. The same as announcing them, reserving the program unit, and
-    /// committing them and it; the versions must grow from write to write of a unit.
+    /// Writes `units` of the host, at most a program unit, to the next program unit of `die_group`
+    /// for `stream`. Equivalent to beginning the writes, reserving the program unit and committing;
+    /// the versions must grow from write to write of a unit.
     ///
     /// # Panics
     /// If [`PageMap::host_may_write`] or [`PageMap::takes_program_units_at_once`] does not hold.
@@ -83,13 +83,12 @@ impl PageMap {
         run.first
     }
 
-    /// Copies every valid unit of `victim` to the frontier for its copies; `runs` are the program
-    /// units this took, in order, of which the last may be padded. The same as gathering,
-    /// reserving and committing program unit by program unit. `scratch` is whatever the last call
-    /// left.
+    /// Copies every valid unit of `victim` to the frontier for its copies. `runs` returns the
+    /// program units written, in order; the last may be padded. Equivalent to gathering, reserving
+    /// and committing each program unit. `scratch` is a buffer that is reused.
     ///
     /// # Panics
-    /// If no erased block is left: the reserve is there to prevent that.
+    /// If no erased block is left; the reserve prevents that.
     pub fn move_all(
         &mut self,
         victim: BlockId,
@@ -132,8 +131,8 @@ impl PageMap {
         Moved { units, pages_read }
     }
 
-    /// The logical units that are valid in `block`, in their order there, and the pages
-    /// that have to be read for them when a program unit is gathered at a time.
+    /// Lists the valid logical units of `block` in physical order. Returns the number of pages to
+    /// be read for them, one program unit of copies at a time.
     fn list_valid(&self, block: BlockId, out: &mut Vec<u32>) -> u64 {
         out.clear();
         let per_program_unit = self.layout.units_per_program_unit();
@@ -164,7 +163,8 @@ impl PageMap {
         pages * u64::from(self.layout.pages_per_unit())
     }
 
-    /// Up to `most` program units of the open block of a frontier, and the block.
+    /// Reserves up to `most` program units of the open block of a frontier; returns them and the
+    /// block.
     fn take_program_units(
         &mut self,
         die_group: DieGroupId,
@@ -189,7 +189,7 @@ impl PageMap {
         }
     }
 
-    /// Marks `count` units from `first` on as live.
+    /// Marks `count` units from `first` on as valid.
     pub(super) fn set_live(&mut self, first: u32, count: u32) {
         let mut at = first;
         let end = first + count;

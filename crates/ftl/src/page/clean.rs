@@ -1,4 +1,4 @@
-//! What is cleaned: victims, their valid units, and their return to the free list.
+//! Cleaning: victims, their valid units, and their return to the free list.
 
 use prism_base::prefetch;
 use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId, Pun};
@@ -8,14 +8,14 @@ use super::{P2L_TOMBSTONE, PageMap};
 use crate::plan::{self, ReadRun, UnitWrite, Units};
 use crate::victim::NOT_SEALED;
 
-/// Occupants of physical units in one cache line.
+/// Entries of `p2l` per cache line.
 const LINE: u32 = 16;
-/// Victims passed over because they are worn, before the choice is taken as it is.
+/// The most victims skipped because they are worn, before the policy's next choice is accepted.
 const WORN_PASSED_MAX: usize = 8;
 
 impl PageMap {
-    /// Chooses the next victim on `die_group` and takes it out of the candidates; `None` if
-    /// there is none, or none whose cleaning would gain anything.
+    /// Chooses the next victim on `die_group` and removes it from the candidates; `None` if there
+    /// is none whose cleaning would gain anything.
     pub fn pick_victim(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         if let Some(block) = self.die_groups[die_group.0 as usize].dead.pop() {
             self.take_candidate(die_group, BlockId(block));
@@ -24,7 +24,7 @@ impl PageMap {
         if self.config.slc.is_none() {
             return self.pick_main(die_group);
         }
-        // Blocks of SLC come second: folding needs erased blocks of the others.
+        // SLC blocks come second, because folding needs erased blocks of the others.
         if self.free_blocks(die_group) < self.config.free_blocks_low
             && let Some(block) = self.pick_main(die_group)
         {
@@ -39,8 +39,8 @@ impl PageMap {
         if wanted { self.pick_main(die_group) } else { None }
     }
 
-    /// Chooses what to empty in idle time: what cleaning needs, then the oldest block of a
-    /// write cache, then whatever gains room.
+    /// Chooses a block to be emptied in idle time: what cleaning needs, then the oldest block of a
+    /// write cache, then any that gains room.
     pub fn pick_in_idle(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         let dead = !self.die_groups[die_group.0 as usize].dead.is_empty();
         if dead || self.config.slc.is_none() || self.below_low(die_group) {
@@ -58,7 +58,7 @@ impl PageMap {
         Some(block)
     }
 
-    /// The policy's choice, worn blocks passed over if the configuration says so.
+    /// The policy's choice, with worn blocks skipped if the configuration says so.
     pub(super) fn choose(&mut self, die_group: DieGroupId, kind: Kind) -> Option<usize> {
         // Copies fill whole program units or wordlines, so that less garbage than that gains
         // nothing.
@@ -83,11 +83,11 @@ impl PageMap {
         for &(index, valid) in passed[..count].iter().rev() {
             state.candidates.put_back(index, valid);
         }
-        // Where every candidate is worn, the best of them is still better than none.
+        // If every candidate is worn, the policy's first choice is used.
         chosen.or((count > 0).then_some(passed[0].0))
     }
 
-    /// Erases above which a block is passed over as a victim.
+    /// Erases above which a block is skipped as a victim.
     fn worn_limit(&self, die_group: DieGroupId, kind: Kind) -> Option<u32> {
         let above = self.config.wear.victims_above_mean?;
         Some(self.mean_erases(die_group, kind) + above)
@@ -102,11 +102,11 @@ impl PageMap {
         (self.die_groups[die_group.0 as usize].part(kind).erases / u64::from(blocks)) as u32
     }
 
-    /// The sealed block of `die_group` that has been erased least, if it lags behind the mean
-    /// by more than the configuration allows: its data has not changed for long and keeps
-    /// a young block from being used. Takes it out of the candidates. The move gains no
-    /// room, so it needs an erased block beside the reserve. A cache takes its blocks in turn,
-    /// which wears them evenly.
+    /// The sealed block of `die_group` with the fewest erases, if it is behind the mean by more
+    /// than the configuration allows: its data has not changed for long and keeps a little-worn
+    /// block from being used. Removes it from the candidates. The move gains no room, so it needs
+    /// an erased block in addition to the reserve. A cache uses its blocks in FIFO order, which
+    /// wears them evenly.
     pub fn pick_for_wear(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         let region = self.config.slc.is_some_and(|slc| !slc.is_cache());
         let of_region = || self.coldest(die_group, Kind::Slc);
@@ -141,7 +141,7 @@ impl PageMap {
         self.blocks[block.0 as usize].state = BlockState::Victim;
     }
 
-    /// Whether the map still points to the unit at `at`; its logical unit if so.
+    /// The logical unit whose map entry points to `at`, if any.
     #[must_use]
     pub fn live(&self, at: Pun) -> Option<u32> {
         let word = self.live_bits[at.0 as usize / 64];
@@ -156,8 +156,8 @@ impl PageMap {
     }
 
     /// Plans the next step of cleaning `victim`: up to a program unit of valid `units` from unit
-    /// `cursor` of the block on, and the `reads` they need; both lists are reused. Moves the
-    /// cursor; there is nothing once the block is through.
+    /// `cursor` of the block on, and the `reads` they need; both lists are reused. Advances the
+    /// cursor; the lists are empty at the end of the block.
     #[inline(always)]
     pub fn gather(
         &self,
@@ -172,7 +172,7 @@ impl PageMap {
         let end = first + self.layout.units_per_block();
         let mut at = first + *cursor;
         if self.layout.units_per_program_unit() == 1 {
-            // Without a loop around it, nothing is kept ready for a second round.
+            // Without a loop the compiler keeps no state for a second iteration.
             let behind = at;
             at = self.next_live(at, end);
             if at < end {
@@ -190,7 +190,7 @@ impl PageMap {
         *cursor = at - first;
     }
 
-    /// The same for up to a program unit of the valid units from `at` on; returns the unit behind
+    /// The same for up to a program unit of the valid units from `at` on; returns the unit after
     /// them.
     #[inline(never)]
     fn gather_program_unit(
@@ -216,9 +216,9 @@ impl PageMap {
         at
     }
 
-    /// Says that the live units from `at` on that stand in the same line of the map of
-    /// occupants will be copied, and then those of the next line. All at once: on a large drive
-    /// each is a walk through page tables, and these go side by side.
+    /// Prefetches the map entries of the valid units from `at` on that are in the same cache line
+    /// of `p2l` and will be copied, and then the next cache line of `p2l`. On a large drive each
+    /// prefetch is a page table walk, and issuing them together lets the walks overlap.
     #[inline(always)]
     fn prefetch_line(&self, at: u32) {
         let in_line = LINE - at % LINE;
@@ -230,7 +230,7 @@ impl PageMap {
         prefetch(&self.p2l, (at + in_line) as usize);
     }
 
-    /// The first live unit from `at` on; `end` if there is none before that.
+    /// The first valid unit from `at` on; `end` if there is none before that.
     #[inline(always)]
     fn next_live(&self, mut at: u32, end: u32) -> u32 {
         while at < end {
@@ -243,30 +243,30 @@ impl PageMap {
         end
     }
 
-    /// The copy of the live unit at `at`. The version is the source's own; who keeps content
-    /// copies it from there.
+    /// The copy of the valid unit at `at`. The version is that of the source; devices that keep
+    /// content copy it from there.
     #[inline(always)]
     fn copy_of(&self, at: Pun) -> UnitWrite {
         let lpn = self.occupant(at);
         UnitWrite { lpn, source: Some(at), version: 0 }
     }
 
-    /// Adds `at` to the reads: one command for a level of a program unit as long as units of it
-    /// follow each other, and one page for each plane that is needed. `planes` has a bit
-    /// for each page in the last command.
+    /// Adds `at` to the reads: one command per level of a program unit as long as successive units
+    /// are on it, and one page per plane needed. `planes` has a bit for each page in the last
+    /// command.
     #[inline(always)]
     pub fn add_read(&self, at: Pun, planes: &mut u64, reads: &mut Vec<ReadRun>) {
         plan::add_read(&self.layout, at, planes, reads);
     }
 
-    /// Whether `block` holds nothing that the map points to.
+    /// Whether no map entry points to a unit of `block`.
     #[must_use]
     pub fn is_dead(&self, block: BlockId) -> bool {
         self.blocks[block.0 as usize].valid == 0
     }
 
-    /// The cause under which a copy out of a block is counted: moves of translation pages
-    /// belong to the map.
+    /// The cause under which a copy out of a block is counted: copies of translation pages count as
+    /// `map`.
     #[must_use]
     #[inline]
     pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
@@ -277,7 +277,7 @@ impl PageMap {
         if self.config.map_frontier() == Some(frontier) { Cause::Map } else { otherwise }
     }
 
-    /// Why `victim` is emptied to gain room.
+    /// The cause of emptying `victim` to gain room.
     #[must_use]
     pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
         let cache = self.config.slc.is_some_and(|slc| slc.is_cache());

@@ -1,4 +1,4 @@
-//! How a page map is configured, and how much of the flash that leaves as spare.
+//! The configuration of page-level mapping, and the spare flash that it leaves.
 
 use prism_nand::Geometry;
 
@@ -8,16 +8,16 @@ use crate::config::{ConfigError, OverProvisioning};
 use crate::plan::UnitWrite;
 use crate::victim::VictimPolicy;
 
-/// Where copies go: open blocks a die group writes to beside those of the host's streams.
+/// Open blocks for copies on each die group, in addition to those of the host's streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frontiers {
     /// Host data (of the first stream) and copies share one open block.
     Shared,
-    /// Copies have an open block of their own, so that what survived a cleaning is not
-    /// mixed with fresh data.
+    /// Copies have an open block of their own, so that data that survived a cleaning is not mixed
+    /// with new data.
     Separate,
-    /// Copies of each stream have an open block of their own: streams stay apart for
-    /// good, as NVMe's persistently isolated reclaim units are.
+    /// Copies of each stream have an open block of their own, so that streams stay separate, as
+    /// NVMe's persistently isolated reclaim units do.
     PerStream,
 }
 
@@ -41,57 +41,56 @@ impl Frontiers {
 pub enum Placement {
     /// One stream.
     Any,
-    /// The host names one of so many placement handles with each write (NVMe FDP,
-    /// multi-stream writes).
+    /// The host names one of this many placement handles with each write (NVMe FDP, multi-stream
+    /// writes).
     Handles(u32),
-    /// Each range of so many logical units is a stream: a segmented translation layer
-    /// (He, Kannan, Arpaci-Dusseau, Arpaci-Dusseau, EuroSys'17).
+    /// Each range of this many logical units is a stream: a segmented FTL (He, Kannan,
+    /// Arpaci-Dusseau, Arpaci-Dusseau, EuroSys'17).
     Segments(u32),
 }
 
-/// What is done so that blocks wear evenly. Everything is measured in erases of a block
-/// against the mean of its die group.
+/// Wear levelling. All numbers are erases of a block relative to the mean of its die group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct WearPolicy {
-    /// Of the erased blocks the least worn is opened, not the one erased longest ago
-    /// (dynamic levelling).
+    /// Opens the least worn of the erased blocks, instead of the one erased first (dynamic wear
+    /// levelling).
     pub least_worn_first: bool,
-    /// A block with data that lies further than this behind is moved (static levelling).
+    /// Moves the data of a block that is behind the mean by more than this (static wear levelling).
     pub move_behind_mean: Option<u32>,
-    /// A block that lies further than this above is passed over as a victim, as long as
-    /// others are there (after Agrawal et al., ATC'08, who pass over by chance).
+    /// Skips victims that are above the mean by more than this while there are others (after
+    /// Agrawal et al., ATC'08, who skip at random).
     pub victims_above_mean: Option<u32>,
 }
 
-/// How a page-mapping FTL behaves. There is no default: a preset says it.
+/// The configuration of page-level mapping. There is no default; presets define it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageConfig {
-    /// Logical units the host sees.
+    /// Logical units that the host sees.
     pub logical_units: u32,
-    /// Translation pages on flash, as logical units that follow those of the host; 0 if
-    /// the map is in memory as a whole.
+    /// Translation pages on flash, as logical units that follow those of the host; 0 if the whole
+    /// map is in memory.
     pub map_units: u32,
-    /// Which block is cleaned.
+    /// How the block to be cleaned is chosen.
     pub victim: VictimPolicy,
     /// Open blocks for copies.
     pub frontiers: Frontiers,
     /// Streams of host data.
     pub placement: Placement,
-    /// Cleaning of a die group starts when fewer erased blocks than this are left on it.
+    /// Cleaning of a die group starts when it has fewer erased blocks than this.
     pub free_blocks_low: u32,
-    /// Cleaning of a die group stops when this many are left.
+    /// Cleaning of a die group stops when it has this many erased blocks.
     pub free_blocks_high: u32,
-    /// In idle time cleaning goes on until this many are left; 0 for never.
+    /// In idle time cleaning continues up to this many erased blocks; 0 for never.
     pub free_blocks_idle: u32,
     /// Erased blocks of a die group that only cleaning may open, so that it can finish.
     pub reserve_blocks: u32,
     /// Wear levelling.
     pub wear: WearPolicy,
-    /// Use of the SLC blocks, where the flash has any.
+    /// Use of the SLC blocks, if the flash has any.
     pub slc: Option<SlcConfig>,
-    /// Program units of a die that count for nothing before the last of them is programmed: those
-    /// of a wordline, where a loss of power could take them with it. 1 where each program unit
-    /// counts by itself.
+    /// Successive program units of a die that become safe only when the last of them is programmed:
+    /// those of a wordline, where a loss of power could destroy the earlier ones. 1 if each program
+    /// unit is safe by itself.
     pub wordline_program_units: u32,
 }
 
@@ -115,8 +114,7 @@ impl PageConfig {
         }
     }
 
-    /// Data program units of a block that are filled up together before it is emptied: a program
-    /// unit, or a wordline on each die.
+    /// Data program units of a block that are filled up together: one, or a wordline on each die.
     pub(super) fn program_units_together(&self, geometry: &Geometry) -> u32 {
         match self.wordline_program_units {
             1 => 1,
@@ -127,7 +125,7 @@ impl PageConfig {
         }
     }
 
-    /// Streams of host data.
+    /// The number of streams of host data.
     #[must_use]
     pub fn streams(&self) -> u32 {
         match self.placement {
@@ -137,20 +135,20 @@ impl PageConfig {
         }
     }
 
-    /// Frontiers of a die group: one a stream, then those for copies, then that of
-    /// translation pages, then those of SLC blocks.
+    /// Frontiers of a die group: one per stream, then those for copies, then that of translation
+    /// pages, then those of SLC blocks.
     #[must_use]
     pub fn frontier_count(&self) -> u32 {
         self.own_frontier_count() + if self.slc.is_some() { 2 } else { 0 }
     }
 
-    /// The same without those that exist because of SLC blocks.
+    /// As [`Self::frontier_count`], without the frontiers that exist because of SLC blocks.
     #[must_use]
     pub(super) fn own_frontier_count(&self) -> u32 {
         self.streams() + self.copy_frontiers() + u32::from(self.map_units > 0)
     }
 
-    /// Frontiers that keep a block of more than SLC open.
+    /// Frontiers that keep a block open that is not SLC.
     #[must_use]
     pub fn main_frontier_count(&self) -> u32 {
         self.own_frontier_count() + u32::from(self.slc.is_some_and(|slc| slc.is_cache()))
@@ -174,7 +172,7 @@ impl PageConfig {
     #[must_use]
     pub fn stream_of(&self, lpn: u32, handle: u32) -> u32 {
         if lpn >= self.logical_units {
-            // Translation pages, or a tombstone, which is nobody's data.
+            // A translation page or a tombstone.
             return if lpn == UnitWrite::TOMBSTONE { 0 } else { self.map_frontier().unwrap_or(0) };
         }
         if self.slc.is_some() && self.lives_in_region(lpn, handle) {
@@ -187,7 +185,7 @@ impl PageConfig {
         }
     }
 
-    /// The frontier for copies out of every block, if it is the same.
+    /// The frontier for the copies of all blocks, if they share one.
     pub(super) fn only_frontier_of_copies(&self) -> Option<usize> {
         let several = self.map_frontier().is_some() || self.slc.is_some();
         match self.frontiers {
@@ -206,7 +204,7 @@ impl PageConfig {
         if let Some(frontier) = self.frontier_of_slc_copies(frontier) {
             return frontier;
         }
-        // What was folded is data of the first stream.
+        // Folded data belongs to the first stream.
         let frontier = if frontier < self.own_frontier_count() { frontier } else { 0 };
         match self.frontiers {
             Frontiers::Shared => 0,
@@ -216,15 +214,15 @@ impl PageConfig {
         }
     }
 
-    /// Whether copies go to the same open block as host data of `stream`.
+    /// Whether copies share the open block of host data of `stream`.
     pub(super) fn copies_share(&self, stream: u32) -> bool {
         self.map_frontier() == Some(stream) || self.frontiers == Frontiers::Shared && stream == 0
     }
 
-    /// Checks the numbers against the flash.
+    /// Checks the configuration against the flash.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field and what is allowed.
+    /// [`ConfigError`] names the field and its valid values.
     pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
         let blocks = geometry.main_blocks_per_die_group();
         if self.streams() == 0 || self.frontier_count() > blocks.min(1 << 16) / 2 {
@@ -257,15 +255,15 @@ impl PageConfig {
         Ok(())
     }
 
-    /// The most logical units with which cleaning never runs in circles.
+    /// The most logical units with which every cleaning makes progress.
     ///
     /// The copies of a victim fill whole program units, or whole wordlines, so its erase gains a
     /// program unit only if at least a program unit, or a wordline, of it is garbage. While
-    /// cleaning goes on, every block that is neither open nor one of the erased ones below the
-    /// high watermark is a candidate; one of them has that much garbage as long as a die group
-    /// holds less than all of them less a program unit each. This also bounds the choice of
-    /// policies that refuse victims without gain (greedy, cost-benefit) from below, and makes
-    /// those that may take them (FIFO, LRU, windowed greedy, random, d-choices) come to an end
+    /// cleaning is in progress, every block that is neither open nor one of the erased ones below
+    /// the high watermark is a candidate. One of them has that much garbage as long as a die group
+    /// holds less than all of them less a program unit each. Policies that refuse victims without
+    /// gain (greedy, cost-benefit) therefore always find a victim, and those that may accept them
+    /// (FIFO, LRU, windowed greedy, random, d-choices) reach one with gain
     /// ([`VictimPolicy::pick`]).
     fn most_units(&self, geometry: &Geometry) -> u64 {
         let die_groups = u64::from(geometry.die_groups());
@@ -274,7 +272,7 @@ impl PageConfig {
         main + u64::from(self.units_apart())
     }
 
-    /// The same for one die group with so many blocks.
+    /// As [`Self::most_units`], for one die group with `blocks` blocks.
     pub(super) fn most_of_die_group(&self, geometry: &Geometry, blocks: u32) -> u64 {
         let (block, program_unit) =
             (geometry.data_units_per_block(), geometry.units_per_program_unit());
@@ -284,17 +282,17 @@ impl PageConfig {
         let kept =
             self.free_blocks_high.max(self.free_blocks_idle) - 1 + self.main_frontier_count();
         let candidates = u64::from(blocks.saturating_sub(kept));
-        // A die group may hold half a block more than its share when the host program units that
-        // then run and wait on it are taken ([`crate::PageMap::balanced`]). Program units that
-        // are not in the map yet wait in the open wordline of each stream.
+        // A die group may exceed its share by half a block when the host program units in flight
+        // and queued on it are reserved ([`crate::PageMap::balanced`]). Program units that are not
+        // in the map yet are in the open wordline of each stream.
         let open = (together - 1) * u64::from(self.streams());
         let uneven = if die_groups > 1 { block / 2 + (2 + open) * program_unit } else { 0 };
         let gained = (block + 1).saturating_sub(together * program_unit);
         (candidates * gained).saturating_sub(1 + uneven)
     }
 
-    /// One block of slack a die group and a share of garbage keep write amplification within
-    /// reason where the bound by die groups is generous; `bad` blocks are out of use.
+    /// One block of slack per die group and a share of garbage limit write amplification where the
+    /// bound by die groups is generous; `bad` blocks are out of use.
     pub(super) fn most_units_without(&self, geometry: &Geometry, bad: u64) -> u64 {
         let block = u64::from(geometry.data_units_per_block());
         let kept = (u64::from(geometry.die_groups()) + bad) * block;
@@ -303,18 +301,17 @@ impl PageConfig {
         most - most / 64
     }
 
-    /// Logical units that live in SLC blocks and nowhere else.
+    /// Logical units that are kept in SLC blocks and nowhere else.
     fn units_apart(&self) -> u32 {
         self.slc.map_or(0, |slc| slc.units_apart())
     }
 
-    /// Units that can hold data in steady state: all but open blocks and the erased
-    /// blocks that cleaning keeps. Of SLC blocks only the logical units count
-    /// that live nowhere else.
+    /// Units that can hold data in steady state: all but open blocks and the erased blocks that
+    /// cleaning keeps. Of SLC blocks only the logical units that are kept nowhere else count.
     #[must_use]
     pub fn usable_units(&self, geometry: &Geometry) -> u64 {
-        // In steady state the number of erased blocks wanders between one below the low
-        // watermark, where cleaning starts, and the high one, where it stops.
+        // In steady state the number of erased blocks varies between one below the low watermark,
+        // where cleaning starts, and the high one, where it stops.
         let kept = self.free_blocks_low - 1;
         let out = kept + self.main_frontier_count() + geometry.slc_blocks_per_die_group();
         let out = u64::from(out) * u64::from(geometry.die_groups());
@@ -323,8 +320,8 @@ impl PageConfig {
             + u64::from(self.units_apart())
     }
 
-    /// Over-provisioning, both ways. Where logical units live in SLC blocks and
-    /// nowhere else, the effective one is that of all others.
+    /// Nominal and effective over-provisioning. If logical units are kept in SLC blocks and nowhere
+    /// else, the effective one is that of all others.
     #[must_use]
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
         let spare = |units: u64, of: u32| (units as f64 - f64::from(of)) / f64::from(of);
@@ -340,9 +337,8 @@ impl PageConfig {
 }
 
 impl PageConfig {
-    /// The stream of the host data that lives in a region, and the first of the two frontiers
-    /// that SLC blocks need. The second is for copies: within a region, or out
-    /// of a cache, into other blocks.
+    /// The stream of host data in a region, which is also the first of the two frontiers of SLC
+    /// blocks. The second is for copies: within a region, or out of a cache into other blocks.
     #[must_use]
     pub fn slc_frontier(&self) -> Option<u32> {
         self.slc.map(|_| self.own_frontier_count())
@@ -374,8 +370,7 @@ impl PageConfig {
         }
     }
 
-    /// Whether a rule sends `lpn`, written with `handle`, to the region, whatever the size of
-    /// the request.
+    /// Whether a rule assigns `lpn`, written with `handle`, to the region for any request size.
     pub(super) fn lives_in_region(&self, lpn: u32, handle: u32) -> bool {
         if lpn >= self.logical_units {
             return false;
@@ -387,8 +382,8 @@ impl PageConfig {
         }
     }
 
-    /// The frontier for copies out of a SLC block, or out of one that was
-    /// filled by folding; `None` if `frontier` wrote neither.
+    /// The frontier for copies out of a block that was written through `frontier`; `None` if
+    /// `frontier` is not one of SLC blocks or of folding.
     pub(super) fn frontier_of_slc_copies(&self, frontier: u32) -> Option<u32> {
         let (slc, first) = (self.slc?, self.own_frontier_count());
         if frontier == first || frontier == first + 1 && !slc.is_cache() {
@@ -397,14 +392,14 @@ impl PageConfig {
         None
     }
 
-    /// Erased blocks of a die group that the host may not open: folding may need one beside the
-    /// one that cleaning needs.
+    /// Erased blocks of a die group that the host may not open: folding may need one in addition to
+    /// the one for cleaning.
     #[must_use]
     pub fn reserve_for_copies(&self) -> u32 {
         self.reserve_blocks + u32::from(self.slc.is_some_and(|slc| slc.is_cache()))
     }
 
-    /// Checks what is said of SLC blocks against the flash.
+    /// Checks the configuration of SLC blocks against the flash.
     pub(super) fn check_slc(&self, geometry: &Geometry) -> Result<(), ConfigError> {
         let Some(slc) = self.slc else {
             let blocks = geometry.slc_blocks_per_die_group();
@@ -423,7 +418,7 @@ impl PageConfig {
             if fits { Ok(()) } else { Err(ConfigError::Watermark { field, value, min, max }) }
         };
         let least = if slc.is_cache() { 0 } else { self.reserve_blocks + 1 };
-        // The open block of a cache is not folded, so that it is never erased as a whole.
+        // The open block of a cache is not folded, so that one block is never erased.
         watermark("slc.free_blocks_low", low, least, blocks - 1)?;
         watermark("slc.free_blocks_high", high, low, blocks - 1)?;
         match slc.usage {

@@ -1,13 +1,12 @@
-//! The page-mapping translation layer: the map, and how it changes on completions.
+//! Page-level mapping: the map, and how completions change it.
 //!
-//! Columns and their cost: logical to physical 4 bytes a logical unit, physical to
-//! logical 4 bytes a physical unit, both allocated zeroed so that untouched parts take
-//! no memory; a bit a physical unit that says whether the map points to it; 48 bytes a
-//! block.
+//! Arrays and their cost: logical to physical 4 bytes per logical unit; physical to logical 4 bytes
+//! per physical unit, both allocated zeroed so that unused parts take no memory; a bit per physical
+//! unit that says whether the map points to it; 48 bytes per block.
 //!
-//! Invariants: `valid` of a block counts its units that the map points to (data, or
-//! a tombstone with a reference); a block is a candidate for cleaning only once every
-//! program unit of it is programmed and committed.
+//! Invariants: `valid` of a block counts its units that the map points to (data, or a tombstone
+//! with a reference); a block is a candidate for cleaning only once every program unit of it is
+//! programmed and committed.
 
 mod alloc;
 mod bulk;
@@ -37,24 +36,24 @@ pub use slc::{SlcConfig, SlcRule, SlcUse};
 pub use spread::MeanField;
 pub use steady::SteadyError;
 
-/// The state of the translation layer.
+/// The state of page-level mapping.
 #[derive(Clone, Debug)]
 pub struct PageMap {
     geometry: Geometry,
     layout: Layout,
-    /// Program units of a block that hold data, and whether there are others.
+    /// Data program units per block. `parity` says whether blocks have others as well.
     data_program_units: u32,
-    /// Of a SLC block, those that hold data.
+    /// Data program units per SLC block.
     slc_data_program_units: u32,
     parity: bool,
     /// Data program units that are filled up together before a block is emptied.
     program_units_together: u32,
     config: PageConfig,
-    /// The frontier of all copies, if there is one for all.
+    /// The frontier of all copies, if they share one.
     copies_to: Option<usize>,
-    /// 0 nothing, else unit + 1, with [`TRIMMED`] if that unit is a tombstone.
+    /// 0 for none, otherwise unit + 1, with [`TRIMMED`] if that unit is a tombstone.
     l2p: Zeroed<u32>,
-    /// 0 nothing, [`P2L_TOMBSTONE`], else logical unit + 1.
+    /// 0 for none, [`P2L_TOMBSTONE`], otherwise logical unit + 1.
     p2l: Zeroed<u32>,
     /// A bit for each physical unit: whether the map points to it.
     live_bits: Zeroed<u64>,
@@ -64,32 +63,32 @@ pub struct PageMap {
     die_groups: Vec<DieGroupState>,
     /// Parity program units of stripes whose data is complete.
     parity_due: Vec<ProgramUnitId>,
-    /// Host units that cleaning has moved, where translation pages are on flash.
+    /// Host units that cleaning has moved, if translation pages are on flash.
     moved: Vec<u32>,
     in_flight: InFlightUnits,
     tombstones: FastMap<u32, Tombstone>,
-    /// New tombstones on their way to flash, by number.
+    /// New tombstones in flight, by number.
     fresh_tombstones: FastMap<u64, FreshTombstone>,
-    /// Trims that no tombstone holds yet.
+    /// Trims that no tombstone has yet.
     pending_trims: PendingTrims,
     mapped: u64,
     live_tombstones: u64,
     valid_total: u64,
-    /// Blocks out of use.
+    /// Failed blocks.
     retirement: Retirement,
     rng: Rng,
 }
 
-/// Marks a map entry that points to a tombstone.
+/// The map entry points to a tombstone.
 const TRIMMED: u32 = 1 << 31;
-/// Marks a physical unit that holds a tombstone.
+/// The physical unit holds a tombstone.
 const P2L_TOMBSTONE: u32 = u32::MAX;
 
 impl PageMap {
-    /// An empty map over erased flash. `seed` feeds policies that choose at random.
+    /// An empty map over erased flash. `seed` is for policies that choose at random.
     ///
     /// # Errors
-    /// [`ConfigError`] if the numbers do not fit the flash.
+    /// [`ConfigError`] if the configuration does not fit the flash.
     pub fn new(geometry: Geometry, config: PageConfig, seed: u64) -> Result<Self, ConfigError> {
         config.check(&geometry)?;
         let blocks = geometry.blocks() as usize;
@@ -133,13 +132,13 @@ impl PageMap {
         })
     }
 
-    /// The shape of the flash below.
+    /// The geometry of the flash.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Its addresses.
+    /// The address layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -163,7 +162,7 @@ impl PageMap {
         self.mapped
     }
 
-    /// Where `lpn` is; `None` if it was never written, or was trimmed.
+    /// The physical unit of `lpn`; `None` if it was never written, or was trimmed.
     #[must_use]
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Pun> {
@@ -173,13 +172,13 @@ impl PageMap {
         decode_data(self.l2p[lpn as usize])
     }
 
-    /// Says that `lpn` will be looked up or changed soon.
+    /// Prefetches the map entry of `lpn`, which will be read or changed soon.
     #[inline]
     pub fn prefetch(&self, lpn: u32) {
         prefetch(&self.l2p, lpn as usize);
     }
 
-    /// Whether no program of host data and no trim is on its way to flash.
+    /// Whether no program of host data and no trim is in flight.
     fn nothing_in_flight(&self) -> bool {
         self.in_flight.is_empty() && !self.trims_pending()
     }
@@ -195,26 +194,25 @@ impl PageMap {
         self.pending_trims.contains(lpn) || fresh.any(|fresh| fresh.pending.contains(lpn))
     }
 
-    /// `start..end` with `version` is on flash: older trims no longer apply there, or
-    /// their tombstones would hide it.
+    /// `start..end` with `version` is on flash: removes older pending trims, which would hide it.
     fn carve_trims(&mut self, start: u32, end: u32, version: u64) {
         self.pending_trims.carve(start, end, version);
-        // The order is nobody's business: each is changed by itself.
+        // The order of the hash table does not matter: each entry is changed independently.
         for fresh in self.fresh_tombstones.values_mut() {
             fresh.pending.carve(start, end, version);
         }
     }
 
-    /// A program of `lpn` as the host wrote it is on its way to flash.
+    /// A host program of `lpn` is in flight.
     pub fn write_begin(&mut self, lpn: u32) {
         self.in_flight.begin(lpn);
     }
 
-    /// Takes effect of one programmed unit: the map changes now, unless something newer
-    /// came first. Returns whether the unit is valid.
+    /// One unit is programmed: changes the map, unless the unit is superseded already. Returns
+    /// whether the unit is valid.
     ///
     /// # Panics
-    /// If a host write was not announced by [`PageMap::write_begin`].
+    /// If [`PageMap::write_begin`] was not called for a host write.
     #[inline(always)]
     pub fn commit(&mut self, write: &UnitWrite, at: Pun) -> bool {
         match (write.lpn, write.source) {
@@ -225,7 +223,7 @@ impl PageMap {
         }
     }
 
-    /// The same of each of `units`, from `first` on, but for those whose places are in `lost`.
+    /// Commits each of `units`, from `first` on, except those with indices in `lost`.
     pub(crate) fn commit_units(&mut self, first: Pun, units: &[UnitWrite], lost: &[usize]) {
         for (place, write) in units.iter().enumerate() {
             if lost.is_empty() || !lost.contains(&place) {
@@ -262,14 +260,14 @@ impl PageMap {
         wins
     }
 
-    /// A host unit that cleaning has moved, so that its translation page must change;
-    /// each move is told once. Only where translation pages are on flash.
+    /// A host unit that cleaning has moved, so that its translation page must change; each move is
+    /// returned once. Only if translation pages are on flash.
     pub fn take_moved(&mut self) -> Option<u32> {
         self.moved.pop()
     }
 
-    /// Trims `start..end` in the map at once: for devices whose power-loss protection
-    /// makes the map durable.
+    /// Trims `start..end` in the map at once, for devices whose power-loss protection makes the map
+    /// durable.
     pub fn trim_now(&mut self, start: u32, end: u32, version: u64) {
         for lpn in start..end {
             self.unmap(lpn);
@@ -279,18 +277,18 @@ impl PageMap {
         }
     }
 
-    /// Trims `start..end` for the reader; the map follows when the tombstone that holds
-    /// the range is committed. Until then programs in flight of these units take effect
-    /// as if nothing had happened: were they refused, what they replace could be all
-    /// that is left when power goes, and a flush may have promised them. Nor does a later
-    /// write or trim in the buffer make this trim void: a flush between the two promises
-    /// it, so its tombstone has to be kept until the later one is on flash.
+    /// Trims `start..end` for reads; the map follows when the tombstone that holds the range is
+    /// committed. Until then programs of these units in flight take effect as usual: if they were
+    /// dropped, the data that they replace could be all that is left after a loss of power,
+    /// although a flush may have made them durable. A later write or trim in the buffer does not
+    /// cancel this trim either: a flush between the two makes it durable, so its tombstone has to
+    /// be kept until the later one is on flash.
     pub fn trim_later(&mut self, start: u32, end: u32, version: u64) {
         self.pending_trims.insert(start, end, version);
     }
 
-    /// Registers a tombstone on its way to flash under `number`, which its
-    /// [`UnitWrite::version`] then names. `ranges` are all trims since the last one.
+    /// Registers a tombstone in flight under `number`, which is its [`UnitWrite::version`].
+    /// `ranges` are all trims since the last one.
     pub fn tombstone_begin(&mut self, number: u64, ranges: Vec<TrimRange>) {
         let pending = std::mem::take(&mut self.pending_trims);
         let old = self.fresh_tombstones.insert(number, FreshTombstone { ranges, pending });
@@ -316,7 +314,7 @@ impl PageMap {
         for (start, end, version) in fresh.pending.iter() {
             self.carve_trims(start, end, version);
             for lpn in start..end {
-                // A unit that was never on flash cannot come back from there.
+                // A unit that was never on flash cannot be found by recovery.
                 let comes = self.in_flight.raise(lpn, version);
                 if self.l2p[lpn as usize] != 0 || comes {
                     self.unmap(lpn);
@@ -354,7 +352,7 @@ impl PageMap {
         refs > 0
     }
 
-    /// Points `lpn`, which points nowhere, to `at`.
+    /// Points `lpn`, which is unmapped, to `at`.
     #[inline(always)]
     fn map(&mut self, lpn: u32, at: Pun) {
         self.l2p[lpn as usize] = at.0 + 1;
@@ -362,12 +360,12 @@ impl PageMap {
         self.add_valid(at);
     }
 
-    /// Makes `lpn` point nowhere.
+    /// Unmaps `lpn`.
     #[inline(always)]
     fn unmap(&mut self, lpn: u32) {
         let entry = self.l2p[lpn as usize];
         if entry == 0 {
-            // Not written, so that trimming what was never used takes no memory.
+            // No write, so that trimming unused addresses takes no memory.
             return;
         }
         self.l2p[lpn as usize] = 0;
@@ -416,8 +414,8 @@ impl PageMap {
         }
     }
 
-    /// The same as dropping `from` and adding `to`. A copy stays on its die group, whose counts
-    /// change only if it goes to a block of another kind.
+    /// As [`Self::drop_valid`] of `from` and [`Self::add_valid`] of `to`. A copy stays on its die
+    /// group, whose counts change only if it goes to a block of another kind.
     #[inline(always)]
     fn move_valid(&mut self, from: Pun, to: Pun) {
         let (old, new) = (self.layout.block_of_unit(from), self.layout.block_of_unit(to));
@@ -439,7 +437,7 @@ impl PageMap {
         );
     }
 
-    /// `units` more are valid in `block`: counts them for its die group.
+    /// Adds `units` valid units of `block` to the counts of its die group.
     #[inline]
     fn count_valid(&mut self, block: BlockId, units: u32) {
         let (die_group, place) = self.layout.split_block(block);
@@ -463,7 +461,7 @@ impl PageMap {
         }
     }
 
-    /// The block takes no more program units and has none in flight.
+    /// The block accepts no more program units and has none in flight.
     fn close(&mut self, block: BlockId) {
         if self.retirement.take_closing(block) {
             self.close_failed(block);
@@ -481,8 +479,8 @@ impl PageMap {
         part.candidates.seal(place, self.blocks[index].valid);
     }
 
-    /// Valid units = mapped logical units + live tombstones (law 2), by the running
-    /// sums.
+    /// Checks that the valid units equal the mapped logical units plus the live tombstones (law 2),
+    /// by running sums.
     ///
     /// # Panics
     /// If the law is broken.
@@ -494,10 +492,11 @@ impl PageMap {
         );
     }
 
-    /// The same, counted anew over every logical unit and block. Walks the whole map.
+    /// As [`PageMap::assert_conserved`], recounted over every logical unit and block. Walks the
+    /// whole map.
     ///
     /// # Panics
-    /// If a sum or a column disagrees with the map.
+    /// If a sum or an array disagrees with the map.
     pub fn assert_consistent(&self) {
         self.assert_conserved();
         let mut valid = vec![0u32; self.blocks.len()];
@@ -517,9 +516,9 @@ impl PageMap {
             valid[self.layout.block_of_unit(Pun(unit)).0 as usize] += 1;
         }
         let live: u64 = self.live_bits.iter().map(|word| u64::from(word.count_ones())).sum();
-        assert_eq!(live, self.valid_total, "a bit for each live unit and no other");
+        assert_eq!(live, self.valid_total, "one bit for each valid unit");
         let counted = self.blocks.iter().map(|block| block.valid);
-        assert!(counted.eq(valid.iter().copied()), "valid counts must be what the map says");
+        assert!(counted.eq(valid.iter().copied()), "valid counts must match the map");
         assert_eq!(self.valid_total, valid.iter().map(|&v| u64::from(v)).sum::<u64>());
         self.assert_kinds();
     }

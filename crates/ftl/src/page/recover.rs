@@ -1,4 +1,4 @@
-//! The page map is rebuilt from the flash after a loss of power.
+//! Recovery of the page-level map from the flash after a loss of power.
 
 use prism_nand::{BlockId, Nand, ProgramUnitId, Pun, UnitTag};
 
@@ -8,16 +8,15 @@ use crate::config::ConfigError;
 use crate::plan::TrimRange;
 use crate::scan::{FlashScan, Recovered, trim_best};
 
-/// The best that was found for a logical unit.
+/// The best copy found of a logical unit.
 #[derive(Clone, Copy, Default)]
 struct Best {
     version: u64,
-    /// Of two copies of one version the one programmed first wins: the other one is what
-    /// an interrupted cleaning had written, and its block, without anything else that is
-    /// live, can be erased at once. Otherwise cuts that come again and again would use up
-    /// the reserve of erased blocks.
+    /// Of two copies of one version the one programmed first wins: the other was written by an
+    /// interrupted cleaning, and its block has no other valid units, so that it can be erased at
+    /// once. Otherwise repeated losses of power would use up the reserve of erased blocks.
     sequence: u64,
-    /// As in the map.
+    /// The map entry.
     entry: u32,
 }
 
@@ -31,40 +30,40 @@ impl Best {
     }
 }
 
-/// What the scan has found so far.
+/// Results of the scan so far.
 struct Scan {
     best: Vec<Best>,
     tombstones: Vec<(Pun, Vec<TrimRange>)>,
-    /// By block: the place of its first program that can be read.
+    /// By block: the sequence number of its first readable program.
     first_sequence: Vec<u64>,
     newest: Recovered,
 }
 
 impl PageMap {
-    /// The map from the content of `nand`, and the highest version seen:
-    /// [`PageMap::recover_from`], with no trims but those of tombstones.
+    /// The map from the content of `nand`, and the highest version found: [`PageMap::recover_from`]
+    /// with no trims but those of tombstones.
     ///
     /// # Errors
-    /// The same.
+    /// As [`PageMap::recover_from`].
     ///
     /// # Panics
     /// If `nand` keeps no content.
     pub fn recover(nand: &Nand, config: PageConfig, seed: u64) -> Result<(Self, u64), ConfigError> {
-        assert!(nand.keeps_content(), "recovery reads what the flash holds");
+        assert!(nand.keeps_content(), "recovery needs a device that keeps content");
         let (map, found) = Self::recover_from(&mut { nand }, config, seed, &[])?;
         Ok((map, found.newest_version))
     }
 
-    /// Scans the out-of-band bytes of every programmed unit. For each logical unit the
-    /// highest version wins, be it data, the range of a tombstone, or one of `trims`, which
-    /// are durable elsewhere and leave nothing in the map.
+    /// Scans the out-of-band bytes of every programmed unit. For each logical unit the highest
+    /// version wins, of data, the range of a tombstone, or one of `trims`, which are durable
+    /// elsewhere and leave nothing in the map.
     ///
-    /// Blocks that were being written are closed as they are; a block whose erase was
-    /// interrupted holds nothing and is erased again before it is used, as every victim
-    /// is. Nothing is written here, so that power may go again at any moment.
+    /// Partly written blocks are closed. A block whose erase was interrupted has no data and is
+    /// erased again before it is used. The flash is not written, so that power may be lost again at
+    /// any moment.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
+    /// [`ConfigError`] if the configuration does not fit the flash or its content.
     pub fn recover_from(
         flash: &mut impl FlashScan,
         config: PageConfig,
@@ -98,10 +97,10 @@ impl PageMap {
                 map.die_groups[die_group.0 as usize].part_mut(kind).free.push_back(block.0);
                 continue;
             }
-            // Open for as long as units are put into it, sealed at the end.
+            // Open while units are added, sealed at the end.
             map.blocks[block.0 as usize].state = BlockState::Open;
-            // What an interrupted erase has left of a superblock was moved before: taken
-            // for data, it would win against its copies.
+            // The data that an interrupted erase has left in a superblock was moved before; as
+            // data, it would win against its copies.
             if !flash.is_unstable(block) {
                 map.scan_block(flash, block, &mut scan)?;
             }
@@ -179,7 +178,7 @@ impl PageMap {
                 return first as u16;
             }
         }
-        // Its handle is not on flash; only segments and the map stay apart.
+        // Placement handles are not on flash; only segments and the map stay separate.
         self.config.stream_of(lpn, 0) as u16
     }
 
@@ -198,7 +197,7 @@ impl PageMap {
                 self.add_tombstone(at, ranges, refs);
             }
         }
-        // In the order in which they were first written, for policies that go by age.
+        // In the order in which they were first written, for policies by age.
         let mut written: Vec<_> = (0..self.blocks.len() as u32)
             .filter(|&index| self.blocks[index as usize].state == BlockState::Open)
             .collect();
@@ -224,7 +223,7 @@ mod tests {
     use crate::victim::VictimPolicy;
 
     #[test]
-    fn age_survives_and_the_dead_go_first() {
+    fn recovery_keeps_ages_and_dead_blocks_go_first() {
         let geometry = Geometry {
             channels: 1,
             dies_per_channel: 1,
@@ -241,7 +240,7 @@ mod tests {
         };
         let config = PageConfig::simple(5, VictimPolicy::Fifo, Frontiers::Shared);
         let mut nand = Nand::with_content(geometry.clone());
-        // Block 3 is the oldest, then 1 and 0; 2 holds an old version only.
+        // Block 3 is the oldest, then 1 and 0; 2 has an old version only.
         for (order, (block, lpn, version)) in
             [(3, 0, 1), (2, 1, 2), (1, 2, 3), (0, 1, 4)].into_iter().enumerate()
         {

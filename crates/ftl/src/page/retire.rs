@@ -1,14 +1,14 @@
-//! Blocks that take no more data: bad from the factory, or grown bad.
+//! Blocks that accept no more data because they are bad, from the factory or grown.
 //!
-//! A block whose program fails is closed as it is. What is valid in it stays readable and is
-//! moved away as soon as there is room beside the reserve; then the block is *retired*. A
-//! block whose erase fails holds nothing and is retired at once. Either way it counts as
-//! lost from the moment it fails: over-provisioning shrinks, and when what is left of a die group
-//! could not be cleaned any more the drive becomes read-only, before that happens.
+//! A block whose program fails is closed. Its valid data stays readable and is moved as soon as
+//! there is room in addition to the reserve; then the block is *retired*. A block whose erase fails
+//! has no valid data and is retired at once. Either way it counts as lost from the moment it fails:
+//! over-provisioning decreases, and the drive becomes read-only before the rest of a die group
+//! could not be cleaned any more.
 //!
-//! Blocks of SLC are counted apart, since the others cannot stand in for them. A
-//! write cache gets smaller until there is none. So does a region to which a rule sends data
-//! that may live elsewhere; one that holds addresses of its own ends the drive.
+//! SLC blocks are counted separately, since the others cannot replace them. A write cache shrinks
+//! until there is none, and so does a region for data that may also be kept elsewhere. A region
+//! with addresses of its own makes the drive read-only when it becomes too small.
 
 use prism_nand::{BlockId, DieGroupId, Geometry, ProgramUnitId};
 
@@ -21,7 +21,7 @@ impl PageMap {
     /// Takes `bad` blocks out of use, before anything was written.
     ///
     /// # Errors
-    /// [`ConfigError::BadBlocks`] if the rest is too little for what the host sees.
+    /// [`ConfigError::BadBlocks`] if the remaining blocks are too few for the logical capacity.
     ///
     /// # Panics
     /// If a block is not free.
@@ -41,9 +41,8 @@ impl PageMap {
         Ok(())
     }
 
-    /// The program of `program_unit`, which was reserved, has failed: its units are not there,
-    /// and its block takes no more program units. Program units of it that are being programmed
-    /// may be committed.
+    /// The program of the reserved `program_unit` has failed. Its block accepts no more program
+    /// units. Its programs in flight may still be committed.
     pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
         let block = self.layout.block_of(program_unit);
         if self.is_frontier(block) {
@@ -63,14 +62,14 @@ impl PageMap {
         self.retirement.closing.contains(&block.0)
     }
 
-    /// The erase of `block`, which was to be erased, has failed: it is retired.
+    /// The erase of `block` has failed: it is retired.
     pub fn erase_failed(&mut self, block: BlockId) {
         self.blocks[block.0 as usize].state = BlockState::Retired;
         self.count_bad(block);
     }
 
-    /// A block of `die_group` that has failed and can be emptied now: one with nothing valid in
-    /// it, or any if its data has a place beside the reserve.
+    /// A block of `die_group` that has failed and can be emptied now: one without valid units, or
+    /// any if there is room for its data in addition to the reserve.
     pub fn pick_failed(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         if self.retirement.failed.is_empty() {
             return None;
@@ -85,8 +84,8 @@ impl PageMap {
         Some(BlockId(self.retirement.failed.remove(place)))
     }
 
-    /// Whether a whole block of `kind` can be moved without what cleaning needs: within its
-    /// kind, but for a cache, whose data is folded.
+    /// Whether a whole block of `kind` can be moved without blocks that cleaning needs: to blocks
+    /// of its kind, except that a cache is folded.
     fn has_room_for_failed(&self, die_group: DieGroupId, kind: Kind) -> bool {
         let cache = self.config.slc.is_some_and(|slc| slc.is_cache());
         if kind == Kind::Slc && cache {
@@ -96,8 +95,8 @@ impl PageMap {
         free > self.config.reserve_blocks
     }
 
-    /// Every copy out of `victim` is programmed. Returns whether it is to be erased; a block
-    /// that has failed is retired instead.
+    /// Every copy out of `victim` is programmed. Returns whether it has to be erased; a failed
+    /// block is retired instead.
     pub(crate) fn is_to_be_erased(&mut self, victim: BlockId) -> bool {
         let state = &mut self.blocks[victim.0 as usize].state;
         let failed = *state == BlockState::Failed;
@@ -107,15 +106,15 @@ impl PageMap {
         !failed
     }
 
-    /// A block that failed has no program unit in flight any more.
+    /// A failed block has no more program units in flight.
     pub(super) fn close_failed(&mut self, block: BlockId) {
         self.blocks[block.0 as usize].state = BlockState::Failed;
         self.retirement.failed.push(block.0);
     }
 
-    /// Recovery found `block` to be bad.
-    pub(super) fn found_bad(&mut self, block: BlockId, holds_something: bool) {
-        if holds_something {
+    /// Recovery has found that `block` is bad.
+    pub(super) fn found_bad(&mut self, block: BlockId, has_data: bool) {
+        if has_data {
             self.retirement.closing.insert(block.0);
         } else {
             self.blocks[block.0 as usize].state = BlockState::Retired;
@@ -123,25 +122,25 @@ impl PageMap {
         self.count_bad(block);
     }
 
-    /// Whether the FTL takes no more data.
+    /// Whether the FTL accepts no more data.
     #[must_use]
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.retirement.read_only
     }
 
-    /// From now on the FTL takes no more data.
+    /// Makes the FTL accept no more data.
     pub fn set_read_only(&mut self) {
         self.retirement.read_only = true;
     }
 
-    /// Bad blocks, those of the factory included.
+    /// Bad blocks, including those from the factory.
     #[must_use]
     pub fn bad_blocks(&self) -> u32 {
         self.retirement.total
     }
 
-    /// How many more blocks the die group with the least spare can lose before the drive becomes
+    /// How many blocks the die group with the least spare can lose before the drive becomes
     /// read-only.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
@@ -152,8 +151,8 @@ impl PageMap {
         }
     }
 
-    /// How many more SLC blocks the die group with fewest can lose before they are no
-    /// longer written to, or the drive becomes read-only; `None` if there are no such blocks.
+    /// How many SLC blocks the die group with the fewest can lose before SLC blocks are no longer
+    /// written, or the drive becomes read-only; `None` if there are no such blocks.
     #[must_use]
     pub fn slc_spare_blocks(&self) -> Option<u32> {
         self.config.slc.map(|_| self.spare_of(Kind::Slc))
@@ -196,14 +195,14 @@ impl PageMap {
         self.retirement.read_only |= !self.config.goes_on(&self.geometry, &self.retirement.bad);
     }
 
-    /// Blocks of SLC that `die_group` has and that are not bad.
+    /// SLC blocks of `die_group` that are not bad.
     pub(super) fn slc_blocks_left(&self, die_group: DieGroupId) -> u32 {
         let bad = self.retirement.bad.get(die_group.0 as usize);
         self.layout.slc_blocks() - bad.map_or(0, |bad| bad[Kind::Slc as usize])
     }
 
-    /// Blocks of more than SLC that `die_group` has left, and all die groups together, where
-    /// any block is bad: shares of the data go by these then.
+    /// Good blocks that are not SLC, of `die_group` and of all die groups; `None` if no block is
+    /// bad. Shares of the data are in proportion to them.
     #[inline]
     pub(super) fn blocks_left(&self, die_group: DieGroupId) -> Option<(u64, u64)> {
         if self.retirement.total == 0 {
@@ -218,9 +217,9 @@ impl PageMap {
 }
 
 impl PageConfig {
-    /// Whether an FTL whose die groups have so many bad blocks can go on: each die group can be
-    /// cleaned while it holds its share, enough is left over all of them
-    /// ([`PageConfig::check`]), and a region holds the addresses that live nowhere else.
+    /// Whether an FTL with these bad blocks can work: each die group can be cleaned while it holds
+    /// its share, enough spare is left over all of them ([`PageConfig::check`]), and a region holds
+    /// the addresses that are kept nowhere else.
     fn goes_on(&self, geometry: &Geometry, bad: &[BadOfDieGroup]) -> bool {
         let per_die_group = u64::from(geometry.main_blocks_per_die_group());
         let main = |bad: &BadOfDieGroup| u64::from(bad[Kind::Main as usize]);
@@ -240,7 +239,7 @@ impl PageConfig {
         units <= self.most_units_without(geometry, lost) && bad.iter().all(fits) && apart <= region
     }
 
-    /// Whether SLC blocks of a die group are written to where so many of them are bad.
+    /// Whether the SLC blocks of a die group are used if `bad` of them are bad.
     fn uses_slc(&self, geometry: &Geometry, bad: u32) -> bool {
         let left = geometry.slc_blocks_per_die_group().saturating_sub(bad);
         let used = |slc: SlcConfig| match slc.is_cache() {

@@ -1,48 +1,47 @@
-//! What SLC blocks are used for. Design: docs/design/tiers.md.
+//! The configuration of SLC blocks. Design: docs/design/tiers.md.
 
 use prism_nand::Geometry;
 
-/// Which data lives in a SLC region.
+/// Which data is kept in an SLC region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlcRule {
-    /// The first so many logical units, always. The region adds to the capacity, and data is
-    /// never elsewhere.
+    /// The first logical units of the drive, as many as given. The region adds to the capacity, and
+    /// its data is never elsewhere.
     Below(u32),
     /// Data written with this placement handle.
     Handle(u32),
-    /// Data written by requests of at most so many bytes.
+    /// Data written by requests of at most this many bytes.
     UpTo(u64),
 }
 
-/// What SLC blocks are used for.
+/// The use of SLC blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlcUse {
-    /// A part of the drive: what a rule chooses lives there, cleaning included. Where the rule
-    /// chooses more than fits, the rest goes to the other blocks, and stays there.
+    /// A part of the drive: data that a rule selects is written, cleaned and kept there. What does
+    /// not fit is written to the other blocks and stays there.
     Region(SlcRule),
-    /// A write cache: data of the host comes there first while erased blocks are left, and is
-    /// moved (*folded*) to the other blocks, the oldest block first.
+    /// A write cache: host data is written there first while erased blocks are left, and moved
+    /// (*folded*) to the other blocks, the oldest block first.
     Cache {
-        /// Whether the cache is emptied in idle time, as far as its blocks are full.
+        /// Whether full blocks of the cache are emptied in idle time.
         fold_when_idle: bool,
     },
 }
 
-/// How the SLC blocks are used. Which they are is the geometry's
-/// ([`prism_nand::Slc`]).
+/// How the SLC blocks are used. The geometry defines which blocks are SLC ([`prism_nand::Slc`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcConfig {
-    /// What for.
+    /// Their use.
     pub usage: SlcUse,
-    /// Cleaning or folding of them starts when a die group has fewer erased ones than this; a
-    /// cache with 0 folds in idle time only.
+    /// Cleaning or folding of them starts when a die group has fewer erased ones than this; a cache
+    /// with 0 folds in idle time only.
     pub free_blocks_low: u32,
     /// And it stops at this many.
     pub free_blocks_high: u32,
 }
 
 impl SlcConfig {
-    /// Open blocks for host data and for copies that a die group's region keeps.
+    /// Open blocks of a die group's region, for host data and for copies.
     const REGION_FRONTIERS: u32 = 2;
 
     /// Whether this is a cache.
@@ -51,7 +50,7 @@ impl SlcConfig {
         matches!(self.usage, SlcUse::Cache { .. })
     }
 
-    /// Logical units that live in the region and nowhere else.
+    /// Logical units that are kept in the region and nowhere else.
     #[must_use]
     pub fn units_apart(&self) -> u32 {
         match self.usage {
@@ -60,9 +59,9 @@ impl SlcConfig {
         }
     }
 
-    /// The most valid units of a die group's region of so many blocks, with which its cleaning
-    /// always gains: the same bound as for the other blocks ([`PageConfig::check`]), a share of
-    /// garbage included.
+    /// The most valid units of a die group's region of `blocks` blocks with which cleaning always
+    /// gains room: the bound of the other blocks ([`PageConfig::check`]), a share of garbage
+    /// included.
     pub(super) fn units_most(&self, geometry: &Geometry, blocks: u32) -> u64 {
         let block = u64::from(geometry.slc_data_units_per_block());
         let program_unit = u64::from(geometry.units_per_program_unit());
@@ -73,14 +72,14 @@ impl SlcConfig {
         gaining.min(slack - slack / 64)
     }
 
-    /// The most logical units that may live in the region of a drive and nowhere else.
+    /// The most logical units that may be kept in the region of a drive and nowhere else.
     #[must_use]
     pub fn region_units(&self, geometry: &Geometry) -> u64 {
         let all = (0..geometry.die_groups()).map(|_| geometry.slc_blocks_per_die_group());
         self.region_units_of(geometry, all)
     }
 
-    /// The same where die groups have so many blocks left.
+    /// As [`Self::region_units`], with the SLC blocks that each die group has left.
     pub(super) fn region_units_of(
         &self,
         geometry: &Geometry,
@@ -90,10 +89,9 @@ impl SlcConfig {
         blocks.map(|blocks| self.units_most(geometry, blocks).saturating_sub(in_flight)).sum()
     }
 
-    /// Units that a region must be able to take beside those that live there, because program units
-    /// are in flight.
+    /// Units that a region must be able to hold in addition, because program units are in flight.
     fn units_in_flight(geometry: &Geometry) -> u64 {
-        // Two program units of the host on each die, the one that looks for a place, and parity.
+        // Two program units of the host on each die, the one being placed, and parity.
         let program_units = 2 * u64::from(geometry.dies_per_superblock) + 1;
         let program_units = if geometry.parity { 2 * program_units } else { program_units };
         program_units * u64::from(geometry.units_per_program_unit())

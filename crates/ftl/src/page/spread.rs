@@ -1,4 +1,4 @@
-//! How the valid units of a die group spread over its sealed blocks in steady state under
+//! The distribution of the valid units of a die group over its sealed blocks, in steady state under
 //! uniform random writes.
 
 use crate::victim::VictimPolicy;
@@ -17,20 +17,20 @@ pub struct SpreadError {
 /// Valid units by block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
-    /// Of each sealed block, most first.
+    /// Valid units of each sealed block, most first.
     pub valid: Vec<u32>,
-    /// Of the next victim, on average, rounded down.
+    /// Mean valid units of the next victim, rounded down.
     pub victim_units: u32,
 }
 
-/// `total` valid units over `blocks` sealed blocks of `b` units each.
+/// The distribution of `total` valid units over `blocks` sealed blocks of `b` units each.
 ///
-/// The shares of blocks come from the mean field ([`MeanField`]) or, for FIFO, from the
-/// ages of blocks; they are rounded to whole blocks so that the sum is exactly `total`,
-/// whatever the number of blocks.
+/// The fractions of blocks come from the mean field ([`MeanField`]) or, for FIFO, from the ages of
+/// blocks. They are rounded to whole blocks so that the sum is exactly `total` for any number of
+/// blocks.
 ///
 /// # Errors
-/// [`SpreadError`] if nothing is known of the policy.
+/// [`SpreadError`] if the policy has no closed form.
 ///
 /// # Panics
 /// If `total` is more than the blocks hold.
@@ -58,8 +58,8 @@ pub fn spread(
         }
     };
     let field = MeanField::solve(choices, mean, b);
-    // Blocks with at least i units, for i from 1; block j has as many units as there are
-    // such numbers above j.
+    // Blocks with at least i units, for i from 1. Block j has as many units as there are numbers
+    // above j.
     let counts: Vec<u32> =
         field.at_least.iter().map(|share| (share * f64::from(blocks)).round() as u32).collect();
     let mut valid: Vec<u32> =
@@ -68,38 +68,39 @@ pub fn spread(
     Ok(Spread { valid, victim_units: field.victim_units() as u32 })
 }
 
-/// The mean field of greedy and d-choices cleaning: the share of blocks that have at least
-/// i of b units valid. Source: Van Houdt, SIGMETRICS'13, reduced to a recursion from i = b
-/// down: with s the share for i, t that for i + 1 and mu fixed by the mean,
-/// s^d + mu i (s - t) = 1 for the best of d blocks, s = min(1, t + 1/(mu i)) for greedy.
+/// The mean field of greedy and d-choices cleaning: the fraction of blocks that have at least i of
+/// b units valid. Source: Van Houdt, SIGMETRICS'13, reduced to a recursion from i = b down: with s
+/// the fraction for i, t that for i + 1 and mu fixed by the mean, s^d + mu i (s - t) = 1 for the
+/// best of d blocks, s = min(1, t + 1/(mu i)) for greedy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeanField {
-    /// The share of blocks with at least i valid units, at i - 1.
+    /// The fraction of blocks with at least i valid units, at index i - 1.
     pub at_least: Vec<f64>,
-    /// One over mu times U/T is write amplification.
+    /// Write amplification is one over the product of mu and U/T.
     pub mu: f64,
     choices: Option<u32>,
 }
 
 impl MeanField {
-    /// The best of `choices` blocks, or greedy for `None`; `mean` valid units a block of
-    /// `b`. Only sums, products and quotients, so that it comes out the same everywhere.
+    /// Solves for the best of `choices` blocks, or greedy for `None`, with a mean of `mean` valid
+    /// units per block of `b`. Uses only sums, products and quotients, so that results are the same
+    /// on every machine.
     #[must_use]
     pub fn solve(choices: Option<u32>, mean: f64, b: u32) -> Self {
         let mut field = Self { at_least: vec![0.0; b as usize], mu: 0.0, choices };
-        // Write amplification is at least 1, and less than it would be with random victims
-        // in a drive of one unit of garbage.
+        // Write amplification is at least 1, and below that of random victims in a drive with one
+        // unit of garbage.
         let rho = (mean / f64::from(b)).clamp(1e-9, 1.0);
         let (mut low, mut high) = (0.0, 2.0 / rho);
         for _ in 0..100 {
             field.mu = f64::midpoint(low, high);
-            // More valid units as mu falls.
+            // The number of valid units increases as mu decreases.
             if field.fill() > mean { low = field.mu } else { high = field.mu }
         }
         field
     }
 
-    /// Computes the shares for the present mu; their sum is the mean.
+    /// Computes the fractions for the current mu; their sum is the mean.
     fn fill(&mut self) -> f64 {
         let (mut above, mut sum) = (0.0, 0.0);
         for i in (1..=self.at_least.len()).rev() {
@@ -114,7 +115,7 @@ impl MeanField {
         sum
     }
 
-    /// Valid units of a victim on average.
+    /// Mean valid units of a victim.
     fn victim_units(&self) -> f64 {
         match self.choices {
             None => self.at_least.iter().filter(|&&share| share >= 1.0).count() as f64,
@@ -123,8 +124,8 @@ impl MeanField {
     }
 }
 
-/// The s with s^d + slope (s - above) = 1, by Newton's method from 1, where the left side
-/// is too large: it grows and is convex, so that every step stays above the root.
+/// The s with s^d + slope (s - above) = 1, by Newton's method from 1, where the left side is too
+/// large. It is increasing and convex, so that every step stays above the root.
 fn root(d: u32, slope: f64, above: f64) -> f64 {
     let mut share = 1.0_f64;
     for _ in 0..100 {
@@ -150,13 +151,13 @@ fn power(base: f64, mut exponent: u32) -> f64 {
     result
 }
 
-/// FIFO: between two seals the same number of units is written, and each unit of a block
-/// survives that with the same probability, so a block keeps a fixed share of its units
-/// from seal to seal. Exact for any `b`. Source: Menon; Robinson; Desnoyers, SYSTOR'12.
+/// FIFO: between two seals the same number of units is written, and each unit of a block survives
+/// that with the same probability, so a block keeps a fixed fraction of its units from seal to
+/// seal. Exact for any `b`. Source: Menon; Robinson; Desnoyers, SYSTOR'12.
 fn by_age(blocks: u32, mean: f64, b: u32) -> Vec<u32> {
     let rho = (mean / f64::from(b)).clamp(1e-9, 1.0);
     let n = f64::from(blocks);
-    // The mean over the ages is (1 - exp(-x)) / x for x writes a unit in a full turn.
+    // The mean over the ages is (1 - exp(-x)) / x for x writes per unit in a full cycle.
     let (mut low, mut high) = (1e-9, 1.0 / rho + 1.0);
     for _ in 0..100 {
         let x = f64::midpoint(low, high);
@@ -166,8 +167,8 @@ fn by_age(blocks: u32, mean: f64, b: u32) -> Vec<u32> {
     (0..blocks).map(|j| (f64::from(b) * kept(j)).round() as u32).collect()
 }
 
-/// Makes the sum `total` by changing blocks by one, evenly spread and none beyond 0 or
-/// `b`. The rounded counts are off by a few units in all.
+/// Adjusts blocks by one unit each, evenly spread and within 0 and `b`, until the sum is `total`.
+/// Rounding leaves a difference of a few units.
 fn settle(valid: &mut [u32], total: u32, b: u32) {
     let sum: u64 = valid.iter().map(|&v| u64::from(v)).sum();
     let mut off = i64::from(total) - sum.cast_signed();
@@ -185,9 +186,9 @@ fn settle(valid: &mut [u32], total: u32, b: u32) {
             }
         }
         if off == before {
-            // All of these are at a bound; among all blocks one is not.
+            // All of these are at a bound; some other block is not.
             let room = |v: &&mut u32| if off > 0 { **v < b } else { **v > 0 };
-            let v = valid.iter_mut().find(room).expect("the total is within what blocks hold");
+            let v = valid.iter_mut().find(room).expect("the total is within the capacity");
             *v = if off > 0 { *v + 1 } else { *v - 1 };
             off -= off.signum();
         }
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn published_values_come_out() {
+    fn write_amplification_matches_published_values() {
         for (choices, op, b, published) in [
             (None, 0.07, 64, 7.010),
             (None, 0.28, 64, 2.403),
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_blocks_gets_its_exact_total() {
+    fn any_number_of_blocks_has_the_exact_total() {
         let policies = VictimPolicy::EXAMPLES.into_iter().chain([
             VictimPolicy::WindowedGreedy { window: 1 },
             VictimPolicy::WindowedGreedy { window: u32::MAX },

@@ -1,4 +1,4 @@
-//! What the page map keeps of blocks, die groups and tombstones.
+//! State of blocks, die groups and tombstones for page-level mapping.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,13 +11,13 @@ use crate::plan::TrimRange;
 use crate::trims::PendingTrims;
 use crate::victim::{Candidates, VictimPolicy};
 
-/// What a block is used for.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum BlockState {
     /// Erased, in the free list of its die group.
     #[default]
     Free,
-    /// A frontier writes to it, or its last program units are still being programmed.
+    /// A frontier writes to it, or its last program units are in flight.
     Open,
     /// Full and committed: a candidate.
     Sealed,
@@ -29,9 +29,8 @@ pub(super) enum BlockState {
     Retired,
 }
 
-/// A block. Whoever asks for one of these asks for another next, and the blocks in flight on
-/// all dies are more than the first cache holds lines for: so they lie together, and in one
-/// line.
+/// A block. Its fields are used together, and the blocks in flight on all dies exceed the lines of
+/// the L1 cache, so each block is within one cache line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(16))]
 pub(super) struct Block {
@@ -44,12 +43,12 @@ pub(super) struct Block {
     pub(super) state: BlockState,
 }
 
-/// A kind of blocks, as an index.
+/// The kind of a block, as an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Those with the cells' own number of bits.
+    /// Blocks with the cells' native number of bits.
     Main = 0,
-    /// Those with SLC.
+    /// SLC blocks.
     Slc = 1,
 }
 
@@ -69,11 +68,11 @@ pub(super) struct OpenBlock {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Part {
-    /// Erased blocks; the one erased longest ago is opened first, or the least worn.
+    /// Erased blocks; the one erased first is opened first, or the least worn.
     pub(super) free: VecDeque<u32>,
-    /// The sealed blocks: what victim policies see.
+    /// The sealed blocks, as victim policies see them.
     pub(super) candidates: Candidates,
-    /// Erases of all its blocks together.
+    /// Erases of all blocks of this kind together.
     pub(super) erases: u64,
 }
 
@@ -81,26 +80,26 @@ pub(super) struct Part {
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct DieGroupState {
-    /// By frontier.
+    /// Open blocks by frontier.
     pub(super) open: Vec<Option<OpenBlock>>,
     /// Valid units on the die group.
     pub(super) valid: u64,
     /// By [`Kind`].
     pub(super) parts: [Part; 2],
-    /// Blocks that recovery found to hold nothing: erased before any other, whatever the
-    /// victim policy, since cleaning may need them to get anywhere.
+    /// Blocks that recovery found without valid units. They are erased before any other, whatever
+    /// the victim policy, since cleaning may need them to make progress.
     pub(super) dead: Vec<u32>,
-    /// Those of the valid units that are in SLC blocks.
+    /// Valid units in SLC blocks.
     pub(super) slc_valid: u64,
-    /// The most valid units of its region of such blocks.
+    /// The most valid units of its SLC region.
     pub(super) slc_units_most: u64,
-    /// Program units of the host on their way to a region of such blocks.
+    /// Host program units for its SLC region in flight.
     pub(super) slc_program_units_in_flight: u32,
 }
 
 impl DieGroupState {
-    /// A die group of erased blocks, of which the first `slc` have SLC; `units` are
-    /// those of a block of each kind.
+    /// A die group of erased blocks, of which the first `slc` are SLC; `units` are the units of a
+    /// block of each kind.
     pub(super) fn erased(
         blocks: Range<u32>,
         slc: u32,
@@ -140,12 +139,12 @@ impl DieGroupState {
         &mut self.parts[kind as usize]
     }
 
-    /// Its blocks with more than SLC.
+    /// Its blocks that are not SLC.
     pub(super) fn main(&self) -> &Part {
         self.part(Kind::Main)
     }
 
-    /// Its blocks with one.
+    /// Its SLC blocks.
     pub(super) fn slc(&self) -> &Part {
         self.part(Kind::Slc)
     }
@@ -154,13 +153,13 @@ impl DieGroupState {
 /// Bad blocks of a die group by [`Kind`].
 pub(super) type BadOfDieGroup = [u32; 2];
 
-/// What is out of use, and on its way there.
+/// Failed blocks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Retirement {
-    /// Bad blocks of each die group, by kind; empty where there is none at all.
+    /// Bad blocks of each die group, by kind; empty if there are none.
     pub(super) bad: Vec<BadOfDieGroup>,
     pub(super) total: u32,
-    /// Blocks that failed and have program units in flight.
+    /// Blocks that failed and are not yet closed.
     pub(super) closing: FastSet<u32>,
     /// Closed blocks with data to be moved, oldest first.
     pub(super) failed: Vec<u32>,
@@ -168,24 +167,24 @@ pub(super) struct Retirement {
 }
 
 impl Retirement {
-    /// Whether a block has failed and is not closed yet; no longer after this.
+    /// Removes a block from `closing`; returns whether it was there.
     pub(super) fn take_closing(&mut self, block: BlockId) -> bool {
         !self.closing.is_empty() && self.closing.remove(&block.0)
     }
 }
 
-/// A record of trimmed ranges on flash, and how many logical units the map sends to it.
+/// A record of trimmed ranges on flash, and the number of map entries that point to it.
 #[derive(Clone, Debug)]
 pub(super) struct Tombstone {
     pub(super) ranges: Vec<TrimRange>,
     pub(super) refs: u32,
 }
 
-/// A new tombstone on its way to flash.
+/// A new tombstone in flight.
 #[derive(Clone, Debug)]
 pub(super) struct FreshTombstone {
-    /// What it will say.
+    /// Its content.
     pub(super) ranges: Vec<TrimRange>,
-    /// The part of it than which nothing newer has come to flash meanwhile.
+    /// The part of `ranges` that nothing newer on flash has superseded.
     pub(super) pending: PendingTrims,
 }

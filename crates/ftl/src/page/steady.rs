@@ -1,8 +1,8 @@
-//! The steady state under uniform random writes, laid out without a write.
+//! The steady state under uniform random writes, constructed without writing.
 //!
-//! How many valid units the blocks of a die group hold once a drive has long been overwritten
-//! at random is known in closed form for most victim policies ([`spread`]). Which units
-//! these are, and where in a block they stand, is chance: each as likely as any other.
+//! The number of valid units in the blocks of a die group, once a drive has been overwritten at
+//! random for long, is known in closed form for most victim policies ([`spread`]). Which units
+//! these are, and where in a block they are, is random with equal probabilities.
 
 use prism_base::{Rng, prefetch};
 use prism_nand::{BlockId, Geometry, ProgramUnitId};
@@ -12,67 +12,66 @@ use super::state::{BlockState, Kind, OpenBlock};
 use super::{PageConfig, PageMap, Placement};
 use crate::config::ConfigError;
 
-/// Why there is no steady state to lay out.
+/// Why a steady state cannot be constructed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SteadyError {
-    /// The FTL cannot work with these numbers at all.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The victim policy has no closed form.
     #[error(transparent)]
     Spread(#[from] SpreadError),
-    /// Data of different segments stands in blocks of its own.
+    /// Segments have separate blocks.
     #[error(
         "a segmented FTL has no steady state in closed form; use the state preconditioned, \
          which reaches it by writing"
     )]
     Segments,
-    /// Data stands in blocks of two kinds.
+    /// There are two kinds of blocks.
     #[error(
         "a drive with SLC blocks ([slc]) has no steady state in closed form; use \
          the state preconditioned, which reaches it by writing"
     )]
     Slc,
-    /// Data stands in logical blocks.
+    /// The mapping is not page-level mapping of the whole drive.
     #[error(
-        "a mapping by block, or in ranges, has no steady state in closed form; use the state \
+        "block-level, hybrid and zone mapping and ranges have no steady state in closed form; use the state \
          preconditioned, which reaches it by writing"
     )]
     Blocks,
 }
 
-/// One die group while it is laid out.
+/// A die group under construction.
 struct Plan {
-    /// Its blocks in the order in which they are used, drawn by lot.
+    /// Its free blocks in random order.
     blocks: Vec<u32>,
-    /// Data units that are still to be placed.
+    /// Data units that are not yet placed.
     left: u32,
-    /// Erased blocks it is left with.
+    /// Erased blocks to be left over.
     free: u32,
 }
 
 impl PageMap {
-    /// The FTL of a drive that was filled and then overwritten at random for a long
-    /// time: every logical unit is mapped, die groups hold equal shares, and of each die group the
-    /// valid units of its sealed blocks follow the victim policy's steady state. How far
-    /// the open blocks are written differs from die group to die group, as it does after a long
-    /// time, so that die groups do not clean in step. Blocks are sealed in the order of their
-    /// valid units, fewest first. Translation pages, where there are any, have been
-    /// written once. No block counts as erased before.
+    /// The FTL of a drive that was filled and then overwritten at random for a long time: every
+    /// logical unit is mapped, die groups have equal shares, and the valid units of the sealed
+    /// blocks of each die group follow the victim policy's steady state. Open blocks of die groups
+    /// are written to different extents, as they are after a long time, so that die groups are not
+    /// cleaned in lockstep. Blocks are sealed in the order of their valid units, fewest first.
+    /// Translation pages, if there are any, have been written once. Erase counts are zero.
     ///
-    /// [`PageMap::program_units_written`] says what the flash has to hold.
+    /// [`PageMap::program_units_written`] has the program units that the flash must have.
     ///
     /// # Errors
-    /// [`SteadyError`] if no closed form is known, or the configuration makes no sense.
+    /// [`SteadyError`] if no closed form is known, or the configuration is invalid.
     pub fn steady(geometry: Geometry, config: PageConfig, seed: u64) -> Result<Self, SteadyError> {
         Self::steady_without(geometry, config, seed, std::iter::empty())
     }
 
-    /// The same on flash of which `bad` blocks are not used.
+    /// As [`PageMap::steady`], on flash of which `bad` blocks are not used.
     ///
     /// # Errors
-    /// The same, and [`ConfigError::BadBlocks`].
+    /// As [`PageMap::steady`], and [`ConfigError::BadBlocks`].
     pub fn steady_without(
         geometry: Geometry,
         config: PageConfig,
@@ -103,8 +102,8 @@ impl PageMap {
         Ok(map)
     }
 
-    /// Program units of `block` that are programmed: what a flash below this FTL must hold.
-    /// Nothing may be in flight.
+    /// The number of program units of `block` that are programmed, for the flash of this FTL. No
+    /// operation may be in flight.
     #[must_use]
     pub fn program_units_written(&self, block: BlockId) -> u32 {
         match self.blocks[block.0 as usize].state {
@@ -126,7 +125,7 @@ impl PageMap {
         for i in (1..blocks.len()).rev() {
             blocks.swap(i, rng.below(i as u64 + 1) as usize);
         }
-        // Between the watermarks every number is as likely as any other.
+        // Every number between the watermarks is equally likely.
         let (low, high) = (self.config.free_blocks_low, self.config.free_blocks_high);
         let free = low + rng.below(u64::from(high - low) + 1) as u32;
         Plan { blocks, left, free }
@@ -142,14 +141,14 @@ impl PageMap {
             let program_units = now.div_ceil(self.layout.units_per_program_unit());
             let placed: Vec<_> = self.data_units(block, program_units).take(now as usize).collect();
             for at in placed {
-                let lpn = units.next().expect("as many as were counted");
+                let lpn = units.next().expect("one for each unit placed");
                 self.place(block, at, lpn);
             }
             self.close_planned(block, frontier, program_units);
         }
     }
 
-    /// Open blocks first, then the sealed ones; what is left of the plan's blocks is free.
+    /// Places open blocks first, then the sealed ones; the other blocks stay free.
     fn place_data(
         &mut self,
         plan: &mut Plan,
@@ -162,11 +161,11 @@ impl PageMap {
         let opened = 1 + u32::from(copies != 0);
         let policy = self.config.victim;
         let sealed = |plan: &Plan, opened| plan.blocks.len() as u32 - plan.free - opened;
-        // Where erased blocks above the low watermark would leave no room, there are none.
+        // If erased blocks above the low watermark would leave no room, there are none.
         if u64::from(plan.left) * 64 > u64::from(sealed(plan, opened) * block_units) * 63 {
             plan.free = self.config.free_blocks_low;
         }
-        // Copies of the last victim came first where all goes to one frontier.
+        // With a shared frontier, copies of the last victim came first.
         let rough = spread(policy, sealed(plan, opened), plan.left, block_units)?;
         let copied = if copies == 0 { rough.victim_units / per_program_unit } else { 0 };
         let copied = copied.min(self.data_program_units - 1);
@@ -178,14 +177,14 @@ impl PageMap {
                 continue;
             }
             let block = self.open_planned(plan, frontier);
-            self.place_drawn(block, program_units, program_units * per_program_unit, units, rng);
+            self.place_random(block, program_units, program_units * per_program_unit, units, rng);
             plan.left -= program_units * per_program_unit;
             self.close_planned(block, frontier, program_units);
         }
         let spread = spread(policy, sealed(plan, 0), plan.left, block_units)?;
         for &valid in spread.valid.iter().rev() {
             let block = self.open_planned(plan, 0);
-            self.place_drawn(block, self.data_program_units, valid, units, rng);
+            self.place_random(block, self.data_program_units, valid, units, rng);
             self.close_planned(block, 0, self.data_program_units);
         }
         Ok(())
@@ -198,7 +197,8 @@ impl PageMap {
         BlockId(block)
     }
 
-    /// `program_units` data program units of `block` are written, with the parity of whole stripes.
+    /// Closes or leaves open `block` after `program_units` data program units, with the parity of
+    /// whole stripes.
     fn close_planned(&mut self, block: BlockId, frontier: u32, program_units: u32) {
         if program_units == self.data_program_units {
             self.seal(block);
@@ -225,8 +225,9 @@ impl PageMap {
             })
     }
 
-    /// Places `valid` units anywhere in the first `program_units` data program units of `block`.
-    fn place_drawn(
+    /// Places `valid` units at random positions in the first `program_units` data program units of
+    /// `block`.
+    fn place_random(
         &mut self,
         block: BlockId,
         program_units: u32,
@@ -237,8 +238,8 @@ impl PageMap {
         let mut wanted = u64::from(valid);
         let mut left = u64::from(program_units * self.layout.units_per_program_unit());
         let mut chosen = Vec::with_capacity(valid as usize);
-        // Selection sampling: each set of places is as likely as any other (Knuth, TAOCP
-        // volume 2, algorithm S).
+        // Selection sampling: each set of positions is equally likely (Knuth, TAOCP volume 2,
+        // algorithm S).
         for at in self.data_units(block, program_units) {
             if ((rng.next_u64() >> 32) * left) >> 32 < wanted {
                 let lpn = units.next();
@@ -254,7 +255,7 @@ impl PageMap {
     }
 
     fn place(&mut self, block: BlockId, at: u32, lpn: u32) {
-        debug_assert!(self.l2p[lpn as usize] == 0, "every unit has one place");
+        debug_assert!(self.l2p[lpn as usize] == 0, "every unit is placed once");
         self.l2p[lpn as usize] = at + 1;
         self.p2l[at as usize] = lpn + 1;
         self.live_bits[at as usize / 64] |= 1 << (at % 64);
@@ -265,8 +266,8 @@ impl PageMap {
     }
 }
 
-/// The numbers below a bound in an order that looks random, without a table: a bijection
-/// of the next power of two, walked past numbers that are too large.
+/// A pseudo-random permutation of the numbers below a bound, without a table: a bijection of the
+/// next power of two, which skips numbers that are too large.
 struct Scramble {
     bound: u32,
     mask: u32,
@@ -289,11 +290,11 @@ impl Scramble {
         }
     }
 
-    /// The next number. Each comes once before any comes again.
+    /// The next number. Each number is returned once per cycle.
     fn next(&mut self) -> u32 {
         loop {
-            // Adding, multiplying by an odd number, and folding the upper half into the
-            // lower one can each be undone within the mask.
+            // Adding, multiplying by an odd number, and folding the upper half into the lower one
+            // are invertible within the mask.
             let mut x = self.next;
             for (factor, addend) in self.rounds {
                 x = x.wrapping_add(addend).wrapping_mul(factor) & self.mask;
@@ -312,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scramble_is_a_permutation_and_no_lattice() {
+    fn scramble_is_an_irregular_permutation() {
         for bound in [1, 2, 3, 17, 1000, 4096, 100_000] {
             let mut scramble = Scramble::new(bound, &mut Rng::stream(3, "scramble"));
             let drawn: Vec<_> = (0..bound).map(|_| scramble.next()).collect();
@@ -320,7 +321,7 @@ mod tests {
             sorted.sort_unstable();
             assert!(sorted.into_iter().eq(0..bound), "every number below {bound} once");
             if bound > 1000 {
-                // Of a random order half of all neighbours rise, and few steps are equal.
+                // In a random order half of all neighbours rise, and few steps are equal.
                 let rising = drawn.windows(2).filter(|pair| pair[0] < pair[1]).count();
                 assert!(rising.abs_diff(bound as usize / 2) < bound as usize / 40);
                 let step = |pair: &[u32]| pair[1].wrapping_sub(pair[0]);

@@ -1,8 +1,7 @@
-//! Blocks with SLC beside the others: where program units of the host go because of them, and
-//! when they are cleaned or folded.
+//! SLC blocks next to others: the placement of host program units, and cleaning and folding.
 //!
-//! Both kinds of blocks share one map. A die group has erased blocks and candidates of each kind;
-//! the frontiers for SLC blocks follow all others.
+//! Both kinds of blocks share one map. A die group has erased blocks and candidates of each kind.
+//! The frontiers for SLC blocks follow all others.
 
 use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
@@ -12,7 +11,7 @@ use super::state::{DieGroupState, Kind, OpenBlock};
 use crate::victim::NOT_SEALED;
 
 impl PageMap {
-    /// The kind of the block at `place` of a die group.
+    /// The kind of the block with index `place` in a die group.
     #[inline]
     pub(super) fn kind_at(&self, place: usize) -> Kind {
         if (place as u32) < self.layout.slc_blocks() { Kind::Slc } else { Kind::Main }
@@ -24,8 +23,8 @@ impl PageMap {
         if self.layout.is_slc(block) { Kind::Slc } else { Kind::Main }
     }
 
-    /// Program units of data that a block of `kind` holds, and those of them that are filled up
-    /// together: of cells with one bit no other page can be lost.
+    /// Data program units of a block of `kind`, and how many of them are filled up together: one in
+    /// SLC blocks, where a program cannot destroy other pages.
     pub(super) fn data_program_units_of(&self, kind: Kind) -> (u32, u32) {
         match kind {
             Kind::Main => (self.data_program_units, self.program_units_together),
@@ -33,7 +32,7 @@ impl PageMap {
         }
     }
 
-    /// Where the next program unit of `stream` on `die_group` goes.
+    /// The frontier of the next program unit of `stream` on `die_group`.
     #[inline]
     pub(super) fn host_frontier(&self, die_group: DieGroupId, stream: u32) -> usize {
         match self.config.slc {
@@ -49,27 +48,28 @@ impl PageMap {
             let has_room = state.open[first as usize].is_some() || !state.slc().free.is_empty();
             return if stream == 0 && has_room { first } else { stream };
         }
-        // A region that is full lets what is too much go where data of the first stream goes.
+        // Data that does not fit into the region is written with the first stream.
         let overflows = stream == first && slc.units_apart() == 0 && self.region_is_full(state);
         if overflows { 0 } else { stream }
     }
 
-    /// Whether one program unit more could leave a region without a victim that gains.
+    /// Whether another program unit could leave a region without a victim whose cleaning gains
+    /// room.
     fn region_is_full(&self, state: &DieGroupState) -> bool {
         let program_unit = u64::from(self.layout.units_per_program_unit());
         state.slc_valid + (u64::from(state.slc_program_units_in_flight) + 1) * program_unit
             > state.slc_units_most
     }
 
-    /// Whether the region of `die_group` takes a program unit of the host.
+    /// Whether the region of `die_group` can be given a host program unit.
     pub(super) fn region_may_take(&self, die_group: DieGroupId, open: Option<OpenBlock>) -> bool {
         let state = &self.die_groups[die_group.0 as usize];
         let free = state.slc().free.len() as u32;
         !self.region_is_full(state) && (open.is_some() || free > self.config.reserve_blocks)
     }
 
-    /// Whether a program unit of `stream` that stands on `program_unit` is not where its rule, or
-    /// the cache, would have it: too much data for the region, or no room in the cache.
+    /// Whether a program unit of `stream` was written to `program_unit` because the region or the
+    /// cache that it belongs to was full.
     #[must_use]
     #[inline]
     pub fn is_overflow(&self, program_unit: ProgramUnitId, stream: u32) -> bool {
@@ -82,20 +82,20 @@ impl PageMap {
         }
     }
 
-    /// Whether the SLC blocks of `die_group` are to be cleaned or folded.
+    /// Whether the SLC blocks of `die_group` should be cleaned or folded.
     pub(super) fn slc_below_low(&self, die_group: DieGroupId) -> bool {
         let low = |slc: SlcConfig| self.slc_watermark(&slc, die_group, slc.free_blocks_low);
         self.config.slc.is_some_and(|slc| self.slc_free_blocks(die_group) < low(slc))
     }
 
-    /// Whether that may stop.
+    /// Whether cleaning or folding of SLC blocks may stop.
     pub(super) fn slc_reached_high(&self, die_group: DieGroupId) -> bool {
         let high = |slc: SlcConfig| self.slc_watermark(&slc, die_group, slc.free_blocks_high);
         self.config.slc.is_none_or(|slc| self.slc_free_blocks(die_group) >= high(slc))
     }
 
-    /// A number of erased blocks as far as `die_group` still has them: of a cache one block less
-    /// than are left, of a region that has lost too many to be written to, none.
+    /// The watermark `blocks`, lowered if `die_group` has lost SLC blocks: for a cache, to one less
+    /// than are left; for a region that has lost too many to be used, to 0.
     fn slc_watermark(&self, slc: &SlcConfig, die_group: DieGroupId, blocks: u32) -> u32 {
         if slc.is_cache() {
             return blocks.min(self.slc_blocks_left(die_group).saturating_sub(1));
@@ -109,19 +109,19 @@ impl PageMap {
         self.die_groups[die_group.0 as usize].slc().free.len() as u32
     }
 
-    /// Valid units on `die_group` in SLC blocks.
+    /// Valid units in SLC blocks of `die_group`.
     #[must_use]
     pub fn slc_valid(&self, die_group: DieGroupId) -> u64 {
         self.die_groups[die_group.0 as usize].slc_valid
     }
 
     /// Whether host data waits for room in the region of `die_group`, which only cleaning makes.
-    pub(crate) fn region_is_pressed(&self, die_group: DieGroupId) -> bool {
+    pub(crate) fn region_is_urgent(&self, die_group: DieGroupId) -> bool {
         let is_region = self.config.slc.is_some_and(|slc| !slc.is_cache());
         is_region && self.slc_free_blocks(die_group) <= self.config.reserve_blocks
     }
 
-    /// Whether idle time has something to fold on `die_group`.
+    /// Whether `die_group` has blocks to fold in idle time.
     #[must_use]
     pub fn folds_when_idle(&self, die_group: DieGroupId) -> bool {
         let Some(SlcConfig { usage: SlcUse::Cache { fold_when_idle: true }, .. }) = self.config.slc
@@ -131,15 +131,15 @@ impl PageMap {
         self.die_groups[die_group.0 as usize].slc().candidates.by_age().next().is_some()
     }
 
-    /// Whether a region that has lost blocks holds more than can be cleaned with a gain. Blocks
-    /// without valid units are erased then, and no others.
+    /// Whether a region that has lost blocks holds more than can be cleaned with a gain. Only
+    /// blocks without valid units are erased then.
     fn region_is_overfull(&self, die_group: DieGroupId) -> bool {
         let state = &self.die_groups[die_group.0 as usize];
         self.blocks_left(die_group).is_some() && state.slc_valid > state.slc_units_most
     }
 
-    /// Chooses a SLC block: the policy's choice in a region, the oldest one of
-    /// a cache, if its data has a place to go.
+    /// Chooses an SLC block: the policy's choice in a region, the oldest one of a cache, if there
+    /// is room for its data.
     pub(super) fn pick_slc(&mut self, die_group: DieGroupId) -> Option<BlockId> {
         let slc = self.config.slc?;
         let chosen = if slc.is_cache() {
@@ -158,20 +158,20 @@ impl PageMap {
         Some(block)
     }
 
-    /// Whether a whole block of the cache can be folded without the erased block that
-    /// cleaning needs. Once begun, a fold takes one erased block at most, since the host has
-    /// no part in its frontier and cleaning waits for its end.
+    /// Whether a whole block of the cache can be folded without the erased block that cleaning
+    /// needs. A fold in progress takes at most one erased block, since the host does not use its
+    /// frontier and cleaning waits for its end.
     pub(super) fn has_room_to_fold(&self, die_group: DieGroupId) -> bool {
         let state = &self.die_groups[die_group.0 as usize];
         let open = state.open[self.config.own_frontier_count() as usize + 1];
         let left = open.map_or(0, |open| self.data_program_units_left(open));
-        // The last wordline is filled up with padding.
+        // Padding fills up the last wordline.
         let needed = self.slc_data_program_units.next_multiple_of(self.program_units_together);
         left >= needed || state.main().free.len() as u32 > self.config.reserve_blocks
     }
 
-    /// A program unit of `block`, which has SLC, was reserved, or its program has ended.
-    /// Program units of the host in a region are counted, parity included.
+    /// Counts the host program units of a region in flight, parity included, when one of `block`,
+    /// an SLC block, is reserved (`change` 1) or its program ends (-1).
     pub(super) fn count_region_program_unit(&mut self, block: BlockId, change: i32) {
         let Some(slc) = self.config.slc else { return };
         let by_host =
@@ -184,7 +184,7 @@ impl PageMap {
         }
     }
 
-    /// That the columns of both kinds of blocks agree with the map.
+    /// Checks that the counts of both kinds of blocks agree with the map.
     ///
     /// # Panics
     /// If they do not.

@@ -1,4 +1,4 @@
-//! What a zoned mapping is told.
+//! The configuration of zone mapping.
 
 use prism_nand::Geometry;
 
@@ -7,20 +7,20 @@ use crate::config::{ConfigError, OverProvisioning};
 /// The zones of a device. There is no default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ZonedConfig {
-    /// Zones.
+    /// Number of zones.
     pub zones: u32,
-    /// Addresses from one zone to the next, in units: the zone size. What of it can be
-    /// written is a block, the zone capacity.
+    /// Units from the start of a zone to that of the next: the zone size. The zone capacity, which
+    /// can be written, is a block.
     pub zone_units: u32,
-    /// Erased blocks kept for the data of zones whose blocks fail; 0 on flash that does not.
+    /// Erased blocks reserved for data of zones whose blocks fail; 0 on flash that does not fail.
     pub kept: u32,
 }
 
 impl ZonedConfig {
-    /// Most zones: a zone is a stream of the write buffer.
+    /// The most zones: a zone is a stream of the write buffer.
     pub const ZONES_MAX: u32 = 1 << 16;
 
-    /// Logical units that have an address, those beyond the capacity of zones included.
+    /// Logical units that have an address, including those beyond the zone capacity.
     #[must_use]
     pub fn logical_units(&self) -> u32 {
         self.zones * self.zone_units
@@ -32,10 +32,10 @@ impl ZonedConfig {
         u64::from(self.zones) * u64::from(geometry.data_units_per_block())
     }
 
-    /// Checks the numbers against the flash.
+    /// Checks the configuration against the flash.
     ///
     /// # Errors
-    /// [`ConfigError`] names the field and what is allowed.
+    /// [`ConfigError`] names the field and its valid values.
     pub fn check(&self, geometry: &Geometry) -> Result<(), ConfigError> {
         if geometry.parity {
             return Err(ConfigError::BlockParity);
@@ -56,8 +56,8 @@ impl ZonedConfig {
         Ok(())
     }
 
-    /// Over-provisioning: blocks beside those of the zones. Nothing is kept for cleaning, so
-    /// both figures are one.
+    /// Over-provisioning: blocks in addition to those of the zones. None are kept for cleaning, so
+    /// that nominal and effective are equal.
     #[must_use]
     pub fn over_provisioning(&self, geometry: &Geometry) -> OverProvisioning {
         let spare = f64::from(geometry.blocks()) / f64::from(self.zones) - 1.0;

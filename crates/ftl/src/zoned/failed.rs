@@ -1,13 +1,13 @@
-//! Zones on flash that fails: what becomes of their blocks, of their data, and of them.
+//! Zones on flash that fails: bad blocks, relocation of data, and loss of zones.
 //!
-//! A block whose program fails takes no more program units, and its zone becomes *broken*: it can
-//! be read and not be written. What the host was told is safe and has no program unit yet goes to
-//! a *relocation block*, a block that zones which fail share, with a map by unit. A block whose
-//! erase fails is retired.
+//! A block whose program fails accepts no more program units, and its zone becomes *broken*: it can
+//! be read but not written. Acknowledged data that has no program unit yet is written to a
+//! *relocation block*, which broken zones share, with page-level mapping. A block whose erase fails
+//! is retired.
 //!
-//! Every zone that can be written needs a good block, and relocation blocks need one in reserve.
-//! When there are fewer good blocks than that, one zone after another is given up by the caller
-//! ([`Zoned::shortage`]): an empty one is lost to the host and nothing else is.
+//! Every zone that can be written needs a good block, and relocation blocks need some in reserve.
+//! When there are fewer good blocks than that, the caller gives up one zone after another
+//! ([`Zoned::shortage`]): only an empty zone is lost to the host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,36 +17,36 @@ use super::{Use, Zoned};
 use crate::config::ConfigError;
 use crate::plan::{HostPlace, UnitWrite};
 
-/// What has become of a zone.
+/// The state of a zone on flash that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// It can be written and reset.
     Sound,
-    /// It can be read.
+    /// It can be read, but not written.
     Broken,
-    /// It holds nothing and takes nothing.
+    /// It has no data and accepts none.
     Gone,
 }
 
-/// What has failed, and what that has led to.
+/// Failed blocks and their consequences.
 #[derive(Clone, Debug)]
 pub(super) struct Failures {
-    /// Blocks with a program that failed.
+    /// Blocks with a failed program.
     pub(super) blocks: BTreeSet<u32>,
-    /// By zone.
+    /// By zone: its state.
     pub(super) fates: Vec<Fate>,
-    /// Zones that are sound.
+    /// The number of sound zones.
     pub(super) sound: u32,
-    /// Blocks that zones may have: neither bad nor relocation blocks.
+    /// Blocks available for zones: neither bad nor relocation blocks.
     pub(super) good: u32,
-    /// Units in relocation blocks by logical unit, and the other way round.
+    /// Physical units in relocation blocks by logical unit, and the reverse.
     pub(super) units: BTreeMap<u32, u32>,
     pub(super) lpns: BTreeMap<u32, u32>,
-    /// The relocation block that takes program units.
+    /// The relocation block that accepts program units.
     pub(super) relocation_block: Option<u32>,
-    /// Zones that have become broken since that was last asked.
+    /// Zones that became broken and were not yet returned.
     pub(super) changed: Vec<u32>,
-    /// The zone whose reset led to the last erase that failed.
+    /// The zone whose reset led to the last failed erase.
     pub(super) reset: Option<u32>,
     pub(super) read_only: bool,
 }
@@ -67,18 +67,18 @@ impl Failures {
         }
     }
 
-    /// Where a relocation block holds `lpn`.
+    /// The physical unit of `lpn` in a relocation block.
     #[inline]
     pub(super) fn relocated(&self, lpn: u32) -> Option<Pun> {
         if self.units.is_empty() { None } else { self.units.get(&lpn).copied().map(Pun) }
     }
 
-    /// The logical unit that a relocation block holds at `at`.
+    /// The logical unit at `at` in a relocation block.
     pub(super) fn lpn_at(&self, at: Pun) -> Option<u32> {
         self.lpns.get(&at.0).copied()
     }
 
-    /// A zone leaves the sound ones.
+    /// A zone gets another state than sound.
     fn leave(&mut self, zone: u32, fate: Fate) {
         let known = &mut self.fates[zone as usize];
         self.sound -= u32::from(*known == Fate::Sound);
@@ -87,10 +87,11 @@ impl Failures {
 }
 
 impl Zoned {
-    /// Takes `bad` blocks out of use, before anything was written. Zones stay as many.
+    /// Takes `bad` blocks out of use, before anything was written. The number of zones is
+    /// unchanged.
     ///
     /// # Errors
-    /// [`ConfigError::BadBlocks`] if the rest is too few for the zones.
+    /// [`ConfigError::BadBlocks`] if the remaining blocks are too few for the zones.
     ///
     /// # Panics
     /// If a block is in use.
@@ -108,15 +109,15 @@ impl Zoned {
         Ok(())
     }
 
-    /// A good block is out of use from now on.
+    /// Retires `block`, which counts as good until now unless a program of it failed.
     pub(super) fn retire(&mut self, block: u32) {
         self.uses[block as usize] = Use::Retired;
         self.failures.good -= u32::from(!self.failures.blocks.contains(&block));
     }
 
-    /// The program of `program_unit`, which was reserved, has failed or will not be made, because
-    /// another of its block has failed: its units are not there. Their zone is broken, and
-    /// the next program unit of it is one of a relocation block.
+    /// The program of the reserved `program_unit` has failed, or is not attempted because another
+    /// program of its block has failed. The zone becomes broken, and its next program unit is in a
+    /// relocation block.
     pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
         let block = self.layout.block_of(program_unit).0;
         self.program_units_in_flight[block as usize] -= 1;
@@ -151,8 +152,8 @@ impl Zoned {
         self.failures.blocks.contains(&block.0)
     }
 
-    /// Whether `program_unit`, whose program has passed, counts for nothing, because an earlier
-    /// one of its block on the same die has failed meanwhile.
+    /// Whether `program_unit`, whose program has passed, is invalid nevertheless, because an
+    /// earlier program of its block on the same die has failed.
     #[must_use]
     pub fn is_void(&self, program_unit: ProgramUnitId) -> bool {
         let (member, on_die) = self.member(program_unit);
@@ -160,16 +161,15 @@ impl Zoned {
             && u32::from(self.done[member]) != on_die
     }
 
-    /// Whether nobody wants any more what was to stand on `program_unit`: its zone was reset
-    /// since, or lost.
+    /// Whether the data for `program_unit` is obsolete: its zone was reset since, or lost.
     #[must_use]
     pub fn is_obsolete(&self, program_unit: ProgramUnitId) -> bool {
         let used = self.uses[self.layout.block_of(program_unit).0 as usize];
         matches!(used, Use::Dead(_) | Use::Retired)
     }
 
-    /// `zone` can be read from now on and not be written: its units that have no program unit yet
-    /// go to a relocation block. The caller sends no more of them than it has promised to keep.
+    /// Makes `zone` readable only: its units that have no program unit yet go to a relocation
+    /// block. The caller writes only those of them that it has acknowledged.
     pub fn break_zone(&mut self, zone: u32) {
         if self.failures.fates[zone as usize] != Fate::Sound {
             return;
@@ -181,7 +181,7 @@ impl Zoned {
         }
     }
 
-    /// `zone`, which holds nothing, is lost to the host.
+    /// `zone`, which has no data, is lost to the host.
     pub(super) fn zone_gone(&mut self, zone: u32) {
         self.failures.leave(zone, Fate::Gone);
         let first = zone * self.zone_units.get();
@@ -194,7 +194,7 @@ impl Zoned {
         }
     }
 
-    /// Whether `zone` can be read and not be written.
+    /// Whether `zone` can be read but not written.
     #[must_use]
     pub fn is_broken(&self, zone: u32) -> bool {
         self.failures.fates[zone as usize] == Fate::Broken
@@ -206,28 +206,28 @@ impl Zoned {
         self.failures.fates[zone as usize] == Fate::Sound
     }
 
-    /// A zone that has become broken; each is told once.
+    /// A zone that has become broken; each is returned once.
     pub fn take_broken(&mut self) -> Option<u32> {
         self.failures.changed.pop()
     }
 
-    /// Zones that have to be given up ([`Zoned::zone_to_give_up`]), because good blocks are too
-    /// few for all of them.
+    /// The number of zones to be given up ([`Zoned::zone_to_give_up`]), because there are too few
+    /// good blocks for all of them.
     #[must_use]
     pub fn shortage(&self) -> u32 {
         let needed = self.failures.sound + self.config.kept;
         if self.failures.sound == 0 { 0 } else { needed.saturating_sub(self.failures.good) }
     }
 
-    /// Good blocks beside those that zones and relocation blocks need: so many may fail before a
-    /// zone is lost. A zone that breaks takes its own block with it.
+    /// Good blocks in addition to those that zones and relocation blocks need: the number that may
+    /// fail before a zone is lost. A zone that breaks keeps its own block.
     #[must_use]
     pub fn spare_blocks(&self) -> u32 {
         self.failures.good.saturating_sub(self.failures.sound + self.config.kept)
     }
 
-    /// A zone to be given up for want of blocks: the one whose block could not be erased if it
-    /// `may` go, else the last one that may. Only zones without a block come into question.
+    /// A zone to be given up for lack of blocks: the one whose block could not be erased if it
+    /// `may` go, otherwise the last one that may. Only zones without a block are candidates.
     pub fn zone_to_give_up(&mut self, may: impl Fn(u32) -> bool) -> Option<u32> {
         let without =
             |zone: &u32| self.is_sound(*zone) && self.block_of[*zone as usize] == 0 && may(*zone);
@@ -243,25 +243,25 @@ impl Zoned {
         self.failures.units.len() as u64
     }
 
-    /// Whether nothing more is written, because data of a zone has failed to be relocated,
-    /// or no zone is left that could be written.
+    /// Whether no more data is written, because data of a zone could not be relocated, or because
+    /// no zone can be written any more.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.failures.read_only
     }
 
-    /// From now on nothing more is written.
+    /// Makes the FTL accept no more data.
     pub fn set_read_only(&mut self) {
         self.failures.read_only = true;
     }
 
-    /// Zones that are sound.
+    /// The number of sound zones.
     #[must_use]
     pub fn sound_zones(&self) -> u32 {
         self.failures.sound
     }
 
-    /// Where the next program unit of a zone goes that is not sound.
+    /// Where the next program unit of a broken zone is written.
     pub(super) fn relocation_place(&self) -> HostPlace {
         let open = self.failures.relocation_block.map(|block| self.die_group_of(block) as u32);
         open.or_else(|| self.die_group_to_open())
@@ -273,11 +273,11 @@ impl Zoned {
         self.failures.relocation_block.map(|block| self.program_unit_of_next(block))
     }
 
-    /// Takes the next program unit of a relocation block, and a block if none is open.
-    pub(super) fn reserve_in_shelter(&mut self, die_group: DieGroupId) -> ProgramUnitId {
+    /// Reserves the next program unit of a relocation block, and opens a block if none is open.
+    pub(super) fn reserve_relocation(&mut self, die_group: DieGroupId) -> ProgramUnitId {
         let block = self.failures.relocation_block.unwrap_or_else(|| {
             let free = self.die_groups[die_group.0 as usize].free.pop_first();
-            let (_, block) = free.expect("the block that was offered");
+            let (_, block) = free.expect("an erased block");
             self.next_die_group = die_group.0 + 1;
             self.uses[block as usize] = Use::Relocation;
             self.next[block as usize] = 0;
@@ -309,15 +309,15 @@ impl Zoned {
         }
     }
 
-    /// A broken zone finds neither a relocation block nor a block that will be erased: nothing
-    /// more is written.
-    pub(super) fn end_without_shelter(&mut self) {
+    /// A broken zone finds neither a relocation block nor a block to be erased: the FTL accepts no
+    /// more data.
+    pub(super) fn check_relocation_space(&mut self) {
         let waits = |used: &Use| matches!(used, Use::Dead(_) | Use::Free);
         self.failures.read_only |= !self.uses.iter().any(waits);
     }
 
-    /// The relocation block goes on after a loss of power behind the program units that are done.
-    pub(super) fn reopen_shelter(&mut self) {
+    /// After a loss of power, the relocation block continues after the program units that are done.
+    pub(super) fn reopen_relocation_block(&mut self) {
         let Some(block) = self.failures.relocation_block else { return };
         self.next[block as usize] = self.program_units_done(block);
         self.skip_program_units(block);
@@ -326,13 +326,13 @@ impl Zoned {
         }
     }
 
-    /// Units of `zone` that can be read from its start on, on flash.
+    /// Units of `zone` on flash that can be read, from its start up to the first gap.
     pub(super) fn readable(&self, zone: u32) -> u32 {
         let first = zone * self.zone_units.get();
         (0..self.capacity).take_while(|unit| self.lookup(first + unit).is_some()).count() as u32
     }
 
-    /// What is counted of failures, counted anew.
+    /// Checks the counts of failures against a recount.
     ///
     /// # Panics
     /// If a sum disagrees.

@@ -1,14 +1,15 @@
-//! Zones: each written in order, at fixed places of one block, and erased by the host's reset.
+//! Zone mapping: each zone is written in order, at fixed offsets of one block, and erased by a
+//! reset of the host.
 //!
-//! A zone is a block of a die group (a superblock over the die group's dies). Unit u of a zone
-//! stands at unit u of its block, so that the map is a table of one entry a zone. A block is
-//! taken at the first write after a reset, the least worn of those erased; the block that was
-//! reset waits for its erase. The FTL never copies. Source: NVM Express Zoned Namespace Command
-//! Set 1.1; ConfZNS (Song et al., SYSTOR'23) for zones over dies. Design: docs/design/zns.md.
+//! A zone is a block of a die group (a superblock over the die group's dies). Unit u of a zone is
+//! unit u of its block, so that the map is a table of one entry per zone. A block is allocated at
+//! the first write after a reset, the least worn of the erased ones; the block of a reset zone
+//! waits for its erase. The FTL makes no copies. Source: NVM Express Zoned Namespace Command Set
+//! 1.1; ConfZNS (Song et al., SYSTOR'23) for zones over dies. Design: docs/design/zns.md.
 //!
-//! Program units of a block are handed out in order and end in any order over the dies, so what
-//! is on flash is kept as program units done on each die. Cost: 9 bytes a zone, 20 bytes a block
-//! and 2 bytes a block of a die.
+//! Program units of a block are reserved in order and end in any order over the dies, so the
+//! written part is kept as the number of program units done on each die. Cost: 9 bytes per zone, 20
+//! bytes per block and 2 bytes per block of a die.
 
 mod config;
 mod failed;
@@ -26,19 +27,19 @@ use crate::plan::{HostPlace, UnitWrite};
 pub use config::ZonedConfig;
 use failed::Failures;
 
-/// What a block is used for.
+/// The use of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     /// Erased.
     Free,
     /// The block of this zone.
     Zone(u32),
-    /// It waits for its erase, and before that for its program units in flight to end. It was the
-    /// block of this zone, if that is known.
+    /// It is to be erased when its program units in flight have ended. It was the block of this
+    /// zone, if that is known.
     Dead(Option<u32>),
-    /// It holds what zones that have failed had no room for.
+    /// A relocation block, with data of broken zones.
     Relocation,
-    /// It is bad and holds nothing, or nothing that is wanted.
+    /// Bad, without valid data.
     Retired,
 }
 
@@ -60,22 +61,22 @@ pub struct Zoned {
     layout: Layout,
     config: ZonedConfig,
     zone_units: Divisor,
-    /// Units of a zone that can be written.
+    /// The zone capacity in units.
     capacity: u32,
     /// By zone: its block plus one, 0 for none.
     block_of: Vec<u32>,
-    /// By zone: units from its start that hold host data once they are on flash; what follows
-    /// is padding.
+    /// By zone: units from its start that hold host data once they are on flash; the rest is
+    /// padding.
     end: Vec<u32>,
     /// By block.
     uses: Vec<Use>,
     erases: Vec<u32>,
     next: Vec<u32>,
     program_units_in_flight: Vec<u32>,
-    /// By block and die of it: program units done.
+    /// By block and die: program units done.
     done: Vec<u16>,
     die_groups: Vec<DieGroup>,
-    /// Die groups that have got something to erase since that was last asked.
+    /// Die groups that got a block to erase and were not yet returned.
     idle_die_groups: Vec<u32>,
     next_die_group: u32,
     mapped: u64,
@@ -86,7 +87,7 @@ impl Zoned {
     /// Empty zones over erased flash.
     ///
     /// # Errors
-    /// [`ConfigError`] if the numbers do not fit the flash.
+    /// [`ConfigError`] if the configuration does not fit the flash.
     pub fn new(geometry: Geometry, config: ZonedConfig) -> Result<Self, ConfigError> {
         config.check(&geometry)?;
         let (blocks, zones) = (geometry.blocks() as usize, config.zones as usize);
@@ -119,13 +120,13 @@ impl Zoned {
         })
     }
 
-    /// The shape of the flash below.
+    /// The geometry of the flash.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Its addresses.
+    /// The address layout.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
@@ -143,13 +144,13 @@ impl Zoned {
         &self.erases
     }
 
-    /// Units on flash that hold data of the host and can be read.
+    /// Host units on flash that can be read.
     #[must_use]
     pub fn mapped(&self) -> u64 {
         self.mapped
     }
 
-    /// Where `lpn` is; `None` if it is not on flash.
+    /// The physical unit of `lpn`; `None` if it is not on flash.
     #[must_use]
     #[inline]
     pub fn lookup(&self, lpn: u32) -> Option<Pun> {
@@ -164,11 +165,11 @@ impl Zoned {
         self.failures.relocated(lpn)
     }
 
-    /// Nothing: a lookup is in a table that is small.
+    /// No effect: the table is small.
     #[inline]
     pub fn prefetch(&self, _lpn: u32) {}
 
-    /// Whether the unit at `at` holds data of a zone; its logical unit if so.
+    /// The logical unit of a zone at `at`, if any.
     #[must_use]
     pub fn live(&self, at: Pun) -> Option<u32> {
         let block = self.layout.block_of_unit(at).0;
@@ -179,7 +180,7 @@ impl Zoned {
         (self.lookup(lpn) == Some(at)).then_some(lpn)
     }
 
-    /// Units of `zone` on flash without a gap from its start on.
+    /// Units of `zone` on flash, from its start up to the first gap.
     #[must_use]
     pub fn written(&self, zone: u32) -> u32 {
         if self.is_broken(zone) {
@@ -190,7 +191,7 @@ impl Zoned {
         (program_units * self.layout.units_per_program_unit()).min(self.end[zone as usize])
     }
 
-    /// Whether `zone` has program units left to be handed out.
+    /// Whether `zone` has program units left to be reserved.
     #[must_use]
     pub fn has_program_units(&self, zone: u32) -> bool {
         let Some(block) = self.block_of[zone as usize].checked_sub(1) else { return true };
@@ -204,14 +205,14 @@ impl Zoned {
         block.map_or(0, |block| self.program_units_in_flight[block as usize])
     }
 
-    /// Whether `zone` ends in padding: it takes no more data.
+    /// Whether `zone` ends in padding and accepts no more data.
     #[must_use]
     pub fn is_padded(&self, zone: u32) -> bool {
         self.end[zone as usize] < self.capacity
     }
 
-    /// The member of its block that `program_unit` stands on, as an index of `done`, and its number
-    /// there.
+    /// The member of `program_unit` as an index into `done`, and the number of `program_unit` on
+    /// it.
     fn member(&self, program_unit: ProgramUnitId) -> (usize, u32) {
         let dies = self.layout.dies_per_die_group();
         let block = self.layout.block_of(program_unit).0;
@@ -224,7 +225,7 @@ impl Zoned {
         on_die < u32::from(self.done[member])
     }
 
-    /// Program units of `block` that are done without a gap.
+    /// Program units of `block` that are done, up to the first gap.
     fn program_units_done(&self, block: u32) -> u32 {
         let dies = self.layout.dies_per_die_group();
         let of = |member: u32| u32::from(self.done[(block * dies + member) as usize]);
@@ -239,7 +240,7 @@ impl Zoned {
         self.zone_units.divide(lpn)
     }
 
-    /// Where the next program unit of `zone` goes.
+    /// Where the next program unit of `zone` may be written.
     #[must_use]
     pub fn host_place(&self, zone: u32) -> HostPlace {
         if !self.is_sound(zone) {
@@ -248,7 +249,7 @@ impl Zoned {
         if let Some(block) = self.block_of[zone as usize].checked_sub(1) {
             return HostPlace::DieGroup(self.layout.die_group_of(BlockId(block)));
         }
-        // What is kept for relocation blocks is not for zones.
+        // Zones must not use the blocks reserved for relocation.
         let free =
             || self.die_groups.iter().map(|die_group| die_group.free.len() as u32).sum::<u32>();
         if self.config.kept > 0 && free() <= self.config.kept {
@@ -258,8 +259,8 @@ impl Zoned {
             .map_or(HostPlace::Blocked, |die_group| HostPlace::DieGroup(DieGroupId(die_group)))
     }
 
-    /// The die group for a zone without a block: of those with erased blocks, one with fewest
-    /// blocks being written, then with most erased ones, then the next in turn.
+    /// The die group for a zone without a block: of those with erased blocks, the one with the
+    /// fewest blocks being written, then with the most erased blocks, then the next in rotation.
     fn die_group_to_open(&self) -> Option<u32> {
         let die_groups = self.die_groups.len() as u32;
         let turn = |die_group: u32| {
@@ -273,19 +274,18 @@ impl Zoned {
         })
     }
 
-    /// `zone` has no block and none is erased: a die group with one to erase. Where there is none,
-    /// and will be none, for what a broken zone still has to keep, nothing more is written.
+    /// A die group with a block to erase, for `zone`, which has no block while none is erased. If
+    /// there is none and will be none for data of a broken zone, the FTL becomes read-only.
     #[must_use]
     pub fn make_room(&mut self, zone: u32) -> Option<DieGroupId> {
         let dead = self.die_groups.iter().position(|die_group| !die_group.dead.is_empty());
         if dead.is_none() && !self.is_sound(zone) {
-            self.end_without_shelter();
+            self.check_relocation_space();
         }
         dead.map(|die_group| DieGroupId(die_group as u32))
     }
 
-    /// The program unit that the next program unit of `zone` would be, if it has a block with
-    /// program units left.
+    /// The next program unit of `zone`, if it has a block with program units left.
     #[must_use]
     pub fn next_program_unit(&self, zone: u32) -> Option<ProgramUnitId> {
         if !self.is_sound(zone) {
@@ -299,20 +299,19 @@ impl Zoned {
         ProgramUnitId(block * self.layout.program_units_per_block() + self.next[block as usize])
     }
 
-    /// Takes the next program unit of `zone`, and a block if it has none.
+    /// Reserves the next program unit of `zone`, and allocates a block if it has none.
     ///
     /// # Panics
-    /// If [`Zoned::host_place`] does not offer one on `die_group`, or the zone has no program
-    /// unit left.
+    /// If [`Zoned::host_place`] does not return `die_group`, or the zone has no program unit left.
     pub fn reserve_host(&mut self, die_group: DieGroupId, zone: u32) -> ProgramUnitId {
         assert!(
             self.host_place(zone) == HostPlace::DieGroup(die_group),
-            "a program unit that was not offered"
+            "a program unit on another die group"
         );
         if !self.is_sound(zone) {
-            return self.reserve_in_shelter(die_group);
+            return self.reserve_relocation(die_group);
         }
-        assert!(self.has_program_units(zone), "zone {zone} is written to its end");
+        assert!(self.has_program_units(zone), "zone {zone} is full");
         let block = match self.block_of[zone as usize].checked_sub(1) {
             Some(block) => block,
             None => self.open(die_group, zone),
@@ -326,7 +325,7 @@ impl Zoned {
 
     fn open(&mut self, die_group: DieGroupId, zone: u32) -> u32 {
         let state = &mut self.die_groups[die_group.0 as usize];
-        let (_, block) = state.free.pop_first().expect("the block that was offered");
+        let (_, block) = state.free.pop_first().expect("an erased block");
         state.writing += 1;
         self.next_die_group = die_group.0 + 1;
         self.uses[block as usize] = Use::Zone(zone);
@@ -335,7 +334,7 @@ impl Zoned {
         block
     }
 
-    /// Program units that were done before power was lost are not handed out again.
+    /// Skips program units that were done before a loss of power.
     fn skip_done(&mut self, block: u32) {
         self.skip_program_units(block);
         if self.next[block as usize] == self.layout.program_units_per_block() {
@@ -353,7 +352,7 @@ impl Zoned {
         }
     }
 
-    /// `block` of a zone takes no more program units.
+    /// `block` of a zone accepts no more program units.
     fn end_writing(&mut self, block: u32) {
         if self.next[block as usize] < self.layout.program_units_per_block() {
             self.next[block as usize] = self.layout.program_units_per_block();
@@ -369,7 +368,7 @@ impl Zoned {
     /// `program_unit` is programmed with `units` from its first unit on; the rest of it is padding.
     ///
     /// # Panics
-    /// If a unit does not stand at its place.
+    /// If a unit is not at its offset.
     pub fn commit_program_unit(&mut self, program_unit: ProgramUnitId, units: &[UnitWrite]) {
         let block = self.layout.block_of(program_unit).0;
         let (member, on_die) = self.member(program_unit);
@@ -382,7 +381,7 @@ impl Zoned {
             used => {
                 if matches!(used, Use::Dead(_)) && self.program_units_in_flight[block as usize] == 0
                 {
-                    self.bury(block);
+                    self.mark_dead(block);
                 }
                 return;
             }
@@ -392,7 +391,7 @@ impl Zoned {
         let mut count = 0;
         for unit in data {
             let place = zone * self.zone_units.get() + first + count;
-            assert!(unit.lpn == place, "unit {} at the place of {place}", unit.lpn);
+            assert!(unit.lpn == place, "unit {} at the offset of {place}", unit.lpn);
             count += 1;
         }
         self.mapped += u64::from(count);
@@ -401,17 +400,17 @@ impl Zoned {
         }
     }
 
-    /// Empties `zone`: its block waits for its erase.
+    /// Resets `zone`: its block is to be erased.
     ///
     /// # Panics
-    /// If the zone is broken: then it stays as it is.
+    /// If the zone is broken; broken zones are not reset.
     pub fn reset(&mut self, zone: u32) {
-        assert!(!self.is_broken(zone), "zone {zone} can be read and no more than that");
+        assert!(!self.is_broken(zone), "zone {zone} is broken and cannot be reset");
         self.give_up(zone, Use::Dead(Some(zone)));
     }
 
-    /// The block of `zone` has failed: the zone holds nothing any more, and its block is not
-    /// used again. The caller writes the zone no more.
+    /// The block of `zone` has failed: the data of the zone is lost, and its block is not used
+    /// again. The caller must not write the zone any more.
     pub fn zone_failed(&mut self, zone: u32) {
         self.give_up(zone, Use::Retired);
         self.zone_gone(zone);
@@ -426,14 +425,14 @@ impl Zoned {
         self.uses[block as usize] = then;
         match then {
             Use::Retired => self.retire(block),
-            _ if self.program_units_in_flight[block as usize] == 0 => self.bury(block),
+            _ if self.program_units_in_flight[block as usize] == 0 => self.mark_dead(block),
             _ => {}
         }
     }
 
-    /// A dead block has no program units in flight any more: it waits for its erase, unless it is
+    /// A dead block has no more program units in flight: it is listed to be erased, unless it is
     /// bad.
-    fn bury(&mut self, block: u32) {
+    fn mark_dead(&mut self, block: u32) {
         if self.has_failed(BlockId(block)) {
             self.uses[block as usize] = Use::Retired;
         } else {
@@ -457,7 +456,8 @@ impl Zoned {
 
     fn list_dead(&mut self, block: u32) {
         let die_group = self.die_group_of(block);
-        // An engine without time never asks.
+        // Checked for duplicates, because the immediate engine never takes die groups from the
+        // list.
         if self.die_groups[die_group].dead.is_empty()
             && !self.idle_die_groups.contains(&(die_group as u32))
         {
@@ -466,16 +466,16 @@ impl Zoned {
         self.die_groups[die_group].dead.push_back(block);
     }
 
-    /// A die group that has got something to erase and may not know; each is told once.
+    /// A die group that has a block to erase and whose cleaning has to be started; each is returned
+    /// once.
     pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
         self.idle_die_groups.pop().map(DieGroupId)
     }
 
-    /// Nothing: units of a zone are written once.
+    /// No effect: units of a zone are written once.
     pub fn write_begin(&mut self, _lpn: u32) {}
 
-    /// Trims at once: zones that lie in `start..end` as wholes are reset, but for those that
-    /// can only be read.
+    /// Trims at once: sound zones that are completely in `start..end` are reset.
     pub fn trim_now(&mut self, start: u32, end: u32, _version: u64) {
         let units = self.zone_units.get();
         for zone in start.div_ceil(units)..end / units {
@@ -520,7 +520,7 @@ impl Zoned {
     /// The erase of a block has ended, on all its dies.
     ///
     /// # Panics
-    /// If it was not to be erased.
+    /// If it was not being erased.
     pub fn erased(&mut self, block: BlockId) {
         let index = block.0 as usize;
         assert!(matches!(self.uses[index], Use::Dead(_)), "an erase of a block in use");
@@ -533,17 +533,17 @@ impl Zoned {
         self.die_groups[die_group].free.insert((self.erases[index], block.0));
     }
 
-    /// Units readable = the sum over zones (law 2) is counted anew by
-    /// [`Zoned::assert_consistent`]; here, that there are no more than zones have.
+    /// Checks that there are no more readable units than zones have. [`Zoned::assert_consistent`]
+    /// recounts them (law 2).
     ///
     /// # Panics
-    /// If the law is broken.
+    /// If there are more.
     pub fn assert_conserved(&self) {
         let most = u64::from(self.config.zones) * u64::from(self.capacity);
         assert!(self.mapped <= most, "more units than zones have");
     }
 
-    /// Every sum, counted anew over all zones and blocks.
+    /// Checks every sum against a recount over all zones and blocks.
     ///
     /// # Panics
     /// If a sum or a table disagrees.

@@ -1,4 +1,4 @@
-//! Zones after a loss of power: with a table that was saved, or by a scan of the flash.
+//! Recovery of zones after a loss of power: from a saved table, or by a scan of the flash.
 
 use prism_nand::{BlockId, ProgramUnitId, UnitTag};
 
@@ -6,23 +6,23 @@ use super::{Use, Zoned, ZonedConfig};
 use crate::config::ConfigError;
 use crate::scan::{FlashScan, Recovered};
 
-/// What a scan found in a block.
+/// Results of the scan of a block.
 #[derive(Clone, Copy, Debug, Default)]
 struct Scanned {
-    /// The zone whose data stands there.
+    /// The zone of its data.
     zone: Option<u32>,
-    /// The place of its first program in the order of all.
+    /// The lowest sequence number of its programs.
     first: u64,
-    /// Units without a gap from its start on.
+    /// Units from its start up to the first gap.
     units: u32,
 }
 
 impl Zoned {
-    /// What goes on after a loss of power, with the table as capacitors saved it: program units
-    /// that were not done are handed out again, and erases begin anew.
+    /// Resumes after a loss of power from the table saved by capacitors: program units that were
+    /// not done are reserved again, and erases restart.
     ///
-    /// Programs that had begun must have ended ([`Zoned::commit_program_unit`]): a program unit
-    /// has its place in its zone, and one that is torn cannot be programmed again.
+    /// Programs that had begun must have ended ([`Zoned::commit_program_unit`]), because a program
+    /// unit has a fixed offset in its zone, and a torn one cannot be programmed again.
     #[must_use]
     pub fn after_power_loss(mut self) -> Self {
         self.program_units_in_flight.fill(0);
@@ -40,25 +40,25 @@ impl Zoned {
                     self.die_groups[die_group].writing += 1;
                     self.skip_done(block);
                 }
-                Use::Dead(_) => self.bury(block),
+                Use::Dead(_) => self.mark_dead(block),
                 Use::Free | Use::Relocation | Use::Retired => {}
             }
         }
-        self.reopen_shelter();
+        self.reopen_relocation_block();
         self
     }
 
-    /// Zones from a scan of the flash alone: the write pointer of each is the first gap.
+    /// Recovers zones from a scan of the flash alone: the write pointer of each is its first gap.
     ///
-    /// Of two blocks with data of one zone the one begun later counts, the other was reset. A
-    /// zone that was being written takes no more program units, as the program unit at its gap
-    /// may be torn: it can be read up to the gap and has to be reset to be written again. Resets
-    /// must have reached the flash, as erases, before they are acknowledged. So a block that is
-    /// bad and cannot be erased may hold nothing: what has become of its zone is known to the
+    /// Of two blocks with data of one zone the one begun later is valid; the other was reset. A
+    /// zone that was being written accepts no more program units, because the one at its gap may be
+    /// torn: it can be read up to the gap and has to be reset before it is written again. Resets
+    /// must have reached the flash as erases before they are acknowledged. A bad block, which
+    /// cannot be erased, must therefore have no data: only the table knows the state of its zone.
     /// table alone.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not fit the flash, or what it holds.
+    /// [`ConfigError`] if the configuration does not fit the flash or its content.
     pub fn recover(
         flash: &mut impl FlashScan,
         config: ZonedConfig,
@@ -75,7 +75,7 @@ impl Zoned {
             zoned.erases[index] = flash.erases(block);
             if flash.is_bad(block) {
                 if !flash.is_erased(block) && !flash.is_unstable(block) {
-                    let why = "it is bad and holds data, which only a saved table knows of";
+                    let why = "it is bad and holds data, whose state only a saved table has";
                     return Err(ConfigError::Foreign { block: block.0, why });
                 }
                 zoned.retire(block.0);
@@ -102,7 +102,7 @@ impl Zoned {
         }
         for block in 0..blocks {
             if matches!(zoned.uses[block as usize], Use::Dead(_)) {
-                zoned.bury(block);
+                zoned.mark_dead(block);
             }
         }
         zoned.idle_die_groups.clear();
@@ -138,7 +138,7 @@ impl Zoned {
                         let place = in_block * self.layout.units_per_program_unit() + unit.place;
                         let other = scanned.zone.is_some_and(|known| known != zone);
                         if offset != place || other || zone >= self.config.zones {
-                            return foreign("a unit does not stand at its place in a zone");
+                            return foreign("a unit is not at its offset in a zone");
                         }
                         scanned.zone = Some(zone);
                         newest.newest_version = newest.newest_version.max(unit.version);
@@ -154,7 +154,7 @@ impl Zoned {
         Ok(scanned)
     }
 
-    /// `block` holds `zone`, up to the first gap.
+    /// `block` holds `zone` up to the first gap.
     fn take_over(&mut self, zone: u32, block: u32, found: Scanned) {
         let (dies, program_unit) =
             (self.layout.dies_per_die_group(), self.layout.units_per_program_unit());
