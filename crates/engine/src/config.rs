@@ -1,17 +1,17 @@
-//! What an engine in time is told: how dies work, what goes first, when to clean.
+//! The configuration of the timed engine: timing, scheduling, cleaning.
 
 use prism_base::Nanos;
 use prism_nand::Timing;
 
-/// Which operation goes first where several wait.
+/// Which of several waiting operations begins first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scheduler {
     /// First come, first served.
     Fcfs,
-    /// Reads of the host go before programs, erases and copies of the same die.
+    /// Host reads go before programs, erases and copies of the same die.
     ReadFirst,
-    /// Of the commands that wait in the drive, the one whose die is free soonest
-    /// (SWTF; Rajimwale, Prabhakaran, Davis, USENIX ATC'09, section 3.2).
+    /// Of the commands queued in the drive, the one with the shortest wait for its die (SWTF;
+    /// Rajimwale, Prabhakaran, Davis, USENIX ATC'09, section 3.2).
     ShortestWait,
     /// Commands marked urgent, and reads for them, go first.
     Priority,
@@ -33,24 +33,24 @@ impl Scheduler {
     }
 }
 
-/// A program or an erase that stops for reads.
+/// Suspension of programs or erases for reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Suspend {
-    /// Programs do.
+    /// Whether programs are suspended.
     pub programs: bool,
-    /// Erases do.
+    /// Whether erases are suspended.
     pub erases: bool,
-    /// How long stopping takes before the read begins. Going on takes nothing.
+    /// How long suspending takes before the read begins. Resuming takes no time.
     pub cost: Nanos,
 }
 
-/// When copies of a die group may be made between its low and its critical number of erased
-/// blocks. Below the critical one they always may.
+/// When copies of a die group may be made between its low and its critical number of erased blocks.
+/// Below the critical one they always may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleaningMode {
-    /// Whenever erased blocks are low, in turn with what the host wants.
+    /// Whenever there are few erased blocks, interleaved with host operations.
     Foreground,
-    /// A step at a time, while no operation of the host waits on the die group.
+    /// One step at a time, while no host operation waits for the die group.
     Partial,
     /// While no urgent command is in the drive (ATC'09, section 3.6).
     PriorityAware,
@@ -71,56 +71,56 @@ impl CleaningMode {
     }
 }
 
-/// When to clean. The low and high watermarks are the FTL's.
+/// When to clean. The low and high watermarks are those of the FTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cleaning {
-    /// Between low and critical.
+    /// The mode between the low and the critical number of erased blocks.
     pub mode: CleaningMode,
-    /// Below so many erased blocks of a die group, cleaning waits for nobody.
+    /// Below this number of erased blocks of a die group, cleaning has priority over the host.
     pub free_blocks_critical: u32,
-    /// In idle time, until so many blocks of each die group are erased; 0 for never.
+    /// In idle time, cleans until each die group has this many erased blocks; 0 for never.
     pub free_blocks_idle: u32,
 }
 
-/// Times of SLC blocks.
+/// Timing of SLC blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcTiming {
     /// Array to page register, of any page.
     pub t_read: Nanos,
-    /// Page register to array, of one level of a program unit; a program unit takes one after
+    /// Page register to array, per level of a program unit; the levels are programmed one after
     /// another.
     pub t_program: Nanos,
     /// Erase of a block.
     pub t_erase: Nanos,
 }
 
-/// How the flash is driven.
+/// The configuration of the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
-    /// Times of the flash.
+    /// Timing of the flash.
     pub timing: Timing,
-    /// Those of its SLC blocks, where it has any.
+    /// Timing of its SLC blocks, if it has any.
     pub slc: Option<SlcTiming>,
-    /// What goes first.
+    /// Which operation begins first.
     pub scheduler: Scheduler,
-    /// The next read of a die begins while the data of the last one leaves it.
+    /// Cache read: the next read of a die begins while the data of the last one is transferred.
     pub cache_read: bool,
-    /// The data of the next program goes into the die while it programs.
+    /// Cache program: the data of the next program is transferred while the die programs.
     pub cache_program: bool,
-    /// Copies within a plane do not cross the channel.
+    /// Copies within a plane are not transferred over the channel.
     pub copy_back: bool,
-    /// Programs and erases stop for reads.
+    /// Suspension of programs and erases for reads.
     pub suspend: Option<Suspend>,
     /// When to clean.
     pub cleaning: Cleaning,
     /// Program units of a wordline that take effect together, when the last of them is programmed,
-    /// since a loss of power amid one may take those before it. 1 where none does, or where
-    /// capacitors prevent it.
+    /// because a loss of power during one may destroy the earlier ones. 1 if no program shares a
+    /// wordline, or if capacitors prevent that.
     pub wordline_program_units: u32,
 }
 
 impl EngineConfig {
-    /// First come, first served, nothing overlapped, cleaning in the foreground.
+    /// First come, first served, without overlap, cleaning in the foreground.
     #[must_use]
     pub fn simple(timing: Timing) -> Self {
         Self {

@@ -1,11 +1,11 @@
-//! What is put into the cells, for devices that keep content.
+//! The content of programs, for devices that keep content.
 
 use prism_ftl::{Ftl, TrimRange, UnitWrite};
 use prism_nand::{Nand, NandError, ProgramUnitId, StoredUnit, UnitTag};
 
 /// Begins the program of `program_unit` on `nand` with the content of `units`: data tagged with
-/// logical unit and version, copies with what their source holds, tombstones with their
-/// ranges. `payloads` are the bytes of host units, one each, or none at all.
+/// logical unit and version, copies with the content of their source, tombstones with their ranges.
+/// `payloads` are the bytes of the host units, one each, or empty.
 #[inline(always)]
 pub(crate) fn program_begin(
     nand: &mut Nand,
@@ -21,7 +21,7 @@ pub(crate) fn program_begin(
     nand.program_begin(program_unit, stored)
 }
 
-/// What a program unit of `units` will hold, padded to its end.
+/// The content of a program unit of `units`, padded to its end.
 #[cold]
 fn stored(
     nand: &Nand,

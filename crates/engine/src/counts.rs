@@ -3,9 +3,9 @@
 use prism_ftl::UnitWrite;
 use prism_nand::{Cause, Counts, Geometry, Layout, ProgramUnitId};
 
-/// What was done to the flash, by cause. Reads and programs are counted in pages of one
-/// plane, erases in blocks of one plane, so that figures compare with data sheets
-/// whether or not planes are ganged.
+/// Counts of flash operations by cause. Reads and programs are counted in pages of one plane,
+/// erases in blocks of one plane, so that the numbers compare with data sheets whether or not
+/// planes are ganged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlashCounts {
     /// Pages read.
@@ -14,35 +14,34 @@ pub struct FlashCounts {
     pub programs: Counts,
     /// Blocks erased.
     pub erases: Counts,
-    /// Mapping units programmed; a page's units may have several causes (its padding).
+    /// Mapping units programmed; the units of a page may have several causes (such as padding).
     pub units: Counts,
-    /// Of these, the ones programmed in SLC blocks.
+    /// Of these, the units programmed in SLC blocks.
     pub slc_units: Counts,
-    /// Mapping units of the host that were meant for SLC blocks and found no
-    /// room there.
+    /// Host units intended for SLC blocks that were written elsewhere because these were full.
     pub slc_overflow: u64,
-    /// What failed, and what that took.
+    /// Failures and their consequences.
     pub faults: FaultCounts,
 }
 
-/// What failed on flash that ages, and what that took. Programs and erases that failed are
-/// counted as operations like others, but for erases, of which only those count that ended.
+/// Failures of flash and their consequences. Failed programs are counted as operations as well;
+/// failed erases are not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
     /// Programs of a program unit that failed.
     pub program_failures: u64,
     /// Erases of a block of a die that failed.
     pub erase_failures: u64,
-    /// Readings of a page beyond its first.
+    /// Page reads repeated after the first attempt.
     pub read_retries: u64,
-    /// Mapping units that needed such.
+    /// Mapping units that needed read retries.
     pub retried_units: u64,
     /// Mapping units rebuilt from the rest of their stripe.
     pub rebuilt_units: u64,
-    /// Mapping units that the host asked for and that could not be read.
+    /// Mapping units read by the host that could not be corrected.
     pub unreadable_units: u64,
-    /// Mapping units whose content was given up, because a copy or the completion of a
-    /// partial write could not read them.
+    /// Mapping units whose content was lost because a copy or a read-modify-write could not read
+    /// them.
     pub lost_units: u64,
 }
 
@@ -60,12 +59,12 @@ impl FaultCounts {
         ]
     }
 
-    /// Adds what `other` counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, mut other: Self) {
         self.all().into_iter().zip(other.all()).for_each(|(ours, theirs)| *ours += *theirs);
     }
 
-    /// What was added since `earlier`.
+    /// The counts added since `earlier`.
     #[must_use]
     pub fn since(mut self, mut earlier: Self) -> Self {
         self.all().into_iter().zip(earlier.all()).for_each(|(ours, before)| *ours -= *before);
@@ -74,11 +73,10 @@ impl FaultCounts {
 }
 
 impl FlashCounts {
-    /// Counts the program of one program unit with `units`, all of `cause` but for what the map
-    /// itself writes (tombstones and translation pages, which are no host unit below
-    /// `logical_units`) and for empty places. A page counts for the cause of the first unit
-    /// that is there; a program unit without
-    /// units is one of `cause` as a whole.
+    /// Counts the program of one program unit with `units`. Their cause is `cause`, except for what
+    /// the map itself writes (tombstones and translation pages, which are not below
+    /// `logical_units`) and for padding. A page counts for the cause of its first unit that is not
+    /// padding; a program unit without units counts for `cause`.
     #[inline(always)]
     pub fn count_program(
         &mut self,
@@ -90,8 +88,7 @@ impl FlashCounts {
     ) {
         let per_unit = u64::from(layout.pages_per_unit());
         if let ([unit], 1) = (units, layout.units_per_program_unit()) {
-            // By far the most program units of drives that are simulated with one unit a program
-            // unit.
+            // The most frequent case in simulated drives.
             let cause = cause_of(cause, logical_units, unit);
             self.programs[cause] += per_unit;
             self.units[cause] += 1;
@@ -100,7 +97,7 @@ impl FlashCounts {
         self.count_parts(geometry, layout, cause, logical_units, units);
     }
 
-    /// The same for program units of more than one unit, or of none.
+    /// As [`Self::count_program`], for program units of more than one unit, or of none.
     #[inline(never)]
     fn count_parts(
         &mut self,
@@ -144,8 +141,8 @@ impl FlashCounts {
         self.units[cause] += u64::from(program_units * geometry.units_per_program_unit());
     }
 
-    /// The units counted so far, if the block of `program_unit` has SLC: those that its program
-    /// adds are counted apart as well, by [`FlashCounts::count_slc`].
+    /// The units counted so far, if the block of `program_unit` is SLC. [`FlashCounts::count_slc`]
+    /// uses them to count the units of its program as SLC units too.
     #[inline(always)]
     pub(crate) fn before_slc(
         &self,
@@ -156,7 +153,7 @@ impl FlashCounts {
         is_slc.then_some(self.units)
     }
 
-    /// Counts what was programmed since [`FlashCounts::before_slc`].
+    /// Counts the units programmed since [`FlashCounts::before_slc`] as SLC units.
     #[inline]
     pub(crate) fn count_slc(&mut self, before: Option<Counts>) {
         if let Some(before) = before {
@@ -165,13 +162,13 @@ impl FlashCounts {
         }
     }
 
-    /// The share of all units programmed that went to SLC blocks.
+    /// The fraction of all programmed units that were programmed in SLC blocks.
     #[must_use]
     pub fn slc_share(&self) -> f64 {
         self.slc_units.total() as f64 / self.units.total().max(1) as f64
     }
 
-    /// Adds what `other` counted.
+    /// Adds the counts of `other`.
     pub fn add(&mut self, other: &Self) {
         self.reads.add(&other.reads);
         self.programs.add(&other.programs);
@@ -182,7 +179,7 @@ impl FlashCounts {
         self.faults.add(other.faults);
     }
 
-    /// What was added since `earlier`.
+    /// The counts added since `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {

@@ -1,5 +1,5 @@
-//! Flash as an engine without time needs it: the simulated array, or anything else that
-//! programs and erases.
+//! Flash for the immediate engine: the simulated array, or any other implementation of program and
+//! erase.
 
 use prism_ftl::{Ftl, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, ProgramUnitId, Status};
@@ -8,36 +8,35 @@ use crate::content;
 
 /// Flash whose operations have ended when the call returns.
 ///
-/// The calls obey the law of flash: program units of a block in order, each once between two
-/// erases. An error is the world failing (no power, a dead device): what the call was about
-/// is then in an unknown state.
+/// The calls obey the rules of flash: program units of a block in order, each once between two
+/// erases. An error is a failure of the whole device (such as a loss of power); the state of the
+/// affected pages is then unknown.
 pub trait Flash {
-    /// How an operation fails.
+    /// The error of an operation.
     type Error;
 
-    /// The shape.
+    /// The geometry.
     fn geometry(&self) -> &Geometry;
 
-    /// Its addresses.
+    /// The address layout.
     fn layout(&self) -> &Layout;
 
-    /// Whether what is programmed can be read again. If not, program units may be programmed as
-    /// mere counts, by [`Flash::program_bulk`].
+    /// Whether programmed data can be read again. If not, program units may be programmed as mere
+    /// counts by [`Flash::program_bulk`].
     fn keeps_content(&self) -> bool;
 
-    /// Programs `program_units` program units of one block from `first` on, of which nothing is
-    /// kept.
+    /// Programs `program_units` program units of one block from `first` on, without content.
     ///
     /// # Errors
     /// If the flash fails.
     fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32)
     -> Result<(), Self::Error>;
 
-    /// Programs `program_unit` with `units`, from its first unit on, padded to its end. A unit
-    /// with a source is a copy of what stands there, tag and version included. Others are data of
-    /// the host with their logical unit and version; a place of padding ([`UnitWrite::PAD`]); or
-    /// a tombstone ([`UnitWrite::TOMBSTONE`]), which holds [`Ftl::tombstone_ranges`]. `bytes` is
-    /// empty, or has a mapping unit of bytes for each of `units`.
+    /// Programs `program_unit` with `units`, from its first unit on, padded to its end. A unit with
+    /// a source is a copy of that unit, tag and version included. Others are host data with logical
+    /// unit and version, padding ([`UnitWrite::PAD`]), or a tombstone ([`UnitWrite::TOMBSTONE`])
+    /// with [`Ftl::tombstone_ranges`]. `bytes` is empty, or has the bytes of a mapping unit for
+    /// each of `units`.
     ///
     /// # Errors
     /// If the flash fails.
@@ -50,29 +49,29 @@ pub trait Flash {
         ftl: &Ftl,
     ) -> Result<(), Self::Error>;
 
-    /// Erases all members of `block` that have to be ([`Nand::members_to_erase`]); returns
-    /// how many that were, 1 where there are no superblocks, not counting any that failed.
-    /// Everything programmed before is on flash for good before the erase begins.
+    /// Erases all members of `block` that have to be erased ([`Nand::members_to_erase`]). Returns
+    /// the number of successful erases, 1 without superblocks. Everything programmed before is
+    /// durable before the erase begins.
     ///
     /// # Errors
     /// If the flash fails.
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, Self::Error>;
 
-    /// Whether programs and erases may fail although the flash as a whole works
-    /// ([`Flash::take_status`]). Program units are then programmed one by one.
+    /// Whether single programs and erases may fail ([`Flash::take_status`]). Program units are then
+    /// programmed one by one.
     fn may_fail(&self) -> bool {
         false
     }
 
-    /// How the last program or erase ended. One that failed has made its block bad: what
-    /// was programmed there before can be read, and nothing more is programmed.
+    /// The status of the last program or erase. After a failure the block is bad: data programmed
+    /// there before can be read, and the engine programs no more in it.
     fn take_status(&mut self) -> Status {
         Status::Passed
     }
 
-    /// Everything programmed and erased before is on flash for good when this returns;
-    /// nothing to do where operations are so by themselves. Asked for before each
-    /// victim or step of a merge, and between an erase and the next program unit of the host.
+    /// Makes everything programmed and erased before durable; no effect where operations are
+    /// durable when they end. Called before each victim or step of a merge, and between an erase
+    /// and the next host program unit.
     ///
     /// # Errors
     /// If the flash fails.
@@ -115,7 +114,7 @@ impl Flash for Nand {
 
     fn erase(&mut self, block: BlockId, _cause: Cause) -> Result<u32, NandError> {
         let mut erased = 0;
-        // Which members are behind is asked before any of them is erased.
+        // The list of members is made before any of them is erased.
         for member in self.members_to_erase(block).collect::<Vec<_>>() {
             self.erase_begin(block, member)?;
             erased += u32::from(self.erase_end(block, member) == Status::Passed);

@@ -1,7 +1,7 @@
-//! Runs the plans of a translation layer over flash: at once ([`immediate`]) or in time
+//! Executes the plans of an FTL on flash, without time ([`immediate`]) or with simulated time
 //! ([`timed`]), and decides *when* to clean, while the FTL decides *what*.
 //!
-//! The host's protocol is unknown here: an engine reads and programs units for a tag.
+//! Host protocols are outside of this crate: an engine reads and programs units for a tag.
 
 pub mod config;
 pub mod counts;

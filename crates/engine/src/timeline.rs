@@ -1,27 +1,27 @@
-//! When flash operations would be done: reservations of dies and channels, for callers
-//! that change their state at once and want to know the time it would have taken.
+//! Completion times of flash operations: reservations of dies and channels, for callers that change
+//! their state at once and need the time that it would have taken.
 //!
-//! Callers with clocks of their own share a [`Timeline`] and may ask out of order in time. An
-//! operation gets the earliest time, not before it is ready, at which its die and its
-//! channel are free for as long as it needs them; what was reserved before is never moved.
-//! So a gap is filled by whoever asks first, of two operations that want the same time the
-//! one asked for first has it, and no operation waits for one that would come later and
-//! was not asked for before.
+//! Callers with clocks of their own share a [`Timeline`] and may request operations out of order in
+//! time. An operation gets the earliest time, not before it is ready, at which its die and its
+//! channel are free for as long as it needs them; earlier reservations are never moved. A gap is
+//! therefore filled by the first request that fits, and no operation waits for one that is
+//! requested later.
 //!
-//! A die is held from the first cycle of a command to the end of the operation: of a read,
-//! until its data has left the register. A channel is held for command cycles and transfers.
+//! A die is occupied from the first cycle of a command to the end of the operation, including the
+//! transfer of a read. A channel is occupied for command cycles and transfers.
 
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::Timing;
 
-/// From the first cycle of a command to the end of the operation.
+/// The time from the first cycle of a command to the end of the operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     /// When the command begins.
     pub begin: SimTime,
-    /// When it is done: of a read, its data is out; of a program or erase, the die is ready.
+    /// When the operation is done: the data of a read is transferred, the die is ready after a
+    /// program or erase.
     pub end: SimTime,
 }
 
@@ -36,28 +36,27 @@ pub struct Program {
     pub end: SimTime,
 }
 
-/// Reservations of the dies and channels of some flash. Die *d* sits on channel *d* modulo
-/// the number of channels.
+/// Reservations of the dies and channels of a device. Die *d* is on channel *d* modulo the number
+/// of channels.
 #[derive(Clone, Debug)]
 pub struct Timeline {
     timing: Timing,
     channels: Vec<Busy>,
     dies: Vec<Busy>,
-    /// What was reserved before is forgotten.
+    /// Reservations that ended before this time are forgotten.
     horizon: SimTime,
 }
 
-/// When one resource is taken: spans in order, neither overlapping nor touching.
+/// The reservations of one resource: spans in order, neither overlapping nor adjacent.
 #[derive(Clone, Debug, Default)]
 struct Busy {
     spans: VecDeque<Span>,
-    /// The end of the last span there ever was.
+    /// The end of the last span ever reserved.
     end: SimTime,
 }
 
 impl Busy {
-    /// The earliest time from `ready` on from which it is free for `length`. Of no length,
-    /// `ready`.
+    /// The earliest time from `ready` on at which it is free for `length`; `ready` for length 0.
     fn fit(&self, ready: SimTime, length: Nanos) -> SimTime {
         if ready >= self.end || length == Nanos::ZERO {
             return ready;
@@ -82,7 +81,7 @@ impl Busy {
         self.spans.get(first).filter(|span| span.begin < end).map(|span| span.end)
     }
 
-    /// Takes the time from `begin` on, which is free for `length`.
+    /// Reserves `length` from `begin` on, which is free.
     fn reserve(&mut self, begin: SimTime, length: Nanos) {
         let span = Span { begin, end: begin + length };
         if length == Nanos::ZERO {
@@ -100,7 +99,7 @@ impl Busy {
         let after = self.spans.partition_point(|other| other.begin < span.begin);
         let free_before = after == 0 || self.spans[after - 1].end <= span.begin;
         let free_after = self.spans.get(after).is_none_or(|next| span.end <= next.begin);
-        assert!(free_before && free_after, "{span:?} is taken");
+        assert!(free_before && free_after, "{span:?} is reserved");
         let joins_next = self.spans.get(after).is_some_and(|next| next.begin == span.end);
         if after > 0 && self.spans[after - 1].end == span.begin {
             self.spans[after - 1].end = span.end;
@@ -123,13 +122,13 @@ impl Busy {
 }
 
 impl Timeline {
-    /// Flash of that many channels and dies, on which nothing is reserved.
+    /// A timeline for this many channels and dies, without reservations.
     ///
     /// # Panics
     /// If there is no channel.
     #[must_use]
     pub fn new(channels: u32, dies: u32, timing: Timing) -> Self {
-        assert!(channels > 0, "a die sits on a channel");
+        assert!(channels > 0, "a die needs a channel");
         Self {
             timing,
             channels: vec![Busy::default(); channels as usize],
@@ -138,12 +137,12 @@ impl Timeline {
         }
     }
 
-    /// Reads `bytes` of page number `page` of a block: command, tR, then the transfer, which
-    /// may have to wait for the channel.
+    /// Reads `bytes` of page number `page` of a block: command, tR, then the transfer, which may
+    /// have to wait for the channel.
     ///
     /// # Panics
-    /// If there is no such die, or `ready` is before what was forgotten; also all other
-    /// operations.
+    /// If the die does not exist, or `ready` is before the time of the last
+    /// [`Timeline::forget_before`]. This holds for all operations.
     pub fn read(&mut self, die: u32, page: u32, bytes: Bytes, ready: SimTime) -> Span {
         self.check(ready);
         let cells = self.timing.t_command + self.timing.t_read.of(page);
@@ -152,8 +151,8 @@ impl Timeline {
         let (begin, out) = loop {
             let begin = self.fit(die, from, self.timing.t_command, cells + transfer);
             let out = self.channel(die).fit(begin + cells, transfer);
-            // Where the transfer waits for the channel, the die may be taken before it ends.
-            // A later begin ends no earlier, so none before the end of that will do.
+            // If the transfer waits for the channel, the die may be reserved before it ends. A
+            // later begin does not end earlier, so try again after that reservation.
             match self.dies[die as usize].in_the_way(begin, out + transfer) {
                 Some(end) => from = end,
                 None => break (begin, out),
@@ -183,9 +182,9 @@ impl Timeline {
         self.take(die, ready, self.timing.t_command, self.timing.t_command + self.timing.t_erase)
     }
 
-    /// Forgets what ended by `now`: nobody asks for anything ready before `now` any more.
-    /// With all clocks moving on and this called as they do, memory stays bounded by what
-    /// is reserved ahead of them.
+    /// Forgets reservations that ended by `now`. Later operations must not be ready before `now`.
+    /// If all clocks advance and this is called regularly, memory is bounded by the reservations
+    /// after `now`.
     pub fn forget_before(&mut self, now: SimTime) {
         self.dies.iter_mut().chain(&mut self.channels).for_each(|busy| busy.forget_before(now));
         self.horizon = self.horizon.max(now);
@@ -197,11 +196,11 @@ impl Timeline {
     }
 
     fn check(&self, ready: SimTime) {
-        assert!(ready >= self.horizon, "{ready:?} is before what was forgotten");
+        assert!(ready >= self.horizon, "{ready:?} is before the last forget_before");
     }
 
-    /// The earliest time from `ready` on at which the channel is free for `on_channel` and
-    /// the die for `whole`, both from then on.
+    /// The earliest time from `ready` on at which the channel is free for `on_channel` and the die
+    /// for `whole`.
     fn fit(&mut self, die: u32, ready: SimTime, on_channel: Nanos, whole: Nanos) -> SimTime {
         let mut at = ready;
         loop {
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_touch_are_one() {
+    fn adjacent_spans_are_merged() {
         let mut busy = Busy::default();
         for (begin, length) in [(10, 5), (20, 5), (30, 5), (40, 5), (3, 0)] {
             busy.reserve(SimTime(begin), Nanos(length));
@@ -248,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_by_what_lies_ahead() {
+    fn memory_is_bounded_by_future_reservations() {
         let timing = Timing {
             t_read: PageTimes::uniform(Nanos(50)),
             t_program: PageTimes::uniform(Nanos(300)),

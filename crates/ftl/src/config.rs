@@ -92,9 +92,7 @@ pub enum ConfigError {
         capacity: u32,
     },
     /// Each zone needs a block, and a stream of the write buffer.
-    #[error(
-        "{zones} zones on {blocks} blocks; choose 1 to {max}, one per block"
-    )]
+    #[error("{zones} zones on {blocks} blocks; choose 1 to {max}, one per block")]
     Zones {
         /// Zones.
         zones: u32,

@@ -79,7 +79,10 @@ impl Nand {
     /// If anything was programmed before.
     #[must_use]
     pub fn with_gaps(mut self, gaps: bool) -> Self {
-        assert!(self.program_units_programmed_total == 0, "the cell type was changed after a program");
+        assert!(
+            self.program_units_programmed_total == 0,
+            "the cell type was changed after a program"
+        );
         self.left_out = if gaps { vec![0; self.erase_counts.len()] } else { Vec::new() };
         self
     }
@@ -574,7 +577,10 @@ mod tests {
         assert_eq!(no_content.program_bulk(ProgramUnitId(1), 0), Ok(()));
         let past = Err(NandError::ProgramFull { program_unit: ProgramUnitId(2) });
         assert_eq!(
-            (no_content.program_bulk(ProgramUnitId(0), 3), no_content.program_units_programmed(BlockId(0))),
+            (
+                no_content.program_bulk(ProgramUnitId(0), 3),
+                no_content.program_units_programmed(BlockId(0))
+            ),
             (past, 2)
         );
     }

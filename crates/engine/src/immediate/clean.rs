@@ -1,4 +1,4 @@
-//! When an engine without time cleans, and how much of it at once.
+//! Cleaning in the immediate engine: when, and how much at once.
 
 use std::borrow::BorrowMut;
 use std::mem::take;
@@ -9,72 +9,72 @@ use prism_nand::{BlockId, Cause, DieGroupId, Pun, Status};
 use super::Immediate;
 use crate::flash::Flash;
 
-/// How cleaning is spread over the program units of the host.
+/// How cleaning is spread over host program units.
 ///
-/// It begins on a die group below the low watermark of erased blocks and ends at the high one.
-/// Below [`Pace::CRITICAL`], or where the program unit could not be taken otherwise, it waits for
-/// nobody under either pace.
+/// Cleaning begins on a die group below the low watermark of erased blocks and ends at the high
+/// one. Below [`Pace::CRITICAL`], or if a program unit could not be written otherwise, it has
+/// priority over the host under either pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
     /// All of it before the one program unit that found the die group below the low watermark.
     ToHigh,
-    /// At most so many program units of copies for each host program unit that goes to the die
-    /// group. Erases of blocks that are empty by then are not counted. In mappings by unit they
-    /// are made when the next program unit comes that is not urgent. On flash with time that
-    /// program unit goes to another die group and does not stand behind them, and an urgent one
-    /// goes before them.
+    /// At most this many program units of copies for each host program unit that is written to the
+    /// die group. Erases of blocks that are already empty are not counted. In page-level mapping
+    /// they are made with the next host program unit that is not urgent. On flash with real
+    /// latencies that program unit is written to another die group and does not wait for them, and
+    /// an urgent one goes before them.
     ProgramUnits(u32),
 }
 
 impl Pace {
-    /// Erased blocks of a die group below which cleaning waits for nobody, in mappings by unit.
-    /// Mappings by block wait until a host program unit needs a merge.
+    /// Erased blocks of a die group below which cleaning has priority over the host, in page-level
+    /// mapping. Block-level and hybrid mapping wait until a host program unit needs a merge.
     pub const CRITICAL: u32 = 2;
 }
 
-/// How soon a program unit has to be on flash.
+/// How soon a program unit has to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// In turn with cleaning.
+    /// Alternately with cleaning.
     Normal,
-    /// Before any cleaning that can wait.
+    /// Before any cleaning that can be deferred.
     Urgent,
 }
 
-/// As many program units of copies as it takes.
+/// No limit on program units of copies.
 pub(super) const ALL: u32 = u32::MAX;
 
-/// Where the cleaning of a die group stands.
+/// The state of cleaning on a die group.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cleaner {
     /// Between the low and the high watermark.
     active: bool,
-    /// The block being emptied, and why.
+    /// The block being emptied, and the cause.
     victim: Option<(BlockId, Cause)>,
-    /// Next unit of the victim to look at.
+    /// Next unit of the victim to be examined.
     cursor: u32,
-    /// An erase has ended since wear was last looked at.
+    /// An erase has ended since wear levelling was last checked.
     look_at_wear: bool,
 }
 
-/// What cleaning is to bring about.
+/// The goal of cleaning.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Goal {
     /// The high watermark.
     High,
     /// Room for a program unit of this stream on the die group.
     ProgramUnit(u32),
-    /// A place for a program unit of this stream that begins with this unit, where the FTL names
-    /// it.
+    /// Room for a program unit of this stream that begins with this unit, if the FTL chooses the
+    /// die group.
     Place(u32, u32),
-    /// Nothing in a write cache that idle time would empty.
+    /// A write cache that is empty as far as idle time empties it.
     Folded,
 }
 
 impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     /// Makes up to `program_units` program units of copies on die groups below their high
-    /// watermark, for a caller who has time to spare; [`u32::MAX`] for all that is to be done.
-    /// Returns whether anything was done to the flash.
+    /// watermark, for a caller with time to spare; [`u32::MAX`] for no limit. Returns whether any
+    /// flash operation was made.
     ///
     /// # Errors
     /// As [`Immediate::write_program_unit`].
@@ -106,7 +106,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
         let die_groups = self.flash.geometry().die_groups();
         if urgency == Urgency::Urgent {
-            // The next in turn that has room as it is.
+            // The next die group in rotation that has room without cleaning.
             for _ in 0..die_groups {
                 let die_group = self.take_turn(die_groups);
                 if self.ftl().balanced(die_group, stream)
@@ -116,7 +116,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
                 }
             }
         }
-        // The next in turn that holds no more than its share.
+        // The next die group in rotation that holds no more than its share.
         for _ in 0..die_groups {
             let die_group = self.take_turn(die_groups);
             if !self.ftl().balanced(die_group, stream) {
@@ -154,7 +154,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         urgency: Urgency,
     ) -> Result<DieGroupId, F::Error> {
         let mut cleaned = false;
-        // Each turn ends with an erase or with a log block less.
+        // Each iteration ends with an erase or with one log block less.
         for _ in 0..=2 * self.flash.geometry().blocks() {
             if self.ftl().is_read_only() {
                 return Ok(DieGroupId(0));
@@ -163,14 +163,14 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
                 HostPlace::DieGroup(die_group) if cleaned => return Ok(die_group),
                 HostPlace::DieGroup(die_group) => self.clean_for(die_group, urgency)?,
                 HostPlace::Blocked => self.make_room(stream, first)?,
-                HostPlace::Any => unreachable!("an FTL that names no die group"),
+                HostPlace::Any => unreachable!("the FTL has chosen a die group"),
             }
             cleaned = true;
         }
-        panic!("merges make no room: the FTL promised that they do");
+        panic!("merges make no room, contrary to the contract of the FTL");
     }
 
-    /// What a host program unit that goes to `die_group` brings with it under the pace.
+    /// Cleans `die_group` for a host program unit, as the pace requires.
     pub(super) fn clean_for(
         &mut self,
         die_group: DieGroupId,
@@ -195,20 +195,20 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         Ok(())
     }
 
-    /// Merges until a program unit of `stream` has a place, or as far as the pace says.
+    /// Merges until a program unit of `stream` can be written, or as far as the pace requires.
     fn make_room(&mut self, stream: u32, first: u32) -> Result<(), F::Error> {
         let place = Goal::Place(stream, first);
         let goal = if self.pace == Pace::ToHigh { Goal::High } else { place };
-        let asked = self.ftl_mut().make_room(stream, first);
-        let did = match asked {
+        let die_group = self.ftl_mut().make_room(stream, first);
+        let did = match die_group {
             Some(die_group) => self.clean(die_group, goal, &mut { ALL })?,
             None => false,
         };
         if did || self.ftl().host_place(stream, first) != HostPlace::Blocked {
             return Ok(());
         }
-        // That die group waits for another: for a merge of the same group that was left half
-        // done, or for the erase of a block.
+        // That die group waits for another: for an unfinished merge of the same group, or for the
+        // erase of a block.
         for die_group in (0..self.cleaners.len() as u32).map(DieGroupId) {
             let waits = !self.is_reached(die_group, place);
             if waits && self.ftl().below_low(die_group) {
@@ -219,7 +219,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     }
 
     /// Cleans `die_group` until `goal` is reached, `program_units` program units of copies are
-    /// made, or nothing is left to gain. Returns whether anything was done to the flash.
+    /// made, or no progress is possible. Returns whether any flash operation was made.
     pub(super) fn clean(
         &mut self,
         die_group: DieGroupId,
@@ -228,8 +228,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     ) -> Result<bool, F::Error> {
         let mut did = false;
         while !self.ftl().is_read_only() {
-            // A victim whose first program unit cannot follow at once is not begun: recovery of
-            // mappings by block relies on that.
+            // A victim is not begun if its first program unit cannot follow at once: recovery of
+            // hybrid mapping relies on that.
             let begun = self.cleaners[die_group.0 as usize].victim.is_some();
             if !begun && (*program_units == 0 || !self.choose(die_group, goal)?)
                 || !self.step(die_group, program_units)?
@@ -241,7 +241,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         Ok(did)
     }
 
-    /// Chooses what to empty next. Returns whether there is anything.
+    /// Chooses the next victim. Returns whether there is one.
     fn choose(&mut self, die_group: DieGroupId, goal: Goal) -> Result<bool, F::Error> {
         let index = die_group.0 as usize;
         if let Some(victim) = self.ftl_mut().pick_failed(die_group) {
@@ -257,8 +257,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         if self.is_reached(die_group, goal) {
             return Ok(false);
         }
-        // Copies may not outlive what they were copied from, and a block may not be without
-        // live units on account of program units that are lost.
+        // Copies must not be durable before their sources, and a block must not lose its last valid
+        // unit to program units that are not durable.
         self.sync()?;
         let ftl: &mut Ftl = self.ftl.borrow_mut();
         let chosen = match goal {
@@ -282,8 +282,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
     }
 
-    /// The next program unit of copies out of the victim of `die_group`, or what ends it. Returns
-    /// false if there are no `program_units` left for that.
+    /// Makes the next program unit of copies out of the victim of `die_group`, or ends the victim.
+    /// Returns false if `program_units` is used up.
     fn step(&mut self, die_group: DieGroupId, program_units: &mut u32) -> Result<bool, F::Error> {
         let Cleaner { victim, mut cursor, .. } = self.cleaners[die_group.0 as usize];
         let (victim, why) = victim.expect("a victim was chosen");
@@ -318,14 +318,14 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         cause: Cause,
         units: &[UnitWrite],
     ) -> Result<(), F::Error> {
-        // The host may have written since a merge was begun, into the blocks it reads.
+        // The host may have written to the blocks that a merge reads since the merge was begun.
         let layout = self.flash.layout();
         let mut sources = units.iter().filter_map(|unit| unit.source);
         if sources.any(|at| self.program_units_unsynced.contains(&layout.block_of_unit(at))) {
             self.sync()?;
         }
         if self.ftl().copies_in_order(victim) {
-            // One that fails gives up its target, and the merge begins anew.
+            // If it fails, the merge abandons its target and restarts.
             let program_unit = self.ftl_mut().reserve_copy(die_group, victim);
             return self.program(program_unit, cause, units, &[], &[]).map(drop);
         }
@@ -333,7 +333,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             if self.flash.may_fail()
                 && self.ftl().next_copy_program_unit(die_group, victim).is_none()
             {
-                // Failures came faster than cleaning.
+                // Failures have used up the erased blocks.
                 self.ftl_mut().set_read_only();
                 return Ok(());
             }
@@ -344,7 +344,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
     }
 
-    /// Everything valid is out of `victim`: erases what that leaves to erase.
+    /// All valid units of `victim` are copied: erases the block that is then to be erased.
     fn end_victim(
         &mut self,
         die_group: DieGroupId,
@@ -366,7 +366,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             self.counts.faults.erase_failures += 1;
             ftl.erase_failed(block);
         }
-        // Nobody keeps translation pages up to date here.
+        // The immediate engine has no cache of translation pages to update.
         while ftl.take_moved().is_some() {}
         Ok(())
     }

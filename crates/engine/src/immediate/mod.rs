@@ -1,6 +1,5 @@
-//! Runs plans at once: moves state, knows no time. For filling and preconditioning a
-//! drive, for questions about write amplification alone, and for flash whose time passes by
-//! itself.
+//! The immediate engine: executes plans at once, without time. For filling and preconditioning a
+//! drive, for questions about write amplification alone, and for flash with real latencies.
 
 mod clean;
 
@@ -19,18 +18,18 @@ use clean::{ALL, Cleaner, Goal, Urgency};
 #[derive(Clone, Debug, Default)]
 struct ProgramUnit {
     units: Vec<UnitWrite>,
-    /// Bytes of the units one after another, if they have any.
+    /// Concatenated bytes of the units, if they have any.
     bytes: Vec<u8>,
-    /// Places of units that were trimmed while they waited: they are programmed and take
-    /// no effect.
+    /// Indices of units that were trimmed while the program unit was being filled: they are
+    /// programmed but do not take effect.
     lost: Vec<usize>,
 }
 
-/// How many writes ahead the map is asked for, and what it then leads to: enough to hide
-/// the way to memory, few enough to stay in the cache.
+/// How many writes ahead the map entries and their physical units are prefetched: enough to hide
+/// the memory latency, few enough to stay in the cache.
 const LOOK_AHEAD: usize = 64;
 
-/// An engine without time over flash `F` and an FTL that it owns or borrows.
+/// The immediate engine over flash `F` and an FTL that it owns or borrows.
 #[derive(Debug)]
 pub struct Immediate<F, L> {
     flash: F,
@@ -42,22 +41,22 @@ pub struct Immediate<F, L> {
     program_units: Vec<ProgramUnit>,
     /// By die group.
     cleaners: Vec<Cleaner>,
-    /// The die group of the last program unit that was not urgent, whose cleaning is still to come.
+    /// The die group of the last program unit that was not urgent; its cleaning is pending.
     clean_due: Option<DieGroupId>,
-    /// An erase may not be on flash for good yet.
+    /// An erase may not be durable yet.
     erase_unsynced: bool,
-    /// Blocks with program units of the host that may not be, where merges may read them.
+    /// Blocks with host program units that may not be durable yet, if merges may read them.
     program_units_unsynced: Vec<BlockId>,
-    /// The step of cleaning that is planned.
+    /// The current step of cleaning.
     copied: Units,
     copy_reads: Vec<ReadRun>,
-    /// Reused from block to block.
+    /// Buffers that are reused for each block.
     scratch: Vec<u32>,
     runs: Vec<ProgramUnitRun>,
 }
 
 impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
-    /// An engine that has done nothing yet, with all cleaning at once ([`Pace::ToHigh`]).
+    /// A new engine, with all cleaning at once ([`Pace::ToHigh`]).
     pub fn new(flash: F, ftl: L) -> Self {
         Self {
             program_units: vec![ProgramUnit::default(); ftl.borrow().streams() as usize],
@@ -82,7 +81,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         self.pace = pace;
     }
 
-    /// What was done so far.
+    /// Flash operations so far.
     #[must_use]
     pub fn counts(&self) -> &FlashCounts {
         &self.counts
@@ -94,8 +93,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         &self.flash
     }
 
-    /// The flash, for what goes past the FTL: reads, or being told things. What is
-    /// programmed and erased is the engine's affair.
+    /// Mutable access to the flash, for operations that bypass the FTL, such as reads. Only the
+    /// engine programs and erases.
     pub fn flash_mut(&mut self) -> &mut F {
         &mut self.flash
     }
@@ -106,23 +105,24 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         self.ftl.borrow()
     }
 
-    /// The FTL, for trims. Program units and victims are the engine's affair.
+    /// Mutable access to the FTL, for trims. Only the engine reserves program units and picks
+    /// victims.
     pub fn ftl_mut(&mut self) -> &mut Ftl {
         self.ftl.borrow_mut()
     }
 
-    /// Programs a program unit with `units` of `stream`, at most as many as a program unit has,
-    /// of which each takes effect; the rest of the program unit is padding. Cleans before that as
-    /// far as the pace says. `bytes` is empty, or has a mapping unit of bytes for each unit.
-    /// Versions of a unit must grow. Returns where the units stand; nowhere if the FTL is, or has
-    /// become, read-only ([`Ftl::is_read_only`]), which it does only on flash that may fail.
+    /// Programs a program unit with `units` of `stream`, at most as many as a program unit has, all
+    /// of which take effect; the rest of the program unit is padding. Cleans first as far as the
+    /// pace requires. `bytes` is empty, or has the bytes of a mapping unit for each unit. Versions
+    /// of a unit must grow. Returns the program unit written. Nothing is written if the FTL is, or
+    /// becomes, read-only ([`Ftl::is_read_only`]), which happens only on flash that may fail.
     ///
     /// # Errors
-    /// If the flash fails. The engine and its FTL are of no use then: what did happen is
-    /// found out by [`Ftl::recover`].
+    /// If the flash fails. The engine and its FTL must not be used afterwards; [`Ftl::recover`]
+    /// finds the state of the flash.
     ///
     /// # Panics
-    /// If `units` are more than a program unit has, or `bytes` are not theirs.
+    /// If there are more `units` than a program unit has, or `bytes` has another length.
     pub fn write_program_unit(
         &mut self,
         stream: u32,
@@ -132,8 +132,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         self.put(stream, units, bytes, &[], Urgency::Normal)
     }
 
-    /// As [`Immediate::write_program_unit`], before any cleaning that can wait (priority-aware
-    /// cleaning; Rajimwale, Prabhakaran, Davis, USENIX ATC'09, section 3.6).
+    /// As [`Immediate::write_program_unit`], before any cleaning that can be deferred
+    /// (priority-aware cleaning; Rajimwale, Prabhakaran, Davis, USENIX ATC'09, section 3.6).
     ///
     /// # Errors
     /// The same.
@@ -146,7 +146,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         self.put(stream, units, bytes, &[], Urgency::Urgent)
     }
 
-    /// As [`Immediate::write_program_unit`]; the units at the places `lost` (in order) take no
+    /// As [`Immediate::write_program_unit`]; the units with the indices `lost` (sorted) do not take
     /// effect.
     fn put(
         &mut self,
@@ -169,7 +169,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
         if self.erase_unsynced {
             // The program unit may open the block that only this erase allows to be opened. If the
-            // erase were undone, no erased block would be left for cleaning.
+            // erase were lost, no erased block would be left for cleaning.
             self.sync()?;
         }
         if lost.is_empty() && self.at_once() {
@@ -208,7 +208,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         self.flash.sync()
     }
 
-    /// Whether program units and blocks may be moved as a whole.
+    /// Whether program units and blocks may be moved in bulk.
     fn at_once(&self) -> bool {
         !self.flash.keeps_content()
             && !self.flash.may_fail()
@@ -234,8 +234,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
     }
 
-    /// Programs `program_unit`; all units but the `lost` ones (their places, in order) take effect,
-    /// unless the program fails.
+    /// Programs `program_unit`; all units but the `lost` ones (sorted indices) take effect, unless
+    /// the program fails.
     fn program(
         &mut self,
         program_unit: ProgramUnitId,
@@ -254,14 +254,14 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             self.commit(program_unit, cause, units, lost);
         }
         while let Some(parity) = self.ftl_mut().take_parity() {
-            // A stripe without parity is one that nothing is rebuilt from.
+            // A stripe whose parity fails cannot rebuild units.
             self.program_or_drop(parity, Cause::Parity, &[], &[], &[])?;
         }
         Ok(status)
     }
 
-    /// As [`Immediate::program`], if no program unit of the same block that was reserved with
-    /// this one has failed since.
+    /// As [`Immediate::program`], unless another program unit of the same block has failed since
+    /// this one was reserved.
     fn program_or_drop(
         &mut self,
         program_unit: ProgramUnitId,
@@ -297,12 +297,12 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 }
 
 /// Why an operation of the simulated array does not fail.
-const LAWFUL: &str = "the engine obeys the law of flash";
+const LAWFUL: &str = "the engine obeys the rules of flash";
 
-/// Over the simulated array, which fails only where the engine has a bug.
+/// For the simulated array, which returns an error only if the engine has a bug.
 impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
-    /// Writes one logical unit; it reaches the flash with the rest of its program unit, which holds
-    /// units of one stream. Versions of a unit must grow.
+    /// Writes one logical unit. It is programmed when its program unit, which has units of one
+    /// stream, is full. Versions of a unit must grow.
     pub fn write(&mut self, lpn: u32, version: u64) {
         let stream = self.ftl().stream_of(lpn, 0);
         let program_unit = &mut self.program_units[stream as usize];
@@ -312,9 +312,9 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
     }
 
-    /// Writes `lpns` one after another, with versions from `version` on. The same as
-    /// [`Immediate::write`] of each, and several times as fast on a large drive, because
-    /// the map is looked up ahead of time.
+    /// Writes `lpns` one after another, with versions from `version` on. Equivalent to
+    /// [`Immediate::write`] of each, and several times as fast on a large drive, because map
+    /// entries are prefetched.
     pub fn write_all(&mut self, lpns: &[u32], version: u64) {
         for (i, &lpn) in lpns.iter().enumerate() {
             if let Some(&ahead) = lpns.get(i + LOOK_AHEAD) {
@@ -327,12 +327,12 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
     }
 
-    /// As [`Immediate::write`], with the unit's bytes, which a device that keeps content
-    /// then holds. Units with and without bytes may not share a program unit.
+    /// As [`Immediate::write`], with the unit's bytes, which a device that keeps content stores.
+    /// Units with and without bytes must not share a program unit.
     ///
     /// # Panics
-    /// If the program unit that is being filled has units without bytes, or `bytes` are not as many
-    /// as a mapping unit has.
+    /// If the program unit that is being filled has units without bytes, or the length of `bytes`
+    /// is not that of a mapping unit.
     pub fn write_bytes(&mut self, lpn: u32, version: u64, bytes: &[u8]) {
         let unit = self.flash.geometry().unit.0 as usize;
         assert!(bytes.len() == unit, "a mapping unit has {unit} bytes");
@@ -345,8 +345,8 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         self.write(lpn, version);
     }
 
-    /// The bytes of `lpn` as the flash holds them; `None` if it holds nothing, or what
-    /// was written had no bytes. What still waits for its program unit is not there yet.
+    /// The bytes of `lpn` on flash; `None` if it is not on flash, or was written without bytes.
+    /// Units of a program unit that is being filled are not on flash yet.
     ///
     /// # Panics
     /// If the map leads to a unit that cannot be read, which is a bug.
@@ -361,7 +361,7 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         unit.payload.as_deref()
     }
 
-    /// Trims `start..end` at once, also what waits for its program unit.
+    /// Trims `start..end` at once, including units of program units that are being filled.
     pub fn trim(&mut self, start: u32, end: u32, version: u64) {
         self.ftl_mut().trim_now(start, end, version);
         for program_unit in &mut self.program_units {
@@ -374,8 +374,7 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
     }
 
-    /// Programs what waits for its program unit to fill up; the rest of the program unit is
-    /// padding.
+    /// Programs all program units that are being filled, with padding.
     pub fn flush(&mut self) {
         for stream in 0..self.program_units.len() as u32 {
             if !self.program_units[stream as usize].units.is_empty() {
@@ -384,8 +383,8 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
     }
 
-    /// Merges every log block, and erases every block with nothing live in it, where the
-    /// mapping has such blocks. Program units that wait for more units are programmed first.
+    /// Merges every log block, and erases every block without valid units, if the mapping has log
+    /// blocks. Program units that are being filled are programmed first.
     pub fn merge_all(&mut self) {
         self.flush();
         self.ftl_mut().request_all_merges();
@@ -401,13 +400,13 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
     }
 
-    /// Does what a drive does in a long idle time: empties a write cache of SLC, and ends the
-    /// cleaning that its die groups have begun, or would begin at once. Program units that wait
-    /// for more units are programmed first.
+    /// Does the work of a long idle time: empties an SLC write cache, and completes the cleaning of
+    /// all die groups below their low watermark or with cleaning in progress. Program units that
+    /// are being filled are programmed first.
     pub fn rest(&mut self) {
         self.flush();
-        // A merge or an erase on one die group may give another something to do. Each round makes
-        // some block free, so that there are no more rounds than blocks.
+        // A merge or an erase on one die group may give another work to do. Each iteration frees a
+        // block, so that there are at most as many iterations as blocks.
         for _ in 0..self.flash.geometry().blocks() {
             let mut did = false;
             for die_group in (0..self.flash.geometry().die_groups()).map(DieGroupId) {
@@ -423,8 +422,8 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
     }
 
     fn program_host(&mut self, stream: u32) {
-        // List by list: a copy in larger words of what has just been changed in part waits for
-        // every write to memory before it, and those of the map miss every cache.
+        // The lists are taken one by one: a wide copy of a structure that was just modified in part
+        // would wait for all earlier stores, and those to the map miss the cache.
         let program_unit = &mut self.program_units[stream as usize];
         let mut units = std::mem::take(&mut program_unit.units);
         let mut bytes = std::mem::take(&mut program_unit.bytes);

@@ -1,16 +1,16 @@
 //! A channel, reserved first come, first served.
 //!
-//! A read asks for its transfer when the cells are done, which is known when it begins. So its
-//! transfer is reserved then, behind those that will ask before it, and moved if a program or
-//! a command comes in between. A read is one event that way instead of two, and ends when it
-//! would have ended with two (docs/design/event-core.md).
+//! A read requests its transfer when its cells are done, which is known when it begins. The
+//! transfer is therefore reserved at that time, after those that will be requested earlier, and
+//! moved if a program or a command takes the channel first. A read is then one event instead of
+//! two, and ends when it would have ended with two (docs/design/event-core.md).
 
 use prism_base::{Nanos, Ring, SimTime};
 
-/// When a transfer is asked for: the time, and at the same time the die whose step asks.
+/// The order of requests: by time, at the same time by the die whose step makes the request.
 pub(super) type Turn = (SimTime, u32);
 
-/// A transfer whose read is still in the cells.
+/// The reserved transfer of a read whose cells are not done yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Ahead {
     asks: Turn,
@@ -18,19 +18,18 @@ struct Ahead {
     ends: SimTime,
 }
 
-/// What is known of one channel.
+/// The state of one channel.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Channel {
-    /// When all that has asked is through.
+    /// When all transfers that were requested so far are done.
     free: SimTime,
-    /// Those that will ask, in this order.
+    /// Reserved transfers in the order in which they will be requested.
     ahead: Ring<Ahead>,
 }
 
 impl Channel {
-    /// Takes the channel for `takes` as soon as it is free, and not before `from`; returns when
-    /// that ends. `moved` is called for each die whose transfer ends at another time than was
-    /// said.
+    /// Takes the channel for `takes` as soon as it is free, and not before `from`; returns when the
+    /// transfer ends. Calls `moved` for each die whose reserved transfer now ends at another time.
     #[inline(always)]
     pub(super) fn occupy(
         &mut self,
@@ -45,8 +44,8 @@ impl Channel {
         self.free
     }
 
-    /// Reserves the channel for a read that will ask for it at `asks`, not before `now`; returns
-    /// when its transfer ends, if nothing comes in between. `moved` as above.
+    /// Reserves the channel for a read that will request it at `asks`, not before `now`; returns
+    /// when its transfer ends if the reservation is not moved. `moved` as for [`Self::occupy`].
     #[inline(always)]
     pub(super) fn reserve(
         &mut self,
@@ -66,7 +65,8 @@ impl Channel {
         ends
     }
 
-    /// The same for a read that asks before others which have reserved already.
+    /// As [`Self::reserve`], for a read that requests the channel before others that have
+    /// reservations.
     #[inline(never)]
     fn reserve_between(
         &mut self,
@@ -83,7 +83,7 @@ impl Channel {
         ends
     }
 
-    /// Those whose turn has come have what they reserved.
+    /// Reserved transfers whose request time has come become final.
     #[inline(always)]
     fn settle(&mut self, now: Turn) {
         while let Some(first) = self.ahead.front()
@@ -94,14 +94,14 @@ impl Channel {
         }
     }
 
-    /// Reserves anew from `place` on, behind what ends at `free`.
+    /// Moves the reservations from index `place` on, which start at `free` or later.
     #[inline(always)]
     fn follow(&mut self, place: usize, mut free: SimTime, mut moved: impl FnMut(u32, SimTime)) {
         for place in place..self.ahead.len() {
             let reserved = &mut self.ahead[place];
             let ends = reserved.asks.0.max(free) + reserved.takes;
             if ends == reserved.ends {
-                // Nor does anything behind it move.
+                // All later ones stay too.
                 return;
             }
             reserved.ends = ends;
@@ -119,8 +119,8 @@ mod tests {
 
     use super::*;
 
-    /// What happens to a channel: a read that asks after some time in the cells, or something
-    /// that asks at once.
+    /// A use of a channel: a read that requests its transfer after some time in the cells, or a
+    /// transfer requested at once.
     #[derive(Clone, Copy, Debug)]
     struct Use {
         begins: u64,
@@ -129,8 +129,8 @@ mod tests {
         die: u32,
     }
 
-    /// When each transfer ends, served in the order in which they ask.
-    fn in_turn(uses: &[Use]) -> Vec<u64> {
+    /// The end of each transfer if they are served in the order of requests.
+    fn first_come_first_served(uses: &[Use]) -> Vec<u64> {
         let mut order: Vec<usize> = (0..uses.len()).collect();
         order.sort_by_key(|&i| (uses[i].begins + uses[i].cells, uses[i].die));
         let (mut ends, mut free) = (vec![0; uses.len()], 0);
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn random_reservations_end_as_if_asked_for_in_turn() {
+    fn random_reservations_equal_first_come_first_served() {
         let mut rng = Rng::stream(seed(5), "channel");
         for round in 0..2000 {
             let mut uses = Vec::new();
@@ -165,14 +165,14 @@ mod tests {
                     channel.reserve(takes, asks, now, moved)
                 };
                 for (die, at) in moves {
-                    // Only what has not begun can move.
+                    // Only transfers that were not requested yet can move.
                     let moved = uses[die as usize];
-                    assert!(moved.begins + moved.cells >= it.begins, "{moved:?} has asked");
+                    assert!(moved.begins + moved.cells >= it.begins, "{moved:?} was requested");
                     ends[die as usize] = at;
                 }
                 ends[it.die as usize] = at.0;
             }
-            assert_eq!(ends, in_turn(&uses), "{uses:?}");
+            assert_eq!(ends, first_come_first_served(&uses), "{uses:?}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! When to clean: the controller of one die group.
+//! Cleaning in the timed engine: the state machine of one die group.
 //!
-//! Cleaning starts when a die group falls below its low watermark and stops at the high one.
-//! It goes a program unit at a time, so that host operations of the same dies come in between,
-//! and the source stays readable until its copy is committed. Wear levelling moves blocks
-//! by the same steps.
+//! Cleaning starts when a die group falls below its low watermark and stops at the high one. It
+//! proceeds by program units, so that host operations of the same dies are interleaved, and the
+//! source stays readable until its copy is committed. Wear levelling moves blocks by the same
+//! steps.
 
 use std::collections::VecDeque;
 
@@ -15,62 +15,62 @@ use super::Engine;
 use super::die::{Op, ReadFor, ReadOp};
 use crate::config::CleaningMode;
 
-/// Copy steps for each die of a die group that may be in flight at once: one being programmed,
-/// one being read ahead.
+/// Copy steps per die of a die group that may be in flight at once: one being programmed, one being
+/// read.
 pub(super) const COPIES_MAX: u32 = 2;
 
-/// Where the cleaning of a die group stands.
+/// The state of cleaning on a die group.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(crate) struct Cleaner {
     /// Copy steps in flight.
     pub(super) copies: u32,
-    /// Dies on which the erase of the victim has not ended, and whether it failed on one.
+    /// Dies on which the erase of the victim has not ended, and whether it failed on a die.
     erasing: u32,
     erase_failed: bool,
     /// Between low and high watermark.
     active: bool,
-    /// The host is idle: goes on above the high watermark.
+    /// The host is idle: cleaning continues above the high watermark.
     idle: bool,
-    /// It is time to clean, but nothing would be gained; counted by the engine.
+    /// Cleaning is needed but there is no victim; the engine counts such die groups.
     stuck: bool,
-    /// It is time to clean, but the host goes first; counted by the engine.
+    /// Cleaning is needed but the host has priority; the engine counts such die groups.
     paused: bool,
-    /// An erase has ended since wear was last looked at.
+    /// An erase has ended since wear levelling was last checked.
     look_at_wear: bool,
-    /// The block being emptied, and why.
+    /// The block being emptied, and the cause.
     victim: Option<(BlockId, Cause)>,
-    /// Next unit of the victim to look at.
+    /// Next unit of the victim to be examined.
     cursor: u32,
-    /// Units that these copies found unreadable, where all take effect together.
+    /// Lost units of copies that take effect together.
     pub(super) lost_units: u64,
     /// Copy steps that are programmed and wait for the rest of their wordline.
     pub(super) held: u32,
-    /// Copy steps whose program units are fixed and not queued yet, in the order of the program
+    /// Copy steps whose program units are reserved but not queued yet, in the order of the program
     /// units.
     in_order: VecDeque<u32>,
 }
 
 impl Cleaner {
-    /// Whether nothing is being emptied.
+    /// Whether no block is being emptied.
     pub(super) fn is_at_rest(&self) -> bool {
         let steps = self.copies + self.held + self.erasing;
         self.victim.is_none() && steps == 0 && self.in_order.is_empty() && !self.paused
     }
 
-    /// What a die group at rest remembers: active, idle, stuck, and whether to look at wear.
+    /// The state of a die group at rest: active, idle, stuck, and whether to check wear levelling.
     pub(super) fn flags(&self) -> [bool; 4] {
         [self.active, self.idle, self.stuck, self.look_at_wear]
     }
 
-    /// A cleaner at rest that remembers `flags`.
+    /// A cleaner at rest with the state `flags`.
     pub(super) fn with_flags([active, idle, stuck, look_at_wear]: [bool; 4]) -> Self {
         Self { active, idle, stuck, look_at_wear, ..Self::default() }
     }
 }
 
 impl Engine {
-    /// Goes on with the cleaning of `die_group`, or begins it if it is time.
+    /// Continues the cleaning of `die_group`, or begins it if it is needed.
     #[inline]
     pub(super) fn clean(&mut self, die_group: DieGroupId, now: SimTime) {
         while self.takes_copies(die_group) && self.clean_further(die_group, now) {}
@@ -98,7 +98,7 @@ impl Engine {
             && self.copy_step(die_group, now)
     }
 
-    /// Chooses what to empty next. Returns whether there is anything.
+    /// Chooses the next victim. Returns whether there is one.
     #[inline(never)]
     fn choose(&mut self, die_group: DieGroupId) -> bool {
         let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
@@ -113,7 +113,7 @@ impl Engine {
                 return true;
             }
         }
-        // Wear is looked at first: under a host that never rests cleaning has no end.
+        // Wear levelling is checked first, because cleaning may never end under a busy host.
         if std::mem::take(&mut cleaner.look_at_wear) {
             cleaner.victim = self.ftl.pick_for_wear(die_group).map(|block| (block, Cause::Wear));
         }
@@ -123,7 +123,7 @@ impl Engine {
                 false => self.ftl.pick_in_idle(die_group),
             };
             cleaner.victim = chosen.map(|block| (block, self.ftl.cause_of_cleaning(block)));
-            // Some merges are a change of the map alone, and make room at once.
+            // Some merges only change the map, and make room at once.
             self.freed |= self.ftl.places_host();
         }
         let found = cleaner.victim.is_some();
@@ -151,14 +151,14 @@ impl Engine {
         may
     }
 
-    /// The reason for which cleaning of `die_group` waited may be gone.
+    /// Resumes the cleaning of `die_group` if it waited for the host and need not any more.
     pub(super) fn resume_cleaning(&mut self, die_group: DieGroupId, now: SimTime) {
         if self.die_groups[die_group.0 as usize].cleaner.paused {
             self.clean(die_group, now);
         }
     }
 
-    /// Whether idle time has anything to do: cleaning, or a write cache to be emptied.
+    /// Whether there is work for idle time: cleaning, or a write cache to be emptied.
     #[must_use]
     pub fn works_when_idle(&self) -> bool {
         let folds = |die_group| self.ftl.folds_when_idle(DieGroupId(die_group));
@@ -166,9 +166,8 @@ impl Engine {
             || self.ftl.has_slc() && (0..self.die_groups.len() as u32).any(folds)
     }
 
-    /// The host has been idle for a while: die groups with fewer erased blocks than
-    /// `free_blocks_idle` clean until they have them, and write caches are emptied, or the
-    /// host is back.
+    /// The host has been idle for a while: until it is back, die groups with fewer erased blocks
+    /// than `free_blocks_idle` are cleaned, and write caches are emptied.
     pub fn clean_in_idle_time(&mut self, now: SimTime) {
         if !self.works_when_idle() {
             return;
@@ -180,7 +179,7 @@ impl Engine {
         }
     }
 
-    /// The host is back: no further victim is begun in idle time.
+    /// The host is back: idle time begins no further victim.
     #[inline]
     pub(super) fn stop_idle_cleaning(&mut self) {
         if self.idle_cleaning {
@@ -191,8 +190,8 @@ impl Engine {
         }
     }
 
-    /// One step: reads and the program that waits for them, or, once the victim is empty,
-    /// its erase. Returns whether another step may follow at once.
+    /// One step: reads and the program that waits for them, or, once the victim is empty, its
+    /// erase. Returns whether another step may follow at once.
     #[inline(always)]
     fn copy_step(&mut self, die_group: DieGroupId, now: SimTime) -> bool {
         let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
@@ -206,8 +205,8 @@ impl Engine {
                 return false;
             }
             if cleaner.held > 0 {
-                // Nothing is erased while its copies are on a wordline that a loss of power
-                // could take.
+                // The victim is not erased while its copies are on an open wordline, where a loss
+                // of power could destroy them.
                 self.close_copies(die_group, now);
                 return false;
             }
@@ -235,23 +234,23 @@ impl Engine {
         if self.config.copy_back && self.copy_back(place, die_group, victim, now) {
             return true;
         }
-        let mut asked = 0;
-        while let Some(&run) = self.copy_reads.get(asked) {
-            asked += 1;
+        let mut next = 0;
+        while let Some(&run) = self.copy_reads.get(next) {
+            next += 1;
             let ReadRun { program_unit, level, pages, units, recovery } = run;
             let why = ReadFor::Copy;
             let read =
                 || ReadOp { tag: place, program_unit, units, pages, level, cause, why, recovery };
             self.enqueue_read(self.layout.die_of(program_unit), read, false, now);
         }
-        if asked == 0 && self.jobs[place].reads_left == 0 {
+        if next == 0 && self.jobs[place].reads_left == 0 {
             self.queue_in_order(die_group, now);
         }
         true
     }
 
-    /// Every copy out of `victim` is programmed: erases what that leaves to erase. Returns
-    /// whether that is nothing, so that another step may follow at once.
+    /// Every copy out of `victim` is programmed: erases the block that is then to be erased.
+    /// Returns whether there is none, so that another step may follow at once.
     #[inline(never)]
     fn all_copied(&mut self, die_group: DieGroupId, victim: BlockId, now: SimTime) -> bool {
         let lost = &mut self.die_groups[die_group.0 as usize].cleaner.lost_units;
@@ -274,8 +273,8 @@ impl Engine {
         false
     }
 
-    /// Queues the programs of copies whose program units are fixed: those that have their data,
-    /// up to the first that has not.
+    /// Queues the programs of copies with reserved program units whose reads are done, up to the
+    /// first whose reads are not.
     #[inline(never)]
     fn queue_in_order(&mut self, die_group: DieGroupId, now: SimTime) {
         while let Some(&place) = self.die_groups[die_group.0 as usize].cleaner.in_order.front() {
@@ -288,8 +287,8 @@ impl Engine {
         }
     }
 
-    /// Makes a copy within a plane without the channel: read and program are one
-    /// operation then. Returns false if the copy would leave its plane.
+    /// Makes a copy within a plane without the channel, as one operation for read and program.
+    /// Returns false if the copy would leave its plane.
     #[inline(never)]
     fn copy_back(
         &mut self,
@@ -299,7 +298,7 @@ impl Engine {
         now: SimTime,
     ) -> bool {
         let program_unit = self.ftl.next_copy_program_unit(die_group, victim);
-        // A copy within the plane does not pass error correction, which this one needs.
+        // A copy within the plane bypasses error correction, which reads with errors need.
         let reads_at_once = |run: &ReadRun| run.recovery == ReadRecovery::default();
         let clean = self.jobs[place].lost.is_empty() && self.copy_reads.iter().all(reads_at_once);
         let Some(program_unit) =
@@ -310,7 +309,7 @@ impl Engine {
         let taken = self.ftl.reserve_copy(die_group, victim);
         debug_assert!(
             program_unit == taken,
-            "the program unit that was looked at is the one that is taken"
+            "the copy is reserved at the program unit that was checked"
         );
         let times = self.copy_reads.iter().map(|run| self.read_time(run.program_unit, run.level));
         let back_time = times.fold(Nanos::ZERO, |sum, time| sum + time);
@@ -323,7 +322,7 @@ impl Engine {
         true
     }
 
-    /// Whether a copy of what is being planned to `program_unit` stays in its plane.
+    /// Whether the planned copy to `program_unit` stays in its plane.
     fn stays_in_plane(&self, program_unit: ProgramUnitId) -> bool {
         let geometry = self.nand.geometry();
         let plane = |program_unit: ProgramUnitId| {
@@ -370,7 +369,7 @@ impl Engine {
             return;
         }
         cleaner.victim = None;
-        // A move gains no room: where that is wanted, a cleaning comes between two of them.
+        // Moves of wear levelling gain no room: while room is needed, a cleaning comes between two.
         cleaner.look_at_wear = cause != Cause::Wear || !cleaner.active;
         if std::mem::take(&mut cleaner.erase_failed) {
             self.ftl.erase_failed(block);
@@ -387,8 +386,8 @@ impl Engine {
         }
     }
 
-    /// Garbage has come into being somewhere: die groups that had to clean and found nothing
-    /// to gain look again, and die groups that have got a block to erase begin.
+    /// Garbage has been created: die groups that needed cleaning but had no victim try again, and
+    /// die groups with a new block to erase begin.
     pub fn look_for_garbage(&mut self, now: SimTime) {
         self.look_again(now);
         self.replace_program_units(now);

@@ -1,4 +1,4 @@
-//! What one die has to do, and what it is doing.
+//! The queue and the operations in flight of one die.
 
 use prism_base::{Nanos, SimTime};
 use prism_ftl::ReadRecovery;
@@ -20,26 +20,25 @@ pub(crate) struct ReadOp {
     pub(crate) recovery: ReadRecovery,
 }
 
-/// Who waits for a read.
+/// The purpose of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFor {
-    /// The caller, under its tag.
+    /// A read of the caller; `tag` is its tag.
     Caller,
-    /// A copy; the tag is its job.
+    /// A copy; `tag` is its job.
     Copy,
-    /// A read of the caller that needs its whole stripe; the tag is a job that keeps the
-    /// caller's.
+    /// A read of the caller that needs its whole stripe; `tag` is a job that has the caller's tag.
     Rebuild,
 }
 
-/// Something a die is asked to do; as small as it can be, since it waits in queues.
+/// An operation of a die. It is stored in queues, and therefore small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Read(ReadOp),
     Program {
         job: u32,
     },
-    /// For the cleaner of `die_group`, which may not be the block's own.
+    /// For the cleaner of `die_group`, which may not be the die group of the block.
     Erase {
         block: BlockId,
         member: u32,
@@ -49,52 +48,51 @@ pub(crate) enum Op {
 
 const _: () = assert!(size_of::<Option<Op>>() == 16);
 
-/// A die. The array and the register in front of it are two stations: with cache reads
-/// and cache programs one transfers while the other works; without, an operation holds
-/// both until it ends.
+/// A die: its cell array and its page register. With cache reads and cache programs one transfers
+/// while the other works; otherwise an operation occupies both until it ends.
 ///
-/// All dies together are more than the first cache holds, so what most steps ask for lies in
-/// the first two lines of each: what works, then what waits.
+/// All dies together exceed the L1 cache, so the fields that most steps need are in the first two
+/// cache lines: operations in flight, then the queue.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Die {
-    /// Until when the cells do what they do; [`SimTime::NEVER`] if they do nothing.
+    /// When the operation of the array ends; [`SimTime::NEVER`] if there is none.
     pub(crate) array_until: SimTime,
-    /// The same of the transfer.
+    /// When the transfer ends; [`SimTime::NEVER`] if there is none.
     pub(crate) register_until: SimTime,
-    /// What the cells do.
+    /// The operation of the array.
     pub(crate) array: Option<Op>,
-    /// What is transferred.
+    /// The operation that transfers data.
     pub(crate) register: Option<Op>,
-    /// Operations of the caller that wait or run.
+    /// Operations of the caller that are queued or in flight.
     pub(crate) host_ops: u32,
-    /// Host program units that wait or run.
+    /// Host program units that are queued or in flight.
     pub(crate) host_program_units: u32,
-    /// What waits; how much it is stands in the first line.
+    /// Queued operations; the counts are in the leading cache line.
     pub(crate) waiting: Waiting,
-    /// Since when the cells change; kept only where they may be stopped.
+    /// When the cells began to change; only maintained if operations may be suspended.
     pub(crate) array_from: SimTime,
-    /// Read from the cells, waits for the register to be free.
+    /// A read that is done in the array and waits for the register.
     pub(crate) sensed: Option<ReadOp>,
-    /// A program whose data is in the register, waits for the cells.
+    /// A program whose data is in the register and that waits for the array.
     pub(crate) loaded: Option<u32>,
-    /// Stopped for reads, how much of it is left, and how often it was stopped.
+    /// The suspended operation, its remaining time, and how often it was suspended.
     pub(crate) suspended: Option<(Op, Nanos, u32)>,
-    /// How often the operation in the array was stopped; kept only where it may be.
+    /// How often the operation of the array was suspended; only maintained if operations may be.
     pub(crate) suspensions: u32,
-    /// Time that the next read needs more, because something has to stop first.
+    /// Additional time of the next read, because an operation is suspended first.
     pub(crate) penalty: Nanos,
-    /// Programs that have ended, of wordlines that are not full.
+    /// Programs that have ended, on wordlines that are not full.
     pub(crate) held: Vec<u32>,
-    /// Time that what waits will take; kept only where a scheduler asks for it.
+    /// Estimated time of the queued operations; only maintained for the scheduler that needs it.
     pub(crate) backlog: Nanos,
 }
 
-// What works, and how much waits, is the first line, what waits the second.
+// Operations in flight and counts are the leading cache line, queued operations the next.
 const _: () = assert!(std::mem::offset_of!(Die, waiting) + Waiting::COUNTS == 64);
 
 impl Die {
-    /// One that does nothing.
+    /// A die without operations.
     pub(crate) fn idle() -> Self {
         Self {
             waiting: Waiting::new(),
@@ -115,34 +113,34 @@ impl Die {
         }
     }
 
-    /// When one of its stations is done; [`SimTime::NEVER`] if neither works.
+    /// When the next phase of an operation ends; [`SimTime::NEVER`] if none is in flight.
     #[inline]
     pub(crate) fn next_at(&self) -> SimTime {
         self.array_until.min(self.register_until)
     }
 
-    /// Begins something in the cells.
+    /// Begins an operation of the array.
     #[inline]
     pub(crate) fn set_array(&mut self, op: Op, until: SimTime) {
         self.array = Some(op);
         self.array_until = until;
     }
 
-    /// Takes what the cells did.
+    /// Ends the operation of the array and returns it.
     #[inline]
     pub(crate) fn take_array(&mut self) -> Option<Op> {
         self.array_until = SimTime::NEVER;
         self.array.take()
     }
 
-    /// The cells do nothing any more.
+    /// Ends the operation of the array.
     #[inline]
     pub(crate) fn clear_array(&mut self) {
         self.array_until = SimTime::NEVER;
         self.array = None;
     }
 
-    /// Takes what was transferred.
+    /// Ends the transfer and returns its operation.
     #[inline]
     pub(crate) fn take_register(&mut self) -> Option<Op> {
         self.register_until = SimTime::NEVER;
@@ -156,20 +154,21 @@ impl Die {
         self.register_until = until;
     }
 
-    /// Whether neither station works and nothing waits in a queue.
+    /// Whether no operation is in flight or queued.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.next_at() == SimTime::NEVER && self.waiting.is_empty()
     }
 
-    /// Whether nothing has been begun that has to go on.
+    /// Whether no operation is between its phases or suspended.
     #[inline]
     pub(crate) fn is_clear(&self) -> bool {
         self.loaded.is_none() && self.sensed.is_none() && self.suspended.is_none()
     }
 
-    /// Whether the stations have room for `op` now. A program may be loaded only while another
-    /// one runs: a read needs the register at its end, and an erase ends in no data.
+    /// Whether array and register are free for `op`. The data of a program may be loaded only while
+    /// another program is in the array: a read needs the register at its end, and an erase is not
+    /// followed by a transfer.
     #[inline]
     pub(crate) fn may_begin(&self, op: &Op, cache_read: bool) -> bool {
         let free = self.register.is_none() && self.loaded.is_none();

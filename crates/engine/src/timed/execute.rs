@@ -1,4 +1,4 @@
-//! The stations of a die: what begins, what ends, what that leads to.
+//! Execution of operations on dies: beginning, ending, and what follows.
 
 use prism_base::{Nanos, SimTime};
 use prism_ftl::ReadRecovery;
@@ -10,14 +10,14 @@ use super::{Done, Engine, HOST_PROGRAM_UNITS_MAX};
 use crate::config::Scheduler;
 use crate::content;
 
-/// The die of no step.
+/// Stands for no die, between steps.
 pub(super) const NO_DIE: DieId = DieId(u32::MAX);
-/// So often may one program or erase be stopped.
+/// How often a program or an erase may be suspended.
 const SUSPENSIONS_MAX: u32 = 16;
 
 impl Engine {
-    /// Lets the earliest operation phase end; adds what the caller waits for to `done`.
-    /// Returns the time of the event.
+    /// Ends the earliest phase of an operation; adds completions for the caller to `done`. Returns
+    /// the time of the event.
     ///
     /// # Panics
     /// If there is none.
@@ -30,7 +30,7 @@ impl Engine {
         if state.array_until == now {
             self.array_done(die, done, now);
         } else {
-            let op = state.take_register().expect("something ends");
+            let op = state.take_register().expect("a phase ends now");
             self.register_done(die, op, done, now);
         }
         self.stepping = NO_DIE;
@@ -43,9 +43,9 @@ impl Engine {
         now
     }
 
-    /// The same as [`Engine::enqueue`] for a read, which most dies can begin at once. `read` makes
-    /// it where it is needed: put together on the stack and then copied, it would wait for the
-    /// stores (docs/design/event-core.md).
+    /// As [`Engine::enqueue`] for a read, which most dies can begin at once. `read` is a closure so
+    /// that the operation is built in place: copying it from the stack would wait for the stores
+    /// (docs/design/event-core.md).
     #[inline(always)]
     pub(super) fn enqueue_read(
         &mut self,
@@ -77,8 +77,8 @@ impl Engine {
             false => state.waiting.push(op),
             true => state.waiting.push_passing(op),
         }
-        // A die that works goes on when it is done, and the one of this step at its end: nothing
-        // changes until then.
+        // A busy die begins queued operations when its current phase ends, and the die of the
+        // current step at the end of the step.
         if die != self.stepping && self.may_begin(die) {
             self.start_queued(die, now);
         }
@@ -90,7 +90,7 @@ impl Engine {
         self.note_time(die);
     }
 
-    /// Whether something may begin on `die` before what works there is done.
+    /// Whether an operation may begin on `die` before the current one is done.
     #[inline(always)]
     fn may_begin(&self, die: DieId) -> bool {
         let state = &self.dies[die.0 as usize];
@@ -100,21 +100,20 @@ impl Engine {
         state.array.is_none() || self.config.cache_program
     }
 
-    /// Begins whatever can begin on `die`, and says when something there ends next.
+    /// Begins the operations that can begin on `die`, and sets its timer.
     #[inline(always)]
     fn start_next(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         if !self.fcfs_only || state.waiting.has_passing() {
             self.start_of_several(die, now);
         } else if state.next_at() == SimTime::NEVER {
-            // Nothing works there, and nothing goes before what has waited longest.
+            // No operation is in flight, and the oldest one of the queue is next.
             self.start_first(die, now);
         }
         self.note_time(die);
     }
 
-    /// Says when something on `die` ends next; the end of the present step says it of the die
-    /// it is about.
+    /// Sets the timer of `die`; that of the current step's die is set at the end of the step.
     #[inline(always)]
     fn note_time(&mut self, die: DieId) {
         if die != self.stepping {
@@ -122,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// Begins what has waited longest for `die`, if anything waits.
+    /// Begins the oldest operation queued for `die`, if there is one.
     #[inline(always)]
     fn start_first(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
@@ -141,20 +140,20 @@ impl Engine {
         }
     }
 
-    /// Begins what may begin on `die` where more than one may be next, or flash fails.
+    /// Begins operations on `die` if more than one may be next, or flash fails.
     #[inline(never)]
     fn start_of_several(&mut self, die: DieId, now: SimTime) {
         while self.has_work(die) && self.may_begin(die) && self.start_one(die, now) {}
     }
 
-    /// Whether something waits for `die`, to begin or to go on.
+    /// Whether an operation is queued for `die` or suspended.
     fn has_work(&self, die: DieId) -> bool {
         let state = &self.dies[die.0 as usize];
         !state.waiting.is_empty() || state.suspended.is_some()
     }
 
-    /// Begins the next of what waits for `die`, if it may begin now; whether something else may
-    /// begin after it.
+    /// Begins the next operation queued for `die`, if it may begin now. Returns whether another one
+    /// may begin after it.
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
         let Some(op) = self.take_next(die) else { return self.resume(die, now) };
         if self.faulty && self.has_no_program_unit(&op) {
@@ -167,11 +166,11 @@ impl Engine {
         !self.reserves_transfer_early
     }
 
-    /// Takes out what is next on `die`, if it may begin now.
+    /// Takes the next operation of `die` from the queue, if it may begin now.
     fn take_next(&mut self, die: DieId) -> Option<Op> {
         let cache_read = self.config.cache_read;
         let state = &mut self.dies[die.0 as usize];
-        // What was stopped goes on before anything of the rest begins.
+        // A suspended operation is resumed before any of the rest begins.
         let (op, passes) = state.waiting.next(state.suspended.is_some())?;
         if state.sensed.is_some() || !state.may_begin(&op, cache_read) {
             return None;
@@ -199,7 +198,7 @@ impl Engine {
         }
     }
 
-    /// What a read needs more on `die`, because something has to stop first.
+    /// The additional time of a read on `die`, because an operation is suspended first.
     fn take_penalty(&mut self, die: DieId) -> Nanos {
         std::mem::take(&mut self.dies[die.0 as usize].penalty)
     }
@@ -216,7 +215,7 @@ impl Engine {
         }
     }
 
-    /// The cells of `die` do `op`, `from` when on they change, and `until` when.
+    /// The array of `die` executes `op`: its cells change from `from` to `until`.
     #[inline(always)]
     fn begin_array(&mut self, die: DieId, op: Op, from: SimTime, until: SimTime) {
         let state = &mut self.dies[die.0 as usize];
@@ -237,11 +236,11 @@ impl Engine {
 
     #[inline(always)]
     fn begin_read(&mut self, read: &ReadOp) -> Nanos {
-        // Looked at in every test, and not while others measure: on a large device what the
-        // flash knows of a block is in no cache.
+        // Checked in tests only, because on a large device the state of the block is not in the
+        // cache.
         debug_assert!(
             self.nand.check_read_program_unit(read.program_unit).is_ok(),
-            "a read of what is not there"
+            "a read of a program unit that is not readable"
         );
         self.counts.reads[read.cause] += u64::from(read.pages);
         let once = self.read_time(read.program_unit, read.level);
@@ -253,7 +252,7 @@ impl Engine {
         Nanos(once.0 * (1 + retries))
     }
 
-    /// Tells flash and counts; returns how long the transfer and the cells will take.
+    /// Begins the program on the flash and counts it; returns the times of transfer and cells.
     #[inline(always)]
     fn begin_program(&mut self, place: u32, now: SimTime) -> (Nanos, Nanos) {
         let job = &self.jobs[place];
@@ -274,8 +273,8 @@ impl Engine {
         times
     }
 
-    /// Takes the channel of `die` for `time` as soon as it is free and it is `from`; returns
-    /// when that ends.
+    /// Takes the channel of `die` for `time` as soon as it is free and not before `from`; returns
+    /// when the transfer ends.
     #[inline]
     fn occupy_channel(&mut self, die: DieId, time: Nanos, from: SimTime, now: SimTime) -> SimTime {
         if time == Nanos::ZERO { from } else { self.take_channel(die, time, from, now) }
@@ -288,8 +287,8 @@ impl Engine {
         channel.occupy(time, from, turn, moved)
     }
 
-    /// Reserves the channel of `die` for `time` as soon as it is free after `asks`, when the
-    /// cells will be done; returns when that ends.
+    /// Reserves the channel of `die` for `time` as soon as it is free after `asks`, when the cells
+    /// will be done; returns when the transfer ends.
     #[inline(always)]
     fn reserve_channel(&mut self, die: DieId, time: Nanos, asks: SimTime, now: SimTime) -> SimTime {
         if time == Nanos::ZERO {
@@ -300,7 +299,7 @@ impl Engine {
         channel.reserve(time, (asks, die.0), turn, moved)
     }
 
-    /// The channel of `die`, and what is done about a die whose transfer moves.
+    /// The channel of `die`, and the function to be called for dies whose transfer moves.
     #[inline]
     fn channel_of(&mut self, die: DieId) -> (&mut Channel, impl FnMut(u32, SimTime)) {
         let (dies, timers) = (&mut self.dies, &mut self.timers);
@@ -314,7 +313,7 @@ impl Engine {
     #[inline]
     fn array_done(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
-        // Of a program nothing is needed but its job, and it is what mostly ends here.
+        // The frequent case, which needs only the job.
         if let Some(Op::Program { job }) = state.array {
             state.clear_array();
             self.program_done(job, done, now);
@@ -329,7 +328,7 @@ impl Engine {
     #[inline(never)]
     fn read_or_erase_done(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
-        match state.take_array().expect("something ends") {
+        match state.take_array().expect("a phase ends now") {
             Op::Read(read) => {
                 if state.register.is_some() {
                     state.sensed = Some(read);
@@ -337,7 +336,7 @@ impl Engine {
                     self.send(die, read, done, now);
                 }
             }
-            Op::Program { .. } => unreachable!("programs are seen to elsewhere"),
+            Op::Program { .. } => unreachable!("programs end in array_done"),
             Op::Erase { block, member, die_group } => {
                 self.erase_done(block, member, DieGroupId(die_group), now);
             }
@@ -361,7 +360,7 @@ impl Engine {
         }
     }
 
-    /// A program whose data is in the register goes on in the cells.
+    /// A program whose data is in the register continues in the array.
     #[inline(never)]
     fn start_loaded(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
@@ -373,7 +372,7 @@ impl Engine {
         self.begin_array(die, Op::Program { job }, now, now + time);
     }
 
-    /// A read that has waited for the register goes on.
+    /// A read that waited for the register continues with its transfer.
     #[inline(never)]
     fn send_sensed(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
         if let Some(read) = self.dies[die.0 as usize].sensed.take() {
@@ -381,7 +380,7 @@ impl Engine {
         }
     }
 
-    /// The cells are done with a read: its data leaves over the channel.
+    /// The array is done with a read: its data is transferred over the channel.
     #[inline]
     fn send(&mut self, die: DieId, read: ReadOp, done: &mut Vec<Done>, now: SimTime) {
         let end = self.occupy_channel(die, self.transfer_of(&read), now, now);
@@ -422,7 +421,7 @@ impl Engine {
         if self.config.wordline_program_units > 1 {
             let fails = || self.ftl.has_failed(self.layout.block_of(program_unit));
             if self.faulty && fails() && program_unit != self.nand.wordline_end(program_unit) {
-                // The rest of its wordline is never programmed.
+                // The rest of its wordline will not be programmed.
                 self.lose_program_unit(place);
                 return;
             }
@@ -439,7 +438,7 @@ impl Engine {
                 self.host_op_done(die, now);
             }
             Some(Cause::Parity) => {}
-            // Its block may be one that a program unit waits for, and nothing else tells.
+            // A host program unit may wait for its block without any other notification.
             Some(Cause::Pad) => self.freed = true,
             _ => self.die_groups[die_group.0 as usize].cleaner.copies -= 1,
         }
@@ -447,7 +446,7 @@ impl Engine {
         self.look_for_garbage(now);
     }
 
-    /// The program takes effect, and is told to whoever asked for it.
+    /// The program takes effect, and its units are reported as done.
     #[inline(always)]
     pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
         let job = &self.jobs[place];
@@ -462,7 +461,7 @@ impl Engine {
         self.jobs.give(place);
     }
 
-    /// One operation of the caller less on `die`.
+    /// An operation of the caller on `die` has ended.
     pub(super) fn host_op_done(&mut self, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         state.host_ops -= 1;
@@ -471,7 +470,7 @@ impl Engine {
         }
     }
 
-    /// Offers `die_group` to host program units again, if it has room for one.
+    /// Lists `die_group` as ready for host program units, if it has room for one.
     #[inline(always)]
     pub(super) fn list(&mut self, die_group: DieGroupId) {
         let dies = self.layout.dies_per_die_group();
@@ -482,7 +481,7 @@ impl Engine {
         }
     }
 
-    /// Programs the parity of stripes that are complete.
+    /// Programs the parity of complete stripes.
     #[inline(always)]
     pub(super) fn program_parity(&mut self, die_group: DieGroupId, now: SimTime) {
         while let Some(program_unit) = self.ftl.take_parity() {
@@ -490,7 +489,7 @@ impl Engine {
         }
     }
 
-    /// Programs a program unit that holds no unit.
+    /// Programs a program unit without units.
     pub(super) fn program_empty(
         &mut self,
         die_group: DieGroupId,
@@ -510,7 +509,7 @@ impl Engine {
         self.enqueue(self.layout.die_of(program_unit), Op::Program { job: place }, false, now);
     }
 
-    /// Stops what the cells of `die` do, if it may be stopped for a read.
+    /// Suspends the operation of the array of `die`, if it may be suspended for a read.
     #[inline(never)]
     pub(super) fn suspend(&mut self, die: DieId, now: SimTime) {
         let Some(suspend) = self.config.suspend else { return };
@@ -525,13 +524,13 @@ impl Engine {
         let alone = state.register.is_none() && state.loaded.is_none();
         let often = state.suspensions == SUSPENSIONS_MAX;
         if may && changing && alone && left > suspend.cost.0 && !often {
-            let op = state.take_array().expect("something runs");
+            let op = state.take_array().expect("an operation is in the array");
             state.suspended = Some((op, Nanos(left), state.suspensions + 1));
             state.penalty = suspend.cost;
         }
     }
 
-    /// Goes on with what was stopped, now that no read waits. Returns whether it did.
+    /// Resumes the suspended operation, now that no read is queued. Returns whether there was one.
     #[inline(never)]
     fn resume(&mut self, die: DieId, now: SimTime) -> bool {
         let state = &mut self.dies[die.0 as usize];

@@ -1,5 +1,5 @@
-//! Flash that fails: program units that need another place, units that need several readings or the
-//! rest of their stripe, and what nothing brings back.
+//! Failures of flash: failed programs that are repeated elsewhere, reads with retries or a rebuild
+//! from the stripe, and lost units.
 
 use prism_base::SimTime;
 use prism_ftl::{HostPlace, ReadRecovery, ReadRun};
@@ -9,22 +9,22 @@ use super::die::{Op, ReadFor, ReadOp};
 use super::{Done, Engine};
 
 impl Engine {
-    /// Whether the flash ages and fails.
+    /// Whether fault injection is enabled.
     #[must_use]
     #[inline]
     pub fn has_faults(&self) -> bool {
         self.faulty
     }
 
-    /// Whether nothing more is written, because blocks to write to are used up.
+    /// Whether no more data is written, because too few good blocks are left.
     #[must_use]
     #[inline]
     pub fn is_read_only(&self) -> bool {
         self.faulty && self.ftl.is_read_only()
     }
 
-    /// How a read of the unit at `at` will end if it begins now. Adds to `recovery` what that
-    /// takes, and returns whether the unit is lost.
+    /// The outcome of a read of the unit at `at` that begins now. Adds its retries and rebuild to
+    /// `recovery`, and returns whether the unit is lost.
     pub fn sample_read_errors(
         &mut self,
         at: Pun,
@@ -44,18 +44,18 @@ impl Engine {
         read.lost
     }
 
-    /// The host asked for a unit that cannot be read.
+    /// Counts a unit read by the host that could not be corrected.
     pub fn note_unreadable(&mut self) {
         self.counts.faults.unreadable_units += 1;
     }
 
-    /// The content of the unit at `at` is given up, unless it was before.
+    /// Counts the content of the unit at `at` as lost, unless it was lost before.
     pub fn note_lost(&mut self, at: Pun) {
         self.counts.faults.lost_units += u64::from(!self.nand.is_marked_lost(at));
     }
 
-    /// Whether the content of `at` follows from the rest of its stripe: that is complete, and
-    /// every other member can be read.
+    /// Whether the unit at `at` can be rebuilt: its stripe is complete, and every other member can
+    /// be read.
     fn stripe_has(&mut self, at: Pun, now: SimTime) -> bool {
         if !self.nand.geometry().parity || self.nand.is_marked_lost(at) {
             return false;
@@ -79,7 +79,7 @@ impl Engine {
         (stripe..stripe + dies).map(ProgramUnitId).filter(move |&other| other != program_unit)
     }
 
-    /// The reads of a stripe that make up for `read`, one on each other die.
+    /// The reads of the rest of the stripe that rebuild `read`, one on each other die.
     pub(super) fn reads_of_stripe(&self, read: ReadOp) -> impl Iterator<Item = ReadOp> + use<> {
         let recovery = ReadRecovery::default();
         self.rest_of_stripe(read.program_unit).map(move |program_unit| ReadOp {
@@ -90,7 +90,7 @@ impl Engine {
         })
     }
 
-    /// Reads `read`, which will fail, and the rest of its stripe with it, as one read.
+    /// Reads `read`, which will fail, and the rest of its stripe, as one read.
     pub(super) fn read_stripe(&mut self, read: ReadOp, passes: bool, now: SimTime) {
         let place = self.jobs.take();
         let all = ReadOp { tag: place, why: ReadFor::Rebuild, ..read };
@@ -103,8 +103,8 @@ impl Engine {
         }
     }
 
-    /// Looks at what the copies of a job will find: retries and rebuilds go to its reads, and
-    /// units that are lost are noted.
+    /// Determines the read errors of the copies of a job: its reads get retries and rebuilds, and
+    /// lost units are recorded.
     #[inline(never)]
     pub(super) fn sample_copy_read_errors(&mut self, place: u32, victim: BlockId, now: SimTime) {
         let together = self.ftl.copies_in_order(victim);
@@ -116,19 +116,19 @@ impl Engine {
         let (mut run, mut seen) = (0, 0);
         for (number, unit) in units.iter().enumerate() {
             let Some(source) = unit.source else { continue };
-            // Units follow each other as in the reads that fetch them.
+            // Units are in the order of the reads that fetch them.
             if seen == reads[run].units {
                 (run, seen) = (run + 1, 0);
             }
             seen += 1;
             let gone = self.sample_read_errors(source, now, &mut reads[run].recovery);
-            // What the drive writes for itself it has in memory as well.
+            // The drive also has the units that it writes for itself in memory.
             if gone && unit.lpn < logical {
                 lost.push(number as u32);
                 if !together {
                     self.note_lost(source);
                 } else if !self.nand.is_marked_lost(source) {
-                    // Given up when the merge takes effect.
+                    // Counted when the merge takes effect.
                     self.die_groups[die_group.0 as usize].cleaner.lost_units += 1;
                 }
             }
@@ -137,7 +137,7 @@ impl Engine {
         self.copy_reads = reads;
     }
 
-    /// Reads that a copy needs beside its own, because units are rebuilt.
+    /// Adds the reads that a copy needs to rebuild units.
     #[inline(never)]
     pub(super) fn rebuild_copies(&mut self, place: u32, now: SimTime) {
         for number in 0..self.copy_reads.len() {
@@ -156,7 +156,7 @@ impl Engine {
         }
     }
 
-    /// The units of a job are on flash; those that are lost say so.
+    /// The units of a job are on flash: marks the lost ones.
     #[inline(never)]
     pub(super) fn mark_lost(&mut self, place: u32) {
         let job = &self.jobs[place];
@@ -166,20 +166,20 @@ impl Engine {
         }
     }
 
-    /// The program of a job has failed, or is not made because its block has failed. Its units
-    /// get another program unit once the present event is through: program units have to be
+    /// The program of a job has failed, or is not attempted because its block has failed. Its units
+    /// get another program unit at the end of the current event, because program units have to be
     /// queued in the order in which they are reserved.
     #[inline(never)]
     pub(super) fn lose_program_unit(&mut self, place: u32) {
         let job = &mut self.jobs[place];
-        // The data crosses the channel again.
+        // The data is transferred again.
         job.copied_back = 0;
         self.ftl.program_failed(ProgramUnitId(job.program_unit));
         self.jobs_without_program_unit.push_back(place);
     }
 
-    /// Program units of `block`, which has failed, that are programmed and wait for the rest of
-    /// their word line: that is never programmed, so they get other program units.
+    /// Host units and copies of the failed `block` that are programmed and wait for the rest of
+    /// their wordline get other program units, because the rest is never programmed.
     #[inline(never)]
     pub(super) fn lose_held(&mut self, block: BlockId) {
         if self.config.wordline_program_units == 1 {
@@ -194,7 +194,7 @@ impl Engine {
             let lost: Vec<u32> = lost;
             for place in lost {
                 self.count_held(place, false);
-                // As if it were still to be programmed.
+                // As if their programs were still pending.
                 if self.jobs[place].cause == Some(Cause::Host) {
                     self.dies[die.0 as usize].host_program_units += 1;
                     self.dies[die.0 as usize].host_ops += 1;
@@ -208,9 +208,9 @@ impl Engine {
         }
     }
 
-    /// Finds other program units for jobs that have lost theirs. Parity and padding are given up,
-    /// and so are copies whose program units are fixed by a merge, which begins anew with another
-    /// target. What nobody wants any more ends as if it were on flash.
+    /// Finds other program units for jobs that have lost theirs. Parity and padding are dropped,
+    /// and so are copies with program units fixed by a merge, which restarts with another target.
+    /// Obsolete host data ends as if it were on flash.
     #[inline(never)]
     pub(super) fn resolve_lost_programs(&mut self, done: &mut Vec<Done>, now: SimTime) {
         while let Some(place) = self.jobs_without_program_unit.pop_front() {
@@ -241,15 +241,15 @@ impl Engine {
                 }
                 _ => self.place_copy(place, now),
             }
-            // A place of the host may have changed.
+            // Host data may have another destination now.
             self.freed |= self.ftl.places_host();
             self.clean(die_group, now);
             self.look_for_garbage(now);
         }
     }
 
-    /// Gives program units to units of the host whose programs have failed, as far as die groups
-    /// have room.
+    /// Reserves program units for host units whose programs have failed, as far as die groups have
+    /// room.
     #[inline]
     pub(super) fn replace_program_units(&mut self, now: SimTime) {
         if !self.units_to_relocate.is_empty() {
@@ -259,15 +259,14 @@ impl Engine {
 
     #[inline(never)]
     fn replace_all_program_units(&mut self, now: SimTime) {
-        // What is begun here may ask for this again, for program units that are not in the list
-        // then.
+        // Operations that begin here may call this function again, with a new list.
         let mut waiting = std::mem::take(&mut self.units_to_relocate);
         let mut blocked = Vec::new();
         for _ in 0..waiting.len() {
-            let place = waiting.pop_front().expect("as many as counted");
+            let place = waiting.pop_front().expect("the list has one for each iteration");
             let job = &self.jobs[place];
             let (stream, own, first) = (job.stream, job.die_group, job.units[0].lpn);
-            // Program units of a stream stay in their order.
+            // Program units of a stream stay in order.
             let die_group = match blocked.contains(&stream) {
                 true => None,
                 false => self.new_die_group(stream, first, DieGroupId(own), now),
@@ -296,8 +295,8 @@ impl Engine {
         self.units_to_relocate = waiting;
     }
 
-    /// A die group that has a program unit for units of `stream`, which begin with `first`,
-    /// however busy it is; the one on which they have lost theirs before any other.
+    /// A die group that can be given the units of `stream` that begin with `first`, even if it is
+    /// busy; preferably `own`, on which their program failed.
     fn new_die_group(
         &mut self,
         stream: u32,
@@ -316,8 +315,8 @@ impl Engine {
         all.find(|&die_group| self.ftl.host_may_write(die_group, stream))
     }
 
-    /// The units of a job get `program_unit` instead of the program unit they have lost: SLC blocks
-    /// may have room for them now, or no longer.
+    /// The units of a job get `program_unit` instead of the one that failed, which may be an SLC
+    /// block or not.
     fn recount_overflow(&mut self, place: u32, program_unit: ProgramUnitId, stream: u32) {
         let job = &self.jobs[place];
         let units = job.units.len() as u64;
@@ -326,8 +325,8 @@ impl Engine {
         self.counts.slc_overflow -= units * u64::from(before);
     }
 
-    /// Gives a copy whose data is there a program unit. Without an erased block left for it nothing
-    /// more can be written: failures came faster than cleaning.
+    /// Reserves a program unit for a copy whose reads are done. If no erased block is left for it,
+    /// failures have used up the spare blocks, and the FTL becomes read-only.
     #[inline(always)]
     pub(super) fn place_copy(&mut self, place: u32, now: SimTime) {
         let job = &self.jobs[place];
@@ -345,13 +344,13 @@ impl Engine {
         self.program_parity(die_group, now);
     }
 
-    /// Whether the job of an operation that is about to begin has lost its program unit.
+    /// Whether `op` is a program whose block has failed.
     pub(super) fn has_no_program_unit(&self, op: &Op) -> bool {
         let Op::Program { job } = *op else { return false };
         self.ftl.has_failed(self.layout.block_of(ProgramUnitId(self.jobs[job].program_unit)))
     }
 
-    /// One of the reads of a stripe has ended; with the last, the read it is for.
+    /// One of the reads of a stripe has ended. With the last one, the read of the caller is done.
     #[inline(never)]
     pub(super) fn stripe_read_done(
         &mut self,
@@ -363,7 +362,7 @@ impl Engine {
         let job = &mut self.jobs[read.tag];
         job.reads_left -= 1;
         if read.cause != Cause::Parity {
-            // Where the caller's own read stands, its operations are counted.
+            // The die on which the caller's read is counted.
             job.die_group = die.0;
         }
         if job.reads_left == 0 {

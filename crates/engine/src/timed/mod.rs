@@ -1,13 +1,12 @@
-//! Runs plans in simulated time.
+//! The timed engine: executes plans in simulated time.
 //!
-//! A die has an array of cells and a register. A read holds the array for tR, then the
-//! register for its transfer over the channel; a program the register for its transfer,
-//! then the array for tPROG; an erase the array for tBERS. Channels are reserved first come,
-//! first served, by reads ahead of their turn, so that each of the three is one event; a read
-//! is two where something may happen to its die between them. What every read, program and copy
-//! runs through is in line, here and in the FTLs below: the calls cost a tenth of it. What few
-//! of them do is called, so that it does not stand between. Design and measurements:
-//! docs/design/event-core.md.
+//! A die has a cell array and a page register. A read occupies the array for tR, then the register
+//! for its transfer over the channel; a program the register for its transfer, then the array for
+//! tPROG; an erase the array for tBERS. Channels are reserved first come, first served; reads
+//! reserve them in advance, so that each operation is one event. A read is two events if its die
+//! may do other work between them. The path of every read, program and copy is inlined, here and in
+//! the FTLs: calls cost a tenth of its time. Rare code is not inlined, to keep that path short.
+//! Design and measurements: docs/design/event-core.md.
 
 mod channel;
 mod clean;
@@ -36,101 +35,100 @@ use channel::Channel;
 use clean::Cleaner;
 use die::{Die, Op, ReadFor, ReadOp};
 
-/// Host program units that may wait for or run on a die at once. One runs, one is ready to
-/// follow; more would only bind data to a die earlier than needed.
+/// Host program units that may be queued or in flight on a die at once. One is in flight, one is
+/// ready to follow; more would bind data to a die earlier than needed.
 const HOST_PROGRAM_UNITS_MAX: u32 = 2;
 
-/// A unit of host data to be programmed, and the tag it comes back with.
+/// A host unit to be programmed, and the tag of its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostUnit {
-    /// Logical unit, version, and (never for host data) source.
+    /// Logical unit and version, without a source.
     pub write: UnitWrite,
-    /// Whatever the caller wants to find again.
+    /// A tag chosen by the caller.
     pub tag: u32,
-    /// Part of its content is lost: once on flash, it reads as that.
+    /// Part of its content is lost: once on flash, it is marked as lost.
     pub lost: bool,
 }
 
-/// Something the caller asked for has ended.
+/// A completed request of the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Done {
     /// A read.
     Read {
-        /// The tag it was asked with.
+        /// The tag of the request.
         tag: u32,
     },
     /// A unit is on flash and in the map.
     Wrote {
-        /// The tag it was given with.
+        /// The tag of the request.
         tag: u32,
     },
 }
 
-/// A program in flight, with the reads it waits for if it is a copy.
+/// A program in flight or queued, with the reads it waits for if it is a copy.
 ///
-/// Copies ask for the first cache line, and little else.
+/// Copies use little more than the leading cache line.
 #[derive(Clone, Debug, Default)]
 #[repr(C, align(64))]
 struct Job {
     reads_left: u32,
     die_group: u32,
     program_unit: u32,
-    /// Pages that a copy-back reads itself, without a transfer.
+    /// Pages that a copy-back reads, without a transfer.
     copied_back: u32,
-    /// What a copy empties.
+    /// The block that a copy empties.
     victim: Option<BlockId>,
     cause: Option<Cause>,
-    /// The stream of the host's units.
+    /// The stream of host units.
     stream: u32,
     units: Units,
     tags: Vec<u32>,
-    /// How long the cells take for the reads of a copy-back.
+    /// How long the array takes for the reads of a copy-back.
     back_time: Nanos,
-    /// Places of units whose content is lost.
+    /// Indices of units whose content is lost.
     lost: Vec<u32>,
-    /// Bytes of the host's units, one each, or none at all.
+    /// Bytes of the host units, one each, or empty.
     payloads: Vec<Box<[u8]>>,
 }
 
-// The units are in the first line.
+// The units are in the leading cache line.
 const _: () = assert!(std::mem::offset_of!(Job, tags) == 64);
 
-/// The state of a die group that is the engine's.
+/// The engine's state of a die group.
 #[derive(Clone, Debug, Default)]
 #[repr(align(64))]
 struct DieGroup {
-    /// In the list of die groups that can take a host program unit.
+    /// In the list of die groups that are ready for a host program unit.
     listed: bool,
     host_program_units: u32,
     cleaner: Cleaner,
 }
 
-/// Flash, FTL and time together.
+/// The timed engine: flash, FTL and simulated time.
 #[derive(Debug)]
 pub struct Engine {
     nand: Nand,
     ftl: Ftl,
     config: EngineConfig,
     layout: Layout,
-    /// When each die is done with something.
+    /// When the next phase of each die ends.
     timers: Timers,
-    /// The die that something has just ended on, until it has been seen to.
+    /// The die of the current step, until its completion is processed.
     stepping: DieId,
     /// The same, until the end of the step.
     turn: DieId,
     dies: Vec<Die>,
     die_groups: Vec<DieGroup>,
     channels: Vec<Channel>,
-    /// Nothing can happen to a die between the cells and the transfer of a read, and no scheduler
-    /// needs to know which of the two is running: a read reserves its transfer when it begins, and
-    /// both are one event.
+    /// A die does no other work between array and transfer of a read, and no scheduler needs to
+    /// distinguish the two: a read reserves its transfer when it begins, and both are one event.
     reserves_transfer_early: bool,
-    /// In addition no operation is suspended and no flash fails: the operation that has waited
-    /// longest for a die is next, unless a read passes it.
+    /// In addition, no operation is suspended and no flash fails: the oldest operation queued for a
+    /// die is next, unless a read passes it.
     fcfs_only: bool,
-    /// Flash neither fails nor keeps content: no unit of a job is lost, and jobs carry no bytes.
+    /// Flash neither fails nor keeps content: no unit of a job is lost, and jobs have no payload.
     no_payload: bool,
-    /// Die groups that may take a host program unit, least recently used first.
+    /// Die groups that are ready for a host program unit, least recently used first.
     ready: VecDeque<u32>,
     jobs: Slab<Job>,
     /// Reads of the copy that is being planned.
@@ -139,37 +137,37 @@ pub struct Engine {
     operations: u64,
     /// Program units programmed and blocks erased on the device before this engine began.
     before: (u64, u64),
-    /// Die groups that should clean and have no victim worth it.
+    /// Number of die groups that need cleaning but have no victim.
     stuck: u32,
-    /// Die groups that should clean and wait for the host.
+    /// Number of die groups whose cleaning waits for the host.
     paused: u32,
     /// An urgent command is in the drive.
     urgent: bool,
     /// Copy steps of a die group that may be in flight at once.
     copies_max: u32,
-    /// Some die group cleans in idle time.
+    /// Cleaning in idle time is enabled for some die group.
     idle_cleaning: bool,
-    /// An erase has ended since the caller last asked, or a program unit where wordlines count.
+    /// An erase has ended since the last `take_freed`, or a program unit if wordlines are shared.
     freed: bool,
-    /// Units of the host that are programmed and wait so.
+    /// Host units that are programmed and wait for the rest of their wordline.
     units_held: u32,
-    /// How long the transfer of a program unit takes, of so many of its levels, and of so many
-    /// parts of a level: units, or pages where these are smaller.
+    /// How long the transfer takes of a program unit; of a number of its levels, by index; and of a
+    /// number of parts of a level (units, or pages if these are smaller), by index.
     program_unit_transfer: Nanos,
     level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
     pages_per_program: u32,
     /// Logical units of the FTL.
     logical_units: u32,
-    /// The flash ages and fails.
+    /// Fault injection is enabled.
     faulty: bool,
     /// Jobs of the host whose programs have failed and that wait for another program unit.
     units_to_relocate: VecDeque<u32>,
-    /// Jobs whose program units were lost in the present event.
+    /// Jobs whose programs failed in the current event.
     jobs_without_program_unit: VecDeque<u32>,
 }
 
-/// How long so many parts of a level take over the channel, from none to all.
+/// How long the transfer of each number of parts of a level takes, from none to all.
 fn part_transfers(geometry: &Geometry, config: &EngineConfig) -> Vec<Nanos> {
     let part = geometry.unit.min(geometry.page);
     let level = geometry.page.0 * u64::from(geometry.planes_ganged);
@@ -189,7 +187,7 @@ impl Engine {
         engine
     }
 
-    /// An engine that does nothing before it is asked to.
+    /// An engine that does not begin to clean by itself.
     fn at_rest(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
         let geometry = nand.geometry();
         let die_groups = geometry.die_groups();
@@ -255,32 +253,32 @@ impl Engine {
         &mut self.ftl
     }
 
-    /// Operations by cause since the engine was made.
+    /// Flash operations by cause since the engine was created.
     #[must_use]
     pub fn counts(&self) -> &FlashCounts {
         &self.counts
     }
 
-    /// Flash operations begun so far: where a harness may cut the power.
+    /// Flash operations begun so far, for tests that cut the power at one of them.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.operations
     }
 
-    /// Power is gone: what had begun and not ended is torn, what was queued is lost.
+    /// Power is lost: operations in flight are torn, queued ones are lost.
     #[must_use]
     pub fn power_cut(self) -> Nand {
         self.nand
     }
 
-    /// Takes the engine apart. Something may be in flight: what has not ended is lost.
+    /// Returns flash and FTL. Operations in flight or queued are lost.
     #[must_use]
     pub fn into_parts(self) -> (Nand, Ftl) {
         (self.nand, self.ftl)
     }
 
-    /// Asks for `run`; [`Done::Read`] comes with `tag`. `urgent` is for the scheduler
-    /// that asks for it.
+    /// Begins or queues the read `run`, which ends with [`Done::Read`] of `tag`. Only the scheduler
+    /// by priority uses `urgent`.
     #[inline]
     pub fn read(&mut self, run: &ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
         let &ReadRun { program_unit, level, pages, units, recovery } = run;
@@ -321,17 +319,17 @@ impl Engine {
         running + die.backlog
     }
 
-    /// Lets every program that has begun end, as capacitors do when power is lost; adds what
-    /// the caller waits for to `done`, unless its program fails. What is queued is lost, and the
-    /// engine is of no further use but for [`Engine::into_parts`].
+    /// Ends every program in flight, as capacitors do when power is lost; adds completions for the
+    /// caller to `done`, except those of failed programs. Queued operations are lost, and only
+    /// [`Engine::into_parts`] may be called afterwards.
     pub fn end_programs(&mut self, done: &mut Vec<Done>) {
         let mut begun = Vec::new();
         for die in &mut self.dies {
-            // In this order they would have ended.
+            // The order in which they would have ended.
             let suspended = die.suspended.take().map(|(op, ..)| op);
             let loaded = die.loaded.take().map(|job| Op::Program { job });
-            let stations = [suspended, die.take_array(), loaded, die.take_register()];
-            begun.extend(stations.into_iter().flatten());
+            let in_flight = [suspended, die.take_array(), loaded, die.take_register()];
+            begun.extend(in_flight.into_iter().flatten());
             die.waiting.clear();
         }
         for op in begun {
@@ -350,7 +348,7 @@ impl Engine {
         }
     }
 
-    /// Whether urgent commands are in the drive, for cleaning that gives way to them.
+    /// Sets whether urgent commands are in the drive, to which cleaning gives way.
     pub fn set_urgent(&mut self, urgent: bool, now: SimTime) {
         self.urgent = urgent;
         if !urgent && self.paused > 0 {
@@ -360,32 +358,32 @@ impl Engine {
         }
     }
 
-    /// When the next operation phase ends.
+    /// When the next phase of an operation ends.
     #[must_use]
     pub fn next_event(&self) -> Option<SimTime> {
         self.timers.first().map(|(at, _)| at)
     }
 
-    /// The same, [`SimTime::NEVER`] if nothing runs.
+    /// As [`Engine::next_event`], [`SimTime::NEVER`] if no operation is in flight.
     #[must_use]
     #[inline]
     pub fn next_at(&self) -> SimTime {
         self.timers.next_at()
     }
 
-    /// Whether an erase has ended since this was last asked, or a program unit where wordlines
-    /// count: program units that found no die group may find one now.
+    /// Whether an erase has ended since the last call, or a program unit if wordlines are shared:
+    /// program units that found no die group may find one now.
     pub fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }
 
-    /// Whether no operation runs or waits.
+    /// Whether no operation is in flight or queued.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.timers.first().is_none()
     }
 
-    /// The laws that hold at any instant (law 2).
+    /// Checks the invariants that hold at any instant (law 2).
     ///
     /// # Panics
     /// If one is broken.
@@ -396,14 +394,18 @@ impl Engine {
         assert_eq!(
             self.counts.units.total() * geometry.unit.0,
             pages * geometry.page.0,
-            "units programmed must be pages programmed, over all causes"
+            "units programmed must be as many bytes as pages programmed"
         );
         let program_units = self.nand.program_units_programmed_total() - self.before.0;
         let of_device = program_units * u64::from(geometry.pages_per_program_unit());
-        assert_eq!(pages, of_device, "pages by cause must be what the device programmed");
+        assert_eq!(pages, of_device, "pages by cause must sum to those of the device");
         let planes = u64::from(geometry.planes_ganged);
         let erased = (self.nand.erases_total() - self.before.1) * planes;
-        // Erases count by cause once they have ended, as the device's do.
-        assert_eq!(self.counts.erases.total(), erased, "erases by cause must be the device's");
+        // Erases are counted when they have ended, as the device does.
+        assert_eq!(
+            self.counts.erases.total(),
+            erased,
+            "erases by cause must sum to those of the device"
+        );
     }
 }

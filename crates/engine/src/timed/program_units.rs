@@ -1,4 +1,4 @@
-//! Program units of the host: which die group takes the next, and what its program is.
+//! Host program units: the choice of the die group, and the program.
 
 use prism_base::SimTime;
 use prism_ftl::{HostPlace, UnitWrite};
@@ -7,21 +7,22 @@ use prism_nand::{Cause, DieGroupId, DieId};
 use super::die::Op;
 use super::{Engine, HOST_PROGRAM_UNITS_MAX, HostUnit};
 
-/// What a program unit may wait for without an operation of the flash in between: the merge of its
-/// own log block, that of another, and copies in front of it. Once more to see that it is done.
+/// Attempts to make room without a flash operation in between: a program unit may wait for the
+/// merge of its own log block, for that of another, and for copies before it. The last attempt
+/// finds that there is room.
 const ROOM_STEPS: u32 = 4;
 
 impl Engine {
-    /// Whether [`Engine::writable_die_group`] may find one where the FTL names no die group.
+    /// Whether [`Engine::writable_die_group`] may find a die group for streams that may go to any.
     #[must_use]
     #[inline]
     pub fn has_ready_die_group(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// A die group that can take a program unit of `stream`, which begins with logical unit
-    /// `first`, now, in turn; `None` if all are busy enough, or must clean first. Where the FTL
-    /// names the die group, one that has to merge first is set to it.
+    /// A die group that can be given a program unit of `stream`, which begins with logical unit
+    /// `first`, now; die groups alternate. `None` if all are busy, or must clean first. If the FTL
+    /// chooses the die group and a merge has to make room first, the merge is begun.
     #[inline]
     pub fn writable_die_group(
         &mut self,
@@ -45,14 +46,13 @@ impl Engine {
         }
         let most = HOST_PROGRAM_UNITS_MAX * self.layout.dies_per_die_group();
         for _ in 0..self.ready.len() {
-            let die_group = self.ready.pop_front().expect("as many as counted");
+            let die_group = self.ready.pop_front().expect("the list has one for each iteration");
             if places_host && self.die_groups[die_group as usize].host_program_units >= most {
-                // Busy with program units that were placed there. Comes back when one of them is
-                // done.
+                // Busy with program units that the FTL placed there. Listed again when one is done.
                 self.die_groups[die_group as usize].listed = false;
             } else if !self.ftl.host_may_write(DieGroupId(die_group), stream) {
-                // Comes back when an erase has made room; at once where another stream may
-                // have some, or this one when garbage comes into being.
+                // Listed again when an erase has made room; at once if other streams may have room,
+                // or this one after garbage is created.
                 let several = places_host || self.ftl.has_slc();
                 self.die_groups[die_group as usize].listed = several;
                 if several {
@@ -77,7 +77,7 @@ impl Engine {
         (!busy && !self.next_die_busy(die_group.0, stream, first)).then_some(die_group)
     }
 
-    /// The die group that the FTL names for a program unit of `stream`, which begins with
+    /// The die group that the FTL chooses for a program unit of `stream`, which begins with
     /// `first`; `None` if it has to wait for merges, which are begun.
     pub(super) fn place(&mut self, stream: u32, first: u32, now: SimTime) -> Option<DieGroupId> {
         for _ in 0..ROOM_STEPS {
@@ -88,11 +88,11 @@ impl Engine {
                 return None;
             }
             let Some(merges) = self.ftl.make_room(stream, first) else {
-                // A log block whose wordline is open is not merged.
+                // A log block with an open wordline is not merged.
                 self.close_wordlines(|_| true, now);
                 return None;
             };
-            // A merge without flash operations makes room at once, or shows what else the program
+            // A merge without flash operations makes room at once, or reveals what else the program
             // unit waits for.
             self.clean(merges, now);
         }
@@ -102,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// Whether the die of a superblock that would be next has program units enough.
+    /// Whether the next die of a superblock has enough program units.
     fn next_die_busy(&self, die_group: u32, stream: u32, first: u32) -> bool {
         if self.layout.dies_per_die_group() == 1 {
             return false;
@@ -115,16 +115,16 @@ impl Engine {
     }
 
     /// Programs `units` (at most a program unit, all of `stream`) as the next program unit of
-    /// `die_group`, which [`Engine::writable_die_group`] has just returned. Each is announced to
-    /// the FTL here and comes back as [`Done::Wrote`].
+    /// `die_group`, which [`Engine::writable_die_group`] has just returned. Calls
+    /// [`Ftl::write_begin`] for each; they are reported as [`Done::Wrote`].
     pub fn write(&mut self, die_group: DieGroupId, stream: u32, units: &[HostUnit], now: SimTime) {
         self.write_bytes(die_group, stream, units, Vec::new(), now);
     }
 
-    /// As [`Engine::write`], with the bytes of every unit, as they are now.
+    /// As [`Engine::write`], with the bytes of every unit.
     ///
     /// # Panics
-    /// If the die group was not offered, or only some units have bytes.
+    /// If the die group was not returned, or only some units have bytes.
     pub fn write_bytes(
         &mut self,
         die_group: DieGroupId,
@@ -135,13 +135,10 @@ impl Engine {
     ) {
         assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
         let first = units.first().expect("a program unit holds something").write.lpn;
-        let in_turn = self.ftl.host_place(stream, first) == HostPlace::Any;
-        if in_turn {
+        let any_die_group = self.ftl.host_place(stream, first) == HostPlace::Any;
+        if any_die_group {
             let front = self.ready.pop_front();
-            assert!(
-                front == Some(die_group.0),
-                "a program unit for a die group that was not offered"
-            );
+            assert!(front == Some(die_group.0), "a program unit for another die group");
         }
         let program_unit = self.ftl.reserve_host(die_group, stream, first);
         if self.ftl.is_overflow(program_unit, stream) {
@@ -160,7 +157,7 @@ impl Engine {
         job.tags.clear();
         job.lost.clear();
         job.stream = stream;
-        // Mostly there are none, and then nothing is moved through the stack.
+        // There are rarely payloads; without them the empty vector is not moved.
         job.payloads.clear();
         if !payloads.is_empty() {
             job.payloads = payloads;
@@ -184,7 +181,7 @@ impl Engine {
         let dies = self.layout.dies_per_die_group();
         let state = &mut self.die_groups[die_group.0 as usize];
         state.host_program_units += 1;
-        if in_turn {
+        if any_die_group {
             state.listed = state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies;
             if state.listed {
                 self.ready.push_back(die_group.0);
@@ -197,13 +194,13 @@ impl Engine {
     }
 
     /// Programs the next program unit of `stream` on `die_group`, which
-    /// [`Engine::writable_die_group`] has just returned, with nothing but padding. The caller
-    /// bounds how many such program units there are at once.
+    /// [`Engine::writable_die_group`] has just returned, with padding only. The caller limits the
+    /// number of such program units in flight.
     ///
     /// # Panics
-    /// If the FTL does not name the die group of a program unit.
+    /// If the FTL does not choose the die group of a program unit.
     pub fn pad(&mut self, die_group: DieGroupId, stream: u32, now: SimTime) {
-        assert!(self.ftl.places_host(), "padding goes to a place that the FTL names");
+        assert!(self.ftl.places_host(), "the FTL chooses the die group of padding");
         let program_unit = self.ftl.reserve_host(die_group, stream, UnitWrite::PAD);
         self.program_empty(die_group, program_unit, Cause::Pad, now);
     }

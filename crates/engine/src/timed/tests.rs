@@ -1,4 +1,4 @@
-//! One event a read, against two.
+//! Compares reads of one event with reads of two.
 
 use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, FtlConfig, PageConfig, VictimPolicy};
@@ -10,7 +10,7 @@ use crate::config::{Cleaning, CleaningMode, Suspend};
 
 const UNITS: u32 = 300;
 
-fn draw(rng: &mut Rng) -> (Geometry, EngineConfig) {
+fn random_setup(rng: &mut Rng) -> (Geometry, EngineConfig) {
     let superblock = if rng.chance(0.3) { 2 } else { 1 };
     let geometry = Geometry {
         channels: 1 + rng.below(2) as u32,
@@ -26,7 +26,7 @@ fn draw(rng: &mut Rng) -> (Geometry, EngineConfig) {
         unit: Bytes(16),
         slc: None,
     };
-    // Short and few times, so that many things happen at once.
+    // Short durations of few values, so that many events coincide.
     let mut time = |most: u64| Nanos(1 + rng.below(most));
     let timing = Timing {
         t_read: PageTimes::uniform(time(8)),
@@ -50,11 +50,11 @@ fn draw(rng: &mut Rng) -> (Geometry, EngineConfig) {
     (geometry, config)
 }
 
-/// Everything that ends, and when, in a random life; what is asked for and when is the same
-/// for the same seed.
-fn life(seed: u64, reserves_transfer_early: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
+/// Runs random requests; returns all completions with their times. The requests depend on the seed
+/// only.
+fn run(seed: u64, reserves_transfer_early: bool) -> (Vec<(SimTime, Done)>, FlashCounts) {
     let rng = &mut Rng::stream(seed, "events of a read");
-    let (geometry, config) = draw(rng);
+    let (geometry, config) = random_setup(rng);
     let of_ftl = PageConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared);
     let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(of_ftl), 1).expect("an FTL");
     let mut engine = Engine::new(Nand::new(geometry), ftl, config);
@@ -96,12 +96,12 @@ fn life(seed: u64, reserves_transfer_early: bool) -> (Vec<(SimTime, Done)>, Flas
 fn random_reads_of_one_event_end_when_those_of_two_do() {
     let mut cleaned = 0;
     for seed in seeds(0..300) {
-        let (foreseen, counts) = life(seed, true);
-        assert!(foreseen.len() > 100, "{} things done", foreseen.len());
-        let (stepped, all) = life(seed, false);
-        let other = foreseen.iter().zip(&stepped).find(|(a, b)| a != b);
-        assert!(other.is_none(), "seed {seed}, foreseen and stepped: {other:?}");
-        assert!(foreseen.len() == stepped.len() && counts == all, "seed {seed}: {counts:?}");
+        let (one_event, counts) = run(seed, true);
+        assert!(one_event.len() > 100, "{} completions", one_event.len());
+        let (two_events, all) = run(seed, false);
+        let other = one_event.iter().zip(&two_events).find(|(a, b)| a != b);
+        assert!(other.is_none(), "seed {seed}, one event and two: {other:?}");
+        assert!(one_event.len() == two_events.len() && counts == all, "seed {seed}: {counts:?}");
         cleaned += counts.programs[Cause::Gc];
     }
     assert!(!all_seeds() || cleaned > 10_000, "{cleaned} pages moved");

@@ -1,4 +1,4 @@
-//! How long operations of a die take, by the kind of block they work on.
+//! Durations of operations, by the kind of block.
 
 use prism_base::Nanos;
 use prism_nand::{BlockId, ProgramUnitId};
@@ -8,7 +8,7 @@ use super::{Engine, Job};
 use crate::config::SlcTiming;
 
 impl Engine {
-    /// The times of `block`, if its cells hold one bit each.
+    /// The timing of `block`, if it is an SLC block.
     #[inline(always)]
     fn slc_of(&self, block: BlockId) -> Option<SlcTiming> {
         let slc = self.config.slc?;
@@ -21,7 +21,7 @@ impl Engine {
         self.layout.is_slc(self.layout.block_of(program_unit)).then_some(slc)
     }
 
-    /// How long an operation takes on a die that is free.
+    /// How long an operation takes on an idle die.
     pub(super) fn estimate(&self, op: Op) -> Nanos {
         let timing = &self.config.timing;
         match op {
@@ -41,15 +41,15 @@ impl Engine {
         }
     }
 
-    /// How long the data of a read takes over the channel.
+    /// How long the transfer of a read takes.
     #[inline(always)]
     pub(super) fn transfer_of(&self, read: &ReadOp) -> Nanos {
-        // Parts of a level: units where several share a page, else pages. There are at least as
-        // many as of the other.
+        // Parts of a level: units if several share a page, otherwise pages. The larger of the two
+        // numbers counts these parts.
         self.transfers[usize::from(read.units.max(read.pages))]
     }
 
-    /// How long the cells take for a read of `level` of `program_unit`.
+    /// How long the array takes to read `level` of `program_unit`.
     #[inline(always)]
     pub(super) fn read_time(&self, program_unit: ProgramUnitId, level: u8) -> Nanos {
         match self.slc_of_program_unit(program_unit) {
@@ -61,16 +61,15 @@ impl Engine {
         }
     }
 
-    /// The number of a page in its block on its die.
+    /// The number of a page within its block on its die.
     #[inline(always)]
     fn page_of(&self, program_unit: ProgramUnitId, level: u8) -> u32 {
         let (_, on_die) = self.layout.place_of(program_unit);
         on_die * self.pages_per_program + u32::from(level)
     }
 
-    /// How long the data of a program takes over the channel; that of a copy within a plane does
-    /// not leave the die. Of a SLC program unit only the levels are sent and programmed
-    /// that hold something.
+    /// How long the transfer of a program takes; a copy within a plane has none. Of an SLC program
+    /// unit, only the levels that have units are transferred and programmed.
     #[inline(always)]
     pub(super) fn program_transfer(&self, job: &Job) -> Nanos {
         if job.copied_back > 0 {
@@ -85,7 +84,7 @@ impl Engine {
         }
     }
 
-    /// How long the cells take for a program, and for the reads of a copy-back before it.
+    /// How long the array takes for a program, and for the reads of a copy-back before it.
     #[inline(always)]
     pub(super) fn program_time(&self, job: &Job) -> Nanos {
         let program_unit = ProgramUnitId(job.program_unit);

@@ -1,28 +1,29 @@
-//! What waits for one die.
+//! The queue of one die.
 
 use std::collections::VecDeque;
 
 use super::die::Op;
 
-/// So often in a row may something that passes go first. Reads that come without end
-/// would otherwise keep data in the buffer for ever.
+/// How many operations in a row may pass others, so that a continuous stream of reads cannot starve
+/// programs.
 const PASSED_MAX: u32 = 64;
 
-/// Operations that wait: some pass the rest, of each the first come is the first served.
+/// Queued operations in two classes, each first come, first served: those that pass others, and the
+/// rest.
 ///
-/// Program units of the host and copies of a die group are bounded, so the rest is mostly three
-/// operations or fewer: four stand here, in the cache line behind the counts, and those beyond in
-/// a list of their own. All numbers are read as they were written: a load of more than the last
-/// store has written waits for it (docs/design/event-core.md).
+/// Host program units and copies of a die group are limited, so the rest is mostly three operations
+/// or fewer: four are stored here, in the cache line after the counts, and more in a separate list.
+/// Fields are read with the width with which they were written: a wider load waits for the store
+/// (docs/design/event-core.md).
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(super) struct Waiting {
-    /// How many the rest is.
+    /// Number of operations of the rest.
     rest: u32,
-    /// Where in `near` its first is, [`Waiting::PASSING`], and above that how often in a row
-    /// something of the rest was passed.
+    /// The index of the first one in `near`, the flag [`Waiting::PASSING`], and above that how many
+    /// operations in a row have passed the rest.
     state: u32,
-    /// A ring, and the place through which others go to `far`.
+    /// A ring buffer, and an entry through which others are moved to `far`.
     near: [Op; Self::NEAR + 1],
     far: VecDeque<Op>,
     passing: VecDeque<Op>,
@@ -33,31 +34,31 @@ const _: () = assert!(std::mem::offset_of!(Waiting, near) == Waiting::COUNTS);
 impl Waiting {
     const NEAR: usize = 4;
     const HEAD: u32 = Self::NEAR as u32 - 1;
-    /// Something is in `passing`.
+    /// Flag: `passing` is not empty.
     const PASSING: u32 = 1 << 8;
     const PASSED: u32 = 1 << 16;
-    /// From the beginning to what waits, in bytes.
+    /// Offset of the queued operations, in bytes.
     pub(super) const COUNTS: usize = 8;
 
-    /// Nothing.
+    /// An empty queue.
     pub(super) fn new() -> Self {
         let near = [Op::Program { job: 0 }; Self::NEAR + 1];
         Self { rest: 0, state: 0, near, far: VecDeque::new(), passing: VecDeque::new() }
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.rest == 0 && !self.has_passing()
     }
 
-    /// Whether something passes the rest.
+    /// Whether an operation passes the rest.
     #[inline]
     pub(super) fn has_passing(&self) -> bool {
         self.state & Self::PASSING != 0
     }
 
-    /// Adds `op` behind the rest.
+    /// Appends `op` to the rest.
     #[inline(always)]
     pub(super) fn push(&mut self, op: Op) {
         let near = self.rest < Self::NEAR as u32;
@@ -74,7 +75,7 @@ impl Waiting {
         self.far.push_back(self.near[Self::NEAR]);
     }
 
-    /// Adds `op` behind what passes the rest.
+    /// Appends `op` to the operations that pass the rest.
     pub(super) fn push_passing(&mut self, op: Op) {
         self.passing.push_back(op);
         self.state |= Self::PASSING;
@@ -86,7 +87,7 @@ impl Waiting {
         (self.rest > 0).then(|| &self.near[(self.state & Self::HEAD) as usize])
     }
 
-    /// Takes out the first of the rest, of which there is some.
+    /// Removes the first of the rest, which is not empty.
     #[inline(always)]
     pub(super) fn leave(&mut self) {
         self.state = (self.state + 1) & Self::HEAD | self.state & Self::PASSING;
@@ -96,21 +97,21 @@ impl Waiting {
         }
     }
 
-    /// One of those in `far` gets the place that has become free.
+    /// Moves an operation from `far` to the free entry of `near`.
     #[inline(never)]
     fn come_near(&mut self) {
-        let op = self.far.pop_front().expect("more than are near");
+        let op = self.far.pop_front().expect("the rest is longer than near");
         self.near[(self.state.wrapping_sub(1) & Self::HEAD) as usize] = op;
     }
 
-    /// Something of the rest has begun without waiting, with nothing before it.
+    /// An operation of the rest has begun without being queued.
     #[inline]
     pub(super) fn none_passed(&mut self) {
         self.state %= Self::PASSED;
     }
 
-    /// What is next, and whether it passes the rest; none of the rest is where something
-    /// `stopped` goes on before it.
+    /// The next operation, and whether it passes the rest. The rest is skipped if a `stopped`
+    /// (suspended) operation is to be resumed before it.
     pub(super) fn next(&self, stopped: bool) -> Option<(Op, bool)> {
         let rest = self.first().copied();
         let Some(&passing) = self.passing.front() else {
@@ -122,7 +123,7 @@ impl Waiting {
         }
     }
 
-    /// Takes out what [`Waiting::next`] has told.
+    /// Removes the operation that [`Waiting::next`] has returned.
     pub(super) fn take(&mut self, passes: bool) {
         if passes {
             if self.rest > 0 && self.state / Self::PASSED < PASSED_MAX {
@@ -137,7 +138,7 @@ impl Waiting {
         }
     }
 
-    /// Forgets all.
+    /// Removes all operations.
     pub(super) fn clear(&mut self) {
         *self = Self::new();
     }
@@ -163,7 +164,7 @@ mod tests {
         let (mut rest, mut passing, mut passed) = (VecDeque::new(), VecDeque::new(), 0);
         for turn in 0..200_000 {
             let op = Op::Program { job: turn };
-            // For a while more come than go, then fewer.
+            // Phases of growth alternate with phases of decrease.
             let growing = turn / 500 % 2 == 0;
             match rng.below(if growing { 3 } else { 6 }) {
                 0 => {

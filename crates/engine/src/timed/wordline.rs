@@ -1,10 +1,11 @@
-//! Wordlines whose pages are programmed one after another, on a drive without protection.
+//! Wordlines whose pages are programmed one after another, on a drive without power-loss
+//! protection.
 //!
-//! A loss of power amid a program may take the earlier pages of its wordline with it. So the
-//! program units of a wordline *take effect together*, when the last of them is programmed: until
-//! then the map points to what was there before, what is copied stays at its source, and the
-//! caller keeps what it wrote. That alone keeps every promise, because nothing is promised, and
-//! nothing erased, on account of a program unit that is not in the map. Who cannot wait has the
+//! A loss of power during a program may destroy the earlier pages of its wordline. The program
+//! units of a wordline therefore *take effect together*, when the last of them is programmed: until
+//! then the map points to the previous data, the source of a copy is kept, and the caller keeps its
+//! data. This suffices for durability, because nothing is acknowledged as durable, and nothing
+//! erased, on the basis of a program unit that is not in the map. A caller that cannot wait has the
 //! wordline filled up with padding. Design: docs/design/power.md.
 
 use prism_base::SimTime;
@@ -14,7 +15,7 @@ use super::{Done, Engine, Job};
 
 impl Engine {
     /// The program unit of a job is programmed. If it is the last of its wordline, all of them take
-    /// effect; else it waits, unless it has no effect that could be lost.
+    /// effect. Otherwise it waits, unless it is parity or padding.
     #[inline(never)]
     pub(super) fn wordline_done(&mut self, place: u32, done: &mut Vec<Done>) {
         // The die may take another program unit, and blocks without program units in flight may
@@ -64,8 +65,8 @@ impl Engine {
         waiting.into_iter().for_each(|place| self.close_wordline(place, now));
     }
 
-    /// Fills up the wordlines of program units that are programmed and hold a unit for which
-    /// `wanted` says, by its tag, that somebody waits.
+    /// Fills up the wordlines of programmed host program units that have a unit whose tag is
+    /// `wanted`.
     pub fn close_wordlines(&mut self, wanted: impl Fn(u32) -> bool, now: SimTime) {
         if self.units_held == 0 {
             return;
@@ -80,8 +81,8 @@ impl Engine {
         waiting.into_iter().for_each(|place| self.close_wordline(place, now));
     }
 
-    /// Programs nothing into the rest of the wordline of a job, as far as no other program units
-    /// are on their way there.
+    /// Programs padding to the rest of the wordline of a job, unless other program units for it are
+    /// in flight.
     fn close_wordline(&mut self, place: u32, now: SimTime) {
         let (program_unit, die_group) =
             (ProgramUnitId(self.jobs[place].program_unit), DieGroupId(self.jobs[place].die_group));
@@ -99,7 +100,7 @@ impl Engine {
         self.units_held
     }
 
-    /// Program units of the caller that wait for or run on any die.
+    /// Host program units that are queued or in flight on any die.
     #[must_use]
     pub fn host_program_units(&self) -> u32 {
         self.die_groups.iter().map(|die_group| die_group.host_program_units).sum()

@@ -1,4 +1,4 @@
-//! Bytes given with a write are what is read, also after cleaning has moved them.
+//! Data read is the data written, also after cleaning has moved it.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_engine::{Done, Engine, EngineConfig, HostUnit, Immediate};

@@ -1,5 +1,5 @@
-//! The engine without time over flash that fails: every unit stands where the map says, blocks
-//! retire, and the FTL becomes read-only before it could get stuck.
+//! The immediate engine on flash that fails: the map stays correct, blocks retire, and the FTL
+//! becomes read-only before it cannot make progress.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -38,7 +38,7 @@ fn model(rng: &mut Rng) -> FaultModel {
     model
 }
 
-/// Victim policies that look at their candidates in different ways.
+/// Victim policies that examine their candidates in different ways.
 const POLICIES: [VictimPolicy; 4] = [
     VictimPolicy::Greedy,
     VictimPolicy::Fifo,
@@ -46,7 +46,7 @@ const POLICIES: [VictimPolicy; 4] = [
     VictimPolicy::DChoices { d: 3 },
 ];
 
-/// An FTL as full as `share` of what the geometry allows.
+/// An FTL with a capacity of the fraction `share` of the flash.
 fn config(geometry: &Geometry, share: f64, rng: &mut Rng) -> PageConfig {
     let victim = POLICIES[rng.below(4) as usize];
     let frontiers = Frontiers::ALL[rng.below(3) as usize];
@@ -58,7 +58,7 @@ fn config(geometry: &Geometry, share: f64, rng: &mut Rng) -> PageConfig {
 }
 
 #[test]
-fn random_failures_leave_everything_where_the_map_says() {
+fn random_failures_leave_a_correct_map() {
     let (mut failures, mut retired, mut ended) = (0, 0, 0);
     for seed in seeds(0..60) {
         let mut rng = Rng::stream(seed, "immediate.faults");
@@ -88,7 +88,7 @@ fn random_failures_leave_everything_where_the_map_says() {
         engine.flush();
         engine.ftl().assert_consistent();
         engine.flash().assert_conserved();
-        // The last program unit of each stream may not have been taken any more.
+        // The last program unit of each stream may not have been accepted any more.
         let mut missing = 0;
         for (lpn, &version) in (0..).zip(&newest) {
             let Some(at) = engine.ftl().lookup(lpn) else {

@@ -1,5 +1,5 @@
-//! Mappings by block on flash of which single operations fail, to the operation: a program in
-//! a log block, in a data block, in the target of a merge, and an erase.
+//! Block-level and hybrid mapping on flash of which single operations fail, checked operation by
+//! operation: a program in a log block, in a data block, in the target of a merge, and an erase.
 
 use std::convert::Infallible;
 
@@ -8,14 +8,14 @@ use prism_engine::{Flash, Immediate};
 use prism_ftl::{Ftl, Hybrid, HybridConfig, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, ProgramUnitId, Pun, Status, UnitTag};
 
-/// Units of a logical block, each with a program unit of its own.
+/// Units of a logical block, one per program unit.
 const BLOCK: u32 = 4;
 /// Logical blocks of the drive, and blocks of its flash.
 const LOGICAL: u32 = 3;
 const BLOCKS: u32 = 12;
 const UNITS: u32 = LOGICAL * BLOCK;
 
-/// Flash that writes down what is done to it. The operations with the numbers in `fails` do.
+/// Flash that records its operations and fails those with the numbers in `fails`.
 struct Scripted {
     nand: Nand,
     done: Vec<String>,
@@ -101,7 +101,7 @@ struct Drive {
 }
 
 impl Drive {
-    /// With three blocks beside the data, the log and the one for merges.
+    /// With three blocks in addition to data, log and merge blocks.
     fn new(config: HybridConfig) -> Self {
         let geometry = Geometry {
             channels: 1,
@@ -124,7 +124,7 @@ impl Drive {
         Self { engine: Immediate::new(flash, ftl), newest: vec![0; UNITS as usize], version: 0 }
     }
 
-    /// Writes `units`, of whose operations those with the numbers `fails` fail; what was done.
+    /// Writes `units` while the operations with the numbers `fails` fail; returns the operations.
     fn write(&mut self, units: &[u32], fails: &[usize]) -> Vec<String> {
         self.engine.flash_mut().fails = fails.to_vec();
         for &lpn in units {
@@ -135,13 +135,13 @@ impl Drive {
             if !self.engine.ftl().is_read_only() {
                 self.newest[lpn as usize] = self.version;
             }
-            self.assert_right();
+            self.assert_correct();
         }
         std::mem::take(&mut self.engine.flash_mut().done)
     }
 
-    /// Every unit is where the map says, and as it was written last.
-    fn assert_right(&self) {
+    /// Every unit has its newest version at its physical unit.
+    fn assert_correct(&self) {
         self.engine.ftl().assert_consistent();
         for (lpn, &version) in (0..).zip(&self.newest) {
             let found = self.engine.ftl().lookup(lpn).map(|at: Pun| {
@@ -158,7 +158,7 @@ impl Drive {
     }
 }
 
-/// After units were written that nothing failed in, writes `units` with operations that fail.
+/// Writes `before` without failures, then `units` with operations that fail.
 fn check(config: HybridConfig, before: &[u32], units: &[u32], fails: &[usize], expected: &[&str]) {
     let mut drive = Drive::new(config);
     drive.write(before, &[]);
@@ -167,15 +167,15 @@ fn check(config: HybridConfig, before: &[u32], units: &[u32], fails: &[usize], e
     assert_eq!(drive.spare(), spare - fails.len() as u32, "each failure costs a block");
 }
 
-/// Everything, in order.
+/// All units, in order.
 fn all() -> Vec<u32> {
     (0..UNITS).collect()
 }
 
 #[test]
 fn a_log_block_that_fails_is_closed_and_merged_before_others() {
-    // Unit 1 stands in the block that fails under unit 2, which finds its place when the
-    // logical block has been gathered elsewhere. The block that failed is not erased.
+    // Unit 1 is in the block whose program of unit 2 fails. Unit 2 is written after the logical
+    // block has been copied elsewhere. The failed block is not erased.
     let expected = [
         "host unit 1 to 3.0",
         "host unit 2 to 3.1 fails",
@@ -188,7 +188,7 @@ fn a_log_block_that_fails_is_closed_and_merged_before_others() {
     ];
     check(HybridConfig::bast(UNITS, 2), &all(), &[1, 2], &[1], &expected);
     check(HybridConfig::fast(UNITS, 2, false), &all(), &[1, 2], &[1], &expected);
-    // With nothing in it, another takes its place at once.
+    // If the failed block is empty, another replaces it at once.
     let expected = ["host unit 1 to 3.0 fails", "host unit 1 to 4.0", "host unit 2 to 4.1"];
     check(HybridConfig::bast(UNITS, 2), &all(), &[1, 2], &[0], &expected);
     // A data group has its other log block.
@@ -207,7 +207,7 @@ fn a_log_block_that_fails_is_closed_and_merged_before_others() {
 }
 
 #[test]
-fn a_replacement_block_that_fails_is_gathered_as_well() {
+fn a_failed_replacement_block_is_copied_as_well() {
     let block = || HybridConfig::block(UNITS, 2, false);
     let expected = [
         "merge unit 0 to 3.0",
@@ -221,13 +221,13 @@ fn a_replacement_block_that_fails_is_gathered_as_well() {
         "host unit 1 to 5.1",
     ];
     check(block(), &all(), &[1], &[1], &expected);
-    // The copy in front fails: nothing has taken effect, and another block is filled.
+    // The copy before the unit fails: it has not taken effect, and another block is filled.
     let expected = ["merge unit 0 to 3.0 fails", "merge unit 0 to 4.0", "host unit 1 to 4.1"];
     check(block(), &all(), &[1], &[0], &expected);
 }
 
 #[test]
-fn padding_that_fails_takes_the_program_unit_behind_it_along() {
+fn failed_padding_also_fails_the_following_program_unit() {
     let expected = ["pad nothing to 0.0 fails", "pad nothing to 1.0", "host unit 1 to 1.1"];
     check(HybridConfig::fast(UNITS, 2, false), &[], &[1], &[0], &expected);
     check(HybridConfig::block(UNITS, 2, false), &[], &[1], &[0], &expected);
@@ -236,7 +236,7 @@ fn padding_that_fails_takes_the_program_unit_behind_it_along() {
 }
 
 #[test]
-fn a_merge_whose_target_fails_begins_anew_with_another() {
+fn a_merge_whose_target_fails_restarts_with_another() {
     // The third logical block needs the log block of the first.
     let expected = [
         "host unit 1 to 3.0",
@@ -252,7 +252,7 @@ fn a_merge_whose_target_fails_begins_anew_with_another() {
         "host unit 9 to 7.0",
     ];
     check(HybridConfig::bast(UNITS, 2), &all(), &[1, 5, 9], &[3], &expected);
-    // A run is completed in place; when that fails it is gathered in a fresh block.
+    // A run is completed in place; when that fails it is copied to a fresh block.
     let expected = [
         "host unit 0 to 3.0",
         "host unit 1 to 3.1",
@@ -283,7 +283,7 @@ fn a_merge_whose_target_fails_begins_anew_with_another() {
 }
 
 #[test]
-fn data_in_a_block_that_fails_moves_to_another_which_goes_on() {
+fn data_of_a_failed_block_moves_to_another_that_is_continued() {
     let expected = [
         "host unit 0 to 0.0",
         "host unit 1 to 0.1 fails",
@@ -310,9 +310,10 @@ fn a_block_whose_erase_fails_is_not_used_again() {
     check(HybridConfig::bast(UNITS, 2), &all(), &[1, 5, 9], &[6], &expected);
 }
 
-/// Three data blocks, the fewest log blocks, one for merges and two in reserve are the least.
+/// The minimum is three data blocks, the fewest log blocks, one block for merges and two in
+/// reserve.
 #[test]
-fn without_spare_the_ftl_takes_no_more_and_keeps_what_it_has() {
+fn without_spare_the_ftl_becomes_read_only_and_keeps_its_data() {
     let configs = [
         (HybridConfig::bast(UNITS, 4), 1),
         (HybridConfig::block(UNITS, 4, false), 1),
@@ -325,7 +326,7 @@ fn without_spare_the_ftl_takes_no_more_and_keeps_what_it_has() {
         assert_eq!(drive.spare(), spare, "{config:?}");
         let mut failures = 0;
         for turn in 0.. {
-            // Each operation after the third fails, until nothing more is done.
+            // Of each write the operations 3 and 5 fail, until no more are made.
             let done = drive.write(&[turn * 5 % UNITS], &[3, 5]);
             failures += done.iter().filter(|what| what.ends_with("fails")).count() as u32;
             if drive.engine.ftl().is_read_only() {
@@ -340,7 +341,7 @@ fn without_spare_the_ftl_takes_no_more_and_keeps_what_it_has() {
 }
 
 #[test]
-fn blocks_of_the_factory_are_never_used() {
+fn factory_bad_blocks_are_never_used() {
     let bad = |count: u32| (0..count).map(|place| BlockId(2 * place));
     for (config, most) in
         [(HybridConfig::bast(UNITS, 4), 5), (HybridConfig::fast(UNITS, 4, true), 4)]

@@ -1,5 +1,5 @@
-//! Merges of the hybrid mapping, counted to the unit on sequences made by hand, and what
-//! uniform random writes cost.
+//! Merges of hybrid mapping, with exact counts for sequences made by hand, and the cost of uniform
+//! random writes.
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
@@ -45,14 +45,14 @@ fn config(group_blocks: u32, group_log_blocks: u32, log_blocks: u32) -> HybridCo
     }
 }
 
-/// What the flash and the FTL did.
+/// Flash operations and merges.
 struct Done {
     counts: FlashCounts,
     merges: MergeCounts,
 }
 
 /// Fills a drive in order and merges all; then makes `writes`, in units, and merges all again.
-/// Returns what that second part did.
+/// Returns the counts of that second part.
 fn after_fill(config: HybridConfig, writes: impl IntoIterator<Item = u32>) -> Done {
     let geometry = geometry(16, BLOCK / PROGRAM_UNIT);
     let mut nand = Nand::with_content(geometry.clone());
@@ -92,7 +92,7 @@ fn after_fill(config: HybridConfig, writes: impl IntoIterator<Item = u32>) -> Do
     Done { counts, merges }
 }
 
-/// Units of logical block `block`, those of `offsets`.
+/// The units of logical block `block` at `offsets`.
 fn units(block: u32, offsets: std::ops::Range<u32>) -> impl Iterator<Item = u32> {
     offsets.map(move |offset| block * BLOCK + offset)
 }
@@ -148,8 +148,7 @@ fn one_program_unit_in_the_middle_costs_a_block() {
 
 #[test]
 fn one_log_block_over_all_blocks_of_a_group_costs_them_all() {
-    // Program unit r of the log block holds the first program unit of logical block r: N full
-    // merges.
+    // Program unit r of the log block has the first program unit of logical block r: N full merges.
     let n = BLOCK / PROGRAM_UNIT;
     let order = (0..n).flat_map(|block| units(block, PROGRAM_UNIT..2 * PROGRAM_UNIT));
     let done = after_fill(config(n, 1, 7), order);
@@ -159,7 +158,7 @@ fn one_log_block_over_all_blocks_of_a_group_costs_them_all() {
 }
 
 #[test]
-fn places_without_data_are_padded_up_to_the_last_unit() {
+fn offsets_without_data_are_padded_up_to_the_last_unit() {
     let geometry = geometry(16, BLOCK / PROGRAM_UNIT);
     let mut nand = Nand::with_content(geometry.clone());
     let mut ftl = Ftl::from(Hybrid::new(geometry, config(1, 1, 7)).unwrap());
@@ -193,7 +192,7 @@ fn trimmed_blocks_are_erased_without_a_copy() {
     assert_eq!(ftl.mapped(), 0);
 }
 
-/// Copies for each uniform random write over the whole drive, over so many capacities.
+/// Copies per uniform random write to the whole drive, over `capacities` times its capacity.
 fn copies(n: u32, k: u32, log_blocks: u32, capacities: u32) -> f64 {
     const PAGES: u32 = 128;
     let geometry = geometry(64, PAGES);
@@ -224,8 +223,8 @@ fn copies(n: u32, k: u32, log_blocks: u32, capacities: u32) -> f64 {
 
 #[test]
 fn random_writes_cost_n_over_k() {
-    // All log blocks of a group hold units of all its blocks, so that merging the oldest
-    // empties the others: N blocks are copied for every K that the host has written.
+    // All log blocks of a group have units of all its blocks, so that merging the oldest empties
+    // the others: N blocks are copied for every K that the host has written.
     for (n, k) in [(1, 1), (4, 1), (2, 2), (4, 3), (4, 4), (8, 8)] {
         let (copied, expected) = (copies(n, k, 78, 12), f64::from(n) / f64::from(k));
         let off = (1.0 + copied) / (1.0 + expected) - 1.0;
@@ -234,15 +233,15 @@ fn random_writes_cost_n_over_k() {
 }
 
 #[test]
-fn more_log_blocks_of_a_group_merge_less() {
+fn more_log_blocks_per_group_merge_less() {
     let merged: Vec<f64> = [1, 2, 4, 8, 16].map(|k| copies(8, k, 78, 6)).into();
     assert!(merged.windows(2).all(|pair| pair[1] < 0.7 * pair[0]), "{merged:?}");
     let merged: Vec<f64> = [4, 8, 16, 32].map(|log_blocks| copies(8, 64, log_blocks, 6)).into();
     assert!(merged.windows(2).all(|pair| pair[1] < pair[0]), "{merged:?}");
 }
 
-/// Copies for each write if most writes go to one logical block and others go everywhere,
-/// where log blocks of the device are few.
+/// Copies per write if most writes go to one logical block and the others to random ones, with few
+/// log blocks on the device.
 fn skewed(victim: VictimPolicy) -> f64 {
     let geometry = geometry(64, 64);
     let logical_units = 48 * geometry.units_per_block();
@@ -274,7 +273,7 @@ fn the_choice_of_the_log_block_matters() {
 }
 
 #[test]
-fn policies_that_mean_nothing_to_log_blocks_are_refused() {
+fn policies_without_meaning_for_log_blocks_are_refused() {
     let geometry = geometry(64, 64);
     let config = HybridConfig { victim: VictimPolicy::Random, ..config(1, 1, 4) };
     let error = config.check(&geometry).unwrap_err().to_string();

@@ -8,9 +8,9 @@ use prism_ftl::{Frontiers, Ftl, FtlConfig, PageConfig, SlcConfig, SlcUse, Victim
 use prism_nand::{Cause, Geometry, Nand, Slc};
 
 const PICTURE: &str = include_str!("../../../../docs/mappings/tiers.svg");
-/// Pages of a block with two bits per cell, each of one unit.
+/// Pages per block with two bits per cell, one unit each.
 const PROGRAM_UNITS: u32 = 8;
-/// Units of the host.
+/// Logical units.
 const UNITS: u32 = 4 * PROGRAM_UNITS;
 
 fn drive() -> Immediate<Nand, Ftl> {
@@ -39,7 +39,7 @@ fn drive() -> Immediate<Nand, Ftl> {
     Immediate::new(Nand::new(geometry), ftl)
 }
 
-/// What was done since `before`, as the picture says it.
+/// The operations since `before`, as the picture words them.
 fn done(engine: &Immediate<Nand, Ftl>, before: &FlashCounts) -> String {
     engine.ftl().assert_consistent();
     engine.flash().assert_conserved();
@@ -68,8 +68,8 @@ fn a_write_cache_takes_a_write_and_folds_it_later() {
     (0..UNITS).for_each(|lpn| put(&mut engine, lpn));
     engine.rest();
     let at = engine.ftl().lookup(10).expect("it was written").0;
-    assert_eq!((at / PROGRAM_UNITS, at % PROGRAM_UNITS), (2, 2), "where the picture has it before");
-    let mut told = Vec::new();
+    assert_eq!((at / PROGRAM_UNITS, at % PROGRAM_UNITS), (2, 2), "as in the picture");
+    let mut sentences = Vec::new();
     for (what, units) in [("10", &[10][..]), ("8 10 9", &[8, 10, 9])] {
         let before = *engine.counts();
         units.iter().for_each(|&lpn| put(&mut engine, lpn));
@@ -77,11 +77,12 @@ fn a_write_cache_takes_a_write_and_folds_it_later() {
         let at = engine.ftl().lookup(last).expect("it was written").0;
         let (block, page) = (at / PROGRAM_UNITS, at % PROGRAM_UNITS);
         let done = done(&engine, &before);
-        told.push(format!("write {what}: {done}; {last} in block {block}, page {page}"));
+        sentences.push(format!("write {what}: {done}; {last} in block {block}, page {page}"));
     }
     let before = *engine.counts();
     engine.rest();
-    told.push(format!("rest: {}", done(&engine, &before)));
-    let missing: Vec<_> = told.iter().filter(|told| !PICTURE.contains(*told)).collect();
+    sentences.push(format!("rest: {}", done(&engine, &before)));
+    let missing: Vec<_> =
+        sentences.iter().filter(|sentence| !PICTURE.contains(*sentence)).collect();
     assert!(missing.is_empty(), "not in the picture: {missing:#?}");
 }

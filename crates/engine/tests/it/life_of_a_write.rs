@@ -1,5 +1,5 @@
-//! The pictures in docs/mappings say what one write of the host causes. Here their small
-//! drives do it, and each picture has to hold the sentence that comes out.
+//! The pictures in docs/mappings show what one host write causes. These tests replay them on small
+//! drives and compare the sentences in the pictures with the operations counted.
 
 use prism_base::Bytes;
 use prism_engine::Immediate;
@@ -9,9 +9,9 @@ use prism_ftl::{
 };
 use prism_nand::{Cause, Geometry, Nand};
 
-/// Pages of a block, each of one unit and programmed by itself.
+/// Pages per block, each of one unit and programmed by itself.
 const PROGRAM_UNITS: u32 = 8;
-/// Units of the host: four logical blocks.
+/// Logical units: four logical blocks.
 const UNITS: u32 = 4 * PROGRAM_UNITS;
 
 const PAGE: &str = include_str!("../../../../docs/mappings/page.svg");
@@ -26,7 +26,7 @@ const RANGES: &str = include_str!("../../../../docs/mappings/ranges.svg");
 struct Life {
     engine: Immediate<Nand, Ftl>,
     version: u64,
-    told: Vec<String>,
+    sentences: Vec<String>,
 }
 
 impl Life {
@@ -48,7 +48,8 @@ impl Life {
         };
         let nand = Nand::new(geometry.clone()).with_gaps(true);
         let ftl = Ftl::new(geometry, config, 1).unwrap();
-        let mut life = Self { engine: Immediate::new(nand, ftl), version: 0, told: Vec::new() };
+        let mut life =
+            Self { engine: Immediate::new(nand, ftl), version: 0, sentences: Vec::new() };
         life.put(0..UNITS);
         life.engine.merge_all();
         for lpn in 0..UNITS {
@@ -65,7 +66,7 @@ impl Life {
         }
     }
 
-    /// Writes, and tells what that did to flash.
+    /// Writes `units`, and records the sentence about the operations.
     fn write(&mut self, units: &[u32]) {
         let written: Vec<_> = units.iter().map(u32::to_string).collect();
         let last = *units.last().expect("something is written");
@@ -73,16 +74,16 @@ impl Life {
         let at = self.engine.ftl().lookup(last).expect("it was written").0;
         let (block, page) = (at / PROGRAM_UNITS, at % PROGRAM_UNITS);
         let what = written.join(" ");
-        self.told.push(format!("write {what}: {done}; {last} in block {block}, page {page}"));
+        self.sentences.push(format!("write {what}: {done}; {last} in block {block}, page {page}"));
     }
 
-    /// Resets a zone, and tells what that did to flash.
+    /// Resets a zone, and records the sentence about the operations.
     fn reset(&mut self, zone: u32) {
         let done = self.operations(|life| {
             life.engine.ftl_mut().zoned_mut().expect("zones").reset(zone);
             life.engine.clean_idle(u32::MAX).expect("flash that does not fail");
         });
-        self.told.push(format!("reset {zone}: {done}"));
+        self.sentences.push(format!("reset {zone}: {done}"));
     }
 
     fn operations(&mut self, run: impl FnOnce(&mut Self)) -> String {
@@ -104,9 +105,10 @@ impl Life {
         )
     }
 
-    /// The picture has to hold each sentence that was told.
+    /// Checks that the picture has each recorded sentence.
     fn is_in(&self, picture: &str) {
-        let missing: Vec<_> = self.told.iter().filter(|told| !picture.contains(*told)).collect();
+        let missing: Vec<_> =
+            self.sentences.iter().filter(|sentence| !picture.contains(*sentence)).collect();
         assert!(missing.is_empty(), "not in the picture: {missing:#?}");
     }
 }
@@ -126,7 +128,7 @@ fn the_page_map_writes_elsewhere_and_cleans_later() {
 }
 
 #[test]
-fn a_map_by_blocks_copies_what_stands_before_and_behind() {
+fn block_level_mapping_copies_the_rest_of_the_block() {
     let block = HybridConfig::block(UNITS, 1, true);
     check(BLOCK, 6, FtlConfig::Hybrid(block), &[&[10], &[16]]);
 }
@@ -145,7 +147,7 @@ fn fast_logs_and_merges_the_oldest_log_block() {
 }
 
 #[test]
-fn a_group_gathers_all_its_log_blocks() {
+fn a_group_merges_all_its_log_blocks() {
     let bast = HybridConfig::bast(UNITS, 2);
     let config =
         HybridConfig { group_blocks: 2, group_log_blocks: 2, victim: VictimPolicy::Fifo, ..bast };
@@ -154,7 +156,7 @@ fn a_group_gathers_all_its_log_blocks() {
 }
 
 #[test]
-fn ranges_do_each_what_their_mapping_does() {
+fn each_range_uses_its_mapping() {
     let range = |blocks_per_plane, ftl| RangeConfig { blocks_per_plane, ftl };
     let block = HybridConfig::block(UNITS / 2, 1, true);
     let page = PageConfig::simple(UNITS / 2, VictimPolicy::Greedy, Frontiers::Shared);
@@ -163,9 +165,9 @@ fn ranges_do_each_what_their_mapping_does() {
     check(RANGES, 9, config, &[&[10], &[26], &[1]]);
 }
 
-/// The host keeps a log over zones: its unit 10 goes to the drive's 32, and so on.
+/// The host FTL appends to zones: its unit 10 is written to the drive's unit 32, and so on.
 #[test]
-fn a_zoned_drive_does_what_it_is_told() {
+fn a_zoned_drive_writes_in_order() {
     let zones = ZonedConfig { zones: 6, zone_units: PROGRAM_UNITS, kept: 0 };
     let mut life = Life::new(6, FtlConfig::Zoned(zones));
     life.write(&[32]);

@@ -1,17 +1,17 @@
-//! Maps by blocks, BAST and FAST, counted to the unit on sequences made by hand.
+//! Block-level mapping, BAST and FAST, with exact counts for sequences made by hand.
 
 use prism_base::Bytes;
 use prism_engine::{FlashCounts, Immediate};
 use prism_ftl::{Ftl, Hybrid, HybridConfig, MergeCounts};
 use prism_nand::{Cause, Geometry, Nand};
 
-/// Units of a logical block, each with a program unit of its own.
+/// Units of a logical block, one per program unit.
 const BLOCK: u32 = 16;
 /// Logical blocks of the drive.
 const LOGICAL: u32 = 12;
 const UNITS: u32 = LOGICAL * BLOCK;
 
-/// What a sequence of writes did to flash that was filled in order before.
+/// The operations of a sequence of writes, on a drive that was filled in order.
 struct Done {
     copied: u64,
     padded: u64,
@@ -71,7 +71,7 @@ impl Drive {
         }
     }
 
-    /// What was done since the drive was filled, and holds what it should.
+    /// The operations since the drive was filled; checks the state as well.
     fn done(&self) -> Done {
         self.engine.ftl().assert_consistent();
         self.engine.flash().assert_conserved();
@@ -95,7 +95,7 @@ fn merges(switches: u64, partial: u64, full: u64, empty: u64) -> MergeCounts {
     MergeCounts { switches, partial, full, empty }
 }
 
-/// What the writes cost, with all merges that they leave behind.
+/// The cost of the writes, including the merges that they leave pending.
 fn cost(config: &HybridConfig, writes: impl IntoIterator<Item = u32>) -> Done {
     let mut drive = Drive::filled(config.clone());
     drive.write(writes);
@@ -104,19 +104,19 @@ fn cost(config: &HybridConfig, writes: impl IntoIterator<Item = u32>) -> Done {
 }
 
 #[test]
-fn a_map_by_blocks_rewrites_a_block_for_a_unit() {
+fn block_level_mapping_rewrites_a_block_for_a_unit() {
     let block = HybridConfig::block(UNITS, 2, false);
     let b = u64::from(BLOCK);
     for offset in 0..BLOCK {
         let one = cost(&block, [BLOCK + offset]);
         assert_eq!((one.copied, one.erased, one.padded), (b - 1, 1, 0), "offset {offset}");
     }
-    // Upwards in one block is one rewriting, downwards is as many as there are units.
+    // Ascending writes of a block rewrite it once, descending ones once per unit.
     let up = cost(&block, [3, 7, 9]);
     assert_eq!((up.copied, up.erased), (b - 3, 1));
     let down = cost(&block, [9, 7, 3]);
     assert_eq!((down.copied, down.erased), (3 * (b - 1), 3));
-    // Two blocks may be open at a time, a third one completes the one written least recently.
+    // Two blocks may be open at a time; a third one completes the one written least recently.
     let two = cost(&block, [0, BLOCK, 1, BLOCK + 1, 2, BLOCK + 2]);
     assert_eq!((two.copied, two.erased), (2 * (b - 3), 2));
     let three = cost(&block, [0, BLOCK, 2 * BLOCK, 1]);
@@ -124,7 +124,7 @@ fn a_map_by_blocks_rewrites_a_block_for_a_unit() {
 }
 
 #[test]
-fn a_map_by_blocks_takes_whole_blocks_as_they_are() {
+fn block_level_mapping_switches_whole_blocks() {
     for open in 1..4 {
         let config = HybridConfig::block(UNITS, open, false);
         let done = cost(&config, (0..3).flat_map(|_| 0..UNITS));
@@ -135,14 +135,14 @@ fn a_map_by_blocks_takes_whole_blocks_as_they_are() {
 }
 
 #[test]
-fn places_that_are_left_out_are_padded_where_cells_need_it() {
+fn skipped_offsets_are_padded_unless_gaps_are_allowed() {
     for (gaps, padded) in [(false, 5 + 4), (true, 0)] {
         for config in [HybridConfig::block(UNITS, 2, gaps), HybridConfig::fast(UNITS, 2, gaps)] {
             let mut drive = Drive::new(config);
             drive.write([5, 10]);
             let done = drive.done();
             assert_eq!((done.copied, done.padded, done.erased), (0, padded, 0), "{gaps}");
-            // What was left out is behind the last program unit now.
+            // The skipped offsets are before the last program unit now.
             assert_eq!(drive.engine.ftl().lookup(5).map(|at| at.0 % BLOCK), Some(5));
             assert_eq!(drive.engine.ftl().lookup(10).map(|at| at.0 % BLOCK), Some(10));
         }
@@ -150,9 +150,9 @@ fn places_that_are_left_out_are_padded_where_cells_need_it() {
 }
 
 #[test]
-fn a_block_that_is_not_full_goes_on_where_it_ended() {
+fn a_partly_written_block_is_continued() {
     let mut drive = Drive::new(HybridConfig::block(UNITS, 1, false));
-    // With one block open at a time, each turn completes the other one.
+    // With one block open at a time, each of them completes the other.
     for turn in 0..4 {
         let first = turn * BLOCK / 4;
         drive.write(first..first + BLOCK / 4);
@@ -163,7 +163,7 @@ fn a_block_that_is_not_full_goes_on_where_it_ended() {
 }
 
 #[test]
-fn fast_writes_in_place_what_was_never_written() {
+fn fast_writes_new_units_in_place() {
     let mut drive = Drive::new(HybridConfig::fast(UNITS, 3, false));
     for offset in 0..BLOCK {
         drive.write((0..LOGICAL).map(|block| block * BLOCK + offset));
@@ -175,11 +175,11 @@ fn fast_writes_in_place_what_was_never_written() {
 }
 
 #[test]
-fn fast_switches_what_is_written_in_order() {
+fn fast_switches_blocks_written_in_order() {
     let config = HybridConfig::fast(UNITS, 2, false);
     let done = cost(&config, (0..3).flat_map(|_| 0..UNITS));
     assert_eq!((done.copied, done.padded, done.erased), (0, 0, u64::from(3 * LOGICAL)));
-    // By then nothing is live in the block that is replaced.
+    // By then the replaced block has no valid units.
     assert_eq!(done.merges, merges(u64::from(3 * LOGICAL), 0, 0, done.erased));
 }
 
@@ -202,27 +202,27 @@ fn a_run_that_ends_early_is_completed() {
 }
 
 #[test]
-fn a_unit_that_does_not_follow_the_run_ends_it() {
+fn a_unit_that_does_not_continue_the_run_ends_it() {
     let config = HybridConfig::fast(UNITS, 3, false);
     let mut drive = Drive::filled(config);
-    // Units 0 to 4 are a run; 9 does not follow and goes to the log, as 5 does then.
+    // Units 0 to 4 are a run; 9 does not continue it and goes to the log, and so does 5 then.
     drive.write([0, 1, 2, 3, 4, 9, 5]);
     drive.engine.merge_all();
     let done = drive.done();
-    // The run is completed with the newest of all units, 5 and 9 among them, which leaves the
-    // log block with nothing.
+    // The run is completed with the newest version of all units, including 5 and 9, which leaves
+    // the log block without valid units.
     assert_eq!(done.merges, merges(0, 1, 0, 1));
     assert_eq!((done.copied, done.erased), (u64::from(BLOCK) - 5, 2));
 }
 
 #[test]
-fn the_oldest_log_block_is_gathered_for_each_of_its_blocks() {
+fn the_oldest_log_block_is_merged_for_each_of_its_blocks() {
     // One log block for random writes: sixteen units of four logical blocks, none at offset 0.
     let config = HybridConfig::fast(UNITS, 2, false);
     let mut drive = Drive::filled(config);
     let units = (0..BLOCK).map(|turn| (turn % 4) * BLOCK + 1 + turn / 4);
     drive.write(units);
-    assert_eq!(drive.done().copied, 0, "the log block is full, and nothing had to move");
+    assert_eq!(drive.done().copied, 0, "the log block is full, without a copy");
     drive.write([5 * BLOCK + 1]);
     let done = drive.done();
     assert_eq!(done.merges, merges(0, 0, 4, 0));
@@ -230,10 +230,10 @@ fn the_oldest_log_block_is_gathered_for_each_of_its_blocks() {
 }
 
 #[test]
-fn units_overwritten_in_the_log_are_not_gathered() {
+fn units_overwritten_in_the_log_are_not_copied() {
     let config = HybridConfig::fast(UNITS, 3, false);
     let mut drive = Drive::filled(config);
-    // The second log block has everything that the first one has.
+    // The second log block has all units of the first one.
     let units = || (0..BLOCK).map(|turn| (turn % 4) * BLOCK + 1 + turn / 4);
     drive.write(units().chain(units()));
     drive.write([5 * BLOCK + 1]);
@@ -243,7 +243,7 @@ fn units_overwritten_in_the_log_are_not_gathered() {
 
 #[test]
 fn bast_merges_the_log_block_written_least_recently() {
-    // Two log blocks: that of logical block 0 is written again, so that of 1 makes room.
+    // Two log blocks: that of logical block 0 was written again, so that that of 1 is merged.
     let config = HybridConfig::bast(UNITS, 2);
     let mut drive = Drive::filled(config);
     drive.write([3, BLOCK + 3, 7, 2 * BLOCK + 3]);
@@ -256,7 +256,7 @@ fn bast_merges_the_log_block_written_least_recently() {
 }
 
 #[test]
-fn what_the_mappings_need_is_said() {
+fn invalid_configurations_are_named() {
     let geometry = |page: u64| Geometry {
         page: Bytes(page),
         ..Drive::new(HybridConfig::block(UNITS, 1, false)).engine.ftl().geometry().clone()

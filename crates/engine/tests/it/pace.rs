@@ -1,4 +1,4 @@
-//! How cleaning is spread over the program units of the host, by the definitions of the paces.
+//! How cleaning is spread over host program units, for each pace.
 
 use prism_base::{Bytes, Rng};
 use prism_engine::{Immediate, Pace};
@@ -42,7 +42,7 @@ fn used(pace: Pace, victim: VictimPolicy) -> (Owner, Rng, u64) {
     (engine, rng, version)
 }
 
-/// Writes a program unit of two units; returns the program units of copies that this took.
+/// Writes a program unit of two units; returns the program units copied for it.
 fn write(engine: &mut Owner, rng: &mut Rng, version: &mut u64, urgent: bool) -> u64 {
     let before = engine.counts().programs[Cause::Gc];
     let first = rng.below(500) as u32;
@@ -65,10 +65,10 @@ fn free(engine: &Owner) -> [u32; DIE_GROUPS as usize] {
 }
 
 #[test]
-fn a_program_unit_waits_for_no_more_copies_than_the_pace_says() {
+fn a_program_unit_waits_for_at_most_the_copies_of_the_pace() {
     for victim in VictimPolicy::EXAMPLES {
-        // Of a die group with a third spare flash a victim has fewer than 16 program units to
-        // copy, and a host program unit brings no more than two program units of garbage.
+        // On a die group with a third of spare flash, a victim has fewer than 16 program units to
+        // copy, and a host program unit creates at most two program units of garbage.
         let (mut engine, mut rng, mut version) = used(Pace::ProgramUnits(8), victim);
         let mut copied = 0;
         for _ in 0..3000 {
@@ -83,7 +83,7 @@ fn a_program_unit_waits_for_no_more_copies_than_the_pace_says() {
 }
 
 #[test]
-fn all_at_once_is_more_for_one_program_unit_and_the_same_in_all() {
+fn all_at_once_has_longer_waits_and_equal_total_work() {
     let worst = |pace| {
         let (mut engine, mut rng, mut version) = used(pace, VictimPolicy::Greedy);
         let program_units = (0..6000).map(|_| write(&mut engine, &mut rng, &mut version, false));
@@ -117,7 +117,7 @@ fn urgent_program_units_clean_below_the_critical_number_only() {
 }
 
 #[test]
-fn spare_time_brings_every_die_group_to_the_high_watermark() {
+fn idle_cleaning_brings_every_die_group_to_the_high_watermark() {
     let (mut engine, mut rng, mut version) = used(Pace::ProgramUnits(0), VictimPolicy::Greedy);
     assert!(free(&engine).iter().any(|&free| free < HIGH));
     assert!(!engine.clean_idle(0).unwrap(), "no program units, no work");
@@ -131,7 +131,7 @@ fn spare_time_brings_every_die_group_to_the_high_watermark() {
         steps += 1;
     }
     assert!(steps > 2 && free(&engine).iter().all(|&free| free >= HIGH), "{:?}", free(&engine));
-    // Until the low watermark the host has it for itself.
+    // Down to the low watermark the host writes without cleaning.
     let copies: u64 = (0..16).map(|_| write(&mut engine, &mut rng, &mut version, false)).sum();
     assert_eq!(copies, 0);
     assert!(!engine.clean_idle(u32::MAX).unwrap() || free(&engine).iter().all(|&f| f >= HIGH));

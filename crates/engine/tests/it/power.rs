@@ -1,5 +1,5 @@
-//! Power is cut at every operation of the untimed engine, over every mapping, policy and
-//! pace, again and again, and nothing that was promised is lost.
+//! Power is cut at every operation of the immediate engine, for every mapping, policy and pace,
+//! repeatedly, and no durable data is lost.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it worked on")]
 
@@ -13,7 +13,7 @@ use prism_testkit::{all_seeds, seeds};
 
 use crate::common::{Life, Setup, at_offsets, hybrid, page, ranges};
 
-/// Draws a setup; what it is named by.
+/// A run with a random setup, named by seed and setup.
 fn life(seed: u64, draw: fn(&mut Rng) -> Setup) -> (Life, Rng) {
     let mut rng = Rng::stream(seed, "power");
     let setup = draw(&mut rng);
@@ -22,7 +22,7 @@ fn life(seed: u64, draw: fn(&mut Rng) -> Setup) -> (Life, Rng) {
     (Life::new(setup, name), rng)
 }
 
-/// Compares the cuts that were counted with those that TESTING.md states.
+/// Compares the number of cuts with that stated in TESTING.md.
 fn assert_all(cuts: u64, stated: u64) {
     assert!(!all_seeds() || cuts == stated, "{cuts} cuts, not {stated}");
 }
@@ -44,18 +44,18 @@ fn one_cut_after_every_operation(draw: fn(&mut Rng) -> Setup) {
 
 fn many_cuts_in_one_life(draw: fn(&mut Rng) -> Setup) {
     let mut cuts = 0;
-    // The last is one of the few that meet a copy whose source a cache has forgotten.
+    // The last is one of the few in which the source of a copy was lost from a volatile cache.
     for seed in seeds(100..400).and(&[5392]) {
         let (mut life, mut rng) = life(seed, draw);
         life.act_with_power(60, &mut rng);
-        // Mostly close together, so that what one leaves behind meets the next.
+        // Mostly in quick succession, so that a cut hits the work that the last one has left.
         let between = 1 + rng.below(40);
         for _ in 0..60 {
             let operations = if rng.chance(0.1) { 200 } else { between };
             life.until_cut(rng.below(operations), &mut rng);
             life.recover(&mut rng);
         }
-        // What is left works.
+        // The remaining drive works.
         life.act_with_power(300, &mut rng);
         life.engine().ftl().assert_consistent();
         cuts += life.cuts();
@@ -149,9 +149,9 @@ fn a_logical_block_rewritten_in_order_is_switched() {
                     .unwrap();
             }
             let counts = *engine.counts();
-            assert_eq!(counts.units[Cause::Merge], 0, "pass {pass}: nothing is copied");
-            assert!(counts.erases[Cause::Merge] <= u64::from(LOGICAL), "an erase a block");
-            // Found again, it is rewritten as cheaply.
+            assert_eq!(counts.units[Cause::Merge], 0, "pass {pass}: no copies");
+            assert!(counts.erases[Cause::Merge] <= u64::from(LOGICAL), "one erase per block");
+            // After recovery it is rewritten as cheaply.
             let (found, newest) = Ftl::recover(&mut &nand, config.clone(), 1, &[]).unwrap();
             assert_eq!((newest.newest_version, found.mapped()), (version, 48));
             ftl = found;

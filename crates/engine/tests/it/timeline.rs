@@ -1,5 +1,5 @@
-//! The timeline against closed forms, and against a naive model that keeps every
-//! reservation and tries every time at which something ends.
+//! The timeline compared with closed forms, and with a simple model that keeps every reservation
+//! and tries every end of one.
 
 use prism_testkit::seeds;
 
@@ -10,7 +10,7 @@ use prism_nand::{PageTimes, Timing};
 const COMMAND: u64 = 3;
 const ERASE: u64 = 4000;
 
-/// One byte takes a nanosecond on the channel.
+/// The channel transfers one byte per nanosecond.
 fn timing() -> Timing {
     Timing {
         t_read: PageTimes::by_type(&[Nanos(50), Nanos(70)]).unwrap(),
@@ -30,7 +30,7 @@ fn span(begin: u64, end: u64) -> Span {
 }
 
 #[test]
-fn one_at_a_time_is_its_closed_form() {
+fn single_operations_match_the_closed_form() {
     let mut timeline = Timeline::new(2, 4, timing());
     let mut now = 1000;
     for page in 0..6 {
@@ -73,7 +73,7 @@ fn dies_of_a_channel_overlap_their_cells_and_share_the_bus() {
 }
 
 #[test]
-fn gaps_are_filled_in_the_order_of_asking() {
+fn gaps_are_filled_in_the_order_of_requests() {
     let mut timeline = Timeline::new(1, 1, timing());
     let read = COMMAND + 50 + 16;
     let behind = 1000 + read + COMMAND + ERASE;
@@ -85,14 +85,14 @@ fn gaps_are_filled_in_the_order_of_asking() {
 }
 
 #[test]
-#[should_panic(expected = "before what was forgotten")]
-fn nobody_goes_back_to_what_was_forgotten() {
+#[should_panic(expected = "before the last forget_before")]
+fn operations_before_forgotten_time_are_refused() {
     let mut timeline = Timeline::new(1, 1, timing());
     timeline.forget_before(at(1000));
     timeline.read(0, 0, Bytes(16), at(999));
 }
 
-/// All reservations, one by one, and no cleverness.
+/// All reservations, without optimisation.
 struct Naive {
     channels: Vec<Vec<Span>>,
     dies: Vec<Vec<Span>>,
@@ -104,7 +104,7 @@ impl Naive {
         begin == end || spans.iter().all(free)
     }
 
-    /// The first time from `ready` on, of those at which anything could get free.
+    /// The first time from `ready` on, of those at which a reservation ends.
     fn earliest(&self, die: usize, ready: u64, fits: impl Fn(u64) -> bool) -> u64 {
         let channel = die % self.channels.len();
         let ends = self.dies[die].iter().chain(&self.channels[channel]).map(|span| span.end.0);
@@ -161,7 +161,7 @@ fn any_order(seed: u64) {
     let (pace, spread) = (1 + rng.below(1000), 1 + rng.below(10_000));
     let mut horizon = 0;
     for step in 0..150 {
-        let said = format!("seed {seed}, step {step}");
+        let context = format!("seed {seed}, step {step}");
         let ready = horizon.max(step * pace) + rng.below(spread);
         let die = rng.below(dies as u64) as usize;
         let (page, amount) = (rng.below(5), rng.below(3) * 100);
@@ -170,19 +170,19 @@ fn any_order(seed: u64) {
         match rng.below(8) {
             0..4 => {
                 let expected = naive.read(die, [50, 70][odd], amount, ready);
-                assert_eq!(timeline.read(d, p, bytes, r), expected, "{said}");
-                assert!(expected.begin >= r, "{said}");
+                assert_eq!(timeline.read(d, p, bytes, r), expected, "{context}");
+                assert!(expected.begin >= r, "{context}");
             }
             4..6 => {
                 let on_channel = COMMAND + amount;
                 let whole = on_channel + [600, 900][odd];
                 let Span { begin, end } = naive.take(die, ready, on_channel, whole);
                 let expected = Program { begin, sent: begin + Nanos(on_channel), end };
-                assert_eq!(timeline.program(d, p, bytes, r), expected, "{said}");
+                assert_eq!(timeline.program(d, p, bytes, r), expected, "{context}");
             }
             6 => {
                 let expected = naive.take(die, ready, COMMAND, COMMAND + ERASE);
-                assert_eq!(timeline.erase(d, r), expected, "{said}");
+                assert_eq!(timeline.erase(d, r), expected, "{context}");
             }
             _ => {
                 horizon = horizon.max(ready.saturating_sub(spread));
@@ -194,6 +194,6 @@ fn any_order(seed: u64) {
 }
 
 #[test]
-fn random_reservations_are_as_if_every_time_was_tried() {
+fn random_reservations_equal_trying_every_time() {
     seeds(0..1500).for_each(any_order);
 }

@@ -78,14 +78,20 @@ impl Hybrid {
         }
         if let Some(&log) = group.logs.first() {
             let sealed = self.uses[log as usize] == Use::Sealed;
-            return Destination::Blocked(if sealed { Blocker::Merge(log) } else { Blocker::InFlight });
+            return Destination::Blocked(if sealed {
+                Blocker::Merge(log)
+            } else {
+                Blocker::InFlight
+            });
         }
         if !self.may_open(logical) {
             return Destination::Blocked(Blocker::LogBlock);
         }
         match self.data[logical as usize].checked_sub(1) {
             Some(data) if self.next[data as usize] <= program_unit => Destination::Reopened(data),
-            _ if self.is_live_between(logical, 0, program_unit) => Destination::Blocked(Blocker::Fill),
+            _ if self.is_live_between(logical, 0, program_unit) => {
+                Destination::Blocked(Blocker::Fill)
+            }
             _ => Destination::NewLog,
         }
     }
@@ -98,7 +104,9 @@ impl Hybrid {
         let (logical, program_unit) = self.block_units.split(first);
         if self.groups[0].merging != Some(logical) {
             match self.data[logical as usize].checked_sub(1) {
-                Some(data) if self.next[data as usize] <= program_unit => return Destination::Data(data),
+                Some(data) if self.next[data as usize] <= program_unit => {
+                    return Destination::Data(data);
+                }
                 None if self.free_total > 0 => return Destination::NewData,
                 None => return Destination::Blocked(Blocker::ErasedBlock),
                 Some(_) => {}
@@ -106,10 +114,16 @@ impl Hybrid {
         }
         match self.sequential {
             Some(run) if program_unit == 0 => return Destination::Blocked(Blocker::Merge(run)),
-            Some(run) if self.continues(run, logical, program_unit) => return Destination::Log(run),
+            Some(run) if self.continues(run, logical, program_unit) => {
+                return Destination::Log(run);
+            }
             None if program_unit == 0 => {
                 let may = self.log_total < self.logs_max && self.free_total > 0;
-                return if may { Destination::NewSequential } else { Destination::Blocked(Blocker::LogBlock) };
+                return if may {
+                    Destination::NewSequential
+                } else {
+                    Destination::Blocked(Blocker::LogBlock)
+                };
             }
             _ => {}
         }
@@ -141,7 +155,9 @@ impl Hybrid {
     pub fn host_place(&self, group: u32, first: u32) -> HostPlace {
         let block = match self.destination(group, first) {
             Destination::Blocked(_) => return HostPlace::Blocked,
-            Destination::Log(block) | Destination::Reopened(block) | Destination::Data(block) => Some(block),
+            Destination::Log(block) | Destination::Reopened(block) | Destination::Data(block) => {
+                Some(block)
+            }
             Destination::NewLog | Destination::NewSequential | Destination::NewData => None,
         };
         let die_group = match block {
@@ -194,7 +210,9 @@ impl Hybrid {
         if self.program_unit_at_offset(block, first).is_some() {
             self.skip_to(block, program_unit);
         }
-        if self.config.logs == Logs::Fast && !matches!(destination, Destination::Data(_) | Destination::NewData) {
+        if self.config.logs == Logs::Fast
+            && !matches!(destination, Destination::Data(_) | Destination::NewData)
+        {
             self.end_run_unless(block, logical);
         }
         self.groups[group as usize].awaits_program_unit = false;

@@ -135,7 +135,8 @@ impl Hybrid {
         if let Some(place) =
             self.die_groups[index].dead.iter().position(|&block| self.is_quiet(block))
         {
-            let block = self.die_groups[index].dead.remove(place).expect("the index is in the list");
+            let block =
+                self.die_groups[index].dead.remove(place).expect("the index is in the list");
             self.merges.empty += 1;
             return Some(self.begin_erase(index, block));
         }
@@ -172,7 +173,9 @@ impl Hybrid {
                 return Some(self.begin_erase(index, victim));
             }
             match self.kind_of(victim) {
-                MergeKind::InPlace(logical) | MergeKind::Full(logical) if self.data_is_written(logical) => {
+                MergeKind::InPlace(logical) | MergeKind::Full(logical)
+                    if self.data_is_written(logical) =>
+                {
                     return None;
                 }
                 MergeKind::InPlace(logical) if self.data[logical as usize] == 0 => {
@@ -430,7 +433,10 @@ impl Hybrid {
             self.die_groups[die_group].victim = None;
             self.retire_log(target);
         }
-        debug_assert!(self.next[target as usize] >= end.max(first), "all program units are reserved");
+        debug_assert!(
+            self.next[target as usize] >= end.max(first),
+            "all program units are reserved"
+        );
         self.become_data(target, logical);
         match old {
             Some(old) if self.is_failed(old) => {

@@ -219,7 +219,9 @@ impl Hybrid {
                         offer(&mut scan.best, &mut scan.ties, lpn, copy);
                     }
                     UnitTag::Data(_) => return foreign("a unit is beyond the drive"),
-                    UnitTag::Tombstone => return foreign("block-level and hybrid mapping have no tombstones"),
+                    UnitTag::Tombstone => {
+                        return foreign("block-level and hybrid mapping have no tombstones");
+                    }
                 }
             }
         }

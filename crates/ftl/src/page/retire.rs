@@ -170,7 +170,7 @@ impl PageMap {
             bad[die_group][of] += 1;
             let used =
                 kind == Kind::Main || self.config.uses_slc(&self.geometry, bad[die_group][of]);
-            used && self.config.goes_on(&self.geometry, &bad)
+            used && self.config.works_with(&self.geometry, &bad)
         };
         (0..self.layout.blocks_per_die_group()).take_while(lose).count() as u32
     }
@@ -192,7 +192,7 @@ impl PageMap {
             let left = self.slc_blocks_left(DieGroupId(die_group as u32));
             self.die_groups[die_group].slc_units_most = slc.units_most(&self.geometry, left);
         }
-        self.retirement.read_only |= !self.config.goes_on(&self.geometry, &self.retirement.bad);
+        self.retirement.read_only |= !self.config.works_with(&self.geometry, &self.retirement.bad);
     }
 
     /// SLC blocks of `die_group` that are not bad.
@@ -220,7 +220,7 @@ impl PageConfig {
     /// Whether an FTL with these bad blocks can work: each die group can be cleaned while it holds
     /// its share, enough spare is left over all of them ([`PageConfig::check`]), and a region holds
     /// the addresses that are kept nowhere else.
-    fn goes_on(&self, geometry: &Geometry, bad: &[BadOfDieGroup]) -> bool {
+    fn works_with(&self, geometry: &Geometry, bad: &[BadOfDieGroup]) -> bool {
         let per_die_group = u64::from(geometry.main_blocks_per_die_group());
         let main = |bad: &BadOfDieGroup| u64::from(bad[Kind::Main as usize]);
         let lost: u64 = bad.iter().map(main).sum();

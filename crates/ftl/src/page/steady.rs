@@ -197,8 +197,8 @@ impl PageMap {
         BlockId(block)
     }
 
-    /// Closes or leaves open `block` after `program_units` data program units, with the parity of
-    /// whole stripes.
+    /// Seals `block` if all its data program units are placed, or leaves it open after
+    /// `program_units` of them, with the parity of whole stripes.
     fn close_planned(&mut self, block: BlockId, frontier: u32, program_units: u32) {
         if program_units == self.data_program_units {
             self.seal(block);

@@ -209,7 +209,9 @@ impl Candidates {
         for (place, &index) in order.iter().enumerate() {
             let index = index as usize;
             if index >= blocks || self.valid.values()[index] != NOT_SEALED {
-                return Err(from.wrong("a sealed block is not in the die group, or is listed twice"));
+                return Err(
+                    from.wrong("a sealed block is not in the die group, or is listed twice")
+                );
             }
             if sealed[place] > changed[place] || changed[place] > seals {
                 return Err(from.wrong("a block was sealed in the future"));

@@ -1,11 +1,11 @@
-//! What a scan makes of a merge during which the host went on writing, operation by operation.
+//! Recovery from a merge during which the host continued to write, operation by operation.
 
 use prism_base::Bytes;
 use prism_ftl::{Ftl, FtlConfig, HybridConfig, Logs, UnitWrite, Units, VictimPolicy};
 use prism_nand::{DieGroupId, Geometry, Nand, ProgramUnitId, StoredUnit, UnitTag};
 
 const DIE_GROUP: DieGroupId = DieGroupId(0);
-/// Units of a logical block, one a program unit.
+/// Units of a logical block, one per program unit.
 const BLOCK: u32 = 4;
 
 /// When the program ends that the host begins during the merge.
@@ -56,7 +56,7 @@ impl Flash {
         Self { nand: Nand::with_content(geometry), ftl, config, version: 0 }
     }
 
-    /// Begins to program `lpn` as the host wrote it.
+    /// Begins a host program of `lpn`.
     fn begin(&mut self, lpn: u32) -> (ProgramUnitId, UnitWrite) {
         self.version += 1;
         let write = UnitWrite { lpn, source: None, version: self.version };
@@ -89,7 +89,7 @@ impl Flash {
         self.ftl.commit(program_unit, units, &[]);
     }
 
-    /// Where each unit is, by the FTL and by a scan of the flash.
+    /// The physical unit of each logical unit, by the FTL and by a scan of the flash.
     fn places(&self) -> [Vec<Option<u32>>; 2] {
         let (found, _) = Ftl::recover(&mut &self.nand, self.config.clone(), 1, &[]).unwrap();
         found.assert_consistent();
@@ -99,13 +99,13 @@ impl Flash {
 }
 
 #[test]
-fn a_merge_reaches_what_the_host_writes_meanwhile() {
+fn a_merge_includes_later_host_writes() {
     for ends in [Ends::Before, Ends::After] {
         let mut flash = Flash::new();
-        // Out of order, so that the merge is a full one of two program units.
+        // Out of order, so that it is a full merge of two program units.
         flash.write(1);
         flash.write(0);
-        flash.ftl.want_all();
+        flash.ftl.request_all_merges();
         let victim = flash.ftl.pick_victim(DIE_GROUP).expect("a log block to merge");
         let (mut units, mut reads) = (Units::new(), Vec::new());
         let mut cursor = 0;
@@ -114,7 +114,7 @@ fn a_merge_reaches_what_the_host_writes_meanwhile() {
             flash.ftl.gather(victim, &mut cursor, &mut units, &mut reads);
             planned.push((flash.ftl.reserve_copy(DIE_GROUP, victim), units.clone()));
         }
-        // The host comes before the first copy, with a unit behind the last.
+        // The host writes before the first copy, to a unit after the last one.
         let begun = flash.begin(3);
         if ends == Ends::Before {
             flash.end(begun);
@@ -130,25 +130,26 @@ fn a_merge_reaches_what_the_host_writes_meanwhile() {
             let program_unit = flash.ftl.reserve_copy(DIE_GROUP, victim);
             flash.copy(program_unit, &units.clone());
         }
-        assert_eq!(cursor, BLOCK, "{ends:?}: it goes on to the unit behind");
+        assert_eq!(cursor, BLOCK, "{ends:?}: it is extended to the later unit");
         assert_eq!(flash.ftl.emptied(victim), None, "there was no data block before");
         if ends == Ends::After {
             flash.end(begun);
         }
-        // All copies have their source still, and yet the merge counts.
+        // The sources of all copies are still readable, and yet the merge is recognised as
+        // complete.
         let [kept, found] = flash.places();
         assert_eq!(found, kept, "{ends:?}");
     }
 }
 
 #[test]
-fn a_merge_that_is_not_complete_is_given_up() {
+fn an_incomplete_merge_is_discarded() {
     let mut flash = Flash::new();
     for lpn in [1, 0, 2] {
         flash.write(lpn);
     }
     let before = flash.places()[1].clone();
-    flash.ftl.want_all();
+    flash.ftl.request_all_merges();
     let victim = flash.ftl.pick_victim(DIE_GROUP).expect("a log block to merge");
     let (mut units, mut reads) = (Units::new(), Vec::new());
     let mut cursor = 0;
@@ -158,5 +159,5 @@ fn a_merge_that_is_not_complete_is_given_up() {
         let program_unit = flash.ftl.reserve_copy(DIE_GROUP, victim);
         flash.copy(program_unit, &units.clone());
     }
-    assert_ne!(flash.places()[1], before, "complete, if not yet in the map");
+    assert_ne!(flash.places()[1], before, "complete, although not yet in the map");
 }

@@ -1,5 +1,5 @@
-//! The page map under random operations, many program units in flight at once: after every one of
-//! them it is consistent, and no block is cleaned while a program unit of it is on its way.
+//! Page-level mapping under random operations with many program units in flight: after every
+//! operation it is consistent, and no block is cleaned while a program unit of it is in flight.
 
 #![allow(clippy::print_stdout, reason = "a test that fails says how to run it again")]
 
@@ -14,7 +14,7 @@ use prism_nand::{BlockId, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
 const LOGICAL: u32 = 150;
 
-/// Every kind, with parameters that tell on a dozen blocks.
+/// Every kind, with parameters that make a difference for a dozen blocks.
 const POLICIES: [VictimPolicy; 9] = [
     VictimPolicy::Greedy,
     VictimPolicy::Fifo,
@@ -56,12 +56,12 @@ struct Run {
     map: PageMap,
     rng: Rng,
     version: u64,
-    /// Program units on their way, each with its units; any of them may be the next to end, as long
-    /// as program units of one die end in the order of their programs.
+    /// Program units in flight, each with its units. Any die may be the next to end one, but
+    /// program units of one die end in order.
     in_flight: Vec<VecDeque<(ProgramUnitId, Vec<UnitWrite>, bool)>>,
     cleaning: Vec<Cleaning>,
     open_trims: Vec<TrimRange>,
-    /// Version that a reader should find once nothing is in flight; 0 is nothing.
+    /// The version to be read once nothing is in flight; 0 for none.
     newest: BTreeMap<u32, u64>,
     /// Where each version was programmed.
     placed: BTreeMap<Pun, u64>,
@@ -152,7 +152,7 @@ impl Run {
                     let blocks: Vec<_> = program_units
                         .map(|program_unit| self.map.layout().block_of(program_unit))
                         .collect();
-                    assert!(!blocks.contains(&victim), "{victim:?} has program units on their way");
+                    assert!(!blocks.contains(&victim), "{victim:?} has program units in flight");
                 }
                 self.cleaning[die] = Cleaning { victim, ..Cleaning::default() };
             }
@@ -175,7 +175,7 @@ impl Run {
         }
     }
 
-    /// Nothing is in flight and no trim pending: readers find the newest of everything.
+    /// Nothing is in flight and no trim pending: every unit has its newest version.
     fn check_at_rest(&self) {
         let mut mapped = 0;
         for (&lpn, &version) in &self.newest {
@@ -255,11 +255,11 @@ fn begin_tombstone(
     begin(map, die, UnitWrite::TOMBSTONE, number)
 }
 
-/// The newest thing on flash is what the map keeps alive, in whatever order programs end:
-/// were an older one kept, the newest could be erased, and what lies between the two in
-/// age would be found after a loss of power.
+/// The map keeps the newest version on flash valid, in whatever order programs end: if it kept an
+/// older one, the newest could be erased, and versions between the two would be found after a loss
+/// of power.
 #[test]
-fn the_newest_tombstone_is_kept_whatever_ends_first() {
+fn the_newest_tombstone_is_kept_in_any_order() {
     let fresh = || Run::new(VictimPolicy::Greedy, Frontiers::Shared, 1).map;
 
     let mut map = fresh();

@@ -1,4 +1,4 @@
-//! Blocks of SLC, worked out by hand.
+//! SLC blocks: cases worked out by hand.
 
 use prism_base::Bytes;
 use prism_ftl::{
@@ -9,7 +9,7 @@ use prism_nand::{BlockId, Cause, DieGroupId, Geometry, ProgramUnitId, Pun, Slc};
 
 const DIE_GROUP: DieGroupId = DieGroupId(0);
 
-/// One die of blocks of four program units of one unit; those of SLC have two program units.
+/// One die with blocks of four program units of one unit; SLC blocks have two program units.
 fn geometry(blocks: u32, slc: u32) -> Geometry {
     Geometry {
         channels: 1,
@@ -45,7 +45,7 @@ fn write(map: &mut PageMap, lpn: u32, version: u64) -> ProgramUnitId {
     program_unit
 }
 
-/// Empties `victim` program unit by program unit; returns the program units of its copies.
+/// Empties `victim` one program unit at a time; returns the program units of its copies.
 fn empty(map: &mut PageMap, victim: BlockId) -> Vec<u32> {
     let (mut units, mut reads) = (Units::new(), Vec::new());
     let (mut cursor, mut program_units) = (0, Vec::new());
@@ -68,14 +68,14 @@ fn empty(map: &mut PageMap, victim: BlockId) -> Vec<u32> {
 
 #[test]
 fn a_cache_fills_overflows_and_is_folded_oldest_first() {
-    // Three blocks of the cache, then ten others from program unit 12 on.
+    // Three cache blocks, then ten others from program unit 12 on.
     let usage = SlcUse::Cache { fold_when_idle: true };
     let mut map = PageMap::new(geometry(13, 3), config(14, usage, 0), 1).unwrap();
     let program_units: Vec<u32> = (0..8).map(|lpn| write(&mut map, lpn, 1).0).collect();
     assert_eq!(
         program_units,
         [0, 1, 4, 5, 8, 9, 12, 13],
-        "two program units a block, then past the cache"
+        "two program units per block, then outside of the cache"
     );
     assert!(map.is_overflow(ProgramUnitId(12), 0) && !map.is_overflow(ProgramUnitId(9), 0));
     assert_eq!((map.slc_valid(DIE_GROUP), map.slc_free_blocks(DIE_GROUP)), (6, 0));
@@ -98,7 +98,7 @@ fn a_cache_fills_overflows_and_is_folded_oldest_first() {
 fn the_host_leaves_a_block_for_folding_and_one_for_cleaning() {
     let usage = SlcUse::Cache { fold_when_idle: true };
     let mut map = PageMap::new(geometry(11, 2), config(4, usage, 0), 1).unwrap();
-    // The cache takes four units, and of nine blocks the host may fill seven.
+    // The cache accepts four units, and of nine blocks the host may fill seven.
     for version in 0..4 + 7 * 4 {
         write(&mut map, version % 4, u64::from(version) + 1);
     }
@@ -109,8 +109,8 @@ fn the_host_leaves_a_block_for_folding_and_one_for_cleaning() {
 }
 
 #[test]
-fn a_region_keeps_its_data_apart() {
-    // Ten blocks of the region: of two program units each one of garbage makes a victim.
+fn a_region_keeps_its_data_separate() {
+    // Ten region blocks of two program units, of which one of garbage makes a victim.
     let usage = SlcUse::Region(SlcRule::Below(2));
     let fifo = PageConfig { victim: VictimPolicy::Fifo, ..config(12, usage, 2) };
     let mut map = PageMap::new(geometry(20, 10), fifo, 1).unwrap();
@@ -123,7 +123,7 @@ fn a_region_keeps_its_data_apart() {
     }
     // Nine blocks are used, one is left for copies.
     assert_eq!((map.slc_free_blocks(DIE_GROUP), map.host_may_write(DIE_GROUP, slc)), (1, false));
-    assert!(map.host_may_write(DIE_GROUP, 0), "others do not wait for the region");
+    assert!(map.host_may_write(DIE_GROUP, 0), "other data does not wait for the region");
     let mut copies = Vec::new();
     for version in 17..200 {
         while !map.host_may_write(DIE_GROUP, slc) {
@@ -133,13 +133,13 @@ fn a_region_keeps_its_data_apart() {
         }
         write(&mut map, 0, version);
     }
-    // Block 0 has its turn, and with it unit 1. The last block, which takes it, stays open.
+    // Block 0 was cleaned, and unit 1 moved. Its new block, the last one, stays open.
     assert_eq!((copies, map.lookup(1)), (vec![36], Some(Pun(36))));
-    assert_eq!(map.lookup(5), Some(Pun(40)), "nobody else has moved");
+    assert_eq!(map.lookup(5), Some(Pun(40)), "no other unit has moved");
 }
 
-/// The second program of the cache fails: its unit gets another program unit of the cache, and what
-/// stands beside it is folded, since the block is good for nothing any more.
+/// The second program of the cache fails: its unit gets another program unit of the cache, and the
+/// other unit of the block is folded, since the block is no longer used.
 #[test]
 fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
     let usage = SlcUse::Cache { fold_when_idle: false };
@@ -151,7 +151,7 @@ fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
     assert_eq!(program_unit, ProgramUnitId(1));
     map.program_failed(program_unit);
     assert_eq!((map.bad_blocks(), map.slc_spare_blocks()), (1, Some(1)));
-    assert_eq!(map.spare_blocks(), spare, "the other kind has lost nothing");
+    assert_eq!(map.spare_blocks(), spare, "no other block is lost");
     assert_eq!(write(&mut map, 1, 2), ProgramUnitId(4), "the next block of the cache");
     assert_eq!(map.lookup(0), Some(Pun(0)), "still readable");
     let mut ftl = Ftl::from(map);
@@ -160,7 +160,7 @@ fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
     ftl.gather(failed, &mut cursor, &mut units, &mut reads);
     assert_eq!((failed, units.len(), units[0].lpn), (BlockId(0), 1, 0));
     let program_unit = ftl.reserve_copy(DIE_GROUP, failed);
-    assert_eq!(program_unit, ProgramUnitId(12), "a block of the other kind");
+    assert_eq!(program_unit, ProgramUnitId(12), "a block that is not SLC");
     ftl.commit(program_unit, &units, &[]);
     ftl.gather(failed, &mut cursor, &mut units, &mut reads);
     assert!(units.is_empty());
@@ -169,10 +169,10 @@ fn a_failed_program_in_the_cache_closes_its_block_and_folds_it() {
     assert_eq!((ftl.lookup(0), ftl.pick_failed(DIE_GROUP)), (Some(Pun(12)), None));
 }
 
-/// Of ten blocks of a region those that are lost make its bound smaller: 12 units with ten
-/// blocks, 2 with five, none with four. Three of them are for program units in flight.
+/// Lost blocks of a region of ten reduce its limit: 12 units with ten blocks, 2 with five, none
+/// with four. Three of them are for program units in flight.
 #[test]
-fn a_region_shrinks_and_what_it_cannot_take_goes_elsewhere() {
+fn a_region_shrinks_and_overflows_to_other_blocks() {
     let slc = |map: &PageMap| map.config().slc_frontier().unwrap();
     let handles = PageConfig {
         placement: Placement::Handles(2),
@@ -194,10 +194,10 @@ fn a_region_shrinks_and_what_it_cannot_take_goes_elsewhere() {
     }
 }
 
-/// Twelve units are as much as ten blocks of a region may hold; with seven left it is six. FIFO
-/// would move the oldest block as it is, and gain nothing, for ever.
+/// Ten blocks of a region may hold twelve units, and seven blocks six. FIFO would move the oldest
+/// block forever without gaining room.
 #[test]
-fn a_region_that_holds_too_much_is_not_cleaned_in_circles() {
+fn an_overfull_region_is_not_cleaned_without_end() {
     let handles = PageConfig {
         placement: Placement::Handles(2),
         victim: VictimPolicy::Fifo,
@@ -216,15 +216,15 @@ fn a_region_that_holds_too_much_is_not_cleaned_in_circles() {
     );
     map.set_aside((7..10).map(BlockId)).unwrap();
     assert!(map.below_low(DIE_GROUP), "one erased block is left");
-    assert_eq!(map.pick_victim(DIE_GROUP), None, "nothing is to be gained");
-    // Both units of block 0 are written again, elsewhere: then it is worth an erase.
+    assert_eq!(map.pick_victim(DIE_GROUP), None, "cleaning gains nothing");
+    // Both units of block 0 are rewritten elsewhere: then its erase gains room.
     assert_eq!([put(&mut map, 0), put(&mut map, 1)], [ProgramUnitId(41), ProgramUnitId(42)]);
     assert_eq!(map.pick_victim(DIE_GROUP), Some(BlockId(0)));
     map.assert_consistent();
 }
 
-/// Copies out of a region without an erased block left go to the other blocks, unless its
-/// addresses have no room there.
+/// Copies out of a region without an erased block are written to the other blocks, unless these
+/// have no room for the addresses of the region.
 #[test]
 fn copies_leave_a_region_that_has_no_erased_block() {
     let handles = PageConfig {
@@ -240,8 +240,7 @@ fn copies_leave_a_region_that_has_no_erased_block() {
         map.write_begin(1);
         map.commit(&unit, Pun(first.0));
         map.program_unit_done(first);
-        // The second program unit of the block fails, and then every program unit to which its
-        // data would go.
+        // The second program unit of the block fails, and then every program unit for its data.
         let second = map.reserve_host(DIE_GROUP, stream);
         map.program_failed(second);
         let victim = map.pick_failed(DIE_GROUP).unwrap();
@@ -259,7 +258,7 @@ fn copies_leave_a_region_that_has_no_erased_block() {
 }
 
 #[test]
-fn numbers_that_do_not_fit_are_named() {
+fn invalid_configurations_are_named() {
     let check = |geometry: Geometry, config: PageConfig, expected: &str| {
         let message = PageMap::new(geometry, config, 1).unwrap_err().to_string();
         assert!(message.contains(expected), "{expected}: {message}");

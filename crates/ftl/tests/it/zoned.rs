@@ -1,5 +1,5 @@
-//! Zones on flash without a drive: where program units go, which blocks are taken, and what a
-//! scan finds after a program unit was torn.
+//! Zone mapping without a drive: placement of program units, allocation of blocks, and the scan
+//! after a torn program unit.
 
 use prism_base::Bytes;
 use prism_ftl::{ConfigError, Ftl, FtlConfig, HostPlace, Recovered, UnitWrite, ZonedConfig};
@@ -135,9 +135,9 @@ fn zones_spread_over_die_groups_and_keep_their_places() {
     }
 }
 
-/// One zone that is written and reset again and again wears every erased block alike.
+/// Repeated writes and resets of one zone wear all erased blocks evenly.
 #[test]
-fn the_least_worn_erased_block_is_taken() {
+fn the_least_worn_erased_block_is_opened() {
     let mut zones = Zones::new(8);
     for zone in 1..8 {
         zones.write(zone);
@@ -190,7 +190,7 @@ fn a_reset_with_program_units_in_flight_waits_for_them() {
     zones.ftl.assert_consistent();
 }
 
-/// A program unit that is torn ends its zone: it can be read up to there, and has to be reset.
+/// A torn program unit ends its zone: it can be read up to there, and has to be reset.
 #[test]
 fn a_scan_ends_a_zone_at_its_first_gap() {
     let mut zones = Zones::new(6);
@@ -210,21 +210,21 @@ fn a_scan_ends_a_zone_at_its_first_gap() {
     let map = found.zoned().unwrap();
     assert_eq!((map.written(0), map.is_padded(0), map.has_program_units(0)), (6, true, false));
     assert_eq!((map.written(1), map.is_padded(1), map.written(2)), (CAPACITY, false, 0));
-    assert_eq!(map.lookup(8), None, "what follows the gap is not there");
+    assert_eq!(map.lookup(8), None, "data after the gap is not mapped");
     found.zoned_mut().unwrap().reset(0);
     found.assert_consistent();
     let die_group = found.make_room(0, 0).expect("its block is to be erased");
     assert!(found.below_low(die_group));
 }
 
-/// Of two blocks with data of a zone the one that was begun later counts.
+/// Of two blocks with data of a zone, the one begun later is valid.
 #[test]
-fn a_scan_prefers_what_came_after_a_reset() {
+fn a_scan_prefers_data_written_after_a_reset() {
     let mut zones = Zones::new(6);
     for _ in 0..8 {
         zones.write(0);
     }
-    // Reset, and written anew before the erase has begun.
+    // Reset, and rewritten before the erase has begun.
     zones.ftl.zoned_mut().unwrap().reset(0);
     zones.next[0] = 0;
     let program_unit = zones.write(0);
@@ -235,7 +235,7 @@ fn a_scan_prefers_what_came_after_a_reset() {
 }
 
 #[test]
-fn a_failed_block_does_not_come_back() {
+fn a_failed_block_is_not_used_again() {
     let mut zones = Zones::new(6);
     let program_unit = zones.write(0);
     zones.ftl.zoned_mut().unwrap().zone_failed(0);
@@ -249,7 +249,7 @@ fn a_failed_block_does_not_come_back() {
 }
 
 #[test]
-fn shapes_that_do_not_fit_are_refused() {
+fn invalid_zones_are_refused() {
     let check = |geometry: Geometry, zones: u32, zone_units: u32| {
         Ftl::new(geometry, FtlConfig::Zoned(ZonedConfig { zones, zone_units, kept: 0 }), 1)
             .unwrap_err()
@@ -264,11 +264,11 @@ fn shapes_that_do_not_fit_are_refused() {
     assert_eq!(parity, ConfigError::BlockParity);
 }
 
-/// Twelve blocks, ten zones, one block kept. Program unit 2 of zone 0 fails while program units 3
-/// and 4 are under way: program unit 3 is on the other die and counts, program unit 4 is behind
-/// the one that failed and does not.
+/// Twelve blocks, ten zones, one reserve block. Program unit 2 of zone 0 fails while program units
+/// 3 and 4 are in flight: program unit 3 is on the other die and valid, program unit 4 is after the
+/// failed one on the same die and is not.
 #[test]
-fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
+fn a_failed_program_sends_the_rest_of_a_zone_to_a_relocation_block() {
     let mut zones = Zones::over(10, config_with(10, 1));
     assert_eq!(zones.ftl.spare_blocks(), 1);
     assert_eq!([zones.write(0), zones.write(0)], [ProgramUnitId(0), ProgramUnitId(1)]);
@@ -276,7 +276,7 @@ fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     zones.ftl.program_failed(failed.0);
     let map = zones.ftl.zoned_mut().unwrap();
     assert_eq!((map.take_broken(), map.take_broken()), (Some(0), None));
-    // The zone has taken its block with it: as many are left to spare.
+    // The zone keeps its own block, so that the number of spare blocks is unchanged.
     assert_eq!((map.is_broken(0), map.spare_blocks(), map.shortage()), (true, 1, 0));
     assert!(!map.is_void(other.0) && map.is_void(behind.0) && map.has_failed(BlockId(0)));
     zones.ftl.commit(other.0, &other.1, &[]);
@@ -292,7 +292,7 @@ fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     let expected = [0, 3, 98, 99, 6, 7, 96, 97].map(Some);
     assert_eq!(places[..8], expected);
     assert_eq!((places[8], zones.ftl.mapped()), (None, 10));
-    // The relocation block has taken the block to spare; another zone that breaks shares it.
+    // The relocation block was the spare block; another broken zone shares it.
     let map = zones.ftl.zoned().unwrap();
     assert_eq!((map.spare_blocks(), map.written(0), map.relocated_units()), (0, 10, 4));
     let (program_unit, units) = zones.begin(1);
@@ -305,10 +305,10 @@ fn a_failed_program_sends_what_is_left_of_a_zone_to_a_shelter() {
     zones.ftl.assert_consistent();
 }
 
-/// Erases of the blocks of zones 0, 1 and 2 fail: the first takes the block to spare, and each
-/// other one a zone, that which was reset.
+/// Erases of the blocks of zones 0, 1 and 2 fail: the first uses the spare block, and each of the
+/// others makes the reset zone unusable.
 #[test]
-fn an_erase_that_fails_is_made_up_for_or_costs_a_zone() {
+fn a_failed_erase_uses_a_spare_block_or_a_zone() {
     let mut zones = Zones::over(10, config_with(10, 1));
     let mut given_up = Vec::new();
     for zone in 0..3 {

@@ -1,4 +1,4 @@
-//! Flash whose power goes when it is told to, with or without a cache that forgets.
+//! Flash that loses power on demand, with or without a volatile cache.
 
 use prism_base::Rng;
 use prism_engine::Flash;
@@ -9,29 +9,29 @@ use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, ProgramUnitId, StoredUn
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerLost;
 
-/// What was done since the flash was last in line with its cells.
+/// Operations since the last sync.
 #[derive(Clone, Debug)]
 enum Op {
     Program(ProgramUnitId, Vec<StoredUnit>),
     Erase(BlockId),
 }
 
-/// What a loss of power does to operations that have ended.
+/// The effect of a loss of power on operations that have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// Nothing.
+    /// They are durable.
     None,
-    /// Of those since the last sync each block keeps the first few, another number each.
+    /// Of those since the last sync, each block keeps a random number of the first ones.
     Volatile,
 }
 
-/// A device that does so many operations, then tears one.
+/// A device that performs a number of operations, then tears one.
 #[derive(Debug)]
 pub struct Fragile {
     pub nand: Nand,
-    /// What is on flash for good, and what was done since.
+    /// The durable state, and the operations since.
     durable: Option<(Nand, Vec<Op>)>,
-    /// Operations until the power goes.
+    /// Operations until power is lost.
     pub left: u64,
     pub done: u64,
 }
@@ -55,7 +55,7 @@ impl Fragile {
         }
     }
 
-    /// The cells after the power went.
+    /// The cells after the loss of power.
     pub fn after_cut(self, rng: &mut Rng) -> Nand {
         let Some((mut nand, ops)) = self.durable else {
             let mut nand = self.nand;
@@ -84,7 +84,7 @@ impl Fragile {
             torn[block] = !whole;
             match op {
                 Op::Program(program_unit, units) => {
-                    nand.program_begin(program_unit, units).expect("a prefix of what was allowed");
+                    nand.program_begin(program_unit, units).expect("a prefix of legal operations");
                     if whole {
                         nand.program_end(program_unit);
                     }
@@ -97,7 +97,7 @@ impl Fragile {
     }
 }
 
-/// Erases what has to be erased of `block`, or tears that somewhere.
+/// Erases the members of `block` that have to be erased, or tears the erase of one of them.
 fn erase(nand: &mut Nand, block: BlockId, torn: bool, rng: &mut Rng) {
     let members: Vec<_> = nand.members_to_erase(block).collect();
     let at = if torn { rng.below(members.len() as u64) as usize } else { members.len() };
@@ -163,7 +163,7 @@ impl Flash for Fragile {
             return Err(PowerLost);
         }
         let members = self.nand.members_to_erase(block).count() as u32;
-        erase(&mut self.nand, block, false, &mut Rng::stream(0, "not drawn from"));
+        erase(&mut self.nand, block, false, &mut Rng::stream(0, "unused"));
         self.note(Op::Erase(block));
         Ok(members)
     }

@@ -1,4 +1,5 @@
-//! A life of an FTL over fragile flash, and what it may hold after a loss of power.
+//! Random operations of an FTL over flash that loses power, and a model of the data allowed after
+//! it.
 
 pub mod flash;
 
@@ -12,14 +13,14 @@ use prism_nand::{Geometry, Nand, UnitTag};
 
 use flash::{Cache, Fragile, PowerLost};
 
-/// Everything that is drawn for a life.
+/// The random setup of a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub geometry: Geometry,
     pub config: FtlConfig,
     pub pace: Pace,
     pub cache: Cache,
-    /// Share of program units that go on where the last one ended.
+    /// Fraction of program units that continue where the last one ended.
     pub in_order: f64,
 }
 
@@ -45,7 +46,7 @@ fn geometry(rng: &mut Rng) -> Geometry {
     }
 }
 
-/// A mapping by unit with any policy.
+/// Page-level mapping with any policy.
 pub fn page(rng: &mut Rng) -> Setup {
     let mut geometry = geometry(rng);
     geometry.parity = geometry.dies_per_superblock > 1 && rng.chance(0.5);
@@ -63,7 +64,7 @@ pub fn page(rng: &mut Rng) -> Setup {
     finish(geometry, FtlConfig::Page(config), rng).unwrap_or_else(|| page(rng))
 }
 
-/// What mappings by block choose by; merges of the oldest are the most demanding.
+/// Victim policies of block-level and hybrid mapping; merging the oldest is the most demanding.
 const HYBRID_VICTIMS: [VictimPolicy; 4] = [
     VictimPolicy::Fifo,
     VictimPolicy::Greedy,
@@ -71,8 +72,8 @@ const HYBRID_VICTIMS: [VictimPolicy; 4] = [
     VictimPolicy::CostBenefit(Benefit::Kawaguchi),
 ];
 
-/// A mapping by block, often with a single log block for each logical block, often as full as
-/// it may be.
+/// Hybrid mapping, often with a single log block per logical block, often with the largest possible
+/// capacity.
 pub fn hybrid(rng: &mut Rng) -> Setup {
     let geometry = geometry(rng);
     let (n, k) = one_of(rng, &[(1, 1), (1, 1), (1, 2), (2, 1), (2, 2), (3, 2), (4, 4)]);
@@ -92,8 +93,8 @@ pub fn hybrid(rng: &mut Rng) -> Setup {
     finish(geometry, FtlConfig::Hybrid(config), rng).unwrap_or_else(|| hybrid(rng))
 }
 
-/// A mapping whose units stand at their own offsets, in replacement blocks or as FAST has it,
-/// often as full as it may be.
+/// A mapping with units at their own offsets, in replacement blocks or as in FAST, often with the
+/// largest possible capacity.
 pub fn at_offsets(rng: &mut Rng) -> Setup {
     let mut geometry = geometry(rng);
     geometry.page = geometry.unit;
@@ -129,7 +130,7 @@ pub fn ranges(rng: &mut Rng) -> Setup {
         let draw = one_of(rng, &[page, hybrid, at_offsets] as &[fn(&mut Rng) -> Setup]);
         let mut part = draw(rng);
         if let Some(whole) = &whole {
-            // The shape of the first, with blocks of its own.
+            // The geometry of the first, with a different number of blocks.
             let blocks_per_plane = part.geometry.blocks_per_plane;
             part.geometry = Geometry { blocks_per_plane, ..whole.geometry.clone() };
             set_units(&mut part.config, u32::MAX >> 1);
@@ -137,7 +138,7 @@ pub fn ranges(rng: &mut Rng) -> Setup {
             let Some(again) = finish(geometry, part.config, rng) else { return ranges(rng) };
             part = again;
         } else {
-            // Program units of one unit, which every mapping takes.
+            // Program units of one unit, which every mapping supports.
             part = at_offsets(rng);
             whole = Some(part.clone());
         }
@@ -154,7 +155,7 @@ pub fn ranges(rng: &mut Rng) -> Setup {
     setup
 }
 
-/// With a capacity; `None` if the flash is too small for the rest.
+/// Sets a capacity; `None` if the flash is too small.
 fn finish(geometry: Geometry, mut config: FtlConfig, rng: &mut Rng) -> Option<Setup> {
     let Err(ConfigError::NoSpare { usable, .. }) = config.check(&geometry) else { return None };
     let units = usable * one_of(rng, &[10, 10, 9, 6]) / 10;
@@ -172,18 +173,18 @@ fn finish(geometry: Geometry, mut config: FtlConfig, rng: &mut Rng) -> Option<Se
     })
 }
 
-/// What a unit may hold after a cut: the promised state or anything newer that was tried.
+/// Versions that a unit may have after a cut: the durable one or any newer one that was written.
 #[derive(Clone, Debug, Default)]
 struct Unit {
-    /// The version that is promised; 0 for nothing, if the promise is a trim.
+    /// The version that is known to be durable; 0 for a trim or no data.
     promised: u64,
-    /// Written since, promised or not.
+    /// Versions written since, durable or not.
     tried: Vec<u64>,
     /// The version of the last trim, which is durable at once.
     trimmed: u64,
 }
 
-/// An FTL, the flash below, and a model of what it holds.
+/// An FTL, its flash, and a model of the data.
 pub struct Life {
     setup: Setup,
     engine: Immediate<Fragile, Ftl>,
@@ -209,19 +210,19 @@ impl Life {
         &mut self.engine
     }
 
-    /// How often power went so far.
+    /// Number of power cuts so far.
     pub fn cuts(&self) -> u64 {
         self.cuts
     }
 
-    /// Does things until the power goes, `operations` from now.
+    /// Performs random actions until the power is cut, `operations` from now.
     pub fn until_cut(&mut self, operations: u64, rng: &mut Rng) {
         self.engine.flash_mut().left = operations;
         while self.act(rng).is_ok() {}
         self.cuts += 1;
     }
 
-    /// Does `count` things with the power on.
+    /// Performs `count` random actions with power on.
     pub fn act_with_power(&mut self, count: u32, rng: &mut Rng) {
         self.engine.flash_mut().left = u64::MAX;
         for _ in 0..count {
@@ -245,7 +246,7 @@ impl Life {
         Ok(())
     }
 
-    /// Everything done so far is promised.
+    /// Everything done so far is durable.
     fn promise(&mut self) {
         for unit in &mut self.units {
             if let Some(&last) = unit.tried.last() {
@@ -308,7 +309,7 @@ impl Life {
         Ok(())
     }
 
-    /// The power comes back: recovers, checks, and goes on with what is there.
+    /// Power is back: recovers, checks, and continues with the recovered state.
     pub fn recover(&mut self, rng: &mut Rng) {
         let empty = Fragile::new(Nand::new(self.setup.geometry.clone()), Cache::None, 0);
         let nand = std::mem::replace(self.engine.flash_mut(), empty).after_cut(rng);
@@ -337,7 +338,7 @@ impl Life {
             let allowed = held == unit.promised || unit.tried.contains(&held);
             assert!(
                 allowed && (held == 0 || held > unit.trimmed),
-                "{}: unit {lpn} holds version {held}: {unit:?}",
+                "{}: unit {lpn} has version {held}: {unit:?}",
                 self.name
             );
             unit.promised = held;
