@@ -18,7 +18,7 @@ pub struct OverProvisioning {
 pub enum ConfigError {
     /// The host sees more than the flash can hold in addition to what cleaning needs.
     #[error(
-        "the drive promises {logical} units, but the flash can hold at most {usable} besides \
+        "the drive has {logical} logical units, but the flash can hold at most {usable} besides \
          open and reserved blocks; lower capacity or add blocks"
     )]
     NoSpare {
@@ -76,8 +76,8 @@ pub enum ConfigError {
     },
     /// Parity would be between the units of a logical block.
     #[error(
-        "superblock_parity does not combine with block-level mapping, where the offset \
-         of a unit in its block is its logical address"
+        "superblock_parity does not combine with block-level, hybrid and zone mapping, where the \
+         offset of a unit in its block determines its logical address"
     )]
     BlockParity,
     /// A zone's capacity exceeds its size.
@@ -114,7 +114,8 @@ pub enum ConfigError {
     },
     /// Block-level and hybrid mapping do not support this victim policy.
     #[error(
-        "{victim} does not combine with block-level and hybrid mapping; use fifo, greedy, lru or cost-benefit"
+        "{victim} does not combine with block-level and hybrid mapping; use fifo, greedy, lru or \
+         cost-benefit"
     )]
     MergeChoice {
         /// The policy.

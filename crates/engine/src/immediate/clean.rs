@@ -54,7 +54,7 @@ pub(super) struct Cleaner {
     /// Next unit of the victim to be examined.
     cursor: u32,
     /// An erase has ended since wear levelling was last checked.
-    look_at_wear: bool,
+    check_wear: bool,
 }
 
 /// The goal of cleaning.
@@ -135,7 +135,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
         assert!(
             self.ftl().is_read_only(),
-            "no die group can take a program unit: over-provisioning is too small for this FTL"
+            "no die group accepts a program unit: over-provisioning is too small for this FTL"
         );
         Ok(DieGroupId(0))
     }
@@ -248,7 +248,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             self.cleaners[index].victim = Some((victim, Cause::Retire));
             return Ok(true);
         }
-        if std::mem::take(&mut self.cleaners[index].look_at_wear)
+        if std::mem::take(&mut self.cleaners[index].check_wear)
             && let Some(victim) = self.ftl_mut().pick_for_wear(die_group)
         {
             self.cleaners[index].victim = Some((victim, Cause::Wear));
@@ -288,8 +288,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         let Cleaner { victim, mut cursor, .. } = self.cleaners[die_group.0 as usize];
         let (victim, why) = victim.expect("a victim was chosen");
         let cause = self.ftl().cause_of_copies(victim, why);
-        if *program_units == ALL && cursor == 0 && self.at_once() {
-            self.move_at_once(victim, cause)?;
+        if *program_units == ALL && cursor == 0 && self.in_bulk() {
+            self.move_in_bulk(victim, cause)?;
             return self.end_victim(die_group, victim, why).map(|()| true);
         }
         let (mut units, mut reads) = (take(&mut self.copied), take(&mut self.copy_reads));
@@ -353,7 +353,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     ) -> Result<(), F::Error> {
         let cleaner = &mut self.cleaners[die_group.0 as usize];
         (cleaner.victim, cleaner.cursor) = (None, 0);
-        cleaner.look_at_wear = why != Cause::Wear;
+        cleaner.check_wear = why != Cause::Wear;
         let ftl: &mut Ftl = self.ftl.borrow_mut();
         let Some(block) = ftl.emptied(victim) else { return Ok(()) };
         let members = self.flash.erase(block, why)?;
@@ -371,7 +371,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         Ok(())
     }
 
-    fn move_at_once(&mut self, victim: BlockId, cause: Cause) -> Result<(), F::Error> {
+    fn move_in_bulk(&mut self, victim: BlockId, cause: Cause) -> Result<(), F::Error> {
         let ftl: &mut Ftl = self.ftl.borrow_mut();
         let moved = ftl.move_all(victim, &mut self.scratch, &mut self.runs);
         self.counts.reads[cause] += moved.pages_read;

@@ -162,7 +162,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             "more than a program unit"
         );
         assert!(bytes.is_empty() || bytes.len() == units.len() * unit, "bytes of some units only");
-        let first = units.first().expect("a program unit holds something").lpn;
+        let first = units.first().expect("a program unit has units").lpn;
         let die_group = self.choose_die_group(stream, first, urgency)?;
         if urgency == Urgency::Normal {
             self.clean_due = Some(die_group);
@@ -172,7 +172,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             // erase were lost, no erased block would be left for cleaning.
             self.sync()?;
         }
-        if lost.is_empty() && self.at_once() {
+        if lost.is_empty() && self.in_bulk() {
             let program_unit = self.ftl_mut().put_program_unit(die_group, stream, units);
             self.flash.program_bulk(program_unit, 1)?;
             self.count(program_unit, Cause::Host, units);
@@ -209,10 +209,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     }
 
     /// Whether program units and blocks may be moved in bulk.
-    fn at_once(&self) -> bool {
-        !self.flash.keeps_content()
-            && !self.flash.may_fail()
-            && self.ftl().takes_program_units_at_once()
+    fn in_bulk(&self) -> bool {
+        !self.flash.keeps_content() && !self.flash.may_fail() && self.ftl().supports_bulk()
     }
 
     fn count(&mut self, program_unit: ProgramUnitId, cause: Cause, units: &[UnitWrite]) {

@@ -8,13 +8,13 @@
 use prism_base::{Nanos, Ring, SimTime};
 
 /// The order of requests: by time, at the same time by the die whose step makes the request.
-pub(super) type Turn = (SimTime, u32);
+pub(super) type RequestOrder = (SimTime, u32);
 
 /// The reserved transfer of a read whose cells are not done yet.
 #[derive(Clone, Copy, Debug, Default)]
-struct Ahead {
-    asks: Turn,
-    takes: Nanos,
+struct Reservation {
+    requested: RequestOrder,
+    duration: Nanos,
     ends: SimTime,
 }
 
@@ -24,44 +24,48 @@ pub(super) struct Channel {
     /// When all transfers that were requested so far are done.
     free: SimTime,
     /// Reserved transfers in the order in which they will be requested.
-    ahead: Ring<Ahead>,
+    reserved: Ring<Reservation>,
 }
 
 impl Channel {
-    /// Takes the channel for `takes` as soon as it is free, and not before `from`; returns when the
-    /// transfer ends. Calls `moved` for each die whose reserved transfer now ends at another time.
+    /// Takes the channel for `duration` as soon as it is free, and not before `from`; returns when
+    /// the transfer ends. Calls `moved` for each die whose reserved transfer now ends at another
+    /// time.
     #[inline(always)]
     pub(super) fn occupy(
         &mut self,
-        takes: Nanos,
+        duration: Nanos,
         from: SimTime,
-        now: Turn,
+        now: RequestOrder,
         moved: impl FnMut(u32, SimTime),
     ) -> SimTime {
         self.settle(now);
-        self.free = from.max(self.free) + takes;
+        self.free = from.max(self.free) + duration;
         self.follow(0, self.free, moved);
         self.free
     }
 
-    /// Reserves the channel for a read that will request it at `asks`, not before `now`; returns
-    /// when its transfer ends if the reservation is not moved. `moved` as for [`Self::occupy`].
+    /// Reserves the channel for a read that will request it at `requested`, not before `now`;
+    /// returns when its transfer ends if the reservation is not moved. `moved` as for
+    /// [`Self::occupy`].
     #[inline(always)]
     pub(super) fn reserve(
         &mut self,
-        takes: Nanos,
-        asks: Turn,
-        now: Turn,
+        duration: Nanos,
+        requested: RequestOrder,
+        now: RequestOrder,
         moved: impl FnMut(u32, SimTime),
     ) -> SimTime {
         self.settle(now);
-        let before = match self.ahead.back() {
-            Some(last) if last.asks > asks => return self.reserve_between(takes, asks, moved),
+        let before = match self.reserved.back() {
+            Some(last) if last.requested > requested => {
+                return self.reserve_between(duration, requested, moved);
+            }
             Some(last) => last.ends,
             None => self.free,
         };
-        let ends = asks.0.max(before) + takes;
-        self.ahead.push_back(Ahead { asks, takes, ends });
+        let ends = requested.0.max(before) + duration;
+        self.reserved.push_back(Reservation { requested, duration, ends });
         ends
     }
 
@@ -70,43 +74,43 @@ impl Channel {
     #[inline(never)]
     fn reserve_between(
         &mut self,
-        takes: Nanos,
-        asks: Turn,
+        duration: Nanos,
+        requested: RequestOrder,
         moved: impl FnMut(u32, SimTime),
     ) -> SimTime {
-        let behind = self.ahead.iter().rev().take_while(|it| it.asks >= asks);
-        let place = self.ahead.len() - behind.count();
-        let before = if place == 0 { self.free } else { self.ahead[place - 1].ends };
-        let ends = asks.0.max(before) + takes;
-        self.ahead.insert(place, Ahead { asks, takes, ends });
+        let behind = self.reserved.iter().rev().take_while(|it| it.requested >= requested);
+        let place = self.reserved.len() - behind.count();
+        let before = if place == 0 { self.free } else { self.reserved[place - 1].ends };
+        let ends = requested.0.max(before) + duration;
+        self.reserved.insert(place, Reservation { requested, duration, ends });
         self.follow(place + 1, ends, moved);
         ends
     }
 
     /// Reserved transfers whose request time has come become final.
     #[inline(always)]
-    fn settle(&mut self, now: Turn) {
-        while let Some(first) = self.ahead.front()
-            && first.asks < now
+    fn settle(&mut self, now: RequestOrder) {
+        while let Some(first) = self.reserved.front()
+            && first.requested < now
         {
             self.free = first.ends;
-            self.ahead.pop_front();
+            self.reserved.pop_front();
         }
     }
 
     /// Moves the reservations from index `place` on, which start at `free` or later.
     #[inline(always)]
     fn follow(&mut self, place: usize, mut free: SimTime, mut moved: impl FnMut(u32, SimTime)) {
-        for place in place..self.ahead.len() {
-            let reserved = &mut self.ahead[place];
-            let ends = reserved.asks.0.max(free) + reserved.takes;
+        for place in place..self.reserved.len() {
+            let reserved = &mut self.reserved[place];
+            let ends = reserved.requested.0.max(free) + reserved.duration;
             if ends == reserved.ends {
                 // All later ones stay too.
                 return;
             }
             reserved.ends = ends;
             free = ends;
-            moved(reserved.asks.1, ends);
+            moved(reserved.requested.1, ends);
         }
     }
 }
@@ -125,7 +129,7 @@ mod tests {
     struct Use {
         begins: u64,
         cells: u64,
-        takes: u64,
+        duration: u64,
         die: u32,
     }
 
@@ -135,7 +139,7 @@ mod tests {
         order.sort_by_key(|&i| (uses[i].begins + uses[i].cells, uses[i].die));
         let (mut ends, mut free) = (vec![0; uses.len()], 0);
         for i in order {
-            free = free.max(uses[i].begins + uses[i].cells) + uses[i].takes;
+            free = free.max(uses[i].begins + uses[i].cells) + uses[i].duration;
             ends[i] = free;
         }
         ends
@@ -150,19 +154,19 @@ mod tests {
             for die in 0..2 + round % 40 {
                 begins += rng.below(12);
                 let cells = if rng.chance(0.6) { 1 + rng.below(40) } else { 0 };
-                uses.push(Use { begins, cells, takes: 1 + rng.below(15), die });
+                uses.push(Use { begins, cells, duration: 1 + rng.below(15), die });
             }
             let mut channel = Channel::default();
             let mut ends = vec![0; uses.len()];
             for it in &uses {
-                let (takes, now) = (Nanos(it.takes), (SimTime(it.begins), it.die));
+                let (duration, now) = (Nanos(it.duration), (SimTime(it.begins), it.die));
                 let mut moves = Vec::new();
                 let moved = |die: u32, at: SimTime| moves.push((die, at.0));
                 let at = if it.cells == 0 {
-                    channel.occupy(takes, now.0, now, moved)
+                    channel.occupy(duration, now.0, now, moved)
                 } else {
-                    let asks = (SimTime(it.begins + it.cells), it.die);
-                    channel.reserve(takes, asks, now, moved)
+                    let requested = (SimTime(it.begins + it.cells), it.die);
+                    channel.reserve(duration, requested, now, moved)
                 };
                 for (die, at) in moves {
                     // Only transfers that were not requested yet can move.

@@ -37,7 +37,7 @@ pub(crate) struct Cleaner {
     /// Cleaning is needed but the host has priority; the engine counts such die groups.
     paused: bool,
     /// An erase has ended since wear levelling was last checked.
-    look_at_wear: bool,
+    check_wear: bool,
     /// The block being emptied, and the cause.
     victim: Option<(BlockId, Cause)>,
     /// Next unit of the victim to be examined.
@@ -60,12 +60,12 @@ impl Cleaner {
 
     /// The state of a die group at rest: active, idle, stuck, and whether to check wear levelling.
     pub(super) fn flags(&self) -> [bool; 4] {
-        [self.active, self.idle, self.stuck, self.look_at_wear]
+        [self.active, self.idle, self.stuck, self.check_wear]
     }
 
     /// A cleaner at rest with the state `flags`.
-    pub(super) fn with_flags([active, idle, stuck, look_at_wear]: [bool; 4]) -> Self {
-        Self { active, idle, stuck, look_at_wear, ..Self::default() }
+    pub(super) fn with_flags([active, idle, stuck, check_wear]: [bool; 4]) -> Self {
+        Self { active, idle, stuck, check_wear, ..Self::default() }
     }
 }
 
@@ -94,7 +94,7 @@ impl Engine {
             cleaner.active = self.ftl.below_low(die_group);
         }
         (cleaner.victim.is_some() || self.choose(die_group))
-            && self.may_go_on(die_group)
+            && self.may_continue(die_group)
             && self.copy_step(die_group, now)
     }
 
@@ -114,7 +114,7 @@ impl Engine {
             }
         }
         // Wear levelling is checked first, because cleaning may never end under a busy host.
-        if std::mem::take(&mut cleaner.look_at_wear) {
+        if std::mem::take(&mut cleaner.check_wear) {
             cleaner.victim = self.ftl.pick_for_wear(die_group).map(|block| (block, Cause::Wear));
         }
         if cleaner.victim.is_none() && (cleaner.active || cleaner.idle) {
@@ -135,7 +135,7 @@ impl Engine {
     }
 
     /// Whether cleaning may make its next step, or has to wait for the host.
-    fn may_go_on(&mut self, die_group: DieGroupId) -> bool {
+    fn may_continue(&mut self, die_group: DieGroupId) -> bool {
         let cleaning = self.config.cleaning;
         let waits = match cleaning.mode {
             CleaningMode::Foreground => return true,
@@ -370,7 +370,7 @@ impl Engine {
         }
         cleaner.victim = None;
         // Moves of wear levelling gain no room: while room is needed, a cleaning comes between two.
-        cleaner.look_at_wear = cause != Cause::Wear || !cleaner.active;
+        cleaner.check_wear = cause != Cause::Wear || !cleaner.active;
         if std::mem::take(&mut cleaner.erase_failed) {
             self.ftl.erase_failed(block);
         } else {
@@ -389,12 +389,12 @@ impl Engine {
     /// Garbage has been created: die groups that needed cleaning but had no victim try again, and
     /// die groups with a new block to erase begin.
     pub fn look_for_garbage(&mut self, now: SimTime) {
-        self.look_again(now);
+        self.retry_cleaning(now);
         self.replace_program_units(now);
     }
 
     #[inline]
-    fn look_again(&mut self, now: SimTime) {
+    fn retry_cleaning(&mut self, now: SimTime) {
         if self.ftl.has_idle_die_groups() {
             self.clean_idle_die_groups(now);
         }

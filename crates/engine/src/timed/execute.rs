@@ -353,7 +353,7 @@ impl Engine {
                 }
             }
             Op::Program { job } => self.dies[die.0 as usize].loaded = Some(job),
-            Op::Erase { .. } => unreachable!("an erase transfers nothing"),
+            Op::Erase { .. } => unreachable!("an erase has no transfer"),
         }
         if self.config.cache_program {
             self.start_loaded(die, now);

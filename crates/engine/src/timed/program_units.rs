@@ -134,7 +134,7 @@ impl Engine {
         now: SimTime,
     ) {
         assert!(payloads.is_empty() || payloads.len() == units.len(), "bytes for some units only");
-        let first = units.first().expect("a program unit holds something").write.lpn;
+        let first = units.first().expect("a program unit has units").write.lpn;
         let any_die_group = self.ftl.host_place(stream, first) == HostPlace::Any;
         if any_die_group {
             let front = self.ready.pop_front();

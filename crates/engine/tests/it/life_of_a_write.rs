@@ -69,7 +69,7 @@ impl Life {
     /// Writes `units`, and records the sentence about the operations.
     fn write(&mut self, units: &[u32]) {
         let written: Vec<_> = units.iter().map(u32::to_string).collect();
-        let last = *units.last().expect("something is written");
+        let last = *units.last().expect("the list of units is not empty");
         let done = self.operations(|life| life.put(units.iter().copied()));
         let at = self.engine.ftl().lookup(last).expect("it was written").0;
         let (block, page) = (at / PROGRAM_UNITS, at % PROGRAM_UNITS);

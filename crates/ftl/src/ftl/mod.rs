@@ -100,9 +100,10 @@ impl Ftl {
     /// Recovers the FTL after a loss of power: for each logical unit the highest version found, of
     /// data or of one of `trims`. The flash is not written, so that power may be lost again at any
     /// moment.
-    /// `trims` are durable elsewhere; where nothing else records trims, they have to be so
+    ///
     /// `trims` were made durable elsewhere. Where trims are recorded nowhere else, they must be
     /// durable before [`Ftl::trim_now`] is called, and as long as older data may be on the flash.
+    ///
     /// # Errors
     /// [`ConfigError`] if the configuration does not fit the flash or its content.
     pub fn recover(
@@ -247,9 +248,9 @@ impl Ftl {
     /// [`Ftl::move_all`].
     #[must_use]
     #[inline]
-    pub fn takes_program_units_at_once(&self) -> bool {
+    pub fn supports_bulk(&self) -> bool {
         match self {
-            Self::Page(map) => map.takes_program_units_at_once(),
+            Self::Page(map) => map.supports_bulk(),
             Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => false,
         }
     }
@@ -267,7 +268,7 @@ impl Ftl {
     /// for `stream`.
     ///
     /// # Panics
-    /// If [`Ftl::takes_program_units_at_once`] does not hold.
+    /// If [`Ftl::supports_bulk`] does not hold.
     pub fn put_program_unit(
         &mut self,
         die_group: DieGroupId,
@@ -280,7 +281,7 @@ impl Ftl {
     /// Copies every valid unit of `victim` into the program units `runs`.
     ///
     /// # Panics
-    /// If [`Ftl::takes_program_units_at_once`] does not hold.
+    /// If [`Ftl::supports_bulk`] does not hold.
     pub fn move_all(
         &mut self,
         victim: BlockId,

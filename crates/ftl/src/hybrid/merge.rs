@@ -144,7 +144,7 @@ impl Hybrid {
             return Some(BlockId(log));
         }
         if let Some(data) = self.next_failed(index) {
-            let target = self.take_free().expect("an erased block was seen");
+            let target = self.take_free().expect("an erased block is left");
             self.begin_full(index, self.logical[data as usize], target);
             return Some(BlockId(data));
         }

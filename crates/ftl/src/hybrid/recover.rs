@@ -303,7 +303,7 @@ impl Hybrid {
             };
             let group = self.group_units.divide(lpn);
             if self.best_in(block, scan).any(|(_, lpn)| self.group_units.divide(lpn) != group) {
-                return Err(foreign(block, "it holds units of several data groups"));
+                return Err(foreign(block, "it has units of several data groups"));
             }
             let die_group = self.die_group_of(block);
             self.group_of[index] = group;
@@ -334,7 +334,7 @@ impl Hybrid {
             let block =
                 self.die_groups.iter().find_map(|die_group| die_group.sealed.values().next());
             let block = *block.expect("there are log blocks");
-            return Err(foreign(block, "there are too many log blocks for merges to go on"));
+            return Err(foreign(block, "there are too many log blocks for merges to proceed"));
         }
         for (lpn, best) in (0..).zip(&scan.best).filter(|(_, best)| best.at != 0) {
             self.map(lpn, Pun(best.at - 1));

@@ -32,7 +32,7 @@ impl PageMap {
     /// Whether program units and blocks may be moved in bulk: no operation is in flight, there is
     /// no parity, and no unit is a tombstone.
     #[must_use]
-    pub fn takes_program_units_at_once(&self) -> bool {
+    pub fn supports_bulk(&self) -> bool {
         !self.parity && self.live_tombstones == 0 && self.nothing_in_flight()
     }
 
@@ -57,14 +57,14 @@ impl PageMap {
     /// the versions must grow from write to write of a unit.
     ///
     /// # Panics
-    /// If [`PageMap::host_may_write`] or [`PageMap::takes_program_units_at_once`] does not hold.
+    /// If [`PageMap::host_may_write`] or [`PageMap::supports_bulk`] does not hold.
     pub fn put_program_unit(
         &mut self,
         die_group: DieGroupId,
         stream: u32,
         units: &[UnitWrite],
     ) -> ProgramUnitId {
-        debug_assert!(self.takes_program_units_at_once() && self.host_may_write(die_group, stream));
+        debug_assert!(self.supports_bulk() && self.host_may_write(die_group, stream));
         let frontier = self.host_frontier(die_group, stream);
         let (run, block) = self.take_program_units(die_group, frontier, 1);
         let first = self.layout.first_unit(run.first).0;
@@ -95,7 +95,7 @@ impl PageMap {
         scratch: &mut Vec<u32>,
         runs: &mut Vec<ProgramUnitRun>,
     ) -> Moved {
-        debug_assert!(self.takes_program_units_at_once());
+        debug_assert!(self.supports_bulk());
         runs.clear();
         let pages_read = self.list_valid(victim, scratch);
         let die_group = self.layout.die_group_of(victim);

@@ -175,7 +175,7 @@ impl PageConfig {
             // A translation page or a tombstone.
             return if lpn == UnitWrite::TOMBSTONE { 0 } else { self.map_frontier().unwrap_or(0) };
         }
-        if self.slc.is_some() && self.lives_in_region(lpn, handle) {
+        if self.slc.is_some() && self.belongs_to_region(lpn, handle) {
             return self.own_frontier_count();
         }
         match self.placement {
@@ -371,7 +371,7 @@ impl PageConfig {
     }
 
     /// Whether a rule assigns `lpn`, written with `handle`, to the region for any request size.
-    pub(super) fn lives_in_region(&self, lpn: u32, handle: u32) -> bool {
+    pub(super) fn belongs_to_region(&self, lpn: u32, handle: u32) -> bool {
         if lpn >= self.logical_units {
             return false;
         }

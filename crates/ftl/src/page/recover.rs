@@ -170,7 +170,7 @@ impl PageMap {
     /// The frontier that may have written `lpn` to `block`.
     fn frontier_found(&self, block: BlockId, lpn: u32) -> u16 {
         if let Some(first) = self.config.slc_frontier() {
-            let overflowed = !self.layout.is_slc(block) && self.config.lives_in_region(lpn, 0);
+            let overflowed = !self.layout.is_slc(block) && self.config.belongs_to_region(lpn, 0);
             if overflowed {
                 return 0;
             }

@@ -36,8 +36,8 @@ pub enum SteadyError {
     Slc,
     /// The mapping is not page-level mapping of the whole drive.
     #[error(
-        "block-level, hybrid and zone mapping and ranges have no steady state in closed form; use the state \
-         preconditioned, which reaches it by writing"
+        "block-level, hybrid and zone mapping and ranges have no steady state in closed form; \
+         use the state preconditioned, which reaches it by writing"
     )]
     Blocks,
 }

@@ -48,7 +48,8 @@ impl<T: Copy + Ord> Column<T> {
     #[must_use]
     pub(crate) fn min(&self) -> (usize, T) {
         let least = *self.group_min.iter().min().expect("a column is not empty");
-        let group = self.group_min.iter().position(|&min| min == least).expect("it is there");
+        let group =
+            self.group_min.iter().position(|&min| min == least).expect("the minimum is in a group");
         let place = self.values[group * Self::GROUP..].iter().position(|&v| v == least);
         (group * Self::GROUP + place.expect("the minimum of a group is in it"), least)
     }

@@ -55,7 +55,6 @@ impl Zoned {
     /// torn: it can be read up to the gap and has to be reset before it is written again. Resets
     /// must have reached the flash as erases before they are acknowledged. A bad block, which
     /// cannot be erased, must therefore have no data: only the table knows the state of its zone.
-    /// table alone.
     ///
     /// # Errors
     /// [`ConfigError`] if the configuration does not fit the flash or its content.
