@@ -1,11 +1,11 @@
 //! Merges: log blocks become data blocks.
 //!
 //! A log block becomes the data block itself if its valid units are those of one logical block at
-//! their own offsets, and no unit of the old data block before its write position is valid: at once
-//! if no unit is left to copy (*switch* merge), otherwise after the rest has been copied behind its
-//! units (*partial* merge). Any other log block is merged one logical block at a time: the newest
-//! version of each unit, wherever it is, is copied to a fresh block (*full* merge). A log block
-//! without valid units is only erased.
+//! their own offsets, and the old data block has no valid unit below the write position of the log
+//! block: at once if no unit is left to copy (*switch* merge), otherwise after the rest has been
+//! copied behind its units (*partial* merge). Any other log block is merged one logical block at a
+//! time: the newest version of each unit, wherever it is, is copied to a fresh block (*full*
+//! merge). A log block without valid units is only erased.
 //!
 //! The copies of a logical block take effect together when all of them are programmed. The data of
 //! a logical block is therefore always in its data block and log blocks, and an interrupted merge

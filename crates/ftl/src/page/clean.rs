@@ -287,7 +287,7 @@ impl PageMap {
     /// The erase of a victim has ended, on all its dies: it is free again.
     ///
     /// # Panics
-    /// If it was no victim, or the map still points into it.
+    /// If the block is not a victim, or the map still points to one of its units.
     pub fn erased(&mut self, block: BlockId) {
         let index = block.0 as usize;
         assert!(
