@@ -1,12 +1,12 @@
-//! The write buffer: units on their way to flash, and who waits for them.
+//! The write buffer: units in flight to flash, and the requests that wait for them.
 //!
-//! A unit stays here until its program is committed, so that it can be read meanwhile. A
-//! unit that is rewritten before its program begins is replaced in place and costs one
-//! program less. Units of one stream share program units, so each stream has a queue.
+//! A unit stays in the buffer until its program is committed, so that reads find it. A unit that is
+//! rewritten before its program begins is replaced in place, which saves a program. Units of one
+//! stream share program units, so each stream has a queue.
 //!
-//! Every unit belongs to an *epoch*; a flush closes the current one and is done when no
-//! unit of that or an earlier epoch is outstanding. A request that has to be durable by
-//! itself waits for its own units.
+//! Every unit belongs to an *epoch*; a flush closes the current epoch and completes when no unit of
+//! it or an earlier one is outstanding. A write that has to be durable when it completes waits for
+//! its own units only.
 
 mod places;
 mod snapshot;
@@ -19,7 +19,7 @@ use prism_base::{FastMap, SimTime, Slab};
 use prism_ftl::UnitWrite;
 
 pub(crate) use places::{Entry, State};
-use places::{Epoch, Link, NOBODY};
+use places::{Epoch, Link, NO_WAITER};
 
 /// The buffer.
 #[derive(Debug)]
@@ -28,36 +28,37 @@ pub(crate) struct Buffer {
     units_per_program_unit: usize,
     used: u32,
     entries: Slab<Entry>,
-    /// Who waits for which unit, as lists that begin in the entries.
+    /// Requests that wait for a unit, as linked lists that begin in the entries.
     links: Slab<Link>,
     /// The newest entry of each logical unit.
     index: FastMap<u32, u32>,
     /// Units that wait for a program unit, by stream.
     dirty: Vec<VecDeque<u32>>,
     dirty_total: usize,
-    /// Streams with such units, as bits: there may be thousands, most of them with none.
+    /// Bitmap of the streams in `dirty` with units: there may be thousands, most of them empty.
     occupied: Vec<u64>,
-    /// Streams with full program units, once for each program unit; some may have lost units to
-    /// trims since.
+    /// Streams with full program units, one element per program unit. Trims may have removed units
+    /// since.
     full: VecDeque<u32>,
-    /// Units written in part with the ends of their times, oldest first; some may have moved
-    /// on since, and their places may be those of others.
+    /// Partly written units with their deadlines, oldest first. Stale if the entry has another
+    /// state or deadline by now.
     partial: VecDeque<(u32, SimTime)>,
     epochs: VecDeque<Epoch>,
     /// Number of the first epoch in the list; the last one is current.
     epoch_first: u64,
-    /// Epochs below this are being flushed.
+    /// Flushes wait for the epochs below this one.
     flush_below: u64,
-    /// Units waiting for a program unit that somebody waits for.
+    /// Dirty units that a request or a flush waits for.
     wanted: u64,
 }
 
-/// What a trim leaves to be made durable in place of units it has dropped.
+/// Flushes and requests that waited for units which a trim has dropped, and now wait for the trim
+/// to become durable.
 #[derive(Debug, Default)]
 pub(crate) struct TrimWaiters {
-    /// The epoch of a flush that waits.
+    /// The oldest epoch among these units that a flush waits for.
     pub(crate) epoch: Option<u64>,
-    /// Requests that wait, once for each unit.
+    /// Waiting requests, once for each unit.
     pub(crate) waiters: Vec<u32>,
 }
 
@@ -95,7 +96,7 @@ impl Buffer {
         self.used >= self.capacity
     }
 
-    /// Whether less than half of the room is taken.
+    /// Whether less than half of the capacity is used.
     pub(crate) fn is_half_empty(&self) -> bool {
         self.used < self.capacity.div_ceil(2)
     }
@@ -116,14 +117,15 @@ impl Buffer {
         None
     }
 
-    /// A program unit of `stream` leaves: of the program units it had waiting, one less.
+    /// Removes a full program unit of `stream`, which is about to be programmed, from the count.
     pub(crate) fn program_unit_leaves(&mut self, stream: u32) {
         if self.full.front() == Some(&stream) {
             self.full.pop_front();
         }
     }
 
-    /// A stream with a unit that somebody waits for, full program unit or not.
+    /// A stream with a unit that a request or a flush waits for, whether or not its program unit is
+    /// full.
     #[inline(never)]
     pub(crate) fn wanted_stream(&self) -> Option<u32> {
         if self.wanted == 0 {
@@ -134,7 +136,7 @@ impl Buffer {
         self.occupied().find(|&stream| wanted(&self.dirty[stream as usize]))
     }
 
-    /// Streams with units that wait for a program unit, by number.
+    /// Streams with units that wait for a program unit, in order of number.
     fn occupied(&self) -> impl Iterator<Item = u32> + '_ {
         let words = (0..).step_by(64).zip(&self.occupied);
         words.flat_map(|(first, &word)| {
@@ -147,8 +149,8 @@ impl Buffer {
         })
     }
 
-    /// The stream with most units waiting, if the buffer is full and no program unit is, or if
-    /// somebody waits for half of it (`half`) and everything there waits for a program unit.
+    /// The stream with most dirty units, if the buffer is full, or if the caller needs half of it
+    /// (`half`), at least half is used and every unit in it is dirty.
     pub(crate) fn pressed_stream(&self, half: bool) -> Option<u32> {
         let stuck = half && !self.is_half_empty() && self.used as usize == self.dirty_total;
         if !(self.is_full() || stuck) || self.dirty_total == 0 || self.dirty.len() == 1 {
@@ -163,8 +165,8 @@ impl Buffer {
         !self.dirty[stream as usize].is_empty()
     }
 
-    /// The first stream with a full program unit, in the order in which they filled up, for which
-    /// `die_group` finds one, and that die group.
+    /// The first stream, in the order in which program units filled up, with a full program unit
+    /// for which `die_group` returns a die group, and that die group.
     #[inline(never)]
     pub(crate) fn first_full<T>(
         &mut self,
@@ -178,18 +180,18 @@ impl Buffer {
         Some(found)
     }
 
-    /// The first stream with a program unit to program for which `die_group` finds one, and that
-    /// die group: full program units first, in the order in which they filled up, then units that
-    /// somebody waits for, then, if the buffer is full, the longest program units. `die_group` is
-    /// asked with a stream and the first logical unit of its program unit. Asks at most `most`
-    /// streams of each kind.
+    /// The first stream with a program unit to program for which `die_group` returns a die group,
+    /// and that die group. Full program units come first, in the order in which they filled up,
+    /// then units that a request or a flush waits for, then, if the buffer is full, the streams
+    /// with most dirty units. `die_group` is called with a stream and the first logical unit of its
+    /// program unit, for at most `most` streams of each kind.
     #[inline(never)]
     pub(crate) fn first_stream<T>(
         &mut self,
         most: usize,
         mut die_group: impl FnMut(u32, u32) -> Option<T>,
     ) -> Option<(u32, T)> {
-        // Streams are there once for each of their program units; those without any leave.
+        // Drops streams whose program unit is no longer full.
         let (dirty, program_unit) = (&self.dirty, self.units_per_program_unit);
         self.full.retain(|&stream| dirty[stream as usize].len() >= program_unit);
         let mut asked: Vec<u32> = Vec::with_capacity(most);
@@ -216,9 +218,8 @@ impl Buffer {
             };
             others.extend(self.occupied().filter(wanted).take(most));
         }
-        // A program unit that is not full is padded only if nothing else makes room: full program
-        // units that wait for a die group or a merge will, and the rest of this one may come
-        // then.
+        // A program unit that is not full is padded only if nothing else frees space: full program
+        // units that wait for a die group or a merge will, and then the host may fill this one.
         if self.is_full() && self.full.is_empty() && self.dirty_total > 0 {
             let mut waiting: Vec<u32> = self.occupied().collect();
             waiting.sort_by_key(|&stream| Reverse(self.dirty[stream as usize].len()));
@@ -234,10 +235,9 @@ impl Buffer {
         Some(self.entries[place].lpn)
     }
 
-    /// Puts new content over an entry whose program has not begun. The entry stays in its
-    /// epoch: a flush that waits for the old content is satisfied by nothing less than
-    /// the new one on flash. `covered` are the parts of the unit that are new, as bits;
-    /// a unit that is now complete waits for a program unit.
+    /// Replaces the content of an entry whose program has not begun. The entry stays in its epoch:
+    /// a flush that waits for the old content has to wait for the new content instead. `covered` is
+    /// a bitmap of the new parts of the unit; a unit that is now complete waits for a program unit.
     pub(crate) fn replace(&mut self, place: u32, version: u64, covered: u64) {
         let entry = &mut self.entries[place];
         assert!(entry.state.may_change(), "its program has begun");
@@ -249,9 +249,8 @@ impl Buffer {
         }
     }
 
-    /// Adds a unit in `state`. Tombstones are not found by reads. The caller has checked
-    /// that there is room; tombstones may exceed the capacity, since a flush cannot wait
-    /// for room that only a flush makes.
+    /// Adds a unit in `state`. Reads do not find tombstones. The caller has checked the capacity;
+    /// tombstones may exceed it, because a flush cannot wait for space that only a flush frees.
     pub(crate) fn add(&mut self, lpn: u32, version: u64, stream: u32, state: State) -> u32 {
         let place = self.entries.take();
         self.entries[place] = Entry::new(lpn, version, stream, state);
@@ -267,7 +266,7 @@ impl Buffer {
         place
     }
 
-    /// Adds a unit of which a part was written; the rest may still come until `deadline`.
+    /// Adds a partly written unit that waits for its rest until `deadline`.
     pub(crate) fn add_partial(
         &mut self,
         lpn: u32,
@@ -283,7 +282,7 @@ impl Buffer {
         place
     }
 
-    /// The unit that has waited longest for its rest.
+    /// The partly written unit that has waited longest for its rest.
     pub(crate) fn oldest_partial(&mut self) -> Option<u32> {
         while let Some(&(place, deadline)) = self.partial.front() {
             let entry = &self.entries[place];
@@ -295,10 +294,10 @@ impl Buffer {
         None
     }
 
-    /// Waits no longer for the host to write the rest of a unit: it is read from flash, or
-    /// there is none and the unit is complete.
+    /// Ends the wait for the host to write the rest of a unit. If `read`, the rest is being read
+    /// from flash; otherwise flash has none and the unit is complete.
     pub(crate) fn stop_waiting(&mut self, place: u32, read: bool) {
-        assert!(self.entries[place].state == State::Partial, "nothing to wait for");
+        assert!(self.entries[place].state == State::Partial, "not a partly written unit");
         if read {
             self.entries[place].state = State::Filling;
         } else {
@@ -326,15 +325,15 @@ impl Buffer {
         }
     }
 
-    /// The rest of a unit has been read: it waits for a program unit now, unless it was trimmed
-    /// meanwhile.
+    /// The rest of a unit has been read: the unit becomes dirty, unless it was trimmed meanwhile.
     pub(crate) fn filled(&mut self, place: u32) {
         let entry = self.entries[place];
-        assert!(entry.state == State::Filling, "a unit filled that was not waiting for it");
+        assert!(entry.state == State::Filling, "a unit filled without a read for its rest");
         if entry.dropped { self.remove(place) } else { self.make_dirty(place) }
     }
 
-    /// Takes the unit of `stream` that waits longest for a program unit; its program begins.
+    /// Removes the unit of `stream` that has waited longest for a program unit from the queue; its
+    /// program begins.
     pub(crate) fn take_dirty(&mut self, stream: u32) -> Option<u32> {
         let queue = &mut self.dirty[stream as usize];
         let place = queue.pop_front()?;
@@ -349,7 +348,7 @@ impl Buffer {
         Some(place)
     }
 
-    /// `slot` waits for the unit at `place` to be on flash.
+    /// Makes request `slot` wait for the unit at `place` to be on flash.
     pub(crate) fn wait_for(&mut self, place: u32, slot: u32) {
         let link = self.links.take();
         self.leave_epoch(place);
@@ -360,10 +359,10 @@ impl Buffer {
         self.enter_epoch(place, epoch);
     }
 
-    /// One that waits for the unit at `place`, which is on flash now.
+    /// Removes and returns a request that waited for the unit at `place`.
     pub(crate) fn next_waiter(&mut self, place: u32) -> Option<u32> {
         let link = self.entries[place].waiters;
-        if link == NOBODY {
+        if link == NO_WAITER {
             return None;
         }
         let Link { slot, next } = self.links[link];
@@ -372,7 +371,7 @@ impl Buffer {
         Some(slot)
     }
 
-    /// A unit is on flash, and who waited for it has been told: its place is free.
+    /// Frees the place of a unit that is on flash, or dropped, and has no waiters left.
     pub(crate) fn remove(&mut self, place: u32) {
         self.leave_epoch(place);
         let entry = &mut self.entries[place];
@@ -386,8 +385,9 @@ impl Buffer {
         self.used -= 1;
     }
 
-    /// Forgets what is buffered of `start..end`; programs in flight go on. What somebody
-    /// waited for is owed: the trim itself has to become durable instead.
+    /// Drops the buffered units of `start..end`; programs in flight go on. Requests and flushes
+    /// that waited for dropped units are returned: they have to wait for the trim to become
+    /// durable.
     pub(crate) fn trim(&mut self, start: u32, end: u32) -> TrimWaiters {
         let mut hit: Vec<u32> = Vec::new();
         if (end - start) as usize <= self.index.len() {
@@ -407,7 +407,7 @@ impl Buffer {
             if epoch < self.flush_below {
                 waiting.epoch = Some(waiting.epoch.map_or(epoch, |oldest| oldest.min(epoch)));
             }
-            while self.entries[place].waiters != NOBODY {
+            while self.entries[place].waiters != NO_WAITER {
                 self.leave_epoch(place);
                 waiting.waiters.extend(self.next_waiter(place));
                 self.enter_epoch(place, epoch);
@@ -439,8 +439,8 @@ impl Buffer {
         self.enter_epoch(place, epoch);
     }
 
-    /// Closes the current epoch for a flush. Returns its number if something of it or of
-    /// an earlier one is outstanding, `None` if there is nothing to wait for.
+    /// Closes the current epoch for a flush. Returns its number if units of it or of an earlier one
+    /// are outstanding, `None` if there is nothing to wait for.
     pub(crate) fn close_epoch(&mut self) -> Option<u64> {
         if self.epochs.iter().all(|epoch| epoch.outstanding == 0) {
             return None;
@@ -464,8 +464,8 @@ impl Buffer {
         epoch < self.epoch_first
     }
 
-    /// The newest content of every buffered logical unit, in order of place, for a dump
-    /// on loss of power: unit, version, and whether it is lost.
+    /// The newest content of every buffered logical unit in order of place, to be saved on loss of
+    /// power: unit, version, and whether it is lost.
     pub(crate) fn newest(&self) -> Vec<(u32, u64, bool)> {
         let mut places: Vec<_> = self.index.values().copied().collect();
         places.sort_unstable();
@@ -473,12 +473,12 @@ impl Buffer {
         entries.map(|entry| (entry.lpn, entry.version, entry.lost)).collect()
     }
 
-    /// A part of the unit at `place` that was not written could not be read.
+    /// Marks the unit at `place`: its rest could not be read from flash.
     pub(crate) fn mark_lost(&mut self, place: u32) {
         self.entries[place].lost = true;
     }
 
-    /// Everybody who waits for a unit, once for each, and nobody waits any more.
+    /// Removes and returns all requests that wait for units, once for each unit.
     pub(crate) fn take_waiters(&mut self) -> Vec<u32> {
         let mut waiters = Vec::new();
         let places = self.entries.places();
@@ -486,7 +486,7 @@ impl Buffer {
             if self.entries[place].state == State::Vacant {
                 continue;
             }
-            while self.entries[place].waiters != NOBODY {
+            while self.entries[place].waiters != NO_WAITER {
                 let epoch = self.entries[place].epoch;
                 self.leave_epoch(place);
                 waiters.extend(self.next_waiter(place));
@@ -496,24 +496,25 @@ impl Buffer {
         waiters
     }
 
-    /// Whether somebody waits for a unit that waits for a program unit.
+    /// Whether a request or a flush waits for a dirty unit.
     pub(crate) fn has_wanted_program_units(&self) -> bool {
         self.wanted > 0
     }
 
-    /// Whether somebody waits for the unit at `place` to be on flash.
+    /// Whether a request or a flush waits for the unit at `place`.
     pub(crate) fn is_wanted_at(&self, place: u32) -> bool {
         self.is_wanted(&self.entries[place])
     }
 
-    /// Whether somebody waits for `entry` to be on flash.
+    /// Whether a request or a flush waits for `entry`.
     fn is_wanted(&self, entry: &Entry) -> bool {
-        entry.waiters != NOBODY || entry.epoch < self.flush_below
+        entry.waiters != NO_WAITER || entry.epoch < self.flush_below
     }
 
     /// Counts the unit at `place` in `epoch`.
     fn enter_epoch(&mut self, place: u32, epoch: u64) {
-        // Field by field: a copy of what has just been changed in part waits for all of it.
+        // Copies single fields: a load of the whole entry right after a store to a part of it
+        // cannot be forwarded from the store buffer.
         let entry = &mut self.entries[place];
         entry.epoch = epoch;
         let (state, waiters) = (entry.state, entry.waiters);
@@ -523,7 +524,7 @@ impl Buffer {
         }
     }
 
-    /// Counts the unit at `place` in its epoch no longer.
+    /// Removes the unit at `place` from the count of its epoch.
     fn leave_epoch(&mut self, place: u32) {
         let entry = &self.entries[place];
         let (state, epoch, waiters) = (entry.state, entry.epoch, entry.waiters);
@@ -533,10 +534,10 @@ impl Buffer {
         }
     }
 
-    /// One unit more or less of `epoch` waits for a program unit.
+    /// Adds `change` to the dirty units of `epoch`.
     fn count_dirty(&mut self, epoch: u64, waiters: u32, change: i64) {
-        let alone = i64::from(waiters == NOBODY);
-        let wanted = i64::from(waiters != NOBODY || epoch < self.flush_below);
+        let alone = i64::from(waiters == NO_WAITER);
+        let wanted = i64::from(waiters != NO_WAITER || epoch < self.flush_below);
         let program_unit = &mut self.epochs[(epoch - self.epoch_first) as usize];
         program_unit.unwanted = program_unit.unwanted.wrapping_add_signed(change * alone);
         self.wanted = self.wanted.wrapping_add_signed(change * wanted);
@@ -554,19 +555,20 @@ mod tests {
             buffer.add(lpn, 1, stream, State::Dirty);
         }
         assert!(buffer.is_full());
-        // The full program unit of stream 0 finds no die group: the one unit of stream 1 waits
-        // for its rest.
+        // If no die group takes the full program unit of stream 0, the one unit of stream 1 still
+        // waits for its program unit to fill.
         let only = |wanted: u32| move |stream, _| (stream == wanted).then_some(());
         assert_eq!(buffer.first_stream(8, only(1)), None);
         assert_eq!(buffer.first_stream(8, only(0)), Some((0, ())));
         let taken = [buffer.take_dirty(0), buffer.take_dirty(0)];
         assert!(taken.iter().all(Option::is_some));
-        // Without one, and with the buffer still full, what there is of a program unit goes.
+        // Without a full program unit, and with the buffer still full, one that is not full is
+        // programmed.
         assert_eq!(buffer.first_stream(8, only(1)), Some((1, ())));
     }
 
     #[test]
-    fn the_oldest_part_of_a_unit_is_the_oldest_whoever_had_its_place() {
+    fn a_reused_place_does_not_change_the_oldest_partial_unit() {
         let mut buffer = Buffer::new(8, 1, 1);
         let gone = buffer.add_partial(1, 1, 0, 1, SimTime(10));
         let oldest = buffer.add_partial(2, 2, 0, 1, SimTime(11));

@@ -1,7 +1,7 @@
-//! A drive: what the host sees of flash, translation layer and engine.
+//! The simulated drive: queues, write buffer and link in front of FTL, engine and flash.
 //!
-//! Trace formats and printing are unknown here. The host submits requests at times of
-//! its own choosing and lets the drive advance; see [`drive::Drive`].
+//! The crate knows no trace formats and prints nothing. The host submits requests at times of its
+//! own choosing and lets the drive advance; see [`drive::Drive`].
 
 pub mod drive;
 pub mod power;

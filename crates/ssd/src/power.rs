@@ -1,4 +1,4 @@
-//! Loss of power, and what is there when it comes back.
+//! Loss of power and recovery.
 
 use prism_engine::Done;
 use prism_ftl::Ftl;
@@ -9,19 +9,20 @@ use crate::drive::Drive;
 use crate::spec::{DriveSpec, DriveSpecError};
 use crate::zones::Zones;
 
-/// What is left of a drive without power: the flash, and, with power-loss protection,
-/// what the capacitors had time to save.
+/// What a loss of power leaves of a drive: the flash and, with power-loss protection, the state
+/// that was saved while the capacitors lasted.
 #[derive(Debug)]
 pub struct CrashImage {
     device: DriveSpec,
     nand: Nand,
     saved: Option<Saved>,
-    /// The drive wrote no more.
+    /// The drive was read-only.
     read_only: bool,
 }
 
-/// The dump of a protected drive: buffered units, and the map, or, where a scan of the flash
-/// finds it, which units are unmapped (the scan alone would bring trimmed data back).
+/// State saved by a drive with power-loss protection: the buffered units, and either the map or, if
+/// recovery scans the flash, the list of unmapped units, because the scan alone would bring trimmed
+/// data back.
 #[derive(Debug)]
 struct Saved {
     units: Vec<(u32, u64, bool)>,
@@ -32,14 +33,14 @@ struct Saved {
 }
 
 impl Drive {
-    /// Power is lost now. Flash operations that have begun and not ended are torn, with
-    /// earlier pages of their wordlines, and the buffer is gone. A protected drive has
-    /// capacitors: programs that have begun end, the buffer is saved, and erases are cut off.
-    /// `seed` feeds what is left to chance ([`Nand::lose_power`]).
+    /// Cuts the power now. Flash operations in progress are torn, together with earlier pages of
+    /// their wordlines, and the buffer is lost. With power-loss protection, programs in progress
+    /// end, the buffer is saved, and erases are torn. `seed` is for the random effects
+    /// ([`Nand::lose_power`]).
     #[must_use]
     pub fn power_cut(mut self, seed: u64) -> CrashImage {
         if self.zones.is_some() {
-            // The table of zones is saved, so it has to know of programs that end.
+            // The table of zones is saved, so programs that end have to be entered first.
             let mut done = Vec::new();
             self.engine.end_programs(&mut done);
             for event in done {
@@ -72,13 +73,13 @@ impl Drive {
         CrashImage { device: self.device, nand, saved, read_only }
     }
 
-    /// Brings a drive back from what was left of it. Its clock starts anew.
+    /// Recovers a drive after a loss of power. Its clock restarts at zero.
     ///
     /// # Errors
-    /// [`DriveSpecError`] if the description makes no sense.
+    /// [`DriveSpecError`] if the description is invalid.
     ///
     /// # Panics
-    /// If the flash keeps no content: nothing could be found on it.
+    /// If the flash keeps no content, which recovery has to scan.
     pub fn recover(image: CrashImage, seed: u64) -> Result<Self, DriveSpecError> {
         let CrashImage { device, nand, saved, read_only } = image;
         let mut units = Vec::new();
@@ -117,11 +118,11 @@ impl Drive {
         Ok(drive)
     }
 
-    /// The version of `lpn` that a read would find now; `None` if it would find nothing.
-    /// Later writes have higher versions.
+    /// The version of `lpn` that a read would return now; `None` if the unit is unmapped. Later
+    /// writes have higher versions.
     ///
     /// # Errors
-    /// [`NandError`] if the map leads to something that cannot be read.
+    /// [`NandError`] if the map points to a page that cannot be read.
     ///
     /// # Panics
     /// If the flash keeps no content, or holds another unit there.

@@ -1,4 +1,4 @@
-//! Quantities as device files write them: text with a unit.
+//! Parsers of the quantities in device files: text with a unit.
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::{CleaningMode, Scheduler};
@@ -19,7 +19,7 @@ pub(crate) fn nanos<'de, D: Deserializer<'de>>(from: D) -> Result<Nanos, D::Erro
     Nanos::parse(&text).map_err(D::Error::custom)
 }
 
-/// A bandwidth such as `667MB/s`; `infinite` takes no time at all.
+/// A bandwidth such as `667MB/s`; `None` for `infinite`.
 pub(crate) fn rate<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(from)?;
     parse_rate(&text).map_err(D::Error::custom)
@@ -69,11 +69,11 @@ pub(crate) fn page_times<'de, D: Deserializer<'de>>(from: D) -> Result<PageTimes
     })
 }
 
-/// Values that have names of their own in device files.
+/// Values that device files give by name.
 pub(crate) trait Named: Copy + Sized + 'static {
-    /// What they are, in a message.
+    /// The word for such a value in messages.
     const WHAT: &'static str;
-    /// All of them with their names.
+    /// All values with their names.
     fn names() -> Vec<(Self, &'static str)>;
 }
 
@@ -98,7 +98,7 @@ impl Named for Frontiers {
     }
 }
 
-/// One of the names of `T`.
+/// A value of `T` by name.
 pub(crate) fn named<'de, D: Deserializer<'de>, T: Named>(from: D) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
     let names = T::names();

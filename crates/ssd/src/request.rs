@@ -1,4 +1,4 @@
-//! What a host asks of a drive, and what it gets back.
+//! Requests of the host, their completions, and errors of submission.
 
 use prism_base::{Nanos, SimTime};
 
@@ -15,20 +15,20 @@ pub enum HostOp {
     WriteZeroes,
     /// Makes writes that were complete before it durable.
     Flush,
-    /// Writes at the write pointer of a zone, whose first byte is the offset.
+    /// Writes at the write pointer of the zone that begins at the offset.
     ZoneAppend,
     /// Opens a zone.
     ZoneOpen,
-    /// Closes one.
+    /// Closes a zone.
     ZoneClose,
-    /// Makes one full.
+    /// Makes a zone full.
     ZoneFinish,
-    /// Empties one.
+    /// Empties a zone.
     ZoneReset,
 }
 
 impl HostOp {
-    /// How many there are.
+    /// Number of commands.
     pub const COUNT: usize = 10;
     /// Every command.
     pub const ALL: [Self; Self::COUNT] = [
@@ -43,17 +43,17 @@ impl HostOp {
         Self::ZoneFinish,
         Self::ZoneReset,
     ];
-    /// Those that every drive takes.
+    /// The commands of drives without zones.
     pub const COMMON: [Self; 5] =
         [Self::Read, Self::Write, Self::Discard, Self::WriteZeroes, Self::Flush];
 
-    /// Whether it brings data.
+    /// Whether it transfers data to the drive.
     #[must_use]
     pub fn is_write(self) -> bool {
         matches!(self, Self::Write | Self::ZoneAppend)
     }
 
-    /// Whether it changes the state of a zone and moves no data of the host.
+    /// Whether it changes the state of a zone without transferring data.
     #[must_use]
     pub fn manages_zone(self) -> bool {
         matches!(self, Self::ZoneOpen | Self::ZoneClose | Self::ZoneFinish | Self::ZoneReset)
@@ -82,28 +82,26 @@ impl HostOp {
 pub struct Request {
     /// The command.
     pub op: HostOp,
-    /// First byte; of an append and of what manages a zone, the zone's first byte.
+    /// First byte; of an append or a zone management command, the zone's first byte.
     pub offset: u64,
-    /// Bytes; 0 for a flush and for what manages a zone.
+    /// Bytes; 0 for a flush or a zone management command.
     pub len: u64,
-    /// What it writes, zeroes or trims is durable when it is complete; means nothing to
-    /// others.
+    /// What it writes, zeroes or trims is durable when it completes; ignored for other commands.
     pub fua: bool,
-    /// A flush comes first, whatever the command.
+    /// The drive flushes before it performs the command.
     pub preflush: bool,
-    /// The submission queue it comes through.
+    /// The submission queue.
     pub queue: u16,
-    /// Goes first where the scheduler looks at it, and makes cleaning wait where it is
-    /// priority-aware.
+    /// A `priority` scheduler serves it first, and priority-aware cleaning waits for it.
     pub urgent: bool,
-    /// The placement handle of a write, where the drive has them.
+    /// The placement handle of a write, on drives that have them.
     pub handle: u16,
-    /// Comes back with the completion.
+    /// Returned with the completion.
     pub tag: u64,
 }
 
 impl Request {
-    /// A request through the first queue with nothing special about it.
+    /// A request without flags on the first queue.
     #[must_use]
     pub fn new(op: HostOp, offset: u64, len: u64, tag: u64) -> Self {
         let (fua, preflush, urgent) = (false, false, false);
@@ -111,20 +109,20 @@ impl Request {
     }
 }
 
-/// What a request cost the drive.
+/// Work that a request caused in the drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Flash pages read for it, those to complete partly written units included.
+    /// Flash pages read, those to complete partly written units included.
     pub flash_reads: u32,
     /// Mapping units found in the write buffer (reads), or replaced there (writes).
     pub buffer_hits: u32,
-    /// Mapping units put into the write buffer.
+    /// Mapping units added to the write buffer.
     pub units_written: u32,
     /// Translation pages read because the map cache missed.
     pub map_reads: u32,
-    /// Mapping units read that hold nothing.
+    /// Unmapped mapping units read.
     pub unmapped: u32,
-    /// Time a write waited for room in the buffer.
+    /// Time a write waited for space in the buffer.
     pub buffer_wait: Nanos,
 }
 
@@ -134,13 +132,12 @@ pub enum Status {
     /// It was done.
     #[default]
     Done,
-    /// A read found units that cannot be corrected, or whose content was lost before.
+    /// A read met units that cannot be corrected, or whose content was lost before.
     Unreadable,
-    /// A request that would write, or make what was written durable, came to a drive that
-    /// writes no more.
+    /// The drive is read-only and refuses requests that would write, or make written data durable.
     ReadOnly,
-    /// A write to a zone, or a command that manages it, found that the zone can only be read:
-    /// its flash has failed. None of what it wrote is promised.
+    /// A write to a zone, or a command that manages it, failed because the flash of the zone has
+    /// failed and the zone can only be read. None of the data of the write is guaranteed.
     WriteFault,
 }
 
@@ -164,17 +161,17 @@ pub struct Completion {
     pub tag: u64,
     /// The command.
     pub op: HostOp,
-    /// First byte; of an append, where its data went.
+    /// First byte; of an append, where its data was written.
     pub offset: u64,
     /// Bytes.
     pub len: u64,
-    /// When the drive got it.
+    /// When it was submitted.
     pub submitted: SimTime,
-    /// When it was done.
+    /// When it completed.
     pub completed: SimTime,
     /// How it ended.
     pub status: Status,
-    /// What it cost.
+    /// Its cost.
     pub cost: Cost,
 }
 
@@ -192,23 +189,23 @@ pub enum SubmitError {
         /// The drive's capacity in bytes.
         capacity: u64,
     },
-    /// It moves nothing.
+    /// It has no bytes.
     #[error("a request of zero bytes")]
     ZeroLength,
-    /// As many commands as the queue takes are outstanding already.
+    /// The queue has its full depth of commands outstanding.
     #[error("queue {queue} of {depth} commands is full")]
     QueueFull {
         /// The queue.
         queue: u16,
-        /// Commands it takes.
+        /// Its depth.
         depth: u32,
     },
-    /// The drive has fewer queues.
+    /// The drive has no such queue.
     #[error("there is no queue {queue}; the drive has {queues}")]
     NoSuchQueue {
         /// The queue asked for.
         queue: u16,
-        /// Queues there are.
+        /// Queues of the drive.
         queues: u32,
     },
     /// A zoned drive has no such command.
@@ -233,20 +230,20 @@ pub enum SubmitError {
         offset: u64,
         /// Bytes.
         len: u64,
-        /// What zones are written in, in bytes.
+        /// The block size of writes to zones, in bytes.
         block: u64,
     },
-    /// It does not begin where the zone's next write goes.
+    /// It does not begin at the zone's write pointer.
     #[error("zone {zone} is written at byte {write_pointer}, its write pointer, not at {offset}")]
     NotAtWritePointer {
         /// The zone.
         zone: u32,
         /// First byte of the write.
         offset: u64,
-        /// Where it would have to begin.
+        /// The write pointer.
         write_pointer: u64,
     },
-    /// It has to name a zone by its first byte.
+    /// It does not name a zone by its first byte.
     #[error("byte {offset} is not the first of zone {zone}, which is {start}")]
     NotZoneStart {
         /// The zone that the byte lies in.
@@ -256,7 +253,7 @@ pub enum SubmitError {
         /// The zone's first byte.
         start: u64,
     },
-    /// It is longer than what is left of the zone.
+    /// It is longer than the writable rest of the zone.
     #[error("a write of {len} bytes does not fit the {left} bytes left of zone {zone}")]
     ZoneBoundary {
         /// The zone.
@@ -282,7 +279,7 @@ pub enum SubmitError {
         /// The command.
         op: &'static str,
     },
-    /// Every zone that may be open is so by the host's own command.
+    /// The limit of open zones is reached, and the host has opened all of them explicitly.
     #[error("zone {zone} cannot be opened: {max} are open; close or finish one")]
     TooManyOpen {
         /// The zone.
@@ -290,7 +287,7 @@ pub enum SubmitError {
         /// The most.
         max: u32,
     },
-    /// As many zones as may be are written in part.
+    /// The limit of active zones is reached.
     #[error("zone {zone} cannot be written: {max} are active; finish or reset one")]
     TooManyActive {
         /// The zone.
@@ -298,7 +295,7 @@ pub enum SubmitError {
         /// The most.
         max: u32,
     },
-    /// Commands of the zone are in flight, and the order of both would be chance.
+    /// Commands of the zone are in flight whose order with this one would be undefined.
     #[error("commands of zone {zone} are in flight; wait for them")]
     ZoneBusy {
         /// The zone.

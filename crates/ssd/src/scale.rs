@@ -1,9 +1,8 @@
-//! A preset made to fit another capacity.
+//! Scaling of a drive to another capacity.
 //!
-//! The effective over-provisioning stays, because it decides write amplification. A
-//! drive of few blocks cleans like no real one, so a small drive keeps at least
-//! [`BLOCKS_PER_DIE_MIN`] blocks a die: first it has fewer dies, then smaller blocks. The
-//! write buffer stays as large for each die as it was.
+//! The effective over-provisioning stays, because it decides write amplification. Cleaning with few
+//! blocks is not realistic, so a small drive keeps at least [`BLOCKS_PER_DIE_MIN`] blocks per die:
+//! it gets fewer dies first, then smaller blocks. The size of the write buffer per die stays.
 
 mod zoned;
 
@@ -12,32 +11,33 @@ use prism_ftl::FtlConfig;
 
 use crate::spec::{DriveSpec, DriveSpecError};
 
-/// Blocks a die keeps. Below, the blocks that cleaning holds back are more than the
-/// spare, and victims are too few to choose from.
+/// The fewest blocks per die. With less, the blocks that cleaning holds back exceed the spare
+/// space, and victims are too few to choose from.
 pub const BLOCKS_PER_DIE_MIN: u64 = 64;
-/// Program units a block keeps: with fewer, padding and tombstones eat the gain of a cleaning.
+/// The fewest program units per block: with less, padding and tombstones use up what cleaning a
+/// block gains.
 pub const PROGRAM_UNITS_PER_BLOCK_MIN: u64 = 16;
-/// Program units the write buffer keeps: one being filled while two are written.
+/// The fewest program units of the write buffer: one is filled while two are programmed.
 const BUFFER_PROGRAM_UNITS_MIN: u64 = 3;
 
-/// A device that fits, and what had to change, each as one sentence.
+/// A scaled drive and the changes that were made, one sentence each.
 #[derive(Clone, Debug)]
 pub struct Scaled {
-    /// The device.
+    /// The scaled drive.
     pub device: DriveSpec,
-    /// The capacity it had before.
+    /// The capacity before scaling.
     pub full_capacity: Bytes,
-    /// What was changed, for the report.
+    /// The changes, for the report.
     pub changes: Vec<String>,
 }
 
-/// A watermark of cleaning above this is a share of the blocks and not a number of them.
+/// A watermark above this is scaled with the number of blocks, a lower one stays.
 const WATERMARK_MAX: u32 = 8;
-/// Turns until the share of the blocks and their number agree: each comes nearer by the
-/// factor of the share.
+/// The most iterations of [`fit`], in which watermarks depend on the number of blocks and the
+/// number of blocks on the watermarks; the error shrinks in each.
 const TURNS_MAX: u32 = 8;
 
-/// Fits `device` to `capacity`, rounded up to whole mapping units.
+/// Scales `device` to `capacity`, rounded up to whole mapping units.
 ///
 /// # Errors
 /// [`DriveSpecError`] if no drive of this kind can have that capacity.
@@ -60,7 +60,7 @@ pub fn fit(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError
     }
 }
 
-/// `device` with the watermarks it has where its dies are smallest.
+/// `device` with the watermarks of its smallest scaled version.
 fn smallest(device: &DriveSpec) -> DriveSpec {
     let mut small = device.clone();
     let full = device.geometry().blocks_per_die_group();
@@ -68,8 +68,8 @@ fn smallest(device: &DriveSpec) -> DriveSpec {
     small
 }
 
-/// Sets the watermarks of `marked` to what they are on `device`, or to as large a share
-/// of `blocks` blocks a die group as of `full` ones there.
+/// Sets the watermarks of `marked` to those of `device`, large ones scaled from `full` to `blocks`
+/// blocks per die group.
 fn scale_watermarks(marked: &mut DriveSpec, device: &DriveSpec, blocks: u32, full: u32) {
     let share = |value: u32| {
         let part = u64::from(value) * u64::from(blocks) / u64::from(full);
@@ -77,16 +77,17 @@ fn scale_watermarks(marked: &mut DriveSpec, device: &DriveSpec, blocks: u32, ful
     };
     let (to, from) = (&mut marked.ftl, &device.ftl);
     to.free_blocks_low = share(from.free_blocks_low);
-    // As far above the low one as it was, or there is no cleaning between the two.
+    // The distance of the high watermark from the low one is scaled by itself: it must not become 0
+    // unless it was.
     let above = from.free_blocks_high - from.free_blocks_low;
     to.free_blocks_high = to.free_blocks_low + share(above);
     to.free_blocks_critical = share(from.free_blocks_critical);
     to.free_blocks_idle = share(from.free_blocks_idle);
 }
 
-/// A drive with all dies of `device` and at least `capacity`, as small as it can be: its blocks
-/// have fewer program units. For questions about requests in flight, which a drive of few dies
-/// cannot answer; it erases more often than the real one.
+/// The smallest drive of at least `capacity` with all dies of `device`: its blocks have fewer
+/// program units. It is for measurements that depend on the number of dies, such as latency under
+/// load; it erases more often than the full drive.
 ///
 /// # Errors
 /// [`DriveSpecError`] if no drive of this kind can have that capacity.
@@ -111,7 +112,7 @@ pub fn fit_wide(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpec
     fit(&wide, capacity.max(capacity_of_all_dies(&wide)))
 }
 
-/// Fits `marked`, which is `device` with other watermarks, to `capacity`.
+/// Scales `marked`, which is `device` with other watermarks, to `capacity`.
 fn fit_with(
     device: &DriveSpec,
     marked: &DriveSpec,
@@ -149,7 +150,7 @@ fn fit_with(
     let channels = dies_wanted.min(u64::from(full.channels));
     let dies_per_channel = dies_wanted / channels;
     let dies = channels * dies_per_channel;
-    // Superblocks go over as many of the dies as before, if that many are left.
+    // Superblocks keep their number of dies if the number of dies is a multiple of it.
     let members = (1..=u64::from(full.dies_per_superblock)).rev().find(|k| dies % k == 0);
     let members = members.unwrap_or(1);
     let parity = u64::from(full.parity && members > 1);
@@ -177,7 +178,7 @@ fn fit_with(
     describe(device, &fitted, &mut changes);
     if fitted.ftl.free_blocks_low != device.ftl.free_blocks_low {
         let (now, before) = (fitted.ftl.free_blocks_low, device.ftl.free_blocks_low);
-        changes.push(format!("cleaning below {now} erased blocks a die instead of {before}"));
+        changes.push(format!("cleaning below {now} erased blocks per die instead of {before}"));
     }
     fitted.check()?;
     Ok(Scaled { device: fitted, full_capacity: device.capacity(), changes })
@@ -194,7 +195,7 @@ fn buffer_of(device: &DriveSpec, dies: u64) -> Bytes {
     Bytes((share / program_unit).max(least) * program_unit)
 }
 
-/// Blocks of a die group that cleaning and frontiers keep from holding data.
+/// Blocks per die group that hold no data: erased blocks for cleaning, and open ones.
 fn kept(device: &DriveSpec) -> u64 {
     kept_by(&device.ftl_config())
 }
@@ -204,7 +205,7 @@ fn kept_by(config: &FtlConfig) -> u64 {
         FtlConfig::Page(config) => {
             u64::from(config.free_blocks_low - 1 + config.main_frontier_count())
         }
-        // One of the device: a little more than needed where there are several die groups.
+        // One for the whole drive; with several die groups this is a little more than needed.
         FtlConfig::Hybrid(_) => 1,
         FtlConfig::Zoned(_) => 0,
         FtlConfig::Ranges(all) => all.ranges.iter().map(|range| kept_by(&range.ftl)).sum(),
@@ -223,7 +224,7 @@ fn capacity_of_all_dies(device: &DriveSpec) -> Bytes {
     Bytes((logical * geometry.unit.0 as f64) as u64 + geometry.unit.0)
 }
 
-/// Logical units over those that do not live in SLC blocks.
+/// Ratio of all logical units to those outside an SLC region.
 fn all_of_main(device: &DriveSpec) -> f64 {
     let logical = f64::from(device.logical_units());
     logical / (logical - device.units_apart() as f64).max(1.0)
@@ -244,7 +245,7 @@ fn describe(full: &DriveSpec, fitted: &DriveSpec, changes: &mut Vec<String>) {
     }
     if full.drive.write_buffer != fitted.drive.write_buffer {
         changes.push(format!(
-            "a write buffer of {} instead of {}, as much for each die",
+            "a write buffer of {} instead of {}, the same size per die",
             fitted.drive.write_buffer, full.drive.write_buffer
         ));
     }
@@ -254,21 +255,21 @@ fn describe(full: &DriveSpec, fitted: &DriveSpec, changes: &mut Vec<String>) {
     }
     if a.pages_per_block != b.pages_per_block {
         changes
-            .push(format!("{} pages a block instead of {}", b.pages_per_block, a.pages_per_block));
+            .push(format!("{} pages per block instead of {}", b.pages_per_block, a.pages_per_block));
     }
     let (now, before) = (b.blocks_per_die_group(), a.blocks_per_die_group());
     if now != before {
-        changes.push(format!("{now} blocks a die instead of {before}"));
+        changes.push(format!("{now} blocks per die instead of {before}"));
     }
     let (now, before) = (b.slc_blocks_per_die_group(), a.slc_blocks_per_die_group());
     if now != before {
-        changes.push(format!("{now} of them with SLC instead of {before}"));
+        changes.push(format!("{now} of them in SLC mode instead of {before}"));
     }
     let below = |device: &DriveSpec| device.slc.as_ref().and_then(|slc| slc.below);
     if let (Some(now), Some(before)) = (below(fitted), below(full))
         && now != before
     {
-        changes.push(format!("the first {now} in them instead of {before}"));
+        changes.push(format!("an SLC region of the first {now} instead of {before}"));
     }
 }
 
@@ -319,7 +320,7 @@ mod tests {
                 let Ok(scaled) = fit(&preset, capacity) else {
                     let raw = capacity.0 as f64 * (1.0 + spare);
                     let most = (Geometry::UNITS_MAX * preset.ftl.mapping_unit.0) as f64;
-                    // Where a block is a unit, there are no more blocks than a plane may have.
+                    // Where a block is one unit, the most blocks per plane limit the capacity.
                     let raw_most =
                         preset.geometry().raw().0 / u64::from(preset.flash.blocks_per_plane);
                     let most = most.min((raw_most << 24) as f64);

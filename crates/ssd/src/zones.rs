@@ -1,12 +1,11 @@
-//! The zones of a zoned drive as the host sees them: states, write pointers, resources.
+//! The zones of a zoned drive: states, write pointers, open and active resources.
 //!
-//! Whether a command is legal is decided when it is submitted, as a controller decides when it
-//! fetches one; this drive fetches in the order of submission. A zone gives its resources back
-//! when the command is done that fills, finishes or resets it. Source: NVM Express Zoned Namespace
-//! Command Set 1.1, sections 2.1.1.2 to 2.1.1.4. Differs: a zone that was opened and closed
-//! without a write is empty again, as in ZBC and Linux; commands whose order the standard leaves
-//! open (a reset while writes of the zone are in flight) are refused, since their outcome would
-//! be chance.
+//! Commands are checked when they are submitted; a controller checks when it fetches one, and this
+//! drive fetches in the order of submission. A zone releases its resources when the command
+//! completes that fills, finishes or resets it. Source: NVM Express Zoned Namespace Command Set
+//! 1.1, sections 2.1.1.2 to 2.1.1.4. Differs: a zone that was opened and closed without a write is
+//! empty again, as in ZBC and Linux; commands whose order the standard leaves open (a reset while
+//! writes of the zone are in flight) are refused, since their result would be undefined.
 
 mod snapshot;
 
@@ -17,15 +16,15 @@ use crate::request::{HostOp, Request, SubmitError};
 pub enum ZoneState {
     /// Nothing is written.
     Empty,
-    /// A write has opened it.
+    /// Opened by a write.
     ImplicitlyOpen,
-    /// The host has opened it.
+    /// Opened by a command of the host.
     ExplicitlyOpen,
-    /// Written in part, and not open.
+    /// Partly written and not open.
     Closed,
     /// Takes no more writes until it is reset.
     Full,
-    /// It can be read and no more than that.
+    /// Can only be read.
     ReadOnly,
     /// Its data is lost.
     Offline,
@@ -68,13 +67,13 @@ pub struct ZoneInfo {
     pub state: ZoneState,
     /// First byte.
     pub start: u64,
-    /// Where the next write goes; the end of the capacity if the zone takes none.
+    /// Offset of the next write; the end of the capacity if the zone is full.
     pub write_pointer: u64,
-    /// First byte that can no more be written, before the start of the next zone or at it.
+    /// End of the writable bytes, at or before the start of the next zone.
     pub capacity_end: u64,
 }
 
-/// What happens to a zone whose block has failed.
+/// Kinds of zone failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ZoneFault {
     /// It can still be read.
@@ -87,30 +86,30 @@ pub enum ZoneFault {
 #[derive(Clone, Copy, Debug)]
 struct Zone {
     state: ZoneState,
-    /// Where the next write goes.
+    /// Offset of the next write.
     pointer: u64,
     /// Writes in flight.
     writes: u32,
     /// A reset, finish, open or close is in flight.
     managed: bool,
-    /// When it was last written, in writes taken.
+    /// [`Zones::taken`] at the last write.
     written: u64,
 }
 
-/// What a drive has of zones. Sizes are in bytes.
+/// Number, size and limits of the zones of a drive. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneShape {
     /// Zones.
     pub count: u32,
-    /// From one zone to the next.
+    /// From the start of one zone to that of the next.
     pub size: u64,
-    /// What of it can be written.
+    /// Writable bytes of a zone.
     pub capacity: u64,
-    /// What a write has to begin and end at.
+    /// Block size: writes begin and end at multiples of it.
     pub block: u64,
-    /// Most open zones; 0 for no limit.
+    /// Limit of open zones; 0 for none.
     pub max_open: u32,
-    /// Most active zones, open or closed; 0 for no limit.
+    /// Limit of active zones (open or closed); 0 for none.
     pub max_active: u32,
 }
 
@@ -121,13 +120,12 @@ pub struct Zones {
     zones: Vec<Zone>,
     open: u32,
     active: u32,
-    /// Writes taken.
+    /// Writes accepted so far.
     taken: u64,
 }
 
 impl Zones {
-    /// Zones of which the first `written(zone)` bytes are written; those for which that is
-    /// `None` are full.
+    /// Zones of which the first `written(zone)` bytes are written; `None` means full.
     #[must_use]
     pub fn new(shape: ZoneShape, written: impl Fn(u32) -> Option<u64>) -> Self {
         let zone = |number: u32| {
@@ -171,28 +169,28 @@ impl Zones {
         (0..self.shape.count).map(|zone| self.info(zone))
     }
 
-    /// Zones open now.
+    /// Number of open zones.
     #[must_use]
     pub fn open(&self) -> u32 {
         self.open
     }
 
-    /// Zones active now.
+    /// Number of active zones.
     #[must_use]
     pub fn active(&self) -> u32 {
         self.active
     }
 
-    /// Writes of `zone` in flight.
+    /// Writes to `zone` in flight.
     pub(crate) fn writes_in_flight(&self, zone: u32) -> u32 {
         self.zones[zone as usize].writes
     }
 
-    /// Takes `request` if the rules allow it: states and write pointers change at once, and an
-    /// append gets its offset. Nothing changes otherwise.
+    /// Accepts `request` if the rules of zones allow it: states and write pointers change at once,
+    /// and an append gets its offset. Otherwise nothing changes.
     ///
     /// # Errors
-    /// [`SubmitError`] that names the rule.
+    /// [`SubmitError`] that names the violated rule.
     pub fn take(&mut self, request: &mut Request) -> Result<(), SubmitError> {
         let zone = self.zone_of(request.offset);
         match request.op {
@@ -208,7 +206,7 @@ impl Zones {
         }
     }
 
-    /// Takes `request` and lets it be done at once.
+    /// Accepts `request` and completes it at once.
     ///
     /// # Errors
     /// As [`Zones::take`].
@@ -299,10 +297,9 @@ impl Zones {
         Ok(())
     }
 
-    /// Gives `zone` the resources of an open one, and the state `kind` unless it is open
-    /// explicitly already. Where the open ones are all taken, the zone that was opened by a
-    /// write and has not been written for longest is closed, as the standard lets a
-    /// controller do.
+    /// Allocates the resources of an open zone to `zone` and sets its state to `kind`, unless it is
+    /// explicitly open. At the limit of open zones, the least recently written implicitly open zone
+    /// is closed, as the standard allows a controller to do.
     fn open_for(&mut self, zone: u32, kind: ZoneState) -> Result<(), SubmitError> {
         let state = self.zones[zone as usize].state;
         let ZoneShape { max_open, max_active, .. } = self.shape;
@@ -333,7 +330,7 @@ impl Zones {
         self.active += u32::from(to.is_active());
     }
 
-    /// A command that was taken is done.
+    /// Completes a command that was accepted.
     pub(crate) fn done(&mut self, op: HostOp, offset: u64) {
         if matches!(op, HostOp::Flush | HostOp::Read) {
             return;
@@ -363,19 +360,19 @@ impl Zones {
         self.zones.iter().filter(|zone| zone.state == state).count() as u32
     }
 
-    /// Whether `zone` takes neither writes nor resets any more.
+    /// Whether `zone` is read only or offline.
     #[must_use]
     pub fn has_failed(&self, zone: u32) -> bool {
         matches!(self.zones[zone as usize].state, ZoneState::ReadOnly | ZoneState::Offline)
     }
 
-    /// Whether `zone` holds nothing, and no command on it is in flight.
+    /// Whether `zone` is empty and no command on it is in flight.
     pub(crate) fn is_idle_and_empty(&self, zone: u32) -> bool {
         let known = &self.zones[zone as usize];
         known.state == ZoneState::Empty && known.writes == 0 && !known.managed
     }
 
-    /// The block of `zone` has failed.
+    /// Marks `zone` as failed.
     pub(crate) fn fail(&mut self, zone: u32, fault: ZoneFault) {
         self.set(
             zone,
@@ -386,10 +383,10 @@ impl Zones {
         );
     }
 
-    /// Resources in use are those of the zones' states.
+    /// Checks that the resources in use match the states of the zones.
     ///
     /// # Panics
-    /// If they are not, or are more than there are.
+    /// If they do not, or exceed the limits.
     pub fn assert_consistent(&self) {
         let count = |is: fn(ZoneState) -> bool| self.zones.iter().filter(|z| is(z.state)).count();
         assert_eq!(self.open as usize, count(ZoneState::is_open), "open zones");

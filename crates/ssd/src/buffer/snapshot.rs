@@ -4,7 +4,7 @@ use prism_base::{DecodeError, Decoder, Encoder};
 use prism_ftl::UnitWrite;
 
 use super::places::State;
-use super::{Buffer, NOBODY};
+use super::{Buffer, NO_WAITER};
 
 impl Buffer {
     /// Whether everything in it waits for the rest of its program unit, and nobody waits for it.
@@ -12,7 +12,7 @@ impl Buffer {
     pub(crate) fn is_at_rest(&self) -> bool {
         let mut waiting = self.dirty.iter().flatten().map(|&place| &self.entries[place]);
         let all = self.used as usize == self.dirty_total && self.links.in_use() == 0;
-        all && waiting.all(|unit| unit.waiters == NOBODY && unit.lpn != UnitWrite::TOMBSTONE)
+        all && waiting.all(|unit| unit.waiters == NO_WAITER && unit.lpn != UnitWrite::TOMBSTONE)
     }
 
     /// Appends the units, stream by stream, each with its version and whether a part of it is

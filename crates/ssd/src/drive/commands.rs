@@ -1,8 +1,8 @@
-//! From the host's queues into the drive: submission, arbitration, the link and firmware.
+//! The way of a command into the drive: submission, arbitration, the link and firmware.
 //!
-//! A command stands in its submission queue until the drive fetches it. With no limit on
-//! commands in service that is at once; with one, arbitration (round robin over the
-//! queues, each with its weight) and the scheduler decide which waiting command is next.
+//! A command stays in its submission queue until the drive fetches it: at once if there is no limit
+//! on commands in service. With a limit, weighted round-robin arbitration over the queues and the
+//! scheduler decide which command is fetched next.
 
 use std::collections::VecDeque;
 
@@ -14,20 +14,20 @@ use super::{Completion, Drive};
 use crate::request::{HostOp, Request, Status, SubmitError};
 use crate::spec::ControllerSpec;
 
-/// The submission queues, and how many commands are where.
+/// The submission queues and the numbers of commands outstanding and in service.
 #[derive(Debug)]
 pub(crate) struct Queues {
-    /// Commands that wait, by queue.
+    /// Commands to be fetched, by queue.
     waiting: Vec<VecDeque<u32>>,
     waiting_total: u32,
     /// Commands outstanding, by queue.
     outstanding: Vec<u32>,
-    /// Commands being worked on, and the most that may be.
+    /// Commands in service, and their limit.
     in_service: u32,
     in_service_max: u32,
-    /// Of these and of those that wait, urgent ones.
+    /// Urgent commands, in service or waiting.
     urgent: u32,
-    /// Whose turn it is, and how many commands of the turn are left.
+    /// The queue whose turn it is, and the commands that it may still fetch in this turn.
     turn: usize,
     left: u32,
     weights: Vec<u32>,
@@ -61,13 +61,13 @@ impl Queues {
         self.outstanding.get(usize::from(queue)).is_some_and(|&outstanding| outstanding < depth)
     }
 
-    /// Appends whose turn it is; nothing waits.
+    /// Appends the state of arbitration; no command waits.
     pub(crate) fn encode(&self, out: &mut Encoder) {
         out.u32(self.turn as u32);
         out.u32(self.left);
     }
 
-    /// Gives the turn to the queue whose it was.
+    /// Restores the state of arbitration.
     pub(crate) fn restore(&mut self, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
         self.turn = from.u32()? as usize;
         self.left = from.u32()?;
@@ -77,8 +77,7 @@ impl Queues {
         Ok(())
     }
 
-    /// The next command by arbitration: queues in turn, each for as many commands as its
-    /// weight says.
+    /// The next command by weighted round robin.
     fn arbitrate(&mut self) -> Option<u32> {
         if self.waiting_total == 0 {
             return None;
@@ -96,8 +95,8 @@ impl Queues {
         }
     }
 
-    /// Takes the waiting command with the least `key` out of its queue; the one that came
-    /// first of several, queues in order.
+    /// Removes and returns the waiting command with the least `key`; among equals the first one of
+    /// the first queue.
     fn take_least<K: Ord>(&mut self, key: impl Fn(u32) -> K) -> Option<u32> {
         let places = self.waiting.iter().enumerate();
         let all = places.flat_map(|(queue, waiting)| {
@@ -114,16 +113,15 @@ impl Drive {
     /// Takes a request at `now`, which is not before [`Drive::now`].
     ///
     /// # Errors
-    /// [`SubmitError`]; the drive is unchanged then.
+    /// [`SubmitError`]; the drive is unchanged.
     ///
     /// # Panics
-    /// If `now` lies in the past, or before an event that [`Drive::advance`] has not
-    /// been told to reach.
+    /// If `now` lies in the past, or after an event that is pending ([`Drive::advance`] first).
     #[inline(always)]
     pub fn submit(&mut self, mut request: Request, now: SimTime) -> Result<(), SubmitError> {
         self.check(&request)?;
         assert!(now >= self.now, "a request submitted in the past");
-        // Nothing is due before the time that the drive has reached.
+        // No event is due before the time that the drive has reached.
         assert!(now == self.now || self.next_at() >= now, "events before {now:?} are due");
         let zoned = request.op.manages_zone() || request.op == HostOp::ZoneAppend;
         if zoned || self.zones.is_some() {
@@ -135,7 +133,7 @@ impl Drive {
         let slot = self.slots.take();
         self.slots[slot] = Slot::new(request, now);
         self.queues.outstanding[usize::from(request.queue)] += 1;
-        // The map is looked up when firmware has had its time.
+        // The map entry is used once the firmware time has passed.
         self.engine.ftl().prefetch(self.unit_of(request.offset));
         if request.urgent {
             self.queues.urgent += 1;
@@ -150,8 +148,8 @@ impl Drive {
         Ok(())
     }
 
-    // In line, as its caller: put together in memory, a request would wait there for its own
-    // stores (docs/design/event-core.md).
+    // Inlined, as its caller, so that the request is not built in memory and loaded again right
+    // after the stores (docs/design/event-core.md).
     #[inline(always)]
     fn check(&self, request: &Request) -> Result<(), SubmitError> {
         let spec = &self.device.drive;
@@ -165,7 +163,7 @@ impl Drive {
         if request.op == HostOp::Flush {
             return Ok(());
         }
-        // What manages a zone has no length; it names the zone by its first byte.
+        // Zone management commands have no length; they name the zone by its first byte.
         let len = request.len + u64::from(request.op.manages_zone());
         if len == 0 {
             return Err(SubmitError::ZeroLength);
@@ -177,7 +175,7 @@ impl Drive {
         Ok(())
     }
 
-    /// Begins the work on a command: data of a write comes in, then firmware.
+    /// Starts a command: the data of a write crosses the link, then firmware begins.
     #[inline]
     fn fetch(&mut self, slot: u32) {
         self.queues.in_service += 1;
@@ -190,7 +188,8 @@ impl Drive {
         let firmware = if is_write { spec.firmware_write } else { spec.firmware_read };
         let mut begun = self.now;
         if let Some(core) = self.queues.cores.iter_mut().min() {
-            // The core first, so that it is not held while data comes in.
+            // The wait for a core comes first, so that no core is occupied while data is
+            // transferred.
             begun = begun.max(*core);
             *core = begun + firmware;
         }
@@ -202,7 +201,7 @@ impl Drive {
         }
     }
 
-    /// A request has left the drive: another may be fetched.
+    /// A command has completed: another may be fetched.
     #[inline]
     pub(super) fn leave(&mut self, queue: u16, urgent: bool) {
         self.queues.outstanding[usize::from(queue)] -= 1;
@@ -226,7 +225,7 @@ impl Drive {
         }
     }
 
-    /// Which command that waits is next.
+    /// Removes and returns the waiting command to fetch next.
     fn choose(&mut self) -> Option<u32> {
         let (slots, engine, now, unit) = (&self.slots, &self.engine, self.now, self.unit);
         match self.device.drive.scheduler {
@@ -254,7 +253,7 @@ impl Drive {
                     HostOp::Read => engine.ftl().lookup(first),
                     _ => None,
                 };
-                // Writes go to whichever die is free, other commands need none.
+                // Writes go to any free die, other commands need none.
                 at.map_or(0, |at| engine.wait_for(at, now).0)
             }),
         }
@@ -280,12 +279,12 @@ impl Drive {
         }
     }
 
-    /// Performs a command once the map has what it needs.
+    /// Performs a command once the map cache has the entries that it needs.
     pub(super) fn begin(&mut self, slot: u32, out: &mut Vec<Completion>) {
-        if self.look_up(slot) {
+        if self.load_map(slot) {
             self.perform(slot, out);
         } else if self.is_held() {
-            // Nothing may be in flight that would set the rewrites going.
+            // No operation may be in flight whose end would start the rewrites.
             self.pump(out);
         }
     }
@@ -298,7 +297,7 @@ impl Drive {
             }
             return self.perform_read_only(slot, out);
         }
-        if self.comes_too_late(&request) {
+        if self.targets_failed_zone(&request) {
             self.slots[slot].status = Status::WriteFault;
             self.finish(slot, out);
             return self.pump(out);
@@ -307,7 +306,7 @@ impl Drive {
             HostOp::Read => return self.start_read(slot),
             HostOp::Write | HostOp::ZoneAppend => {
                 self.queue_write(slot);
-                if self.only_waits() {
+                if self.must_wait_for_space() {
                     return;
                 }
             }

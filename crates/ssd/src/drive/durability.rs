@@ -1,4 +1,4 @@
-//! What has to be on flash before the host is told so: trims, flushes, single units.
+//! Durability: trims, flushes, and writes that wait for their own units.
 
 use prism_ftl::{TrimRange, UnitWrite};
 
@@ -41,8 +41,8 @@ impl Drive {
         }
     }
 
-    /// Puts the trims so far into a tombstone, which goes to flash as a unit. Returns its
-    /// place in the buffer.
+    /// Puts the open trims into a tombstone, which is written to flash as a unit. Returns its place
+    /// in the buffer.
     fn seal_trims(&mut self) -> Option<u32> {
         if self.open_trims.is_empty() {
             return None;
@@ -53,8 +53,8 @@ impl Drive {
         Some(self.buffer.add(UnitWrite::TOMBSTONE, number, 0, State::Dirty))
     }
 
-    /// Whether a write is done only when its units are on flash. With power-loss
-    /// protection the buffer is durable; a drive that writes through waits all the same.
+    /// Whether a write completes only when its units are on flash. With power-loss protection the
+    /// buffer is durable, but a write-through cache waits all the same.
     pub(super) fn waits_for_flash(&self, request: &Request) -> bool {
         let through = self.device.drive.write_cache == WriteCache::WriteThrough;
         through || request.fua && !self.device.drive.power_loss_protection
@@ -69,9 +69,9 @@ impl Drive {
         }
     }
 
-    /// Lets `slot` wait until everything in the buffer is durable. Returns false if
-    /// there is nothing to wait for. With power-loss protection the buffer is durable; on
-    /// a drive that writes through a flush waits for what is in flight all the same.
+    /// Makes `slot` wait until everything in the buffer is durable. Returns false if there is
+    /// nothing to wait for. With power-loss protection the buffer is durable, but with a
+    /// write-through cache a flush waits for programs in flight all the same.
     pub(super) fn wait_for_flush(&mut self, slot: u32, then: Then) -> bool {
         let through = self.device.drive.write_cache == WriteCache::WriteThrough;
         if self.device.drive.power_loss_protection && !through {
@@ -88,26 +88,27 @@ impl Drive {
         }
     }
 
-    /// Has wordlines filled up whose units somebody waits for, unless units that he waits for as
-    /// well are about to fill them. If requests wait for room, and no program unit of the buffer
-    /// is going to make some, or for anything else while the drive is at rest, all are.
+    /// Pads incomplete wordlines that hold units which a request or a flush waits for, unless other
+    /// units that are waited for will fill them. Pads all incomplete wordlines if requests wait for
+    /// buffer space that no program in flight or pending will free, or if requests are in flight
+    /// and the drive has no other event.
     pub(super) fn close_wordlines(&mut self) {
         let moving = self.engine.host_program_units() > 0;
         if moving && self.buffer.has_wanted_program_units() {
             return;
         }
-        // Program units that wait for die groups leave when these are cleaned; where merges make
-        // room, they may wait for wordlines themselves.
+        // Full program units that wait for die groups leave the buffer once these are cleaned;
+        // where space comes from merges, the merges may wait for incomplete wordlines.
         let leaving = !self.engine.ftl().places_host() && self.buffer.full_stream().is_some();
-        let starved = self.waits_for_room() && !moving && !leaving;
+        let starved = self.waits_for_space() && !moving && !leaving;
         let all = starved || self.in_flight() > 0 && self.next_event().is_none();
         let buffer = &self.buffer;
         let wanted = |tag| all || buffer.is_wanted_at(tag);
         self.engine.close_wordlines(wanted, self.now);
     }
 
-    /// Lets everything end that has begun, and has wordlines filled up that wait for more, so
-    /// that nothing is left which a flush could make durable. Completions are added to `out`.
+    /// Runs until no event is left and pads incomplete wordlines, so that a flush would have
+    /// nothing to make durable. Completions are added to `out`.
     pub fn come_to_rest(&mut self, out: &mut Vec<Completion>) {
         loop {
             while self.next_event().is_some() {
@@ -116,10 +117,10 @@ impl Drive {
             if self.engine.units_held() == 0 {
                 return;
             }
-            // No host waits for anything, so that no page of a map is rewritten for this: each
-            // round leaves less in the buffer.
+            // No request is in flight, so that no translation page is rewritten meanwhile: each
+            // iteration leaves less in the buffer.
             self.engine.close_wordlines(|_| true, self.now);
-            assert!(self.next_event().is_some(), "a wordline that cannot be filled up");
+            assert!(self.next_event().is_some(), "a wordline that cannot be padded");
         }
     }
 

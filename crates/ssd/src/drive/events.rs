@@ -1,5 +1,4 @@
-//! What happens next: ends of flash operations, of firmware and of requests, in the order of
-//! their times.
+//! The event loop: ends of flash operations, of firmware and of requests, in order of time.
 
 use prism_base::SimTime;
 use prism_engine::Done;
@@ -9,8 +8,8 @@ use super::{Drive, FILL, IDLE, KIND_BITS, MAP, MERGE};
 use crate::request::{Completion, HostOp, Status};
 
 impl Drive {
-    /// Lets everything happen up to and including `until`; completions are added to
-    /// `out` in the order in which they happen.
+    /// Processes all events up to and including `until`; completions are added to `out` in the
+    /// order in which they happen.
     pub fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
         while let Some(at) = self.next_event() {
             if at > until {
@@ -21,8 +20,8 @@ impl Drive {
         self.now = self.now.max(until);
     }
 
-    /// Lets the next event happen; completions are added to `out`. Of events of the same
-    /// time those of the flash come first, then commands, then completions.
+    /// Processes the next event; completions are added to `out`. At equal times flash events come
+    /// first, then commands, then completions.
     ///
     /// # Panics
     /// If there is none.
@@ -31,16 +30,15 @@ impl Drive {
         assert!(happened, "an event to step to");
     }
 
-    /// The same until requests complete, of which at least one is added to `out`; false if
-    /// nothing is left that could happen. For those who have nothing to ask before: steps in a
-    /// program unit cost less than steps one by one.
+    /// Processes events until at least one request completes; false if no event is left before
+    /// that. It is faster than single calls of [`Drive::step`].
     pub fn next_completion(&mut self, out: &mut Vec<Completion>) -> bool {
         let before = out.len();
         self.run(u64::MAX, out) && out.len() > before
     }
 
-    /// Lets at most `events` events happen, up to the first with completions. Returns whether
-    /// any did.
+    /// Processes at most `events` events, up to the first with completions. Returns false if there
+    /// was none.
     fn run(&mut self, events: u64, out: &mut Vec<Completion>) -> bool {
         let before = out.len();
         for happened in 0..events {
@@ -68,7 +66,7 @@ impl Drive {
                 self.timer(payload, out);
             }
             if self.has_faults_or_wordlines {
-                self.mind_flash(out);
+                self.handle_faults_and_wordlines(out);
             }
             if out.len() > before {
                 break;
@@ -77,9 +75,9 @@ impl Drive {
         true
     }
 
-    /// What flash asks for that fails, or whose wordlines take effect as wholes.
+    /// Work after an event on flash with faults, or with wordlines that are committed as a whole.
     #[cold]
-    fn mind_flash(&mut self, out: &mut Vec<Completion>) {
+    fn handle_faults_and_wordlines(&mut self, out: &mut Vec<Completion>) {
         if self.engine.is_read_only() && self.read_only.is_none() {
             self.become_read_only(out);
         }
@@ -91,7 +89,7 @@ impl Drive {
     #[inline]
     fn flash_event(&mut self, out: &mut Vec<Completion>) {
         self.engine.step(&mut self.done);
-        // Reads move nothing but themselves, unless they complete a unit.
+        // Reads free nothing that other requests wait for, unless they complete a buffered unit.
         let mut moves = self.engine.take_freed();
         let mut next = 0;
         while let Some(&event) = self.done.get(next) {
@@ -117,7 +115,7 @@ impl Drive {
             IDLE => {
                 let since = self.now.since(self.last_change);
                 if since < self.device.ftl.idle_after {
-                    // Something came that took no flash operation: silence begins anew.
+                    // A request came that needed no flash operation: the idle time starts again.
                     self.watch_for_idle();
                 } else if self.in_flight() == 0 {
                     self.engine.clean_in_idle_time(self.now);
@@ -127,11 +125,11 @@ impl Drive {
                 self.end_merge(payload >> KIND_BITS);
                 self.pump(out);
             }
-            _ => unreachable!("kinds of rare events are IDLE and MERGE"),
+            _ => unreachable!("timers are IDLE or MERGE"),
         }
     }
 
-    /// If the host has just fallen silent, looks again when that has lasted.
+    /// If no request is in flight, sets a timer for the begin of idle time.
     #[inline]
     pub(super) fn watch_for_idle(&mut self) {
         if self.in_flight() == 0 {
@@ -143,13 +141,13 @@ impl Drive {
     fn watch_for_idle_flash(&mut self) {
         let rests = self.timers.is_empty() && self.engine.is_idle();
         if rests && self.engine.works_when_idle() {
-            // Work that the host left may have taken longer than its silence has to last.
+            // Background work may have lasted longer than `idle_after`.
             let at = self.last_change + self.device.ftl.idle_after;
             self.timers.push(at.max(self.now), IDLE);
         }
     }
 
-    /// Returns whether something in the buffer has changed.
+    /// Returns whether the buffer has changed.
     #[inline]
     fn flash_done(&mut self, event: Done, out: &mut Vec<Completion>) -> bool {
         match event {
@@ -180,8 +178,8 @@ impl Drive {
         let state = &self.slots[slot];
         let request = &state.request;
         let (op, len, queue, urgent) = (request.op, request.len, request.queue, request.urgent);
-        // Written where it stays: a copy of what has just been put together part by part waits
-        // for all that was stored before.
+        // Built in place: copying a struct right after storing its fields would stall on those
+        // stores.
         out.push(Completion {
             tag: request.tag,
             op,
@@ -207,7 +205,7 @@ impl Drive {
         self.leave(queue, urgent);
     }
 
-    /// Adds the time since the last change to the integral of requests in flight.
+    /// Adds the time since the last change to the integral of the requests in flight.
     #[inline]
     pub(super) fn account(&mut self) {
         let span = self.now.since(self.last_change);

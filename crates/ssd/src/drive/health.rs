@@ -1,4 +1,4 @@
-//! A drive that ages: what is left of it, and the end of writing.
+//! Health of a drive with faults, and its read-only state.
 
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::Health;
@@ -8,67 +8,67 @@ use crate::request::{Completion, HostOp, Status};
 use crate::spec::WriteCache;
 use crate::zones::ZoneState;
 
-/// How long a refusal takes beside firmware, so that a host that asks again at once gets
-/// somewhere in time.
+/// Duration of a refusal in addition to firmware, so that time advances for a host that retries at
+/// once.
 const REFUSAL: Nanos = Nanos(1_000);
 
-/// Since when a drive writes no more.
+/// When a drive became read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadOnly {
     /// Simulated time.
     pub since: SimTime,
-    /// What the host had written by then, without the preparation of the drive.
+    /// Bytes that the host had written by then, without the preparation of the drive.
     pub written: Bytes,
 }
 
-/// What age has left of SLC blocks beside others.
+/// Health of the SLC blocks of a drive that has other blocks as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlcHealth {
-    /// Bad blocks by what made them bad. Superblocks count once.
+    /// Bad blocks by cause. Superblocks count once.
     pub bad: Health,
-    /// Blocks of the die group with fewest that may still fail before none of the die group is
-    /// written any more, or the drive writes no more where they hold addresses of their own.
+    /// SLC blocks that may still fail in the die group with the fewest, before its SLC blocks are
+    /// no longer written or, if they hold a region of addresses, the drive becomes read-only.
     pub spare_blocks: u32,
-    /// Such blocks of a die group.
+    /// SLC blocks per die group.
     pub die_group_blocks: u32,
 }
 
-/// What age has left of the zones of a drive.
+/// Health of the zones of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneHealth {
     /// Zones that can only be read.
     pub read_only: u32,
     /// Zones that are lost to the host.
     pub offline: u32,
-    /// Zones there are.
+    /// All zones.
     pub count: u32,
-    /// Data of zones that had no room for it any more and stands elsewhere.
+    /// Data of failed zones that is stored in relocation blocks.
     pub relocated: Bytes,
 }
 
-/// What age has left of a drive.
+/// Health of a drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriveHealth {
-    /// Bad blocks of every kind by what made them bad. Superblocks count once.
+    /// Bad blocks of both kinds by cause. Superblocks count once.
     pub bad: Health,
-    /// Those of SLC, where a drive has them beside others.
+    /// Health of the SLC blocks of a drive with `[slc]`.
     pub slc: Option<SlcHealth>,
-    /// What has become of its zones, where it has some.
+    /// Health of the zones of a zoned drive.
     pub zones: Option<ZoneHealth>,
-    /// Flash that grew bad.
+    /// Flash in grown bad blocks.
     pub retired: Bytes,
-    /// Blocks of the die group with the least spare that may still fail before the drive writes no
-    /// more; of mappings by block, blocks of all die groups; of ranges, those of the range with the
-    /// least; of a zoned drive, blocks of all die groups, before a zone goes offline.
+    /// Blocks that may still fail before the drive becomes read-only. Page-level mapping: in the
+    /// die group with the fewest; block-level and hybrid mappings: in all die groups; ranges: in
+    /// the range with the fewest; zones: in all die groups, before a zone goes offline.
     pub spare_blocks: u32,
-    /// Blocks of a die group, those of SLC apart.
+    /// Blocks per die group, without SLC blocks.
     pub die_group_blocks: u32,
-    /// Since when the drive writes no more.
+    /// When the drive became read-only; `None` if it did not.
     pub read_only: Option<ReadOnly>,
 }
 
 impl Drive {
-    /// What age has left of the drive; `None` if it does not age.
+    /// The health of the drive; `None` if it has no fault model.
     #[must_use]
     pub fn health(&self) -> Option<DriveHealth> {
         let nand = self.engine.nand();
@@ -108,7 +108,7 @@ impl Drive {
         })
     }
 
-    /// Since when the drive writes no more.
+    /// When the drive became read-only; `None` if it did not.
     #[must_use]
     pub fn read_only(&self) -> Option<ReadOnly> {
         let now = ReadOnly { since: self.now, written: Bytes(self.counts.bytes_written) };
@@ -128,26 +128,26 @@ impl Drive {
         }
     }
 
-    /// From now on nothing is written: whoever waits for that is refused.
+    /// Makes the drive read-only and refuses the requests that wait for writes.
     pub(super) fn become_read_only(&mut self, out: &mut Vec<Completion>) {
         self.read_only = self.read_only();
         let mut waiting: Vec<u32> = self.waiting_for_buffer.drain(..).collect();
         waiting.extend(self.waiting_for_flush.drain(..).map(|waiter| waiter.slot));
         waiting.extend(self.buffer.take_waiters());
-        // In the order in which they came, and not by places that say nothing.
+        // In the order of submission; the order of slots has no meaning.
         let came = |slot: u32| (self.slots[slot].submitted, self.slots[slot].request.tag, slot);
         waiting.sort_unstable_by_key(|&slot| came(slot));
         waiting.dedup();
         for slot in waiting {
             self.refuse(slot);
         }
-        let held = self.map.as_mut().map(|map| map.give_up_rewrites());
+        let held = self.map.as_mut().map(|map| map.cancel_rewrites());
         for slot in held.unwrap_or_default() {
             self.begin(slot, out);
         }
     }
 
-    /// What a drive that writes no more does with a command other than a read.
+    /// Performs a command other than a read on a read-only drive.
     pub(super) fn perform_read_only(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let is_flush = self.slots[slot].request.op == HostOp::Flush;
         if is_flush && self.is_durable() {
@@ -157,7 +157,7 @@ impl Drive {
         }
     }
 
-    /// Whether everything that was written is durable.
+    /// Whether all written data is durable.
     pub(super) fn is_durable(&self) -> bool {
         let spec = &self.device.drive;
         let protected = spec.power_loss_protection && spec.write_cache == WriteCache::WriteBack;

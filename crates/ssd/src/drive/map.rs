@@ -1,11 +1,11 @@
-//! A map that lies on flash, with a part of it cached (mapping `dftl`).
+//! A map on flash, of which a part is cached (mapping `dftl`).
 //!
-//! Translation pages are logical units that follow those of the host: they are buffered,
-//! programmed, cleaned and recovered by the same means. A command first has the entries it
-//! needs brought in, one flash read for each translation page that is missing; commands
-//! that miss the same page share the read. A page whose changed entries leave the cache,
-//! or whose units cleaning has moved, is rewritten in the background: its old content is
-//! read, and the new goes through the write buffer in a stream of its own.
+//! Translation pages are logical units that follow those of the host, and are buffered, programmed,
+//! cleaned and recovered like these. A command first loads the entries it needs, with one flash
+//! read for each missing translation page; commands that miss the same page share the read. When a
+//! changed entry is evicted, or cleaning has moved a unit, its translation page is rewritten in the
+//! background: the old content is read, and the new content goes through the write buffer in a
+//! stream of its own.
 
 use std::collections::VecDeque;
 
@@ -18,11 +18,11 @@ use crate::buffer::State;
 use crate::request::{Completion, HostOp, Request};
 use crate::spec::{DriveSpec, MapLoad, Mapping};
 
-/// Pages that may wait to be rewritten before commands have to wait for them: the cache
-/// could otherwise promise more than flash can take.
+/// Pages that may wait to be rewritten before commands have to wait: without a limit the cache
+/// could evict changed entries faster than flash stores them.
 const REWRITES_MAX: usize = 64;
 
-/// The cache of a map on flash, and what is in flight for it.
+/// The cache of a map on flash, with its reads and rewrites.
 #[derive(Debug)]
 pub(crate) struct MapState {
     cache: MapCache,
@@ -30,15 +30,15 @@ pub(crate) struct MapState {
     counts: MapCounts,
     /// Commands that wait for a translation page to be read.
     loading: FastMap<u32, Vec<u32>>,
-    /// Translation pages to be rewritten, oldest first, and which they are.
+    /// Translation pages to be rewritten, oldest first, and the same pages as a set.
     rewrites: VecDeque<u32>,
     queued: FastSet<u32>,
-    /// Commands that wait for rewrites to become fewer.
+    /// Commands that wait because too many rewrites are pending.
     held: VecDeque<u32>,
 }
 
 impl MapState {
-    /// What `device` needs; `None` if its map is in memory.
+    /// The state for `device`; `None` if its map is in memory.
     pub(crate) fn new(device: &DriveSpec) -> Option<Box<Self>> {
         if device.ftl.mapping != Mapping::Dftl {
             return None;
@@ -56,26 +56,26 @@ impl MapState {
         }))
     }
 
-    /// Nothing is rewritten any more. Returns the commands that waited for that.
-    pub(crate) fn give_up_rewrites(&mut self) -> VecDeque<u32> {
+    /// Cancels all rewrites. Returns the commands that waited for them.
+    pub(crate) fn cancel_rewrites(&mut self) -> VecDeque<u32> {
         self.rewrites.clear();
         self.queued.clear();
         std::mem::take(&mut self.held)
     }
 
-    /// Whether no command waits for the map. Pages may wait to be rewritten: that is done
-    /// while the host works.
+    /// Whether no command waits for the map. Pages may be waiting to be rewritten, which happens
+    /// only while requests are in flight.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.loading.is_empty() && self.held.is_empty()
     }
 
-    /// Appends what is cached, and which pages are to be rewritten.
+    /// Appends the cache and the pages to be rewritten.
     pub(crate) fn encode(&self, out: &mut Encoder) {
         self.cache.encode(out);
         out.column_u32(&self.rewrites.iter().copied().collect::<Vec<_>>());
     }
 
-    /// Caches what [`MapState::encode`] wrote; `units` are the logical units of the host.
+    /// Restores what [`MapState::encode`] wrote; `units` are the logical units of the host.
     pub(crate) fn restore(
         &mut self,
         from: &mut Decoder<'_>,
@@ -99,7 +99,7 @@ impl MapState {
         }
     }
 
-    /// Brings in an entry; what has to go for it may have to be rewritten.
+    /// Caches an entry. Pages of changed entries that are evicted for it have to be rewritten.
     fn insert(&mut self, lpn: u32, change: bool) {
         while self.cache.is_over(1) {
             if let Some(Evicted::Dirty(page)) = self.cache.evict() {
@@ -109,7 +109,8 @@ impl MapState {
         self.cache.insert(lpn, true, change);
     }
 
-    /// Brings in the rest of a translation page, as far as it fits, as the first to go.
+    /// Caches the rest of a translation page, as far as it fits, as the first entries to be
+    /// evicted.
     fn insert_rest(&mut self, first: u32, end: u32) {
         let room = (end - first) as usize;
         while self.cache.is_over(room) {
@@ -128,17 +129,17 @@ impl MapState {
 }
 
 impl Drive {
-    /// Looks at the map and how they went; `None` if the map is in memory.
+    /// Hits, misses, loads and write-backs of the map cache; `None` if the map is in memory.
     #[must_use]
     pub fn map_counts(&self) -> Option<&MapCounts> {
         self.map.as_ref().map(|map| &map.counts)
     }
 
-    /// Brings in what `slot` needs of the map. Returns false if it has to wait; it is
-    /// performed then when everything is there.
-    pub(super) fn look_up(&mut self, slot: u32) -> bool {
+    /// Loads the map entries that `slot` needs. Returns false if it has to wait for them; it is
+    /// performed when the last one has arrived.
+    pub(super) fn load_map(&mut self, slot: u32) -> bool {
         if self.read_only.is_some() {
-            // Nothing is cached any more that would have to be written back.
+            // The map no longer changes, so no lookup has to be simulated.
             return true;
         }
         let Some(mut map) = self.map.take() else { return true };
@@ -154,7 +155,7 @@ impl Drive {
                 self.drop_entries(&mut map, &request);
                 true
             }
-            HostOp::Read | HostOp::Write => self.bring_in(&mut map, slot),
+            HostOp::Read | HostOp::Write => self.load_entries(&mut map, slot),
             _ => unreachable!("a drive with a cached map has no zones"),
         };
         self.map = Some(map);
@@ -166,13 +167,13 @@ impl Drive {
         self.map.as_ref().is_some_and(|map| !map.held.is_empty())
     }
 
-    /// Units that a request touches: the first, and the one behind the last.
+    /// Units that a request touches: the first, and the one after the last.
     fn units_of(&self, request: &Request) -> (u32, u32) {
         let last = self.unit_of(request.offset + request.len - 1);
         (self.unit_of(request.offset), last + 1)
     }
 
-    fn bring_in(&mut self, map: &mut MapState, slot: u32) -> bool {
+    fn load_entries(&mut self, map: &mut MapState, slot: u32) -> bool {
         let request = self.slots[slot].request;
         let change = request.op == HostOp::Write;
         let (first, end) = self.units_of(&request);
@@ -202,8 +203,8 @@ impl Drive {
         loads == 0
     }
 
-    /// Has translation page `page` read, if only flash has it; whether that took a read of
-    /// its own, or `None` if nothing has to be waited for.
+    /// Reads translation page `page` if it is only on flash. Returns whether that took a new read,
+    /// or `None` if the page is in the buffer or was never written.
     fn load(&mut self, map: &mut MapState, page: u32) -> Option<bool> {
         if map.loading.contains_key(&page) {
             return Some(false);
@@ -220,7 +221,7 @@ impl Drive {
         map.counts.loads += 1;
         let mut recovery = ReadRecovery::default();
         if self.engine.has_faults() {
-            // A page that cannot be read is put together from out-of-band data.
+            // A page that cannot be read is rebuilt from out-of-band data.
             self.engine.sample_read_errors(at, self.now, &mut recovery);
         }
         let run = ReadRun { program_unit, level: level as u8, pages, units: 1, recovery };
@@ -228,10 +229,10 @@ impl Drive {
         Some(true)
     }
 
-    /// A translation page has been read: the entries that commands wait for come in.
+    /// A translation page has been read: caches the entries that commands wait for.
     pub(super) fn map_arrived(&mut self, page: u32, out: &mut Vec<Completion>) {
         let Some(mut map) = self.map.take() else { return };
-        let waiting = map.loading.remove(&page).expect("a page that was asked for");
+        let waiting = map.loading.remove(&page).expect("a page being read");
         let per_page = self.device.entries_per_translation_page();
         let (page_first, page_end) = (page * per_page, (page + 1) * per_page);
         if map.whole_pages {
@@ -257,8 +258,8 @@ impl Drive {
         self.pump(out);
     }
 
-    /// The entries of discarded units change without being read: those that are cached are
-    /// dropped, and their translation pages rewritten.
+    /// The entries of discarded units change without being read: cached ones are dropped, and their
+    /// translation pages are rewritten.
     fn drop_entries(&mut self, map: &mut MapState, request: &Request) {
         let first = request.offset.div_ceil(self.unit) as u32;
         let end = self.unit_of(request.offset + request.len);
@@ -278,7 +279,8 @@ impl Drive {
         }
     }
 
-    /// Cleaning has moved units: their entries have changed, in the cache or on flash.
+    /// Updates the entries of units that cleaning has moved, in the cache or by rewriting their
+    /// page. Returns whether a page has to be rewritten.
     pub(super) fn follow_moves(&mut self) -> bool {
         if self.read_only.is_some() {
             return false;
@@ -295,12 +297,12 @@ impl Drive {
         any
     }
 
-    /// Lets translation pages that have to be rewritten into the buffer, but leaves half of
-    /// it to the host. Returns whether a command that waited for that may go on.
+    /// Moves translation pages to be rewritten into the buffer, but leaves half of it to the host.
+    /// Returns a command that waited for that and may go on.
     pub(super) fn rewrite_pages(&mut self) -> Option<u32> {
         if self.in_flight() == 0 {
-            // Cleaning moves units, which rewrites pages, which may call for cleaning: that
-            // must not go on by itself.
+            // Cleaning moves units, which rewrites pages, which may cause cleaning: without
+            // requests this must not continue.
             return None;
         }
         let mut map = self.map.take()?;
@@ -326,7 +328,7 @@ impl Drive {
             return;
         }
         let stream = self.engine.ftl().stream_of(lpn, 0);
-        // The old content of a page that is on its way to flash is still in the buffer.
+        // The old content of a page in flight to flash is still in the buffer.
         let old = if found.is_some() { None } else { self.engine.ftl().lookup(lpn) };
         let state = if old.is_some() { State::Filling } else { State::Dirty };
         let place = self.buffer.add(lpn, version, stream, state);
@@ -336,7 +338,7 @@ impl Drive {
     }
 }
 
-/// Tags of flash reads with this bit bring in a translation page.
+/// Whether a flash read with this tag loads a translation page.
 pub(super) const fn is_map_read(tag: u32) -> bool {
     tag & FILL == 0 && tag & MAP != 0
 }

@@ -1,8 +1,8 @@
-//! The drive in simulated time.
+//! The simulated drive.
 //!
-//! Life of a write: link, firmware, buffer (complete, if the cache is write-back), program unit,
-//! flash, map. Life of a read: firmware, then buffer or flash, then link. The host calls
-//! [`Drive::submit`] and [`Drive::advance`]; nothing happens in between. Design:
+//! A write passes the link, firmware, the buffer (where it completes, if the cache is write-back),
+//! a program unit, flash and the map. A read passes firmware, then buffer or flash, then the link.
+//! Simulated time advances only in calls such as [`Drive::submit`] and [`Drive::advance`]. Design:
 //! docs/design/drive.md.
 
 mod commands;
@@ -32,12 +32,12 @@ use map::MapState;
 use slots::{Slot, Waiter};
 pub(crate) use zoned::ZoneWork;
 
-/// Sums that the laws are checked on.
+/// Sums over the requests, which [`Drive::assert_conserved`] checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostCounts {
-    /// Requests taken, flushes included.
+    /// Requests submitted, flushes included.
     pub submitted: u64,
-    /// Requests done, flushes included.
+    /// Requests completed, flushes included.
     pub completed: u64,
     /// Of these, requests that failed ([`Status`]).
     pub failed: u64,
@@ -61,18 +61,19 @@ pub struct Drive {
     unit: u64,
     unit_shift: Option<u32>,
     units_per_program_unit: usize,
-    /// Commands whose firmware time ends, by whether data came over the link before.
+    /// Ends of the firmware time of commands: other than writes, and writes, whose data has crossed
+    /// the link before.
     starts: Pipe,
     write_starts: Pipe,
-    /// Reads whose data has left over the link.
+    /// Ends of requests whose data crosses the link to the host, and of refused ones.
     finishes: Pipe,
-    /// What happens rarely: the payload's low bits say what.
+    /// Rare events: the payload's low bits are the kind.
     timers: EventQueue,
     slots: Slab<Slot>,
     pub(crate) queues: Queues,
-    /// Where the map is on flash.
+    /// The map cache, if the map is on flash.
     pub(crate) map: Option<Box<MapState>>,
-    /// Where the drive has zones.
+    /// The zones of a zoned drive.
     pub(crate) zones: Option<Box<ZoneWork>>,
     waiting_for_buffer: VecDeque<u32>,
     waiting_for_flush: VecDeque<Waiter>,
@@ -84,9 +85,9 @@ pub struct Drive {
     /// Trimmed ranges that no tombstone holds yet (without power-loss protection).
     open_trims: Vec<TrimRange>,
     counts: HostCounts,
-    /// Since when nothing is written any more.
+    /// Set once the drive is read-only.
     read_only: Option<ReadOnly>,
-    /// The flash fails, or several of its program units share a wordline.
+    /// The flash has a fault model, or several of its program units share a wordline.
     has_faults_or_wordlines: bool,
     last_change: SimTime,
     pumping: bool,
@@ -96,35 +97,34 @@ pub struct Drive {
     runs: Vec<ReadRun>,
 }
 
-/// Kinds of rare events, in the low bits of the payload; above them stands what the
-/// event is about.
+/// Kinds of rare events, in the low bits of the payload; the bits above are an argument.
 const IDLE: u32 = 0;
 const MERGE: u32 = 1;
 const KIND_BITS: u32 = 1;
-/// Tags of flash reads with this bit complete a buffered unit, others belong to a slot.
+/// Tags of flash reads with this bit complete a buffered unit; others are those of a request slot.
 const FILL: u32 = 1 << 31;
-/// Of the others, tags with this bit bring in a translation page.
+/// Of the others, tags with this bit load a translation page.
 const MAP: u32 = 1 << 30;
 
 impl Drive {
-    /// An empty drive. `seed` feeds policies that choose at random.
+    /// An empty drive. `seed` is for policies that choose at random.
     ///
     /// # Errors
-    /// [`DriveSpecError`] if the description makes no sense.
+    /// [`DriveSpecError`] if the description is invalid.
     pub fn new(device: DriveSpec, seed: u64) -> Result<Self, DriveSpecError> {
         Self::with_nand(device.clone(), device.erased(), seed)
     }
 
-    /// An empty drive over erased flash, which may keep content.
+    /// An empty drive with the given erased flash, which may keep content.
     ///
     /// # Errors
-    /// [`DriveSpecError`] if the description makes no sense.
+    /// [`DriveSpecError`] if the description is invalid.
     ///
     /// # Panics
-    /// If the flash has another shape than the description says, or is not erased.
+    /// If the flash does not have the geometry of the description, or is not erased.
     pub fn with_nand(device: DriveSpec, nand: Nand, seed: u64) -> Result<Self, DriveSpecError> {
         device.check()?;
-        assert!(*nand.geometry() == device.geometry(), "flash of another shape");
+        assert!(*nand.geometry() == device.geometry(), "flash of another geometry");
         assert!(nand.has_gaps() == device.flash.program_gaps, "flash of another kind");
         assert!(nand.program_units_programmed_total() == 0, "flash that was written before");
         let mut nand = nand;
@@ -140,7 +140,7 @@ impl Drive {
         Self::around(device, engine, next_version)
     }
 
-    /// An idle drive around an engine.
+    /// An idle drive with the given engine.
     pub(crate) fn around(device: DriveSpec, engine: Engine, next_version: u64) -> Self {
         let unit = device.ftl.mapping_unit.0;
         let buffer_units = (device.drive.write_buffer.0 / unit).min(1 << 30) as u32;
@@ -185,7 +185,7 @@ impl Drive {
         }
     }
 
-    /// What the drive is.
+    /// The description of the drive.
     #[must_use]
     pub fn device(&self) -> &DriveSpec {
         &self.device
@@ -203,7 +203,7 @@ impl Drive {
         self.engine.counts()
     }
 
-    /// Merges by kind since the drive was made; `None` where nothing is mapped by block.
+    /// Merges by kind since the drive was made; `None` without block-level or hybrid mapping.
     #[must_use]
     pub fn merge_counts(&self) -> Option<MergeCounts> {
         self.engine.ftl().merges()
@@ -215,7 +215,7 @@ impl Drive {
         &self.counts
     }
 
-    /// Requests taken and not done.
+    /// Requests submitted and not completed.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
         self.slots.in_use() as u32
@@ -233,14 +233,14 @@ impl Drive {
         self.now
     }
 
-    /// When the drive will do something next by itself; `None` if it is idle.
+    /// The time of the next event; `None` if the drive is idle.
     #[must_use]
     pub fn next_event(&self) -> Option<SimTime> {
         let at = self.next_at();
         (at != SimTime::NEVER).then_some(at)
     }
 
-    /// The same, [`SimTime::NEVER`] if it is idle.
+    /// The time of the next event; [`SimTime::NEVER`] if the drive is idle.
     #[inline]
     fn next_at(&self) -> SimTime {
         let commands = self.starts.next_at().min(self.write_starts.next_at());
@@ -254,8 +254,8 @@ impl Drive {
         version
     }
 
-    /// How long `len` bytes take over the link. Most requests are as long as the last one,
-    /// and a division costs more than a look.
+    /// Transfer time of `len` bytes over the link. Most requests are as long as the last one, whose
+    /// time is cached to save the division.
     #[inline]
     fn link_time(&mut self, len: u64) -> Nanos {
         if self.link_last.0 != len {
@@ -275,8 +275,8 @@ impl Drive {
         }
     }
 
-    /// Says that a request at byte `offset` comes soon. Nothing happens but that the memory of
-    /// its map entry is asked for: one request at a time would wait for it otherwise.
+    /// Prefetches the map entry for a request at byte `offset` that will be submitted soon, so that
+    /// its cache miss overlaps with others.
     #[inline]
     pub fn prefetch(&self, offset: u64) {
         self.engine.ftl().prefetch(self.unit_of(offset));
@@ -293,24 +293,25 @@ impl Drive {
         !self.open_trims.is_empty()
     }
 
-    /// The laws that hold at any instant; with an idle drive also Little's law, exactly.
+    /// Checks the conservation laws that hold at any time and, if no request is in flight, Little's
+    /// law, exactly.
     ///
     /// # Panics
-    /// If one is broken: that is a bug, and no result can be trusted.
+    /// If one is violated, which is a bug that makes all results invalid.
     pub fn assert_conserved(&self) {
         self.engine.assert_conserved();
         let c = &self.counts;
         let in_flight = u64::from(self.in_flight());
-        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + rest");
+        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + in flight");
         if in_flight == 0 {
             assert_eq!(c.in_flight_ns, c.latency_ns, "integral of queue depth = sum of latencies");
         }
     }
 
-    /// Every law, counted anew over the whole map and all blocks.
+    /// Checks every conservation law, recounted over the whole map and all blocks.
     ///
     /// # Panics
-    /// If one is broken.
+    /// If one is violated.
     pub fn assert_consistent(&self) {
         self.assert_conserved();
         self.engine.nand().assert_conserved();

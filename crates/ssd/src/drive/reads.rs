@@ -1,4 +1,4 @@
-//! Reads: from the buffer, from flash, or of nothing at all.
+//! Reads: from the buffer, from flash, or of unmapped units.
 
 use prism_nand::Cause;
 
@@ -30,8 +30,8 @@ impl Drive {
         }
     }
 
-    /// Reads the one unit that a request asks for, where no part of a page can be left out:
-    /// what most random reads are.
+    /// Reads the only unit of a request, where a unit is at most a page: the case of most random
+    /// reads.
     #[inline]
     fn start_unit(&mut self, slot: u32, lpn: u32) {
         if let Some(place) = self.buffer.find(lpn) {
@@ -56,7 +56,7 @@ impl Drive {
         self.engine.read(&run, Cause::Host, slot, urgent, self.now);
     }
 
-    /// Adds what has to be read from flash of unit `lpn`.
+    /// Adds the flash reads for unit `lpn`.
     #[inline]
     fn add_unit(&mut self, slot: u32, lpn: u32, planes: &mut u64) {
         if let Some(place) = self.buffer.find(lpn) {
@@ -92,7 +92,7 @@ impl Drive {
         }
     }
 
-    /// One of the reads of a request has ended.
+    /// A flash read of a request has ended.
     #[inline]
     pub(super) fn read_arrived(&mut self, slot: u32) {
         let state = &mut self.slots[slot];
@@ -102,7 +102,7 @@ impl Drive {
         }
     }
 
-    /// The data of a read is there: over the link, then done.
+    /// Sends the data of a read over the link, after which it completes.
     #[inline]
     fn send(&mut self, slot: u32) {
         let len = self.slots[slot].request.len;
@@ -111,12 +111,12 @@ impl Drive {
     }
 }
 
-/// The pages of a unit of several, which begins at byte `begin`, that `request` needs: a bit
-/// for each, the first the lowest.
+/// Bitmap of the pages that `request` needs of a unit of several pages that begins at byte `begin`;
+/// bit 0 is the first page.
 fn pages_wanted(request: &Request, begin: u64, unit: u64, page: u64) -> u64 {
     let first = request.offset.saturating_sub(begin) / page;
     let end = (request.offset + request.len - begin).min(unit).div_ceil(page);
-    // A level has 64 planes at most, so that the shifts of whole words are kept out.
+    // A unit has 1 to 64 pages, and the difference is at least 1, so that no shift is by 64.
     (u64::MAX >> (64 - (end - first))) << first
 }
 
@@ -126,7 +126,7 @@ mod tests {
     use crate::request::HostOp;
 
     #[test]
-    fn only_pages_that_are_asked_for_are_wanted() {
+    fn only_requested_pages_are_read() {
         let wanted = |offset, len| {
             let request = Request::new(HostOp::Read, offset, len, 0);
             // The second unit of four pages of 4 KiB.

@@ -1,10 +1,10 @@
-//! What the drive keeps of each request, and of requests that wait for a flush.
+//! State of the requests in the drive, and of those that wait for a flush.
 
 use prism_base::SimTime;
 
 use crate::request::{Cost, HostOp, Request, Status};
 
-/// A request inside the drive.
+/// A request in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slot {
     pub(crate) request: Request,
@@ -13,14 +13,14 @@ pub(crate) struct Slot {
     pub(crate) status: Status,
     /// Flash reads in flight.
     pub(crate) reads_left: u32,
-    /// Units that have to be on flash before it is done.
+    /// Units that have to be on flash before it completes.
     pub(crate) units_left: u32,
     /// All its units are in the buffer.
     pub(crate) admitted: bool,
-    /// Next mapping unit to go into the buffer, and the end.
+    /// The next mapping unit to enter the buffer, and the one after the last.
     pub(crate) next: u32,
     pub(crate) end: u32,
-    /// When it began to wait for the buffer.
+    /// When it began to wait for buffer space.
     pub(crate) waits_since: SimTime,
 }
 
@@ -47,7 +47,7 @@ impl Default for Slot {
     }
 }
 
-/// A request waits for the epoch to be durable, and what comes then.
+/// A request that waits for an epoch to be durable, and how it continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiter {
     pub(crate) epoch: u64,
@@ -55,11 +55,11 @@ pub(crate) struct Waiter {
     pub(crate) then: Then,
 }
 
-/// What a request does once the flush it waits for is done.
+/// How a request continues after the flush it waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Then {
-    /// The flush came before it: its own work comes next.
+    /// It was a preflush: the command is performed next.
     Perform,
-    /// Its own work was what had to become durable.
+    /// The effects of the command were flushed: it completes.
     Finish,
 }

@@ -1,4 +1,4 @@
-//! From a write command into the buffer, and from the buffer to flash.
+//! The write path: from a command into the buffer, and from the buffer to flash.
 
 use prism_engine::HostUnit;
 use prism_ftl::{ReadRecovery, ReadRun, UnitWrite};
@@ -9,9 +9,9 @@ use super::{Drive, FILL, KIND_BITS, MERGE};
 use crate::buffer::State;
 use crate::request::{Completion, HostOp, Request};
 
-/// Streams that are asked in turn whether a program unit of theirs can go. Those that cannot wait
-/// for merges or die groups, which do not depend on who asks; asking more costs time at every
-/// event and finds little.
+/// Streams that are tried per search for a program unit that can be programmed. Streams that are
+/// blocked wait for merges or die groups, mostly the same ones; trying more costs time at every
+/// event and rarely finds one.
 const STREAMS_ASKED_MAX: usize = 32;
 
 impl Drive {
@@ -26,10 +26,10 @@ impl Drive {
         self.waiting_for_buffer.push_back(slot);
     }
 
-    /// Moves on whatever can move: writes into the buffer, program units to flash, flushes that
-    /// have waited to their end.
+    /// Makes all possible progress: admits writes into the buffer, programs program units,
+    /// completes flushes.
     pub(crate) fn pump(&mut self, out: &mut Vec<Completion>) {
-        // What is moved on may call for this again: one round more, not one level deeper.
+        // Steps below may call this again, which adds an iteration instead of recursing.
         self.pump_again = true;
         if self.pumping {
             return;
@@ -42,7 +42,7 @@ impl Drive {
             }
             let drained = self.drain_buffer();
             if only_admitted && !drained && !self.pump_again {
-                // The buffer is as full as the last round has left it.
+                // Nothing has left the buffer since the last iteration filled it.
                 break;
             }
             let admitted = self.admit(out);
@@ -54,24 +54,24 @@ impl Drive {
         self.pumping = false;
     }
 
-    /// Whether a write that has just been queued can do nothing but wait: there is no room,
-    /// others come before it, and what makes room will see to all of them.
-    pub(super) fn only_waits(&mut self) -> bool {
-        let plain = self.map.is_none() && self.zones.is_none() && !self.has_faults_or_wordlines;
-        plain
+    /// Whether a write that has just been queued has to wait: the buffer is full, other writes are
+    /// ahead, and the event that frees space will admit all of them.
+    pub(super) fn must_wait_for_space(&mut self) -> bool {
+        let simple = self.map.is_none() && self.zones.is_none() && !self.has_faults_or_wordlines;
+        simple
             && self.waiting_for_buffer.len() > 1
             && self.buffer.is_full()
             && self.buffer.oldest_partial().is_none()
     }
 
     /// Whether requests wait for units to leave the buffer.
-    pub(super) fn waits_for_room(&self) -> bool {
+    pub(super) fn waits_for_space(&self) -> bool {
         !self.waiting_for_buffer.is_empty() || self.is_held()
     }
 
-    /// Programs full program units, program units that are not full if somebody waits for them,
-    /// and, where streams have filled the buffer without filling a program unit, the longest.
-    /// Returns whether there was any.
+    /// Programs full program units, those that are not full if a request or a flush waits for them,
+    /// and, if the buffer is full without a full program unit, the fullest. Returns whether there
+    /// was any.
     fn drain_buffer(&mut self) -> bool {
         let mut any = false;
         while let Some((stream, die_group)) = self.next_program_unit() {
@@ -81,7 +81,7 @@ impl Drive {
         any
     }
 
-    /// Programs the next program unit of `stream` with what waits for it.
+    /// Programs a program unit with the oldest dirty units of `stream`.
     pub(super) fn write_program_unit(&mut self, stream: u32, die_group: DieGroupId) {
         let mut program_unit = std::mem::take(&mut self.program_unit);
         program_unit.clear();
@@ -95,14 +95,14 @@ impl Drive {
         self.program_unit = program_unit;
     }
 
-    /// The stream whose program unit leaves next, and its die group. Where any die group takes
-    /// any stream, the first stream that has a program unit; where the FTL names die groups, or
-    /// die groups have blocks of two kinds, the first of those asked whose die group takes one,
-    /// so that streams do not wait for the merges, or the cleaning, of others.
+    /// The next stream to program a program unit of, and the die group for it. If every die group
+    /// accepts every stream, this is the first stream with a program unit. If the FTL chooses die
+    /// groups, or die groups have SLC and other blocks, it is the first whose die group is ready,
+    /// so that streams do not wait for merges or cleaning of others.
     fn next_program_unit(&mut self) -> Option<(u32, DieGroupId)> {
         if self.zones.is_some() {
             let (engine, now) = (&mut self.engine, self.now);
-            // Which unit a program unit begins with follows from the zone.
+            // The zone determines the first unit of the program unit.
             let die_group = |zone| engine.writable_die_group(zone, UnitWrite::PAD, now);
             return self.buffer.first_full(die_group);
         }
@@ -113,7 +113,7 @@ impl Drive {
             });
         }
         if !self.engine.has_ready_die_group() {
-            // As after most program units: then it does not matter what would go there.
+            // The common case, which needs no search for a stream.
             return None;
         }
         let full = self.buffer.full_stream().or_else(|| self.buffer.wanted_stream());
@@ -124,9 +124,9 @@ impl Drive {
         Some((stream, die_group))
     }
 
-    /// Lets writes that wait go into the buffer, first come first served. Returns
-    /// whether anything moved; a part of a request counts, since a request larger than
-    /// the buffer gets on only by program units of its own going to flash.
+    /// Admits waiting writes into the buffer in FCFS order. Returns whether any unit was admitted;
+    /// parts of requests count, since a request larger than the buffer can only continue while its
+    /// own program units are programmed.
     fn admit(&mut self, out: &mut Vec<Completion>) -> bool {
         let mut progress = false;
         while let Some(&slot) = self.waiting_for_buffer.front() {
@@ -143,7 +143,7 @@ impl Drive {
             let request = state.request;
             let done = match request.op {
                 HostOp::WriteZeroes if self.device.unmaps() => {
-                    // The units it unmapped have to become durable as well.
+                    // The trim has to become durable as well.
                     !(self.waits_for_flash(&request) && self.wait_for_flush(slot, Then::Finish))
                 }
                 _ => state.units_left == 0,
@@ -155,7 +155,8 @@ impl Drive {
         progress
     }
 
-    /// Puts units of `slot` into the buffer until all are in or it is full.
+    /// Adds units of `slot` to the buffer until all are in it or it is full. Returns whether all
+    /// are.
     fn admit_units(&mut self, slot: u32) -> bool {
         loop {
             let state = &self.slots[slot];
@@ -166,7 +167,7 @@ impl Drive {
             let covered = self.covered(&request, lpn);
             let unmapped = request.op == HostOp::WriteZeroes && self.device.unmaps();
             if unmapped && covered == u64::MAX {
-                // Whole units are unmapped already; only the last may be left to write.
+                // Whole units are unmapped already; only a partly covered last one is written.
                 self.slots[slot].next = (lpn + 1).max(end - 1);
                 let last = u64::from(end) * self.unit <= request.offset + request.len;
                 if last {
@@ -181,8 +182,8 @@ impl Drive {
         }
     }
 
-    /// The parts of unit `lpn` that `request` covers, as bits: a sixty-fourth of the unit
-    /// each, or a sector if that is more. A part that is covered in part does not count.
+    /// Bitmap of the parts of unit `lpn` that `request` covers. A part is a sixty-fourth of the
+    /// unit, or a sector if that is more, and counts only if it is covered completely.
     fn covered(&self, request: &Request, lpn: u32) -> u64 {
         let begin = u64::from(lpn) * self.unit;
         let from = request.offset.saturating_sub(begin);
@@ -193,7 +194,7 @@ impl Drive {
         let part = (self.unit / 64).max(512);
         let bits = |parts: u64| if parts >= 64 { u64::MAX } else { (1 << parts) - 1 };
         let parts = bits(to / part) & !bits(from.div_ceil(part));
-        // What lies beyond the last part counts as covered, so that all ones are a whole.
+        // Bits beyond the last part are set, so that a whole unit is all ones.
         let beyond = !bits(self.unit.div_ceil(part));
         if parts == 0 { 0 } else { parts | beyond }
     }
@@ -211,7 +212,7 @@ impl Drive {
             return true;
         }
         if self.buffer.is_full() {
-            // What waits for its rest makes room only if it waits no longer.
+            // A partly written unit can only leave the buffer once it no longer waits for its rest.
             self.end_oldest_merge();
             return false;
         }
@@ -219,8 +220,8 @@ impl Drive {
         let stream = ftl.stream_for(lpn, u32::from(request.handle), request.len);
         let version = self.version();
         self.slots[slot].cost.units_written += 1;
-        // A newer part over a unit that is on its way to flash finds the rest in the
-        // buffer; otherwise the rest is read from flash, if it is there.
+        // A partial write to a unit in flight to flash takes the rest from the buffer; otherwise
+        // the rest is read from flash, if the unit is mapped.
         let whole = covered == u64::MAX || found.is_some();
         let wait = self.device.drive.merge_wait;
         let place = if whole {
@@ -259,7 +260,7 @@ impl Drive {
         }
     }
 
-    /// Reads the rest of a unit from flash; returns the pages read.
+    /// Reads the rest of a unit from flash. Returns the pages read.
     pub(super) fn read_rest(&mut self, at: Pun, place: u32, cause: Cause, urgent: bool) -> u32 {
         let layout = self.engine.nand().layout();
         let (level, pages) = layout.pages_of(at);
@@ -270,7 +271,7 @@ impl Drive {
             && self.engine.sample_read_errors(at, self.now, &mut recovery)
             && cause == Cause::Rmw
         {
-            // The host wrote a part of what is now one unit that cannot be read.
+            // The unit, of which the host wrote a part, can no longer be read.
             self.buffer.mark_lost(place);
             self.engine.note_lost(at);
         }
@@ -279,7 +280,7 @@ impl Drive {
         u32::from(pages)
     }
 
-    /// The time of a unit to wait for its rest is over, if it still waits.
+    /// Ends the wait of a partly written unit whose deadline has come, if it still waits.
     pub(super) fn end_merge(&mut self, place: u32) {
         let entry = self.buffer.entry(place);
         if entry.state == State::Partial && entry.deadline == self.now {
@@ -301,7 +302,7 @@ impl Drive {
         }
     }
 
-    /// A flush waits for every unit, whole or not.
+    /// Ends the waits of all partly written units, because a flush needs them on flash.
     pub(super) fn end_merges(&mut self) {
         while let Some(place) = self.buffer.oldest_partial() {
             self.stop_merging(place);

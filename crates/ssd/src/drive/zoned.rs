@@ -1,12 +1,12 @@
-//! What a zoned drive does beside reading and writing: it finishes, resets and loses zones.
+//! Zoned drives: finish and reset of zones, and zones that fail.
 //!
 //! A zone whose flash has failed becomes read only: commands on it that are in flight end with
-//! [`Status::WriteFault`], and what the host was told is safe goes to a relocation block. Where
-//! blocks are too few for all zones, empty ones go offline.
+//! [`Status::WriteFault`], and acknowledged data goes to a relocation block. If there are fewer
+//! good blocks than zones, empty zones go offline.
 //!
-//! Units of a zone enter the buffer in the order of their places and leave it a program unit at a
-//! time, as program units of a zone cannot be padded before the zone ends. The buffer is durable,
-//! so that flushes need not ask for more.
+//! Units of a zone enter the buffer in order of address and leave it in full program units, because
+//! a zone can only be padded at its end. The buffer is durable, so that flushes need nothing on
+//! flash.
 
 use std::collections::VecDeque;
 
@@ -20,27 +20,28 @@ use crate::request::{Completion, HostOp, Request, Status, SubmitError};
 use crate::spec::DriveSpec;
 use crate::zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};
 
-/// Program units of padding for each die of a zone that may wait or run at once: those of the
-/// host come in between.
+/// Program units of padding per die of a zone that may be queued or in progress at once, so that
+/// programs of the host can be interleaved.
 const PAD_PROGRAM_UNITS: u32 = 2;
 
-/// The zones of a drive, and those that are being ended.
+/// The zones of a drive, and unfinished work on them.
 #[derive(Debug)]
 pub(crate) struct ZoneWork {
     pub(crate) zones: Zones,
     endings: VecDeque<Ending>,
-    /// Zones that have failed since that was last asked.
+    /// Failed zones that [`Drive::take_failed_zone`] has not returned yet.
     failed: VecDeque<u32>,
 }
 
-/// Why program units of a zone leave the buffer before they are full.
+/// Work that ends the writing of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// The rest of the zone is padded; the slot of the command, unless power has gone since.
+    /// The buffered units are programmed and the rest of the zone is padded; with the slot of the
+    /// command, unless power was lost since.
     Finish(u32, Option<u32>),
-    /// What is buffered of a zone that becomes read only goes to flash.
+    /// The buffered units of a zone that has become read only are programmed.
     Drain(u32),
-    /// What is left of a zone is lost.
+    /// The zone is offline: its buffered units are dropped.
     Lose(u32),
 }
 
@@ -53,7 +54,7 @@ impl Ending {
 }
 
 impl ZoneWork {
-    /// What `device` needs; `None` if it is no zoned drive. Data on flash is that of `map`.
+    /// The state for `device` with the data in `map`; `None` if the drive is not zoned.
     pub(crate) fn new(device: &DriveSpec, map: Option<&Zoned>) -> Option<Box<Self>> {
         let (shape, map) = (device.zone_shape()?, map?);
         let written =
@@ -65,18 +66,18 @@ impl ZoneWork {
         Self { zones, endings: VecDeque::new(), failed: VecDeque::new() }
     }
 
-    /// Whether no zone is being ended and no command on one is in flight.
+    /// Whether no work on zones is left and no command on a zone is in flight.
     pub(crate) fn is_at_rest(&self) -> bool {
         self.endings.is_empty() && self.zones.is_at_rest()
     }
 
-    /// Appends the zones, and those whose failure the host has not asked for.
+    /// Appends the zones, and the failed ones that were not returned yet.
     pub(crate) fn encode(&self, out: &mut Encoder) {
         self.zones.encode(out);
         out.column_u32(&self.failed.iter().copied().collect::<Vec<_>>());
     }
 
-    /// What [`ZoneWork::encode`] wrote, of zones of the same shape.
+    /// Reads what [`ZoneWork::encode`] wrote, for zones of the same shape.
     pub(crate) fn decode(
         shape: ZoneShape,
         from: &mut Decoder<'_>,
@@ -86,7 +87,7 @@ impl ZoneWork {
         Ok(Box::new(Self { failed, ..Self::over(zones) }))
     }
 
-    /// `zone` takes nothing more. Returns the command that was finishing it.
+    /// Marks `zone` as failed. Returns the command that was finishing it.
     fn fail(&mut self, zone: u32, fault: ZoneFault) -> Option<u32> {
         self.zones.fail(zone, fault);
         self.failed.push_back(zone);
@@ -104,7 +105,7 @@ impl ZoneWork {
 }
 
 impl Drive {
-    /// The zones; `None` if this is no zoned drive.
+    /// The zones; `None` if the drive is not zoned.
     #[must_use]
     pub fn zones(&self) -> Option<&Zones> {
         self.zones.as_ref().map(|work| &work.zones)
@@ -117,7 +118,7 @@ impl Drive {
         (zone < zones.shape().count).then(|| zones.info(zone))
     }
 
-    /// Takes a command of a zoned drive.
+    /// Checks and accepts a command of a zoned drive.
     #[inline(never)]
     pub(super) fn take_zoned(&mut self, mut request: Request) -> Result<Request, SubmitError> {
         let op = request.op.name();
@@ -126,9 +127,9 @@ impl Drive {
         Ok(request)
     }
 
-    /// The block of `zone` has failed. Commands on the zone that are in flight end as if it
-    /// had not; what is in the buffer goes to flash if the zone can still be read, and is lost
-    /// with the zone if not. Returns whether the drive has such a zone.
+    /// Makes `zone` fail. Commands on it in flight complete normally; its buffered units are
+    /// programmed if the zone can still be read, and are lost otherwise. Returns whether the drive
+    /// has such a zone.
     pub fn zone_failed(&mut self, zone: u32, fault: ZoneFault, out: &mut Vec<Completion>) -> bool {
         let Some(work) = &mut self.zones else { return false };
         if zone >= work.zones.shape().count {
@@ -144,13 +145,13 @@ impl Drive {
         true
     }
 
-    /// A zone that has become read only or offline since this was last asked; each change is
-    /// told once. So a controller tells its host, by the event of a changed zone descriptor.
+    /// Returns a zone that has become read only or offline, once for each change. A controller
+    /// reports this to the host with a zone descriptor changed event.
     pub fn take_failed_zone(&mut self) -> Option<u32> {
         self.zones.as_mut()?.failed.pop_front()
     }
 
-    /// Looks at what failures of the flash have done to zones. Returns whether anything.
+    /// Changes the states of zones whose flash has failed. Returns whether there were any.
     pub(crate) fn zones_fail(&mut self, out: &mut Vec<Completion>) -> bool {
         if self.zones.is_none() || !self.engine.has_faults() {
             return false;
@@ -164,7 +165,7 @@ impl Drive {
             self.zone_breaks(zone, fault, out);
             any = true;
         }
-        // The last one is through when its data has been relocated.
+        // The last zone has failed, and its data has been relocated.
         let ended = self.engine.ftl().zoned().is_some_and(|map| map.sound_zones() == 0);
         if ended && self.buffer.used() == 0 {
             self.engine.ftl_mut().set_read_only();
@@ -172,9 +173,9 @@ impl Drive {
         any
     }
 
-    /// Where good blocks are too few: an empty zone goes offline, or, if none is empty, one
-    /// that holds nothing but what is in the buffer becomes read only. If there is none either,
-    /// every zone has its block, and one goes when it is reset.
+    /// Chooses a zone to fail if there are fewer good blocks than zones: an empty zone goes
+    /// offline, or else one whose data is all in the buffer becomes read only. If there is none
+    /// either, every zone has a block, and the next zone to be reset goes offline.
     fn zone_to_give_up(&mut self) -> Option<(u32, ZoneFault)> {
         let zones = &self.zones.as_ref()?.zones;
         let map = self.engine.ftl_mut().zoned_mut()?;
@@ -191,7 +192,8 @@ impl Drive {
         Some((zone, ZoneFault::ReadOnly))
     }
 
-    /// `zone` has failed: commands in flight that write or finish it fail.
+    /// Marks `zone` as failed, with the writes to it that wait for the buffer and a finish in
+    /// progress.
     fn zone_breaks(&mut self, zone: u32, fault: ZoneFault, out: &mut Vec<Completion>) {
         let Some(work) = &mut self.zones else { return };
         let finishing = work.fail(zone, fault);
@@ -207,15 +209,14 @@ impl Drive {
         }
     }
 
-    /// Whether a write, or a command that manages a zone, has come too late: the zone has
-    /// failed since it was submitted.
-    pub(super) fn comes_too_late(&self, request: &Request) -> bool {
+    /// Whether the zone of a write or a zone management command has failed since it was submitted.
+    pub(super) fn targets_failed_zone(&self, request: &Request) -> bool {
         let changes = request.op.is_write() || request.op.manages_zone();
         let failed = |zones: &Zones| zones.has_failed(zones.zone_of(request.offset));
         changes && self.engine.has_faults() && self.zones().is_some_and(failed)
     }
 
-    /// Performs what manages a zone.
+    /// Performs a zone management command.
     pub(super) fn manage_zone(&mut self, slot: u32, out: &mut Vec<Completion>) {
         let request = self.slots[slot].request;
         let Some(work) = &mut self.zones else { return };
@@ -226,28 +227,28 @@ impl Drive {
                 return;
             }
             HostOp::ZoneReset => {
-                // A finish that goes on after a loss of power is nobody's command any more.
+                // A finish that continues after a loss of power has no command to complete.
                 work.endings.retain(|ending| ending.zone() != zone);
                 self.empty_zone(zone, Zoned::reset);
             }
             _ => {}
         }
         self.finish(slot, out);
-        // An empty zone more may be one that there is no block for.
+        // There may be no good block for one more empty zone.
         self.zones_fail(out);
     }
 
-    /// Forgets what is buffered of `zone`, and lets the map do so.
+    /// Drops the buffered units of `zone`, and calls `then` for the map.
     fn empty_zone(&mut self, zone: u32, then: fn(&mut Zoned, u32)) {
         let Some(map) = self.engine.ftl_mut().zoned_mut() else { return };
         let units = map.config().zone_units;
         then(map, zone);
         let waiting = self.buffer.trim(zone * units, (zone + 1) * units);
-        debug_assert!(waiting.waiters.is_empty(), "the buffer is durable: nobody waits for a unit");
+        debug_assert!(waiting.waiters.is_empty(), "the buffer is durable: no request waits for a unit");
         self.engine.look_for_garbage(self.now);
     }
 
-    /// Goes on with zones that are being ended. Returns whether one has come to its end.
+    /// Continues the work on zones. Returns whether any of it is done.
     #[inline(never)]
     pub(super) fn end_zones(&mut self, out: &mut Vec<Completion>) -> bool {
         let Some(work) = &mut self.zones else { return false };
@@ -256,7 +257,7 @@ impl Drive {
         }
         let (mut left, mut ended) = (VecDeque::new(), Vec::new());
         for ending in std::mem::take(&mut work.endings) {
-            if self.is_ended(ending) { ended.push(ending) } else { left.push_back(ending) }
+            if self.advance_ending(ending) { ended.push(ending) } else { left.push_back(ending) }
         }
         if let Some(work) = &mut self.zones {
             work.endings = left;
@@ -269,8 +270,8 @@ impl Drive {
         !ended.is_empty()
     }
 
-    /// Does what can be done for `ending` now; returns whether that was the last of it.
-    fn is_ended(&mut self, ending: Ending) -> bool {
+    /// Continues `ending` as far as possible. Returns whether it is done.
+    fn advance_ending(&mut self, ending: Ending) -> bool {
         let zone = ending.zone();
         if self.zones.as_ref().is_some_and(|work| work.zones.writes_in_flight(zone) > 0) {
             return false;
@@ -287,7 +288,7 @@ impl Drive {
         }
     }
 
-    /// Sends what is buffered of `zone` to flash. Returns whether none of it is left to send.
+    /// Programs the buffered units of `zone`. Returns whether no dirty one is left.
     fn drain_zone(&mut self, zone: u32) -> bool {
         while self.buffer.has_dirty(zone) {
             let Some(die_group) = self.die_group_for(zone) else { return false };
@@ -296,7 +297,7 @@ impl Drive {
         true
     }
 
-    /// Pads `zone` to its end. Returns whether all of it is on flash.
+    /// Pads `zone` to its end. Returns whether all of the zone is on flash.
     fn pad_zone(&mut self, zone: u32) -> bool {
         let dies = self.engine.nand().geometry().dies_per_superblock;
         let may = |map: &Zoned| {
@@ -314,12 +315,12 @@ impl Drive {
 
     /// The die group for the next program unit of `zone`, if it can take one now.
     fn die_group_for(&mut self, zone: u32) -> Option<DieGroupId> {
-        // Which unit a program unit begins with follows from the zone.
+        // The zone determines the first unit of the program unit.
         self.engine.writable_die_group(zone, UnitWrite::PAD, self.now)
     }
 
-    /// Finds out, after a loss of power, what zones hold on flash and in what was saved of the
-    /// buffer, and goes on with what had been begun. `before` are the zones as they were.
+    /// Restores the zones after a loss of power from flash and the saved buffer, and continues
+    /// unfinished work. `before` are the zones at the loss of power.
     pub(crate) fn restore_zones(&mut self, before: &Zones) {
         let Some(map) = self.engine.ftl().zoned() else { return };
         let (shape, units) = (*before.shape(), map.config().zone_units);

@@ -1,19 +1,19 @@
-//! A zoned preset made to fit another capacity: first fewer zones, then smaller ones.
+//! Scaling of a zoned drive to another capacity: fewer zones first, then smaller ones.
 //!
-//! All dies stay, since over how many a zone goes is what tells zoned drives apart. Blocks beside
-//! those of the zones stay as large a share.
+//! The number of dies stays, because zoned drives differ most in the number of dies of a zone. So
+//! does the share of the blocks that are not needed for zones.
 
 use prism_base::Bytes;
 
 use super::{PROGRAM_UNITS_PER_BLOCK_MIN, Scaled, many};
 use crate::spec::{DriveSpec, DriveSpecError};
 
-/// Zones a drive keeps: with fewer, a log over them has no choice of what to clean.
+/// The fewest zones of a drive: with less, a host FTL has too few victims to choose from.
 const ZONES_MIN: u64 = 64;
-/// Zones it keeps for each group of dies that a zone goes over.
+/// The fewest zones per die group.
 const ZONES_PER_DIE_GROUP_MIN: u64 = 2;
 
-/// Fits `device` to `capacity`, which counts addresses, rounded up to whole zones.
+/// Scales `device` to `capacity` bytes of addresses, rounded up to whole zones.
 pub(super) fn fit(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError> {
     let full = device.geometry();
     let shape = device.zone_shape().expect("a zoned drive");
@@ -24,7 +24,8 @@ pub(super) fn fit(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSp
             return shape.size;
         }
         let holds = shape.capacity / program_units_full * program_units;
-        // Hosts like powers of two; a drive whose zones are none keeps the share instead.
+        // A zone size that is a power of two stays one; otherwise the ratio of size to capacity
+        // stays.
         if shape.size.is_power_of_two() {
             holds.next_power_of_two()
         } else {

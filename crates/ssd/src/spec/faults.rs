@@ -1,4 +1,4 @@
-//! `[faults]`: how the flash of a drive ages and fails, and how old it is.
+//! `[faults]`: how the flash of a drive ages and fails, and its age at the start.
 
 use prism_base::{Bytes, Nanos};
 use prism_nand::faults::PageFactors;
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{DriveSpec, DriveSpecError, bad};
 use crate::quantity;
 
-/// `[faults]`. What is left out has the value of the kind ([`FaultModel::of_kind`]).
+/// `[faults]`. A missing field has the value of the kind ([`FaultModel::of_kind`]).
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultSpec {
@@ -17,7 +17,7 @@ pub struct FaultSpec {
     /// Cycles that every block starts with.
     #[serde(default)]
     pub wear: u32,
-    /// How long ago what the drive holds at the start was programmed.
+    /// Time since the initial content of the drive was programmed.
     #[serde(default, deserialize_with = "quantity::nanos")]
     pub retention: Nanos,
     /// Share of blocks that are bad from the factory.
@@ -26,56 +26,56 @@ pub struct FaultSpec {
     /// Probability that the program of a program unit fails at the rated endurance.
     #[serde(default)]
     pub program_failure: Option<f64>,
-    /// The power of the wear in that.
+    /// The exponent of the wear in `program_failure`.
     #[serde(default)]
     pub program_exponent: Option<f64>,
     /// Probability that the erase of a block of a die fails at the rated endurance.
     #[serde(default)]
     pub erase_failure: Option<f64>,
-    /// The power of the wear in that.
+    /// The exponent of the wear in `erase_failure`.
     #[serde(default)]
     pub erase_exponent: Option<f64>,
-    /// Raw bit error rate of new cells.
+    /// Raw bit error rate (RBER) of new cells.
     #[serde(default)]
     pub rber_fresh: Option<f64>,
-    /// Added to it at the rated endurance.
+    /// Added to the RBER at the rated endurance.
     #[serde(default)]
     pub rber_wear: Option<f64>,
-    /// The power of the wear in that.
+    /// The exponent of the wear in `rber_wear`.
     #[serde(default)]
     pub rber_wear_exponent: Option<f64>,
-    /// Added after a year at the rated endurance.
+    /// Added to the RBER after a year of retention at the rated endurance.
     #[serde(default)]
     pub rber_year: Option<f64>,
-    /// The power of the wear in that.
+    /// The exponent of the wear in `rber_year`.
     #[serde(default)]
     pub rber_year_wear_exponent: Option<f64>,
-    /// The power of the years in it.
+    /// The exponent of the years in `rber_year`.
     #[serde(default)]
     pub rber_year_time_exponent: Option<f64>,
-    /// A factor of the bit error rate for each type of page, lowest first.
+    /// A factor of the RBER for each type of page, lowest first.
     #[serde(default)]
     pub page_factors: Option<Vec<f64>>,
-    /// Data of a codeword.
+    /// Data bytes per codeword.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub codeword: Option<Bytes>,
-    /// Bits that can be put right in each.
+    /// Bits that ECC corrects per codeword.
     #[serde(default)]
     pub correctable_bits: Option<u32>,
-    /// How often a read is repeated at most.
+    /// The most read retries.
     #[serde(default)]
     pub read_retries: Option<u32>,
-    /// What each repetition leaves of the bit error rate.
+    /// The factor by which each retry lowers the RBER.
     #[serde(default)]
     pub retry_factor: Option<f64>,
-    /// The same for SLC blocks, where the drive has them. Left out: cells of
-    /// kind `slc` with as much of their endurance used up as that of the others.
+    /// The fault model of the SLC blocks of a drive with `[slc]`. If missing: kind `slc`, with the
+    /// same share of the endurance used up as in the other blocks.
     #[serde(default)]
     pub slc: Option<Box<Self>>,
 }
 
 impl FaultSpec {
-    /// A new drive of this kind.
+    /// The faults of a new drive with cells of this kind.
     #[must_use]
     pub fn of_kind(kind: &str) -> Self {
         Self {
@@ -102,8 +102,8 @@ impl FaultSpec {
         }
     }
 
-    /// The model for cells rated for `endurance` cycles; `None` if there is no such kind, or
-    /// no such number of page factors.
+    /// The model for cells rated for `endurance` cycles; `None` if the kind is unknown or the
+    /// number of page factors is not allowed.
     #[must_use]
     pub fn model(&self, endurance: u32) -> Option<FaultModel> {
         let mut model = FaultModel::of_kind(&self.kind, endurance)?;
@@ -138,8 +138,8 @@ impl FaultSpec {
         Some(model)
     }
 
-    /// What SLC blocks start with, rated for `endurance` cycles, beside others
-    /// that are rated for `others`.
+    /// The faults of the SLC blocks, rated for `endurance` cycles, of a drive whose other blocks
+    /// are rated for `others`.
     fn of_slc(&self, endurance: u32, others: u32) -> Self {
         let used = u64::from(self.wear) * u64::from(endurance) / u64::from(others.max(1));
         let wear = used.min(WEAR_MAX.into()) as u32;
@@ -198,7 +198,7 @@ impl FaultSpec {
     }
 }
 
-/// Most cycles that blocks start with: far beyond the endurance of any cell.
+/// The most initial wear: far beyond the endurance of any cell.
 const WEAR_MAX: u32 = 1_000_000_000;
 
 fn check_all(
@@ -214,37 +214,37 @@ fn check_all(
 }
 
 impl DriveSpec {
-    /// Erased blocks of a die group beside those of a drive that does not fail, so that cleaning
-    /// goes on when blocks fail one after another: one for a block that fails, one for the
-    /// block that its data goes to.
+    /// Erased blocks that a die group reserves in addition, so that cleaning goes on when blocks
+    /// fail one after another: one replaces the failed block, one the block that its data was being
+    /// copied to.
     const KEPT_FOR_FAULTS: u32 = 2;
 
-    /// By how much every number of erased blocks is higher because blocks may fail.
+    /// How much every watermark is higher because blocks may fail.
     pub(super) fn kept_for_faults(&self) -> u32 {
         if self.faults.is_some() { Self::KEPT_FOR_FAULTS } else { 0 }
     }
 
-    /// How the flash ages and fails, if it does.
+    /// The fault model of the flash, if it has one.
     #[must_use]
     pub fn fault_model(&self) -> Option<FaultModel> {
         self.faults.as_ref().and_then(|faults| faults.model(self.flash.endurance))
     }
 
-    /// The same of the SLC blocks, where there are any.
+    /// The fault model of the SLC blocks, if there are any.
     #[must_use]
     pub fn slc_fault_model(&self) -> Option<FaultModel> {
         let (faults, slc) = (self.faults.as_ref()?, self.slc.as_ref()?);
         faults.of_slc(slc.endurance, self.flash.endurance).model(slc.endurance)
     }
 
-    /// Lets `nand` age and fail as the description says.
+    /// Gives `nand` the fault model of the description.
     pub(crate) fn age(&self, nand: &mut Nand, seed: u64) {
         if let Some(model) = self.fault_model() {
             nand.set_faults_by_kind(model, self.slc_fault_model(), seed);
         }
     }
 
-    /// What `[faults.slc]` says is of blocks that the drive has.
+    /// Checks `[faults.slc]`, which needs `[slc]`.
     fn check_slc_faults(&self, faults: &FaultSpec) -> Result<(), DriveSpecError> {
         let Some(own) = &faults.slc else { return Ok(()) };
         let Some(slc) = &self.slc else {
@@ -252,11 +252,11 @@ impl DriveSpec {
             return bad("faults.slc.kind", &own.kind, why);
         };
         if own.slc.is_some() {
-            let why = "[faults.slc] says all there is of these blocks";
+            let why = "[faults.slc] cannot contain another [faults.slc]";
             return bad("faults.slc.slc", "given", why);
         }
         if own.retention != Nanos::ZERO {
-            let why = "what a drive holds is of one age: give faults.retention alone";
+            let why = "all data has the same age: give faults.retention alone";
             return bad("faults.slc.retention", own.retention, why);
         }
         own.check(slc.endurance).map_err(|error| match error {

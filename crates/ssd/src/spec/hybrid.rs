@@ -1,12 +1,12 @@
-//! The fields of mappings by block (`block`, `bast`, `fast`, `hybrid`): which they need, and
-//! which mean nothing to them.
+//! Block-level and hybrid mappings (`block`, `bast`, `fast`, `hybrid`): their configuration, and
+//! checks that required fields are present and fields without a meaning absent.
 
 use prism_ftl::{Frontiers, HybridConfig};
 
 use super::{DriveSpec, DriveSpecError, Mapping, bad};
 
 impl DriveSpec {
-    /// What a mapping by blocks is told.
+    /// The configuration of a block-level or hybrid mapping.
     pub(super) fn hybrid_config(&self) -> HybridConfig {
         let ftl = &self.ftl;
         let blocks = f64::from(self.geometry().blocks());
@@ -35,7 +35,7 @@ impl DriveSpec {
         }
     }
 
-    /// What the mapping by blocks needs is there, and nothing is that it would ignore.
+    /// Checks that required fields are present, and fields that the mapping would ignore absent.
     pub(super) fn check_by_block(&self) -> Result<(), DriveSpecError> {
         let (ftl, flash) = (&self.ftl, &self.flash);
         let blocks = [
@@ -52,24 +52,25 @@ impl DriveSpec {
         match ftl.log_share {
             Some(share) if share > 0.0 && share < 1.0 => {}
             share => {
-                let why = "mappings by block need a share of all blocks, above 0 and below 1";
+                let why = "this mapping needs the share of all blocks that may be log blocks, above 0 and \
+                           below 1";
                 let value = share.map_or("nothing".into(), |share| share.to_string());
                 return bad("ftl.log_share", value, why);
             }
         }
         if self.drive.discards && !self.unmaps() {
-            let why = "without power_loss_protection a mapping by block has nothing on flash that \
-                       would keep discarded data from coming back: set discards = false";
+            let why = "this mapping records no trims on flash, so that without power_loss_protection \
+                       discarded data could reappear after a loss of power: set discards = false";
             return bad("drive.discards", true, why);
         }
         if ftl.mapping == Mapping::Block && self.program_units_at_risk() > 1 {
-            let why = "mapping \"block\" has one place for each page and cannot fill up a word \
-                       line, which a loss of power may take: it needs cell = \"slc\", programs of \
-                       whole wordlines (pages_per_program), or power_loss_protection";
+            let why = "mapping \"block\" has a fixed place for each page and cannot pad a wordline that \
+                       a loss of power could destroy: it needs cell = \"slc\", programs of whole \
+                       wordlines (pages_per_program), or power_loss_protection";
             return bad("flash.cell", self.flash.cell.name(), why);
         }
         if ftl.frontiers != Frontiers::Separate {
-            let why = "mappings by block merge into blocks of their own: separate";
+            let why = "block-level and hybrid mappings merge into blocks of their own: separate";
             return bad("ftl.frontiers", ftl.frontiers.name(), why);
         }
         let meaningless = [
@@ -90,13 +91,13 @@ impl DriveSpec {
         ];
         for (field, value) in meaningless {
             if let Some(value) = value {
-                return bad(field, value, "does not combine with mappings by block");
+                return bad(field, value, "does not combine with block-level or hybrid mappings");
             }
         }
         Ok(())
     }
 
-    /// No field of the mappings by block is there.
+    /// Checks that no field of block-level and hybrid mappings is present.
     pub(super) fn check_not_by_block(&self) -> Result<(), DriveSpecError> {
         let fields = [
             ("ftl.group_blocks", self.ftl.group_blocks.map(|blocks| blocks.to_string())),
@@ -105,7 +106,7 @@ impl DriveSpec {
         ];
         for (field, value) in fields {
             if let Some(value) = value {
-                return bad(field, value, "only mappings by block have log blocks");
+                return bad(field, value, "only block-level and hybrid mappings have log blocks");
             }
         }
         Ok(())

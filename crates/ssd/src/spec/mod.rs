@@ -1,4 +1,4 @@
-//! A drive as a TOML file describes it, and the presets that ship with Prism.
+//! Description of a drive, read from a TOML file, and the presets that ship with Prism.
 
 mod faults;
 mod hybrid;
@@ -32,7 +32,7 @@ pub enum DriveSpecError {
     /// names line and field.
     #[error("{0}")]
     Syntax(String),
-    /// A field has a value that makes no sense.
+    /// A field has a value that is not allowed.
     #[error("{field} = {value}: {why}")]
     Value {
         /// The field, with its section.
@@ -42,16 +42,16 @@ pub enum DriveSpecError {
         /// What is allowed.
         why: &'static str,
     },
-    /// The shape of the flash makes no sense.
+    /// The geometry of the flash is invalid.
     #[error("[flash] {0}")]
     Geometry(#[from] GeometryError),
-    /// The translation layer cannot work with these numbers.
+    /// The FTL cannot work with these numbers.
     #[error("[ftl] {0}")]
     Ftl(#[from] ConfigError),
     /// The steady state cannot be laid out.
     #[error("{0}")]
     Steady(#[from] SteadyError),
-    /// Zones are not overwritten.
+    /// A zoned drive has no overwritten initial state.
     #[error("a zoned drive has no state of overwrites; use --state empty, filled or filled:SHARE")]
     Overwrites,
     /// No preset has this name.
@@ -64,8 +64,8 @@ pub enum DriveSpecError {
     },
 }
 
-/// A drive. Every field of the file has to be there, but for `[slc]`, `[faults]` and
-/// `[datasheet]`.
+/// A drive. The sections `[slc]`, `[faults]` and `[datasheet]` are optional, all others are
+/// required.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriveSpec {
@@ -77,25 +77,25 @@ pub struct DriveSpec {
     pub source: String,
     /// The flash.
     pub flash: Flash,
-    /// The translation layer.
+    /// The FTL.
     pub ftl: FtlSpec,
-    /// Addresses that are mapped otherwise than `[ftl]` says, from 0 on.
+    /// Address ranges with a mapping other than that of `[ftl]`, from address 0 on.
     #[serde(default, rename = "range")]
     pub ranges: Vec<RangeSpec>,
-    /// What the host sees.
+    /// The controller: host interface and write buffer.
     pub drive: ControllerSpec,
-    /// Blocks of SLC beside the others.
+    /// Blocks in SLC mode, next to those with all bits per cell.
     #[serde(default)]
     pub slc: Option<SlcSpec>,
-    /// How the flash ages and fails; without it nothing ever does.
+    /// Fault model of the flash; without it the flash neither ages nor fails.
     #[serde(default)]
     pub faults: Option<FaultSpec>,
-    /// What the maker says it does, to stand beside what the simulation says.
+    /// The manufacturer's figures, to compare with those of the simulation.
     #[serde(default)]
     pub datasheet: Datasheet,
 }
 
-/// Presets whose drives take any write.
+/// Presets of drives without zones.
 const PRESETS: &[(&str, &str)] = &[
     ("dc-tlc", include_str!("../../presets/dc-tlc.toml")),
     ("consumer-nvme", include_str!("../../presets/consumer-nvme.toml")),
@@ -129,13 +129,13 @@ const ZONED_PRESETS: &[(&str, &str)] = &[
 ];
 
 impl DriveSpec {
-    /// The preset that is used where none is named.
+    /// The preset used if none is named.
     pub const DEFAULT_PRESET: &str = "dc-tlc";
-    /// Erased blocks of a die that only cleaning may open: one is enough to empty any
-    /// victim, and the erase gives it back.
+    /// Erased blocks of a die group that only cleaning may open. One is enough for the valid units
+    /// of any victim, whose erase then replaces it.
     const RESERVE_BLOCKS: u32 = 1;
 
-    /// The names of the presets of drives that take any write, the default first.
+    /// The names of the presets of drives without zones, the default first.
     pub fn preset_names() -> impl Iterator<Item = &'static str> {
         PRESETS.iter().map(|&(name, _)| name)
     }
@@ -197,8 +197,9 @@ impl DriveSpec {
         if self.ranges.is_empty() { self.check_ftl() } else { self.check_ranges() }
     }
 
-    /// What is pending at the dies may not lie further apart than [`prism_base::Timers`] can tell,
-    /// half an hour, with all retries of a read and all dies of a channel waiting for it.
+    /// Limits the times so that pending flash operations never lie further apart than half an hour,
+    /// which is what [`prism_base::Timers`] can order, even with all retries of a read and all dies
+    /// of a channel waiting for the bus.
     fn check_times(&self) -> Result<(), DriveSpecError> {
         let (longest, longest_of_flash) = (Nanos(60_000_000_000), Nanos(10_000_000_000));
         let slowest = |times: &PageTimes| times.all().iter().copied().max().unwrap_or(Nanos::ZERO);
@@ -219,10 +220,10 @@ impl DriveSpec {
         for (field, time) in times {
             if field.starts_with("drive.") {
                 if time > longest {
-                    return bad(field, time, "more than a minute is no drive");
+                    return bad(field, time, "must be at most a minute");
                 }
             } else if time > longest_of_flash {
-                return bad(field, time, "more than ten seconds is no flash");
+                return bad(field, time, "must be at most ten seconds");
             }
         }
         let dies = u64::from(self.flash.dies_per_channel);
@@ -252,11 +253,11 @@ impl DriveSpec {
         }
         let passes = matches!(self.drive.scheduler, Scheduler::ReadFirst | Scheduler::Priority);
         if flash.program_gaps && flash.cell != Cell::Slc {
-            let why = "only single-level cells stand pages that are left out";
+            let why = "only SLC flash allows pages that are left out";
             return bad("flash.program_gaps", true, why);
         }
         if flash.suspend != SuspendSpec::None && !passes {
-            let why = "stopping for reads needs a scheduler that lets reads go first: \
+            let why = "suspending programs or erases for reads needs a scheduler that serves reads first: \
                        read-first or priority";
             return bad("drive.scheduler", self.drive.scheduler.name(), why);
         }
@@ -289,7 +290,7 @@ impl DriveSpec {
         let ftl = &self.ftl;
         if ftl.free_blocks_critical <= Self::RESERVE_BLOCKS {
             let why = "must be at least 2: with one erased block left the host cannot write, and \
-                       cleaning that still waited for it would wait for ever";
+                       cleaning that still yields to it would never go on";
             return bad("ftl.free_blocks_critical", ftl.free_blocks_critical, why);
         }
         if ftl.segment.is_some() && ftl.placement_handles > 0 {
@@ -326,22 +327,22 @@ impl DriveSpec {
         Ok(())
     }
 
-    /// Memory that a cached map entry takes: a logical and a physical unit.
+    /// Bytes of memory per cached map entry: a logical and a physical unit number.
     pub const MAP_ENTRY: u64 = 8;
 
-    /// Erased flash of this shape that keeps no content.
+    /// Erased flash of this geometry that keeps no content.
     #[must_use]
     pub fn erased(&self) -> Nand {
         Nand::new(self.geometry()).with_gaps(self.flash.program_gaps)
     }
 
-    /// Erased flash of this shape that keeps content.
+    /// Erased flash of this geometry that keeps content.
     #[must_use]
     pub fn erased_with_content(&self) -> Nand {
         Nand::with_content(self.geometry()).with_gaps(self.flash.program_gaps)
     }
 
-    /// The shape of the flash.
+    /// The geometry of the flash.
     #[must_use]
     pub fn geometry(&self) -> Geometry {
         let f = &self.flash;
@@ -361,14 +362,14 @@ impl DriveSpec {
         }
     }
 
-    /// Whether the drive can unmap units for good. A mapping by unit leaves tombstones, and
-    /// capacitors save what is unmapped; a mapping by block without them, as drives had it
-    /// before hosts discarded anything, refuses discards and writes zeroes as data, and so
-    /// does a drive that maps its ranges in several ways.
+    /// Whether the drive can unmap units durably: page-level mapping records trims in tombstones,
+    /// and a drive with power-loss protection saves which units are unmapped. Without protection,
+    /// block-level and hybrid mappings and drives with ranges refuse discards and write zeroes as
+    /// data.
     #[must_use]
     pub fn unmaps(&self) -> bool {
-        let by_unit = self.ranges.is_empty() && !self.ftl.mapping.is_by_block();
-        self.drive.power_loss_protection || by_unit
+        let has_tombstones = self.ranges.is_empty() && !self.ftl.mapping.is_by_block();
+        self.drive.power_loss_protection || has_tombstones
     }
 
     /// Program units of a die that share a wordline: 1 if a program writes whole wordlines.
@@ -379,8 +380,8 @@ impl DriveSpec {
         program_units.clamp(1, self.geometry().program_units_per_die().max(1))
     }
 
-    /// The least that the write buffer has to hold: what is programmed before any of it takes
-    /// effect. With less every program unit would need padding.
+    /// The smallest write buffer: all program units that are programmed before any of them is
+    /// committed. With less every program unit would need padding.
     #[must_use]
     pub fn write_buffer_min(&self) -> Bytes {
         let program_units = match self.program_units_at_risk() {
@@ -390,13 +391,13 @@ impl DriveSpec {
         Bytes(self.geometry().program_unit_bytes().0 * u64::from(program_units))
     }
 
-    /// Program units that take effect together, because a loss of power could take those that were
-    /// programmed before. Capacitors last until the programs in flight have ended.
+    /// Program units that are committed together, because a loss of power during the last could
+    /// destroy the earlier ones. With power-loss protection the programs in flight always end.
     fn program_units_at_risk(&self) -> u32 {
         if self.drive.power_loss_protection { 1 } else { self.program_units_per_wordline() }
     }
 
-    /// How the flash is driven.
+    /// The configuration of the engine.
     #[must_use]
     pub fn engine_config(&self) -> EngineConfig {
         let flash = &self.flash;
@@ -436,19 +437,19 @@ impl DriveSpec {
         }
     }
 
-    /// Mapping units that the host sees.
+    /// Logical units: the capacity in mapping units.
     #[must_use]
     pub fn logical_units(&self) -> u32 {
         (self.drive.capacity.0 / self.ftl.mapping_unit.0) as u32
     }
 
-    /// Map entries of a translation page, which is one mapping unit: 4 bytes each.
+    /// Map entries of 4 bytes per translation page, which is one mapping unit.
     #[must_use]
     pub fn entries_per_translation_page(&self) -> u32 {
         (self.ftl.mapping_unit.0 / 4) as u32
     }
 
-    /// What the translation layer is told.
+    /// The configuration of the FTL.
     #[must_use]
     pub fn ftl_config(&self) -> FtlConfig {
         if !self.ranges.is_empty() {
@@ -469,7 +470,7 @@ impl DriveSpec {
         self.ftl_config().usable_units(&self.geometry())
     }
 
-    /// What a mapping by unit is told.
+    /// The configuration of page-level mapping.
     #[must_use]
     pub fn page_config(&self) -> PageConfig {
         let ftl = &self.ftl;
@@ -509,7 +510,7 @@ impl DriveSpec {
         }
     }
 
-    /// What the host may write, in whole mapping units.
+    /// The capacity, rounded down to whole mapping units.
     #[must_use]
     pub fn capacity(&self) -> Bytes {
         Bytes(self.drive.capacity.0 / self.ftl.mapping_unit.0 * self.ftl.mapping_unit.0)
@@ -526,7 +527,7 @@ fn bad(field: &'static str, value: impl ToString, why: &'static str) -> Result<(
     Err(DriveSpecError::Value { field, value: value.to_string(), why })
 }
 
-/// The error of the TOML library in one line: where, what, and the line as it stands.
+/// The error of the TOML library in one line: the line's number and text, and what is wrong.
 fn syntax(text: &str, error: &toml::de::Error) -> DriveSpecError {
     let start = error.span().map_or(0, |span| span.start.min(text.len()));
     let before = &text.as_bytes()[..start];
@@ -541,7 +542,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn presets_are_sound() {
+    fn presets_are_valid() {
         for name in DriveSpec::preset_names() {
             let device = DriveSpec::preset(name).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(device.name, name);
@@ -552,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_file_is_named_by_field() {
+    fn errors_name_the_field() {
         let check = |from: &str, to: &str, expected: &str| {
             let text = PRESETS[0].1;
             assert!(text.contains(from), "{from}");

@@ -13,25 +13,26 @@ use crate::quantity;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Flash {
-    /// Bits a cell: slc, mlc, tlc, qlc. With several, and pages programmed one by one, a loss
-    /// of power may take earlier pages of a wordline.
+    /// Kind of the cells: slc, mlc, tlc, qlc. With several bits per cell and pages programmed one
+    /// by one, a loss of power may destroy earlier pages of a wordline.
     pub cell: Cell,
     /// Buses; packages that share a bus (a gang) are one channel.
     pub channels: u32,
-    /// Dies on each.
+    /// Dies per channel.
     pub dies_per_channel: u32,
-    /// Planes of a die.
+    /// Planes per die.
     pub planes: u32,
     /// Whether one command works on all planes of a die.
     pub multi_plane: bool,
-    /// Blocks of a plane.
+    /// Blocks per plane.
     pub blocks_per_plane: u32,
-    /// Pages of a block.
+    /// Pages per block.
     pub pages_per_block: u32,
-    /// Pages of a plane that one program writes: 1, or those of a wordline.
+    /// Pages per plane that one program writes: 1, or all pages of a wordline.
     #[serde(default = "one")]
     pub pages_per_program: u32,
-    /// Whether pages of a block may be left out, as long as they are programmed upwards (SLC).
+    /// Whether pages of a block may be left out, as long as they are programmed in ascending order
+    /// (SLC).
     #[serde(default)]
     pub program_gaps: bool,
     /// Size of a page of one plane.
@@ -49,22 +50,22 @@ pub struct Flash {
     /// Command and address cycles of each operation, on the channel.
     #[serde(default, deserialize_with = "quantity::nanos")]
     pub t_command: Nanos,
-    /// Bytes a second of a channel; `None` is infinite.
+    /// Bytes per second of a channel; `None` is infinite.
     #[serde(deserialize_with = "quantity::rate")]
     pub channel_bandwidth: Option<u64>,
-    /// The next read of a die begins while the data of the last one leaves it.
+    /// Cache read: the next read of a die begins while the data of the last one is transferred.
     #[serde(default)]
     pub cache_read: bool,
-    /// The data of the next program goes into a die while it programs.
+    /// Cache program: the data of the next program is transferred while a die programs.
     #[serde(default)]
     pub cache_program: bool,
     /// Copies within a plane do not cross the channel.
     #[serde(default)]
     pub copy_back: bool,
-    /// What stops for reads.
+    /// Operations that are suspended for reads.
     #[serde(default)]
     pub suspend: SuspendSpec,
-    /// How long stopping takes.
+    /// Time to suspend an operation.
     #[serde(default, deserialize_with = "quantity::nanos")]
     pub t_suspend: Nanos,
     /// Dies whose blocks make a superblock; 1 for none.
@@ -73,7 +74,7 @@ pub struct Flash {
     /// Whether one program unit of each stripe over a superblock is parity.
     #[serde(default)]
     pub superblock_parity: bool,
-    /// Program/erase cycles a block is good for.
+    /// Rated program/erase cycles of a block.
     pub endurance: u32,
 }
 
@@ -81,7 +82,7 @@ fn one() -> u32 {
     1
 }
 
-/// Bits a cell.
+/// Kinds of cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cell {
@@ -96,10 +97,10 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// Every kind, fewest bits first.
+    /// All kinds, fewest bits first.
     pub const ALL: [Self; 4] = [Self::Slc, Self::Mlc, Self::Tlc, Self::Qlc];
 
-    /// Bits a cell.
+    /// Bits per cell.
     #[must_use]
     pub fn bits(self) -> u32 {
         match self {
@@ -122,7 +123,7 @@ impl Cell {
     }
 }
 
-/// What stops for reads.
+/// Operations that are suspended for reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SuspendSpec {
@@ -143,13 +144,13 @@ pub enum SuspendSpec {
 pub struct FtlSpec {
     /// The mapping.
     pub mapping: Mapping,
-    /// Size of a mapping unit, apart from the page.
+    /// Size of a mapping unit; it may differ from the page.
     #[serde(deserialize_with = "quantity::bytes")]
     pub mapping_unit: Bytes,
     /// `shared`, `separate` or `per-stream`.
     #[serde(deserialize_with = "quantity::named")]
     pub frontiers: Frontiers,
-    /// As [`VictimPolicy::from_name`] reads it.
+    /// Victim policy, in the form of [`VictimPolicy::from_name`].
     #[serde(deserialize_with = "victim")]
     pub victim: VictimPolicy,
     /// Cleaning of a die group (a die, or the dies of a superblock) starts below this many
@@ -157,22 +158,22 @@ pub struct FtlSpec {
     pub free_blocks_low: u32,
     /// Cleaning of a die group stops at this many.
     pub free_blocks_high: u32,
-    /// Below this many, cleaning waits for nobody.
+    /// Below this many, cleaning yields to no request.
     #[serde(default = "two")]
     pub free_blocks_critical: u32,
-    /// In idle time cleaning goes on until this many; 0 for never.
+    /// In idle time cleaning goes on until this many; 0 for no cleaning in idle time.
     #[serde(default)]
     pub free_blocks_idle: u32,
-    /// How long the host must be silent for idle time to begin.
+    /// Time without requests after which idle time begins.
     #[serde(default = "ten_ms", deserialize_with = "quantity::nanos")]
     pub idle_after: Nanos,
-    /// When cleaning may go on above the critical number.
+    /// When cleaning may run above the critical watermark.
     #[serde(default = "foreground", deserialize_with = "quantity::named")]
     pub cleaning: CleaningMode,
     /// Placement handles that writes may name; 0 for none.
     #[serde(default)]
     pub placement_handles: u32,
-    /// Addresses that share open blocks, for a segmented FTL.
+    /// Bytes of addresses that share open blocks, for a segmented FTL.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub segment: Option<Bytes>,
     /// Memory for cached map entries of 8 bytes, for `dftl`.
@@ -184,10 +185,10 @@ pub struct FtlSpec {
     /// K: the most log blocks of a data group, for `hybrid`.
     #[serde(default)]
     pub group_log_blocks: Option<u32>,
-    /// The most of all blocks that may be log blocks, as a share, for mappings by block.
+    /// Share of all blocks that may be log blocks, for block-level and hybrid mappings.
     #[serde(default)]
     pub log_share: Option<f64>,
-    /// Addresses from one zone to the next, for `zns`; what of them can be written is a block.
+    /// Bytes from the start of one zone to the next, for `zns`; its capacity is one block.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub zone_size: Option<Bytes>,
     /// Most zones that may be open, for `zns`; 0 for no limit.
@@ -196,16 +197,17 @@ pub struct FtlSpec {
     /// Most zones that may be active (open or closed), for `zns`; 0 for no limit.
     #[serde(default)]
     pub max_active_zones: Option<u32>,
-    /// Whether a miss brings in the one entry or the whole translation page, for `dftl`.
+    /// Whether a miss loads one entry or the whole translation page, for `dftl`.
     #[serde(default)]
     pub map_load: MapLoad,
     /// Dynamic wear levelling: the least worn erased block is opened.
     #[serde(default)]
     pub wear_least_worn_first: bool,
-    /// Static wear levelling: blocks so many erases behind the mean of their die group move.
+    /// Static wear levelling: the data of blocks this many erases below the mean of their die group
+    /// is moved.
     #[serde(default)]
     pub wear_move_behind_mean: Option<u32>,
-    /// Blocks so many erases above the mean of their die group are passed over as victims.
+    /// Blocks this many erases above the mean of their die group are skipped as victims.
     #[serde(default)]
     pub wear_victims_above_mean: Option<u32>,
 }
@@ -226,27 +228,27 @@ fn foreground() -> CleaningMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mapping {
-    /// Every unit anywhere, the whole map in memory.
+    /// Page-level mapping, the whole map in memory.
     Page,
-    /// Logical blocks as wholes: a rewritten one is copied to another place.
+    /// Block-level mapping: a rewritten logical block is copied to another block.
     Block,
-    /// Logical blocks as wholes, with log blocks in front that belong to one of them each (Kim
-    /// and others, IEEE TCE 2002).
+    /// Hybrid mapping with log blocks that belong to one logical block each (Kim and others, IEEE
+    /// TCE 2002).
     Bast,
-    /// The same, with log blocks that all of them share, and one for a sequential run (Lee and
-    /// others, ACM TECS 2007).
+    /// Hybrid mapping with log blocks that all logical blocks share, and one for sequential writes
+    /// (Lee and others, ACM TECS 2007).
     Fast,
-    /// The same, with log blocks that groups of them share (N/K, SAST).
+    /// Hybrid mapping with log blocks that N logical blocks share (N/K, SAST).
     Hybrid,
-    /// Every unit anywhere, the map on flash and a part of it cached (Gupta, Kim,
-    /// Urgaonkar, ASPLOS'09).
+    /// Page-level mapping, the map on flash and a part of it cached (Gupta, Kim, Urgaonkar,
+    /// ASPLOS'09).
     Dftl,
-    /// Zones that the host writes in order and resets, each one block.
+    /// Zone mapping: zones that the host writes in order and resets, each one block.
     Zns,
 }
 
 impl Mapping {
-    /// Every mapping of drives that take any write, in the order in which they came into use.
+    /// Every mapping of drives without zones, in the order in which they came into use.
     pub const ALL: [Self; 6] =
         [Self::Block, Self::Bast, Self::Fast, Self::Hybrid, Self::Page, Self::Dftl];
 
@@ -264,21 +266,21 @@ impl Mapping {
         }
     }
 
-    /// Whether the map is of logical blocks, and merges bring them together.
+    /// Whether this is a block-level or hybrid mapping, which needs merges.
     #[must_use]
     pub fn is_by_block(self) -> bool {
         matches!(self, Self::Block | Self::Bast | Self::Fast | Self::Hybrid)
     }
 }
 
-/// What a miss in the map cache brings in.
+/// What a miss in the map cache loads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MapLoad {
-    /// The entry that was looked for, as in DFTL.
+    /// The missing entry, as in DFTL.
     #[default]
     Entry,
-    /// All entries of its translation page, the others as the first to go.
+    /// All entries of its translation page; the others are the first to be evicted.
     Page,
 }
 
@@ -296,7 +298,7 @@ fn victim<'de, D: Deserializer<'de>>(deserializer: D) -> Result<VictimPolicy, D:
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerSpec {
-    /// What the host may write; rounded down to whole mapping units.
+    /// Bytes that the host may address; rounded down to whole mapping units.
     #[serde(deserialize_with = "quantity::bytes")]
     pub capacity: Bytes,
     /// Firmware time of a read or of a command without data.
@@ -305,36 +307,37 @@ pub struct ControllerSpec {
     /// Firmware time of a write.
     #[serde(deserialize_with = "quantity::nanos")]
     pub firmware_write: Nanos,
-    /// Commands that firmware works on at once; 0 for no limit.
+    /// Commands that firmware processes at once; 0 for no limit.
     #[serde(default)]
     pub firmware_cores: u32,
-    /// Bytes a second of the host link, each way; `None` is infinite.
+    /// Bytes per second of the host link in each direction; `None` is infinite.
     #[serde(deserialize_with = "quantity::rate")]
     pub link_bandwidth: Option<u64>,
-    /// Commands of each queue that may be outstanding.
+    /// Commands that may be outstanding per queue.
     pub queue_depth: u32,
     /// Submission queues.
     #[serde(default = "one")]
     pub queues: u32,
-    /// Commands of each queue that are fetched in a turn; empty for one each.
+    /// Weights of the queues in round-robin arbitration: commands fetched per turn; empty for one
+    /// each.
     #[serde(default)]
     pub queue_weights: Vec<u32>,
-    /// Commands that are worked on at once, others wait in their queues; 0 for no limit.
+    /// Commands in service at once, others wait in their queues; 0 for no limit.
     #[serde(default)]
     pub in_service: u32,
-    /// Which command and which operation goes first.
+    /// Order of commands and flash operations.
     #[serde(default = "fcfs", deserialize_with = "quantity::named")]
     pub scheduler: Scheduler,
-    /// Whether discards are carried out (informed cleaning) or ignored.
+    /// Whether discards unmap units (informed cleaning) or are ignored.
     #[serde(default = "yes")]
     pub discards: bool,
     /// Size of the write buffer.
     #[serde(deserialize_with = "quantity::bytes")]
     pub write_buffer: Bytes,
-    /// Whether a write is complete in the buffer or on flash.
+    /// Whether a write completes in the buffer or on flash.
     pub write_cache: WriteCache,
-    /// How long a unit that was written in part waits in the buffer for the rest before
-    /// the rest is read from flash; zero for not at all.
+    /// How long a partly written unit waits in the buffer for the host to write the rest, before
+    /// the rest is read from flash; zero for no wait.
     #[serde(default, deserialize_with = "quantity::nanos")]
     pub merge_wait: Nanos,
     /// Whether the buffer and the map survive a loss of power.
@@ -349,7 +352,7 @@ fn yes() -> bool {
     true
 }
 
-/// When a write is complete.
+/// When a write completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WriteCache {
@@ -359,7 +362,7 @@ pub enum WriteCache {
     WriteThrough,
 }
 
-/// `[datasheet]`: the maker's figures, as far as given.
+/// `[datasheet]`: the manufacturer's figures, as far as given.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Datasheet {
@@ -375,10 +378,10 @@ pub struct Datasheet {
     /// 4 KiB, deep queue, steady state.
     #[serde(default)]
     pub random_write_iops: Option<u64>,
-    /// Bytes a second.
+    /// Bytes per second.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub sequential_read: Option<u64>,
-    /// Bytes a second.
+    /// Bytes per second.
     #[serde(default, deserialize_with = "quantity::rate")]
     pub sequential_write: Option<u64>,
 }

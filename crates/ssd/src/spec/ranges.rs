@@ -1,4 +1,4 @@
-//! `[[range]]`: addresses that are mapped in a way of their own.
+//! `[[range]]`: address ranges with a mapping of their own.
 
 use prism_base::Bytes;
 use prism_ftl::{Frontiers, FtlConfig, RangeConfig, RangesConfig, VictimPolicy};
@@ -7,13 +7,13 @@ use serde::Deserialize;
 use super::parts::opt_victim;
 use super::{DriveSpec, DriveSpecError, Mapping, bad};
 
-/// One `[[range]]`. What is not given is as in `[ftl]`.
+/// One `[[range]]`. Missing fields have the value of `[ftl]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RangeSpec {
-    /// Its part of the capacity, behind the ranges before it.
+    /// Its share of the capacity; it follows the range before it.
     pub share: f64,
-    /// Its part of the flash; as large as that of the capacity if not given.
+    /// Its share of the flash; if missing, that of the capacity.
     #[serde(default)]
     pub flash_share: Option<f64>,
     /// Its mapping.
@@ -21,11 +21,11 @@ pub struct RangeSpec {
     /// Which block is cleaned or merged.
     #[serde(default, deserialize_with = "opt_victim")]
     pub victim: Option<VictimPolicy>,
-    /// Cleaning starts below so many erased blocks of a die group; 0 for mappings by block, if not
-    /// given: they merge when they have to.
+    /// Cleaning starts below this many erased blocks of a die group. If missing, 0 for block-level
+    /// and hybrid mappings: they merge only when they have to.
     #[serde(default)]
     pub free_blocks_low: Option<u32>,
-    /// And stops at so many.
+    /// Cleaning stops at this many.
     #[serde(default)]
     pub free_blocks_high: Option<u32>,
     /// N, for `hybrid`.
@@ -34,7 +34,8 @@ pub struct RangeSpec {
     /// K, for `hybrid`.
     #[serde(default)]
     pub group_log_blocks: Option<u32>,
-    /// Share of the blocks of the range that may be log blocks, for mappings by block.
+    /// Share of the blocks of the range that may be log blocks, for block-level and hybrid
+    /// mappings.
     #[serde(default)]
     pub log_share: Option<f64>,
 }
@@ -44,7 +45,7 @@ impl RangeSpec {
         self.flash_share.unwrap_or(self.share)
     }
 
-    /// What `[ftl]` would say if this were the whole drive.
+    /// Sets `[ftl]` of `device` as if this range were the whole drive.
     fn apply(&self, device: &mut DriveSpec) {
         let ftl = &mut device.ftl;
         let by_block = self.mapping.is_by_block();
@@ -63,8 +64,8 @@ impl RangeSpec {
 }
 
 impl DriveSpec {
-    /// Each range as a drive of its own, in the order of their addresses; what the shares
-    /// leave is one more, mapped as `[ftl]` says. Empty if there is no `[[range]]`.
+    /// Each range as a drive of its own, in the order of their addresses. Addresses that no range
+    /// covers form one more, mapped according to `[ftl]`. Empty if there is no `[[range]]`.
     #[must_use]
     pub fn range_devices(&self) -> Vec<Self> {
         if self.ranges.is_empty() {
@@ -96,7 +97,7 @@ impl DriveSpec {
         all
     }
 
-    /// Shares that sum up to this much leave nothing.
+    /// Shares with at least this sum cover the whole drive.
     const SHARES_ALL: f64 = 0.9999;
 
     pub(super) fn ranges_config(&self) -> FtlConfig {
@@ -130,15 +131,15 @@ impl DriveSpec {
             return bad("range.mapping", "zns", "a drive is zoned as a whole or not at all");
         }
         if self.ftl.mapping == Mapping::Dftl || ranges.iter().any(|r| r.mapping == Mapping::Dftl) {
-            return bad("range.mapping", "dftl", "a map on flash is that of a whole drive");
+            return bad("range.mapping", "dftl", "a map on flash covers the whole drive");
         }
         if self.ftl.free_blocks_idle > 0 {
             let why = "ranges are cleaned when they have to be, not in idle time: 0";
             return bad("ftl.free_blocks_idle", self.ftl.free_blocks_idle, why);
         }
         if self.drive.discards && !self.unmaps() {
-            let why = "without power_loss_protection nothing on flash would keep discarded data of \
-                       ranges from coming back: set discards = false";
+            let why = "ranges record no trims on flash, so that without power_loss_protection discarded \
+                       data could reappear after a loss of power: set discards = false";
             return bad("drive.discards", true, why);
         }
         self.range_devices().iter().try_for_each(Self::check_ftl)?;

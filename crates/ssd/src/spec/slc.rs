@@ -1,4 +1,4 @@
-//! `[slc]`: SLC blocks beside the others, and what they are for.
+//! `[slc]`: blocks in SLC mode, as a region or as a write cache.
 
 use prism_base::{Bytes, Nanos};
 use prism_engine::SlcTiming;
@@ -13,25 +13,25 @@ use crate::quantity;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SlcSpec {
-    /// Blocks of each die group (a die, or the dies of a superblock) with SLC: its
-    /// first ones.
+    /// SLC blocks per die group (a die, or the dies of a superblock): its first ones.
     pub blocks: u32,
-    /// What they are for.
+    /// Their use.
     #[serde(rename = "use")]
     pub usage: SlcUsage,
-    /// The first so many bytes live in a region.
+    /// The region holds this many bytes from address 0 on.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub below: Option<Bytes>,
-    /// What is written with this placement handle lives in a region.
+    /// The region holds data written with this placement handle.
     #[serde(default)]
     pub handle: Option<u32>,
-    /// What requests of at most so many bytes write lives in a region.
+    /// The region holds data of writes of at most this many bytes.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub up_to: Option<Bytes>,
-    /// Whether a cache is emptied in idle time.
+    /// Whether a cache is folded in idle time.
     #[serde(default)]
     pub fold_when_idle: Option<bool>,
-    /// Cleaning or folding of these blocks of a die group starts below this many erased ones.
+    /// Cleaning (region) or folding (cache) starts below this many erased SLC blocks of a die
+    /// group.
     pub free_blocks_low: u32,
     /// It stops at this many.
     pub free_blocks_high: u32,
@@ -44,17 +44,17 @@ pub struct SlcSpec {
     /// tBERS.
     #[serde(deserialize_with = "quantity::nanos")]
     pub t_erase: Nanos,
-    /// Program/erase cycles such a block is good for.
+    /// Rated program/erase cycles of an SLC block.
     pub endurance: u32,
 }
 
-/// What SLC blocks are for.
+/// Use of SLC blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SlcUsage {
-    /// A rule decides which data lives in them.
+    /// They hold the data that a rule selects.
     Region,
-    /// Data of the host comes there first and is moved on later.
+    /// Host data is written there first and folded into the other blocks later.
     Cache,
 }
 
@@ -70,13 +70,13 @@ impl SlcUsage {
 }
 
 impl DriveSpec {
-    /// Blocks with SLC, as the geometry has them.
+    /// The SLC blocks of the geometry.
     pub(super) fn slc_blocks(&self) -> Option<Slc> {
         let bits = self.flash.cell.bits();
         self.slc.as_ref().map(|slc| Slc { blocks: slc.blocks, bits })
     }
 
-    /// Their times.
+    /// The flash times of the SLC blocks.
     pub(super) fn slc_timing(&self) -> Option<SlcTiming> {
         self.slc.as_ref().map(|slc| SlcTiming {
             t_read: slc.t_read,
@@ -85,7 +85,7 @@ impl DriveSpec {
         })
     }
 
-    /// What the translation layer is told of them.
+    /// Configuration of the SLC blocks for the FTL.
     pub(super) fn slc_config(&self) -> Option<SlcConfig> {
         let slc = self.slc.as_ref()?;
         let units = |bytes: Bytes| u32::try_from(bytes.0 / self.ftl.mapping_unit.0);
@@ -101,21 +101,22 @@ impl DriveSpec {
                 SlcUse::Region(SlcRule::UpTo(up_to.unwrap_or(Bytes(0)).0))
             }
         };
-        // A cache needs no reserve of its own: what it cannot take goes to the other blocks.
+        // A cache needs no reserve of its own: data that it cannot take is written to the other
+        // blocks.
         let kept = if slc.usage == SlcUsage::Region { self.kept_for_faults() } else { 0 };
         let free_blocks_low = slc.free_blocks_low.saturating_add(kept);
         let free_blocks_high = slc.free_blocks_high.saturating_add(kept);
         Some(SlcConfig { usage, free_blocks_low, free_blocks_high })
     }
 
-    /// There are cells to be used with fewer bits than they have, and one map.
+    /// Checks that the cells have several bits and the drive has one map.
     pub(super) fn check_slc_cells(&self) -> Result<(), DriveSpecError> {
         if self.slc.is_some() && !self.ranges.is_empty() {
             let value = format!("{} ranges", self.ranges.len());
             return bad("range", value, "[slc] does not combine with ranges of other mappings");
         }
         if self.slc.is_some() && self.flash.cell == Cell::Slc {
-            return bad("flash.cell", "slc", "[slc] is for flash with more than SLC");
+            return bad("flash.cell", "slc", "[slc] needs flash with several bits per cell");
         }
         Ok(())
     }
@@ -162,7 +163,7 @@ impl DriveSpec {
         }
         let least = Self::RESERVE_BLOCKS + 2;
         if self.ftl.free_blocks_critical < least {
-            let why = "must be at least 3 beside a write cache: folding needs an erased block, \
+            let why = "must be at least 3 with an SLC write cache: folding needs an erased block, \
                        cleaning another, and with these two left the host cannot write";
             return bad("ftl.free_blocks_critical", self.ftl.free_blocks_critical, why);
         }
@@ -186,8 +187,8 @@ impl DriveSpec {
             return bad("slc.below", below, why);
         }
         if !self.drive.power_loss_protection {
-            // Tombstones of the region's units would stand in the other blocks, which have
-            // no room for them.
+            // Tombstones for the region's units would be written to the other blocks, whose spare
+            // space does not include room for them.
             let why = "slc.below adds the region to the capacity, which leaves no room for \
                        records of trims on flash: it needs protection";
             return bad("drive.power_loss_protection", false, why);
@@ -195,7 +196,7 @@ impl DriveSpec {
         Ok(())
     }
 
-    /// Lets a region of addresses be as large a share of the capacity as it is on `full`.
+    /// Scales a region of addresses to the share of the capacity that it has on `full`.
     pub(crate) fn scale_slc_below(&mut self, full: &Self) {
         let capacity = u128::from(self.drive.capacity.0);
         let Some(below) = self.slc.as_mut().and_then(|slc| slc.below.as_mut()) else { return };
@@ -205,8 +206,9 @@ impl DriveSpec {
         *below = Bytes((scaled / unit).max(1) * unit);
     }
 
-    /// Gives the drive, which is `full` at another capacity with `main` other blocks a die group,
-    /// as large a share of SLC blocks, and more where its region needs them. Returns how many.
+    /// Sets the number of SLC blocks of the drive, which is `full` scaled to `main` other blocks
+    /// per die group: the same share as on `full`, or more if its region needs them. Returns the
+    /// number.
     pub(crate) fn scale_slc_blocks(&mut self, full: &Self, main: u64) -> u64 {
         let Some(before) = full.slc.as_ref().map(|slc| slc.blocks) else { return 0 };
         let share = u64::from(before) * main;
@@ -224,8 +226,8 @@ impl DriveSpec {
         }
     }
 
-    /// Bytes that the flash takes until the first kind of its blocks has used up its cycles,
-    /// with even wear, where `slc_share` of all bytes go to SLC blocks.
+    /// Bytes that can be programmed, with even wear, until one kind of blocks has used up its
+    /// cycles, if `slc_share` of all bytes is programmed to SLC blocks.
     #[must_use]
     pub fn writable_bytes(&self, slc_share: f64) -> f64 {
         let geometry = self.geometry();
@@ -240,12 +242,12 @@ impl DriveSpec {
         others.min(kind(geometry.slc_raw(), slc.endurance, slc_share))
     }
 
-    /// Logical units that live in SLC blocks and nowhere else.
+    /// Logical units that are only ever stored in SLC blocks.
     pub(crate) fn units_apart(&self) -> u64 {
         self.slc_config().map_or(0, |slc| u64::from(slc.units_apart()))
     }
 }
 
-/// Blocks of SLC that a die group of a small drive keeps if it had them: with fewer, a
-/// region has no victims to choose from.
+/// The fewest SLC blocks per die group of a scaled drive, unless the full one has fewer: with less,
+/// a region has no victims to choose from.
 const SLC_BLOCKS_MIN: u32 = 8;

@@ -1,23 +1,23 @@
-//! A drive of the same capacity with another amount of spare flash.
+//! Sets the over-provisioning of a drive at the same capacity.
 
 use prism_nand::Geometry;
 
 use super::{DriveSpec, DriveSpecError, bad};
 
 impl DriveSpec {
-    /// Changes the number of blocks so that the effective over-provisioning is the least
-    /// that is not below `share` (0.07 is 7 %). Capacity and everything else stay.
+    /// Sets the number of blocks to the smallest with which the effective over-provisioning is at
+    /// least `share` (0.07 is 7 %). Everything else stays, the capacity included.
     ///
     /// # Errors
-    /// [`DriveSpecError`] if no number of blocks gives it; the device is changed then and of no
-    /// further use.
+    /// [`DriveSpecError`] if no number of blocks is enough; the description is invalid afterwards.
     pub fn set_over_provisioning(&mut self, share: f64) -> Result<(), DriveSpecError> {
         let effective = |blocks: u32| {
             let mut other = self.clone();
             other.flash.blocks_per_plane = blocks;
             other.over_provisioning().effective
         };
-        // More blocks never mean less spare, so the least that is enough can be halved down to.
+        // Spare grows monotonically with the blocks, so that a binary search finds the smallest
+        // number.
         let geometry = self.geometry();
         let planes = u64::from(geometry.dies()) * u64::from(geometry.planes);
         let pages = planes * u64::from(geometry.pages_per_block);

@@ -1,4 +1,5 @@
-//! The fields of `mapping = "zns"`: which it needs, and which mean nothing to it.
+//! `mapping = "zns"`: its configuration, and checks that required fields are present and fields
+//! without a meaning absent.
 
 use prism_base::Bytes;
 use prism_ftl::ZonedConfig;
@@ -13,7 +14,7 @@ impl DriveSpec {
         self.ftl.mapping == Mapping::Zns
     }
 
-    /// What a zoned mapping is told.
+    /// The configuration of zone mapping.
     pub(super) fn zoned_config(&self) -> ZonedConfig {
         let size = self.ftl.zone_size.unwrap_or(Bytes(0)).0;
         let count = |bytes: u64, of: u64| u32::try_from(bytes / of.max(1)).unwrap_or(u32::MAX);
@@ -24,7 +25,7 @@ impl DriveSpec {
         }
     }
 
-    /// The zones as the host sees them; `None` if it is no zoned drive.
+    /// Number, size and limits of the zones; `None` if the drive is not zoned.
     #[must_use]
     pub fn zone_shape(&self) -> Option<ZoneShape> {
         if !self.is_zoned() {
@@ -42,9 +43,8 @@ impl DriveSpec {
         })
     }
 
-    /// Program units that a write buffer of zones has to hold: one for each zone that may be
-    /// written in part, and one that is on its way to flash. Then a full buffer holds a full
-    /// program unit.
+    /// Program units that the write buffer of a zoned drive has to hold: one for each active zone,
+    /// and one in flight to flash. Then a full buffer always contains a full program unit.
     fn zone_program_units(&self) -> u64 {
         let active = match self.ftl.max_active_zones {
             None | Some(0) => self.zoned_config().zones,
@@ -53,12 +53,12 @@ impl DriveSpec {
         u64::from(active) + 1
     }
 
-    /// The smallest write buffer that a zoned drive of this kind can have.
+    /// The smallest allowed write buffer of a zoned drive.
     pub(crate) fn zone_buffer_min(&self) -> Bytes {
         Bytes(self.zone_program_units() * self.geometry().program_unit_bytes().0)
     }
 
-    /// What the zoned mapping needs is there, and nothing is that it would ignore.
+    /// Checks that required fields are present, and fields that the mapping would ignore absent.
     pub(super) fn check_zoned(&self) -> Result<(), DriveSpecError> {
         let (ftl, drive) = (&self.ftl, &self.drive);
         let Some(size) = ftl.zone_size.filter(|size| size.0 > 0) else {
@@ -81,13 +81,13 @@ impl DriveSpec {
             return bad("ftl.max_open_zones", open, why);
         }
         if !drive.power_loss_protection {
-            let why = "a program unit of a zone has its one place and cannot be padded for a \
-                       flush, so the buffer has to be durable: mapping \"zns\" needs protection";
+            let why = "a program unit of a zone has a fixed place and cannot be padded for a flush, so \
+                       the buffer has to be durable: mapping \"zns\" needs power-loss protection";
             return bad("drive.power_loss_protection", false, why);
         }
         if drive.write_cache != WriteCache::WriteBack {
-            let why = "a write that is less than a program unit would wait for the next one for \
-                       ever: mapping \"zns\" needs write-back";
+            let why = "a write smaller than a program unit would not complete before the next one: \
+                       mapping \"zns\" needs write-back";
             return bad("drive.write_cache", "write-through", why);
         }
         if drive.in_service > 0 {
@@ -95,7 +95,7 @@ impl DriveSpec {
             return bad("drive.in_service", drive.in_service, why);
         }
         if drive.merge_wait.0 > 0 {
-            let why = "zones are written in whole mapping units: nothing is to be waited for";
+            let why = "zones are written in whole mapping units: there is nothing to merge";
             return bad("drive.merge_wait", drive.merge_wait, why);
         }
         let meaningless = [
@@ -110,7 +110,7 @@ impl DriveSpec {
                 return bad(field, value, "does not combine with mapping \"zns\"");
             }
         }
-        // The geometry and the zones have to fit before program units can be counted.
+        // The number of program units is only meaningful once geometry and zones are valid.
         self.ftl_config().check(&self.geometry())?;
         let least = self.zone_buffer_min();
         if drive.write_buffer < least {
@@ -121,7 +121,7 @@ impl DriveSpec {
         Ok(())
     }
 
-    /// No field of the zoned mapping is there.
+    /// Checks that no field of zone mapping is present.
     pub(super) fn check_no_zones(&self) -> Result<(), DriveSpecError> {
         let ftl = &self.ftl;
         let fields = [

@@ -1,7 +1,7 @@
-//! The state of a drive before the first request: explicit, never guessed.
+//! The initial state of a drive, before the first request.
 //!
-//! A state is brought about without simulating time: by writing through an engine that
-//! knows none, or, for the steady state, by laying it out.
+//! Initial states take no simulated time: units are written with an engine without timing, or, for
+//! the steady state, laid out directly.
 
 mod rounds;
 
@@ -15,21 +15,19 @@ use crate::spec::{DriveSpec, DriveSpecError};
 use crate::zones::ZoneShape;
 use rounds::Rounds;
 
-/// What the drive holds when the run begins.
+/// State of the drive at the begin of the simulation.
 ///
-/// Where translation pages are on flash, every state but [`InitialState::Empty`] has them
-/// there, written once after the data and brought up to date without being written again.
+/// With a map on flash, every state but [`InitialState::Empty`] contains the translation pages,
+/// written once after the data and updated without being written again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum InitialState {
-    /// Nothing: as from the factory. Cleaning has nothing to do until all flash was
-    /// written once.
+    /// Erased, as from the factory. Cleaning does not begin until all flash was written once.
     Empty,
     /// Every logical unit, written once in order.
     Filled,
-    /// The first logical units, written once in order; of a zoned drive the first zones, as
-    /// many as are whole.
+    /// The first logical units, written once in order; of a zoned drive, the first zones.
     FilledTo {
-        /// Their share of all, 0 to 1; rounded down to whole units.
+        /// Their share of all, 0 to 1; rounded down to whole units or zones.
         share: f64,
     },
     /// Filled, then overwritten at random for this many capacities.
@@ -37,43 +35,43 @@ pub enum InitialState {
         /// Random single-unit writes as a multiple of the capacity.
         overwrites: f64,
     },
-    /// Filled, then overwritten at random until write amplification is steady: over
-    /// rounds that together write the capacity, of at least 65,536 units each, it differs
-    /// by 2 % of the mean at most. After ten capacities, or as many rounds where these are
-    /// more, it is given up ([`Preparation::settled`]).
+    /// Filled, then overwritten at random until write amplification is steady: in the last four
+    /// rounds, which together write the capacity or more (a round is at least 65,536 units), it
+    /// differs by at most 2 % of the mean. Overwriting stops after ten capacities or ten rounds,
+    /// whichever is more, even if it is not steady ([`Preparation::settled`]).
     Settled,
-    /// What uniform random writes lead to in the end, laid out without a write
-    /// ([`PageMap::steady`]). No block counts as erased before.
+    /// The steady state of uniform random writes, laid out without writing ([`PageMap::steady`]).
+    /// All erase counts are 0.
     Steady,
 }
 
-/// What it took to bring a drive into its initial state.
+/// Work done to bring a drive into its initial state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preparation {
-    /// What was done to the flash; the drive's own counts begin after it.
+    /// Flash operations, which the drive's own counts do not include.
     pub counts: FlashCounts,
     /// Units written, those of the fill included.
     pub written: u64,
-    /// Write amplification of each round of overwrites ([`InitialState::Settled`]).
+    /// Write amplification in each round of overwrites ([`InitialState::Settled`]).
     pub rounds: Vec<f64>,
-    /// Whether the last rounds were steady; `None` if that was not asked for.
+    /// Whether the last rounds were steady; `None` for other initial states.
     pub settled: Option<bool>,
 }
 
 /// Units written between two calls of the progress callback.
 const PROGRESS_STEP: u64 = 1 << 20;
-/// Units drawn at a time, so that the map can be looked up ahead.
+/// Units per batch, for which map entries are prefetched.
 const BATCH: u64 = 4096;
 
 impl Drive {
-    /// A drive in the given state. `progress` is told units done and the most there will
-    /// be, now and then, and may return false to give up.
+    /// A drive in the given state. `progress` is called from time to time with the units written
+    /// and the most that will be, and may return false to cancel; then `None` is returned.
     ///
-    /// What the preparation did to the flash is returned beside the drive and is not part
-    /// of the drive's own counts.
+    /// The flash operations of the preparation are returned separately and are not part of the
+    /// drive's own counts.
     ///
     /// # Errors
-    /// [`DriveSpecError`] if the description makes no sense, or the state cannot be laid out.
+    /// [`DriveSpecError`] if the description is invalid, or the state cannot be laid out.
     pub fn prepared(
         device: DriveSpec,
         state: InitialState,
@@ -116,19 +114,19 @@ impl Drive {
         };
         let Some((rounds, settled)) = writer.bring_about(state) else { return Ok(None) };
         let (counts, written) = (*writer.engine.counts(), writer.written);
-        // Translation pages are up to date as they stand.
+        // Translation pages count as up to date.
         while ftl.take_moved().is_some() {}
         let preparation = Preparation { counts, written, rounds, settled };
         let mut drive = Self::assemble(device, nand, ftl, written + 1);
         if drive.zones_fail(&mut Vec::new()) {
-            // Nothing of these zones is on its way: they have ended.
+            // No command or buffered unit of these zones exists: the work on them ends here.
             drive.pump(&mut Vec::new());
         }
         Ok(Some((drive, preparation)))
     }
 }
 
-/// Programs on erased flash what `ftl` says stands there.
+/// Programs the program units that `ftl` has laid out on erased flash.
 fn program_as(nand: &mut Nand, ftl: &PageMap) {
     for block in (0..nand.geometry().blocks()).map(BlockId) {
         let first = nand.layout().first_program_unit(block);
@@ -150,7 +148,7 @@ struct Writer<'a, P> {
 }
 
 impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
-    /// Returns the rounds and their outcome, or `None` if it was given up.
+    /// Returns the rounds and whether they became steady, or `None` if it was cancelled.
     fn bring_about(&mut self, state: InitialState) -> Option<(Vec<f64>, Option<bool>)> {
         if let Some(zones) = self.zones {
             let share = match state {
@@ -184,15 +182,15 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         Some(outcome)
     }
 
-    /// Fills the first zones, as many as `share` of all has whole ones. A zone whose flash fails
-    /// stays as it is then, and one for which there is no block stays empty.
+    /// Fills the first `share` of all zones, rounded down. A zone whose flash fails stays partly
+    /// written, and one for which there is no block stays empty.
     fn fill_zones(&mut self, shape: ZoneShape, share: f64) -> Option<(Vec<f64>, Option<bool>)> {
         let (size, capacity) = (shape.size / shape.block, shape.capacity / shape.block);
         let zones = ((f64::from(shape.count) * share) as u64).min(u64::from(shape.count));
         self.total = zones * capacity;
         let flash = self.engine.flash();
         let program_unit = u64::from(flash.layout().units_per_program_unit());
-        // Program units one by one where each may be the last of its zone.
+        // With faults, each program unit may be the last of its zone.
         let step = if flash.has_faults() { program_unit } else { capacity };
         for zone in 0..zones {
             let first = zone * size;

@@ -1,35 +1,35 @@
-//! When random overwrites have made write amplification steady.
+//! Decides when random overwrites have made write amplification steady.
 
 /// Rounds of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rounds {
     /// Units written in each.
     pub(super) units: u64,
-    /// Rounds after which it is given up.
+    /// The most rounds.
     pub(super) most: u32,
 }
 
 impl Rounds {
-    /// Rounds that are compared: together they write the capacity once, in which time
-    /// every block but a few has had its turn.
+    /// Number of rounds that are compared: together they write the capacity once, in which time
+    /// nearly every block is cleaned.
     const WINDOW: u64 = 4;
-    /// Of fewer writes than this, write amplification is noise: the erases of a round
-    /// are some hundreds, and chance moves it by more than is asked for.
+    /// With fewer writes in a round, the noise in write amplification, from only some hundreds of
+    /// erases, exceeds the allowed difference.
     const UNITS_MIN: u64 = 65_536;
-    /// Capacities after which it is given up. Random writes settle within two; what has
-    /// not by then wanders for good.
+    /// The most capacities written. Random writes settle within two; a drive that has not settled
+    /// by then never does.
     const CAPACITIES_MAX: u64 = 10;
-    /// Largest difference within the window, relative to its mean.
+    /// Largest difference within the compared rounds, relative to their mean.
     const SPREAD_MAX: f64 = 0.02;
 
-    /// Those for a drive of `logical` units.
+    /// The rounds for a drive of `logical` units.
     pub(super) fn of(logical: u64) -> Self {
         let units = logical.div_ceil(Self::WINDOW).max(Self::UNITS_MIN);
         let most = (Self::CAPACITIES_MAX * logical).div_ceil(units).max(Self::CAPACITIES_MAX);
         Self { units, most: most as u32 }
     }
 
-    /// Whether the last of `figures` are steady.
+    /// Whether the last [`Rounds::WINDOW`] of `figures` are steady.
     pub(super) fn steady(self, figures: &[f64]) -> bool {
         let Some(start) = figures.len().checked_sub(Self::WINDOW as usize) else { return false };
         let window = &figures[start..];
