@@ -1,18 +1,17 @@
-//! Numbers as bytes and back, for states that are kept in files: little endian, columns
-//! behind their length.
+//! Binary encoding of numbers for files: little-endian, columns preceded by their length.
 
-/// Bytes that are not what was to be read.
+/// A decoding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {what}")]
 pub struct DecodeError {
-    /// How far the bytes were read.
+    /// Offset up to which the bytes were read.
     pub at: usize,
     /// What is wrong.
     pub what: &'static str,
 }
 
-/// Stands for no number where there may be none.
-const NOTHING: u32 = u32::MAX;
+/// The encoding of `None`.
+const NONE: u32 = u32::MAX;
 
 /// Appends numbers to bytes.
 #[derive(Clone, Debug, Default)]
@@ -21,71 +20,71 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// No bytes yet.
+    /// An empty encoder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What was written.
+    /// Returns the encoded bytes.
     #[must_use]
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// What was written so far.
+    /// The bytes encoded so far.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Bytes as they are.
+    /// Appends bytes unchanged.
     pub fn raw(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// One number.
+    /// Appends one number.
     pub fn u32(&mut self, value: u32) {
         self.raw(&value.to_le_bytes());
     }
 
-    /// A number below 2^32 - 1, or nothing.
+    /// Appends a number below 2^32 - 1, or `None`.
     pub fn option(&mut self, value: Option<u32>) {
-        self.u32(value.unwrap_or(NOTHING));
+        self.u32(value.unwrap_or(NONE));
     }
 
-    /// One number.
+    /// Appends one number.
     pub fn u64(&mut self, value: u64) {
         self.raw(&value.to_le_bytes());
     }
 
-    /// A column of bytes behind its length.
+    /// Appends the length of a column of bytes, and the bytes.
     pub fn column_u8(&mut self, values: &[u8]) {
         self.u32(values.len() as u32);
         self.raw(values);
     }
 
-    /// A column behind its length.
+    /// Appends the length of a column, and its values.
     pub fn column_u16(&mut self, values: &[u16]) {
         self.u32(values.len() as u32);
         self.bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     }
 
-    /// A column behind its length.
+    /// Appends the length of a column, and its values.
     pub fn column_u32(&mut self, values: &[u32]) {
         self.u32(values.len() as u32);
         self.bytes.reserve(4 * values.len());
         self.bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     }
 
-    /// A column behind its length.
+    /// Appends the length of a column, and its values.
     pub fn column_u64(&mut self, values: &[u64]) {
         self.u32(values.len() as u32);
         self.bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
     }
 }
 
-/// Takes numbers from bytes, in the order in which they were appended.
+/// Decodes numbers in the order in which they were encoded.
 #[derive(Clone, Debug)]
 pub struct Decoder<'a> {
     bytes: &'a [u8],
@@ -93,13 +92,13 @@ pub struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// From the first byte on.
+    /// A decoder at the first byte.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// That what was just read is wrong.
+    /// The error that the value just read is invalid.
     #[must_use]
     pub fn wrong(&self, what: &'static str) -> DecodeError {
         DecodeError { at: self.at, what }
@@ -204,13 +203,13 @@ impl<'a> Decoder<'a> {
         self.raw(len * width)
     }
 
-    /// A number or nothing, as [`Encoder::option`] wrote it.
+    /// A number or `None`, as [`Encoder::option`] wrote it.
     ///
     /// # Errors
     /// [`DecodeError`] if it is `end` or more, or the bytes end.
     pub fn option(&mut self, end: u32) -> Result<Option<u32>, DecodeError> {
         match self.u32()? {
-            NOTHING => Ok(None),
+            NONE => Ok(None),
             value if value < end => Ok(Some(value)),
             _ => Err(self.wrong("a number is too large")),
         }
@@ -228,10 +227,10 @@ impl<'a> Decoder<'a> {
         Ok(list)
     }
 
-    /// That nothing is left.
+    /// Checks that no bytes are left.
     ///
     /// # Errors
-    /// [`DecodeError`] if something is.
+    /// [`DecodeError`] if there are any.
     pub fn end(&self) -> Result<(), DecodeError> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.wrong("more bytes follow")) }
     }

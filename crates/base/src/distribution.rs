@@ -82,7 +82,7 @@ impl Scatter {
         Self { n, half_bits, keys: std::array::from_fn(|_| rng.next_u64()) }
     }
 
-    /// The place of `value`, which is below `n`.
+    /// The position of `value`, which is below `n`.
     pub fn place(&self, value: u64) -> u64 {
         let mut value = value;
         loop {

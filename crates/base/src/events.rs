@@ -68,7 +68,7 @@ impl EventQueue {
         self.heap.len()
     }
 
-    /// Whether nothing waits.
+    /// Whether the queue is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()

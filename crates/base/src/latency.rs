@@ -4,13 +4,13 @@ use hdrhistogram::Histogram;
 
 use crate::units::Nanos;
 
-/// Latencies in nanoseconds. Count, sum, minimum and maximum are exact; quantiles are
-/// right to three significant digits (HdrHistogram).
+/// Latencies in nanoseconds. Count, sum, minimum and maximum are exact; quantiles have three
+/// significant digits (HdrHistogram).
 #[derive(Clone, Debug)]
 pub struct Latencies {
     histogram: Histogram<u64>,
     sum: u128,
-    /// Of squares, for the deviation.
+    /// Sum of squares, for the deviation.
     squares: u128,
     min: u64,
     max: u64,
@@ -42,25 +42,25 @@ impl Latencies {
         self.max = self.max.max(latency.0);
     }
 
-    /// How many were counted.
+    /// The number of latencies.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// The sum of all, exactly.
+    /// The exact sum.
     #[must_use]
     pub fn sum_ns(&self) -> u128 {
         self.sum
     }
 
-    /// The mean in nanoseconds; 0 if there is none.
+    /// The mean in nanoseconds; 0 if there are no latencies.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         if self.count() == 0 { 0.0 } else { self.sum as f64 / self.count() as f64 }
     }
 
-    /// The standard deviation of all that were counted, in nanoseconds; 0 if there is none.
+    /// The standard deviation in nanoseconds; 0 if there are no latencies.
     #[must_use]
     pub fn deviation_ns(&self) -> f64 {
         let count = u128::from(self.count());
@@ -76,26 +76,26 @@ impl Latencies {
         variance.max(0.0).sqrt()
     }
 
-    /// The shortest, exactly; 0 if there is none.
+    /// The exact minimum; 0 if there are no latencies.
     #[must_use]
     pub fn min(&self) -> Nanos {
         Nanos(if self.count() == 0 { 0 } else { self.min })
     }
 
-    /// Latencies that occur, to three digits, with how often, in ascending order.
+    /// Latencies to three digits with their counts, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         self.histogram
             .iter_recorded()
             .map(|bucket| (Nanos(bucket.value_iterated_to()), bucket.count_at_value()))
     }
 
-    /// The longest, exactly; 0 if there is none.
+    /// The exact maximum; 0 if there are no latencies.
     #[must_use]
     pub fn max(&self) -> Nanos {
         Nanos(self.max)
     }
 
-    /// The latency below or at which a share `q` (0 to 1) lies, never above [`Self::max`].
+    /// The quantile `q` (0 to 1), at most [`Self::max`].
     #[must_use]
     pub fn quantile(&self, q: f64) -> Nanos {
         if self.count() == 0 {
@@ -104,7 +104,7 @@ impl Latencies {
         Nanos(self.histogram.value_at_quantile(q).min(self.max))
     }
 
-    /// Adds everything that `other` counted.
+    /// Adds the latencies of `other`.
     ///
     /// # Panics
     /// Never: both have the same bounds.
@@ -141,8 +141,8 @@ mod tests {
         assert!(latencies.quantile(0.5).0.abs_diff(1_234_567) < 1_300);
     }
 
-    /// The nearest rank: the smallest value at or below which the share lies. These values are
-    /// small enough to be kept exactly.
+    /// The nearest rank is the smallest value at or below which the share lies. These values are
+    /// small enough to be exact.
     #[test]
     fn quantiles_are_nearest_ranks() {
         let mut latencies = Latencies::new();

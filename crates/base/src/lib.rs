@@ -1,5 +1,5 @@
-//! What every other crate stands on: units, seeded random streams, histograms, an event queue,
-//! numbers as bytes. Nothing here knows about flash.
+//! Foundations of all other crates: units, seeded random streams, histograms, event queues,
+//! encoding of numbers. Nothing here knows about flash.
 
 pub mod codec;
 pub mod distribution;

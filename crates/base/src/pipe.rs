@@ -1,4 +1,4 @@
-//! Future events of one kind whose times nearly always grow.
+//! A queue for events whose times nearly always grow.
 
 use std::collections::VecDeque;
 
@@ -10,9 +10,9 @@ use crate::units::SimTime;
 #[derive(Clone, Debug)]
 pub struct Pipe {
     events: VecDeque<(SimTime, u32)>,
-    /// When the earliest is due. It is read far more often than it changes.
+    /// When the earliest event is due. It is read far more often than it changes.
     next: SimTime,
-    /// No event is due later.
+    /// When the latest event is due, or later.
     last: SimTime,
 }
 
@@ -23,7 +23,7 @@ impl Default for Pipe {
 }
 
 impl Pipe {
-    /// An empty one.
+    /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -42,7 +42,7 @@ impl Pipe {
     }
 
     fn insert(&mut self, at: SimTime, payload: u32) {
-        // Nearly always it belongs near the end.
+        // Nearly always the event belongs near the end.
         let mut place = self.events.len();
         while place > 0 && self.events[place - 1].0 > at {
             place -= 1;
@@ -50,14 +50,14 @@ impl Pipe {
         self.events.insert(place, (at, payload));
     }
 
-    /// When the earliest is due, or [`SimTime::NEVER`].
+    /// When the earliest event is due, or [`SimTime::NEVER`].
     #[must_use]
     #[inline]
     pub fn next_at(&self) -> SimTime {
         self.next
     }
 
-    /// Removes the earliest.
+    /// Removes the earliest event.
     #[inline]
     pub fn pop(&mut self) -> Option<(SimTime, u32)> {
         let first = self.events.pop_front();

@@ -2,14 +2,14 @@
 
 use std::ops::{Index, IndexMut};
 
-/// First in, first out, in a ring that grows. A value is written directly to its place in the
-/// ring. The compiler may not inline the standard library's queue; a value is then built on the
-/// stack and copied, and the copy stalls until the stores are done (docs/design/event-core.md).
+/// A FIFO queue in a growing ring buffer. A value is written directly to its slot. The compiler may
+/// not inline the standard library's queue; a value is then built on the stack and copied, and the
+/// copy stalls until the stores are done (docs/design/event-core.md).
 #[derive(Clone, Debug)]
 pub struct Ring<T> {
     /// Their number is a power of two.
     slots: Box<[T]>,
-    /// The position of the first, modulo the number of slots; it only grows, and wraps.
+    /// The position of the first element, modulo the number of slots; it only grows, and wraps.
     head: u32,
     len: u32,
 }
@@ -17,20 +17,20 @@ pub struct Ring<T> {
 impl<T: Copy + Default> Ring<T> {
     const FEWEST: usize = 4;
 
-    /// An empty one.
+    /// An empty queue.
     #[must_use]
     pub fn new() -> Self {
         Self { slots: vec![T::default(); Self::FEWEST].into(), head: 0, len: 0 }
     }
 
-    /// How many are in it.
+    /// The number of elements.
     #[must_use]
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Whether none is.
+    /// Whether it is empty.
     #[must_use]
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
@@ -42,21 +42,21 @@ impl<T: Copy + Default> Ring<T> {
         self.head.wrapping_add(place) as usize & (self.slots.len() - 1)
     }
 
-    /// The first.
+    /// The first element.
     #[must_use]
     #[inline(always)]
     pub fn front(&self) -> Option<&T> {
         (self.len > 0).then(|| &self.slots[self.slot(0)])
     }
 
-    /// The last.
+    /// The last element.
     #[must_use]
     #[inline(always)]
     pub fn back(&self) -> Option<&T> {
         (self.len > 0).then(|| &self.slots[self.slot(self.len - 1)])
     }
 
-    /// Adds `value` behind the last.
+    /// Appends `value`.
     #[inline(always)]
     pub fn push_back(&mut self, value: T) {
         if self.len() == self.slots.len() {
@@ -67,7 +67,7 @@ impl<T: Copy + Default> Ring<T> {
         self.len += 1;
     }
 
-    /// Takes out the first.
+    /// Removes the first element.
     #[inline(always)]
     pub fn pop_front(&mut self) -> Option<T> {
         let first = *self.front()?;
@@ -76,7 +76,7 @@ impl<T: Copy + Default> Ring<T> {
         Some(first)
     }
 
-    /// Inserts `value` at `place`, before those from there on.
+    /// Inserts `value` at position `place`.
     ///
     /// # Panics
     /// If `place` is beyond the end.
@@ -89,7 +89,7 @@ impl<T: Copy + Default> Ring<T> {
         self[place] = value;
     }
 
-    /// All, in order.
+    /// The elements in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator {
         (0..self.len()).map(|place| &self[place])
     }

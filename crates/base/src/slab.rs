@@ -1,7 +1,7 @@
-//! Reusable slots, so that nothing is allocated per operation.
+//! Reusable slots, which save an allocation per operation.
 
-/// A growing array with a list of free places. The number of places never exceeds the
-/// largest number in use at once, which the caller bounds.
+/// A growing array with a list of free slots. Its length never exceeds the largest number of slots
+/// in use at once, which the caller limits.
 #[derive(Clone, Debug)]
 pub struct Slab<T> {
     places: Vec<T>,
@@ -15,7 +15,7 @@ impl<T: Default> Slab<T> {
         Self { places: Vec::new(), free: Vec::new() }
     }
 
-    /// Takes a free place; its content is that of its last use, or the default.
+    /// Allocates a slot, which contains its last value or the default.
     pub fn take(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.places.push(T::default());
@@ -23,18 +23,18 @@ impl<T: Default> Slab<T> {
         })
     }
 
-    /// Frees a place.
+    /// Frees a slot.
     pub fn give(&mut self, place: u32) {
         self.free.push(place);
     }
 
-    /// The number of places, in use or not.
+    /// The number of slots, in use or free.
     #[must_use]
     pub fn places(&self) -> u32 {
         self.places.len() as u32
     }
 
-    /// The number of places in use.
+    /// The number of slots in use.
     #[must_use]
     pub fn in_use(&self) -> usize {
         self.places.len() - self.free.len()

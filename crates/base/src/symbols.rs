@@ -1,4 +1,4 @@
-//! Names (commands, devices, files, phases) kept once and referred to by number.
+//! Interned names (commands, devices, files, phases).
 
 use rustc_hash::FxHashMap;
 

@@ -36,7 +36,7 @@ impl Timers {
     /// large ones are infinite or NaN.
     const BEHIND: u64 = 2 * Self::REACH;
 
-    /// `slots` slots with nothing pending.
+    /// `slots` slots without pending times.
     ///
     /// # Panics
     /// If there are more than a million.
@@ -57,7 +57,7 @@ impl Timers {
     /// Sets the time of `slot`; [`SimTime::NEVER`] if nothing is pending there.
     ///
     /// # Panics
-    /// If the time lies more than half an hour behind or before others that are pending.
+    /// If the time lies more than half an hour after or before others that are pending.
     #[inline]
     pub fn set(&mut self, slot: u32, at: SimTime) {
         if self.reaches(at) {

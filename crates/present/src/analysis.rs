@@ -10,7 +10,7 @@ use prism_contract::what_if::{
     simulate,
 };
 use prism_replay::{
-    BareWrites, BlockDevice, HostFtl, LaidOut, Layout, LogError, Options, Outcome, Pace, Passes,
+    ZoneRuleCheck, BlockDevice, HostFtl, LaidOut, Layout, HostFtlError, Options, ReplayResult, Pace, Passes,
     ReplayError,
 };
 use prism_ssd::{Drive, DriveSpec, HostOp, Preparation, Scaled};
@@ -160,7 +160,7 @@ fn check_ranges(
     trace: &TraceInfo,
     layout: &Layout,
 ) -> Result<(), PresentError> {
-    let devices = layout.places().len();
+    let devices = layout.ranges().len();
     if ranges.is_empty() || devices < 2 {
         return Ok(());
     }
@@ -221,7 +221,7 @@ fn prepared(
         StateSource::Prepared(state) => HostFtl::drive_state(device, span, state),
         StateSource::File(_) => None,
     };
-    let Some(state) = state else { return Err(asked.drive.refused(LogError::State)) };
+    let Some(state) = state else { return Err(asked.drive.refused(HostFtlError::State)) };
     let mut choice = asked.drive.clone();
     choice.state.source = StateSource::Prepared(state);
     choice.prepared(device, asked.seed, env)
@@ -234,7 +234,7 @@ fn main_run(scaled: &Scaled, asked: Question<'_>) -> Option<Run> {
     Some(Run::new(scaled.device.clone(), asked.options, state, asked.seed))
 }
 
-type Replayed = (Outcome, Charts);
+type Replayed = (ReplayResult, Charts);
 type Fixes = (Vec<Comparison>, Vec<Skipped>);
 
 /// A trace and what is asked of it, while it is worked on.
@@ -259,7 +259,7 @@ impl<E: Env> Work<'_, E> {
             let replayed = self.replay(&mut drive, each)?;
             return Ok((drive, None, replayed));
         };
-        let bare = BareWrites::of(&mut LaidOut::new(&mut *self.records, &self.layout), shape)?;
+        let bare = ZoneRuleCheck::of(&mut LaidOut::new(&mut *self.records, &self.layout), shape)?;
         let log = match self.asked.drive.capacity {
             None => HostFtl::fitted(drive, self.layout.span()),
             Some(_) => HostFtl::new(drive, self.layout.span()),
@@ -267,7 +267,7 @@ impl<E: Env> Work<'_, E> {
         let mut log = log.map_err(|error| self.asked.drive.refused(error))?;
         let over_provisioning = log.over_provisioning();
         let replayed = self.replay(&mut log, each)?;
-        let (read_only, log_counts) = (log.read_only(), replayed.0.log);
+        let (read_only, log_counts) = (log.read_only(), replayed.0.host_ftl);
         let facts = ZonedFacts { shape, bare, over_provisioning, log: log_counts, read_only };
         Ok((log.into_drive(), Some(facts), replayed))
     }
@@ -332,7 +332,7 @@ impl<E: Env> Work<'_, E> {
         findings: Findings,
         what_ifs: Vec<Comparison>,
         skipped: Vec<Skipped>,
-        outcome: &Outcome,
+        outcome: &ReplayResult,
         drive: &Drive,
     ) -> Contract {
         let measured = &outcome.measured;
@@ -347,7 +347,7 @@ impl<E: Env> Work<'_, E> {
     fn fixes(
         &self,
         run: &Run,
-        outcome: &Outcome,
+        outcome: &ReplayResult,
         drive: &Drive,
         took: Nanos,
     ) -> Result<Fixes, PresentError> {
@@ -373,7 +373,7 @@ impl<E: Env> Work<'_, E> {
         &self,
         plan: &what_if::Plan,
         original: &Original,
-        outcome: &Outcome,
+        outcome: &ReplayResult,
         took: Nanos,
     ) -> Vec<Result<Figures, WhatIfError>> {
         let cores = self.env.cores();

@@ -4,7 +4,7 @@ use prism_base::Bytes;
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, Preparation};
 use prism_workload::fio::run::Row;
-use prism_workload::fio::{self, AtReadOnly, Job, Outcome, Section, Setting};
+use prism_workload::fio::{self, AtReadOnly, Job, RunResult, Section, Setting};
 use prism_workload::{Finished, Progress, Silent};
 
 use crate::drive::charts::{Charts, Watched};
@@ -60,7 +60,7 @@ pub struct Simulated {
     /// Seed of everything random.
     pub seed: u64,
     /// What was measured.
-    pub outcome: Outcome,
+    pub outcome: RunResult,
     /// How the drive was left.
     pub end: End,
 }
@@ -138,7 +138,7 @@ impl Setup {
         Ok((self.done(outcome)?, watched.charts))
     }
 
-    fn done(self, outcome: Result<Outcome, fio::RunError>) -> Result<Simulated, PresentError> {
+    fn done(self, outcome: Result<RunResult, fio::RunError>) -> Result<Simulated, PresentError> {
         let outcome = outcome.map_err(|error| PresentError::Refused(error.to_string()))?;
         Ok(Simulated {
             end: End::of(&self.drive, None),

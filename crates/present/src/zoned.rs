@@ -1,7 +1,7 @@
 //! What a report says of a trace on a zoned drive: what the drive itself would refuse, and what
 //! the host FTL before it makes of it.
 
-use prism_replay::{BareWrites, LogCounts};
+use prism_replay::{ZoneRuleCheck, HostFtlCounts};
 use prism_report::{Figure, Section, Table, Unit};
 use prism_ssd::{ReadOnly, ZoneShape};
 use serde_json::{Value as Json, json};
@@ -12,11 +12,11 @@ pub struct ZonedFacts {
     /// The zones.
     pub shape: ZoneShape,
     /// The writes on the drive alone.
-    pub bare: BareWrites,
+    pub bare: ZoneRuleCheck,
     /// Effective over-provisioning of the log.
     pub over_provisioning: f64,
     /// What the log did in the measured passes.
-    pub log: Option<LogCounts>,
+    pub log: Option<HostFtlCounts>,
     /// Since when the log, or its drive, writes no more.
     pub read_only: Option<ReadOnly>,
 }

@@ -1,29 +1,29 @@
-//! What a trace is replayed on: a drive, or a drive with a translation of the host's before it.
+//! The device that a trace is replayed on: a drive, or a zoned drive with a host FTL.
 
 use prism_base::SimTime;
 use prism_nand::DieGroupId;
 use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
 
-use crate::host_ftl::LogCounts;
+use crate::host_ftl::HostFtlCounts;
 
-/// Something that takes requests to any address in any order.
+/// A device that accepts requests to any address in any order.
 pub trait BlockDevice {
-    /// The drive below.
+    /// The drive.
     fn drive(&self) -> &Drive;
 
-    /// Takes a request at `now`; see [`Drive::submit`].
+    /// Submits a request at `now`; see [`Drive::submit`].
     ///
     /// # Errors
-    /// [`SubmitError`]; nothing is changed then.
+    /// [`SubmitError`]; the device is unchanged.
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError>;
 
-    /// Says that a request at `offset` comes soon; see [`Drive::prefetch`].
+    /// Prefetches the map entry of `offset`; see [`Drive::prefetch`].
     fn prefetch(&self, offset: u64);
 
-    /// Lets the next event happen; see [`Drive::step`].
+    /// Processes the next event; see [`Drive::step`].
     fn step(&mut self, out: &mut Vec<Completion>);
 
-    /// Lets events happen until requests complete; see [`Drive::next_completion`].
+    /// Processes events until requests complete; see [`Drive::next_completion`].
     ///
     /// # Panics
     /// If no event is left before a request completes.
@@ -34,43 +34,44 @@ pub trait BlockDevice {
         }
     }
 
-    /// Lets everything happen up to and including `until`; see [`Drive::advance`].
+    /// Processes all events up to and including `until`; see [`Drive::advance`].
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
 
     /// Whether another request may be submitted.
     fn can_accept(&self) -> bool;
 
-    /// Requests taken and not done.
+    /// Requests submitted and not completed.
     fn in_flight(&self) -> u32;
 
     /// Sums over requests.
     fn host_counts(&self) -> &HostCounts;
 
-    /// What the host's own translation has done, if there is one.
-    fn log_counts(&self) -> Option<&LogCounts>;
+    /// The counts of the host FTL, if there is one.
+    fn host_ftl_counts(&self) -> Option<&HostFtlCounts>;
 
-    /// Since when nothing can be written any more.
+    /// When the device became read-only; `None` if it did not.
     fn read_only(&self) -> Option<ReadOnly>;
 
-    /// Units beside those with an address.
+    /// Units of spare space: those that can hold data, less the logical ones.
     fn spare_units(&self) -> u64;
 
-    /// Units that can be written before anything has to be cleaned.
+    /// Erased units, which can be written without cleaning.
     fn erased_units(&self) -> u64;
 
-    /// Whether `erased`, what was erased at the start, has been used up and cleaning goes on.
+    /// Whether the units that were erased at the start, `erased`, are used up and cleaning has
+    /// begun.
     fn is_cleaning(&self, erased: u64) -> bool;
 
-    /// The laws that hold at any instant.
+    /// Checks the conservation laws that hold at any time.
     ///
     /// # Panics
-    /// If one is broken.
+    /// If one is violated.
     fn assert_conserved(&self);
 
-    /// Every law, counted anew.
+    /// Checks every conservation law, recounted.
     ///
     /// # Panics
-    /// If one is broken.
+    /// If one is violated.
     fn assert_consistent(&self);
 }
 
@@ -112,7 +113,7 @@ impl BlockDevice for Drive {
         Drive::host_counts(self)
     }
 
-    fn log_counts(&self) -> Option<&LogCounts> {
+    fn host_ftl_counts(&self) -> Option<&HostFtlCounts> {
         None
     }
 
@@ -135,7 +136,7 @@ impl BlockDevice for Drive {
     fn is_cleaning(&self, erased: u64) -> bool {
         let counts = self.flash_counts();
         let geometry = self.engine().nand().geometry();
-        // Erases are counted in blocks of one plane.
+        // Erases count blocks of single planes.
         let planes = u64::from(geometry.dies()) * u64::from(geometry.planes_ganged);
         counts.units.total() >= erased && counts.erases.total() >= planes
     }

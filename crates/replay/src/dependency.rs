@@ -1,4 +1,4 @@
-//! Which completion a request followed in the trace.
+//! Dependencies of requests on earlier completions in the trace.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -6,19 +6,19 @@ use std::collections::BinaryHeap;
 use prism_base::{FastMap, SimTime};
 use prism_trace::Record;
 
-/// Follows a trace in order and tells for each request which earlier one had completed
-/// last when it was issued, and how long before.
+/// Finds, for each request of a trace in order, the request that had completed last when it was
+/// issued, and the time between the two.
 #[derive(Debug, Default)]
 pub(crate) struct Dependencies {
-    /// Trace completions ahead: (time, number of the record).
+    /// Completions in the trace after the current record: (time, number of the record).
     ahead: BinaryHeap<Reverse<(i64, u64)>>,
-    /// The last completion passed.
+    /// The last completion before the current record.
     last: Option<(i64, u64)>,
-    /// When records that matter were completed in the replay.
+    /// Completion times in the replay of records that others may depend on.
     done: FastMap<u64, SimTime>,
 }
 
-/// What a request waits for.
+/// The completion that a request waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dependency {
     /// The record that had completed last.

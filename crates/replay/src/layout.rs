@@ -1,18 +1,18 @@
-//! Several devices of a trace on one drive, one after another.
+//! Places the devices of a trace one after another on one drive.
 //!
-//! Addresses of different devices (or files, for logs by file name) overlap; replayed as
-//! they are they would overwrite each other's data. Each device gets its own range.
+//! Addresses of different devices (or files, in logs by file name) overlap: without a layout they
+//! would overwrite each other's data. Each device gets an address range of its own.
 
 use std::collections::BTreeMap;
 
 use prism_trace::{Op, Record, Source, SourceError, Symbol};
 
-/// Where each device begins is a multiple of this, which no mapping unit or page exceeds.
+/// Alignment of the ranges: at least the largest mapping unit or page.
 const ALIGN: u64 = 1 << 20;
 
-/// The range of one device.
+/// The address range of one device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DeviceRange {
     /// The device in the trace.
     pub device: Symbol,
     /// Its first byte on the drive.
@@ -21,14 +21,15 @@ pub struct Place {
     pub span: u64,
 }
 
-/// Where the devices of a trace lie on the drive, in the order of their first request.
+/// The address ranges of the devices of a trace, in the order of their first request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    places: Vec<Place>,
+    ranges: Vec<DeviceRange>,
 }
 
 impl Layout {
-    /// Reads the whole of `source` once and gives every device that moves data a place.
+    /// Reads all of `source` once and assigns a range to every device with requests other than
+    /// flushes.
     ///
     /// # Errors
     /// [`SourceError`] if the source cannot be read.
@@ -45,46 +46,46 @@ impl Layout {
             for record in batch.iter().filter(|record| record.op != Op::Flush) {
                 let device = record.device;
                 let at = *index.entry(device).or_insert_with(|| {
-                    layout.places.push(Place { device, start: 0, span: 0 });
-                    layout.places.len() - 1
+                    layout.ranges.push(DeviceRange { device, start: 0, span: 0 });
+                    layout.ranges.len() - 1
                 });
-                let place = &mut layout.places[at];
-                place.span = place.span.max(record.offset.saturating_add(record.len));
+                let range = &mut layout.ranges[at];
+                range.span = range.span.max(record.offset.saturating_add(record.len));
             }
         }
         let mut next = 0u64;
-        for place in &mut layout.places {
-            place.start = next;
-            next = next.saturating_add(place.span).saturating_add(ALIGN - 1) / ALIGN * ALIGN;
+        for range in &mut layout.ranges {
+            range.start = next;
+            next = next.saturating_add(range.span).saturating_add(ALIGN - 1) / ALIGN * ALIGN;
         }
         Ok(layout)
     }
 
-    /// The places, in order.
+    /// The ranges, in order.
     #[must_use]
-    pub fn places(&self) -> &[Place] {
-        &self.places
+    pub fn ranges(&self) -> &[DeviceRange] {
+        &self.ranges
     }
 
-    /// The part of `record`, which need not be one of those that the layout was made from,
-    /// that lies within its device's place, at that place on the drive; `None` if the device
-    /// has no place or the record lies beyond it. Flushes lie nowhere.
+    /// Moves `record` to the range of its device and cuts off what lies beyond it; `None` if the
+    /// device has no range, or nothing is left, as of flushes. The record need not be one that the
+    /// layout was made from.
     #[must_use]
     pub fn placed(&self, record: &Record) -> Option<Record> {
-        let place = self.places.iter().find(|place| place.device == record.device)?;
-        let end = record.offset.saturating_add(record.len).min(place.span);
+        let range = self.ranges.iter().find(|range| range.device == record.device)?;
+        let end = record.offset.saturating_add(record.len).min(range.span);
         let len = end.checked_sub(record.offset).filter(|&len| len > 0)?;
-        Some(Record { offset: place.start.saturating_add(record.offset), len, ..*record })
+        Some(Record { offset: range.start.saturating_add(record.offset), len, ..*record })
     }
 
     /// Bytes from the start of the drive to the end of the last device.
     #[must_use]
     pub fn span(&self) -> u64 {
-        self.places.last().map_or(0, |last| last.start.saturating_add(last.span))
+        self.ranges.last().map_or(0, |last| last.start.saturating_add(last.span))
     }
 }
 
-/// A source whose records are moved to the places of a layout.
+/// A source whose records are moved to the ranges of a layout.
 pub struct LaidOut<'a> {
     source: &'a mut dyn Source,
     starts: BTreeMap<Symbol, u64>,
@@ -93,11 +94,11 @@ pub struct LaidOut<'a> {
 impl<'a> LaidOut<'a> {
     /// The records of `source`, from which `layout` was made.
     pub fn new(source: &'a mut dyn Source, layout: &Layout) -> Self {
-        let starts = layout.places.iter().map(|place| (place.device, place.start)).collect();
+        let starts = layout.ranges.iter().map(|range| (range.device, range.start)).collect();
         Self { source, starts }
     }
 
-    fn place(&self, record: &mut Record) {
+    fn range(&self, record: &mut Record) {
         if record.op != Op::Flush {
             record.offset += self.starts.get(&record.device).copied().unwrap_or(0);
         }
@@ -113,7 +114,7 @@ impl Source for LaidOut<'_> {
         self.source.next_batch(batch)?;
         if self.starts.len() > 1 {
             for record in batch {
-                self.place(record);
+                self.range(record);
             }
         }
         Ok(())
@@ -139,10 +140,10 @@ mod tests {
         ];
         let mut source = VecSource::new(records);
         let layout = Layout::of(&mut source).unwrap();
-        let starts: Vec<_> = layout.places().iter().map(|p| (p.device.0, p.start)).collect();
+        let starts: Vec<_> = layout.ranges().iter().map(|p| (p.device.0, p.start)).collect();
         assert_eq!(starts, [(7, 0), (3, 3 << 20)]);
         assert_eq!(layout.span(), (3 << 20) + 512);
-        // What came later: within a device's place, over its end, beyond it, elsewhere.
+        // Records within a range, across its end, beyond it, and of a device without one.
         let later = |device, offset, len| {
             let placed = layout.placed(&record(device, Op::Discard, offset, len));
             placed.map(|placed| (placed.offset, placed.len))

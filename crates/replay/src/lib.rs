@@ -1,9 +1,8 @@
-//! Replays a trace on a block device and measures what the drive does.
+//! Replays a trace on a simulated block device and measures it.
 //!
-//! How the requests are paced is chosen, never guessed ([`Pace`]). A trace shorter than
-//! the drive says nothing about cleaning, so by default it is repeated until write
-//! amplification passes a steady-state test ([`steady`]). How results are printed is
-//! unknown here. Design: docs/design/replay.md.
+//! The caller chooses how requests are paced ([`Pace`]). A trace that writes less than the capacity
+//! shows no cleaning, so by default it is repeated until write amplification passes a steady-state
+//! test ([`steady`]). The crate prints nothing. Design: docs/design/replay.md.
 
 pub mod block_device;
 pub mod host_ftl;
@@ -17,8 +16,8 @@ pub mod steady;
 mod dependency;
 
 pub use block_device::BlockDevice;
-pub use host_ftl::{BareWrites, HostFtl, LogCounts, LogError};
-pub use layout::{LaidOut, Layout, Place};
+pub use host_ftl::{ZoneRuleCheck, HostFtl, HostFtlCounts, HostFtlError};
+pub use layout::{LaidOut, Layout, DeviceRange};
 pub use lifetime::Lifetime;
 pub use options::{Options, Pace, Passes};
-pub use run::{Outcome, ReplayError, SteadyState, replay};
+pub use run::{ReplayResult, ReplayError, SteadyState, replay};

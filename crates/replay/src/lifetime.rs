@@ -1,25 +1,25 @@
-//! How long the drive lasts at this write rate.
+//! Lifetime of a drive at a given write rate.
 
 use prism_base::{Bytes, Nanos};
 
-/// The five years over which drive writes a day are usually stated.
+/// The five years over which drive writes per day are usually stated.
 const WARRANTY_DAYS: f64 = 5.0 * 365.0;
 
 /// Endurance figures: size x cycles / (write amplification x rate). Source: "Designing
 /// SSD-friendly applications", 2016.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lifetime {
-    /// Days until every block has used up its cycles, if wear is even and the host goes
-    /// on writing at the measured rate.
+    /// Days until every block has used up its cycles, with even wear and writes at the measured
+    /// rate.
     pub days: f64,
     /// Terabytes (10^12) that the host can write in all.
     pub tbw: f64,
-    /// Capacities the host can write a day for five years.
+    /// Drive writes per day for five years.
     pub dwpd: f64,
 }
 
-/// The lifetime of `raw` flash good for `cycles`, of which the host sees `capacity`,
-/// where the host writes `written` in `span` at `write_amplification`. `None` if nothing
+/// The lifetime of a drive with `raw` bytes of flash rated for `cycles` and with a capacity of
+/// `capacity`, if the host writes `written` per `span` at `write_amplification`. `None` if nothing
 /// is written, or nothing reaches the flash.
 #[must_use]
 pub fn lifetime(
@@ -34,7 +34,7 @@ pub fn lifetime(
     lifetime_of(writable, capacity, write_amplification, written, span)
 }
 
-/// The same of flash that takes `writable` bytes in all.
+/// The same for flash to which `writable` bytes can be programmed in total.
 #[must_use]
 pub fn lifetime_of(
     writable: f64,

@@ -1,25 +1,25 @@
-//! How a trace is replayed.
+//! Options of a replay.
 
 /// When requests are submitted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// At the trace's own times, divided by `speed`, whether or not the drive keeps up.
-    /// Shows what happens to latency at this load.
+    /// Open loop: at the times of the trace, divided by `speed`, whether or not the drive keeps up.
+    /// Shows the latency at this load.
     Open {
         /// 1 is as recorded, 2 is twice as fast.
         speed: f64,
     },
-    /// As soon as fewer than `depth` requests are in flight; times are ignored. Shows
-    /// what throughput the drive can give.
+    /// Closed loop: as soon as fewer than `depth` requests are in flight; times are ignored. Shows
+    /// the throughput of the drive.
     Closed {
         /// Requests in flight.
         depth: u32,
     },
-    /// Each request as long after the completion it followed in the trace as it was
-    /// then, divided by `speed`: think times and barriers are kept, queueing is the
-    /// simulated drive's own. Needs a trace with completions.
+    /// Each request follows the completion that it followed in the trace, after the same think time
+    /// divided by `speed`: think times and barriers are kept, while queueing is that of the
+    /// simulated drive. Needs a trace with completions.
     Dependent {
-        /// 1 is as recorded, 2 is think times halved.
+        /// 1 is as recorded, 2 halves think times.
         speed: f64,
     },
 }
@@ -29,15 +29,15 @@ pub enum Pace {
 pub enum Passes {
     /// This many times; all of them are measured.
     Fixed(u32),
-    /// Until the steady-state test passes; what follows is measured. A drive that becomes
-    /// read-only meanwhile ends the search, and the passes of its last round are measured.
+    /// Until the steady-state test passes; the round after it is measured. If the drive becomes
+    /// read-only before, the search ends, and the passes of the last round are measured.
     Steady,
-    /// Until the drive writes no more; all of it is measured, and nothing is submitted after
-    /// that. Given up as the search for the steady state is.
+    /// Until the drive becomes read-only, after which no request is submitted; all passes are
+    /// measured. Has the same limits as the search for the steady state.
     UntilReadOnly,
 }
 
-/// All of it.
+/// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {
     /// When requests are submitted.

@@ -7,11 +7,11 @@ use prism_workload::{Finished, Issuer, Measured, Observer, Progress};
 
 use crate::block_device::BlockDevice;
 use crate::dependency::Dependencies;
-use crate::host_ftl::LogCounts;
+use crate::host_ftl::HostFtlCounts;
 use crate::options::Pace;
 use crate::run::ReplayError;
 
-/// A request in the drive.
+/// A request in flight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     record: Option<Record>,
@@ -30,22 +30,22 @@ pub(crate) struct Player<'a, B> {
     done: Vec<Completion>,
     dependencies: Dependencies,
     pub(crate) measured: Measured,
-    /// What the host's translation did in the same passes, if there is one.
-    pub(crate) log: Option<LogCounts>,
-    /// Set while the observer sees requests: (first pass, start).
+    /// Counts of the host FTL in the same passes, if there is one.
+    pub(crate) host_ftl: Option<HostFtlCounts>,
+    /// Set while requests are passed to the observer: (first pass, start).
     pub(crate) observing: Option<(u32, SimTime)>,
     pub(crate) passes: u32,
     pub(crate) last_round: Option<f64>,
-    /// Nothing is submitted to a drive that writes no more.
+    /// No request is submitted once the drive is read-only.
     pub(crate) until_read_only: bool,
 }
 
-/// The latest time in nanoseconds at which a request may come: 292 years, which leaves as
-/// much again for what the drive does after it. Only traces with a broken clock reach it.
+/// The latest arrival of a request in nanoseconds: 292 years, half of what simulated time can
+/// represent. Only traces with a broken clock reach it.
 const CLOCK_END: u64 = u64::MAX / 2;
 
-/// So many records are announced to the drive at once, so many ahead.
-const ANNOUNCED: usize = 8;
+/// Records per batch of prefetches, and their distance ahead of submission.
+const PREFETCH_BATCH: usize = 8;
 
 /// Records between two calls of [`Observer::keep_going`].
 const PROGRESS_STEP: u64 = 4096;
@@ -61,7 +61,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             done: Vec::new(),
             dependencies: Dependencies::default(),
             measured: Measured::default(),
-            log: None,
+            host_ftl: None,
             observing: None,
             passes: 0,
             last_round: None,
@@ -69,19 +69,19 @@ impl<'a, B: BlockDevice> Player<'a, B> {
         }
     }
 
-    /// Forgets what was measured so far.
-    pub(crate) fn measure_anew(&mut self) {
+    /// Discards the figures so far.
+    pub(crate) fn reset_measurement(&mut self) {
         self.measured = Measured::default();
-        self.log = None;
+        self.host_ftl = None;
     }
 
-    /// Tells the drive of requests that come soon. Several at once: on a large drive each is
-    /// a walk through page tables, and these go side by side.
+    /// Prefetches map entries for the next records. In batches: on a large drive each prefetch
+    /// needs a page table walk, and these overlap.
     #[inline]
-    fn announce(&self, batch: &[Record], place: usize) {
-        if place.is_multiple_of(ANNOUNCED) {
-            let from = if place == 0 { 0 } else { place + ANNOUNCED };
-            let to = batch.len().min(place + 2 * ANNOUNCED);
+    fn prefetch(&self, batch: &[Record], place: usize) {
+        if place.is_multiple_of(PREFETCH_BATCH) {
+            let from = if place == 0 { 0 } else { place + PREFETCH_BATCH };
+            let to = batch.len().min(place + 2 * PREFETCH_BATCH);
             for next in batch.get(from..to).unwrap_or_default() {
                 self.drive.prefetch(next.offset);
             }
@@ -96,7 +96,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
         let start = self.drive.drive().now();
         let host_before = *self.drive.host_counts();
         let flash_before = *self.drive.drive().flash_counts();
-        let log_before = self.drive.log_counts().copied();
+        let host_ftl_before = self.drive.host_ftl_counts().copied();
         let map_before = self.drive.drive().map_counts().copied();
         let merges_before = self.drive.drive().merge_counts();
         let mut batch = Vec::new();
@@ -109,7 +109,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
                 break;
             }
             for (place, record) in batch.iter().enumerate() {
-                self.announce(&batch, place);
+                self.prefetch(&batch, place);
                 if self.until_read_only && self.drive.read_only().is_some() {
                     break;
                 }
@@ -117,7 +117,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
                     return Err(ReplayError::Interrupted);
                 }
                 let origin = *first_ns.get_or_insert(record.issue_ns);
-                // A span of 64 bits whatever the two times are, since records are in order.
+                // The difference fits 64 bits for any two times, since records are in order.
                 let since = record.issue_ns.abs_diff(origin);
                 let arrival = self.arrival(record, number, since, start)?.max(last_arrival);
                 last_arrival = arrival;
@@ -142,8 +142,8 @@ impl<'a, B: BlockDevice> Player<'a, B> {
         if let Some(map) = map {
             m.map.get_or_insert_default().add(&map);
         }
-        if let Some((now, before)) = self.drive.log_counts().zip(log_before) {
-            self.log.get_or_insert_default().add(&now.since(&before));
+        if let Some((now, before)) = self.drive.host_ftl_counts().zip(host_ftl_before) {
+            self.host_ftl.get_or_insert_default().add(&now.since(&before));
         }
         if let Some((now, before)) = self.drive.drive().merge_counts().zip(merges_before) {
             m.merges.get_or_insert_default().add(&now.since(&before));
@@ -162,8 +162,7 @@ impl<'a, B: BlockDevice> Player<'a, B> {
         })
     }
 
-    /// When a request should be submitted. Lets the drive go on where that depends on a
-    /// completion.
+    /// When a request should be submitted. Advances the drive if that depends on a completion.
     fn arrival(
         &mut self,
         record: &Record,
@@ -302,7 +301,7 @@ fn request_of(record: &Record, tag: u32) -> Request {
     Request {
         fua: record.flags.has(Flags::FUA),
         preflush: record.flags.has(Flags::PREFLUSH),
-        // Drives without placement handles do not look at it.
+        // Drives without placement handles ignore it.
         handle: record.stream,
         ..Request::new(op, offset, len, u64::from(tag))
     }

@@ -1,4 +1,4 @@
-//! A whole replay: passes, the steady-state test, and what is measured.
+//! A whole replay: passes, the steady-state test, and the results.
 
 use prism_base::{Nanos, SimTime};
 use prism_ssd::{HostOp, SubmitError};
@@ -6,20 +6,20 @@ use prism_trace::{Source, SourceError};
 use prism_workload::{Measured, Observer};
 
 use crate::block_device::BlockDevice;
-use crate::host_ftl::LogCounts;
+use crate::host_ftl::HostFtlCounts;
 use crate::options::{Options, Pace, Passes};
 use crate::pass::Player;
 use crate::steady;
 
-/// Passes after which the search for a steady state is given up.
+/// The most passes in the search for a steady state.
 pub const PASSES_MAX: u32 = 20_000;
-/// Requests after which it is given up, so that one command stays a matter of a minute.
+/// The most requests in the search, so that a command takes about a minute at most.
 pub const REQUESTS_MAX: u64 = 20_000_000;
-/// Mapping units programmed after which it is given up, for the same reason.
+/// The most mapping units programmed in the search, for the same reason.
 pub const UNITS_MAX: u64 = 400_000_000;
 
-/// Simulated time after which it is given up: a century, so that 64 bits of nanoseconds
-/// hold one more pass of any trace.
+/// The most simulated time in the search: a century, so that 64 bits of nanoseconds hold one more
+/// pass of any trace.
 pub const SIMULATED_MAX: Nanos = Nanos(100 * 365 * 86_400 * 1_000_000_000);
 
 /// Why a replay ends without a result.
@@ -48,67 +48,67 @@ pub enum ReplayError {
         /// Number of the request in the trace, from 1.
         number: u64,
     },
-    /// The observer said so.
+    /// The observer interrupted the replay.
     #[error("interrupted")]
     Interrupted,
-    /// There is nothing to replay.
+    /// The source has no requests.
     #[error("no request is left to replay")]
     Empty,
-    /// An option makes no sense.
+    /// An option has a value that is not allowed.
     #[error("{field} must be {allowed}")]
     Option {
-        /// Which.
+        /// The option.
         field: &'static str,
-        /// What it may be.
+        /// What is allowed.
         allowed: &'static str,
     },
 }
 
-/// Whether the steady state was found.
+/// Result of the search for the steady state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteadyState {
-    /// The test passed before what was measured.
+    /// The test passed before the measured passes.
     Reached,
-    /// The search was given up; what was measured may still drift.
+    /// The search reached a limit; the measured figures may still drift.
     NotReached,
-    /// A fixed number of passes was asked for.
+    /// The number of passes was fixed.
     NotTested,
-    /// Nothing is written, so nothing changes from pass to pass.
+    /// The trace writes nothing, so nothing changes from pass to pass.
     NoWrites,
 }
 
 /// The result of a replay.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Passes before what was measured.
+pub struct ReplayResult {
+    /// Passes before the measured ones.
     pub warm_up_passes: u32,
     /// Whether the steady state was reached.
     pub steady: SteadyState,
     /// Write amplification of each round of the search.
     pub rounds: Vec<f64>,
-    /// Passes of a round.
+    /// Passes per round.
     pub passes_per_round: u32,
-    /// The figures.
+    /// Figures of the measured passes.
     pub measured: Measured,
-    /// What the host's translation did in the measured passes, if there is one.
-    pub log: Option<LogCounts>,
-    /// The figures of the first pass alone.
+    /// Counts of the host FTL in the measured passes, if there is one.
+    pub host_ftl: Option<HostFtlCounts>,
+    /// Figures of the first pass alone.
     pub single_pass: Measured,
 }
 
-/// Replays `source` on `drive`, from the drive's present state.
+/// Replays `source` on `drive`, from the current state of the drive.
 ///
 /// # Errors
-/// [`ReplayError`]; the drive is in the middle of its work then.
+/// [`ReplayError`]; requests may still be in flight then.
 ///
 /// # Panics
-/// If a law of conservation is broken, which would be a bug in the drive.
+/// If a conservation law is violated, which would be a bug in the drive.
 pub fn replay<B: BlockDevice>(
     drive: &mut B,
     source: &mut dyn Source,
     options: &Options,
     observer: &mut dyn Observer,
-) -> Result<Outcome, ReplayError> {
+) -> Result<ReplayResult, ReplayError> {
     check(options)?;
     let free_units = drive.erased_units();
     let mut player = Player::new(drive, observer, options.pace);
@@ -126,18 +126,18 @@ pub fn replay<B: BlockDevice>(
     if single_pass.requests + single_pass.latency_of(HostOp::Flush).count() == 0 {
         return Err(ReplayError::Empty);
     }
-    let mut outcome = Outcome {
+    let mut outcome = ReplayResult {
         warm_up_passes: 0,
         steady: SteadyState::NotTested,
         rounds: Vec::new(),
         passes_per_round: 1,
         measured: Measured::default(),
-        log: None,
+        host_ftl: None,
         single_pass,
     };
     if passes > 0 {
         for _ in 1..passes {
-            if player.until_read_only && given_up(&player) {
+            if player.until_read_only && exceeds_limits(&player) {
                 break;
             }
             player.pass(source)?;
@@ -145,11 +145,11 @@ pub fn replay<B: BlockDevice>(
     } else {
         search(&mut player, source, &mut outcome, free_units)?;
         if player.drive.read_only().is_some() {
-            // Another pass would show how a drive refuses.
+            // Another pass would only measure refusals.
             outcome.warm_up_passes = player.passes - player.measured.passes;
         } else {
             outcome.warm_up_passes = player.passes;
-            player.measure_anew();
+            player.reset_measurement();
             player.observing = Some((player.passes, player.drive.drive().now()));
             for _ in 0..outcome.passes_per_round {
                 player.pass(source)?;
@@ -157,7 +157,7 @@ pub fn replay<B: BlockDevice>(
         }
     }
     outcome.measured = std::mem::take(&mut player.measured);
-    outcome.log = player.log;
+    outcome.host_ftl = player.host_ftl;
     drive.assert_consistent();
     Ok(outcome)
 }
@@ -179,11 +179,11 @@ fn check(options: &Options) -> Result<(), ReplayError> {
     }
 }
 
-/// Repeats the trace until write amplification is steady or the search is given up.
+/// Repeats the trace until write amplification is steady or the search reaches a limit.
 fn search<B: BlockDevice>(
     player: &mut Player<'_, B>,
     source: &mut dyn Source,
-    outcome: &mut Outcome,
+    outcome: &mut ReplayResult,
     free_units: u64,
 ) -> Result<(), ReplayError> {
     let written = outcome.single_pass.bytes_of(HostOp::Write);
@@ -201,12 +201,12 @@ fn search<B: BlockDevice>(
     outcome.passes_per_round = round;
     loop {
         let cleaning = player.drive.is_cleaning(free_units);
-        player.measure_anew();
+        player.reset_measurement();
         for _ in 0..round {
             player.pass(source)?;
-            if given_up(player) {
+            if exceeds_limits(player) {
                 outcome.steady = SteadyState::NotReached;
-                // One pass is what the budget still allows.
+                // At the limit only one more pass is affordable.
                 outcome.passes_per_round = 1;
                 return Ok(());
             }
@@ -223,7 +223,7 @@ fn search<B: BlockDevice>(
     }
 }
 
-fn given_up<B: BlockDevice>(player: &Player<'_, B>) -> bool {
+fn exceeds_limits<B: BlockDevice>(player: &Player<'_, B>) -> bool {
     player.passes >= PASSES_MAX
         || player.drive.read_only().is_some()
         || player.drive.drive().now() > SimTime::ZERO + SIMULATED_MAX

@@ -1,15 +1,15 @@
-//! When write amplification has settled.
+//! Steady-state test of write amplification.
 //!
-//! After the SNIA Solid State Storage Performance Test Specification: over a window of
-//! five rounds, the spread is at most 20 % of the mean and the best straight line rises
-//! or falls by at most 10 % of it. There the rounds last a fixed time and the figure is
-//! throughput; here a round is as many whole passes as write a quarter of the drive's
-//! spare space, and the figure is write amplification. Rounds count only once cleaning
-//! works on every die: before, write amplification is steady and meaningless.
+//! After the SNIA Solid State Storage Performance Test Specification: over a window of five rounds,
+//! the spread is at most 20 % of the mean and the best-fit line rises or falls by at most 10 % of
+//! it. In the specification a round has a fixed duration and the figure is throughput; here a round
+//! is the number of whole passes that write a quarter of the drive's spare space, and the figure is
+//! write amplification. Rounds count only once cleaning has begun on every die: before, write
+//! amplification is constant and meaningless.
 
 /// Rounds in the window.
 pub const WINDOW: usize = 5;
-/// Largest spread (maximum less minimum) within the window, relative to the mean.
+/// Largest spread (maximum minus minimum) within the window, relative to the mean.
 const SPREAD_MAX: f64 = 0.20;
 /// Largest change along the fitted line over the window, relative to the mean.
 const DRIFT_MAX: f64 = 0.10;

@@ -1,9 +1,8 @@
-//! Work for a drive: jobs written as fio options, and what is measured while a drive serves
+//! Synthetic workloads, described by fio options, and the figures measured while a drive serves
 //! requests.
 //!
-//! [`fio`] reads jobs and runs them in simulated time. [`Measured`] and [`Observer`] are used by
-//! everything that submits requests to a drive, whether they come from jobs or from a trace.
-//! Traces and the printing of results are unknown here.
+//! [`fio`] reads jobs and runs them in simulated time. [`Measured`] and [`Observer`] are used both
+//! by jobs and by the replay of traces. The crate knows no traces and prints nothing.
 
 pub mod fio;
 pub mod measure;

@@ -1,47 +1,46 @@
-//! What is measured while a drive serves requests, over one or more passes.
+//! Figures measured while a drive serves requests, over one or more passes.
 
 use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
 use prism_ssd::{HostOp, MapCounts, MergeCounts, Status};
 
-/// Figures over a part of a run, all of them over the same passes.
+/// Figures of a part of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
-    /// Passes it covers.
+    /// Number of passes.
     pub passes: u32,
-    /// Latencies by operation, in the order of [`HostOp::ALL`], from the time a request
-    /// should have been submitted to its completion.
+    /// Latencies by operation, in the order of [`HostOp::ALL`], from the time a request was due to
+    /// its completion.
     pub latency: [Latencies; HostOp::COUNT],
     /// Bytes of completed requests, in the same order.
     pub bytes: [u64; HostOp::COUNT],
-    /// Requests completed that were no flush, failed ones included.
+    /// Completed requests other than flushes, failed ones included.
     pub requests: u64,
     /// Requests that failed, in the same order: they have no latency and no bytes.
     pub errors: [u64; HostOp::COUNT],
-    /// Requests that came while the drive's queue was full, and how long they waited in
-    /// all.
+    /// Requests that were due while the drive's queue was full.
     pub held_back: u64,
-    /// The sum of these waits.
+    /// The sum of the times they waited, in nanoseconds.
     pub held_back_ns: u128,
-    /// What was done to the flash.
+    /// Flash operations.
     pub flash: FlashCounts,
     /// Bytes of flash programmed, padding included.
     pub flash_bytes: u64,
-    /// Looks at a cached map, where the drive has one.
+    /// Hits and misses of the map cache, if the map is on flash.
     pub map: Option<MapCounts>,
-    /// Merges by kind, where the drive maps blocks.
+    /// Merges by kind, with block-level and hybrid mappings.
     pub merges: Option<MergeCounts>,
     /// Simulated time.
     pub simulated: Nanos,
     /// Integral of requests in flight, in nanoseconds: divide by time for the mean depth.
     pub in_flight_ns: u128,
-    /// Most requests in flight at once.
+    /// The most requests in flight at once.
     pub in_flight_max: u32,
     /// Mapping units read or rewritten in the write buffer.
     pub buffer_hits: u64,
-    /// Mapping units read that hold nothing.
+    /// Unmapped mapping units read.
     pub unmapped: u64,
-    /// Most simulated time by which submission fell behind the pace of the trace.
+    /// The most simulated time by which a submission was later than due.
     pub behind_max: Nanos,
 }
 
@@ -54,7 +53,7 @@ impl Measured {
         (written > 0).then(|| self.flash_bytes as f64 / written as f64)
     }
 
-    /// Adds what was measured in another stretch of time, but for the number of passes.
+    /// Adds the figures of another period, except the number of passes.
     pub fn add(&mut self, other: &Self) {
         for (ours, theirs) in self.latency.iter_mut().zip(&other.latency) {
             ours.merge(theirs);
@@ -84,7 +83,7 @@ impl Measured {
         self.behind_max = self.behind_max.max(other.behind_max);
     }
 
-    /// Adds a completion of `op` over `len` bytes, so long after it was due.
+    /// Adds a completion of `op` over `len` bytes, `latency` after it was due.
     pub fn completed(&mut self, op: HostOp, len: u64, status: Status, latency: Nanos) {
         if status == Status::Done {
             self.latency[op as usize].record(latency);
@@ -107,13 +106,13 @@ impl Measured {
         self.bytes[op as usize]
     }
 
-    /// Requests a second of simulated time, flushes not counted.
+    /// Requests per second of simulated time, without flushes.
     #[must_use]
     pub fn iops(&self) -> f64 {
         rate(self.requests, self.simulated)
     }
 
-    /// Bytes read and written a second of simulated time.
+    /// Bytes read and written per second of simulated time.
     #[must_use]
     pub fn bytes_per_second(&self) -> f64 {
         let moved = self.bytes_of(HostOp::Read) + self.bytes_of(HostOp::Write);

@@ -1,32 +1,32 @@
-//! How a run is watched: each measured request, the requests in flight, and progress.
+//! Observer of a run: each measured request, the number of requests in flight, and progress.
 
 use prism_base::{SimTime, Symbol};
 use prism_ssd::Completion;
 
-/// A request that is done.
+/// A completed request.
 #[derive(Clone, Copy, Debug)]
 pub struct Finished {
     /// First byte on the device; 0 for a flush.
     pub offset: u64,
-    /// When it was issued, on the clock of the trace or of the job.
+    /// Issue time on the clock of the trace or of the job.
     pub issue_ns: i64,
-    /// The placement handle of a write; 0 if none is named.
+    /// The placement handle of a write; 0 by default.
     pub handle: u16,
-    /// Who asked for it.
+    /// Origin of the request.
     pub issuer: Issuer,
     /// The pass through the trace, from 0 at the first measured one.
     pub pass: u32,
-    /// Start of the measured passes, from which charts count.
+    /// Start of the measured passes, the zero of time in charts.
     pub origin: SimTime,
-    /// When it should have been submitted.
+    /// When it was due.
     pub arrival: SimTime,
-    /// What the drive says.
+    /// The completion of the drive.
     pub completion: Completion,
     /// Requests in flight just before it was submitted.
     pub in_flight: u32,
 }
 
-/// Who asked for a request, as far as that is known.
+/// Origin of a request, as far as known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issuer {
     /// The device of the trace.
@@ -42,7 +42,7 @@ pub struct Issuer {
 }
 
 impl Issuer {
-    /// Nothing is known.
+    /// An unknown origin.
     pub const UNKNOWN: Self = Self {
         device: Symbol::NONE,
         comm: Symbol::NONE,
@@ -52,34 +52,33 @@ impl Issuer {
     };
 }
 
-/// Sees every measured request.
+/// Receives every measured request.
 pub trait Observer {
-    /// A request is done. Requests come in the order of their completion.
+    /// Called for each completed request, in the order of completion.
     fn finished(&mut self, finished: &Finished);
 
-    /// The number of requests in flight changes to `requests` at `at`, counted from the start
-    /// of what is measured. Calls come in the order of time.
+    /// Called, in order of time, when the number of requests in flight changes to `requests` at
+    /// `at`, counted from the start of the measurement.
     fn in_flight(&mut self, at: SimTime, requests: u32);
 
-    /// Called now and then; returning false ends the run as interrupted.
+    /// Called from time to time; returning false interrupts the run.
     fn keep_going(&mut self, progress: Progress) -> bool;
 }
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Passes done.
+    /// Completed passes.
     pub passes: u32,
-    /// Requests of the current pass submitted.
+    /// Requests submitted in the current pass.
     pub submitted: u64,
-    /// Whether what is submitted now is measured.
+    /// Whether the current requests are measured.
     pub measuring: bool,
-    /// Write amplification of the last round of the search for a steady state, once there is
-    /// one.
+    /// Write amplification in the last round of the search for a steady state, if there was one.
     pub last_round: Option<f64>,
 }
 
-/// An observer that looks at nothing.
+/// An observer that ignores everything.
 #[derive(Clone, Copy, Debug)]
 pub struct Silent;
 

@@ -18,7 +18,7 @@
 
 use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::{BlockId, Nand};
-use prism_replay::{Outcome, SteadyState};
+use prism_replay::{ReplayResult, SteadyState};
 use prism_ssd::{Drive, HostOp, MapCounts};
 use prism_workload::Measured;
 
@@ -122,7 +122,7 @@ pub struct Figures {
 impl Figures {
     /// The figures of a finished replay on `drive`; `raw` is the flash that wears.
     #[must_use]
-    pub fn of(outcome: &Outcome, drive: &Drive, raw: Bytes, original: &Original) -> Self {
+    pub fn of(outcome: &ReplayResult, drive: &Drive, raw: Bytes, original: &Original) -> Self {
         let m = &outcome.measured;
         let passes = f64::from(m.passes.max(1));
         let flash = m.flash_bytes as f64 / passes;

@@ -2,7 +2,7 @@
 //! compared with.
 
 use prism_base::{Bytes, Nanos};
-use prism_replay::{Options, Outcome, Pace, Passes, SteadyState};
+use prism_replay::{Options, ReplayResult, Pace, Passes, SteadyState};
 use prism_ssd::scale::fit_wide;
 use prism_ssd::spec::Mapping;
 use prism_ssd::{DriveSpec, DriveSpecError, HostOp, InitialState};
@@ -133,7 +133,7 @@ pub struct Comparison {
 /// `outcome`. `full` is the drive before it was scaled to the trace. The changes of the
 /// queue depth and of request sizes are simulated on a drive with all of its dies.
 #[must_use]
-pub fn plan(facts: &TraceFacts, main: &Run, full: &DriveSpec, outcome: &Outcome) -> Plan {
+pub fn plan(facts: &TraceFacts, main: &Run, full: &DriveSpec, outcome: &ReplayResult) -> Plan {
     let mut planner = Planner::new(facts, main, full, outcome);
     planner.request_scale();
     planner.locality();
@@ -153,7 +153,7 @@ impl Plan {
     /// The approximate time that the jobs take on `threads` threads. `main` is the time that
     /// the main replay took, including the preparation of its drive, and `outcome` its result.
     #[must_use]
-    pub fn estimate(&self, outcome: &Outcome, main: Nanos, threads: usize) -> Nanos {
+    pub fn estimate(&self, outcome: &ReplayResult, main: Nanos, threads: usize) -> Nanos {
         let replayed = requests_per_pass(outcome) * u64::from(passes(outcome)).max(1);
         let longest = self.jobs.iter().map(|job| job.requests).max().unwrap_or(0);
         let each = self.requests() / threads.max(1) as u64;
@@ -200,13 +200,13 @@ impl Plan {
 }
 
 /// Requests per pass, flushes included.
-fn requests_per_pass(outcome: &Outcome) -> u64 {
+fn requests_per_pass(outcome: &ReplayResult) -> u64 {
     let all = |m: &Measured| m.latency.iter().map(prism_base::Latencies::count).sum::<u64>();
     all(&outcome.measured) / u64::from(outcome.measured.passes.max(1))
 }
 
 /// Passes of a replay, including the warm-up passes.
-fn passes(outcome: &Outcome) -> u32 {
+fn passes(outcome: &ReplayResult) -> u32 {
     outcome.warm_up_passes + outcome.measured.passes
 }
 
@@ -214,7 +214,7 @@ struct Planner<'a> {
     facts: &'a TraceFacts,
     main: &'a Run,
     full: &'a DriveSpec,
-    outcome: &'a Outcome,
+    outcome: &'a ReplayResult,
     /// The queue depth of a closed loop that resembles the trace.
     depth: u32,
     plan: Plan,
@@ -225,7 +225,7 @@ impl<'a> Planner<'a> {
         facts: &'a TraceFacts,
         main: &'a Run,
         full: &'a DriveSpec,
-        outcome: &'a Outcome,
+        outcome: &'a ReplayResult,
     ) -> Self {
         let depth = match (main.options.pace, facts.median_depth) {
             (Pace::Closed { depth }, _) => depth,

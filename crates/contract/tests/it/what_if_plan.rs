@@ -5,7 +5,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{
     Change, FigureSource, Figures, Original, Plan, Run, TraceFacts, WhatIfError, plan,
 };
-use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, replay};
+use prism_replay::{Options, ReplayResult, Pace, Passes, ReplayError, replay};
 use prism_ssd::{Drive, DriveSpec, InitialState, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
 use prism_workload::Silent;
@@ -35,7 +35,7 @@ fn trace(ops: &[Op]) -> Vec<Record> {
     (0..4000).map(of).collect()
 }
 
-fn planned(run: &Run, records: &[Record]) -> (Plan, Outcome, Figures) {
+fn planned(run: &Run, records: &[Record]) -> (Plan, ReplayResult, Figures) {
     let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, |_, _| true);
     let mut drive = prepared.unwrap().unwrap().0;
     let mut source = VecSource::new(records.to_vec());

@@ -165,7 +165,7 @@ fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
     let device = log_device(zones);
     let unit = device.ftl.mapping_unit.0;
     // So many units that the effective over-provisioning is `op`.
-    let kept = HostFtl::KEPT_ZONES;
+    let kept = HostFtl::RESERVED_ZONES;
     let units = (((zones - kept) * LOG_UNITS) as f64 / (1.0 + op)).round() as u64;
     let state = HostFtl::drive_state(&device, units * unit, InitialState::Filled);
     let drive = prepared(device, state.expect("filled is one"), seed);

@@ -352,7 +352,7 @@ pub fn limits(facts: &Facts) -> Section {
             full.0 as f64 / capacity.0 as f64
         ));
     }
-    let places = facts.layout.places();
+    let places = facts.layout.ranges();
     if places.len() > 1 {
         let names: Vec<_> =
             places.iter().take(4).map(|p| facts.trace.symbols.name(p.device)).collect();

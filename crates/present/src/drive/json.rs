@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use prism_base::Latencies;
 use prism_nand::Counts;
-use prism_replay::{Place, SteadyState};
+use prism_replay::{DeviceRange, SteadyState};
 use prism_ssd::HostOp;
 use prism_ssd::scale::Scaled;
 use prism_workload::Measured;
@@ -18,9 +18,9 @@ use crate::trace;
 /// A trace on a drive.
 #[must_use]
 pub fn report(facts: &Facts) -> Value {
-    let place = |place: &Place| {
-        let device = facts.trace.symbols.name(place.device);
-        json!({"device": device, "start_bytes": place.start, "span_bytes": place.span})
+    let range = |range: &DeviceRange| {
+        let device = facts.trace.symbols.name(range.device);
+        json!({"device": device, "start_bytes": range.start, "span_bytes": range.span})
     };
     json!({
         "trace": trace::json(&facts.trace),
@@ -35,7 +35,7 @@ pub fn report(facts: &Facts) -> Value {
                 "rounds": facts.prepared.rounds,
                 "settled": facts.prepared.settled,
             },
-            "layout": facts.layout.places().iter().map(place).collect::<Vec<_>>(),
+            "layout": facts.layout.ranges().iter().map(range).collect::<Vec<_>>(),
         },
         "result": result(facts),
         "seed": facts.seed,

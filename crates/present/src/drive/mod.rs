@@ -10,7 +10,7 @@ pub use charts::Charts;
 pub use prism_contract::what_if::Wear;
 
 use prism_base::Bytes;
-use prism_replay::{Layout, Lifetime, Options, Outcome};
+use prism_replay::{Layout, Lifetime, Options, ReplayResult};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, DriveHealth, DriveSpec, HostOp, Preparation, ReadOnly};
 use prism_trace::TraceInfo;
@@ -35,7 +35,7 @@ pub struct Facts {
     /// Seed of everything random.
     pub seed: u64,
     /// What came out.
-    pub outcome: Outcome,
+    pub outcome: ReplayResult,
     /// How the drive was left.
     pub end: End,
 }

@@ -1,35 +1,35 @@
-//! What a log over zones has done.
+//! Counts of the host FTL.
 
-/// What the log has done.
+/// Work of the host FTL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LogCounts {
+pub struct HostFtlCounts {
     /// Units written for requests.
     pub written: u64,
     /// Units copied by cleaning.
     pub copied: u64,
     /// Zones emptied and reset.
     pub cleaned: u64,
-    /// Units read to complete those that a request wrote in part.
+    /// Units read to complete partly written ones (read-modify-write).
     pub completed: u64,
     /// Units unmapped by discards and zeroing.
     pub discarded: u64,
-    /// Units written once more, because their write has failed with its zone.
+    /// Units written again, because their zone failed during the first write.
     pub rewritten: u64,
-    /// Units moved out of zones that could only be read; they are copies as well.
+    /// Units moved out of read-only zones; `copied` includes them.
     pub evacuated: u64,
-    /// Units given up, because a copy could not read them.
+    /// Units lost, because cleaning could not read them.
     pub lost: u64,
 }
 
-impl LogCounts {
-    /// Units written for any reason over those written for requests; `None` if there are none.
+impl HostFtlCounts {
+    /// Units written for any reason over those written for requests; `None` if no request wrote.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let all = self.written + self.copied + self.rewritten;
         (self.written > 0).then(|| all as f64 / self.written as f64)
     }
 
-    /// Adds what another stretch of time has done.
+    /// Adds the counts of another period.
     pub fn add(&mut self, other: &Self) {
         self.written += other.written;
         self.copied += other.copied;
@@ -41,7 +41,7 @@ impl LogCounts {
         self.lost += other.lost;
     }
 
-    /// What was done since `before`.
+    /// The counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {

@@ -1,9 +1,9 @@
-//! The log as the block device that a host sees.
+//! The host FTL as a block device.
 
 use prism_base::SimTime;
 use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
 
-use super::{HostFtl, LogCounts, Use};
+use super::{HostFtl, HostFtlCounts, ZoneUse};
 use crate::block_device::BlockDevice;
 
 impl BlockDevice for HostFtl {
@@ -12,7 +12,7 @@ impl BlockDevice for HostFtl {
     }
 
     fn prefetch(&self, _offset: u64) {
-        // Where it goes on the drive is known when it comes.
+        // The offset on the drive is not known before the request is submitted.
     }
 
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
@@ -57,8 +57,8 @@ impl BlockDevice for HostFtl {
         &self.counts
     }
 
-    fn log_counts(&self) -> Option<&LogCounts> {
-        Some(&self.log)
+    fn host_ftl_counts(&self) -> Option<&HostFtlCounts> {
+        Some(&self.ftl_counts)
     }
 
     fn read_only(&self) -> Option<ReadOnly> {
@@ -66,7 +66,7 @@ impl BlockDevice for HostFtl {
     }
 
     fn spare_units(&self) -> u64 {
-        let units = u64::from(self.sound_zones()) * u64::from(self.zone_units);
+        let units = u64::from(self.good_zones()) * u64::from(self.zone_units);
         units.saturating_sub(self.units())
     }
 
@@ -75,16 +75,15 @@ impl BlockDevice for HostFtl {
     }
 
     fn is_cleaning(&self, erased: u64) -> bool {
-        self.log.written + self.log.copied >= erased && self.log.cleaned > 0
+        self.ftl_counts.written + self.ftl_counts.copied >= erased && self.ftl_counts.cleaned > 0
     }
 
-    /// Requests submitted = completed + in flight, and what the drive was given to write is
-    /// what the log wrote and copied.
+    /// Checks that requests submitted = completed + in flight, and the laws of the drive.
     fn assert_conserved(&self) {
         self.drive.assert_conserved();
         let c = &self.counts;
         let in_flight = u64::from(self.in_flight());
-        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + rest");
+        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + in flight");
         if in_flight == 0 {
             assert_eq!(c.in_flight_ns, c.latency_ns, "integral of queue depth = sum of latencies");
         }
@@ -94,21 +93,21 @@ impl BlockDevice for HostFtl {
         self.assert_conserved();
         self.drive.assert_consistent();
         let mut valid = vec![0; self.zones.len()];
-        for (lpn, place) in (0..self.map.len() as u32).filter_map(|l| Some((l, self.place_of(l)?)))
+        for (lpn, pun) in (0..self.map.len() as u32).filter_map(|l| Some((l, self.pun_of(l)?)))
         {
-            assert_eq!(self.valid_at(place), Some(lpn), "both maps must agree");
-            valid[self.zone_of(place)] += 1;
+            assert_eq!(self.valid_at(pun), Some(lpn), "both maps must agree");
+            valid[self.zone_of(pun)] += 1;
         }
         for (zone, known) in self.zones.iter().enumerate() {
             assert_eq!(valid[zone], known.valid, "valid units of zone {zone}");
-            let failed = matches!(known.used, Use::Failed | Use::Gone);
-            assert!(failed || known.next >= known.valid, "no more valid units than written ones");
-            assert_eq!(known.used == Use::Empty, self.empty.contains(&(zone as u32)));
+            let failed = matches!(known.used, ZoneUse::Failed | ZoneUse::Gone);
+            assert!(failed || known.next >= known.valid, "at most as many valid units as written ones");
+            assert_eq!(known.used == ZoneUse::Empty, self.empty.contains(&(zone as u32)));
         }
         if self.drive.in_flight() == 0 && self.outbox.is_empty() {
             let written = self.drive.host_counts().bytes_written / self.unit;
-            let given = self.log.written + self.log.copied + self.log.rewritten;
-            assert_eq!(written + self.failed_units, given, "units given to the drive");
+            let submitted = self.ftl_counts.written + self.ftl_counts.copied + self.ftl_counts.rewritten;
+            assert_eq!(written + self.failed_units, submitted, "units submitted to the drive");
         }
     }
 }

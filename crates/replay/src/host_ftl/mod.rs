@@ -1,19 +1,19 @@
-//! A log over a zoned drive: what a host puts before it so that any address can be written.
+//! Host FTL: makes a zoned drive accept writes to any address.
 //!
-//! The host keeps a map of units. Writes go to an open zone one behind the other, whatever their
-//! address; a cleaner empties zones by reading what is still valid and writing it to a zone of
-//! its own, and resets them. Victims are chosen greedily: the full zone with fewest valid units.
-//! The drive copies nothing; what is copied is the host's, and is counted here.
+//! The host keeps a map of units. Writes to any address are appended to an open zone. The cleaner
+//! copies the valid units of a victim to a zone of its own and resets the victim, which is the full
+//! zone with the fewest valid units (greedy). The drive itself copies nothing; the copies of the
+//! host are counted here.
 //!
-//! This is what dm-zap and the FTL in SPDK do, without their metadata: where the map is kept
-//! between restarts is not modelled. The map changes when a write is issued. Nothing is lost by
-//! that, as a zoned drive takes writes in order, and a zone is reset only when what was copied
-//! out of it is durable and nobody reads it any more.
+//! This is what dm-zap and the FTL in SPDK do, without their metadata: persistence of the map is
+//! not modelled. The map changes when a write is issued. This is safe, because a zoned drive
+//! performs writes to a zone in order, and a zone is only reset once its copies are durable and no
+//! read of it is in flight.
 //!
-//! Zones of a drive that ages may come to be read only or go offline. What stands in them is moved
-//! to other zones, and writes that failed are made again; see [`failures`].
+//! Zones of a drive with faults may become read only or go offline. Their data is moved to other
+//! zones, and failed writes are repeated; see [`failures`].
 
-mod bare;
+mod zone_rules;
 mod clean;
 mod counts;
 mod device;
@@ -28,73 +28,73 @@ use prism_ssd::{
     SubmitError, ZoneState, fit,
 };
 
-pub use bare::BareWrites;
+pub use zone_rules::ZoneRuleCheck;
 use clean::Cleaner;
-pub use counts::LogCounts;
+pub use counts::HostFtlCounts;
 use requests::Slot;
 
-/// Zones that may be empty when cleaning begins: below this, one is emptied. One more is being
-/// written by the host and one by the cleaner.
+/// Cleaning begins below this many empty zones. One more zone is being written by the host and one
+/// by the cleaner.
 const EMPTY_LOW: u32 = 2;
-/// Zones that are not full of data when the log is: those being written and those kept empty.
-const KEPT: u32 = EMPTY_LOW + 1;
-/// The least effective over-provisioning: below it a victim gives back next to nothing.
+/// Zones that do not hold data when all units are written: open ones and those kept empty.
+const RESERVED: u32 = EMPTY_LOW + 1;
+/// The least effective over-provisioning: with less, cleaning a victim frees almost no space.
 const SPARE_MIN: f64 = 0.02;
 
-/// Effective over-provisioning of a log that nobody chose: our choice, as drives of ordinary
-/// use have about as much.
+/// Default effective over-provisioning: chosen, about that of common drives.
 const SPARE: f64 = 0.1;
 
-/// Why a drive cannot carry a log.
+/// Why a host FTL cannot run on a drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LogError {
+pub enum HostFtlError {
     /// It has no zones.
-    #[error("a log of the host is for zoned drives, and this one is none")]
+    #[error("a host FTL needs a zoned drive, and this one is not zoned")]
     NoZones,
-    /// Two zones are written at once.
-    #[error("the drive can have {0} zones active; a log needs 2")]
+    /// It allows fewer than the two active zones that are needed.
+    #[error("the drive can have {0} zones active; a host FTL needs 2")]
     TooFewActive(u32),
-    /// The log does not fit.
+    /// The drive is too small.
     #[error(
-        "a log of {units} units does not fit the drive, which has room for {most} beside the \
-         zones that cleaning needs; use a larger --capacity"
+        "a host FTL of {units} units does not fit the drive, which has space for {most} besides \
+         the zones that cleaning needs; use a larger --capacity"
     )]
     TooSmall {
-        /// Units of the log.
+        /// Units asked for.
         units: u64,
-        /// The most.
+        /// The most units that fit.
         most: u64,
     },
-    /// Zones that are neither full nor empty, or an initial state by overwrites.
+    /// A zone is partly written, or the initial state includes overwrites.
     #[error(
-        "a log begins on zones that are full or empty: use --state empty, filled or filled:SHARE"
+        "a host FTL begins on zones that are full or empty: use --state empty, filled or \
+         filled:SHARE"
     )]
     State,
 }
 
-/// What a zone is used for.
+/// ZoneUse of a zone by the host FTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+enum ZoneUse {
     Empty,
     /// Written by the host or by the cleaner.
     Open,
     Full,
     /// Being emptied, or reset.
     Victim,
-    /// It can only be read: what is valid in it is moved away.
+    /// Read only: its valid units are moved away.
     Failed,
-    /// It is lost.
+    /// Offline.
     Gone,
-    /// Empty, and not used before another zone fails.
-    Comparison,
+    /// Empty, and only used to replace a failed zone.
+    Spare,
 }
 
-/// A zone of the log. Units.
+/// State of a zone, in units.
 #[derive(Clone, Copy, Debug)]
 struct Zone {
-    used: Use,
-    /// Written, or on their way to the drive.
+    used: ZoneUse,
+    /// Units written, those in flight included.
     next: u32,
     valid: u32,
     /// Reads in flight.
@@ -103,110 +103,110 @@ struct Zone {
     writers: u32,
 }
 
-/// A place: zone and unit in it, as one number.
-type Place = u32;
+/// Number of a physical unit: zone and unit in the zone as one number.
+type Pun = u32;
 
-/// A log over a zoned drive.
+/// An FTL in the host on a zoned drive.
 #[derive(Debug)]
 pub struct HostFtl {
     drive: Drive,
     unit: u64,
-    /// Units that a zone holds, and bytes from one to the next.
+    /// Units per zone, and bytes from the start of one zone to the next.
     zone_units: u32,
     zone_size: u64,
-    /// By unit of the log: its place plus one, 0 for none.
+    /// L2P: for each logical unit the physical one plus 1; 0 for none.
     map: Vec<u32>,
-    /// By place: the unit it was written for plus one, 0 for none.
+    /// P2L: for each physical unit the logical one it was written for plus 1; 0 for none.
     back: Vec<u32>,
     zones: Vec<Zone>,
     empty: VecDeque<u32>,
     host_zone: Option<u32>,
     cleaner: Cleaner,
     slots: Slab<Slot>,
-    /// Slots with units to write, first come first served.
+    /// Requests with units to write, in FCFS order.
     writing: VecDeque<u32>,
-    /// Slots that are done at once.
+    /// Requests that complete without commands to the drive.
     ready: VecDeque<u32>,
-    /// What the drive's queue has no room for.
+    /// Commands for which the drive's queue has no space.
     outbox: VecDeque<Request>,
-    /// Commands that the drive has refused, because their zone has failed.
+    /// Completions of commands that the drive refused because their zone has failed.
     refused: VecDeque<Completion>,
-    /// Empty zones that are kept besides, because zones may fail.
+    /// Additional zones kept empty because zones may fail.
     spare_zones: u32,
-    /// Units whose content could not be moved.
+    /// Units whose content was lost.
     lost: BTreeSet<u32>,
-    /// Units of writes that have failed.
+    /// Units of failed writes.
     failed_units: u64,
     read_only: Option<ReadOnly>,
     counts: HostCounts,
-    log: LogCounts,
+    ftl_counts: HostFtlCounts,
     last_change: SimTime,
     done: Vec<Completion>,
 }
 
 impl HostFtl {
-    /// Zones that do not count as spare: those being written and those kept empty.
-    pub const KEPT_ZONES: u64 = KEPT as u64;
+    /// Zones that do not count as spare: open ones and those kept empty.
+    pub const RESERVED_ZONES: u64 = RESERVED as u64;
 
-    /// The most units of a log over `drive`.
-    fn most_units(drive: &Drive) -> Option<u64> {
+    /// The most units of a host FTL on `drive`.
+    fn max_units(drive: &Drive) -> Option<u64> {
         let shape = drive.device().zone_shape()?;
         let failed = |zone: &u32| drive.zones().is_some_and(|zones| zones.has_failed(*zone));
-        let sound = (0..shape.count).filter(|zone| !failed(zone)).count() as u32;
-        let kept = KEPT + u32::from(drive.device().faults.is_some());
-        Some(Self::units_of(sound.saturating_sub(kept), (shape.capacity / shape.block) as u32))
+        let good = (0..shape.count).filter(|zone| !failed(zone)).count() as u32;
+        let kept = RESERVED + u32::from(drive.device().faults.is_some());
+        Some(Self::units_of(good.saturating_sub(kept), (shape.capacity / shape.block) as u32))
     }
 
-    /// Units that so many zones beside those that are kept hold with the least spare.
+    /// Units that `zones` zones hold with the least over-provisioning.
     fn units_of(zones: u32, zone_units: u32) -> u64 {
         (f64::from(zones) * f64::from(zone_units) / (1.0 + SPARE_MIN)) as u64
     }
 
-    /// A log of `bytes` over `drive`, whose zones are full or empty. The full ones hold the
-    /// first units of the log in order.
+    /// A host FTL with a capacity of `bytes` on `drive`, whose zones are full or empty. Data in
+    /// them counts as the first logical units in order.
     ///
     /// # Errors
-    /// [`LogError`] if the drive cannot carry it.
-    pub fn new(drive: Drive, bytes: u64) -> Result<Self, LogError> {
+    /// [`HostFtlError`] if the drive does not allow it.
+    pub fn new(drive: Drive, bytes: u64) -> Result<Self, HostFtlError> {
         Self::over(drive, bytes, u32::MAX)
     }
 
-    /// As [`HostFtl::new`], over as many of the zones only as leave a tenth of the log to
-    /// spare: a drive that is as small as it can be may still be large for a small log.
+    /// As [`HostFtl::new`], but uses only as many zones as give an over-provisioning of a tenth:
+    /// even the smallest drive may be much larger than `bytes`.
     ///
     /// # Errors
     /// The same.
-    pub fn fitted(drive: Drive, bytes: u64) -> Result<Self, LogError> {
-        let shape = drive.device().zone_shape().ok_or(LogError::NoZones)?;
+    pub fn fitted(drive: Drive, bytes: u64) -> Result<Self, HostFtlError> {
+        let shape = drive.device().zone_shape().ok_or(HostFtlError::NoZones)?;
         let data = (bytes as f64 * (1.0 + SPARE) / shape.capacity as f64).ceil();
-        let kept = KEPT + u32::from(drive.device().faults.is_some());
+        let kept = RESERVED + u32::from(drive.device().faults.is_some());
         Self::over(drive, bytes, data as u32 + kept)
     }
 
-    /// A log over the first `zones` zones, or all if there are fewer. Where zones may fail, the
-    /// others make up for those that do.
-    fn over(drive: Drive, bytes: u64, zones: u32) -> Result<Self, LogError> {
-        let shape = drive.device().zone_shape().ok_or(LogError::NoZones)?;
+    /// A host FTL on the first `zones` zones, or all if there are fewer. On a drive with faults,
+    /// the other zones replace those that fail.
+    fn over(drive: Drive, bytes: u64, zones: u32) -> Result<Self, HostFtlError> {
+        let shape = drive.device().zone_shape().ok_or(HostFtlError::NoZones)?;
         let spare_zones = u32::from(drive.device().faults.is_some());
         let own = zones.min(shape.count);
         let zones = if spare_zones > 0 { shape.count } else { own };
         if (1..2).contains(&shape.max_active) || (1..2).contains(&shape.max_open) {
-            return Err(LogError::TooFewActive(1));
+            return Err(HostFtlError::TooFewActive(1));
         }
         let units = bytes.div_ceil(shape.block);
-        let most = Self::most_units(&drive).ok_or(LogError::NoZones)?;
+        let most = Self::max_units(&drive).ok_or(HostFtlError::NoZones)?;
         if units > most {
-            return Err(LogError::TooSmall { units, most });
+            return Err(HostFtlError::TooSmall { units, most });
         }
         let zone_units = (shape.capacity / shape.block) as u32;
-        let zone = Zone { used: Use::Empty, next: 0, valid: 0, readers: 0, writers: 0 };
-        let places = zones as usize * zone_units as usize;
-        let mut log = Self {
+        let zone = Zone { used: ZoneUse::Empty, next: 0, valid: 0, readers: 0, writers: 0 };
+        let puns = zones as usize * zone_units as usize;
+        let mut ftl = Self {
             unit: shape.block,
             zone_units,
             zone_size: shape.size,
             map: vec![0; units as usize],
-            back: vec![0; places],
+            back: vec![0; puns],
             zones: vec![zone; zones as usize],
             empty: VecDeque::new(),
             host_zone: None,
@@ -221,21 +221,21 @@ impl HostFtl {
             failed_units: 0,
             read_only: None,
             counts: HostCounts::default(),
-            log: LogCounts::default(),
+            ftl_counts: HostFtlCounts::default(),
             last_change: drive.now(),
             done: Vec::new(),
             drive,
         };
-        log.take_over(own)?;
-        let most = log.most_units_now();
+        ftl.load_zones(own)?;
+        let most = ftl.max_units_now();
         if units > most {
-            return Err(LogError::TooSmall { units, most });
+            return Err(HostFtlError::TooSmall { units, most });
         }
-        Ok(log)
+        Ok(ftl)
     }
 
-    /// The state in which a drive has to begin so that the log begins in `state`: as many full
-    /// zones as that has units; `None` if there is no such state.
+    /// The initial state of the drive with which the host FTL begins in `state`: the zones that
+    /// hold its units are full. `None` if there is no such state.
     #[must_use]
     pub fn drive_state(drive: &DriveSpec, bytes: u64, state: InitialState) -> Option<InitialState> {
         let shape = drive.zone_shape()?;
@@ -247,13 +247,13 @@ impl HostFtl {
         };
         let units = (bytes.div_ceil(shape.block) as f64 * share) as u64;
         let zones = units.div_ceil(shape.capacity / shape.block);
-        // Half a zone more, so that rounding down does not lose one.
+        // Half a zone is added, because the share is rounded down to whole zones.
         let share = (zones as f64 + 0.5) / f64::from(shape.count);
         Some(InitialState::FilledTo { share })
     }
 
-    /// Bytes of addresses of a drive of the kind of `device` that carries a log of `bytes` with
-    /// a tenth of it to spare.
+    /// Bytes of addresses to which `device` has to be scaled for a host FTL with a capacity of
+    /// `bytes` and an over-provisioning of a tenth.
     ///
     /// # Errors
     /// [`DriveSpecError`] if there is no such drive.
@@ -263,7 +263,7 @@ impl HostFtl {
         loop {
             let fitted = fit(device, Bytes(addresses))?.device;
             let Some(shape) = fitted.zone_shape() else { return Ok(bytes) };
-            let room = u64::from(shape.count.saturating_sub(KEPT)) * shape.capacity;
+            let room = u64::from(shape.count.saturating_sub(RESERVED)) * shape.capacity;
             addresses = fitted.capacity().0;
             if room as f64 >= wanted {
                 return Ok(addresses);
@@ -272,31 +272,32 @@ impl HostFtl {
         }
     }
 
-    /// Finds out what the zones hold. Beyond the first `own` sound ones empty zones stand by.
-    fn take_over(&mut self, own: u32) -> Result<(), LogError> {
+    /// Enters the data of all zones in the map. Empty zones beyond the first `own` good zones are
+    /// spare.
+    fn load_zones(&mut self, own: u32) -> Result<(), HostFtlError> {
         let report: Vec<_> = match self.drive.zones() {
             Some(zones) => zones.report().collect(),
-            None => return Err(LogError::NoZones),
+            None => return Err(HostFtlError::NoZones),
         };
-        // What has failed before the log began is in the report.
+        // The report includes zones that failed before.
         while self.drive.take_failed_zone().is_some() {}
-        let (mut lpn, mut sound) = (0, 0);
+        let (mut lpn, mut good) = (0, 0);
         for (zone, info) in (0..self.zones.len() as u32).zip(report) {
             let written = ((info.write_pointer - info.start) / self.unit) as u32;
             let used = match info.state {
-                ZoneState::Empty if sound < own => {
-                    sound += 1;
+                ZoneState::Empty if good < own => {
+                    good += 1;
                     self.empty.push_back(zone);
                     continue;
                 }
-                ZoneState::Empty => Use::Comparison,
-                ZoneState::Full => Use::Full,
-                ZoneState::ReadOnly => Use::Failed,
-                ZoneState::Offline => Use::Gone,
-                _ => return Err(LogError::State),
+                ZoneState::Empty => ZoneUse::Spare,
+                ZoneState::Full => ZoneUse::Full,
+                ZoneState::ReadOnly => ZoneUse::Failed,
+                ZoneState::Offline => ZoneUse::Gone,
+                _ => return Err(HostFtlError::State),
             };
-            sound += u32::from(used == Use::Full);
-            let held = if matches!(used, Use::Full | Use::Failed) { written } else { 0 };
+            good += u32::from(used == ZoneUse::Full);
+            let held = if matches!(used, ZoneUse::Full | ZoneUse::Failed) { written } else { 0 };
             let known = &mut self.zones[zone as usize];
             (known.used, known.next) = (used, held);
             for offset in 0..held.min(self.map.len() as u32 - lpn) {
@@ -307,50 +308,50 @@ impl HostFtl {
         Ok(())
     }
 
-    /// Takes the drive back.
+    /// Returns the drive.
     #[must_use]
     pub fn into_drive(self) -> Drive {
         self.drive
     }
 
-    /// What the log has done.
+    /// Counts of work done.
     #[must_use]
-    pub fn counts(&self) -> &LogCounts {
-        &self.log
+    pub fn counts(&self) -> &HostFtlCounts {
+        &self.ftl_counts
     }
 
-    /// The byte of the drive at which unit `lpn` of the log stands, if it holds anything.
+    /// The byte offset on the drive of logical unit `lpn`; `None` if it is unmapped.
     #[must_use]
     pub fn lookup(&self, lpn: u32) -> Option<u64> {
-        self.place_of(lpn).map(|place| self.offset_of(place))
+        self.pun_of(lpn).map(|pun| self.offset_of(pun))
     }
 
-    /// Units with an address.
+    /// Logical units.
     #[must_use]
     pub fn units(&self) -> u64 {
         self.map.len() as u64
     }
 
-    /// Units that can hold data in steady state over those with an address, less one: all
-    /// zones but those being written and those kept empty.
+    /// Effective over-provisioning: units of all zones except spare, open and reserved ones, over
+    /// the logical units, minus 1.
     #[must_use]
     pub fn over_provisioning(&self) -> f64 {
-        let beside = self.zones.iter().filter(|zone| zone.used == Use::Comparison).count() as u32;
-        let zones = (self.sound_zones() - beside).saturating_sub(KEPT + self.spare_zones);
+        let spare = self.zones.iter().filter(|zone| zone.used == ZoneUse::Spare).count() as u32;
+        let zones = (self.good_zones() - spare).saturating_sub(RESERVED + self.spare_zones);
         (u64::from(zones) * u64::from(self.zone_units)) as f64 / self.map.len() as f64 - 1.0
     }
 
-    fn zone_of(&self, place: Place) -> usize {
-        (place / self.zone_units) as usize
+    fn zone_of(&self, pun: Pun) -> usize {
+        (pun / self.zone_units) as usize
     }
 
-    /// The byte of the drive at which `place` begins.
-    fn offset_of(&self, place: Place) -> u64 {
-        let (zone, unit) = (place / self.zone_units, place % self.zone_units);
+    /// The byte offset of `pun` on the drive.
+    fn offset_of(&self, pun: Pun) -> u64 {
+        let (zone, unit) = (pun / self.zone_units, pun % self.zone_units);
         u64::from(zone) * self.zone_size + u64::from(unit) * self.unit
     }
 
-    fn place_of(&self, lpn: u32) -> Option<Place> {
+    fn pun_of(&self, lpn: u32) -> Option<Pun> {
         self.map[lpn as usize].checked_sub(1)
     }
 
@@ -358,51 +359,51 @@ impl HostFtl {
         if !self.lost.is_empty() {
             self.lost.remove(&lpn);
         }
-        let Some(old) = self.place_of(lpn) else { return false };
+        let Some(old) = self.pun_of(lpn) else { return false };
         self.map[lpn as usize] = 0;
         let zone = self.zone_of(old);
         self.zones[zone].valid -= 1;
         true
     }
 
-    fn set(&mut self, lpn: u32, place: Place) {
+    fn set(&mut self, lpn: u32, pun: Pun) {
         self.unset(lpn);
-        self.map[lpn as usize] = place + 1;
-        self.back[place as usize] = lpn + 1;
-        let zone = self.zone_of(place);
+        self.map[lpn as usize] = pun + 1;
+        self.back[pun as usize] = lpn + 1;
+        let zone = self.zone_of(pun);
         self.zones[zone].valid += 1;
     }
 
-    /// The unit that is valid at `place`.
-    fn valid_at(&self, place: Place) -> Option<u32> {
-        let lpn = self.back[place as usize].checked_sub(1)?;
-        (self.place_of(lpn) == Some(place)).then_some(lpn)
+    /// The logical unit that maps to `pun`.
+    fn valid_at(&self, pun: Pun) -> Option<u32> {
+        let lpn = self.back[pun as usize].checked_sub(1)?;
+        (self.pun_of(lpn) == Some(pun)).then_some(lpn)
     }
 
-    /// Takes up to `count` places of `zone` one behind the other: the first, and how many.
-    fn take_places(&mut self, zone: u32, count: u32) -> (Place, u32) {
+    /// Allocates up to `count` consecutive units of `zone`. Returns the first and their number.
+    fn allocate(&mut self, zone: u32, count: u32) -> (Pun, u32) {
         let known = &mut self.zones[zone as usize];
         let count = count.min(self.zone_units - known.next);
         let first = zone * self.zone_units + known.next;
         known.next += count;
         known.writers += 1;
-        if known.next == self.zone_units && known.used == Use::Open {
-            known.used = Use::Full;
+        if known.next == self.zone_units && known.used == ZoneUse::Open {
+            known.used = ZoneUse::Full;
         }
         (first, count)
     }
 
-    /// Opens an empty zone, if more than `kept` are.
+    /// Opens an empty zone if more than `kept` zones are empty.
     fn open_zone(&mut self, kept: u32) -> Option<u32> {
         if self.empty.len() as u32 <= kept {
             return None;
         }
         let zone = self.empty.pop_front()?;
-        self.zones[zone as usize].used = Use::Open;
+        self.zones[zone as usize].used = ZoneUse::Open;
         Some(zone)
     }
 
-    /// Sends a command to the drive, in order.
+    /// Submits a command to the drive, in order.
     fn send(&mut self, request: Request) {
         self.outbox.push_back(request);
         self.send_waiting();
@@ -414,13 +415,13 @@ impl HostFtl {
             let now = self.drive.now();
             match self.drive.submit(request, now) {
                 Ok(()) => {}
-                Err(SubmitError::ZoneState { .. }) => self.bounce(request),
-                Err(error) => panic!("the log keeps the rules of zones: {error}"),
+                Err(SubmitError::ZoneState { .. }) => self.refuse_command(request),
+                Err(error) => panic!("the host FTL keeps the rules of zones: {error}"),
             }
         }
     }
 
-    /// Adds the time since the last change to the integral of requests in flight.
+    /// Adds the time since the last change to the integral of the requests in flight.
     fn account(&mut self) {
         let now = self.drive.now();
         let span = now.since(self.last_change);

@@ -1,4 +1,4 @@
-//! Requests to a log, as commands to its drive.
+//! Requests to the host FTL, translated to commands to the drive.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,26 +7,26 @@ use prism_base::SimTime;
 use prism_ssd::{Completion, Cost, HostOp, Request, Status, SubmitError};
 
 use super::clean::COPY;
-use super::{HostFtl, Place, Use};
+use super::{HostFtl, Pun, ZoneUse};
 use crate::block_device::BlockDevice;
 
-/// A request to the log.
+/// A request in flight.
 #[derive(Clone, Debug)]
 pub(super) struct Slot {
     request: Request,
     submitted: SimTime,
     cost: Cost,
-    /// How it will end.
+    /// The status of its completion.
     pub(super) status: Status,
     /// Commands to the drive in flight.
     pub(super) parts: u32,
-    /// Units still to be written.
+    /// Logical units to be written.
     pub(super) left: VecDeque<Range<u32>>,
-    /// Places whose writes have failed: the units that they still stand for are written again.
-    pub(super) again: VecDeque<Range<Place>>,
-    /// Units of which a part is written, while the rest could not be read.
-    spoiled: Vec<u32>,
-    /// Waits for its turn to write.
+    /// Physical units of failed writes: logical units that still map to them are written to_rewrite.
+    pub(super) to_rewrite: VecDeque<Range<Pun>>,
+    /// Partly written units whose rest could not be read.
+    unreadable_rest: Vec<u32>,
+    /// Has units to write.
     pub(super) queued: bool,
 }
 
@@ -39,8 +39,8 @@ impl Default for Slot {
             status: Status::Done,
             parts: 0,
             left: VecDeque::new(),
-            again: VecDeque::new(),
-            spoiled: Vec::new(),
+            to_rewrite: VecDeque::new(),
+            unreadable_rest: Vec::new(),
             queued: false,
         }
     }
@@ -68,7 +68,7 @@ impl HostFtl {
         Ok(())
     }
 
-    /// Begins the work on a request that is legal.
+    /// Starts a valid request.
     pub(super) fn begin(&mut self, request: Request) {
         let slot = self.slots.take();
         self.slots[slot] = Slot { request, submitted: self.drive.now(), ..Slot::default() };
@@ -97,12 +97,12 @@ impl HostFtl {
         if state.parts == 0 && !state.queued {
             self.ready.push_back(slot);
         }
-        self.write_on();
+        self.submit_writes();
     }
 
     fn unmap(&mut self, units: Range<u32>) {
         for lpn in units {
-            self.log.discarded += u64::from(self.unset(lpn));
+            self.ftl_counts.discarded += u64::from(self.unset(lpn));
         }
         self.clean();
     }
@@ -112,47 +112,47 @@ impl HostFtl {
         self.send(Request { tag: u64::from(slot), ..request });
     }
 
-    /// Reads the bytes `range`: a command for each run of places that follow one another.
+    /// Reads the bytes `range` with one command per run of consecutive physical units.
     fn read(&mut self, slot: u32, range: Range<u64>) {
-        let mut run: Option<(Place, Range<u64>)> = None;
+        let mut run: Option<(Pun, Range<u64>)> = None;
         let units = (range.start / self.unit) as u32..range.end.div_ceil(self.unit) as u32;
         for lpn in units {
             let begin = u64::from(lpn) * self.unit;
             let part = range.start.max(begin)..range.end.min(begin + self.unit);
-            let place = self.place_of(lpn);
+            let pun = self.pun_of(lpn);
             if self.lost.contains(&lpn) {
                 self.slots[slot].status = Status::Unreadable;
             }
-            match (&mut run, place) {
-                (Some((last, bytes)), Some(place))
-                    if *last + 1 == place && place % self.zone_units != 0 =>
+            match (&mut run, pun) {
+                (Some((last, bytes)), Some(pun))
+                    if *last + 1 == pun && pun % self.zone_units != 0 =>
                 {
-                    *last = place;
+                    *last = pun;
                     bytes.end += part.end - part.start;
                 }
                 _ => {
                     self.send_read(slot, run.take());
-                    run = place.map(|place| {
-                        let at = self.offset_of(place) + (part.start - begin);
-                        (place, at..at + (part.end - part.start))
+                    run = pun.map(|pun| {
+                        let at = self.offset_of(pun) + (part.start - begin);
+                        (pun, at..at + (part.end - part.start))
                     });
-                    self.slots[slot].cost.unmapped += u32::from(place.is_none());
+                    self.slots[slot].cost.unmapped += u32::from(pun.is_none());
                 }
             }
         }
         self.send_read(slot, run);
     }
 
-    fn send_read(&mut self, slot: u32, run: Option<(Place, Range<u64>)>) {
-        let Some((place, bytes)) = run else { return };
-        let zone = self.zone_of(place);
+    fn send_read(&mut self, slot: u32, run: Option<(Pun, Range<u64>)>) {
+        let Some((pun, bytes)) = run else { return };
+        let zone = self.zone_of(pun);
         self.zones[zone].readers += 1;
         let urgent = self.slots[slot].request.urgent;
         let read = Request::new(HostOp::Read, bytes.start, bytes.end - bytes.start, 0);
         self.send_part(slot, Request { urgent, ..read });
     }
 
-    /// Writes `units` of the log. What a request covers in part is read first.
+    /// Writes logical units; partly covered ones are read first.
     fn write(&mut self, slot: u32, units: [Range<u32>; 2]) {
         let request = self.slots[slot].request;
         let covered = request.offset..request.offset + request.len;
@@ -163,12 +163,12 @@ impl HostFtl {
             let begin = u64::from(lpn) * self.unit;
             let whole = covered.start <= begin && begin + self.unit <= covered.end;
             if !whole && self.lost.contains(&lpn) {
-                self.slots[slot].spoiled.push(lpn);
+                self.slots[slot].unreadable_rest.push(lpn);
             }
-            if !whole && let Some(place) = self.place_of(lpn) {
-                let at = self.offset_of(place);
-                self.log.completed += 1;
-                self.send_read(slot, Some((place, at..at + self.unit)));
+            if !whole && let Some(pun) = self.pun_of(lpn) {
+                let at = self.offset_of(pun);
+                self.ftl_counts.completed += 1;
+                self.send_read(slot, Some((pun, at..at + self.unit)));
             }
         }
         let state = &mut self.slots[slot];
@@ -179,8 +179,8 @@ impl HostFtl {
         }
     }
 
-    /// Gives units that wait to the drive, as long as there are zones for them.
-    pub(super) fn write_on(&mut self) {
+    /// Submits waiting writes to the drive as long as there are zones for them.
+    pub(super) fn submit_writes(&mut self) {
         if self.read_only.is_some() {
             self.refuse_waiting();
         }
@@ -189,52 +189,52 @@ impl HostFtl {
                 self.writing.pop_front();
                 self.slots[slot].queued = false;
                 if self.slots[slot].parts == 0 {
-                    // What it had to write again nobody wants any more.
+                    // The units of its failed writes have been overwritten or trimmed since.
                     self.ready.push_back(slot);
                 }
                 continue;
             };
-            // One empty zone is the cleaner's, and some are kept for zones that fail.
+            // One empty zone is reserved for the cleaner, and some for zones that fail.
             let zone = match self.host_zone {
                 Some(zone) => Some(zone),
                 None => self.open_zone(1 + self.spare_zones),
             };
             let Some(zone) = zone else { break };
-            let (place, count) = self.take_places(zone, units.len() as u32);
-            self.host_zone = Some(zone).filter(|&z| self.zones[z as usize].used == Use::Open);
-            let again = !self.slots[slot].again.is_empty();
-            for (lpn, place) in (units.start..).zip(place..place + count) {
-                self.set(lpn, place);
-                if self.slots[slot].spoiled.contains(&lpn) {
+            let (pun, count) = self.allocate(zone, units.len() as u32);
+            self.host_zone = Some(zone).filter(|&z| self.zones[z as usize].used == ZoneUse::Open);
+            let to_rewrite = !self.slots[slot].to_rewrite.is_empty();
+            for (lpn, pun) in (units.start..).zip(pun..pun + count) {
+                self.set(lpn, pun);
+                if self.slots[slot].unreadable_rest.contains(&lpn) {
                     self.lost.insert(lpn);
                 }
             }
-            if again {
-                self.log.rewritten += u64::from(count);
+            if to_rewrite {
+                self.ftl_counts.rewritten += u64::from(count);
             } else {
-                self.log.written += u64::from(count);
+                self.ftl_counts.written += u64::from(count);
                 self.slots[slot].left[0].start += count;
             }
             let Request { fua, preflush, urgent, .. } = self.slots[slot].request;
-            let (at, len) = (self.offset_of(place), u64::from(count) * self.unit);
+            let (at, len) = (self.offset_of(pun), u64::from(count) * self.unit);
             let write = Request::new(HostOp::Write, at, len, 0);
             self.send_part(slot, Request { fua, preflush, urgent, ..write });
         }
         self.clean();
     }
 
-    /// The next units that `slot` has to write: those of writes that have failed first, as far
-    /// as nothing newer has been written.
+    /// The next units that `slot` has to write: first those of failed writes that are still
+    /// current.
     fn next_units(&mut self, slot: u32) -> Option<Range<u32>> {
-        while let Some(places) = self.slots[slot].again.front().cloned() {
-            let found = places.clone().find_map(|place| Some((place, self.valid_at(place)?)));
+        while let Some(puns) = self.slots[slot].to_rewrite.front().cloned() {
+            let found = puns.clone().find_map(|pun| Some((pun, self.valid_at(pun)?)));
             if let Some((first, lpn)) = found {
-                let run = (first..places.end).zip(lpn..);
-                let same = |&(place, lpn): &(Place, u32)| self.valid_at(place) == Some(lpn);
+                let run = (first..puns.end).zip(lpn..);
+                let same = |&(pun, lpn): &(Pun, u32)| self.valid_at(pun) == Some(lpn);
                 let count = run.take_while(same).count() as u32;
                 return Some(lpn..lpn + count);
             }
-            self.slots[slot].again.pop_front();
+            self.slots[slot].to_rewrite.pop_front();
         }
         let left = &mut self.slots[slot].left;
         while left.front().is_some_and(Range::is_empty) {
@@ -243,7 +243,7 @@ impl HostFtl {
         left.front().cloned()
     }
 
-    /// A command is done.
+    /// A command to the drive has completed.
     pub(super) fn completed(&mut self, done: &Completion, out: &mut Vec<Completion>) {
         let zone = (done.offset / self.zone_size) as usize;
         match done.op {
@@ -253,11 +253,11 @@ impl HostFtl {
         }
         if done.tag & COPY != 0 {
             self.copy_done(done);
-            self.write_on();
+            self.submit_writes();
             return;
         }
         let slot = done.tag as u32;
-        self.look_at_status(slot, done);
+        self.handle_status(slot, done);
         let state = &mut self.slots[slot];
         state.parts -= 1;
         state.cost.flash_reads += done.cost.flash_reads;
@@ -267,25 +267,25 @@ impl HostFtl {
         let reading = done.op == HostOp::Read && state.queued;
         if state.parts == 0 && reading {
             self.writing.push_back(slot);
-            self.write_on();
+            self.submit_writes();
         } else if state.parts == 0 && !state.queued {
             self.finish(slot, out);
         } else if done.op == HostOp::Write && done.status != Status::Done {
-            self.write_on();
+            self.submit_writes();
         }
         self.clean();
     }
 
-    /// A part of `slot` may have failed.
-    fn look_at_status(&mut self, slot: u32, done: &Completion) {
+    /// Handles the status of a command of `slot`.
+    fn handle_status(&mut self, slot: u32, done: &Completion) {
         let of_read = self.slots[slot].request.op == HostOp::Read;
         match (done.op, done.status) {
             (_, Status::Done) => {}
             (HostOp::Read, _) if of_read => self.slots[slot].status = Status::Unreadable,
             (HostOp::Read, _) => {
-                let units = self.places_of(done).filter_map(|place| self.valid_at(place));
+                let units = self.puns_of(done).filter_map(|pun| self.valid_at(pun));
                 let units: Vec<u32> = units.collect();
-                self.slots[slot].spoiled.extend(units);
+                self.slots[slot].unreadable_rest.extend(units);
             }
             (HostOp::Write, _) => self.write_failed(slot, done),
             (_, status) => self.slots[slot].status = status,

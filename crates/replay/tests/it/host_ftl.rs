@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
 use prism_replay::{
-    BareWrites, BlockDevice, HostFtl, LogError, Options, Pace, Passes, SteadyState, replay,
+    ZoneRuleCheck, BlockDevice, HostFtl, HostFtlError, Options, Pace, Passes, SteadyState, replay,
 };
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, fit};
 use prism_trace::{Op, Record, VecSource};
@@ -221,9 +221,9 @@ fn a_log_that_does_not_fit_is_refused() {
     };
     assert_eq!(made(16, 800, InitialState::Empty), Ok(800));
     let refused = made(16, 13 * 64, InitialState::Empty).unwrap_err();
-    assert_eq!(refused, LogError::TooSmall { units: 13 * 64, most: 815 });
+    assert_eq!(refused, HostFtlError::TooSmall { units: 13 * 64, most: 815 });
     let plain = Drive::new(DriveSpec::preset("femu").unwrap(), 1).unwrap();
-    assert_eq!(HostFtl::new(plain, 1 << 20).unwrap_err(), LogError::NoZones);
+    assert_eq!(HostFtl::new(plain, 1 << 20).unwrap_err(), HostFtlError::NoZones);
     let state = HostFtl::drive_state(&device(16), 1 << 20, InitialState::Settled);
     assert_eq!(state, None);
     // What nobody chose is large enough, and no larger than it has to be.
@@ -261,8 +261,8 @@ fn writes_that_a_bare_drive_refuses_are_counted() {
         write(80, 1),
         write(1000, 1),
     ]);
-    let found = BareWrites::of(&mut source, shape).unwrap();
-    let expected = BareWrites {
+    let found = ZoneRuleCheck::of(&mut source, shape).unwrap();
+    let expected = ZoneRuleCheck {
         writes: 9,
         taken: 3,
         not_at_write_pointer: 2,

@@ -7,7 +7,7 @@ use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
-use prism_replay::{BlockDevice, HostFtl, LogError, Options, Pace, Passes, replay};
+use prism_replay::{BlockDevice, HostFtl, HostFtlError, Options, Pace, Passes, replay};
 use prism_ssd::spec::FaultSpec;
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, Status, ZoneState};
 use prism_trace::{Op, Record, VecSource};
@@ -159,7 +159,7 @@ impl Host {
 #[test]
 fn random_logs_go_on_over_failing_zones() {
     let (mut read_only, mut offline, mut ended, mut refused) = (0, 0, 0, 0);
-    let mut log = prism_replay::LogCounts::default();
+    let mut log = prism_replay::HostFtlCounts::default();
     for seed in seeds(0..80) {
         let mut rng = Rng::stream(seed, "host FTL device");
         let program = [0.0, 0.0005, 0.003][rng.below(3) as usize];
@@ -289,7 +289,7 @@ fn a_log_begins_on_what_is_left() {
     assert!((log.over_provisioning() - (left / 12.0 - 1.0)).abs() < 1e-9, "{failed}");
     log.assert_consistent();
     let (failed, log) = filled(0.05, 19 * ZONE);
-    assert!(failed > 0 && matches!(log, Err(LogError::TooSmall { .. })), "{failed}");
+    assert!(failed > 0 && matches!(log, Err(HostFtlError::TooSmall { .. })), "{failed}");
 }
 
 /// A trace until the end, and the same again.

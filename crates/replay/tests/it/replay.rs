@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_nand::Cause;
-use prism_replay::{Options, Outcome, Pace, Passes, ReplayError, SteadyState, replay};
+use prism_replay::{Options, ReplayResult, Pace, Passes, ReplayError, SteadyState, replay};
 use prism_ssd::spec::Mapping;
 use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, SubmitError, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
@@ -18,7 +18,7 @@ fn drive(mib: u64, state: InitialState) -> Drive {
     Drive::prepared(device(mib), state, 1, |_, _| true).unwrap().unwrap().0
 }
 
-fn run(drive: &mut Drive, records: Vec<Record>, pace: Pace, passes: Passes) -> Outcome {
+fn run(drive: &mut Drive, records: Vec<Record>, pace: Pace, passes: Passes) -> ReplayResult {
     let mut source = VecSource::new(records);
     replay(drive, &mut source, &Options { pace, passes }, &mut Silent).unwrap()
 }

@@ -1,7 +1,7 @@
-//! Where the I/Os of a job go.
+//! Offsets and sizes of the I/Os of a job.
 //!
-//! A pass goes through the region once: to its end, or until its map of blocks is full.
-//! I/Os drawn one by one have no passes.
+//! A pass goes through the region once: to its end, or until the map of used blocks is full.
+//! Independent random I/Os have no passes.
 
 use std::ops::Range;
 
@@ -13,49 +13,49 @@ use super::random::Draw;
 use super::sizes::Sizes;
 use super::zbd::Zbd;
 
-/// Offsets and sizes of one job.
+/// Generator of the offsets and sizes of one job.
 #[derive(Clone, Debug)]
 pub struct Addresses {
     region: Range<u64>,
     sizes: [Sizes; 3],
-    /// For jobs that go by zones.
+    /// For jobs with `zonemode=zbd`.
     zbd: Option<Zbd>,
-    place: Place,
-    place_rng: Rng,
+    pattern: Pattern,
+    offset_rng: Rng,
     size_rng: Rng,
 }
 
 #[derive(Clone, Debug)]
-enum Place {
-    /// The next byte of reads, writes and trims.
+enum Pattern {
+    /// The next offsets of reads, writes and trims.
     Sequential([u64; 3]),
     Map(Map),
-    /// For each direction: how slots are drawn, and how far they lie apart.
+    /// For each direction: how slots are chosen, and their distance in bytes.
     Drawn(Vec<(Draw, u64)>),
 }
 
-/// Blocks in a random order of which each comes once.
+/// Blocks in a random order, each once.
 #[derive(Clone, Debug)]
 struct Map {
     block: u64,
     blocks: u64,
     order: Scatter,
-    /// Place in the order.
+    /// Position in the order.
     next: u64,
-    /// A bit for each block that is done. Empty if every I/O is one block, for then the
-    /// order alone never repeats one.
+    /// Bitmap of used blocks. Empty if every I/O is one block, because then the order never repeats
+    /// one.
     done: Vec<u64>,
 }
 
 impl Addresses {
-    /// Those of `job`, from the beginning.
+    /// The generator for `job`, at its beginning.
     #[must_use]
     pub fn new(job: &Job) -> Self {
         let stream = |what| Rng::stream(job.seed, &format!("fio job {} {what}", job.number));
-        let mut place_rng = stream("place");
+        let mut offset_rng = stream("place");
         let len = job.region.end - job.region.start;
-        let place = match &job.order {
-            Order::Sequential => Place::Sequential([job.region.start; 3]),
+        let pattern = match &job.order {
+            Order::Sequential => Pattern::Sequential([job.region.start; 3]),
             Order::Map => {
                 let used = (0..3).filter(|&dir| job.uses(dir));
                 let block = used.clone().map(|dir| job.sizes[dir].min()).min();
@@ -63,16 +63,16 @@ impl Addresses {
                 let single = used.clone().all(|dir| job.sizes[dir] == Sizes::One(block));
                 let blocks = len / block;
                 let bits = if single { 0 } else { blocks.div_ceil(64) as usize };
-                let order = Scatter::new(blocks, &mut place_rng);
-                Place::Map(Map { block, blocks, order, next: 0, done: vec![0; bits] })
+                let order = Scatter::new(blocks, &mut offset_rng);
+                Pattern::Map(Map { block, blocks, order, next: 0, done: vec![0; bits] })
             }
-            Order::Drawn(distribution) => Place::Drawn(
+            Order::Drawn(distribution) => Pattern::Drawn(
                 (0..3)
                     .map(|dir| {
                         let align = job.align[dir];
                         // A direction that is not used may have sizes beyond the region.
                         let slots = (len.saturating_sub(job.sizes[dir].min())) / align + 1;
-                        (Draw::new(distribution, slots, align, &mut place_rng), align)
+                        (Draw::new(distribution, slots, align, &mut offset_rng), align)
                     })
                     .collect(),
             ),
@@ -81,19 +81,18 @@ impl Addresses {
             region: job.region.clone(),
             sizes: job.sizes.clone(),
             zbd: job.zbd,
-            place,
-            place_rng,
+            pattern,
+            offset_rng,
             size_rng: stream("size"),
         }
     }
 
-    /// First byte and bytes of the next I/O in direction `dir`; `None` if the pass is at
-    /// its end.
+    /// First byte and length of the next I/O in direction `dir`; `None` at the end of the pass.
     pub fn next(&mut self, dir: usize) -> Option<(u64, u64)> {
         let sizes = &self.sizes[dir];
         let end = self.region.end;
-        match &mut self.place {
-            Place::Sequential(next) => {
+        match &mut self.pattern {
+            Pattern::Sequential(next) => {
                 let (offset, end) = match &self.zbd {
                     None => (next[dir], end),
                     Some(zbd) => in_zone(zbd, next[dir], sizes.min(), end)?,
@@ -105,42 +104,42 @@ impl Addresses {
                 next[dir] = offset + len;
                 Some((offset, len))
             }
-            Place::Map(map) => {
+            Pattern::Map(map) => {
                 let (first, run) = map.next(sizes, &mut self.size_rng)?;
                 Some((self.region.start + first * map.block, run * map.block))
             }
-            Place::Drawn(draws) => {
+            Pattern::Drawn(draws) => {
                 let (draw, align) = &draws[dir];
-                let offset = self.region.start + draw.next(&mut self.place_rng) * align;
+                let offset = self.region.start + draw.next(&mut self.offset_rng) * align;
                 Some((offset, sizes.draw(end - offset, &mut self.size_rng)))
             }
         }
     }
 
-    /// The last I/O in direction `dir` ended at `end` and not where it was to end: sequential
-    /// ones go on from there.
+    /// The last I/O in direction `dir` was moved and ended at `end`: sequential ones continue
+    /// there.
     pub fn moved(&mut self, dir: usize, end: u64) {
-        if let Place::Sequential(next) = &mut self.place {
+        if let Pattern::Sequential(next) = &mut self.pattern {
             next[dir] = end;
         }
     }
 
     /// Begins the next pass.
     pub fn restart(&mut self) {
-        match &mut self.place {
-            Place::Sequential(next) => *next = [self.region.start; 3],
-            Place::Map(map) => {
-                map.order = Scatter::new(map.blocks, &mut self.place_rng);
+        match &mut self.pattern {
+            Pattern::Sequential(next) => *next = [self.region.start; 3],
+            Pattern::Map(map) => {
+                map.order = Scatter::new(map.blocks, &mut self.offset_rng);
                 map.next = 0;
                 map.done.fill(0);
             }
-            Place::Drawn(_) => {}
+            Pattern::Drawn(_) => {}
         }
     }
 }
 
-/// The next place from `offset` on where `least` bytes fit into a zone, and the end of what can
-/// be written there; `None` beyond `end`.
+/// The next offset from `offset` on at which `least` bytes fit into a zone, and the end of that
+/// zone's capacity; `None` beyond `end`.
 fn in_zone(zbd: &Zbd, offset: u64, least: u64, end: u64) -> Option<(u64, u64)> {
     let (size, capacity) = (zbd.size, zbd.capacity);
     let start = offset / size * size;
@@ -150,8 +149,8 @@ fn in_zone(zbd: &Zbd, offset: u64, least: u64, end: u64) -> Option<(u64, u64)> {
 }
 
 impl Map {
-    /// First block and number of blocks of the next I/O: cut short where a done block
-    /// follows, so that none comes twice.
+    /// First block and number of blocks of the next I/O, cut short before a used block, so that no
+    /// block is used twice.
     fn next(&mut self, sizes: &Sizes, rng: &mut Rng) -> Option<(u64, u64)> {
         loop {
             if self.next == self.blocks {

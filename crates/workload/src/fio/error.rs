@@ -1,17 +1,17 @@
-//! What is wrong with a job description, and where.
+//! Errors in a job description, with their location.
 
-/// Why jobs cannot be run. Each names the place: `jobs.fio:3`, or the argument.
+/// Why jobs cannot be run. Most name the location: `jobs.fio:3`, or the argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FioError {
     /// No option of this name.
     #[error("{at}: {option} is no fio option{near}")]
     Unknown {
-        /// Where.
+        /// The location.
         at: String,
         /// The option.
         option: String,
-        /// Words like it, as a sentence part.
+        /// Similar names, as a part of a sentence.
         near: String,
     },
     /// fio has the option; it would change the result and is not simulated.
@@ -20,7 +20,7 @@ pub enum FioError {
          change what the jobs mean; see `prism sim --help` for those it does"
     )]
     NotSimulated {
-        /// Where.
+        /// The location.
         at: String,
         /// The option.
         option: String,
@@ -28,7 +28,7 @@ pub enum FioError {
     /// A value that is not simulated.
     #[error("{at}: {option}={value} is refused: {why}")]
     Refused {
-        /// Where.
+        /// The location.
         at: String,
         /// The option.
         option: String,
@@ -40,7 +40,7 @@ pub enum FioError {
     /// A value that cannot be read.
     #[error("{at}: {option}={value:?}: {allowed}")]
     Value {
-        /// Where.
+        /// The location.
         at: String,
         /// The option.
         option: String,
@@ -52,12 +52,12 @@ pub enum FioError {
     /// A line or argument that is neither a section, nor an option, nor a comment.
     #[error("{at}: {what}")]
     Syntax {
-        /// Where.
+        /// The location.
         at: String,
         /// What is wrong.
         what: String,
     },
-    /// Words of a job that do not go together, or not with the drive.
+    /// Options of a job that do not combine, or not with the drive.
     #[error("job {job}: {what}")]
     Job {
         /// The job's name.
@@ -65,7 +65,7 @@ pub enum FioError {
         /// What is wrong, and what to do.
         what: String,
     },
-    /// There is nothing to do.
+    /// There is no job.
     #[error("no job: give a job file, or --name=NAME and options such as --rw=randwrite")]
     NoJob,
 }

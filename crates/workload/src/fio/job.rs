@@ -1,4 +1,4 @@
-//! Jobs as they run: every option read, every amount in bytes of the drive.
+//! Jobs ready to run: all options read, all amounts in bytes of the drive.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use super::random::Distribution;
 use super::sizes::Sizes;
 use super::zbd::Zbd;
 
-/// Jobs of one run, clones counted: as many as fio allows.
+/// The most jobs of one run, clones included, as in fio.
 pub const JOBS_MAX: usize = 4096;
-/// I/Os in flight of a job: as many as the deepest drive takes.
+/// The most I/Os in flight of a job, as many as the deepest queue of a drive.
 pub const DEPTH_MAX: u64 = 65_536;
 
-/// What a job does.
+/// Kinds of I/O of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rw {
     /// Reads.
@@ -22,158 +22,158 @@ pub enum Rw {
     Write,
     /// Trims.
     Trim,
-    /// Reads and writes, so many percent of them reads.
+    /// Reads and writes.
     Mixed {
-        /// 0 to 100.
+        /// Share of reads, 0 to 100.
         read_percent: u32,
     },
-    /// A trim, then a write of the same.
+    /// A trim, then a write of the same blocks.
     TrimWrite,
 }
 
-/// Where I/Os go within the region.
+/// Order of the offsets within the region.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Order {
-    /// One after the other, reads and writes each for themselves.
+    /// Sequential, with separate positions for reads, writes and trims.
     Sequential,
-    /// At random, every block once before any comes again.
+    /// Random, every block once before any is repeated.
     Map,
-    /// At random, each drawn by itself.
+    /// Random, each I/O independently.
     Drawn(Distribution),
 }
 
-/// Kinds of engine.
+/// Kinds of I/O engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// None was named: `iodepth` holds.
+    /// None was given: `iodepth` applies.
     Unnamed,
-    /// `iodepth` holds.
+    /// Asynchronous: `iodepth` applies.
     Asynchronous,
-    /// It waits for each I/O, whatever `iodepth` says.
+    /// Synchronous: one I/O at a time, whatever `iodepth` says.
     Waiting {
-        /// The depth that was asked for and does not hold.
+        /// The `iodepth` that was given and does not apply.
         asked: u32,
     },
 }
 
-/// A limit on the pace of one direction.
+/// Rate limit of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// Bytes a second, above 0.
+    /// Bytes per second, above 0.
     pub bytes: u64,
-    /// Whether gaps are exponential (a Poisson process) and not even.
+    /// Whether the times between I/Os are exponential (a Poisson process) instead of constant.
     pub poisson: bool,
 }
 
-/// A pause.
+/// Think time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
-    /// How long.
+    /// Length of a pause.
     pub time: Nanos,
-    /// I/Os from one to the next, above 0.
+    /// I/Os between two pauses, above 0.
     pub blocks: u64,
 }
 
 /// The placement handles that a job writes with (flexible data placement).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handles {
-    /// Those of the drive that it names, ascending, at least one.
+    /// The handles, ascending, at least one.
     pub list: Vec<u16>,
-    /// Whether each write draws one; else they come in turn.
+    /// Whether each write chooses one at random instead of round robin.
     pub random: bool,
 }
 
-/// When a job ends.
+/// Limits at which a job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// Bytes issued.
     pub bytes: u64,
     /// I/Os issued.
     pub ios: Option<u64>,
-    /// Times through the region; `None` if only the bytes count.
+    /// Passes through the region; `None` if only the bytes count.
     pub passes: Option<u64>,
     /// Simulated time from the end of the ramp on.
     pub runtime: Option<Nanos>,
-    /// Whether only the runtime ends it.
+    /// Whether only the runtime ends the job.
     pub time_based: bool,
 }
 
-/// Which percentiles the fio JSON lists.
+/// The percentiles in the fio JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Percentiles {
     /// In percent, ascending.
     pub list: Vec<f64>,
-    /// In `clat_ns`.
+    /// Whether they are in `clat_ns`.
     pub clat: bool,
-    /// In `lat_ns`.
+    /// Whether they are in `lat_ns`.
     pub lat: bool,
 }
 
-/// One job; of `numjobs` clones, one of them.
+/// One job, or one clone of `numjobs`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Its name, shared by clones.
     pub name: String,
     /// Its description.
     pub description: Option<String>,
-    /// What it calls the drive.
+    /// Its name for the drive.
     pub filename: Option<String>,
-    /// What it does.
+    /// Its kinds of I/O.
     pub rw: Rw,
-    /// Where.
+    /// Order of its offsets.
     pub order: Order,
     /// Sizes of reads, writes and trims.
     pub sizes: [Sizes; 3],
-    /// Multiples at which random I/Os of each start, when drawn.
+    /// Alignment of independent random reads, writes and trims.
     pub align: [u64; 3],
-    /// First byte and the one after the last.
+    /// First byte of its region, and the one after the last.
     pub region: Range<u64>,
     /// Most I/Os in flight.
     pub depth: u32,
-    /// Which engine it asked for, as far as that decides the depth.
+    /// Kind of its engine, which decides the depth.
     pub engine: Engine,
     /// When it ends.
     pub limit: Limit,
-    /// Paces of reads, writes and trims.
+    /// Rate limits of reads, writes and trims.
     pub rate: [Option<Rate>; 3],
-    /// Pauses.
+    /// Think time.
     pub think: Option<Think>,
     /// Time before the measurement.
     pub ramp: Nanos,
-    /// Start this long after the run.
+    /// Delay of its start, from the start of the run.
     pub delay: Nanos,
     /// Starts when all jobs of lower stages have ended.
     pub stage: u32,
     /// Starts when these jobs have ended.
     pub wait_for: Range<usize>,
-    /// Writes from one FLUSH of `fsync` to the next, and of `fdatasync`; 0 for none.
+    /// Writes between two FLUSHes of `fsync`, and of `fdatasync`; 0 for none.
     pub flush_every: [u64; 2],
-    /// A FLUSH at the end.
+    /// Whether it ends with a FLUSH.
     pub flush_at_end: bool,
-    /// Writes carry FUA.
+    /// Whether writes have FUA set.
     pub fua: bool,
-    /// Writes name one of these; none of them does without.
+    /// The placement handles of its writes; `None` for writes without one.
     pub handles: Option<Handles>,
-    /// Its I/Os go first, on a drive whose scheduler knows that.
+    /// Whether its I/Os are urgent, which a `priority` scheduler serves first.
     pub urgent: bool,
     /// Seed of its random streams.
     pub seed: u64,
-    /// Its number in the run, which names its random streams.
+    /// Its number in the run, which is part of the labels of its random streams.
     pub number: usize,
     /// Reporting group.
     pub group: u32,
-    /// Whether its group is one row.
+    /// Whether its group is one row of the report.
     pub group_reporting: bool,
-    /// How it treats zones, on a zoned drive.
+    /// Options of `zonemode=zbd`, if given.
     pub zbd: Option<Zbd>,
-    /// Percentiles listed.
+    /// Percentiles of the report.
     pub percentiles: Percentiles,
-    /// Its own words, for the report.
+    /// Its own options, for the report.
     pub options: Vec<(&'static str, String)>,
 }
 
 impl Job {
-    /// Whether its I/Os go to random places.
+    /// Whether its offsets are random.
     #[must_use]
     pub fn is_random(&self) -> bool {
         self.order != Order::Sequential

@@ -1,53 +1,53 @@
-//! Job files and command lines, read into sections of words with their places.
+//! Parser of job files and command lines: sections of options, with their locations.
 //!
-//! On the command line `--name=` begins a job; words before the first one are defaults of
-//! all jobs, of files as well. In a file `[NAME]` begins a job and `[global]` sets
-//! defaults for the jobs below it. Defaults of a file end with it, and the jobs of a
-//! further file start when those before have ended.
+//! On the command line `--name=` begins a job; options before the first one are defaults of all
+//! jobs, including those of files. In a file `[NAME]` begins a job and `[global]` sets defaults for
+//! the jobs below it. Defaults of a file end with the file, and the jobs of a further file start
+//! when the earlier ones have ended.
 //!
 //! Source: fio's HOWTO, "Job file format" and "Command line options".
 
 use super::error::FioError;
 use super::options::{self, JobOption, Role, Takes};
 
-/// An option with its value, and where it stands.
+/// An option with its value and location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The option's name in [`options::OPTIONS`].
     pub option: &'static str,
     /// Its value; `1` for a flag without one.
     pub value: String,
-    /// For messages.
+    /// The location, for messages.
     pub at: String,
 }
 
-/// A job as it is written.
+/// A job as given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Section {
     /// Its name.
     pub name: String,
-    /// Defaults that hold for it, then its own words; the later of two holds.
+    /// Its defaults, then its own options; the last value of an option applies.
     pub settings: Vec<Setting>,
-    /// How many of `settings` are defaults.
+    /// The number of defaults in `settings`.
     pub defaults: usize,
     /// Whether it is the first of a further job file.
     pub begins_file: bool,
 }
 
-/// Where words go.
+/// The section that the next option belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Into {
-    /// The next section line decides; none has come in this file.
+enum CurrentSection {
+    /// None: no section has begun in this file.
     Nothing,
     Defaults,
     Job,
 }
 
-/// Reads command lines and files, in the order given.
+/// Reads command lines and job files, in the order given.
 #[derive(Clone, Debug)]
 pub struct JobReader {
     sections: Vec<Section>,
-    /// Of the command line, for everything.
+    /// Defaults of the command line, for all jobs.
     defaults: Vec<Setting>,
 }
 
@@ -64,19 +64,19 @@ impl JobReader {
         Self { sections: Vec::new(), defaults: Vec::new() }
     }
 
-    /// Reads `--word=value`, `--word value` and `--flag` arguments; returns the names of
-    /// job files among them, which are to be read next.
+    /// Reads `--option=value`, `--option value` and `--flag` arguments. Returns the names of job
+    /// files among them, which the caller has to read next.
     ///
     /// # Errors
     /// [`FioError`] names the argument.
     pub fn arguments(&mut self, arguments: &[String]) -> Result<Vec<String>, FioError> {
         let mut files = Vec::new();
-        let mut into = Into::Defaults;
+        let mut into = CurrentSection::Defaults;
         let mut rest = arguments.iter();
         while let Some(argument) = rest.next() {
             let Some(body) = argument.strip_prefix("--") else {
                 if argument.starts_with('-') && argument != "-" {
-                    let what = "arguments are --WORD=VALUE or names of job files".into();
+                    let what = "arguments are --OPTION=VALUE or names of job files".into();
                     return Err(FioError::Syntax { at: argument.clone(), what });
                 }
                 files.push(argument.clone());
@@ -96,18 +96,18 @@ impl JobReader {
         Ok(files)
     }
 
-    /// An option of the command line.
-    fn take(&mut self, setting: Setting, into: Into) -> Into {
+    /// Adds an option of the command line.
+    fn take(&mut self, setting: Setting, into: CurrentSection) -> CurrentSection {
         if setting.option == "name" {
             if setting.value == "global" {
-                return Into::Defaults;
+                return CurrentSection::Defaults;
             }
             let name = setting.value;
             self.begin(name, self.defaults.clone(), false);
-            return Into::Job;
+            return CurrentSection::Job;
         }
         match (into, self.sections.last_mut()) {
-            (Into::Job, Some(section)) => section.settings.push(setting),
+            (CurrentSection::Job, Some(section)) => section.settings.push(setting),
             _ => self.defaults.push(setting),
         }
         into
@@ -119,7 +119,7 @@ impl JobReader {
     /// [`FioError`] names file and line.
     pub fn file(&mut self, name: &str, text: &str) -> Result<(), FioError> {
         let mut defaults = self.defaults.clone();
-        let mut into = Into::Nothing;
+        let mut into = CurrentSection::Nothing;
         let mut begins_file = !self.sections.is_empty();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
@@ -133,11 +133,11 @@ impl JobReader {
                     return Err(syntax("a section is [NAME] alone on its line"));
                 };
                 if section == "global" {
-                    into = Into::Defaults;
+                    into = CurrentSection::Defaults;
                 } else {
                     self.begin(section.to_owned(), defaults.clone(), begins_file);
                     begins_file = false;
-                    into = Into::Job;
+                    into = CurrentSection::Job;
                 }
                 continue;
             }
@@ -155,9 +155,9 @@ impl JobReader {
                 return Err(syntax("in a file a job is named by its section, as [NAME]"));
             }
             match into {
-                Into::Nothing => return Err(syntax("an option before the first [section]")),
-                Into::Defaults => defaults.push(setting),
-                Into::Job => {
+                CurrentSection::Nothing => return Err(syntax("an option before the first [section]")),
+                CurrentSection::Defaults => defaults.push(setting),
+                CurrentSection::Job => {
                     self.sections.last_mut().expect("a job has begun").settings.push(setting);
                 }
             }
@@ -169,8 +169,8 @@ impl JobReader {
         self.sections.push(Section { name, defaults: settings.len(), settings, begins_file });
     }
 
-    /// The jobs that were read. Words of the command line without a `--name` are one job
-    /// called `job`, which fio would refuse.
+    /// The jobs that were read. Options on the command line without `--name` form one job called
+    /// `job`; fio would refuse them.
     ///
     /// # Errors
     /// [`FioError::NoJob`] if there is none.
@@ -182,7 +182,7 @@ impl JobReader {
     }
 }
 
-/// A fio option with its value, checked to be one that is taken.
+/// An option with its value, if it is one that is simulated.
 ///
 /// # Errors
 /// [`FioError`] names `at`.
@@ -223,7 +223,7 @@ fn refused(option: &JobOption, value: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn words_of(section: &Section) -> Vec<(&str, &str)> {
+    fn options_of(section: &Section) -> Vec<(&str, &str)> {
         section.settings.iter().map(|s| (s.option, s.value.as_str())).collect()
     }
 
@@ -239,8 +239,8 @@ mod tests {
         let line = "--blocksize=8k --name=a --rw write x.fio --name=global --norandommap --name=b";
         let (sections, files) = arguments(line).unwrap();
         assert_eq!(files, ["x.fio"]);
-        assert_eq!(words_of(&sections[0]), [("bs", "8k"), ("rw", "write")]);
-        assert_eq!(words_of(&sections[1]), [("bs", "8k"), ("norandommap", "1")]);
+        assert_eq!(options_of(&sections[0]), [("bs", "8k"), ("rw", "write")]);
+        assert_eq!(options_of(&sections[1]), [("bs", "8k"), ("norandommap", "1")]);
         assert_eq!((sections[0].defaults, sections[1].defaults), (1, 2));
     }
 
@@ -254,16 +254,16 @@ mod tests {
         reader.file("two.fio", "[c]\n").unwrap();
         let sections = reader.finish().unwrap();
         let head = [("size", "1m"), ("rw", "read"), ("stonewall", "1")];
-        assert_eq!(words_of(&sections[0]), [&head[..], &[("bs", "8k")]].concat());
-        assert_eq!(words_of(&sections[1]), [&head[..], &[("bs", "16k")]].concat());
-        assert_eq!(words_of(&sections[2]), [("size", "1m")]);
+        assert_eq!(options_of(&sections[0]), [&head[..], &[("bs", "8k")]].concat());
+        assert_eq!(options_of(&sections[1]), [&head[..], &[("bs", "16k")]].concat());
+        assert_eq!(options_of(&sections[2]), [("size", "1m")]);
         assert_eq!(sections[0].settings[1].at, "one.fio:4");
         let begins: Vec<_> = sections.iter().map(|s| s.begins_file).collect();
         assert_eq!(begins, [false, false, true]);
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_place() {
+    fn errors_name_option_and_line() {
         let check = |text: &str, expected: &str| {
             let message = JobReader::new().file("j.fio", text).unwrap_err().to_string();
             assert!(message.contains(expected), "{text:?}: {message}");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_wrong_are_named() {
+    fn errors_name_the_argument() {
         let check = |line: &str, expected: &str| {
             let message = arguments(line).unwrap_err().to_string();
             assert!(message.contains(expected), "{line}: {message}");

@@ -1,8 +1,8 @@
 //! Jobs with fio options, run on a simulated drive.
 //!
-//! [`jobfile`] reads words and their places, [`resolve`] makes jobs of them, [`run`] lets them
-//! work on a drive in simulated time. Which words there are, and what differs from fio, is
-//! the table in [`words`] and in docs/spec/fio-options.md.
+//! [`jobfile`] reads options and where they were given, [`resolve`] turns them into jobs, [`run`]
+//! runs these on a drive in simulated time. The table in [`options`], and docs/spec/fio-options.md,
+//! list the options and the differences from fio.
 
 pub mod address;
 pub mod error;
@@ -26,5 +26,5 @@ pub use error::FioError;
 pub use job::{Job, Rw};
 pub use jobfile::{JobReader, Section, Setting};
 pub use resolve::{Target, jobs};
-pub use run::{AtReadOnly, Outcome, RunError, Stage, run, run_until};
+pub use run::{AtReadOnly, RunResult, RunError, Stage, run, run_until};
 pub use stats::{Dir, DirStats, JobStats};

@@ -1,44 +1,44 @@
-//! fio's job options: what each means here, and which are refused and why.
+//! fio's job options: their meaning here, and which are refused and why.
 //!
 //! The parser accepts an option if and only if it is in this table, and a test compares
-//! docs/spec/fio-options.md with it.
-//! Source: fio's HOWTO, version 3.33; data placement and the names of later words: 3.41.
+//! docs/spec/fio-options.md with it. Source: fio's HOWTO, version 3.33; data placement and later
+//! options: 3.41.
 
-/// What becomes of an option.
+/// Treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// It changes the simulation or its report as in fio.
+    /// It affects the simulation or its report as in fio.
     Simulated,
-    /// It is about the machine that fio runs on, of which a simulated drive has nothing.
+    /// It is about the machine that fio runs on, which is not simulated.
     Harmless,
-    /// Only these values, which ask for what is done anyway; another is refused for the
-    /// reason in [`Word::differs`].
+    /// Only these values are accepted, which describe what is simulated anyway; others are refused
+    /// with [`JobOption::differs`] as the reason.
     Only(&'static [&'static str]),
 }
 
 /// Whether an option needs a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// It stands alone, or has the value 0 or 1.
+    /// No value, or 0 or 1.
     Flag,
-    /// It has a value.
+    /// A value is required.
     Value,
 }
 
-/// An option that is taken.
+/// An option that is accepted.
 #[derive(Clone, Copy, Debug)]
 pub struct JobOption {
-    /// The name by which it is known here.
+    /// Its name.
     pub name: &'static str,
-    /// Other names of the same.
+    /// Its other names.
     pub aliases: &'static [&'static str],
-    /// Whether it has a value.
+    /// Whether it needs a value.
     pub takes: Takes,
-    /// What becomes of it.
+    /// Its treatment.
     pub role: Role,
-    /// What it says.
+    /// Its meaning.
     pub meaning: &'static str,
-    /// What is not as in fio; empty if nothing.
+    /// Differences from fio; empty if there are none.
     pub differs: &'static str,
 }
 
@@ -68,7 +68,7 @@ const fn only(
 
 use Takes::{Flag, Value};
 
-/// Every option that is taken, in the order of the document.
+/// All options that are accepted, in the order of the document.
 pub const OPTIONS: &[JobOption] = &[
     simulated(
         "name",
@@ -422,7 +422,7 @@ pub const OPTIONS: &[JobOption] = &[
     harmless("eta-newline", Value, "progress display"),
 ];
 
-/// Words of fio that would change a result and are not simulated.
+/// Options of fio that would change results and are not simulated.
 pub const NOT_SIMULATED: &str = "\
     lockfile opendir directory filename_format unique_filename bs_unaligned blocksize_unaligned \
     bs_is_seq_rand ignore_error iodepth_batch_complete_max iodepth_low serialize_overlap \
@@ -480,14 +480,14 @@ pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     if names.is_empty() { String::new() } else { format!(" (did you mean {}?)", names.join(", ")) }
 }
 
-/// Every name that is taken.
+/// All names that are accepted.
 pub fn names() -> impl Iterator<Item = &'static str> {
     OPTIONS
         .iter()
         .flat_map(|option| std::iter::once(option.name).chain(option.aliases.iter().copied()))
 }
 
-/// Edits that make one text the other: insert, delete, replace, or swap two neighbours.
+/// Edit distance: insertions, deletions, replacements, and swaps of two neighbours.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -513,7 +513,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_stands_once() {
+    fn every_name_is_listed_once() {
         let mut all: Vec<_> = names().chain(NOT_SIMULATED.split_whitespace()).collect();
         let count = all.len();
         all.sort_unstable();

@@ -1,14 +1,14 @@
-//! The words of flexible data placement, read and checked against the drive.
+//! The options of flexible data placement, read and checked against the drive.
 
 use super::error::FioError;
 use super::job::Handles;
-use super::resolve::Named;
+use super::resolve::JobSettings;
 
-/// Words that mean nothing without `fdp` or `dataplacement`.
-const OF_PLACEMENT: [&str; 2] = ["plids", "plid_select"];
+/// Options without effect unless `fdp` or `dataplacement` is given.
+const PLACEMENT_OPTIONS: [&str; 2] = ["plids", "plid_select"];
 
-impl Named<'_> {
-    /// The placement handles that the job writes with, of `count` that the drive has.
+impl JobSettings<'_> {
+    /// The placement handles that the job writes with; the drive has `count`.
     pub(super) fn handles(&self, count: u32) -> Result<Option<Handles>, FioError> {
         let s = self.settings;
         let list = s.read("plids", parse_list)?;
@@ -20,10 +20,10 @@ impl Named<'_> {
             .into()),
             _ => Err("roundrobin or random is expected".into()),
         })?;
-        if !self.places()? {
-            // Who switches it off leaves the other words in place.
+        if !self.uses_handles()? {
+            // Placement may be switched off without removing the other options.
             let switched_off = s.has("fdp") || s.has("dataplacement");
-            return match OF_PLACEMENT.into_iter().find(|option| s.has(option)) {
+            return match PLACEMENT_OPTIONS.into_iter().find(|option| s.has(option)) {
                 Some(option) if !switched_off => {
                     Err(self.wrong(format!("{option} means nothing without fdp=1")))
                 }
@@ -35,7 +35,7 @@ impl Named<'_> {
                         --set ftl.placement_handles=8";
             return Err(self.wrong(what.into()));
         }
-        // A request has 16 bits for them.
+        // A request has 16 bits for the handle.
         let all = || (0..=u16::MAX).take(count as usize).collect();
         let list = list.unwrap_or_else(all);
         if let Some(&largest) = list.last().filter(|&&handle| u32::from(handle) >= count) {
@@ -46,7 +46,7 @@ impl Named<'_> {
         Ok(Some(Handles { list, random: random.unwrap_or(false) }))
     }
 
-    fn places(&self) -> Result<bool, FioError> {
+    fn uses_handles(&self) -> Result<bool, FioError> {
         let directive = self.settings.read("dataplacement", |text| match text {
             "none" => Ok(false),
             "fdp" => Ok(true),
@@ -59,7 +59,7 @@ impl Named<'_> {
     }
 }
 
-/// Handles and ranges of them, as `0,2-4`; in ascending order, as fio takes them.
+/// Reads handles and ranges of handles, such as `0,2-4`; sorted in ascending order, as in fio.
 fn parse_list(text: &str) -> Result<Vec<u16>, String> {
     let wrong = || "handles such as 0,2-4 are expected".to_owned();
     let number = |text: &str| text.trim().parse::<u16>().map_err(|_| wrong());

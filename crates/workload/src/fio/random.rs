@@ -1,7 +1,7 @@
-//! Random places that are not all alike: Zipf, Pareto, normal, zones.
+//! Distributions of random offsets: uniform, Zipf, Pareto, normal, zones.
 //!
-//! Source: fio's HOWTO, `random_distribution`; lib/zipf.c for the exponent of Pareto.
-//! Functions come from a software library, so that a seed means the same everywhere.
+//! Source: fio's HOWTO, `random_distribution`; lib/zipf.c for the exponent of Pareto. Mathematical
+//! functions come from a software library, so that a seed gives the same I/Os on every machine.
 
 use prism_base::Rng;
 use prism_base::distribution::{Scatter, Zipf};
@@ -9,40 +9,40 @@ use prism_base::distribution::{Scatter, Zipf};
 use super::sizes::Integer;
 use super::value::float;
 
-/// Zones of one job: as many as fio takes.
+/// The most zones of one job, as in fio.
 const ZONES_MAX: usize = 256;
 
-/// Draws from a normal distribution before its center is taken: half of it lies outside at
-/// most, so that only a deviation of almost nothing at the very end needs so many.
+/// Draws from a normal distribution before its center is used instead. With a small deviation, at
+/// most about half of the draws lie outside the region.
 const REDRAWS_MAX: u32 = 64;
 
-/// How places are drawn.
+/// A distribution of offsets.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Distribution {
-    /// All alike.
+    /// All slots equally likely.
     Uniform,
-    /// The k-th hottest in proportion to 1/k^theta.
+    /// The k-th hottest slot with a probability proportional to 1/k^theta.
     Zipf {
         /// Above 0, at most 10.
         theta: f64,
-        /// Where the hottest is, 0 to 1; without it places are scattered.
+        /// Position of the hottest slot, 0 to 1; without it slots are scattered.
         center: Option<f64>,
     },
     /// The first share `h` of the ranks gets 1 - `h` of the I/Os, and so on within it.
     Pareto {
         /// Between 0 and 1.
         h: f64,
-        /// Where the hottest is, 0 to 1; without it places are scattered.
+        /// Position of the hottest slot, 0 to 1; without it slots are scattered.
         center: Option<f64>,
     },
-    /// Around a center.
+    /// Normal distribution around a center.
     Normal {
         /// Standard deviation in percent of the region.
         deviation: f64,
         /// 0 to 1.
         center: f64,
     },
-    /// Zones one after another.
+    /// Consecutive zones with given shares of the I/Os.
     Zones(Vec<Zone>),
 }
 
@@ -68,7 +68,7 @@ impl Distribution {
     /// Reads fio's notation.
     ///
     /// # Errors
-    /// What is expected.
+    /// A description of what is expected.
     pub fn parse(text: &str, integer: Integer<'_>) -> Result<Self, String> {
         let (kind, rest) = text.split_once([':', '=']).unwrap_or((text, ""));
         if kind == "zoned" || kind == "zoned_abs" {
@@ -104,7 +104,7 @@ impl Distribution {
     /// Checks that zones lie within a region of `len` bytes.
     ///
     /// # Errors
-    /// What is wrong.
+    /// A description of the error.
     pub fn fit(&self, len: u64) -> Result<(), String> {
         let Self::Zones(zones) = self else { return Ok(()) };
         let bytes = zones.iter().map(|zone| match zone.space {
@@ -152,7 +152,7 @@ fn zones(text: &str, absolute: bool, integer: Integer<'_>) -> Result<Distributio
     Ok(Distribution::Zones(zones))
 }
 
-/// Draws slots `0..slots` of a region.
+/// Draws random slots `0..slots` of a region.
 #[derive(Clone, Debug)]
 pub(super) struct Draw {
     slots: u64,
@@ -163,7 +163,7 @@ pub(super) struct Draw {
 enum Kind {
     Uniform,
     Zipf(Zipf, Placing),
-    /// The exponent on a uniform number.
+    /// The exponent applied to a uniform number.
     Pareto(f64, Placing),
     /// Mean and standard deviation, in slots.
     Normal(f64, f64),
@@ -171,11 +171,11 @@ enum Kind {
     Zones(Vec<(u64, u64, u64)>),
 }
 
-/// Which slot a rank is.
+/// Map from ranks to slots.
 #[derive(Clone, Debug)]
 enum Placing {
     Scatter(Scatter),
-    /// From this slot on, round the end.
+    /// From this slot on, with wrap-around.
     From(u64),
 }
 
@@ -245,13 +245,14 @@ impl Placing {
     }
 }
 
-/// Box and Muller's transform; its second value is left, so that draws stay apart.
+/// Box-Muller transform; its second value is discarded, so that draws are independent of each
+/// other.
 fn standard_normal(rng: &mut Rng) -> f64 {
     let radius = libm::sqrt(-2.0 * libm::log1p(-rng.unit()));
     radius * libm::cos(std::f64::consts::TAU * rng.unit())
 }
 
-/// Zones in slots; each has at least one.
+/// The zones in slots; each has at least one.
 fn slots_of(zones: &[Zone], slots: u64, align: u64) -> Vec<(u64, u64, u64)> {
     let mut percents = 0;
     let mut bytes = 0;
@@ -281,7 +282,7 @@ mod tests {
         Distribution::parse(text, &|text| integer(text, KbBase::Binary))
     }
 
-    /// How often each of `slots` comes in `draws`.
+    /// How often each of `slots` occurs in `draws`.
     fn counts(text: &str, slots: u64, draws: u32) -> Vec<u32> {
         let mut rng = Rng::stream(5, "draws");
         let draw = Draw::new(&parse(text).unwrap(), slots, 4096, &mut rng);
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn notations_are_fios() {
+    fn fio_notations_are_read() {
         let check = |text, expected| assert_eq!(parse(text), Ok(expected), "{text}");
         check("random", Distribution::Uniform);
         check("zipf:1.2", Distribution::Zipf { theta: 1.2, center: None });

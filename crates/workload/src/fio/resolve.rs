@@ -1,5 +1,5 @@
-//! From words to jobs: values read, amounts turned into bytes of the drive, and words that
-//! do not go together refused.
+//! Turns options into jobs: reads values, converts amounts to bytes of the drive, and refuses
+//! options that do not combine.
 
 use std::ops::Range;
 
@@ -16,12 +16,12 @@ use super::settings::{Settings, wrong};
 use super::sizes::{SECTOR, Sizes};
 use super::value::{Amount, TIME_MAX, flag, float, triple};
 
-/// The drive that jobs are for.
+/// The properties of the drive that jobs run on.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Bytes that have an address.
+    /// Capacity in bytes.
     pub capacity: u64,
-    /// Its zones, if it is a zoned drive.
+    /// Its zones; `None` if it is not zoned.
     pub zones: Option<ZoneShape>,
     /// Its placement handles; 0 if it has none.
     pub handles: u32,
@@ -39,19 +39,18 @@ impl Target {
     }
 }
 
-/// A drive without zones and placement handles.
+/// A drive of this capacity without zones or placement handles.
 impl From<u64> for Target {
     fn from(capacity: u64) -> Self {
         Self { capacity, zones: None, handles: 0 }
     }
 }
 
-/// The jobs of `sections` on `target`, clones one after another.
-/// `overrides` come behind the words of every section; `seed` is that of jobs without
-/// `randseed`.
+/// The jobs of `sections` on `target`, clones one after another. `overrides` follow the options of
+/// every section; `seed` is that of jobs without `randseed`.
 ///
 /// # Errors
-/// [`FioError`] names the place of a value, or the job whose words do not go together.
+/// [`FioError`] names the location of a value, or the job whose options do not combine.
 pub fn jobs(
     sections: &[Section],
     overrides: &[Setting],
@@ -64,7 +63,7 @@ pub fn jobs(
     let (mut stage, mut group) = (0, 0);
     for section in sections {
         let settings = Settings::new(section.settings.iter().chain(overrides))?;
-        let named = Named { section, settings: &settings };
+        let named = JobSettings { section, settings: &settings };
         let wall = section.begins_file || settings.flag("stonewall")?;
         if !jobs.is_empty() {
             stage += u32::from(wall);
@@ -79,7 +78,7 @@ pub fn jobs(
             let mut job = job.clone();
             job.number = jobs.len();
             job.region = named.region(capacity, clone, &job.sizes, uses(job.rw))?;
-            named.by_zones(&mut job, &target)?;
+            named.apply_zones(&mut job, &target)?;
             named.finish(&mut job)?;
             jobs.push(job);
         }
@@ -90,18 +89,18 @@ pub fn jobs(
     if jobs.is_empty() { Err(FioError::NoJob) } else { Ok(jobs) }
 }
 
-/// The words of a section, with its name for messages.
-pub(super) struct Named<'a> {
+/// The settings of a section, with its name for messages.
+pub(super) struct JobSettings<'a> {
     section: &'a Section,
     pub(super) settings: &'a Settings<'a>,
 }
 
-impl Named<'_> {
+impl JobSettings<'_> {
     pub(super) fn wrong(&self, what: String) -> FioError {
         FioError::Job { job: self.section.name.clone(), what }
     }
 
-    /// Everything but the region and what follows from it.
+    /// The job without its region and the values that depend on it.
     fn job(&self, target: &Target, seed: u64) -> Result<Job, FioError> {
         let s = self.settings;
         let micro = Nanos(1000);
@@ -173,7 +172,7 @@ impl Named<'_> {
         Ok(self.settings.read("rw", read)?.unwrap_or((Rw::Read, false)))
     }
 
-    /// The later of `rwmixread` and `rwmixwrite` holds.
+    /// The later of `rwmixread` and `rwmixwrite` applies.
     fn read_percent(&self) -> Result<u32, FioError> {
         let s = self.settings;
         let read = s.count("rwmixread", 0, 100, 50)?;
@@ -184,7 +183,7 @@ impl Named<'_> {
         })
     }
 
-    /// The latest of `bs`, `bsrange` and `bssplit` holds; 4 KiB where none does.
+    /// The last of `bs`, `bsrange` and `bssplit` applies; 4 KiB without any.
     fn sizes(&self) -> Result<[Sizes; 3], FioError> {
         let integer = self.settings.to_integer();
         let given = self.settings.last_of(&["bs", "bsrange", "bssplit"]);
@@ -268,7 +267,7 @@ impl Named<'_> {
         Ok(rates)
     }
 
-    /// Engines that wait for each I/O have one in flight whatever `iodepth` says.
+    /// Synchronous engines have one I/O in flight, whatever `iodepth` says.
     fn depth(&self) -> Result<(u32, Engine), FioError> {
         let depth = self.settings.count("iodepth", 1, DEPTH_MAX, 1)? as u32;
         let waits = self.settings.read("ioengine", |text| match text {
@@ -285,7 +284,7 @@ impl Named<'_> {
         })
     }
 
-    /// Sizes are put in once the region is known.
+    /// The limits that do not depend on the region.
     fn limit(&self) -> Result<Limit, FioError> {
         let s = self.settings;
         let second = Nanos(1_000_000_000);
@@ -355,7 +354,7 @@ impl Named<'_> {
         }
     }
 
-    /// The part of the drive that the clone with this number works on.
+    /// The region of the clone with this number.
     fn region(
         &self,
         capacity: u64,
@@ -406,7 +405,7 @@ impl Named<'_> {
         Ok(start..start + len)
     }
 
-    /// What depends on the region: limits, and whether sizes fit the map.
+    /// Sets the limits that depend on the region, and checks that the sizes fit the map of blocks.
     fn finish(&self, job: &mut Job) -> Result<(), FioError> {
         let s = self.settings;
         let len = job.region.end - job.region.start;
@@ -420,7 +419,7 @@ impl Named<'_> {
         let io_size = amount("io_size")?.filter(|&bytes| bytes > 0);
         let loops = job.limit.passes.unwrap_or(1);
         job.limit.bytes = io_size.unwrap_or(size).saturating_mul(loops);
-        // A pass may have begun before the ramp ended, so that only bytes count then.
+        // With a ramp, a pass may begin before its end, so only bytes count.
         if io_size.is_some() || job.limit.time_based || job.ramp > Nanos::ZERO {
             job.limit.passes = None;
         }

@@ -1,7 +1,7 @@
-//! Jobs at work on one drive, in simulated time.
+//! Runs jobs on one drive, in simulated time.
 //!
-//! Jobs issue; what the drive's queue has no room for waits in order, and its latency
-//! counts from the issue. Nothing is issued that is not completed: the run asserts it.
+//! I/Os that jobs issue while the drive's queue is full wait in order, and their latency counts
+//! from the issue. The run asserts that every issued I/O completes.
 
 mod account;
 
@@ -12,13 +12,13 @@ use prism_ssd::{Completion, Cost, Drive, HostOp, Request, Status, SubmitError, Z
 
 use super::job::Job;
 use super::stats::JobStats;
-use super::worker::{Io, State, Want, Worker};
-use super::zbd::{Placed, ZoneBook};
+use super::worker::{Io, State, NextAction, Worker};
+use super::zbd::{ZonedIo, ZoneTable};
 use crate::measure::Measured;
 use crate::observe::Observer;
 
 use account::Before;
-pub use account::{Outcome, Row, Stage};
+pub use account::{RunResult, Row, Stage};
 
 /// Why a run ends without a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,26 +30,26 @@ pub enum RunError {
         /// The job's name.
         job: String,
     },
-    /// The observer said so.
+    /// The observer interrupted the run.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// What jobs do when the drive writes no more.
+/// What jobs do when the drive becomes read-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtReadOnly {
-    /// They go on to their end; what the drive refuses is counted.
+    /// They continue to their end; refused I/Os are counted as errors.
     GoOn,
-    /// They issue nothing more.
+    /// They stop issuing I/Os.
     Stop,
 }
 
-/// Latest time at which something may begin; see `pass`.
+/// The latest time of an event: half of what simulated time can represent.
 const CLOCK_END: SimTime = SimTime(u64::MAX / 2);
-/// Completions between two checks of the laws.
+/// Completions between two checks of the conservation laws.
 const CHECK_STEP: u64 = 4096;
 
-/// The names of jobs as symbols, and the symbol of each job.
+/// The table of job names, and the symbol of each job.
 #[must_use]
 pub fn symbols(jobs: &[Job]) -> (Symbols, Vec<Symbol>) {
     let mut symbols = Symbols::new();
@@ -57,23 +57,23 @@ pub fn symbols(jobs: &[Job]) -> (Symbols, Vec<Symbol>) {
     (symbols, of_jobs)
 }
 
-/// Lets `jobs` work on `drive`, from its present time until all have ended.
+/// Runs `jobs` on `drive`, from its current time until all have ended.
 ///
 /// # Errors
-/// [`RunError`]; the drive is in the middle of its work then.
+/// [`RunError`]; requests may still be in flight then.
 ///
 /// # Panics
-/// If a law of conservation is broken, which would be a bug, or if a job's region lies
-/// beyond the drive.
+/// If a conservation law is violated, which would be a bug, or if a job's region lies beyond the
+/// end of the drive.
 pub fn run(
     drive: &mut Drive,
     jobs: &[Job],
     observer: &mut dyn Observer,
-) -> Result<Outcome, RunError> {
+) -> Result<RunResult, RunError> {
     run_until(drive, jobs, observer, AtReadOnly::GoOn)
 }
 
-/// As [`run`]; says what jobs do when the drive writes no more.
+/// As [`run`], with a choice of what jobs do when the drive becomes read-only.
 ///
 /// # Errors
 /// As [`run`].
@@ -85,7 +85,7 @@ pub fn run_until(
     jobs: &[Job],
     observer: &mut dyn Observer,
     at_read_only: AtReadOnly,
-) -> Result<Outcome, RunError> {
+) -> Result<RunResult, RunError> {
     let mut runner = Runner::new(drive, jobs, observer);
     runner.at_read_only = at_read_only;
     runner.start_jobs();
@@ -100,7 +100,7 @@ struct Pending {
     job: u32,
     io: Io,
     issued: SimTime,
-    /// In flight for the job when it was issued, itself counted, and in all before it.
+    /// I/Os of the job in flight when it was issued, itself included, and of all jobs before it.
     depth: u32,
     before: u32,
 }
@@ -118,14 +118,14 @@ struct Runner<'a> {
     observer: &'a mut dyn Observer,
     symbols: Vec<Symbol>,
     workers: Vec<Worker<'a>>,
-    /// The zones, on a zoned drive, and the I/O of each job that waits for one.
-    zones: Option<ZoneBook>,
-    held: Vec<Option<Io>>,
+    /// The zones of a zoned drive, and for each job the I/O that waits for a zone.
+    zones: Option<ZoneTable>,
+    blocked: Vec<Option<Io>>,
     wakes: EventQueue,
     pending: Slab<Pending>,
-    /// Issued, and not yet taken by the drive, for each of its queues.
+    /// Issued and not yet submitted to the drive, for each of its queues.
     backlogs: Vec<VecDeque<u32>>,
-    /// In all of them.
+    /// Number of I/Os in all backlogs.
     waiting: usize,
     in_flight: u32,
     last_change: SimTime,
@@ -133,14 +133,14 @@ struct Runner<'a> {
     done: Vec<Completion>,
     rows: Vec<Row>,
     /// The row of each job.
-    program_unit_of: Vec<usize>,
+    row_of: Vec<usize>,
     stages: Vec<Stage>,
     stage: usize,
-    /// Jobs of the present stage that have not ended.
+    /// Jobs of the current stage that have not ended.
     stage_left: usize,
     before: Option<Before>,
     run_start: SimTime,
-    /// Where charts begin.
+    /// The zero of time in charts.
     origin: Option<SimTime>,
     issued: u64,
     completed: u64,
@@ -150,7 +150,7 @@ struct Runner<'a> {
 impl<'a> Runner<'a> {
     fn new(drive: &'a mut Drive, jobs: &'a [Job], observer: &'a mut dyn Observer) -> Self {
         let mut rows: Vec<Row> = Vec::new();
-        let mut program_unit_of = Vec::with_capacity(jobs.len());
+        let mut row_of = Vec::with_capacity(jobs.len());
         let mut stages: Vec<Stage> = Vec::new();
         for (number, job) in jobs.iter().enumerate() {
             let same_row = job.group_reporting
@@ -159,7 +159,7 @@ impl<'a> Runner<'a> {
                 Some(row) => row.jobs += 1,
                 None => rows.push(Row { first: number, jobs: 1, stats: JobStats::default() }),
             }
-            program_unit_of.push(rows.len() - 1);
+            row_of.push(rows.len() - 1);
             if stages.len() <= job.stage as usize {
                 stages.push(Stage { jobs: number..number, measured: Measured::default() });
             }
@@ -169,8 +169,8 @@ impl<'a> Runner<'a> {
         Self {
             symbols: symbols(jobs).1,
             workers: jobs.iter().map(Worker::new).collect(),
-            zones: ZoneBook::new(drive),
-            held: vec![None; jobs.len()],
+            zones: ZoneTable::new(drive),
+            blocked: vec![None; jobs.len()],
             jobs,
             observer,
             wakes: EventQueue::new(),
@@ -182,7 +182,7 @@ impl<'a> Runner<'a> {
             busy: 0,
             done: Vec::new(),
             rows,
-            program_unit_of,
+            row_of,
             stage_left: stages.first().map_or(0, |stage| stage.jobs.len()),
             stages,
             stage: 0,
@@ -196,7 +196,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Starts what no longer has to wait.
+    /// Starts the jobs of the current stage that no longer wait for others.
     fn start_jobs(&mut self) {
         let now = self.drive.now();
         let Some(stage) = self.stages.get(self.stage) else { return };
@@ -229,16 +229,16 @@ impl<'a> Runner<'a> {
                     let mut done = std::mem::take(&mut self.done);
                     self.drive.advance(at, &mut done);
                     self.done = done;
-                    self.look_for_failed_zones();
+                    self.take_failed_zones();
                     self.take_done()?;
-                    self.ask(number)?;
+                    self.run_job(number)?;
                 }
-                // The drive goes on by itself between two I/Os.
+                // The drive has an event before the next wake-up.
                 (wake, _) if wake.is_some() || self.drive.in_flight() > 0 => {
                     let mut done = std::mem::take(&mut self.done);
                     self.drive.step(&mut done);
                     self.done = done;
-                    self.look_for_failed_zones();
+                    self.take_failed_zones();
                     self.take_done()?;
                 }
                 _ => break,
@@ -246,15 +246,15 @@ impl<'a> Runner<'a> {
         }
         assert!(
             self.workers.iter().all(|worker| worker.state == State::Done),
-            "every job comes to its end"
+            "every job ends"
         );
         assert_eq!(self.issued, self.completed, "requests issued = completed");
         self.drive.assert_conserved();
         Ok(())
     }
 
-    /// Learns of zones that take no more writes.
-    fn look_for_failed_zones(&mut self) {
+    /// Processes the zones that have failed since the last call.
+    fn take_failed_zones(&mut self) {
         let Some(zones) = &mut self.zones else { return };
         while let Some(zone) = self.drive.take_failed_zone() {
             let info = self.drive.zone_info(zone);
@@ -262,7 +262,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Hands the drive as much of what waits as its queues take.
+    /// Submits waiting I/Os as long as the drive's queues have space.
     fn feed(&mut self) {
         if self.waiting == 0 {
             return;
@@ -291,7 +291,7 @@ impl<'a> Runner<'a> {
         match self.drive.submit(request, now) {
             Ok(()) => {}
             Err(SubmitError::ZoneState { .. }) => self.done.push(refused(&request, now)),
-            Err(error) => panic!("a job issues what the drive takes: {error}"),
+            Err(error) => panic!("the drive accepts the I/Os of jobs: {error}"),
         }
         let waited = now.since(pending.issued);
         if waited > Nanos::ZERO {
@@ -302,33 +302,33 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Lets a job issue what it wants.
-    fn ask(&mut self, number: usize) -> Result<(), RunError> {
+    /// Lets a job issue I/Os until it has to wait.
+    fn run_job(&mut self, number: usize) -> Result<(), RunError> {
         let now = self.drive.now();
         if self.workers[number].state != State::Running {
             return Ok(());
         }
         if self.workers[number].measures(now) {
-            self.rows[self.program_unit_of[number]].stats.begin(now);
+            self.rows[self.row_of[number]].stats.begin(now);
             self.begin_stage(now)?;
         }
         if self.at_read_only == AtReadOnly::Stop && self.drive.read_only().is_some() {
             self.workers[number].stop();
         }
         loop {
-            if let Some(io) = self.held[number].take()
+            if let Some(io) = self.blocked[number].take()
                 && !self.issue_placed(number, io)
             {
                 return Ok(());
             }
-            match self.workers[number].want(now) {
-                Want::Issue(io) if self.jobs[number].zbd.is_some() => self.held[number] = Some(io),
-                Want::Issue(io) => self.issue(number, io),
-                Want::Wait => return Ok(()),
-                Want::At(at) if at > CLOCK_END => {
+            match self.workers[number].next_action(now) {
+                NextAction::Issue(io) if self.jobs[number].zbd.is_some() => self.blocked[number] = Some(io),
+                NextAction::Issue(io) => self.issue(number, io),
+                NextAction::Wait => return Ok(()),
+                NextAction::At(at) if at > CLOCK_END => {
                     return Err(RunError::TooLong { job: self.jobs[number].name.clone() });
                 }
-                Want::At(at) => {
+                NextAction::At(at) => {
                     let worker = &mut self.workers[number];
                     if worker.wake_at.is_none_or(|noted| at < noted) {
                         worker.wake_at = Some(at);
@@ -336,7 +336,7 @@ impl<'a> Runner<'a> {
                     }
                     return Ok(());
                 }
-                Want::Done => {
+                NextAction::Done => {
                     self.ended(now);
                     return Ok(());
                 }
@@ -344,40 +344,41 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Issues `io` of a job by zones where it goes, or what has to be done before. Returns
-    /// whether the job may go on; it is asked again if not.
+    /// Issues `io` of a job with `zonemode=zbd` at its place in a zone, or first the zone
+    /// management command that it needs. Returns whether the job may continue; otherwise `io` is
+    /// tried again later.
     fn issue_placed(&mut self, number: usize, io: Io) -> bool {
         let job = &self.jobs[number];
         let (Some(zones), Some(zbd)) = (&mut self.zones, &job.zbd) else {
             unreachable!("jobs by zones are refused on a drive without them")
         };
         match zones.place(job, zbd, io) {
-            Placed::At(placed) => {
+            ZonedIo::At(placed) => {
                 zones.issued(&placed);
                 self.workers[number].placed(&io, &placed);
                 self.issue(number, placed);
                 return true;
             }
-            Placed::Nowhere => {
-                self.workers[number].has_no_place(&io);
+            ZonedIo::Nowhere => {
+                self.workers[number].cannot_place(&io);
                 return true;
             }
-            // What it has in flight comes first; the I/O itself counts as one.
-            Placed::After(..) if self.workers[number].in_flight > 1 => {}
-            Placed::After(op, zone) => {
+            // The job's I/Os in flight have to complete first; `io` itself counts as one.
+            ZonedIo::After(..) if self.workers[number].in_flight > 1 => {}
+            ZonedIo::After(op, zone) => {
                 let command = zones.command(op, zone);
                 zones.issued(&command);
                 self.workers[number].in_flight += 1;
                 self.issue(number, command);
             }
-            Placed::Later if self.workers[number].in_flight > 1 => {}
-            Placed::Later => {
-                // Another job's I/Os have to end: it is asked at the drive's next event.
+            ZonedIo::Later if self.workers[number].in_flight > 1 => {}
+            ZonedIo::Later => {
+                // I/Os of another job have to complete: tries again at the drive's next event.
                 let at = self.drive.next_event().unwrap_or_else(|| self.drive.now());
                 self.wakes.push(at, number as u32);
             }
         }
-        self.held[number] = Some(io);
+        self.blocked[number] = Some(io);
         false
     }
 
@@ -391,16 +392,16 @@ impl<'a> Runner<'a> {
             depth: self.workers[number].in_flight,
             before: self.in_flight,
         };
-        // As a kernel spreads threads over hardware queues.
+        // Jobs are spread over the queues, as a kernel spreads threads over hardware queues.
         let mut queue = number % self.backlogs.len();
         if self.jobs[number].zbd.is_some() {
-            // Writes of a zone have to stay in their order.
+            // Writes to a zone have to stay in order.
             queue = 0;
         }
         self.backlogs[queue].push_back(slot);
         self.waiting += 1;
         self.issued += 1;
-        self.change(now, self.in_flight + 1);
+        self.set_in_flight(now, self.in_flight + 1);
     }
 
     fn take_done(&mut self) -> Result<(), RunError> {
@@ -416,17 +417,17 @@ impl<'a> Runner<'a> {
                 self.report(self.completed)?;
             }
         }
-        // All are done at this moment, so each job sees all of its own.
+        // All completions have been counted, so that each job sees all of its own.
         let mut done = std::mem::take(&mut self.done);
         for completion in &done {
-            self.ask((completion.tag >> 32) as usize)?;
+            self.run_job((completion.tag >> 32) as usize)?;
         }
         done.clear();
         self.done = done;
         Ok(())
     }
 
-    /// A job of the present stage has ended.
+    /// Handles the end of a job of the current stage.
     fn ended(&mut self, now: SimTime) {
         self.stage_left -= 1;
         if self.stage_left == 0 {
@@ -438,7 +439,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// What has become of a command that the drive does not take, because its zone has failed.
+/// The completion of a command that the drive refused because its zone has failed.
 fn refused(request: &Request, now: SimTime) -> Completion {
     let reads = request.op == HostOp::Read;
     Completion {

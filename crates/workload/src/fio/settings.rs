@@ -1,4 +1,4 @@
-//! The words of one job, the later of two holding.
+//! The options of one job; the last value of an option applies.
 
 use prism_base::Nanos;
 
@@ -6,7 +6,7 @@ use super::error::FioError;
 use super::jobfile::Setting;
 use super::value::{self, Amount, KbBase};
 
-/// The words of a job and how its integers are read.
+/// The options of a job, and how its integers are read.
 pub(super) struct Settings<'a> {
     settings: Vec<&'a Setting>,
     base: KbBase,
@@ -26,16 +26,16 @@ impl<'a> Settings<'a> {
         Ok(all)
     }
 
-    /// The last of `words` that is given.
-    pub fn last_of(&self, words: &[&str]) -> Option<&'a Setting> {
-        self.settings.iter().rev().find(|setting| words.contains(&setting.option)).copied()
+    /// The last setting of any of `options`.
+    pub fn last_of(&self, options: &[&str]) -> Option<&'a Setting> {
+        self.settings.iter().rev().find(|setting| options.contains(&setting.option)).copied()
     }
 
     pub fn has(&self, option: &str) -> bool {
         self.last_of(&[option]).is_some()
     }
 
-    /// Reads the last value of `word`.
+    /// Reads the last value of `option`.
     pub fn read<T>(
         &self,
         option: &str,
@@ -75,7 +75,7 @@ impl<'a> Settings<'a> {
         self.read(option, |text| value::time(text, unit))
     }
 
-    /// How integers are read.
+    /// The parser of integers.
     pub fn to_integer(&self) -> impl Fn(&str) -> Result<u64, String> + use<> {
         let base = self.base;
         move |text| value::integer(text, base)

@@ -8,16 +8,16 @@ pub const SECTOR: u64 = 512;
 /// The sizes of one direction, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sizes {
-    /// Always this one (`bs`).
+    /// A single size (`bs`).
     One(u64),
-    /// Any multiple of the first up to the second, each as likely (`bsrange`).
+    /// All multiples of the first up to the second, equally likely (`bsrange`).
     Range(u64, u64),
     /// Sizes with weights (`bssplit`); at least one, none of weight 0.
     Split(Vec<(u64, u64)>),
 }
 
 impl Sizes {
-    /// The smallest.
+    /// The smallest size.
     #[must_use]
     pub fn min(&self) -> u64 {
         match self {
@@ -26,7 +26,7 @@ impl Sizes {
         }
     }
 
-    /// Whether all are multiples of `granule`.
+    /// Whether all sizes are multiples of `granule`.
     #[must_use]
     pub fn are_multiples_of(&self, granule: u64) -> bool {
         match self {
@@ -35,7 +35,7 @@ impl Sizes {
         }
     }
 
-    /// A size that is at most `most`, which is not below [`Sizes::min`].
+    /// A random size of at most `most`, which is at least [`Sizes::min`].
     pub fn draw(&self, most: u64, rng: &mut Rng) -> u64 {
         match self {
             Self::One(size) => *size,
@@ -61,7 +61,7 @@ impl Sizes {
     /// Reads one size.
     ///
     /// # Errors
-    /// What is expected.
+    /// A description of what is expected.
     pub fn parse_one(text: &str, integer: Integer<'_>) -> Result<Self, String> {
         size(text, integer).map(Self::One)
     }
@@ -69,7 +69,7 @@ impl Sizes {
     /// Reads `4k-16k`.
     ///
     /// # Errors
-    /// What is expected.
+    /// A description of what is expected.
     pub fn parse_range(text: &str, integer: Integer<'_>) -> Result<Self, String> {
         let parts = text.split_once(['-', ':']);
         let Some((low, high)) = parts else { return Err("a range as 4k-16k is expected".into()) };
@@ -77,10 +77,10 @@ impl Sizes {
         Ok(Self::Range(low.min(high), low.max(high)))
     }
 
-    /// Reads `4k/60:64k/40`; places without a percentage share what is left.
+    /// Reads `4k/60:64k/40`; sizes without a percentage share the rest equally.
     ///
     /// # Errors
-    /// What is expected.
+    /// A description of what is expected.
     pub fn parse_split(text: &str, integer: Integer<'_>) -> Result<Self, String> {
         let mut list = Vec::new();
         for part in text.split(':') {
@@ -99,14 +99,14 @@ impl Sizes {
         if given > 100 || (blanks == 0 && given < 100) {
             return Err(SPLIT.into());
         }
-        // Times the number of blanks, so that their share of the rest is whole.
+        // Multiplied by the number of blanks, so that their share of the rest is an integer.
         let weight = |percent: Option<u64>| percent.map_or(100 - given, |p| p * blanks.max(1));
         let weighed = list.into_iter().map(|(bytes, percent)| (bytes, weight(percent)));
         Ok(Self::Split(weighed.filter(|&(_, weight)| weight > 0).collect()))
     }
 }
 
-/// How integers are read, which depends on `kb_base`.
+/// The parser of integers, which depends on `kb_base`.
 pub type Integer<'a> = &'a dyn Fn(&str) -> Result<u64, String>;
 
 const SPLIT: &str = "sizes with percentages that add up to 100 are expected, as 4k/60:64k/40";

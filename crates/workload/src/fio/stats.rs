@@ -1,4 +1,4 @@
-//! What is measured of a job, in the shape in which fio reports it.
+//! Statistics of a job, in the form in which fio reports them.
 
 use prism_base::{Latencies, Nanos, SimTime};
 use prism_ssd::{HostOp, Status};
@@ -15,7 +15,7 @@ pub enum Dir {
 }
 
 impl Dir {
-    /// In the order of every array by direction.
+    /// The order of arrays by direction.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
 
     /// The key in fio's JSON.
@@ -28,7 +28,7 @@ impl Dir {
         }
     }
 
-    /// The direction of a command; `None` for a FLUSH and for what manages a zone.
+    /// The direction of a command; `None` for a FLUSH or a zone management command.
     #[must_use]
     pub fn of(op: HostOp) -> Option<Self> {
         match op {
@@ -40,13 +40,13 @@ impl Dir {
     }
 }
 
-/// Simulated time over which one sample of bandwidth is taken: fio's default.
+/// Length of a bandwidth sample: fio's default.
 pub const SAMPLE: Nanos = Nanos(500_000_000);
 
-/// Count, bounds, mean and deviation of a few numbers.
+/// Count, minimum, maximum, mean and standard deviation of samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Samples {
-    /// How many.
+    /// Number of samples.
     pub count: u64,
     /// The smallest; 0 if there is none.
     pub min: f64,
@@ -65,7 +65,7 @@ impl Samples {
         self.squares += value * value;
     }
 
-    /// Adds the number zero so many times.
+    /// Adds `times` samples of zero.
     fn add_zeros(&mut self, times: u64) {
         if times > 0 {
             self.add(0.0);
@@ -94,15 +94,15 @@ impl Samples {
 pub struct DirStats {
     /// I/Os completed.
     pub ios: u64,
-    /// Their bytes.
+    /// Bytes of these I/Os.
     pub bytes: u64,
-    /// From issue by the job to completion.
+    /// Latencies, from issue by the job to completion.
     pub latency: Latencies,
-    /// Bytes a second in each [`SAMPLE`].
+    /// Bytes per second in each [`SAMPLE`].
     pub bandwidth: Samples,
-    /// I/Os a second in each [`SAMPLE`].
+    /// I/Os per second in each [`SAMPLE`].
     pub iops: Samples,
-    /// End of the sample that is being taken, and what is in it.
+    /// End of the current sample, and its I/Os and bytes.
     sample_end: SimTime,
     sample_ios: u64,
     sample_bytes: u64,
@@ -118,7 +118,7 @@ impl DirStats {
             self.bandwidth.add(self.sample_bytes as f64 / seconds);
             self.iops.add(self.sample_ios as f64 / seconds);
             (self.sample_ios, self.sample_bytes) = (0, 0);
-            // A pause may be as long as a year.
+            // There may be a year without I/Os, so no loop.
             let empty = at.since(self.sample_end).0 / SAMPLE.0;
             self.bandwidth.add_zeros(empty);
             self.iops.add_zeros(empty);
@@ -135,9 +135,9 @@ impl DirStats {
 /// One row of the report: a job, or the jobs of a group with `group_reporting`.
 #[derive(Clone, Debug, Default)]
 pub struct JobStats {
-    /// Reads, writes and trims; nothing is held for a direction without I/Os.
+    /// Reads, writes and trims; `None` for a direction without I/Os.
     pub dirs: [Option<Box<DirStats>>; 3],
-    /// FLUSHes.
+    /// Latencies of FLUSHes.
     pub flushes: Option<Box<Latencies>>,
     /// I/Os by the number in flight when they were issued: 1, 2-3, 4-7, 8-15, 16-31,
     /// 32-63, more.
@@ -148,34 +148,34 @@ pub struct JobStats {
     pub micros: [u64; 10],
     /// In milliseconds, with below 2000 and above at the end.
     pub millis: [u64; 12],
-    /// I/Os that failed; they are counted nowhere else.
+    /// Failed I/Os, which no other count includes.
     pub errors: u64,
-    /// How the first of them failed.
+    /// Status of the first failed I/O.
     pub first_error: Option<Status>,
     /// When the measurement began.
     pub begin: Option<SimTime>,
-    /// The last completion that was measured, or the beginning.
+    /// The last measured completion, or the begin.
     pub end: SimTime,
 }
 
-/// Upper bounds of the classes of latency, in their unit.
+/// Upper bounds of the latency classes, in their unit.
 const CLASSES: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
 
 impl JobStats {
-    /// The measurement has begun, unless it has before.
+    /// Begins the measurement, unless it has begun before.
     pub(super) fn begin(&mut self, at: SimTime) {
         let begin = *self.begin.get_or_insert(at);
         self.end = self.end.max(begin);
     }
 
-    /// An I/O has failed.
+    /// Counts a failed I/O.
     pub(super) fn fail(&mut self, status: Status, at: SimTime) {
         self.end = self.end.max(at);
         self.errors += 1;
         self.first_error.get_or_insert(status);
     }
 
-    /// An I/O is done; `depth` were in flight when it was issued, itself counted.
+    /// Counts a completed I/O; `depth` I/Os were in flight when it was issued, itself included.
     pub(super) fn record(&mut self, op: HostOp, len: u64, depth: u32, at: SimTime, latency: Nanos) {
         self.end = self.end.max(at);
         let Some(dir) = Dir::of(op) else {
@@ -211,7 +211,7 @@ impl JobStats {
         self.dirs.iter().flatten().map(|dir| dir.ios).sum()
     }
 
-    /// `amount` a second of [`JobStats::span`]; 0 if that is no time.
+    /// `amount` per second of [`JobStats::span`]; 0 if the span is zero.
     #[must_use]
     pub fn per_second(&self, amount: u64) -> f64 {
         let span = self.span();
@@ -246,7 +246,7 @@ mod tests {
             stats.record(HostOp::Write, 1000, 1, SimTime(at), Nanos(5));
         }
         let write = stats.dir(Dir::Write).unwrap();
-        // 2 in the first, 1 in the second, none in the third; the fourth is not over.
+        // 2 in the first sample, 1 in the second, none in the third; the fourth has not ended.
         assert_eq!((write.iops.count, write.iops.min, write.iops.max), (3, 0.0, 4.0));
         assert_eq!(write.bandwidth.mean(), 2000.0);
         assert_eq!(stats.span(), Nanos(1_600_000_000));

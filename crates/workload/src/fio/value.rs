@@ -1,10 +1,10 @@
-//! Values as fio writes them: sizes, times, percentages, lists for reads, writes, trims.
+//! Parsers of fio's values: sizes, times, percentages, lists for reads, writes, trims.
 //!
 //! Source: fio's HOWTO, "Parameter types".
 
 use prism_base::Nanos;
 
-/// What a prefix such as `k` means.
+/// Meaning of unit prefixes such as `k`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KbBase {
     /// fio's default: `k` is 1024, `ki` is 1000.
@@ -16,23 +16,23 @@ pub enum KbBase {
 /// An amount that may be a share of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
-    /// So many bytes.
+    /// In bytes.
     Bytes(u64),
-    /// So many percent of the drive, 1 to 100.
+    /// In percent of the drive, 1 to 100.
     Percent(u64),
 }
 
 const INTEGER: &str = "a whole number such as 4096, 0x1000, 4k, 64m or 8g is expected";
 const TIME: &str = "a time such as 30, 30s, 5m, 2h, 500ms or 20us is expected, at most 366 days";
 
-/// The longest time that any option may ask for.
+/// The longest time that an option may give.
 pub const TIME_MAX: Nanos = Nanos(366 * 86_400 * 1_000_000_000);
 
 /// Reads an integer with an optional prefix `0x` and an optional unit: `4k`, `4kb`,
 /// `1Mi`, `512b`.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of what is expected.
 pub fn integer(text: &str, base: KbBase) -> Result<u64, String> {
     let wrong = || INTEGER.to_owned();
     let lower = text.trim().to_ascii_lowercase();
@@ -66,7 +66,7 @@ pub fn integer(text: &str, base: KbBase) -> Result<u64, String> {
 /// Reads an integer or a percentage.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of what is expected.
 pub fn amount(text: &str, base: KbBase) -> Result<Amount, String> {
     let Some(percent) = text.trim().strip_suffix('%') else {
         return integer(text, base).map(Amount::Bytes);
@@ -80,7 +80,7 @@ pub fn amount(text: &str, base: KbBase) -> Result<Amount, String> {
 /// Reads a time; a bare number is in `default` (seconds or microseconds).
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of what is expected.
 pub fn time(text: &str, default: Nanos) -> Result<Nanos, String> {
     let lower = text.trim().to_ascii_lowercase();
     let end = lower.find(|c: char| !c.is_ascii_digit()).unwrap_or(lower.len());
@@ -102,7 +102,7 @@ pub fn time(text: &str, default: Nanos) -> Result<Nanos, String> {
 /// Reads 0 or 1; an option without a value is 1.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of what is expected.
 pub fn flag(text: &str) -> Result<bool, String> {
     match text.trim() {
         "1" => Ok(true),
@@ -111,11 +111,11 @@ pub fn flag(text: &str) -> Result<bool, String> {
     }
 }
 
-/// Splits a list for reads, writes and trims. A value holds for those that follow unless
-/// the list ends in a comma; an empty place stays `None`.
+/// Splits a list for reads, writes and trims. The last value also applies to the directions after
+/// it unless the list ends in a comma; an empty element is `None`.
 ///
 /// # Errors
-/// What is expected instead, or what `read` says.
+/// A description of what is expected, or the error of `read`.
 pub fn triple<T: Clone>(
     text: &str,
     mut read: impl FnMut(&str) -> Result<T, String>,
@@ -138,7 +138,7 @@ pub fn triple<T: Clone>(
 /// Reads a float between two bounds, both allowed.
 ///
 /// # Errors
-/// What is expected instead.
+/// A description of what is expected.
 pub fn float(text: &str, low: f64, high: f64) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
         Ok(value) if value >= low && value <= high => Ok(value),

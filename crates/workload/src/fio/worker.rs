@@ -1,6 +1,6 @@
-//! A job at work: what it issues next, and when.
+//! A running job: which I/O it issues next, and when.
 //!
-//! Source: fio's HOWTO; where it is silent, what fio 3.33 issues with its null engine.
+//! Source: fio's HOWTO; for what it leaves open, the I/Os of fio 3.33 with its null engine.
 
 use prism_base::{Rng, SimTime};
 use prism_ssd::HostOp;
@@ -16,40 +16,40 @@ pub(super) struct Io {
     pub offset: u64,
     pub len: u64,
     pub fua: bool,
-    /// The placement handle, of a write.
+    /// The placement handle of a write.
     pub handle: u16,
 }
 
-/// What a job wants.
+/// The next action of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Want {
-    /// This I/O, now.
+pub(super) enum NextAction {
+    /// Issue this I/O now.
     Issue(Io),
-    /// To be asked at this time, or when one of its I/Os is done.
+    /// Wait until this time, or until one of its I/Os completes.
     At(SimTime),
-    /// To be asked when one of its I/Os is done.
+    /// Wait until one of its I/Os completes.
     Wait,
-    /// Nothing any more; all its I/Os are done.
+    /// None: the job has ended, and all its I/Os have completed.
     Done,
 }
 
-/// Where a job is.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// Waits for other jobs.
+    /// Not started: waits for other jobs.
     Waiting,
     Running,
     Done,
 }
 
-/// A job at work.
+/// A job with its progress.
 #[derive(Debug)]
 pub(super) struct Worker<'a> {
     pub job: &'a Job,
     pub state: State,
-    /// Issued and not done.
+    /// I/Os in flight.
     pub in_flight: u32,
-    /// When it is to be asked again, if that was noted.
+    /// The wake-up that is queued for it, if any.
     pub wake_at: Option<SimTime>,
     start: SimTime,
     /// End of the ramp.
@@ -60,21 +60,21 @@ pub(super) struct Worker<'a> {
     mix_rng: Rng,
     rate_rng: Rng,
     handle_rng: Rng,
-    /// Since the ramp: bytes, I/Os, passes.
+    /// Bytes, I/Os and passes since the ramp.
     bytes: u64,
     ios: u64,
     passes: u64,
-    /// The direction that comes next, once it is drawn.
+    /// The direction of the next I/O, once chosen.
     chosen: Option<usize>,
-    /// What a trimwrite job has trimmed and writes next.
+    /// The range that a trimwrite job has trimmed and writes next.
     trimmed: Option<(u64, u64)>,
-    /// When the next I/O of each direction is due by its rate, and bytes issued so far.
+    /// When the rate limit allows the next I/O of each direction, and the bytes issued so far.
     due: [SimTime; 3],
     paced: [u64; 3],
-    /// I/Os left until the next pause, and the end of this one.
+    /// I/Os left until the next pause, and the end of the current one.
     before_pause: u64,
     pause_end: SimTime,
-    /// Whose turn it is in the job's list of placement handles.
+    /// Next position in the job's list of placement handles.
     handle_turn: usize,
     writes: u64,
     flush_due: bool,
@@ -115,7 +115,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// It may start at `at`, or after its delay, counted from `run_start`.
+    /// Starts the job at `at`, or after its delay from `run_start` if that is later.
     pub fn begin(&mut self, at: SimTime, run_start: SimTime) {
         self.state = State::Running;
         self.start = at.max(run_start + self.job.delay);
@@ -123,7 +123,7 @@ impl<'a> Worker<'a> {
         self.due = [self.start; 3];
         if self.job.rate.iter().flatten().any(|rate| rate.poisson) {
             for dir in 0..3 {
-                self.pace_on(dir, 0);
+                self.advance_due(dir, 0);
             }
         }
     }
@@ -133,10 +133,10 @@ impl<'a> Worker<'a> {
         at >= self.measured_from
     }
 
-    /// What it wants at `now`.
-    pub fn want(&mut self, now: SimTime) -> Want {
+    /// The next action at `now`.
+    pub fn next_action(&mut self, now: SimTime) -> NextAction {
         if now < self.start {
-            return Want::At(self.start);
+            return NextAction::At(self.start);
         }
         if self.ramping && now >= self.measured_from {
             self.ramping = false;
@@ -147,10 +147,10 @@ impl<'a> Worker<'a> {
                 return self.finish();
             }
             if self.pause_end > now {
-                return Want::At(self.pause_end.min(self.end()));
+                return NextAction::At(self.pause_end.min(self.end()));
             }
             if self.flushing || self.in_flight >= self.job.depth {
-                return Want::Wait;
+                return NextAction::Wait;
             }
             if self.flush_due {
                 self.flush_due = false;
@@ -158,7 +158,7 @@ impl<'a> Worker<'a> {
             }
             if let (0, Some(think)) = (self.before_pause, self.job.think) {
                 if self.in_flight > 0 {
-                    return Want::Wait;
+                    return NextAction::Wait;
                 }
                 self.before_pause = think.blocks;
                 self.pause_end = now + think.time;
@@ -166,10 +166,10 @@ impl<'a> Worker<'a> {
             }
             let dir = match self.direction(now) {
                 Ok(dir) => dir,
-                Err(at) => return Want::At(at.min(self.end())),
+                Err(at) => return NextAction::At(at.min(self.end())),
             };
             if let Some(io) = self.next_io(dir) {
-                return Want::Issue(io);
+                return NextAction::Issue(io);
             }
             self.passes += 1;
             if self.job.limit.passes.is_none_or(|passes| self.passes < passes) || self.ramping {
@@ -180,7 +180,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// When the runtime is over.
+    /// The end of the runtime.
     fn end(&self) -> SimTime {
         let runtime = self.job.limit.runtime;
         runtime.map_or(SimTime::NEVER, |runtime| self.measured_from + runtime)
@@ -194,25 +194,25 @@ impl<'a> Worker<'a> {
         self.ended
     }
 
-    fn finish(&mut self) -> Want {
+    fn finish(&mut self) -> NextAction {
         if self.in_flight > 0 {
-            return Want::Wait;
+            return NextAction::Wait;
         }
         if self.job.flush_at_end && self.writes > 0 && !self.flushed_at_end {
             self.flushed_at_end = true;
             return self.flush();
         }
         self.state = State::Done;
-        Want::Done
+        NextAction::Done
     }
 
-    fn flush(&mut self) -> Want {
+    fn flush(&mut self) -> NextAction {
         self.flushing = true;
         self.in_flight += 1;
-        Want::Issue(Io { op: HostOp::Flush, offset: 0, len: 0, fua: false, handle: 0 })
+        NextAction::Issue(Io { op: HostOp::Flush, offset: 0, len: 0, fua: false, handle: 0 })
     }
 
-    /// The direction that comes now, or when one will.
+    /// The direction of the next I/O, or when a rate limit allows one.
     fn direction(&mut self, now: SimTime) -> Result<usize, SimTime> {
         let [read, write, trim] = Dir::ALL.map(|dir| dir as usize);
         let dir = *self.chosen.get_or_insert_with(|| match self.job.rw {
@@ -232,7 +232,7 @@ impl<'a> Worker<'a> {
         if self.due[dir] <= now {
             return Ok(dir);
         }
-        // A direction ahead of its rate lets the other one go first.
+        // If this direction is ahead of its rate, the other one goes first.
         let other = match self.job.rw {
             Rw::Mixed { read_percent: 1..=99 } => read + write - dir,
             _ => return Err(self.due[dir]),
@@ -251,7 +251,7 @@ impl<'a> Worker<'a> {
             Some(trimmed) => trimmed,
             None => {
                 let place = self.addresses.next(dir)?;
-                // Of a trim and its write, the trim counts.
+                // Of a trim and its write, only the trim counts.
                 self.bytes += place.1;
                 self.ios += 1;
                 place
@@ -260,7 +260,7 @@ impl<'a> Worker<'a> {
         self.chosen = None;
         self.in_flight += 1;
         self.before_pause = self.before_pause.saturating_sub(1);
-        self.pace_on(dir, len);
+        self.advance_due(dir, len);
         let op = [HostOp::Read, HostOp::Write, HostOp::Discard][dir];
         if op == HostOp::Write {
             self.writes += 1;
@@ -274,7 +274,7 @@ impl<'a> Worker<'a> {
         Some(Io { op, offset, len, fua: self.job.fua && writes, handle })
     }
 
-    /// The placement handle of a write; where the job names none, the drive takes the first.
+    /// The placement handle of a write; 0 if the job has no handles.
     fn next_handle(&mut self) -> u16 {
         let Some(handles) = &self.job.handles else { return 0 };
         let count = handles.list.len();
@@ -286,8 +286,8 @@ impl<'a> Worker<'a> {
         handles.list[place]
     }
 
-    /// Moves the due time of a direction on, after an I/O of `len` bytes.
-    fn pace_on(&mut self, dir: usize, len: u64) {
+    /// Advances the due time of a direction after an I/O of `len` bytes.
+    fn advance_due(&mut self, dir: usize, len: u64) {
         let Some(rate) = self.job.rate[dir] else { return };
         if rate.poisson {
             let mean = self.job.sizes[dir].min() as f64 * 1e9 / rate.bytes as f64;
@@ -301,7 +301,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// An I/O that it was about to issue goes to another place, or is shorter.
+    /// Accounts for an I/O that is moved or shortened to fit a zone.
     pub fn placed(&mut self, wanted: &Io, placed: &Io) {
         self.bytes = self.bytes.saturating_sub(wanted.len - placed.len);
         let dir = if wanted.op == HostOp::Read { Dir::Read } else { Dir::Write };
@@ -310,21 +310,21 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// There is no place for an I/O that it was about to issue: it ends.
-    pub fn has_no_place(&mut self, wanted: &Io) {
+    /// Ends the job, because no zone is suitable for an I/O it was about to issue.
+    pub fn cannot_place(&mut self, wanted: &Io) {
         self.in_flight -= 1;
         self.ios -= 1;
         self.bytes = self.bytes.saturating_sub(wanted.len);
         self.ended = true;
     }
 
-    /// It issues nothing more, whatever is left to do.
+    /// Makes the job issue no more I/Os.
     pub fn stop(&mut self) {
         self.ended = true;
         self.flushed_at_end = true;
     }
 
-    /// One of its I/Os is done.
+    /// Accounts for a completed I/O.
     pub fn completed(&mut self, op: HostOp) {
         self.in_flight -= 1;
         self.flushing &= op != HostOp::Flush;

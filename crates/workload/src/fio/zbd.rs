@@ -1,67 +1,66 @@
-//! Jobs on zoned drives (`zonemode=zbd`): where their I/Os really go.
+//! Jobs on zoned drives (`zonemode=zbd`): adjusts their I/Os to the zones.
 //!
-//! A job says where it would read or write; a write goes to the write pointer of that zone, or
-//! of another one that is open, once as many are open as may be. A zone that is full is reset
-//! first, when all that the job has in flight is done; one in which no block fits any more is
-//! finished. A read goes where there is data. Jobs of a run share the zones.
+//! A job chooses an offset. A write goes to the write pointer of the zone at that offset or, at the
+//! limit of open zones, of another open zone. A full zone is reset first, once the I/Os of the job
+//! in flight have completed; a zone whose rest is smaller than a block is finished. A read is moved
+//! to written data. Jobs of a run share the zones.
 //!
-//! Source: `zbd_adjust_block` of fio 3.33. Differs: a job that finds as many zones open as may
-//! be, and none of them in its own region, finishes the one that was opened first; fio ends the
-//! job. Zones that can only be read are not written, and those that are offline are left alone;
-//! where a write would have gone to one, it goes to the next of the region that takes it.
+//! Source: `zbd_adjust_block` of fio 3.33. Differs: at the limit of open zones, with none of them
+//! in its region, a job finishes the one that was opened first; fio ends the job. A write to a
+//! read-only or offline zone goes to the next zone of the region that can be written.
 
 use prism_ssd::{Drive, HostOp, ZoneShape, Zones};
 
 use super::job::Job;
 use super::worker::Io;
 
-/// What `zonemode=zbd` is told.
+/// Parameters of `zonemode=zbd`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Zbd {
-    /// Bytes from one zone to the next.
+    /// Bytes from the start of one zone to that of the next.
     pub size: u64,
-    /// Bytes of a zone that can be written.
+    /// Writable bytes of a zone.
     pub capacity: u64,
-    /// Most zones that are written at once; 0 for no limit.
+    /// Limit of open zones; 0 for none.
     pub max_open: u32,
-    /// Share of the region that is written from which on zones are reset.
+    /// Written share of the region from which on zones are reset.
     pub reset_threshold: f64,
-    /// Writes from one such reset to the next; `None` for no such resets.
+    /// Writes between two such resets; `None` for no such resets.
     pub reset_every: Option<u64>,
 }
 
-/// What has to happen with an I/O.
+/// How to proceed with an I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Placed {
-    /// It goes there.
+pub(super) enum ZonedIo {
+    /// Issue this adjusted I/O.
     At(Io),
-    /// A reset or finish of this zone has to be done before.
+    /// This command on a zone has to complete first.
     After(HostOp, u32),
-    /// I/Os on a zone have to end before.
+    /// I/Os on a zone have to complete first.
     Later,
-    /// There is no place for it: the job is at its end.
+    /// No zone is suitable: the job ends.
     Nowhere,
 }
 
-/// The zones, as the jobs of a run have left them. Offsets are in bytes of the drive.
+/// State of the zones in a run. Offsets are in bytes of the drive.
 #[derive(Clone, Debug)]
-pub(super) struct ZoneBook {
+pub(super) struct ZoneTable {
     shape: ZoneShape,
-    /// By zone: where the next write goes.
+    /// Write pointers by zone, I/Os in flight included.
     pointers: Vec<u64>,
-    /// By zone: writes, resets and finishes issued and not done; whether one is no write.
+    /// By zone: writes, resets and finishes in flight, and whether one is a reset or finish.
     busy: Vec<u32>,
     managed: Vec<bool>,
-    /// By zone: it takes no more writes.
+    /// By zone: whether it is read only or offline.
     failed: Vec<bool>,
-    /// Zones that are being written, the first to be opened first.
+    /// Open zones, in the order of opening.
     open: Vec<u32>,
     /// Writes until the next reset of `zone_reset_frequency`.
     until_reset: u64,
 }
 
-impl ZoneBook {
-    /// The zones of `drive` as they are now; `None` if it has none.
+impl ZoneTable {
+    /// The current zones of `drive`; `None` if it is not zoned.
     pub fn new(drive: &Drive) -> Option<Self> {
         let zones: &Zones = drive.zones()?;
         let shape = *zones.shape();
@@ -76,7 +75,7 @@ impl ZoneBook {
         })
     }
 
-    /// The drive has said that a zone has failed; `lost` if there is nothing to be read.
+    /// Marks a zone as failed; `lost` if it cannot be read.
     pub fn has_failed(&mut self, zone: u32, lost: bool) {
         self.failed[zone as usize] = true;
         if lost {
@@ -92,7 +91,7 @@ impl ZoneBook {
         self.start(zone) + self.shape.capacity
     }
 
-    /// Bytes of `zone` that can be written.
+    /// Bytes of `zone` left to write.
     fn left(&self, zone: u32) -> u64 {
         self.end(zone) - self.pointers[zone as usize]
     }
@@ -107,36 +106,36 @@ impl ZoneBook {
         zone(job.region.start)..zone(job.region.end)
     }
 
-    /// Where an I/O that `job` wants goes.
-    pub fn place(&mut self, job: &Job, zbd: &Zbd, io: Io) -> Placed {
+    /// Adjusts an I/O of `job` to the zones.
+    pub fn place(&mut self, job: &Job, zbd: &Zbd, io: Io) -> ZonedIo {
         match io.op {
             HostOp::Read => self.place_read(job, io),
             HostOp::Write => self.place_write(job, zbd, io),
-            _ => Placed::At(io),
+            _ => ZonedIo::At(io),
         }
     }
 
-    fn place_read(&self, job: &Job, io: Io) -> Placed {
+    fn place_read(&self, job: &Job, io: Io) -> ZonedIo {
         let least = job.sizes[0].min();
         let zone = (io.offset / self.shape.size) as u32;
         let within = io.offset - self.start(zone);
         if within + io.len <= self.written(zone) {
-            return Placed::At(io);
+            return ZonedIo::At(io);
         }
         let zones = self.zones_of(job);
         let random = job.is_random();
         let behind = (zone + 1..zones.end).chain(if random { zones.start..zone + 1 } else { 0..0 });
         let mut candidates = std::iter::once(zone).filter(|_| random).chain(behind);
         let Some(found) = candidates.find(|&zone| self.written(zone) >= least) else {
-            return Placed::Nowhere;
+            return ZonedIo::Nowhere;
         };
         let data = self.written(found);
         let len = io.len.min(data / least * least);
         let offset = if random && data > len { within % (data - len) / least * least } else { 0 };
-        Placed::At(Io { offset: self.start(found) + offset, len, ..io })
+        ZonedIo::At(Io { offset: self.start(found) + offset, len, ..io })
     }
 
-    fn place_write(&mut self, job: &Job, zbd: &Zbd, io: Io) -> Placed {
+    fn place_write(&mut self, job: &Job, zbd: &Zbd, io: Io) -> ZonedIo {
         let least = job.sizes[1].min();
         let (pointers, busy, failed) = (&self.pointers, &self.busy, &self.failed);
         self.open.retain(|&zone| !failed[zone as usize]);
@@ -146,19 +145,19 @@ impl ZoneBook {
         if let Some(&zone) = self.open.iter().find(short) {
             return self.manage(HostOp::ZoneFinish, zone);
         }
-        let Some(wanted) = self.sound_from(job, (io.offset / self.shape.size) as u32) else {
-            return Placed::Nowhere;
+        let Some(wanted) = self.writable_from(job, (io.offset / self.shape.size) as u32) else {
+            return ZonedIo::Nowhere;
         };
         let zone = if self.open.contains(&wanted) || self.may_open(zbd) {
             wanted
         } else {
-            match self.instead_of(job, io.offset) {
+            match self.open_zone_for(job, io.offset) {
                 Ok(zone) => zone,
                 Err(placed) => return placed,
             }
         };
         if self.managed[zone as usize] {
-            return Placed::Later;
+            return ZonedIo::Later;
         }
         let started = self.written(zone) > 0;
         if self.left(zone) == 0 || started && self.reset_is_due(job, zbd) {
@@ -169,11 +168,11 @@ impl ZoneBook {
         }
         let offset = self.pointers[zone as usize];
         let len = io.len.min(self.left(zone) / least * least);
-        Placed::At(Io { offset, len, ..io })
+        ZonedIo::At(Io { offset, len, ..io })
     }
 
-    /// The first zone of the region from `zone` on, and round, that can be written.
-    fn sound_from(&self, job: &Job, zone: u32) -> Option<u32> {
+    /// The first zone of the region, from `zone` on with wrap-around, that can be written.
+    fn writable_from(&self, job: &Job, zone: u32) -> Option<u32> {
         let zones = self.zones_of(job);
         let mut all = (zone..zones.end).chain(zones.start..zone);
         all.find(|&zone| !self.failed[zone as usize])
@@ -183,9 +182,9 @@ impl ZoneBook {
         zbd.max_open == 0 || (self.open.len() as u32) < zbd.max_open
     }
 
-    /// An open zone for a write at `offset`, as far along the open ones as that lies in the
-    /// region.
-    fn instead_of(&self, job: &Job, offset: u64) -> Result<u32, Placed> {
+    /// An open zone for a write at `offset`, at the same relative position in the list of open
+    /// zones as the offset in the region.
+    fn open_zone_for(&self, job: &Job, offset: u64) -> Result<u32, ZonedIo> {
         let zones = self.zones_of(job);
         let len = u128::from(job.region.end - job.region.start);
         let along = u128::from(offset - job.region.start) * self.open.len() as u128 / len;
@@ -193,12 +192,12 @@ impl ZoneBook {
         let own = |zone: &&u32| zones.contains(zone) && self.left(**zone) > 0;
         match turned.copied().find(|zone| own(&zone)) {
             Some(zone) => Ok(zone),
-            None if self.open.iter().any(|zone| zones.contains(zone)) => Err(Placed::Later),
+            None if self.open.iter().any(|zone| zones.contains(zone)) => Err(ZonedIo::Later),
             None => Err(self.manage(HostOp::ZoneFinish, self.open[0])),
         }
     }
 
-    /// Whether so much is written, and so many writes have come, that a zone is to be reset.
+    /// Whether `zone_reset_threshold` and `zone_reset_frequency` require a reset now.
     fn reset_is_due(&mut self, job: &Job, zbd: &Zbd) -> bool {
         let Some(every) = zbd.reset_every else { return false };
         let written: u64 = self.zones_of(job).map(|zone| self.written(zone)).sum();
@@ -210,8 +209,8 @@ impl ZoneBook {
         self.until_reset == 0
     }
 
-    fn manage(&self, op: HostOp, zone: u32) -> Placed {
-        if self.busy[zone as usize] > 0 { Placed::Later } else { Placed::After(op, zone) }
+    fn manage(&self, op: HostOp, zone: u32) -> ZonedIo {
+        if self.busy[zone as usize] > 0 { ZonedIo::Later } else { ZonedIo::After(op, zone) }
     }
 
     /// The command that resets or finishes `zone`.
@@ -219,7 +218,7 @@ impl ZoneBook {
         Io { op, offset: self.start(zone), len: 0, fua: false, handle: 0 }
     }
 
-    /// `io` is issued.
+    /// Updates the zones when `io` is issued.
     pub fn issued(&mut self, io: &Io) {
         let zone = (io.offset / self.shape.size) as u32;
         self.pointers[zone as usize] = match io.op {
@@ -232,7 +231,7 @@ impl ZoneBook {
         self.managed[zone as usize] = io.op.manages_zone();
     }
 
-    /// `io` is done.
+    /// Updates the zones when `io` has completed.
     pub fn done(&mut self, io: &Io) {
         if matches!(io.op, HostOp::Write | HostOp::ZoneReset | HostOp::ZoneFinish) {
             let zone = (io.offset / self.shape.size) as usize;

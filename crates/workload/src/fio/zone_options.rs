@@ -1,22 +1,22 @@
-//! The words of jobs on zoned drives, read and checked against the drive.
+//! The options of jobs on zoned drives, read and checked against the drive.
 
 use prism_ssd::ZoneShape;
 
 use super::error::FioError;
 use super::job::{Job, Order, Rw, uses};
 use super::random::Distribution;
-use super::resolve::{Named, Target};
+use super::resolve::{JobSettings, Target};
 use super::sizes::Sizes;
 use super::value::float;
 use super::zbd::Zbd;
 
-/// Words that mean nothing without `zonemode=zbd`.
-const OF_ZONES: [&str; 4] =
+/// Options without effect unless `zonemode=zbd` is given.
+const ZONE_OPTIONS: [&str; 4] =
     ["zonesize", "max_open_zones", "zone_reset_threshold", "zone_reset_frequency"];
 
-impl Named<'_> {
-    /// Whether the job goes by zones; if so, its region becomes whole zones.
-    pub(super) fn by_zones(&self, job: &mut Job, target: &Target) -> Result<(), FioError> {
+impl JobSettings<'_> {
+    /// Applies the zone options to the job. With `zonemode=zbd`, its region becomes whole zones.
+    pub(super) fn apply_zones(&self, job: &mut Job, target: &Target) -> Result<(), FioError> {
         let s = self.settings;
         let mode = s.read("zonemode", |text| match text {
             "none" => Ok(false),
@@ -43,7 +43,7 @@ impl Named<'_> {
             )));
         }
         self.check_blocks(job, &shape)?;
-        // As fio does: the offset up, the end down.
+        // As in fio, the offset is rounded up and the end down.
         let start = job.region.start.next_multiple_of(shape.size);
         let end = job.region.end / shape.size * shape.size;
         if start >= end {
@@ -55,7 +55,7 @@ impl Named<'_> {
         job.region = start..end;
         job.zbd = Some(self.zbd(&shape)?);
         if job.order == Order::Map {
-            // What is written where follows from the zones: a map would be of no use.
+            // The zones determine the offsets of writes, so that a map of blocks has no use.
             job.order = Order::Drawn(Distribution::Uniform);
         }
         Ok(())
@@ -82,7 +82,7 @@ impl Named<'_> {
     }
 
     fn check_no_zones(&self, job: &Job, target: &Target) -> Result<(), FioError> {
-        if let Some(option) = OF_ZONES.into_iter().find(|option| self.settings.has(option)) {
+        if let Some(option) = ZONE_OPTIONS.into_iter().find(|option| self.settings.has(option)) {
             return Err(self.wrong(format!("{option} means nothing without zonemode=zbd")));
         }
         let [_, writes, trims] = uses(job.rw);

@@ -4,7 +4,7 @@
 use crate::common::Log;
 use prism_base::{Bytes, SimTime};
 use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, fit};
-use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
+use prism_workload::fio::{self, FioError, Job, JobReader, RunResult, Target, jobs};
 use prism_workload::{Finished, Observer, Progress};
 
 fn device(handles: u32) -> DriveSpec {
@@ -55,7 +55,7 @@ impl Observer for Handles {
     }
 }
 
-fn run(text: &str, handles: u32, observer: &mut dyn Observer) -> Outcome {
+fn run(text: &str, handles: u32, observer: &mut dyn Observer) -> RunResult {
     let jobs = parse(text, handles).unwrap();
     let prepared = Drive::prepared(device(handles), InitialState::Filled, 1, |_, _| true);
     fio::run(&mut prepared.unwrap().unwrap().0, &jobs, observer).unwrap()

@@ -6,7 +6,7 @@ use prism_base::Bytes;
 use prism_ssd::spec::FaultSpec;
 use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, ZoneState};
 use prism_testkit::{all_seeds, seeds};
-use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, Target, jobs};
+use prism_workload::fio::{self, FioError, Job, JobReader, RunResult, Target, jobs};
 
 const UNIT: u64 = 4096;
 const ZONE: u64 = 80 * UNIT;
@@ -43,7 +43,7 @@ fn of_one(words: &str) -> String {
 }
 
 struct Ran {
-    outcome: Outcome,
+    outcome: RunResult,
     log: Log,
     drive: Drive,
 }

@@ -1,4 +1,4 @@
-//! What a run counts: rows of the report, stages, and what the observer is told.
+//! Statistics of a run: rows of the report, stages, and calls of the observer.
 
 use prism_base::{Nanos, SimTime};
 use prism_engine::FlashCounts;
@@ -14,9 +14,9 @@ use crate::observe::{Finished, Issuer, Progress};
 pub struct Row {
     /// Number of its first job.
     pub first: usize,
-    /// Its jobs: one, or those of a group with `group_reporting`.
+    /// Number of its jobs: one, or those of a group with `group_reporting`.
     pub jobs: usize,
-    /// What was measured.
+    /// Its statistics.
     pub stats: JobStats,
 }
 
@@ -25,25 +25,24 @@ pub struct Row {
 pub struct Stage {
     /// Numbers of the first job and of the one after the last.
     pub jobs: std::ops::Range<usize>,
-    /// What the drive did for them, from the moment the first of them was measured to the
-    /// last completion.
+    /// Figures from the begin of the measurement of the first job to the last completion.
     pub measured: Measured,
 }
 
 /// The result of a run.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// In the order of the jobs.
+pub struct RunResult {
+    /// Rows in the order of the jobs.
     pub rows: Vec<Row>,
-    /// In the order of time.
+    /// Stages in the order of time.
     pub stages: Vec<Stage>,
-    /// All stages together.
+    /// Sum of all stages.
     pub total: Measured,
-    /// Measured time in which something was in flight.
+    /// Measured time with at least one request in flight.
     pub busy: Nanos,
 }
 
-/// What the drive had counted when a stage began.
+/// The drive's counts at the begin of a stage.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     at: SimTime,
@@ -53,8 +52,8 @@ pub(super) struct Before {
 }
 
 impl Runner<'_> {
-    /// Notes that so many I/Os are in flight from now on.
-    pub(super) fn change(&mut self, at: SimTime, in_flight: u32) {
+    /// Sets the number of I/Os in flight from `at` on.
+    pub(super) fn set_in_flight(&mut self, at: SimTime, in_flight: u32) {
         let span = at.since(self.last_change).0;
         if self.before.is_some() {
             self.busy += if self.in_flight > 0 { span } else { 0 };
@@ -69,12 +68,12 @@ impl Runner<'_> {
         }
     }
 
-    /// The measurement of the present stage begins, unless it has.
+    /// Begins the measurement of the current stage, unless it has begun.
     pub(super) fn begin_stage(&mut self, now: SimTime) -> Result<(), RunError> {
         if self.before.is_some() {
             return Ok(());
         }
-        self.change(now, self.in_flight);
+        self.set_in_flight(now, self.in_flight);
         self.before = Some(Before {
             at: now,
             flash: *self.drive.flash_counts(),
@@ -96,7 +95,7 @@ impl Runner<'_> {
         let (io, at) = (pending.io, completion.completed);
         let number = pending.job as usize;
         if self.workers[number].measures(at) {
-            // It may end at the moment at which its job's ramp does.
+            // An I/O may complete at the very end of its job's ramp.
             self.begin_stage(at)?;
         }
         let latency = at.since(pending.issued);
@@ -104,10 +103,10 @@ impl Runner<'_> {
         if let Some(zones) = &mut self.zones {
             zones.done(&io);
         }
-        self.change(at, self.in_flight - 1);
+        self.set_in_flight(at, self.in_flight - 1);
         let manages = io.op.manages_zone();
         if self.workers[number].measures(at) && !manages {
-            let stats = &mut self.rows[self.program_unit_of[number]].stats;
+            let stats = &mut self.rows[self.row_of[number]].stats;
             stats.begin(self.workers[number].measured_from);
             match completion.status {
                 Status::Done => stats.record(io.op, io.len, pending.depth, at, latency),
@@ -152,20 +151,20 @@ impl Runner<'_> {
     }
 
     pub(super) fn report(&mut self, submitted: u64) -> Result<(), RunError> {
-        let go_on = self.observer.keep_going(Progress {
+        let keep_going = self.observer.keep_going(Progress {
             passes: 0,
             submitted,
             measuring: self.origin.is_some(),
             last_round: None,
         });
-        if go_on { Ok(()) } else { Err(RunError::Interrupted) }
+        if keep_going { Ok(()) } else { Err(RunError::Interrupted) }
     }
 
-    pub(super) fn outcome(self) -> Outcome {
+    pub(super) fn outcome(self) -> RunResult {
         let mut total = Measured { passes: 1, ..Measured::default() };
         for stage in &self.stages {
             total.add(&stage.measured);
         }
-        Outcome { rows: self.rows, stages: self.stages, total, busy: Nanos(self.busy) }
+        RunResult { rows: self.rows, stages: self.stages, total, busy: Nanos(self.busy) }
     }
 }

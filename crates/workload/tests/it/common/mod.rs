@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, SimTime};
 use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, fit};
-use prism_workload::fio::{self, FioError, Job, JobReader, Outcome, jobs};
+use prism_workload::fio::{self, FioError, Job, JobReader, RunResult, jobs};
 use prism_workload::{Finished, Observer, Progress};
 
 /// Capacity of [`drive`].
@@ -82,13 +82,13 @@ impl Log {
 }
 
 /// Runs jobs on a new drive.
-pub fn run(jobs: &[Job]) -> (Outcome, Log) {
+pub fn run(jobs: &[Job]) -> (RunResult, Log) {
     let mut log = Log::default();
     let outcome = fio::run(&mut drive(), jobs, &mut log).unwrap();
     (outcome, log)
 }
 
 /// Runs one job with these words.
-pub fn run_one(words: &str) -> (Outcome, Log) {
+pub fn run_one(words: &str) -> (RunResult, Log) {
     run(&one(words))
 }

@@ -1,28 +1,28 @@
-//! What a trace would meet on a zoned drive without a log before it.
+//! Checks the writes of a trace against the rules of zones, as without a host FTL.
 
 use prism_ssd::{HostOp, Request, SubmitError, ZoneShape, Zones};
 use prism_trace::{Op, Source, SourceError};
 
-/// Writes of a trace on a bare zoned drive whose zones are empty at the start, in the order of
-/// the trace, each over before the next. A write that fails changes nothing.
+/// How many writes of a trace a zoned drive with empty zones would accept and refuse without a host
+/// FTL. Each write completes before the next; a refused write changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct BareWrites {
+pub struct ZoneRuleCheck {
     /// Writes.
     pub writes: u64,
-    /// Those that the drive takes.
+    /// Accepted writes.
     pub taken: u64,
-    /// Those that do not begin at a write pointer.
+    /// Writes that do not begin at a write pointer.
     pub not_at_write_pointer: u64,
-    /// Those that do not begin and end at whole units.
+    /// Writes that do not begin and end at whole units.
     pub unaligned: u64,
-    /// Those that do not fit what is left of a zone, a full one included.
+    /// Writes that do not fit the rest of a zone, a full one included.
     pub beyond_zone: u64,
-    /// Those for which too many zones are open or active.
+    /// Writes for which too many zones are open or active.
     pub limits: u64,
 }
 
-impl BareWrites {
-    /// Sends the writes of `source` to zones of this shape.
+impl ZoneRuleCheck {
+    /// Checks the writes of `source` against zones of this shape.
     ///
     /// # Errors
     /// [`SourceError`] if the source cannot be read.
@@ -55,7 +55,7 @@ impl BareWrites {
         }
     }
 
-    /// Writes that fail.
+    /// Refused writes.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.writes - self.taken
