@@ -10,8 +10,8 @@ use prism_contract::what_if::{
     simulate,
 };
 use prism_replay::{
-    ZoneRuleCheck, BlockDevice, HostFtl, LaidOut, Layout, HostFtlError, Options, ReplayResult, Pace, Passes,
-    ReplayError,
+    BlockDevice, HostFtl, HostFtlError, LaidOut, Layout, Options, Pace, Passes, ReplayError,
+    ReplayResult, ZoneRuleCheck,
 };
 use prism_ssd::{Drive, DriveSpec, HostOp, Preparation, Scaled};
 use prism_trace::{Records, Source, TraceInfo};

@@ -1,7 +1,7 @@
 //! What a report says of a trace on a zoned drive: what the drive itself would refuse, and what
 //! the host FTL before it makes of it.
 
-use prism_replay::{ZoneRuleCheck, HostFtlCounts};
+use prism_replay::{HostFtlCounts, ZoneRuleCheck};
 use prism_report::{Figure, Section, Table, Unit};
 use prism_ssd::{ReadOnly, ZoneShape};
 use serde_json::{Value as Json, json};

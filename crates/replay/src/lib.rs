@@ -16,8 +16,8 @@ pub mod steady;
 mod dependency;
 
 pub use block_device::BlockDevice;
-pub use host_ftl::{ZoneRuleCheck, HostFtl, HostFtlCounts, HostFtlError};
-pub use layout::{LaidOut, Layout, DeviceRange};
+pub use host_ftl::{HostFtl, HostFtlCounts, HostFtlError, ZoneRuleCheck};
+pub use layout::{DeviceRange, LaidOut, Layout};
 pub use lifetime::Lifetime;
 pub use options::{Options, Pace, Passes};
-pub use run::{ReplayResult, ReplayError, SteadyState, replay};
+pub use run::{ReplayError, ReplayResult, SteadyState, replay};

@@ -254,8 +254,10 @@ fn describe(full: &DriveSpec, fitted: &DriveSpec, changes: &mut Vec<String>) {
         changes.push(format!("superblocks of {now} instead of {before} dies"));
     }
     if a.pages_per_block != b.pages_per_block {
-        changes
-            .push(format!("{} pages per block instead of {}", b.pages_per_block, a.pages_per_block));
+        changes.push(format!(
+            "{} pages per block instead of {}",
+            b.pages_per_block, a.pages_per_block
+        ));
     }
     let (now, before) = (b.blocks_per_die_group(), a.blocks_per_die_group());
     if now != before {

@@ -2,7 +2,7 @@
 //! compared with.
 
 use prism_base::{Bytes, Nanos};
-use prism_replay::{Options, ReplayResult, Pace, Passes, SteadyState};
+use prism_replay::{Options, Pace, Passes, ReplayResult, SteadyState};
 use prism_ssd::scale::fit_wide;
 use prism_ssd::spec::Mapping;
 use prism_ssd::{DriveSpec, DriveSpecError, HostOp, InitialState};

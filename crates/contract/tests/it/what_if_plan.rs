@@ -5,7 +5,7 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{
     Change, FigureSource, Figures, Original, Plan, Run, TraceFacts, WhatIfError, plan,
 };
-use prism_replay::{Options, ReplayResult, Pace, Passes, ReplayError, replay};
+use prism_replay::{Options, Pace, Passes, ReplayError, ReplayResult, replay};
 use prism_ssd::{Drive, DriveSpec, InitialState, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
 use prism_workload::Silent;

@@ -2,7 +2,7 @@
 
 use prism_ssd::{Completion, HostOp, Request, Status};
 
-use super::{EMPTY_LOW, HostFtl, Pun, ZoneUse, Zone};
+use super::{EMPTY_LOW, HostFtl, Pun, Zone, ZoneUse};
 
 /// Tags of the cleaner's commands have this bit.
 pub(super) const COPY: u64 = 1 << 63;
@@ -132,7 +132,8 @@ impl HostFtl {
                 return;
             };
             let (pun, count) = self.allocate(to, left.len() as u32);
-            self.cleaner.to = Some(to).filter(|&zone| self.zones[zone as usize].used == ZoneUse::Open);
+            self.cleaner.to =
+                Some(to).filter(|&zone| self.zones[zone as usize].used == ZoneUse::Open);
             for (&lpn, pun) in left.iter().zip(pun..pun + count) {
                 self.remap(lpn, pun);
             }

@@ -83,7 +83,11 @@ impl BlockDevice for HostFtl {
         self.drive.assert_conserved();
         let c = &self.counts;
         let in_flight = u64::from(self.in_flight());
-        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + in flight");
+        assert_eq!(
+            c.submitted,
+            c.completed + in_flight,
+            "requests submitted = completed + in flight"
+        );
         if in_flight == 0 {
             assert_eq!(c.in_flight_ns, c.latency_ns, "integral of queue depth = sum of latencies");
         }
@@ -93,20 +97,23 @@ impl BlockDevice for HostFtl {
         self.assert_conserved();
         self.drive.assert_consistent();
         let mut valid = vec![0; self.zones.len()];
-        for (lpn, pun) in (0..self.map.len() as u32).filter_map(|l| Some((l, self.pun_of(l)?)))
-        {
+        for (lpn, pun) in (0..self.map.len() as u32).filter_map(|l| Some((l, self.pun_of(l)?))) {
             assert_eq!(self.valid_at(pun), Some(lpn), "both maps must agree");
             valid[self.zone_of(pun)] += 1;
         }
         for (zone, known) in self.zones.iter().enumerate() {
             assert_eq!(valid[zone], known.valid, "valid units of zone {zone}");
             let failed = matches!(known.used, ZoneUse::Failed | ZoneUse::Gone);
-            assert!(failed || known.next >= known.valid, "at most as many valid units as written ones");
+            assert!(
+                failed || known.next >= known.valid,
+                "at most as many valid units as written ones"
+            );
             assert_eq!(known.used == ZoneUse::Empty, self.empty.contains(&(zone as u32)));
         }
         if self.drive.in_flight() == 0 && self.outbox.is_empty() {
             let written = self.drive.host_counts().bytes_written / self.unit;
-            let submitted = self.ftl_counts.written + self.ftl_counts.copied + self.ftl_counts.rewritten;
+            let submitted =
+                self.ftl_counts.written + self.ftl_counts.copied + self.ftl_counts.rewritten;
             assert_eq!(written + self.failed_units, submitted, "units submitted to the drive");
         }
     }

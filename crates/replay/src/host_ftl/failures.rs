@@ -10,7 +10,7 @@ use std::ops::Range;
 use prism_base::Bytes;
 use prism_ssd::{Completion, Cost, HostOp, ReadOnly, Request, Status, ZoneState};
 
-use super::{HostFtl, RESERVED, Pun, ZoneUse};
+use super::{HostFtl, Pun, RESERVED, ZoneUse};
 
 impl HostFtl {
     /// Number of zones that can be written.
@@ -56,7 +56,8 @@ impl HostFtl {
             let Some(known) = self.zones.get_mut(zone as usize) else { continue };
             let state = self.drive.zone_info(zone).map(|info| info.state);
             let was_used = known.used != ZoneUse::Spare;
-            known.used = if state == Some(ZoneState::Offline) { ZoneUse::Gone } else { ZoneUse::Failed };
+            known.used =
+                if state == Some(ZoneState::Offline) { ZoneUse::Gone } else { ZoneUse::Failed };
             self.empty.retain(|&empty| empty != zone);
             self.host_zone = self.host_zone.filter(|&open| open != zone);
             self.cleaner.to = self.cleaner.to.filter(|&open| open != zone);

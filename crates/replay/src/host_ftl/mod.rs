@@ -13,12 +13,12 @@
 //! Zones of a drive with faults may become read only or go offline. Their data is moved to other
 //! zones, and failed writes are repeated; see [`failures`].
 
-mod zone_rules;
 mod clean;
 mod counts;
 mod device;
 mod failures;
 mod requests;
+mod zone_rules;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -28,10 +28,10 @@ use prism_ssd::{
     SubmitError, ZoneState, fit,
 };
 
-pub use zone_rules::ZoneRuleCheck;
 use clean::Cleaner;
 pub use counts::HostFtlCounts;
 use requests::Slot;
+pub use zone_rules::ZoneRuleCheck;
 
 /// Cleaning begins below this many empty zones. One more zone is being written by the host and one
 /// by the cleaner.

@@ -22,7 +22,7 @@ pub(super) struct Slot {
     pub(super) parts: u32,
     /// Logical units to be written.
     pub(super) left: VecDeque<Range<u32>>,
-    /// Physical units of failed writes: logical units that still map to them are written to_rewrite.
+    /// Physical units of failed writes: logical units that still map to them are rewritten.
     pub(super) to_rewrite: VecDeque<Range<Pun>>,
     /// Partly written units whose rest could not be read.
     unreadable_rest: Vec<u32>,

@@ -1,12 +1,11 @@
-//! The host FTL over a zoned drive: what it holds against a naive model, what it copies, and
-//! what it refuses.
+//! The host FTL on a zoned drive: its content against a naive model, its copies, and its errors.
 
 use prism_testkit::seeds;
 use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
 use prism_replay::{
-    ZoneRuleCheck, BlockDevice, HostFtl, HostFtlError, Options, Pace, Passes, SteadyState, replay,
+    BlockDevice, HostFtl, HostFtlError, Options, Pace, Passes, SteadyState, ZoneRuleCheck, replay,
 };
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, fit};
 use prism_trace::{Op, Record, VecSource};
@@ -31,32 +30,32 @@ fn device(zones: u64) -> DriveSpec {
     device
 }
 
-fn log(zones: u64, units: u64, state: InitialState) -> HostFtl {
+fn ftl(zones: u64, units: u64, state: InitialState) -> HostFtl {
     let device = device(zones);
     let state = HostFtl::drive_state(&device, units * UNIT, state).unwrap();
     let drive = Drive::prepared(device, state, 1, |_, _| true).unwrap().unwrap().0;
     HostFtl::new(drive, units * UNIT).unwrap()
 }
 
-fn drain(log: &mut HostFtl) -> Vec<Completion> {
+fn drain(ftl: &mut HostFtl) -> Vec<Completion> {
     let mut done = Vec::new();
     let mut steps = 0;
-    while log.in_flight() > 0 || log.drive().next_event().is_some() {
-        log.step(&mut done);
+    while ftl.in_flight() > 0 || ftl.drive().next_event().is_some() {
+        ftl.step(&mut done);
         steps += 1;
-        assert!(steps < 1_000_000, "the log never comes to rest");
+        assert!(steps < 1_000_000, "the host FTL never becomes idle");
     }
     done
 }
 
-/// Random requests at depth: what is mapped is what was written and not discarded, and every
-/// unit that is mapped can be read.
+/// Concurrent random requests: units are mapped if they were written and not discarded, and every
+/// mapped unit can be read.
 #[test]
-fn random_requests_to_a_log_leave_what_was_written() {
+fn random_requests_leave_what_was_written() {
     for seed in seeds(0..12) {
         let mut rng = Rng::stream(seed, "host FTL");
         let units = 700 + rng.below(100);
-        let mut log = log(16, units, InitialState::Filled);
+        let mut ftl = ftl(16, units, InitialState::Filled);
         let mut held: BTreeSet<u64> = (0..units).collect();
         let mut done = Vec::new();
         let aligned = rng.chance(0.5);
@@ -76,11 +75,11 @@ fn random_requests_to_a_log_leave_what_was_written() {
                 _ => HostOp::Read,
             };
             let len = if op == HostOp::Flush { 0 } else { to - from };
-            while log.in_flight() > 6 {
-                log.step(&mut done);
+            while ftl.in_flight() > 6 {
+                ftl.step(&mut done);
             }
-            let now = log.drive().now();
-            log.submit(Request::new(op, from, len, tag), now).unwrap();
+            let now = ftl.drive().now();
+            ftl.submit(Request::new(op, from, len, tag), now).unwrap();
             let (touched, whole) = (from / UNIT..to.div_ceil(UNIT), from.div_ceil(UNIT)..to / UNIT);
             match op {
                 HostOp::Write => held.extend(touched),
@@ -91,97 +90,97 @@ fn random_requests_to_a_log_leave_what_was_written() {
                 }
                 _ => {}
             }
-            // What overlaps a request that waits for its parts has no order with it.
+            // The order of overlapping requests in flight is undefined.
             if op != HostOp::Read {
-                drain(&mut log);
+                drain(&mut ftl);
             }
         }
-        drain(&mut log);
-        log.assert_consistent();
+        drain(&mut ftl);
+        ftl.assert_consistent();
         for unit in 0..units {
-            let at = log.lookup(unit as u32);
+            let at = ftl.lookup(unit as u32);
             assert_eq!(at.is_some(), held.contains(&unit), "seed {seed}, unit {unit}");
             if let Some(at) = at {
-                let drive = log.drive();
+                let drive = ftl.drive();
                 let lpn = (at / UNIT) as u32;
                 let mapped = drive.engine().ftl().lookup(lpn).is_some();
                 assert!(mapped || drive.buffered_units() > 0, "seed {seed}, unit {unit} is gone");
             }
         }
-        assert!(log.counts().cleaned > 0 && log.counts().copied > 0, "{:?}", log.counts());
-        assert_eq!(aligned, log.counts().completed == 0);
+        assert!(ftl.counts().cleaned > 0 && ftl.counts().copied > 0, "{:?}", ftl.counts());
+        assert_eq!(aligned, ftl.counts().completed == 0);
     }
 }
 
-/// Random writes of single units at depth, `times` over the log.
-fn overwrite(log: &mut HostFtl, times: u64) -> f64 {
+/// Concurrent random writes of single units, `times` the capacity.
+fn overwrite(ftl: &mut HostFtl, times: u64) -> f64 {
     let mut rng = Rng::stream(7, "overwrites");
-    let units = log.units();
+    let units = ftl.units();
     let mut done = Vec::new();
-    let mut before = *log.counts();
+    let mut before = *ftl.counts();
     for i in 0..2 * times * units {
         if i == times * units {
-            before = *log.counts();
+            before = *ftl.counts();
         }
-        while log.in_flight() >= 8 {
-            log.step(&mut done);
+        while ftl.in_flight() >= 8 {
+            ftl.step(&mut done);
         }
         let write = Request::new(HostOp::Write, rng.below(units) * UNIT, UNIT, 0);
-        let now = log.drive().now();
-        log.submit(write, now).unwrap();
+        let now = ftl.drive().now();
+        ftl.submit(write, now).unwrap();
     }
-    drain(log);
-    log.assert_consistent();
-    log.counts().since(&before).write_amplification().unwrap()
+    drain(ftl);
+    ftl.assert_consistent();
+    ftl.counts().since(&before).write_amplification().unwrap()
 }
 
 #[test]
-fn less_room_means_more_copies_and_order_means_none() {
+fn less_spare_means_more_copies_and_sequential_writes_none() {
     let mut last = 1.0;
     for units in [1600, 2000, 2400] {
-        let mut log = log(48, units, InitialState::Filled);
-        let amplification = overwrite(&mut log, 3);
+        let mut ftl = ftl(48, units, InitialState::Filled);
+        let amplification = overwrite(&mut ftl, 3);
         assert!(amplification > last + 0.1, "{units}: {amplification} after {last}");
         last = amplification;
-        // The drive adds nothing to what the host writes.
-        let drive = log.drive();
+        // The drive writes only what the host writes.
+        let drive = ftl.drive();
         let programmed = drive.flash_counts().units.total() + u64::from(drive.buffered_units());
-        assert_eq!(programmed, log.counts().written + log.counts().copied);
+        assert_eq!(programmed, ftl.counts().written + ftl.counts().copied);
     }
-    let mut log = log(48, 2400, InitialState::Filled);
+    let mut ftl = ftl(48, 2400, InitialState::Filled);
     let mut done = Vec::new();
     for i in 0..3 * 2400 {
-        let now = log.drive().now();
-        log.submit(Request::new(HostOp::Write, i % 2400 * UNIT, UNIT, 0), now).unwrap();
-        while log.in_flight() > 4 {
-            log.step(&mut done);
+        let now = ftl.drive().now();
+        ftl.submit(Request::new(HostOp::Write, i % 2400 * UNIT, UNIT, 0), now).unwrap();
+        while ftl.in_flight() > 4 {
+            ftl.step(&mut done);
         }
     }
-    assert_eq!(log.counts().copied, 0);
+    assert_eq!(ftl.counts().copied, 0);
 }
 
 /// A discarded unit is not copied.
 #[test]
 fn discards_inform_the_cleaner() {
     let copied = |discards: bool| {
-        let mut log = log(48, 2600, InitialState::Filled);
+        let mut ftl = ftl(48, 2600, InitialState::Filled);
         if discards {
-            let now = log.drive().now();
-            log.submit(Request::new(HostOp::Discard, 0, 1300 * UNIT, 0), now).unwrap();
-            drain(&mut log);
-            assert_eq!(log.counts().discarded, 1300);
+            let now = ftl.drive().now();
+            ftl.submit(Request::new(HostOp::Discard, 0, 1300 * UNIT, 0), now).unwrap();
+            drain(&mut ftl);
+            assert_eq!(ftl.counts().discarded, 1300);
         }
         let mut rng = Rng::stream(3, "upper half");
         let mut done = Vec::new();
         for _ in 0..5000 {
             let unit = 1300 + rng.below(1300);
-            let now = log.drive().now();
-            log.submit(Request::new(HostOp::Write, unit * UNIT, UNIT, 0), now).unwrap();
-            while log.in_flight() > 4 {
-                log.step(&mut done);
+            let now = ftl.drive().now();
+            ftl.submit(Request::new(HostOp::Write, unit * UNIT, UNIT, 0), now).unwrap();
+            while ftl.in_flight() > 4 {
+                ftl.step(&mut done);
             }
         }
-        log.counts().copied
+        ftl.counts().copied
     };
     let (informed, not) = (copied(true), copied(false));
     assert!(2 * informed < not, "{informed} {not}");
@@ -196,28 +195,28 @@ fn a_trace_replays_to_a_steady_state_and_the_same_twice() {
         })
         .collect();
     let run = || {
-        let mut log = log(48, 2200, InitialState::Filled);
+        let mut ftl = ftl(48, 2200, InitialState::Filled);
         let mut source = VecSource::new(records.clone());
         let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::Steady };
-        let outcome = replay(&mut log, &mut source, &options, &mut Silent).unwrap();
-        (outcome, *log.counts())
+        let outcome = replay(&mut ftl, &mut source, &options, &mut Silent).unwrap();
+        (outcome, *ftl.counts())
     };
     let ((first, counts), (second, again)) = (run(), run());
     assert_eq!(first.steady, SteadyState::Reached);
     assert_eq!((first.rounds, counts), (second.rounds, again));
-    let measured = first.log.unwrap();
+    let measured = first.host_ftl.unwrap();
     assert_eq!(measured.written, 4000 * u64::from(first.measured.passes));
     let host = measured.write_amplification().unwrap();
-    // The drive's count, by units programmed, is the host's.
+    // The drive's write amplification, by units programmed, equals that of the host.
     let drive = first.measured.write_amplification().unwrap();
     assert!((host / drive - 1.0).abs() < 0.02, "{host} {drive}");
 }
 
 #[test]
-fn a_log_that_does_not_fit_is_refused() {
+fn a_host_ftl_that_does_not_fit_is_refused() {
     let made = |zones: u64, units: u64, state: InitialState| {
         let drive = Drive::prepared(device(zones), state, 1, |_, _| true).unwrap().unwrap().0;
-        HostFtl::new(drive, units * UNIT).map(|log| log.units())
+        HostFtl::new(drive, units * UNIT).map(|ftl| ftl.units())
     };
     assert_eq!(made(16, 800, InitialState::Empty), Ok(800));
     let refused = made(16, 13 * 64, InitialState::Empty).unwrap_err();
@@ -226,27 +225,27 @@ fn a_log_that_does_not_fit_is_refused() {
     assert_eq!(HostFtl::new(plain, 1 << 20).unwrap_err(), HostFtlError::NoZones);
     let state = HostFtl::drive_state(&device(16), 1 << 20, InitialState::Settled);
     assert_eq!(state, None);
-    // What nobody chose is large enough, and no larger than it has to be.
+    // The default size of the drive is large enough, and not larger than needed.
     let preset = DriveSpec::preset("zn540").unwrap();
     for bytes in [1u64 << 20, 10 << 30, 300 << 30] {
         let addresses = HostFtl::addresses_for(&preset, bytes).unwrap();
         let fitted = fit(&preset, Bytes(addresses)).unwrap().device;
         let drive = Drive::new(fitted, 1).unwrap();
-        let log = HostFtl::new(drive, bytes).unwrap();
-        assert!(log.over_provisioning() >= 0.1, "{bytes}: {}", log.over_provisioning());
-        assert!(bytes < 10 << 30 || log.over_provisioning() < 0.4, "{}", log.over_provisioning());
+        let ftl = HostFtl::new(drive, bytes).unwrap();
+        assert!(ftl.over_provisioning() >= 0.1, "{bytes}: {}", ftl.over_provisioning());
+        assert!(bytes < 10 << 30 || ftl.over_provisioning() < 0.4, "{}", ftl.over_provisioning());
     }
-    // Of a drive that is too large for it, a log takes a part.
+    // On a drive that is too large, the host FTL uses only a part of the zones.
     let units = 9 * 64;
     let state = HostFtl::drive_state(&device(48), units * UNIT, InitialState::Filled).unwrap();
     let drive = Drive::prepared(device(48), state, 1, |_, _| true).unwrap().unwrap().0;
-    let mut log = HostFtl::fitted(drive, units * UNIT).unwrap();
-    assert!((log.over_provisioning() - 1.0 / 9.0).abs() < 1e-9, "{}", log.over_provisioning());
-    assert!(overwrite(&mut log, 3) > 2.0);
+    let mut ftl = HostFtl::fitted(drive, units * UNIT).unwrap();
+    assert!((ftl.over_provisioning() - 1.0 / 9.0).abs() < 1e-9, "{}", ftl.over_provisioning());
+    assert!(overwrite(&mut ftl, 3) > 2.0);
 }
 
 #[test]
-fn writes_that_a_bare_drive_refuses_are_counted() {
+fn writes_that_a_zoned_drive_refuses_are_counted() {
     let shape = device(4).zone_shape().unwrap();
     let write = |unit: u64, units: u64| Record::new(Op::Write, 0, unit * UNIT, units * UNIT);
     let mut source = VecSource::new(vec![

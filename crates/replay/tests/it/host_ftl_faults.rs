@@ -1,5 +1,5 @@
-//! The host FTL over a zoned drive that fails: it moves away from zones that can only be read,
-//! writes again what they have not taken, and stops writing before it would run in circles.
+//! The host FTL on a zoned drive with faults: it moves data out of read-only zones, repeats failed
+//! writes, and becomes read-only before cleaning could no longer free zones.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -14,11 +14,11 @@ use prism_trace::{Op, Record, VecSource};
 use prism_workload::Silent;
 
 const UNIT: u64 = 4096;
-/// Units of a zone.
+/// Units per zone.
 const ZONE: u64 = 64;
 
-/// Zones of 64 units on two dies, with `spare` blocks beside, whose programs and erases fail
-/// with these chances.
+/// Zones of 64 units on two dies, with `spare` additional blocks, whose programs and erases fail
+/// with these probabilities.
 fn device(zones: u64, spare: u32, program: f64, erase: f64) -> DriveSpec {
     let mut device = DriveSpec::preset("zn540").unwrap();
     device.flash.channels = 2;
@@ -42,11 +42,11 @@ fn device(zones: u64, spare: u32, program: f64, erase: f64) -> DriveSpec {
     device
 }
 
-/// A log of so many units, and what a host knows of it.
+/// A host FTL and the host's view of its content.
 struct Host {
-    log: HostFtl,
+    ftl: HostFtl,
     units: u64,
-    /// Units that hold something; those of refused requests may or may not.
+    /// Units with data; those of refused requests may have none.
     held: BTreeSet<u64>,
     open: BTreeSet<u64>,
     requests: Vec<Request>,
@@ -59,7 +59,7 @@ impl Host {
         let state = HostFtl::drive_state(&device, units * UNIT, InitialState::Empty).unwrap();
         let drive = Drive::prepared(device, state, seed, |_, _| true).unwrap().unwrap().0;
         Self {
-            log: HostFtl::new(drive, units * UNIT).unwrap(),
+            ftl: HostFtl::new(drive, units * UNIT).unwrap(),
             units,
             held: BTreeSet::new(),
             open: BTreeSet::new(),
@@ -71,7 +71,7 @@ impl Host {
 
     fn step(&mut self) {
         let mut out = Vec::new();
-        self.log.step(&mut out);
+        self.ftl.step(&mut out);
         for done in out {
             self.complete(&done);
         }
@@ -82,7 +82,7 @@ impl Host {
         let units = request.offset / UNIT..(request.offset + request.len) / UNIT;
         match done.status {
             Status::ReadOnly => {
-                assert!(self.log.read_only().is_some(), "{done:?}");
+                assert!(self.ftl.read_only().is_some(), "{done:?}");
                 self.refused += 1;
                 self.open.extend(units);
             }
@@ -90,7 +90,7 @@ impl Host {
                 let open = units.into_iter().any(|unit| self.open.contains(&unit));
                 assert!(done.op == HostOp::Read && open, "{done:?}");
             }
-            Status::WriteFault => panic!("the log writes again: {done:?}"),
+            Status::WriteFault => panic!("the ftl writes again: {done:?}"),
             Status::Done => match request.op {
                 HostOp::Write => self.held.extend(units),
                 HostOp::Discard => units.for_each(|unit| _ = self.held.remove(&unit)),
@@ -106,8 +106,8 @@ impl Host {
             let first = self.rng.below(self.units);
             let len = (1 + self.rng.below(20)).min(self.units - first);
             let touched = first..first + len;
-            if self.log.in_flight() > 5 || touched.clone().any(|unit| busy.contains(&unit)) {
-                while self.log.in_flight() > 0 {
+            if self.ftl.in_flight() > 5 || touched.clone().any(|unit| busy.contains(&unit)) {
+                while self.ftl.in_flight() > 0 {
                     self.step();
                 }
                 busy.clear();
@@ -124,42 +124,41 @@ impl Host {
                 _ => Request::new(op, first * UNIT, len * UNIT, tag),
             };
             self.requests.push(request);
-            let now = self.log.drive().now();
-            self.log.submit(request, now).unwrap();
+            let now = self.ftl.drive().now();
+            self.ftl.submit(request, now).unwrap();
             busy.extend(touched);
         }
         self.rest();
     }
 
-    /// At rest every unit that was acknowledged is where the map says, and there is one on
-    /// the drive.
+    /// Runs until idle, and checks that every acknowledged unit is mapped and exists on the drive.
     fn rest(&mut self) {
         let mut steps = 0;
-        while self.log.in_flight() > 0 || self.log.drive().next_event().is_some() {
+        while self.ftl.in_flight() > 0 || self.ftl.drive().next_event().is_some() {
             self.step();
             steps += 1;
-            assert!(steps < 1_000_000, "the log never comes to rest");
+            assert!(steps < 1_000_000, "the host FTL never becomes idle");
         }
-        self.log.assert_consistent();
+        self.ftl.assert_consistent();
         for unit in (0..self.units).filter(|unit| !self.open.contains(unit)) {
-            let at = self.log.lookup(unit as u32);
+            let at = self.ftl.lookup(unit as u32);
             assert_eq!(at.is_some(), self.held.contains(&unit), "unit {unit}");
             let Some(at) = at else { continue };
-            let drive = self.log.drive();
+            let drive = self.ftl.drive();
             let there = drive.engine().ftl().lookup((at / UNIT) as u32).is_some();
             assert!(there || drive.buffered_units() > 0, "unit {unit} is gone");
         }
     }
 
     fn zones(&self, state: ZoneState) -> u32 {
-        self.log.drive().zones().unwrap().count(state)
+        self.ftl.drive().zones().unwrap().count(state)
     }
 }
 
 #[test]
-fn random_logs_go_on_over_failing_zones() {
+fn random_zone_failures_lose_nothing() {
     let (mut read_only, mut offline, mut ended, mut refused) = (0, 0, 0, 0);
-    let mut log = prism_replay::HostFtlCounts::default();
+    let mut ftl = prism_replay::HostFtlCounts::default();
     for seed in seeds(0..80) {
         let mut rng = Rng::stream(seed, "host FTL device");
         let program = [0.0, 0.0005, 0.003][rng.below(3) as usize];
@@ -170,110 +169,110 @@ fn random_logs_go_on_over_failing_zones() {
         }
         read_only += host.zones(ZoneState::ReadOnly);
         offline += host.zones(ZoneState::Offline);
-        ended += u32::from(host.log.read_only().is_some());
+        ended += u32::from(host.ftl.read_only().is_some());
         refused += host.refused;
-        log.add(host.log.counts());
+        ftl.add(host.ftl.counts());
     }
-    println!("{read_only} read only, {offline} offline, {ended} ended, {refused} refused: {log:?}");
+    println!("{read_only} read only, {offline} offline, {ended} ended, {refused} refused: {ftl:?}");
     assert!(
         !all_seeds() || read_only >= 200 && offline >= 10 && ended >= 10,
         "{read_only} {offline}"
     );
-    assert!(!all_seeds() || log.rewritten >= 1000 && log.evacuated >= 1000, "{log:?}");
+    assert!(!all_seeds() || ftl.rewritten >= 1000 && ftl.evacuated >= 1000, "{ftl:?}");
     assert!(!all_seeds() || refused >= 1000, "{refused}");
 }
 
-/// A zone fails while nothing else happens: when zones enough are empty, what stands in it is
-/// somewhere else, and the zone is used no more.
+/// A zone fails: once enough zones are empty, its data has been moved, and the zone is no longer
+/// used.
 #[test]
-fn what_stands_in_a_failed_zone_is_moved_away() {
-    // Of 24 zones 12 hold the log; one program of a thousand fails.
+fn data_in_a_failed_zone_is_moved_away() {
+    // Of 24 zones 12 hold data; one program of a thousand fails.
     let mut host = Host::new(device(24, 4, 0.001, 0.0), 12 * ZONE, 3);
     host.run(600);
     let failed = host.zones(ZoneState::ReadOnly);
-    assert!(failed > 0 && host.log.read_only().is_none(), "{failed} zones have failed");
+    assert!(failed > 0 && host.ftl.read_only().is_none(), "{failed} zones have failed");
     let size = 80 * UNIT;
     let is_failed = |at: u64| {
         let zone = (at / size) as u32;
-        host.log.drive().zone_info(zone).unwrap().state == ZoneState::ReadOnly
+        host.ftl.drive().zone_info(zone).unwrap().state == ZoneState::ReadOnly
     };
-    let standing = (0..host.units).filter_map(|unit| host.log.lookup(unit as u32));
+    let standing = (0..host.units).filter_map(|unit| host.ftl.lookup(unit as u32));
     assert_eq!(standing.filter(|&at| is_failed(at)).count(), 0);
-    assert!(host.log.counts().evacuated > 0);
+    assert!(host.ftl.counts().evacuated > 0);
 }
 
-/// To the end: the log stops writing while its drive still could, and reads go on.
+/// The host FTL becomes read-only while its drive could still write, and reads continue.
 #[test]
-fn a_log_ends_before_it_runs_in_circles() {
+fn it_becomes_read_only_before_cleaning_fails() {
     let mut host = Host::new(device(24, 2, 0.01, 0.0), 12 * ZONE, 1);
     let mut stretches = 0;
-    while host.log.read_only().is_none() {
+    while host.ftl.read_only().is_none() {
         host.run(100);
         stretches += 1;
-        assert!(stretches < 200, "the log never ends");
+        assert!(stretches < 200, "the host FTL never becomes read-only");
     }
-    let read_only = host.log.read_only().unwrap();
+    let read_only = host.ftl.read_only().unwrap();
     assert!(read_only.written.0 > 12 * ZONE * UNIT && host.refused > 0);
-    // 12 zones of data need 12.2 with the least spare, and 4 besides: the eighth of 24 ends it,
-    // and what is buffered then may take some with it.
+    // 12 zones of data need 12.2 with the least spare, and 4 more: the eighth failure of 24 zones
+    // is the last, and buffered data may make some more fail.
     let left = 24 - host.zones(ZoneState::ReadOnly) - host.zones(ZoneState::Offline);
     assert!((13..=16).contains(&left), "{left}");
     host.run(200);
-    let ended = host.log.read_only().unwrap();
+    let ended = host.ftl.read_only().unwrap();
     assert_eq!(ended, read_only);
 }
 
-/// A copy that cannot be read loses the units of it that are beyond help and no others: they say
-/// so until they are written as wholes, or discarded.
+/// A copy that cannot be read loses only its uncorrectable units: reads of them fail until they are
+/// completely rewritten or discarded.
 #[test]
-fn what_a_copy_cannot_read_says_that_it_is_lost() {
+fn units_that_a_copy_cannot_read_are_lost() {
     let mut device = device(24, 2, 0.0, 0.0);
     let faults = device.faults.as_mut().unwrap();
-    // One unit in ten or so is beyond help, in upper pages most of all.
+    // About one unit in ten is uncorrectable, mostly in upper pages.
     faults.codeword = Some(Bytes(512));
     faults.correctable_bits = Some(24);
     faults.rber_fresh = Some(3e-3);
     faults.read_retries = Some(0);
     let units = 14 * ZONE;
     let drive = Drive::new(device, 2).unwrap();
-    let mut log = HostFtl::new(drive, units * UNIT).unwrap();
-    let serve = |log: &mut HostFtl, op: HostOp, offset: u64, len: u64| {
-        let now = log.drive().now();
-        log.submit(Request::new(op, offset, len, 0), now).unwrap();
+    let mut ftl = HostFtl::new(drive, units * UNIT).unwrap();
+    let serve = |ftl: &mut HostFtl, op: HostOp, offset: u64, len: u64| {
+        let now = ftl.drive().now();
+        ftl.submit(Request::new(op, offset, len, 0), now).unwrap();
         let mut done = Vec::new();
         while done.is_empty() {
-            log.step(&mut done);
+            ftl.step(&mut done);
         }
         done[0]
     };
     let mut rng = Rng::stream(2, "lost units");
     for unit in (0..units).chain((0..4 * units).map(|_| rng.below(units))) {
-        assert_eq!(serve(&mut log, HostOp::Write, unit * UNIT, UNIT).status, Status::Done);
+        assert_eq!(serve(&mut ftl, HostOp::Write, unit * UNIT, UNIT).status, Status::Done);
     }
-    let gone = |log: &HostFtl| (0..units).filter(|&u| log.lookup(u as u32).is_none()).count();
-    let counts = *log.counts();
-    let lost = gone(&log);
+    let gone = |ftl: &HostFtl| (0..units).filter(|&u| ftl.lookup(u as u32).is_none()).count();
+    let counts = *ftl.counts();
+    let lost = gone(&ftl);
     println!("{lost} units are lost: {counts:?}");
     assert!(lost >= 10 && lost as u64 <= counts.lost, "{lost} {counts:?}");
-    assert!(counts.lost < counts.copied / 5, "what can be read is not given up");
-    let mut missing = (0..units).filter(|&unit| log.lookup(unit as u32).is_none());
+    assert!(counts.lost < counts.copied / 5, "readable units are not lost");
+    let mut missing = (0..units).filter(|&unit| ftl.lookup(unit as u32).is_none());
     let [first, second] = [missing.next().unwrap(), missing.next().unwrap()];
-    let read = serve(&mut log, HostOp::Read, first * UNIT, UNIT);
+    let read = serve(&mut ftl, HostOp::Read, first * UNIT, UNIT);
     assert_eq!((read.status, read.cost.flash_reads), (Status::Unreadable, 0));
-    // A part of it is not enough.
-    serve(&mut log, HostOp::Write, first * UNIT, UNIT / 2);
-    assert_eq!(serve(&mut log, HostOp::Read, first * UNIT, UNIT).status, Status::Unreadable);
-    serve(&mut log, HostOp::Write, first * UNIT, UNIT);
-    assert_eq!(serve(&mut log, HostOp::Read, first * UNIT, UNIT).status, Status::Done);
-    serve(&mut log, HostOp::Discard, second * UNIT, UNIT);
-    assert_eq!(serve(&mut log, HostOp::Read, second * UNIT, UNIT).status, Status::Done);
-    log.assert_consistent();
+    // Writing a part of the unit is not enough.
+    serve(&mut ftl, HostOp::Write, first * UNIT, UNIT / 2);
+    assert_eq!(serve(&mut ftl, HostOp::Read, first * UNIT, UNIT).status, Status::Unreadable);
+    serve(&mut ftl, HostOp::Write, first * UNIT, UNIT);
+    assert_eq!(serve(&mut ftl, HostOp::Read, first * UNIT, UNIT).status, Status::Done);
+    serve(&mut ftl, HostOp::Discard, second * UNIT, UNIT);
+    assert_eq!(serve(&mut ftl, HostOp::Read, second * UNIT, UNIT).status, Status::Done);
+    ftl.assert_consistent();
 }
 
-/// A drive whose zones have failed while it was filled carries a log all the same, or says that
-/// too few are left.
+/// A host FTL starts on a drive whose zones have failed while it was filled, or reports that too
+/// few are left.
 #[test]
-fn a_log_begins_on_what_is_left() {
+fn it_starts_on_the_zones_that_are_left() {
     let filled = |program: f64, units: u64| {
         let device = device(24, 4, program, 0.0);
         let state = HostFtl::drive_state(&device, units * UNIT, InitialState::Filled).unwrap();
@@ -282,17 +281,17 @@ fn a_log_begins_on_what_is_left() {
         let failed = zones.count(ZoneState::ReadOnly) + zones.count(ZoneState::Offline);
         (failed, HostFtl::new(drive, units * UNIT))
     };
-    let (failed, log) = filled(0.01, 12 * ZONE);
-    let log = log.unwrap();
+    let (failed, ftl) = filled(0.01, 12 * ZONE);
+    let ftl = ftl.unwrap();
     let left = f64::from(24 - 4 - failed);
     assert!(failed > 0, "nothing has failed");
-    assert!((log.over_provisioning() - (left / 12.0 - 1.0)).abs() < 1e-9, "{failed}");
-    log.assert_consistent();
-    let (failed, log) = filled(0.05, 19 * ZONE);
-    assert!(failed > 0 && matches!(log, Err(HostFtlError::TooSmall { .. })), "{failed}");
+    assert!((ftl.over_provisioning() - (left / 12.0 - 1.0)).abs() < 1e-9, "{failed}");
+    ftl.assert_consistent();
+    let (failed, ftl) = filled(0.05, 19 * ZONE);
+    assert!(failed > 0 && matches!(ftl, Err(HostFtlError::TooSmall { .. })), "{failed}");
 }
 
-/// A trace until the end, and the same again.
+/// Replays a trace until the drive is read-only, and repeats that.
 #[test]
 fn a_trace_is_replayed_until_nothing_can_be_written() {
     let write = |i: u64| {
@@ -302,11 +301,11 @@ fn a_trace_is_replayed_until_nothing_can_be_written() {
     let run = || {
         let device = device(24, 3, 0.001, 0.002);
         let drive = Drive::new(device, 7).unwrap();
-        let mut log = HostFtl::new(drive, 700 * UNIT).unwrap();
+        let mut ftl = HostFtl::new(drive, 700 * UNIT).unwrap();
         let mut source = VecSource::new((0..3000).map(write).collect());
         let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::UntilReadOnly };
-        let outcome = replay(&mut log, &mut source, &options, &mut Silent).unwrap();
-        (outcome.rounds, *log.counts(), log.read_only())
+        let outcome = replay(&mut ftl, &mut source, &options, &mut Silent).unwrap();
+        (outcome.rounds, *ftl.counts(), ftl.read_only())
     };
     let (first, second) = (run(), run());
     assert_eq!(first, second);

@@ -1,8 +1,8 @@
-//! Whole replays over small drives, with traces made in the test.
+//! Whole replays on small drives, with generated traces.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_nand::Cause;
-use prism_replay::{Options, ReplayResult, Pace, Passes, ReplayError, SteadyState, replay};
+use prism_replay::{Options, Pace, Passes, ReplayError, ReplayResult, SteadyState, replay};
 use prism_ssd::spec::Mapping;
 use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, SubmitError, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
@@ -78,8 +78,8 @@ fn an_open_loop_keeps_the_times_and_a_closed_one_the_depth() {
 
 #[test]
 fn dependent_requests_keep_their_think_time() {
-    // In the trace: A takes 1 ms; B comes 2 ms after A is done and takes 3 ms; C comes
-    // while B runs, 2.5 ms after A was done; D comes 1 ms after B and C.
+    // In the trace: A takes 1 ms; B comes 2 ms after A completes and takes 3 ms; C comes while B is
+    // in flight, 2.5 ms after A completes; D comes 1 ms after B and C.
     let mut records = Vec::new();
     let ms = |x: f64| (x * 1e6) as i64;
     for (issue, complete) in [(0.0, 1.0), (3.0, 6.0), (3.5, 5.0), (7.0, 8.0)] {
@@ -120,15 +120,15 @@ fn random_writes_reach_a_steady_state_near_theory() {
     assert_eq!(outcome.steady, SteadyState::Reached);
     let steady = outcome.measured.write_amplification().unwrap();
     let single = outcome.single_pass.write_amplification().unwrap();
-    // The same few thousand addresses again and again are a hot set on a full drive, so
-    // the uniform closed form does not apply; cleaning must be at work all the same.
+    // A few thousand addresses are a hot set on a full drive, so the uniform closed form does not
+    // apply; but cleaning must happen.
     assert!(steady > 1.1 && steady > single, "{steady} after {single}");
     assert!(outcome.warm_up_passes > 5);
     assert!(prism_replay::steady::is_steady(&outcome.rounds));
     assert_eq!(outcome.measured.passes, outcome.passes_per_round);
 }
 
-/// A drive with a cached map writes the rest of the map to flash, and these writes count.
+/// A drive with a map cache writes the map to flash, and these writes count.
 #[test]
 fn writes_of_a_cached_map_count_as_write_amplification() {
     let mut device = device(1024);
@@ -158,7 +158,7 @@ fn the_same_replay_twice_is_the_same() {
 
 #[test]
 fn a_search_ends_before_the_clock_does() {
-    // One write in five years, which no round of affordable length sees cleaned away.
+    // One write in five years: no round of affordable length reaches cleaning.
     let records = [0, 5 * 365 * 86_400 * 1_000_000_000]
         .map(|at| Record::new(Op::Write, at, 0, UNIT))
         .to_vec();
@@ -178,7 +178,7 @@ fn reads_alone_need_no_steady_state() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_named() {
+fn errors_name_the_request_or_option() {
     let attempt = |records: Vec<Record>, pace| {
         let mut drive = drive(16, InitialState::Empty);
         let options = Options { pace, passes: Passes::Fixed(1) };

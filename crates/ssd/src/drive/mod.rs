@@ -302,7 +302,11 @@ impl Drive {
         self.engine.assert_conserved();
         let c = &self.counts;
         let in_flight = u64::from(self.in_flight());
-        assert_eq!(c.submitted, c.completed + in_flight, "requests submitted = completed + in flight");
+        assert_eq!(
+            c.submitted,
+            c.completed + in_flight,
+            "requests submitted = completed + in flight"
+        );
         if in_flight == 0 {
             assert_eq!(c.in_flight_ns, c.latency_ns, "integral of queue depth = sum of latencies");
         }

@@ -244,7 +244,10 @@ impl Drive {
         let units = map.config().zone_units;
         then(map, zone);
         let waiting = self.buffer.trim(zone * units, (zone + 1) * units);
-        debug_assert!(waiting.waiters.is_empty(), "the buffer is durable: no request waits for a unit");
+        debug_assert!(
+            waiting.waiters.is_empty(),
+            "the buffer is durable: no request waits for a unit"
+        );
         self.engine.look_for_garbage(self.now);
     }
 

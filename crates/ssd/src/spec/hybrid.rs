@@ -52,21 +52,23 @@ impl DriveSpec {
         match ftl.log_share {
             Some(share) if share > 0.0 && share < 1.0 => {}
             share => {
-                let why = "this mapping needs the share of all blocks that may be log blocks, above 0 and \
-                           below 1";
+                let why = "this mapping needs the share of all blocks that may be log blocks, \
+                           above 0 and below 1";
                 let value = share.map_or("nothing".into(), |share| share.to_string());
                 return bad("ftl.log_share", value, why);
             }
         }
         if self.drive.discards && !self.unmaps() {
-            let why = "this mapping records no trims on flash, so that without power_loss_protection \
-                       discarded data could reappear after a loss of power: set discards = false";
+            let why = "this mapping records no trims on flash, so that without \
+                       power_loss_protection discarded data could reappear after a loss of \
+                       power: set discards = false";
             return bad("drive.discards", true, why);
         }
         if ftl.mapping == Mapping::Block && self.program_units_at_risk() > 1 {
-            let why = "mapping \"block\" has a fixed place for each page and cannot pad a wordline that \
-                       a loss of power could destroy: it needs cell = \"slc\", programs of whole \
-                       wordlines (pages_per_program), or power_loss_protection";
+            let why = "mapping \"block\" has a fixed place for each page and cannot pad a \
+                       wordline that a loss of power could destroy: it needs cell = \"slc\", \
+                       programs of whole wordlines (pages_per_program), or \
+                       power_loss_protection";
             return bad("flash.cell", self.flash.cell.name(), why);
         }
         if ftl.frontiers != Frontiers::Separate {

@@ -257,8 +257,8 @@ impl DriveSpec {
             return bad("flash.program_gaps", true, why);
         }
         if flash.suspend != SuspendSpec::None && !passes {
-            let why = "suspending programs or erases for reads needs a scheduler that serves reads first: \
-                       read-first or priority";
+            let why = "suspending programs or erases for reads needs a scheduler that serves \
+                       reads first: read-first or priority";
             return bad("drive.scheduler", self.drive.scheduler.name(), why);
         }
         Ok(())

@@ -138,8 +138,9 @@ impl DriveSpec {
             return bad("ftl.free_blocks_idle", self.ftl.free_blocks_idle, why);
         }
         if self.drive.discards && !self.unmaps() {
-            let why = "ranges record no trims on flash, so that without power_loss_protection discarded \
-                       data could reappear after a loss of power: set discards = false";
+            let why = "ranges record no trims on flash, so that without power_loss_protection \
+                       discarded data could reappear after a loss of power: set discards = \
+                       false";
             return bad("drive.discards", true, why);
         }
         self.range_devices().iter().try_for_each(Self::check_ftl)?;

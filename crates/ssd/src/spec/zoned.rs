@@ -81,8 +81,9 @@ impl DriveSpec {
             return bad("ftl.max_open_zones", open, why);
         }
         if !drive.power_loss_protection {
-            let why = "a program unit of a zone has a fixed place and cannot be padded for a flush, so \
-                       the buffer has to be durable: mapping \"zns\" needs power-loss protection";
+            let why = "a program unit of a zone has a fixed place and cannot be padded for a \
+                       flush, so the buffer has to be durable: mapping \"zns\" needs power-loss \
+                       protection";
             return bad("drive.power_loss_protection", false, why);
         }
         if drive.write_cache != WriteCache::WriteBack {

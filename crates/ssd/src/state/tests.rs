@@ -1,4 +1,4 @@
-//! States are what their names say, on every kind of FTL that has them.
+//! Initial states on every kind of FTL that has them.
 
 use prism_base::{Bytes, Rng};
 use prism_engine::Immediate;
@@ -8,7 +8,7 @@ use prism_nand::{DieGroupId, Geometry, Nand};
 use super::*;
 use crate::spec::Mapping;
 
-/// Two die groups of `blocks` blocks of 64 units, nearly as full as `op` says.
+/// Two die groups of `blocks` blocks of 64 units with an over-provisioning of about `op`.
 fn device(blocks: u32, op: f64) -> DriveSpec {
     let mut device = DriveSpec::preset("femu").unwrap();
     device.flash.channels = 2;
@@ -30,17 +30,17 @@ fn with_op(mut device: DriveSpec, op: f64) -> DriveSpec {
     let usable = device.page_config().usable_units(&device.geometry());
     let unit = device.ftl.mapping_unit.0;
     device.drive.capacity = Bytes((usable as f64 / (1.0 + op)) as u64 * unit);
-    // Translation pages take their part.
+    // Less the translation pages.
     let map = u64::from(device.page_config().map_units) * unit;
     device.drive.capacity = Bytes(device.drive.capacity.0 - map);
     device.check().unwrap();
     device
 }
 
-/// Flash and FTL of `device` in `state`, which may then be written without time.
+/// Flash and FTL of `device` in `state`, to be written without timing.
 fn parts(device: &DriveSpec, state: InitialState, seed: u64) -> (Nand, Ftl, Preparation) {
     let prepared = Drive::prepared(device.clone(), state, seed, |_, _| true);
-    let (drive, preparation) = prepared.unwrap().expect("nobody gives up");
+    let (drive, preparation) = prepared.unwrap().expect("the preparation is not cancelled");
     drive.assert_consistent();
     let (nand, ftl) = drive.engine.into_parts();
     (nand, ftl, preparation)
@@ -79,7 +79,7 @@ fn the_first_writes_of_a_steady_drive_cost_what_theory_says() {
     ] {
         let mut device = device(4096, op);
         device.ftl.victim = victim;
-        // A quarter of the capacity is about one turn of the flash at these figures.
+        // A quarter of the capacity of writes cleans about every block once at these figures.
         for (frontiers, capacities) in [(Frontiers::Shared, 0.25), (Frontiers::Separate, 1.0)] {
             device.ftl.frontiers = frontiers;
             let device = with_op(device.clone(), op);
@@ -93,12 +93,12 @@ fn the_first_writes_of_a_steady_drive_cost_what_theory_says() {
 
 #[test]
 fn a_steady_drive_is_one_that_was_overwritten_for_long() {
-    // With few blocks theory is off, by what stands in open blocks; the long way is not.
+    // With few blocks theory is off by the units in open blocks; overwriting is exact.
     for blocks in [64, 128, 1024] {
         for victim in [VictimPolicy::Greedy, VictimPolicy::Fifo, VictimPolicy::Random] {
             let mut device = device(blocks, 0.25);
             device.ftl.victim = victim;
-            // Chance moves small drives: means over several.
+            // Small drives vary at random: means over several.
             let (mut at_once, mut later) = (0.0, 0.0);
             for seed in 0..2048 / blocks {
                 let (mut nand, mut ftl, _) = parts(&device, InitialState::Steady, seed.into());
@@ -106,14 +106,14 @@ fn a_steady_drive_is_one_that_was_overwritten_for_long() {
                 later += overwritten(&mut nand, &mut ftl, 4.0, 2);
             }
             let off = at_once / later - 1.0;
-            // The mean field knows no number of blocks: it is off by a block or so.
+            // The mean field is for infinitely many blocks: it is off by about a block.
             let allowed = 0.01 + 1.0 / f64::from(blocks);
             assert!(off.abs() < allowed, "{blocks} {victim}: {at_once}, {later} later");
         }
     }
 }
 
-/// Devices of every kind of layout, each with a name.
+/// Drives with every kind of layout, and their names.
 fn kinds() -> Vec<(&'static str, DriveSpec)> {
     let plain = device(64, 0.3);
     let change = |name, change: fn(&mut DriveSpec)| {
@@ -182,7 +182,7 @@ fn every_kind_of_drive_has_a_steady_state() {
 }
 
 #[test]
-fn as_full_as_allowed_still_works() {
+fn the_largest_capacity_works() {
     for (name, mut device) in kinds() {
         // The most that the check allows.
         let (mut low, mut high) = (1u64, device.geometry().raw().0 / device.ftl.mapping_unit.0);
@@ -202,7 +202,7 @@ fn as_full_as_allowed_still_works() {
 }
 
 #[test]
-fn what_has_no_closed_form_is_refused_by_name() {
+fn states_without_closed_form_are_refused() {
     let refused = |change: fn(&mut DriveSpec)| {
         let mut device = device(64, 0.3);
         change(&mut device);
@@ -214,7 +214,7 @@ fn what_has_no_closed_form_is_refused_by_name() {
     let policy = refused(|d| d.ftl.victim = VictimPolicy::from_name("cost-benefit").unwrap());
     assert!(policy.contains("cost-benefit") && policy.contains("preconditioned"), "{policy}");
     let blocks = Drive::prepared(hybrid(), InitialState::Steady, 1, |_, _| true).unwrap_err();
-    assert!(blocks.to_string().contains("by block"), "{blocks}");
+    assert!(blocks.to_string().contains("closed form"), "{blocks}");
 }
 
 /// The same flash under a hybrid mapping, half full.
@@ -232,7 +232,7 @@ fn hybrid() -> DriveSpec {
 }
 
 #[test]
-fn a_hybrid_drive_is_filled_overwritten_and_settled() {
+fn hybrid_mapping_has_all_states_but_steady() {
     for state in [
         InitialState::Filled,
         InitialState::FilledTo { share: 0.7 },
@@ -240,7 +240,7 @@ fn a_hybrid_drive_is_filled_overwritten_and_settled() {
         InitialState::Settled,
     ] {
         let prepared = Drive::prepared(hybrid(), state, 1, |_, _| true).unwrap();
-        let (drive, preparation) = prepared.expect("nobody gives up");
+        let (drive, preparation) = prepared.expect("the preparation is not cancelled");
         drive.assert_consistent();
         assert!(preparation.written >= drive.engine.ftl().mapped());
         let loaded = Drive::from_saved(hybrid(), &drive.save().unwrap()).unwrap();
@@ -264,7 +264,7 @@ fn shares_and_capacities_are_exact() {
 }
 
 #[test]
-fn settling_ends_and_says_how() {
+fn settling_ends_with_a_result() {
     for (name, device) in kinds() {
         let (mut nand, mut ftl, preparation) = parts(&device, InitialState::Settled, 1);
         let rounds = preparation.rounds;
@@ -280,10 +280,9 @@ fn settling_ends_and_says_how() {
     assert!(!rounds.steady(&[2.0, 2.0, 2.0]) && !rounds.steady(&[2.0, 2.05, 2.01, 2.0]));
 }
 
-/// Program units at once and program units one by one (which content asks for) leave the same FTL
-/// behind.
+/// Programming in bulk and by single program units (as needed with content) result in the same FTL.
 #[test]
-fn the_short_way_and_the_long_way_are_the_same() {
+fn bulk_and_single_programs_are_the_same() {
     for (name, device) in kinds() {
         let geometry = device.geometry();
         let make = |nand: fn(Geometry) -> Nand| {
@@ -297,7 +296,7 @@ fn the_short_way_and_the_long_way_are_the_same() {
                 let lpn = rng.below(u64::from(logical)) as u32;
                 engine.write(lpn, version);
                 if rng.chance(0.02) {
-                    // Often of what still waits for its program unit.
+                    // Often units that still wait for their program unit.
                     let start = if rng.chance(0.5) { lpn } else { 0 };
                     engine.trim(start, logical.min(start + 2), version);
                 }

@@ -1,5 +1,5 @@
-//! What age does to a drive, each effect by itself: what a retry takes, what parity gives back,
-//! what is lost and how it comes back, and the end.
+//! Effects of faults on a drive, each by itself: read retries, recovery with parity, lost units,
+//! and the read-only state.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -9,7 +9,7 @@ use prism_nand::{Cause, Nand};
 use prism_ssd::spec::{FaultSpec, WriteCache};
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Status};
 
-/// The drive of [`lab`] whose flash fails in no way.
+/// The drive of [`lab`] with a fault model in which nothing fails.
 fn ageing() -> DriveSpec {
     let mut device = lab();
     let mut faults = FaultSpec::of_kind("tlc");
@@ -41,7 +41,7 @@ fn one(drive: &mut Drive, op: HostOp, unit: u64) -> Completion {
 }
 
 #[test]
-fn a_retry_takes_the_time_of_a_reading() {
+fn a_retry_takes_the_time_of_a_cell_read() {
     let once = FIRMWARE.0 + READ.0 + channel(1).0 + link(1).0;
     let latency = |rber: f64, retries: u32| {
         let mut device = ageing();
@@ -53,27 +53,27 @@ fn a_retry_takes_the_time_of_a_reading() {
     };
     let (clean, counts) = latency(0.0, 5);
     assert_eq!((clean, counts.faults.read_retries), (Nanos(once), 0));
-    // At one bit in ten no reading helps: all five are tried in vain.
+    // With an error in one bit in ten all five retries fail.
     let (hopeless, counts) = latency(0.1, 5);
     assert_eq!(hopeless, Nanos(once) + times(5, READ));
     let faults = counts.faults;
     assert_eq!((faults.read_retries, faults.unreadable_units), (5, 1));
     assert_eq!(counts.reads[Cause::Host], 1, "retries are no reads of their own");
-    // 72 of 8192 bits are put right; 1 % is 82, 0.7 % is 57.
+    // 72 of 8192 bits are corrected; 1 % is 82, 0.7 % is 57.
     let (better, counts) = latency(0.01, 5);
     assert_eq!(better, Nanos(once) + times(1, READ));
     assert_eq!((counts.faults.read_retries, counts.faults.unreadable_units), (1, 0));
 }
 
 #[test]
-fn what_is_unreadable_says_so_until_it_is_written_anew() {
+fn unreadable_units_fail_reads_until_rewritten() {
     let mut device = ageing();
     spec(&mut device).rber_year = Some(0.2);
     spec(&mut device).rber_year_wear_exponent = Some(0.0);
     spec(&mut device).retention = Nanos(365 * 86_400 * 1_000_000_000);
     let mut drive = filled(&device);
     assert_eq!(one(&mut drive, HostOp::Read, 3).status, Status::Unreadable);
-    // Cleaning moves what cannot be read as lost: every fourth unit is never written anew.
+    // Cleaning moves unreadable units as lost ones: every fourth unit is never rewritten.
     for unit in (0..4000).map(|turn| turn * 7 % 600).filter(|unit| unit % 4 > 0) {
         assert_eq!(one(&mut drive, HostOp::Write, unit).status, Status::Done);
     }
@@ -83,7 +83,7 @@ fn what_is_unreadable_says_so_until_it_is_written_anew() {
     let victim = (0..600).find(|&lpn| drive.is_lost(lpn)).expect("something was moved");
     let at = u64::from(victim);
     assert_eq!(one(&mut drive, HostOp::Read, at).status, Status::Unreadable);
-    // A part of it is not enough.
+    // Writing a part of the unit is not enough.
     let mut half = request(HostOp::Write, at, 1);
     half.len = UNIT / 2;
     let mut done = Vec::new();
@@ -103,13 +103,13 @@ fn what_is_unreadable_says_so_until_it_is_written_anew() {
 }
 
 #[test]
-fn parity_rebuilds_what_one_member_has_lost() {
+fn parity_rebuilds_a_lost_unit_of_one_die() {
     let mut device = ageing();
     device.flash.channels = 4;
     device.flash.superblock_dies = 4;
     device.flash.superblock_parity = true;
     device.drive.capacity = Bytes(1200 * UNIT);
-    // A few units in a hundred are beyond help.
+    // A few units in a hundred cannot be corrected.
     spec(&mut device).rber_fresh = Some(0.0066);
     spec(&mut device).read_retries = Some(0);
     let mut drive = filled(&device);
@@ -128,7 +128,7 @@ fn parity_rebuilds_what_one_member_has_lost() {
             }
             (Status::Done, 1) => {
                 rebuilt += 1;
-                // The other three dies read at the same time, each over its own channel.
+                // The other three dies read in parallel, each over its own channel.
                 assert_eq!((latency, counts.reads[Cause::Parity]), (Nanos(once), 3));
                 assert_eq!(counts.reads[Cause::Host], 1);
             }
@@ -137,12 +137,12 @@ fn parity_rebuilds_what_one_member_has_lost() {
         }
     }
     println!("{clean} clean, {rebuilt} rebuilt, {unreadable} unreadable");
-    // Two members of four are lost together far less often than one.
+    // Two units of a stripe of four are lost far less often than one.
     assert!(rebuilt > 15 && unreadable * 5 < rebuilt && clean > 1100);
 }
 
 #[test]
-fn a_drive_ends_read_only_and_keeps_what_it_has() {
+fn a_worn_out_drive_is_read_only_and_keeps_its_data() {
     let mut device = ageing();
     device.drive.write_cache = WriteCache::WriteBack;
     device.drive.capacity = Bytes(400 * UNIT);
@@ -162,7 +162,7 @@ fn a_drive_ends_read_only_and_keeps_what_it_has() {
         }
         versions[unit as usize] = drive.version_of(unit as u32).unwrap();
         written += 1;
-        assert!(written < 100_000, "the drive never ends");
+        assert!(written < 100_000, "the drive never becomes read-only");
     };
     assert_eq!(refused.status, Status::ReadOnly);
     let health = drive.health().unwrap();
@@ -176,7 +176,7 @@ fn a_drive_ends_read_only_and_keeps_what_it_has() {
     for op in [HostOp::Discard, HostOp::WriteZeroes] {
         assert_eq!(one(&mut drive, op, 0).status, Status::ReadOnly);
     }
-    // What is in the buffer is not on flash, and never will be.
+    // Buffered units are never written to flash any more.
     let durable = drive.buffered_units() == 0;
     let flushed = one(&mut drive, HostOp::Flush, 0).status;
     assert_eq!(flushed == Status::Done, durable, "{flushed:?}");
@@ -192,7 +192,7 @@ fn a_drive_ends_read_only_and_keeps_what_it_has() {
 }
 
 #[test]
-fn more_spare_lasts_longer_and_a_seed_is_a_life() {
+fn more_spare_lasts_longer_and_a_seed_repeats() {
     let life = |capacity: u64, seed: u64| {
         let mut device = ageing();
         device.drive.capacity = Bytes(capacity * UNIT);

@@ -1,5 +1,5 @@
-//! What age does to a drive with blocks of two kinds, each effect by itself: SLC blocks fail
-//! among themselves, and how a drive goes on without them or ends.
+//! Effects of faults on a drive with SLC and other blocks, each by itself: SLC blocks fail
+//! separately, and the drive goes on without them or becomes read-only.
 
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos};
@@ -7,8 +7,8 @@ use prism_nand::Cause;
 use prism_ssd::spec::{FaultSpec, SlcUsage};
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Status};
 
-/// Cells of `kind` that fail in no way.
-fn sound(kind: &str) -> FaultSpec {
+/// Cells of `kind` in which nothing fails.
+fn without_failures(kind: &str) -> FaultSpec {
     let mut faults = FaultSpec::of_kind(kind);
     faults.factory_bad = Some(0.0);
     faults.program_failure = Some(0.0);
@@ -19,12 +19,12 @@ fn sound(kind: &str) -> FaultSpec {
     faults
 }
 
-/// The drive of two kinds of blocks, of which the SLC blocks fail as `change` says.
+/// The drive with SLC and other blocks; `change` sets the faults of the SLC blocks.
 fn ageing(usage: SlcUsage, change: impl FnOnce(&mut FaultSpec)) -> DriveSpec {
     let mut device = tiers(usage);
-    let mut slc = sound("slc");
+    let mut slc = without_failures("slc");
     change(&mut slc);
-    device.faults = Some(FaultSpec { slc: Some(Box::new(slc)), ..sound("mlc") });
+    device.faults = Some(FaultSpec { slc: Some(Box::new(slc)), ..without_failures("mlc") });
     device
 }
 
@@ -38,7 +38,7 @@ fn one(drive: &mut Drive, op: HostOp, unit: u64) -> Completion {
 }
 
 /// Every program of an SLC block fails: the first write tries each block of the cache once, and
-/// from then on the drive has no cache.
+/// then the drive has no cache left.
 #[test]
 fn a_cache_that_fails_is_gone_and_the_drive_goes_on() {
     let device = ageing(SlcUsage::Cache, |slc| slc.program_failure = Some(1.0));
@@ -57,15 +57,15 @@ fn a_cache_that_fails_is_gone_and_the_drive_goes_on() {
     assert_eq!((slc.bad.failed_programs, slc.spare_blocks), (SLC_BLOCKS, 0));
     assert_eq!((health.read_only, health.spare_blocks), (None, spare));
     assert_eq!(counts.faults.program_failures, blocks);
-    // What did not find room in the cache is every unit that was written.
+    // Every unit that was written bypassed the cache.
     assert_eq!((counts.slc_overflow, counts.units[Cause::Host]), (100, 100 + blocks));
-    // Eight pages of SLC each.
+    // Eight SLC pages each.
     assert_eq!(health.retired, Bytes(blocks * 8 * UNIT));
     drain(&mut drive);
 }
 
-/// The same in a region that holds addresses of its own: when what is left could not be cleaned
-/// any more, the drive ends.
+/// The same in a region of addresses: before the rest can no longer be cleaned, the drive becomes
+/// read-only.
 #[test]
 fn a_region_with_addresses_of_its_own_ends_the_drive() {
     let mut device = ageing(SlcUsage::Region, |slc| slc.program_failure = Some(1.0));
@@ -82,7 +82,7 @@ fn a_region_with_addresses_of_its_own_ends_the_drive() {
     drive.assert_consistent();
 }
 
-/// A region for small writes ends in peace: they go elsewhere, like all others.
+/// If a region for small writes fails, they are stored like all others.
 #[test]
 fn a_region_by_rule_ends_and_the_drive_goes_on() {
     let mut device = ageing(SlcUsage::Region, |slc| slc.program_failure = Some(1.0));
@@ -97,8 +97,8 @@ fn a_region_by_rule_ends_and_the_drive_goes_on() {
     drain(&mut drive);
 }
 
-/// Erases of SLC blocks fail now and then: bursts are as fast as the cache is large, the cache
-/// gets smaller and smaller, and in the end every write takes its time. Nothing is lost.
+/// Some erases of SLC blocks fail: the size of fast bursts shrinks with the cache, until all writes
+/// have the time of the other blocks. Nothing is lost.
 #[test]
 fn a_cache_wears_out_block_by_block() {
     let device = ageing(SlcUsage::Cache, |slc| slc.erase_failure = Some(0.2));
@@ -123,7 +123,8 @@ fn a_cache_wears_out_block_by_block() {
     drain(&mut drive);
 }
 
-/// The other blocks fail: with too few of them the drive ends, however good the cache is.
+/// The other blocks fail: with too few of them the drive becomes read-only, however good the cache
+/// is.
 #[test]
 fn the_other_blocks_end_the_drive() {
     let mut device = ageing(SlcUsage::Cache, |_| {});
@@ -132,7 +133,7 @@ fn the_other_blocks_end_the_drive() {
     let mut written = 0;
     while one(&mut drive, HostOp::Write, written * 7 % 600).status == Status::Done {
         written += 1;
-        assert!(written < 200_000, "the drive never ends");
+        assert!(written < 200_000, "the drive never becomes read-only");
     }
     let health = drive.health().unwrap();
     assert_eq!((health.spare_blocks, health.slc.unwrap().bad.failed_erases), (0, 0));
@@ -143,7 +144,7 @@ fn the_other_blocks_end_the_drive() {
     drive.assert_consistent();
 }
 
-/// What nobody said of SLC blocks: cells of kind `slc`, used up as far as the others.
+/// Without `[faults.slc]`, SLC blocks have the kind `slc` and the relative wear of the others.
 #[test]
 fn slc_blocks_age_as_their_kind_does() {
     let mut device = tiers(SlcUsage::Cache);

@@ -1,5 +1,5 @@
-//! What age does to a zoned drive, each effect by itself: a program that fails, an erase that
-//! fails with and without a block to spare, and the end.
+//! Effects of faults on a zoned drive, each by itself: program failures, erase failures with and
+//! without a spare block, and the read-only state.
 
 use crate::common::zoned::{
     self, CAPACITY_UNITS, UNIT, ZONE_UNITS, ZONES, finish_all, request, serve, try_serve,
@@ -9,8 +9,8 @@ use prism_ssd::spec::FaultSpec;
 use prism_ssd::{Drive, DriveSpec, DriveSpecError, HostOp, Status, SubmitError, ZoneState};
 use prism_testkit::{all_seeds, seeds};
 
-/// The small zoned drive, over so many dies a zone, whose programs and erases fail with these
-/// chances.
+/// The small zoned drive with zones over `members` dies, whose programs and erases fail with these
+/// probabilities.
 fn ageing(members: u32, program: f64, erase: f64) -> DriveSpec {
     let mut device = zoned::device(members);
     let mut faults = FaultSpec::of_kind("tlc");
@@ -44,10 +44,10 @@ fn reset(drive: &mut Drive, zone: u64) {
     finish_all(drive);
 }
 
-/// Every erase fails. Of twelve blocks ten are those of zones and one is kept for relocation
-/// blocks, so that the first failure finds a block to spare, and the second costs the zone.
+/// Every erase fails. Of twelve blocks ten are for zones and one is reserved for relocation, so
+/// that a spare block replaces the first failed one, and the second failure costs the zone.
 #[test]
-fn an_erase_that_fails_takes_a_spare_block_and_then_the_zone() {
+fn a_failed_erase_costs_a_spare_block_and_then_the_zone() {
     let mut drive = drive(ageing(2, 0.0, 1.0), 1);
     assert_eq!(drive.health().unwrap().spare_blocks, 1);
     fill(&mut drive, 0);
@@ -68,7 +68,7 @@ fn an_erase_that_fails_takes_a_spare_block_and_then_the_zone() {
     drive.assert_consistent();
 }
 
-/// The same until the last zone is gone: what a zone holds can be read until it is reset.
+/// The same until the last zone is offline: the data of a zone can be read until its reset.
 #[test]
 fn a_drive_whose_erases_fail_loses_zone_after_zone() {
     let mut drive = drive(ageing(2, 0.0, 1.0), 1);
@@ -87,8 +87,8 @@ fn a_drive_whose_erases_fail_loses_zone_after_zone() {
     drive.assert_consistent();
 }
 
-/// A zone that is written to its end while exactly one of its programs fails: it can be read and
-/// not be written, and every unit of the writes that are done is there, some of them elsewhere.
+/// A zone is written to its end while exactly one of its programs fails: it becomes read only, and
+/// every unit of completed writes can be read, some from a relocation block.
 #[test]
 fn random_program_failures_leave_zones_that_can_be_read() {
     let mut found = 0;
@@ -104,7 +104,7 @@ fn random_program_failures_leave_zones_that_can_be_read() {
             }
             acknowledged += 4;
             versions.extend((acknowledged - 4..acknowledged).map(|unit| {
-                drive.version_of(unit as u32).unwrap().expect("what is done is there")
+                drive.version_of(unit as u32).unwrap().expect("the data of a completed write")
             }));
         }
         finish_all(&mut drive);
@@ -117,7 +117,7 @@ fn random_program_failures_leave_zones_that_can_be_read() {
         let zones = health.zones.unwrap();
         assert_eq!((zones.read_only, zones.offline), (1, 0), "seed {seed}");
         assert_eq!((state(&drive, 0), drive.take_failed_zone()), (ZoneState::ReadOnly, Some(0)));
-        assert!(zones.relocated.0 >= UNIT, "the program unit that failed stands elsewhere");
+        assert!(zones.relocated.0 >= UNIT, "the failed program unit is relocated");
         for (unit, version) in (0..).zip(versions) {
             assert_eq!(drive.version_of(unit).unwrap(), Some(version), "seed {seed}, unit {unit}");
         }
@@ -133,20 +133,20 @@ fn random_program_failures_leave_zones_that_can_be_read() {
     assert!(!all_seeds() || found >= 20, "one program has failed in {found} lives");
 }
 
-/// Every program fails: neither zones nor relocation blocks take anything, and the drive writes
-/// no more. What was acknowledged stays in the buffer, also when power goes.
+/// Every program fails, of zones and of relocation blocks, and the drive becomes read-only.
+/// Acknowledged data stays in the buffer, also over a loss of power.
 #[test]
-fn data_without_a_shelter_stays_in_the_buffer() {
+fn data_without_a_relocation_block_stays_in_the_buffer() {
     let mut drive = drive(ageing(2, 1.0, 0.0), 1);
     let first = serve(&mut drive, request(HostOp::ZoneAppend, 0, 9));
     assert_eq!(first.status, Status::Done);
     finish_all(&mut drive);
-    // The block of the zone, and every other as a relocation block.
+    // The block of the zone, and every other block as a relocation block.
     assert_eq!(drive.health().unwrap().bad.failed_programs, 12);
     assert!(drive.read_only().is_some());
     let there = |drive: &Drive| (0..9).all(|unit| drive.version_of(unit).unwrap().is_some());
     assert!(there(&drive));
-    // There is no block for any other zone either.
+    // No block is left for any other zone either.
     assert_eq!(drive.health().unwrap().zones.unwrap().offline, ZONES as u32 - 1);
     assert_eq!(serve(&mut drive, request(HostOp::Read, 0, 9)).cost.buffer_hits, 9);
     let drive = Drive::recover(drive.power_cut(1), 1).unwrap();
@@ -154,7 +154,7 @@ fn data_without_a_shelter_stays_in_the_buffer() {
     drive.assert_consistent();
 }
 
-/// Blocks that are bad from the factory are made up for, as long as there are others.
+/// Spare blocks replace factory bad blocks, as long as there are any.
 #[test]
 fn random_factory_bad_blocks_leave_zones_as_large() {
     let with = |share: f64, seed: u64| {
@@ -176,7 +176,7 @@ fn random_factory_bad_blocks_leave_zones_as_large() {
                 continue;
             }
         };
-        // Of sixteen blocks ten are those of zones and one is kept.
+        // Of sixteen blocks ten are for zones and one is reserved.
         assert_eq!((zones, health.spare_blocks), (ZONES as u32, 5 - health.bad.factory_bad));
         bad += health.bad.factory_bad;
     }
@@ -185,7 +185,7 @@ fn random_factory_bad_blocks_leave_zones_as_large() {
     assert!(matches!(refused, DriveSpecError::Ftl(_)), "{refused}");
 }
 
-/// A prepared drive may begin with zones that have failed while it was filled.
+/// Zones of a prepared drive may have failed while it was filled.
 #[test]
 fn random_failures_while_a_drive_is_prepared() {
     let prepared = |seed| {

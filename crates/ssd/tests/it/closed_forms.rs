@@ -23,7 +23,7 @@ fn run(drive: &mut Drive, requests: impl IntoIterator<Item = Request>) -> (f64, 
         }
         let latency = out[0].completed.since(out[0].submitted);
         out.clear();
-        // Let background work end, so that the next request meets an idle drive.
+        // Background work ends first, so that the drive is idle at the next request.
         drive.advance(SimTime(drive.now().0 + 1_000_000_000), &mut out);
         sum += latency.0;
         count += 1;
@@ -38,7 +38,7 @@ fn filled(device: &DriveSpec) -> Drive {
     prepared.unwrap().unwrap().0
 }
 
-/// The latencies that occur, one request at a time.
+/// The set of latencies, one request at a time.
 fn latencies(drive: &mut Drive, requests: impl Iterator<Item = Request>) -> BTreeSet<Nanos> {
     requests.map(|request| run(drive, [request]).1).collect()
 }
@@ -55,15 +55,15 @@ fn reads_are_firmware_cell_bus_and_link() {
         let device = prism_ssd::fit(&preset, Bytes(64 << 20)).unwrap().device;
         let (f, d) = (&device.flash, &device.drive);
         let part = 4096.min(device.ftl.mapping_unit.0);
-        // Whole mapping units leave the die, or the pages that are asked for where a unit has
-        // several; the host gets what it asked for.
+        // The die transfers whole mapping units, or only the requested pages of a unit of several
+        // pages; the link transfers the requested bytes.
         let unit = device.ftl.mapping_unit;
         let leaves = if unit > f.page { f.page } else { unit };
         let over = |bytes, rate: Option<u64>| rate.map_or(Nanos(0), |r| transfer_time(bytes, r));
         let around = d.firmware_read
             + over(leaves, f.channel_bandwidth)
             + over(Bytes(part), d.link_bandwidth);
-        // After a rest a cache is empty; a region is not.
+        // After idle time a cache is empty; a region is not.
         let slc = device.slc.iter().filter(|slc| slc.usage == SlcUsage::Region);
         let times = f.t_read.all().iter().copied().chain(slc.map(|slc| slc.t_read));
         let expected: Vec<_> = times.map(|time| around + time).collect();
@@ -87,8 +87,8 @@ fn cached_writes_are_link_and_firmware() {
     check(&device, writes, expected);
 }
 
-/// The time of the programs that make a program unit of a fresh wordline durable: its own and,
-/// without protection, those of the padding that fills up the wordline.
+/// The time of the programs that make a program unit of a new wordline durable: its own and,
+/// without protection, those of the padding of the wordline.
 fn wordline(device: &DriveSpec) -> Nanos {
     let flash = &device.flash;
     let program_unit = transfer_time(Bytes(2 * 8192), flash.channel_bandwidth.unwrap());
@@ -108,7 +108,7 @@ fn written_through_adds_bus_and_programs_of_the_wordline() {
             + transfer_time(Bytes(4096), d.link_bandwidth.unwrap())
             + wordline(&device);
         let writes: Vec<_> = (0..300).map(|i| request(HostOp::Write, i * 7 % 1500, 1)).collect();
-        // On a drive that was never written each write begins a wordline.
+        // On an empty drive each write begins a wordline.
         let (mean, max) = run(&mut Drive::new(device.clone(), 1).unwrap(), writes);
         assert_eq!((mean, max), (expected.0 as f64, expected));
     }

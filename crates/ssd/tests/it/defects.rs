@@ -1,5 +1,5 @@
-//! Defects that were measured in other simulators, one test each that this one has not
-//! got them. Those about steady states and ceilings are in `crates/experiments/tests`.
+//! Regression tests for defects measured in other simulators. Those about steady states and upper
+//! bounds are in `crates/experiments/tests`.
 
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
@@ -7,13 +7,13 @@ use prism_nand::Cause;
 use prism_ssd::spec::{Mapping, WriteCache};
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, fit};
 
-/// A rate over whole seconds is infinite below one, and wrong by up to two for a few; a
-/// rate of requests submitted counts what was never done.
+/// Rates over whole seconds are infinite below one second and wrong by a factor of up to two for a
+/// few; rates of submitted requests count requests that never completed.
 #[test]
 fn rates_over_less_than_a_second_are_exact() {
     let mut drive = filled(&lab());
     let span = closed_loop(&mut drive, 8, 1000, |turn| read(turn * 7 % 600));
-    // The die works all the time, but for the first firmware and the last link transfer.
+    // The die is always busy, except during the first firmware time and the last link transfer.
     let each = READ + channel(1);
     assert_eq!(span, FIRMWARE + times(1000, each) + link(1));
     assert!(span < Nanos(100_000_000), "a tenth of a second");
@@ -25,8 +25,8 @@ fn rates_over_less_than_a_second_are_exact() {
     assert!((depth - 8.0).abs() < 0.05, "{depth}");
 }
 
-/// Requests that meet a unit while it is being cleaned were never completed: a closed
-/// loop of 64 decayed to one of 1 to 11, and its IOPS with it.
+/// Requests for a unit that was being cleaned never completed: a closed loop of depth 64 decayed to
+/// 1 to 11, and its IOPS with it.
 #[test]
 fn a_closed_loop_that_meets_cleaning_keeps_its_depth() {
     let mut device = lab();
@@ -54,7 +54,7 @@ fn a_closed_loop_that_meets_cleaning_keeps_its_depth() {
     assert_eq!((drain(&mut drive).len(), drive.in_flight()), (left, 0), "the last ones complete");
 }
 
-/// Preconditioning failed where a plane had few blocks for its pages, or little spare.
+/// Preconditioning failed if a plane had few blocks for its pages, or little spare.
 #[test]
 fn few_blocks_can_be_preconditioned() {
     for (blocks, pages) in [(16, 256), (64, 64), (64, 256), (128, 256), (1024, 64)] {
@@ -67,7 +67,7 @@ fn few_blocks_can_be_preconditioned() {
             let raw = device.geometry().raw().0 as f64;
             device.drive.capacity = Bytes((raw * occupied) as u64);
             if blocks == 16 && occupied > 0.7 {
-                // Two open blocks, two erased and one of slack leave eleven of 16.
+                // Without two open, two erased and one further block, eleven of 16 are left.
                 assert!(device.check().unwrap_err().to_string().contains("lower capacity"));
                 continue;
             }
@@ -80,8 +80,8 @@ fn few_blocks_can_be_preconditioned() {
     }
 }
 
-/// Preconditioning failed for traces, whose addresses have no distribution that was
-/// known: here it does not ask for one, and any requests may follow.
+/// Preconditioning failed for traces, because it needed the distribution of their addresses. Here
+/// it needs none, and any requests may follow.
 #[test]
 fn preconditioning_knows_nothing_of_the_requests_that_follow() {
     for name in DriveSpec::preset_names() {
@@ -99,8 +99,8 @@ fn preconditioning_knows_nothing_of_the_requests_that_follow() {
     }
 }
 
-/// Misses of the map cache were printed as 0 beside thousands of misses by kind, and the
-/// pages moved by a cleaning as not a number where nothing was cleaned.
+/// Misses of the map cache were printed as 0 next to thousands of misses by kind, and pages moved
+/// per cleaning as NaN if nothing was cleaned.
 #[test]
 fn counters_agree_and_are_numbers() {
     let mut device = lab();
@@ -120,10 +120,10 @@ fn counters_agree_and_are_numbers() {
         done.drain(..).for_each(|one: Completion| map_reads += u64::from(one.cost.map_reads));
     }
     let counts = *drive.map_counts().unwrap();
-    assert_eq!(counts.hits + counts.misses, 2000, "one look for each unit");
+    assert_eq!(counts.hits + counts.misses, 2000, "one lookup for each unit");
     assert_eq!(counts.loads, map_reads, "misses that read, by request and in all");
     assert!(counts.loads <= counts.misses && counts.misses > 1000, "{counts:?}");
-    // Nothing was cleaned on a drive that was hardly written: zeros, and finite ratios.
+    // Without any cleaning, counts are zero and ratios finite.
     let mut drive = empty(&lab());
     closed_loop(&mut drive, 4, 10, write);
     drain(&mut drive);

@@ -1,5 +1,5 @@
-//! The example in docs/spec/device-file.md is a device file, and says of itself what is
-//! true.
+//! The example in docs/spec/device-file.md is a valid device file, and the document describes it
+//! correctly.
 
 use prism_base::Bytes;
 use prism_ftl::VictimPolicy;
@@ -30,14 +30,13 @@ fn the_example_is_what_the_document_says() {
     assert_eq!((geometry.dies(), program_unit, block), (8, Bytes(32 << 10), Bytes(8 << 20)));
     assert_eq!(geometry.raw(), Bytes(32 << 30));
     let spare = device.over_provisioning();
-    let told = format!("{:.1} % nominal", 100.0 * spare.nominal);
-    assert!(DOCUMENT.contains(&told), "{told}");
-    let told = format!("{:.1} % effective", 100.0 * spare.effective);
-    assert!(DOCUMENT.contains(&told), "{told}");
+    let claim = format!("{:.1} % nominal", 100.0 * spare.nominal);
+    assert!(DOCUMENT.contains(&claim), "{claim}");
+    let claim = format!("{:.1} % effective", 100.0 * spare.effective);
+    assert!(DOCUMENT.contains(&claim), "{claim}");
 }
 
-/// The sections, each with the fields that are read: the parser lists them when it meets
-/// one that it does not know.
+/// The sections and their fields, from the parser's error message about an unknown field.
 fn sections() -> Vec<(&'static str, Vec<String>)> {
     let known = |heading: &'static str| {
         let with = format!("{heading}unheard_of = 1\n");
@@ -52,8 +51,8 @@ fn sections() -> Vec<(&'static str, Vec<String>)> {
     ["", "[flash]\n", "[ftl]\n", "[drive]\n", "[faults]\n", "[datasheet]\n"].map(known).into()
 }
 
-/// The program units of the document's tables of fields in a section: field, and whether it may be
-/// left out, because it has a default or belongs to one mapping alone.
+/// The rows of the document's tables of fields in a section: the field, and whether it is optional,
+/// because it has a default or belongs to one mapping only.
 fn described(heading: &str) -> Vec<(String, bool)> {
     let title = match heading.trim() {
         "" => "### At the top".to_owned(),
@@ -113,7 +112,7 @@ fn a_field_without_a_default_is_required() {
     }
 }
 
-/// A part of the document that is not a device file by itself.
+/// A code block of the document that is not a complete device file.
 fn part(fence: &str) -> &'static str {
     let start = DOCUMENT.find(fence).expect("the document has the part") + fence.len();
     let length = DOCUMENT[start..].find("```").expect("it ends");
@@ -152,7 +151,7 @@ fn ranges_are_described_and_read() {
     }
 }
 
-/// The example with its translation layer replaced by that of the hybrid mapping.
+/// The example with the FTL of the hybrid mapping.
 fn hybrid_example() -> String {
     let own = part("```toml hybrid\n");
     let example = example();
@@ -163,7 +162,7 @@ fn hybrid_example() -> String {
 }
 
 #[test]
-fn the_hybrid_fields_are_described_required_and_apart() {
+fn the_hybrid_fields_are_described_and_required() {
     let text = hybrid_example();
     let device = DriveSpec::from_toml(&text).unwrap();
     assert_eq!(device.usable_units(), 4095 * 2048, "all blocks but one");
@@ -205,7 +204,7 @@ fn every_victim_policy_is_described_and_read() {
     }
 }
 
-/// The example with its translation layer replaced by that of a zoned drive.
+/// The example with the FTL of a zoned drive.
 fn zoned_example() -> String {
     let fence = "```toml zoned\n";
     let start = DOCUMENT.find(fence).expect("the document has the section") + fence.len();
@@ -220,7 +219,7 @@ fn zoned_example() -> String {
 }
 
 #[test]
-fn the_fields_of_zones_are_described_required_and_apart() {
+fn the_zone_fields_are_described_and_required() {
     let text = zoned_example();
     let shape = DriveSpec::from_toml(&text).unwrap().zone_shape().unwrap();
     assert_eq!((shape.count, shape.size, shape.capacity), (3584, 16 << 20, 8 << 20));
@@ -254,7 +253,7 @@ fn the_fields_of_zones_are_described_required_and_apart() {
     check("victim = \"greedy\"", "victim = \"greedy\"\nsegment = \"1MiB\"", "ftl.segment");
 }
 
-/// The example with the part of SLC that the document shows, and less capacity.
+/// The example with the document's `[slc]`, and less capacity.
 #[test]
 fn the_slc_fields_are_described_and_required() {
     let fence = "```toml slc\n";
@@ -285,14 +284,14 @@ fn the_slc_fields_are_described_and_required() {
 }
 
 #[test]
-fn what_makes_no_sense_of_slc_blocks_that_fail_is_named() {
+fn errors_under_faults_slc_name_the_field() {
     let with = |lines: &str| {
         let mut device = DriveSpec::preset("slc-mlc").unwrap();
         let faults = format!("kind = \"mlc\"\nwear = 2500\n{lines}");
         device.faults = Some(toml::from_str(&faults).unwrap());
         device.check().map(|()| device.slc_fault_model().unwrap())
     };
-    // A quarter of 10,000 cycles is used up, and so is one of 100,000.
+    // A quarter of the 10,000 cycles is used up, and a quarter of the 100,000.
     let model = with("").unwrap();
     assert_eq!((model.wear, model.endurance), (25_000, 100_000));
     let own = with("[slc]\nkind = \"mlc\"\nwear = 7\nread_retries = 1\n").unwrap();
@@ -307,12 +306,12 @@ fn what_makes_no_sense_of_slc_blocks_that_fail_is_named() {
 }
 
 #[test]
-fn what_makes_no_sense_under_faults_is_named() {
+fn errors_under_faults_name_the_field() {
     let aged = aged_example();
     let device = DriveSpec::from_toml(&aged).unwrap();
     let model = device.fault_model().unwrap();
     assert_eq!((model.wear, model.factory_bad, model.ecc.retries), (2500, 0.01, 5));
-    // Two more erased blocks of each die group are kept.
+    // Each die group reserves two more erased blocks.
     let (ours, other) =
         (device.page_config(), DriveSpec::from_toml(example()).unwrap().page_config());
     assert_eq!(ours.reserve_blocks, other.reserve_blocks + 2);

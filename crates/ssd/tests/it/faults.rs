@@ -1,8 +1,8 @@
-//! Drives whose flash fails, against a naive model of what they should hold.
+//! Drives with faults, against a naive model of their content.
 //!
-//! Programs and erases fail, bits flip, blocks grow bad until a drive writes no more, and
-//! power goes. Whatever happens, every unit that was acknowledged reads as what was written
-//! last, or its read says that it is lost.
+//! Programs and erases fail, bits flip, blocks grow bad until a drive is read-only, and power is
+//! lost. In all cases a read of an acknowledged unit returns the last written data, or reports that
+//! it is lost.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -15,7 +15,7 @@ use prism_ssd::DriveSpec;
 use prism_ssd::spec::Mapping;
 use prism_testkit::{all_seeds, seeds};
 
-/// What lives of failing drives have met.
+/// Faults and events over all simulated drives.
 #[derive(Debug, Default)]
 struct Met {
     faults: FaultCounts,
@@ -33,8 +33,8 @@ impl Met {
     }
 }
 
-/// Lives of drives that `draw` draws, one for each seed: filled, then written, read, trimmed and
-/// flushed, and if they are protected without power now and then.
+/// Simulates random drives, one for each seed: filled, then written, read, trimmed and flushed,
+/// with some losses of power if they are protected.
 fn lives(count: u64, draw: impl Fn(&mut Rng) -> DriveSpec) -> Met {
     let mut met = Met::default();
     for seed in seeds(0..count) {
@@ -61,7 +61,7 @@ fn lives(count: u64, draw: impl Fn(&mut Rng) -> DriveSpec) -> Met {
     met
 }
 
-/// Drives of all kinds live through ten thousand faults and lose nothing in silence.
+/// Drives of all kinds survive ten thousand faults without silent data loss.
 #[test]
 fn random_failing_drives_lose_nothing_in_silence() {
     let met = lives(400, swarm::device);
@@ -72,7 +72,7 @@ fn random_failing_drives_lose_nothing_in_silence() {
     assert!(!all_seeds() || enough && ends, "{met:?}");
 }
 
-/// Each mapping by block, and ranges, by themselves: merges meet blocks that fail.
+/// Each block-level and hybrid mapping, and ranges, by themselves: blocks fail during merges.
 fn failures_of(kind: Kind) {
     let met = lives(100, |rng| kind.draw(rng));
     let all = met.faults;

@@ -1,8 +1,8 @@
-//! Flash that fails, and power that goes, in the same lives.
+//! Flash failures combined with losses of power.
 //!
-//! Bits do not flip here, so that nothing may be lost: whatever fails and wherever power is
-//! cut, what was promised durable is there ([`Harness`]), and a block is either used, erased
-//! and free, or bad.
+//! Bits do not flip here, so that nothing may be lost: whichever operation fails and whenever power
+//! is cut, durable data is found ([`Harness`]), and a block is either used, erased and free, or
+//! bad.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -15,11 +15,11 @@ use prism_ssd::DriveSpec;
 use prism_ssd::spec::Mapping;
 use prism_testkit::{all_seeds, seeds};
 
-/// Lives of each kind of drive, with so many cuts each.
+/// Drives of each kind, and power cuts of each drive.
 const LIVES: u64 = 60;
 const CUTS: u64 = 40;
 
-/// A drive of `kind` whose programs and erases fail often, and whose bits do not flip.
+/// A drive of `kind` whose programs and erases often fail, and whose bits do not flip.
 fn failing(kind: Kind, rng: &mut Rng) -> DriveSpec {
     let mut device = failing::device(rng, |rng| kind.draw(rng));
     let faults = device.faults.as_mut().expect("it ages");
@@ -29,7 +29,7 @@ fn failing(kind: Kind, rng: &mut Rng) -> DriveSpec {
     device
 }
 
-/// A life with cuts mostly close together; then the drive works, or has come to its end.
+/// Many cuts of each drive, mostly close together; afterwards the drive works, or is read-only.
 fn many_cuts(kind: Kind) {
     let (mut all, mut read_only, mut lives) = (FaultCounts::default(), 0, 0);
     for seed in seeds(0..LIVES) {

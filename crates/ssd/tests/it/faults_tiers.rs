@@ -1,5 +1,5 @@
-//! Drives with blocks of two kinds whose flash fails: SLC blocks are retired among themselves,
-//! a cache shrinks until there is none, and nothing is lost on the way.
+//! Drives with SLC and other blocks and faults: SLC blocks are retired separately, a cache shrinks
+//! until none is left, and no data is lost silently.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -12,8 +12,8 @@ use prism_ssd::spec::{FaultSpec, SlcUsage};
 use prism_ssd::{Drive, DriveSpec};
 use prism_testkit::{all_seeds, seeds};
 
-/// A drive with an SLC region or cache whose blocks of both kinds fail often, with room for
-/// some of them to be retired.
+/// A drive with an SLC region or cache whose blocks of both kinds often fail, with spare blocks of
+/// both kinds.
 fn faulty(rng: &mut Rng, usage: SlcUsage) -> DriveSpec {
     loop {
         let mut device = swarm::tiers(rng, usage);
@@ -35,13 +35,13 @@ fn faulty(rng: &mut Rng, usage: SlcUsage) -> DriveSpec {
     }
 }
 
-/// What a swarm has been through.
+/// Events over all simulated drives.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     faults: FaultCounts,
-    /// Blocks of SLC that grew bad.
+    /// SLC blocks that grew bad.
     slc_grown: u32,
-    /// Lives that end read-only, and those whose die groups have no such block left to write to.
+    /// Drives that became read-only, and those whose SLC blocks are all used up.
     read_only: u32,
     without_slc: u32,
     refused: u64,
@@ -96,8 +96,8 @@ fn random_failures_with_a_region_lose_nothing_in_silence() {
     swarm_of(SlcUsage::Region);
 }
 
-/// Power goes forty times in each life of a drive without protection whose flash fails: what
-/// was promised is there, and no block is lost.
+/// Forty power cuts of each unprotected drive with faults: durable data is found, and no block is
+/// lost.
 #[test]
 fn random_cuts_without_protection() {
     let (mut faults, mut cuts, mut ended) = (FaultCounts::default(), 0, 0);
@@ -110,7 +110,7 @@ fn random_cuts_without_protection() {
         device.drive.write_buffer = enough;
         let built = device.check().and_then(|()| Drive::new(device.clone(), seed));
         if built.is_err() {
-            // A region of addresses of its own needs protection.
+            // A region of addresses needs power-loss protection.
             continue;
         }
         let mut harness = Harness::new(device, seed);

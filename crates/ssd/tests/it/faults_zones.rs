@@ -1,5 +1,5 @@
-//! Zoned drives whose flash fails, against what their host was told: zones become read only and
-//! offline, and every unit whose write was acknowledged is there.
+//! Zoned drives with faults, against a model of the host: zones become read only and offline, and
+//! every acknowledged unit can be read.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -18,7 +18,7 @@ fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
     items[rng.below(items.len() as u64) as usize]
 }
 
-/// A zoned drive whose flash fails often, with some blocks to spare.
+/// A zoned drive whose flash often fails, with some spare blocks.
 fn faulty(rng: &mut Rng) -> DriveSpec {
     let members = one_of(rng, &[1, 2, 4]);
     let mut device = zoned::device(members);
@@ -42,16 +42,16 @@ fn faulty(rng: &mut Rng) -> DriveSpec {
     device
 }
 
-/// What the host knows of a zone. Units are counted from its start.
+/// The host's view of a zone. Units are counted from its start.
 #[derive(Clone, Debug, Default)]
 struct Zone {
-    /// Version of each unit whose write is done.
+    /// Version of each unit whose write has completed.
     acknowledged: Vec<u64>,
     /// Units submitted.
     submitted: u64,
     /// A reset or finish is in flight.
     managed: Option<HostOp>,
-    /// A write or a command has found that the zone can only be read.
+    /// A write or command failed because the zone is read only.
     faulted: bool,
 }
 
@@ -60,13 +60,13 @@ struct Host {
     zones: Vec<Zone>,
     requests: u64,
     rng: Rng,
-    /// Counts of drives before the last loss of power.
+    /// Faults before the last loss of power.
     faults: FaultCounts,
     write_faults: u64,
 }
 
 impl Host {
-    /// `None` if too many blocks are bad from the factory.
+    /// `None` if there are too many factory bad blocks.
     fn new(device: DriveSpec, seed: u64) -> Option<Self> {
         let nand = Nand::with_content(device.geometry());
         Some(Self {
@@ -83,7 +83,7 @@ impl Host {
         self.drive.zone_info(zone as u32).unwrap().state
     }
 
-    /// A zone that is written in part, if there is one, or any.
+    /// A partly written zone if there is one, or any.
     fn choose_zone(&mut self) -> usize {
         let started = |zone: &usize| {
             let known = &self.zones[*zone];
@@ -96,7 +96,7 @@ impl Host {
         self.rng.below(ZONES) as usize
     }
 
-    /// Submits something, or lets the drive take a step.
+    /// Submits a random request, or processes an event of the drive.
     fn turn(&mut self) {
         let idle = self.drive.next_event().is_none();
         if !idle && (self.drive.in_flight() >= 8 || self.rng.chance(0.5)) {
@@ -171,13 +171,13 @@ impl Host {
         }
         match done.op {
             HostOp::Write | HostOp::ZoneAppend => {
-                assert!(!known.faulted, "a write is done behind one that has failed: {done:?}");
+                assert!(!known.faulted, "a write completed after an earlier one failed: {done:?}");
                 let first = done.offset / UNIT;
                 let at = first - zone as u64 * ZONE_UNITS;
                 assert_eq!(at, known.acknowledged.len() as u64, "writes end in order");
                 for unit in first..first + done.len / UNIT {
                     let version = self.drive.version_of(unit as u32).unwrap();
-                    known.acknowledged.push(version.expect("what was written is there"));
+                    known.acknowledged.push(version.expect("the unit was written"));
                 }
             }
             HostOp::ZoneReset => *known = Zone::default(),
@@ -186,7 +186,7 @@ impl Host {
         }
     }
 
-    /// What was acknowledged is there, and no zone is offline that held anything.
+    /// Checks that acknowledged data can be read, and that zones with data are not offline.
     fn check(&self) {
         self.drive.assert_consistent();
         for (number, zone) in self.zones.iter().enumerate() {
@@ -205,9 +205,9 @@ impl Host {
         while self.drive.next_event().is_some() {
             self.step();
             steps += 1;
-            assert!(steps < 100_000, "never at rest");
+            assert!(steps < 100_000, "the drive never becomes idle");
         }
-        assert_eq!(self.drive.in_flight(), 0, "requests got stuck");
+        assert_eq!(self.drive.in_flight(), 0, "requests never complete");
         self.check();
         for (number, zone) in self.zones.iter().enumerate() {
             let all = zone.acknowledged.len() as u64 == zone.submitted;
@@ -224,7 +224,7 @@ impl Host {
         }
     }
 
-    /// Cuts the power, brings the drive back, and checks every promise.
+    /// Cuts the power, recovers the drive, and checks every guarantee.
     fn cut(mut self, seed: u64) -> Self {
         self.faults.add(self.drive.flash_counts().faults);
         self.drive = Drive::recover(self.drive.power_cut(seed), seed).unwrap();
@@ -253,7 +253,7 @@ impl Host {
     }
 }
 
-/// What a swarm has been through.
+/// Events over all simulated drives.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     faults: FaultCounts,
@@ -265,7 +265,7 @@ struct Seen {
     cuts: u32,
 }
 
-/// A life of so many stretches of work, each with a cut behind it or not.
+/// Runs `stretches` stretches of work, each followed by a power cut with probability `cuts`.
 fn live(host: Host, stretches: u32, cuts: f64, seed: u64, seen: &mut Seen) {
     let mut rng = Rng::stream(seed, "faults.zones.cuts");
     let mut host = host;
@@ -313,8 +313,8 @@ fn failures(seen: &Seen) -> u64 {
     seen.faults.program_failures + seen.faults.erase_failures
 }
 
-/// Zones break and go offline, some drives come to their end, and what was acknowledged is
-/// there.
+/// Zones become read only and offline, some drives become read-only, and acknowledged data can be
+/// read.
 #[test]
 fn random_failures_of_zones_lose_nothing() {
     let seen = swarm(150, 20, 0.0);

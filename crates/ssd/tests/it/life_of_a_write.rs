@@ -1,6 +1,6 @@
-//! The picture docs/mappings/dftl.svg shows what one host write causes when the map is on
-//! flash. This test replays it on a small drive and compares the sentences in the picture with
-//! the operations counted. Pictures of other mappings: `life_of_a_write` in `crates/engine`.
+//! The picture docs/mappings/dftl.svg shows the flash operations of one host write when the map is
+//! on flash. This test repeats them on a small drive and compares the sentences in the picture with
+//! the counts. Pictures of other mappings: `life_of_a_write` in `crates/engine`.
 
 use crate::common;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, Request};
 
 const PICTURE: &str = include_str!("../../../../docs/mappings/dftl.svg");
 
-/// Program units of a block, each of one unit; entries of a translation page and of the cache.
+/// Program units per block, each of one unit; entries per translation page and of the cache.
 const PROGRAM_UNITS: u32 = 8;
 const UNIT: u64 = 512;
 const ENTRIES: u64 = 128;
 const CACHED: u64 = 64;
-/// Units of the host: two translation pages.
+/// Logical units: two translation pages.
 const UNITS: u64 = 2 * ENTRIES;
 
 fn device() -> DriveSpec {
@@ -39,8 +39,8 @@ fn device() -> DriveSpec {
     device
 }
 
-/// What writes one after another did to flash, and where their last unit and the first
-/// translation page stand.
+/// The flash operations of consecutive writes, and the locations of their last unit and of the
+/// first translation page, as a sentence.
 fn sentence(drive: &mut Drive, what: &str, units: Range<u64>) -> String {
     let before = *drive.flash_counts();
     let looks = *drive.map_counts().unwrap();
@@ -49,7 +49,7 @@ fn sentence(drive: &mut Drive, what: &str, units: Range<u64>) -> String {
     for unit in units {
         let request = Request::new(HostOp::Write, unit * UNIT, UNIT, 0);
         drive.submit(request, drive.now()).unwrap();
-        // So long that each is on flash before the next comes.
+        // Long enough for each to be on flash before the next is submitted.
         let later = SimTime(drive.now().0 + 100_000_000);
         drive.advance(later, &mut out);
     }
@@ -79,7 +79,8 @@ fn a_map_on_flash_is_read_before_and_rewritten_after() {
     let state = InitialState::Filled;
     let (mut drive, _) = Drive::prepared(device(), state, 1, |_, _| true).unwrap().unwrap();
     let steps = [("10", 10..11), ("11", 11..12), ("128 to 191", 128..192)];
-    let told = steps.map(|(what, units)| sentence(&mut drive, what, units));
-    let missing: Vec<_> = told.iter().filter(|told| !PICTURE.contains(told.as_str())).collect();
+    let sentences = steps.map(|(what, units)| sentence(&mut drive, what, units));
+    let missing: Vec<_> =
+        sentences.iter().filter(|text| !PICTURE.contains(text.as_str())).collect();
     assert!(missing.is_empty(), "not in the picture: {missing:#?}");
 }

@@ -1,8 +1,8 @@
-//! A whole drive against a naive model: a hash map from mapping unit to what is there.
+//! A whole drive against a naive model: a hash map from mapping units to their content.
 //!
-//! Random requests of all kinds at random times; when everything is quiet, the drive
-//! holds what the model holds, every request has completed exactly once, and what was
-//! done to the flash is accounted for, cause by cause.
+//! Random requests of all kinds at random times; once the drive is idle, it has the content of the
+//! model, every request has completed exactly once, and the flash operations of each cause are
+//! accounted for.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -67,12 +67,11 @@ fn random_drives_with_two_kinds_of_blocks_agree_with_a_hash_map() {
     }
     if all_seeds() {
         let seen = [folded, cleaned, overflowed];
-        assert!(seen.iter().all(|&drives| drives > 100), "drives that did it: {seen:?}");
+        assert!(seen.iter().all(|&drives| drives > 100), "drives with each operation: {seen:?}");
     }
 }
 
-/// Every tiny geometry with every policy, as full as it may be: it works, or is refused
-/// by name.
+/// Every tiny geometry with every policy at the largest capacity: it works, or is refused.
 #[test]
 fn every_tiny_geometry_works_or_is_refused() {
     let (mut ran, mut refused) = (0, 0);
@@ -103,7 +102,7 @@ fn every_tiny_geometry_works_or_is_refused() {
     assert!(ran > 1000 && refused > 100, "{ran} ran, {refused} were refused");
 }
 
-/// The geometry and the policies that `number` stands for, digit by digit.
+/// The geometry and policies encoded by the digits of `number`.
 fn tiny_geometry(number: u32, blocks: u32) -> DriveSpec {
     let mut rest = number;
     let mut digit = |base: u32| {

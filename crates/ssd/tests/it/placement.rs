@@ -1,4 +1,4 @@
-//! What placement and a cached map do, against what theory and closed forms say.
+//! Placement and the map cache, against theory and closed forms.
 
 use std::collections::BTreeSet;
 
@@ -36,9 +36,9 @@ fn write(unit: u64, handle: u16) -> Request {
     Request { handle, ..Request::new(HostOp::Write, unit * UNIT, UNIT, 0) }
 }
 
-/// Pages that cleaning copied for each unit the host wrote, when a tenth of the units gets
-/// nine tenths of the writes, named by handle if `told`.
-fn copies(frontiers: Frontiers, handles: u32, told: bool) -> f64 {
+/// Units copied by cleaning per unit that the host wrote, when a tenth of the units gets nine
+/// tenths of the writes, with a handle of its own if `separate`.
+fn copies(frontiers: Frontiers, handles: u32, separate: bool) -> f64 {
     let mut device = tiny(96, 8000, true);
     device.ftl.frontiers = frontiers;
     device.ftl.victim = VictimPolicy::DChoices { d: 10 };
@@ -50,7 +50,7 @@ fn copies(frontiers: Frontiers, handles: u32, told: bool) -> f64 {
         let hot_or_cold = (0..count).map(|_| {
             let hot = rng.chance(0.9);
             let unit = if hot { rng.below(800) } else { 800 + rng.below(7200) };
-            write(unit, u16::from(hot && told))
+            write(unit, u16::from(hot && separate))
         });
         hot_or_cold.collect()
     };
@@ -63,29 +63,28 @@ fn copies(frontiers: Frontiers, handles: u32, told: bool) -> f64 {
 #[test]
 fn handles_keep_hot_and_cold_apart() {
     let mixed = copies(Frontiers::Separate, 0, false);
-    let untold = copies(Frontiers::Separate, 2, false);
-    let told = copies(Frontiers::Separate, 2, true);
+    let unused = copies(Frontiers::Separate, 2, false);
+    let separate = copies(Frontiers::Separate, 2, true);
     let isolated = copies(Frontiers::PerStream, 2, true);
-    // A handle that nobody uses helps nobody; distinguished, hot data leaves whole blocks of
-    // garbage; isolated, what survives of it is not mixed with cold data.
-    let all = format!("mixed {mixed}, untold {untold}, told {told}, isolated {isolated}");
-    assert!(untold > 0.8 * mixed, "{all}");
-    assert!(told < mixed, "{all}");
+    // An unused handle changes nothing; with a handle of its own, hot data leaves whole blocks of
+    // garbage; isolated, its copies are not mixed with cold data.
+    let all = format!("mixed {mixed}, unused {unused}, separate {separate}, isolated {isolated}");
+    assert!(unused > 0.8 * mixed, "{all}");
+    assert!(separate < mixed, "{all}");
     assert!(isolated < 0.75 * mixed, "{all}");
 }
 
-/// Two files written alternately, then one of them discarded: with segments each block holds
-/// one file only, and cleaning has nothing to copy.
+/// Two files written alternately, then one of them discarded: with segments each block holds only
+/// one file, and cleaning copies nothing.
 #[test]
-fn segments_group_by_place() {
+fn segments_group_by_address() {
     let copied = |segment: Option<Bytes>| {
         let mut device = tiny(48, 4096, true);
         device.ftl.segment = segment;
         device.check().unwrap();
         let mut drive = prepared(&device, InitialState::Empty);
         for _ in 0..12 {
-            // Program units of four units, so that the two share no program unit by the way they
-            // come.
+            // Runs of four units, so that the files share no program unit.
             let by_turns = (0..2048).flat_map(|i| [write(i, 0), write(2048 + i, 0)]);
             run(&mut drive, 8, by_turns);
             let discard = Request::new(HostOp::Discard, 2048 * UNIT, 2048 * UNIT, 0);
@@ -107,10 +106,10 @@ fn dftl(blocks: u32, units: u64, entries: u64) -> DriveSpec {
     device
 }
 
-/// Commands wait until fewer pages of the map are to be rewritten, and these wait until half of
-/// the buffer is empty. Half a program unit of the host must not stay there for ever.
+/// Commands wait for rewrites of translation pages, and these wait until half of the buffer is
+/// empty. Half a program unit of the host must not block them for ever.
 #[test]
-fn half_a_program_unit_in_a_small_buffer_holds_up_no_rewrites() {
+fn half_a_program_unit_in_a_small_buffer_blocks_no_rewrites() {
     let mut device = dftl(700, 70 << 10, 1024);
     device.drive.write_buffer = device.write_buffer_min();
     device.check().unwrap();
@@ -118,7 +117,7 @@ fn half_a_program_unit_in_a_small_buffer_holds_up_no_rewrites() {
     let mut drive = prepared(&device, InitialState::Filled);
     run(&mut drive, 1, [0, 1].map(|unit| Request::new(HostOp::Write, unit * UNIT, UNIT, 0)));
     assert_eq!(drive.buffered_units(), 2);
-    // Changes 70 pages of the map, none of which is cached.
+    // Changes 70 translation pages, none of which is cached.
     let rest = device.capacity().0 - 2 * UNIT;
     run(&mut drive, 1, [Request::new(HostOp::Discard, 2 * UNIT, rest, 0)]);
     run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
@@ -148,10 +147,10 @@ fn a_miss_costs_one_read_of_a_translation_page() {
     assert_eq!(drive.flash_counts().reads[Cause::Map], 2);
 }
 
-/// A discard of everything leaves more translation pages to rewrite than may wait; the host
-/// then rests, and what it asks for next has to set them going.
+/// A discard of everything leaves more translation pages to rewrite than may wait. The host then
+/// pauses, and its next request has to start the rewrites.
 #[test]
-fn a_discard_of_everything_holds_nobody_up_for_ever() {
+fn a_discard_of_everything_blocks_no_request_for_ever() {
     let device = dftl(1024, 100_000, 1024);
     let mut drive = prepared(&device, InitialState::Filled);
     let mut out = Vec::new();
@@ -163,10 +162,9 @@ fn a_discard_of_everything_holds_nobody_up_for_ever() {
     }
 }
 
-/// Under uniform random reads, least recently used keeps what it has room for: misses are
-/// the share that does not fit.
+/// Under uniform random reads with LRU, the miss ratio is the share of entries that does not fit.
 #[test]
-fn the_miss_ratio_is_what_does_not_fit() {
+fn the_miss_ratio_is_the_share_that_does_not_fit() {
     for (entries, share) in [(512, 0.0625), (2048, 0.25), (6144, 0.75), (9000, 1.0)] {
         let device = dftl(128, 8192, entries);
         let mut drive = prepared(&device, InitialState::Filled);
@@ -184,7 +182,7 @@ fn the_miss_ratio_is_what_does_not_fit() {
 }
 
 #[test]
-fn whole_pages_make_neighbours_hit() {
+fn with_whole_pages_neighbours_hit() {
     let mut device = dftl(128, 8192, 2048);
     device.ftl.map_load = MapLoad::Page;
     let mut drive = prepared(&device, InitialState::Filled);
@@ -193,7 +191,7 @@ fn whole_pages_make_neighbours_hit() {
     run(&mut drive, 1, reads);
     let counts = *drive.map_counts().unwrap();
     assert_eq!((counts.loads, counts.hits + counts.misses), (8, 8192));
-    // All units of the command that misses were looked at before the page was there.
+    // The command that misses looks up all its units before the page has been read.
     assert_eq!(counts.misses, 8 * 64);
 }
 
@@ -209,8 +207,8 @@ fn a_discard_that_is_ignored_leaves_the_map_alone() {
     assert_eq!((counts.hits, counts.misses, counts.writebacks), (1, 1, 0));
 }
 
-/// Random writes over more than the cache holds rewrite about one translation page each,
-/// and all of it is counted as the map's.
+/// Random writes over more entries than the cache holds rewrite about one translation page each,
+/// with cause `map`.
 #[test]
 fn dirty_entries_cost_programs_of_the_map() {
     let device = dftl(160, 8192, 512);

@@ -1,5 +1,5 @@
-//! What goes first, and when is cleaned: limits, shares and orders of the drive's
-//! policies, each against what its definition says.
+//! Scheduling and cleaning policies of the drive: limits, shares and orders, each against its
+//! definition.
 
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
@@ -8,7 +8,7 @@ use prism_nand::{Cause, DieGroupId};
 use prism_ssd::spec::WriteCache;
 use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
-/// A drive on which nothing but firmware takes time: reads find nothing mapped.
+/// A drive on which only firmware takes time: reads are of unmapped units.
 fn firmware_only(cores: u32, in_service: u32) -> DriveSpec {
     let mut device = lab();
     device.drive.link_bandwidth = None;
@@ -27,7 +27,7 @@ fn firmware_and_service_limits_bound_the_rate() {
             assert_eq!(span, times(600, Nanos(5_000)), "{servers} at once");
         }
     }
-    // Both: the smaller one counts.
+    // With both, the smaller limit applies.
     let span = closed_loop(&mut empty(&firmware_only(2, 7)), 64, 600, |n| read(n % 600));
     assert_eq!(span, times(300, Nanos(5_000)));
 }
@@ -55,13 +55,13 @@ fn saturated_queues_share_by_weight() {
         }
         done.drain(..).for_each(|one| served[one.tag as usize] += 1);
     }
-    // The first command of all began before there was anything to choose from.
+    // The very first command began before any other was waiting.
     for (served, weight) in served.into_iter().zip(weights) {
         assert!(served.abs_diff(weight * 100) <= 1, "{served} for weight {weight}");
     }
 }
 
-/// How many reads are served while a write waits on a die that always has reads waiting.
+/// Reads served while a write waits for a die that always has reads waiting.
 fn reads_that_pass_a_write(scheduler: Scheduler) -> u64 {
     let mut device = lab();
     device.drive.scheduler = scheduler;
@@ -90,23 +90,23 @@ fn reads_that_pass_a_write(scheduler: Scheduler) -> u64 {
 
 #[test]
 fn a_program_is_passed_a_bounded_number_of_times() {
-    // First come, first served: no more than were there before it.
+    // FCFS: only the reads that were submitted before it.
     assert!(reads_that_pass_a_write(Scheduler::Fcfs) <= 8);
     for scheduler in [Scheduler::ReadFirst, Scheduler::Priority] {
         let passed = reads_that_pass_a_write(scheduler);
-        // 64, beside those that the die had begun or finished before.
+        // 64, in addition to those that the die had begun or finished before.
         assert!((64..=64 + 8).contains(&passed), "{}: {passed}", scheduler.name());
     }
 }
 
 #[test]
-fn an_urgent_read_goes_before_all_that_wait() {
+fn an_urgent_read_is_served_before_waiting_requests() {
     let latency = |scheduler| {
         let mut device = lab();
         device.drive.scheduler = scheduler;
         let mut drive = filled(&device);
         (0..20).for_each(|unit| drive.submit(read(unit), drive.now()).unwrap());
-        // The first read has its cells for 10 us then.
+        // The first read has been reading its cells for 10 us then.
         rest(&mut drive, FIRMWARE + Nanos(10_000));
         drive.submit(urgent(read(30)), drive.now()).unwrap();
         let done = drain(&mut drive);
@@ -119,8 +119,8 @@ fn an_urgent_read_goes_before_all_that_wait() {
     assert_eq!(latency(Scheduler::Fcfs), begun + times(20, each) + link(1));
 }
 
-/// What shortest wait time first compares: what is left of the operation in the cells, and the
-/// cells and the transfer of each command behind it.
+/// The wait that shortest-wait compares: the rest of the operation in progress, and the cell time
+/// and transfer of each command queued after it.
 #[test]
 fn the_wait_for_a_die_counts_cells_and_transfers() {
     let mut device = lab();
@@ -131,7 +131,7 @@ fn the_wait_for_a_die_counts_cells_and_transfers() {
         for &request in requests {
             drive.submit(request, drive.now()).unwrap();
         }
-        // The first command has its cells for 10 us then.
+        // The first command has been reading its cells for 10 us then.
         rest(&mut drive, FIRMWARE + Nanos(10_000));
         let at = drive.engine().ftl().lookup(100).unwrap();
         drive.engine().wait_for(at, drive.now())
@@ -159,7 +159,7 @@ fn parts_that_come_in_time_are_merged_without_a_read() {
         device.drive.merge_wait = wait;
         let mut drive = filled(&device);
         for unit in 0..20 {
-            // The parts of a mapping unit one after the other, well within the wait.
+            // The parts of a mapping unit one after another, well within the wait.
             for part in 0..8 {
                 serve(&mut drive, write(8 * unit + part));
             }
@@ -171,7 +171,7 @@ fn parts_that_come_in_time_are_merged_without_a_read() {
     }
 }
 
-/// A drive with eight erased blocks beside what cleaning holds back, worn to the brink.
+/// A drive with eight erased blocks in addition to the low watermark, just before cleaning begins.
 fn worn(device: &mut DriveSpec) -> Drive {
     device.drive.capacity = Bytes(800 * UNIT);
     let mut drive = filled(device);
@@ -196,7 +196,7 @@ fn idle_cleaning_begins_in_idle_time_and_ends_with_it() {
     let mut drive = worn(&mut device);
     let free = |drive: &Drive| drive.engine().ftl().free_blocks(DieGroupId(0));
     assert_eq!((copies(&drive) > 0, free(&drive)), (true, 8), "drained means idle for long");
-    // While requests come oftener than that, nothing is cleaned above the low watermark.
+    // If requests are more frequent, nothing is cleaned above the low watermark.
     let before = copies(&drive);
     for unit in 0..30 {
         serve(&mut drive, write(unit * 7));
@@ -206,14 +206,14 @@ fn idle_cleaning_begins_in_idle_time_and_ends_with_it() {
     rest(&mut drive, Nanos(100_000));
     rest(&mut drive, Nanos(3_000_000));
     assert!(copies(&drive) > before, "idle for 5 ms and more");
-    // Also after a command that leaves work for longer than the host must be silent.
+    // Also after a command whose background work lasts longer than `idle_after`.
     device.drive.write_cache = WriteCache::WriteBack;
     device.drive.power_loss_protection = true;
     let mut drive = worn(&mut device);
     serve(&mut drive, request(HostOp::Write, 0, 60));
     rest(&mut drive, Nanos(10_000_000_000));
     assert_eq!(free(&drive), 8, "after the buffer was written out");
-    // Without the option nothing happens in idle time at all.
+    // Without the option nothing is cleaned in idle time.
     device.drive.write_cache = WriteCache::WriteThrough;
     device.ftl.free_blocks_idle = 0;
     let mut drive = worn(&mut device);
@@ -221,8 +221,8 @@ fn idle_cleaning_begins_in_idle_time_and_ends_with_it() {
     assert_eq!((copies(&drive), free(&drive)), (0, device.ftl.free_blocks_low));
 }
 
-/// Copies made while the host keeps the die busy with (urgent) reads, from the low
-/// watermark on; and those made once it is silent.
+/// Copies while the host keeps the die busy with (urgent) reads, from the low watermark on, and
+/// those made in idle time afterwards.
 fn copies_under_reads(mode: CleaningMode) -> (u64, u64) {
     let mut device = lab();
     device.ftl.cleaning = mode;
@@ -231,8 +231,8 @@ fn copies_under_reads(mode: CleaningMode) -> (u64, u64) {
     device.ftl.free_blocks_critical = 3;
     let mut drive = worn(&mut device);
     let mut rng = Rng::stream(4, "policies.reads");
-    // Two blocks of writes, so that one or two below the low watermark are left; at any
-    // time seven of eight requests are reads.
+    // Two blocks of writes, so that one or two erased blocks below the low watermark are left; at
+    // any time seven of eight requests are reads.
     closed_loop(&mut drive, 8, 256, |turn| {
         let unit = rng.below(800);
         urgent(if turn % 8 == 7 { write(unit) } else { read(unit) })
@@ -240,12 +240,12 @@ fn copies_under_reads(mode: CleaningMode) -> (u64, u64) {
     let busy = copies(&drive);
     drain(&mut drive);
     let free = drive.engine().ftl().free_blocks(DieGroupId(0));
-    assert_eq!(free, device.ftl.free_blocks_high, "cleaning is made up for");
+    assert_eq!(free, device.ftl.free_blocks_high, "cleaning catches up");
     (busy, copies(&drive) - busy)
 }
 
 #[test]
-fn cleaning_that_gives_way_waits_for_the_host() {
+fn cleaning_that_yields_waits_for_the_host() {
     let (busy, _) = copies_under_reads(CleaningMode::Foreground);
     assert!(busy > 0);
     for mode in [CleaningMode::Partial, CleaningMode::PriorityAware] {
@@ -255,7 +255,7 @@ fn cleaning_that_gives_way_waits_for_the_host() {
 }
 
 #[test]
-fn cleaning_that_gives_way_does_not_below_the_critical_number() {
+fn cleaning_does_not_yield_below_the_critical_watermark() {
     for mode in [CleaningMode::Partial, CleaningMode::PriorityAware] {
         let mut device = lab();
         device.ftl.cleaning = mode;
@@ -264,14 +264,14 @@ fn cleaning_that_gives_way_does_not_below_the_critical_number() {
         device.ftl.free_blocks_critical = 3;
         let mut drive = worn(&mut device);
         let mut rng = Rng::stream(4, "policies.writes");
-        // Urgent writes without end: the drive must live from its critical blocks.
+        // Endless urgent writes: cleaning must run at the critical watermark.
         closed_loop(&mut drive, 8, 2000, |_| urgent(write(rng.below(800))));
         assert!(copies(&drive) > 0, "{}", mode.name());
     }
 }
 
-/// Erases of a block: least, mean and most after many writes, nine of ten to a tenth of
-/// the units, the others to the first `touched`.
+/// Erases per block: minimum, mean and maximum after many writes, nine of ten to a tenth of the
+/// units, the others to the first `touched` units.
 fn erases(touched: u64, change: impl Fn(&mut DriveSpec)) -> (u32, f64, u32) {
     let mut device = lab();
     device.drive.write_cache = WriteCache::WriteBack;
@@ -291,14 +291,13 @@ fn erases(touched: u64, change: impl Fn(&mut DriveSpec)) -> (u32, f64, u32) {
 }
 
 #[test]
-fn static_levelling_leaves_no_block_behind() {
+fn static_levelling_erases_cold_blocks() {
     let (least, _, most) = erases(100, |_| ());
     assert!(least == 0 && most > 50, "cold blocks are never erased: {least} to {most}");
     for behind in [2, 4, 8] {
         let level = |device: &mut DriveSpec| device.ftl.wear_move_behind_mean = Some(behind);
         let (levelled, mean, worn) = erases(100, level);
-        // A block is moved after an erase if it lies behind, one at a time, while others
-        // fall behind.
+        // After an erase one block below the limit is moved, while others fall below it.
         assert!(f64::from(levelled) > mean - f64::from(behind) - 2.0, "{levelled} of {mean}");
         assert!(worn - levelled < most - least, "{levelled} to {worn}");
     }
@@ -324,7 +323,7 @@ fn discards_spare_copies() {
         device.drive.capacity = Bytes(800 * UNIT);
         let mut drive = filled(&device);
         let mut rng = Rng::stream(8, "policies.files");
-        // Files of 16 units come and go; a file that goes is discarded.
+        // Files of 16 units are written and deleted; deleted files are discarded.
         for _ in 0..2000 {
             let file = rng.below(50) * 16;
             let op = if rng.chance(0.5) { HostOp::Discard } else { HostOp::Write };
@@ -339,7 +338,7 @@ fn discards_spare_copies() {
 }
 
 #[test]
-fn the_next_completion_is_what_steps_come_to() {
+fn next_completion_equals_single_steps() {
     let device = lab();
     let (mut stepped, mut run) = (empty(&device), empty(&device));
     let mut rng = Rng::stream(3, "next completion");

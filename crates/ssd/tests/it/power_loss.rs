@@ -1,9 +1,9 @@
-//! What was promised durable is there after power was cut, wherever it was cut.
+//! Durable data is found after a power cut at any time.
 //!
-//! The drives are drawn at random ([`swarm`]), with and without protection, of cells with one
-//! to four bits. The model ([`Harness`]) keeps, for each mapping unit, what has happened to it
-//! and since when that is promised. A drive may come back with anything newer than the promise,
-//! never with anything older, and never with another unit's data.
+//! The drives are random ([`swarm`]), with and without power-loss protection, with one to four bits
+//! per cell. The model ([`Harness`]) keeps the contents of each mapping unit and which of them is
+//! durable. A recovered drive may have newer contents than the durable one, never older ones, and
+//! never data of another unit.
 
 use crate::common::harness::Harness;
 use crate::common::swarm::{self, Kind};
@@ -12,9 +12,9 @@ use prism_ssd::spec::SlcUsage;
 use prism_ssd::{Drive, DriveSpec};
 use prism_testkit::{all_seeds, seeds};
 
-/// Cuts of the power in all tests of this file, and in the tests of one kind of drive alone:
-/// README.md and TESTING.md state these numbers. Each test counts its cuts as they happen and
-/// compares the count with its part of the sum.
+/// Power cuts in all tests of this file, and in the tests of each kind of drive: README.md and
+/// TESTING.md state these numbers. Each test counts its cuts and compares the count with its part
+/// of the sum.
 const ALL_CUTS: u64 = SINGLE.cuts()
     + 2 * MIXED.cuts()
     + 2 * TIERS.cuts()
@@ -22,7 +22,7 @@ const ALL_CUTS: u64 = SINGLE.cuts()
 const _: () = assert!(ALL_CUTS == 118_725);
 const _: () = assert!(KIND.cuts() + SHORT.cuts() == 6_525);
 
-/// One cut in each life, after so many operations, from none on.
+/// Drives with one cut each, after an increasing number of operations, from 0 on.
 const SINGLE: Lives = Lives { first: 0, drives: 40, cuts_each: 200 };
 /// Drives of any page-level mapping with many cuts each, in two tests.
 const MIXED: Lives = Lives { first: 0, drives: 200, cuts_each: 100 };
@@ -33,7 +33,7 @@ const TIERS: Lives = Lives { first: 3000, drives: 100, cuts_each: 60 };
 /// Drives of each kind with cuts so close that cleaning never ends between two.
 const SHORT: Lives = Lives { first: 1000, drives: 25, cuts_each: 61 };
 
-/// How many drives there are, one for each seed, and how often the power of each is cut.
+/// The number of drives, one for each seed, and of power cuts of each.
 #[derive(Clone, Copy)]
 struct Lives {
     first: u64,
@@ -50,8 +50,8 @@ impl Lives {
         Self { first, ..self }
     }
 
-    /// Runs `life` with each seed; it returns how often power was cut, which adds up to what is
-    /// promised.
+    /// Runs `life` with each seed. It returns the number of power cuts, whose sum has to be the
+    /// stated one.
     fn run(&self, life: impl Fn(u64) -> u64) {
         let cuts: u64 = seeds(self.first..self.first + self.drives).map(life).sum();
         assert!(!all_seeds() || cuts == self.cuts(), "{cuts} cuts, not {}", self.cuts());
@@ -77,9 +77,9 @@ fn random_cuts_after_every_operation() {
     });
 }
 
-/// A life with cuts mostly close together, at times long enough for cleaning to be in full
-/// swing, and at times before the drive has done anything at all, as if power went while it
-/// came back. Then the drive works, and no block is lost. Returns the number of cuts.
+/// Cuts the power many times: mostly after a short time, sometimes during cleaning after a long
+/// one, and sometimes immediately after recovery. Afterwards the drive works, and no block is lost.
+/// Returns the number of cuts.
 fn many_cuts(device: DriveSpec, seed: u64, cuts: u64) -> u64 {
     let mut harness = Harness::new(device, seed);
     if seed.is_multiple_of(2) {
@@ -106,8 +106,8 @@ fn many_cuts_of(kind: Kind) {
     KIND.run(|seed| many_cuts(draw(seed), seed, KIND.cuts_each));
 }
 
-/// Both uses of SLC blocks: a fold or a cleaning that is cut off leaves copies in blocks of
-/// either kind.
+/// For both uses of SLC blocks: an interrupted fold or cleaning leaves copies in blocks of either
+/// kind.
 fn many_cuts_with_tiers(usage: SlcUsage, lives: Lives) {
     let draw = |seed| swarm::tiers(&mut Rng::stream(seed, "power.tiers"), usage);
     lives.run(|seed| many_cuts(draw(seed), seed, lives.cuts_each));
@@ -123,8 +123,8 @@ fn random_cuts_with_a_region() {
     many_cuts_with_tiers(SlcUsage::Region, TIERS.starting_at(4000));
 }
 
-/// Lives so short that cleaning never ends in one of them must not use up the erased
-/// blocks: the drive still takes every write in the end.
+/// If every cut is so early that cleaning never ends before it, erased blocks must not run out: the
+/// drive still accepts every write in the end.
 fn short_lives_of(kind: Kind) {
     SHORT.run(|seed| {
         let mut harness = Harness::new(kind.draw(&mut Rng::stream(seed, "power.short")), seed);
@@ -158,7 +158,7 @@ fn random_cuts_of_page_level_mappings() {
     Kind::ALL[..4].iter().for_each(|&kind| many_cuts_of(kind));
 }
 
-/// Merges are cut off in the middle, and their blocks must not be lost.
+/// Merges are interrupted, and their blocks must not be lost.
 #[test]
 fn random_cuts_of_block_level_mappings() {
     Kind::ALL[4..].iter().for_each(|&kind| many_cuts_of(kind));

@@ -1,6 +1,6 @@
-//! A drive that was saved and loaded goes on exactly as the one that was saved: drives of every
-//! mapping drawn at random, on flash that fails and flash that does not, saved again and again
-//! in the middle of their lives. Every completion and every sum has to be the same.
+//! A drive that is loaded from a snapshot behaves exactly as the original: random drives of every
+//! mapping, with and without faults, are saved several times. Every completion and every sum has to
+//! be the same.
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
@@ -17,7 +17,7 @@ use prism_ssd::{
 };
 use prism_testkit::{all_seeds, seeds};
 
-/// What a stretch of work leads to, without the time at which it began.
+/// The results of a stretch of work, with times relative to its begin.
 #[derive(Debug, PartialEq)]
 struct WorkResult {
     done: Vec<Completion>,
@@ -28,7 +28,7 @@ struct WorkResult {
     read_only: bool,
 }
 
-/// What a swarm has been through.
+/// Events over all simulated drives.
 #[derive(Debug, Default)]
 struct Seen {
     saved: u32,
@@ -38,8 +38,7 @@ struct Seen {
     lost: u64,
 }
 
-/// A request as a host draws it; of a zoned drive, of a zone that is written in part, if there is
-/// one.
+/// A random request; on a zoned drive, for a partly written zone if there is one.
 fn draw(drive: &Drive, rng: &mut Rng, tag: u64) -> Request {
     let device = drive.device();
     let unit = device.ftl.mapping_unit.0;
@@ -91,7 +90,7 @@ fn draw_zoned(zones: &prism_ssd::zones::Zones, rng: &mut Rng) -> Request {
     Request::new(op, offset, len, 0)
 }
 
-/// Keeps some requests in flight, with pauses, then flushes and lets the drive come to rest.
+/// Keeps some requests in flight, with pauses, then flushes and runs until the drive is idle.
 fn work(drive: &mut Drive, requests: u64, seed: u64) -> WorkResult {
     let mut rng = Rng::stream(seed, "saved.work");
     let begun = drive.now();
@@ -133,7 +132,7 @@ fn work(drive: &mut Drive, requests: u64, seed: u64) -> WorkResult {
     }
 }
 
-/// One life: saved after each stretch of work, and carried on beside the drive that was loaded.
+/// Saves a drive after each stretch of work, and continues with it and with the loaded drive.
 fn live(device: &DriveSpec, seed: u64, seen: &mut Seen) {
     let mut rng = Rng::stream(seed, "saved.life");
     let states = [
@@ -144,9 +143,9 @@ fn live(device: &DriveSpec, seed: u64, seen: &mut Seen) {
     ];
     let most = if device.is_zoned() { 3 } else { 4 };
     let state = one_of(&mut rng, &states[..most]);
-    // Too many blocks may be bad from the factory.
+    // The drive may have too many factory bad blocks.
     let Ok(prepared) = Drive::prepared(device.clone(), state, seed, |_, _| true) else { return };
-    let mut drive = prepared.expect("nobody gives up").0;
+    let mut drive = prepared.expect("the preparation is not cancelled").0;
     assert!(drive.next_event().is_none(), "a drive that was prepared has rested");
     for stretch in 0..4 {
         if drive.read_only().is_some() {
@@ -178,7 +177,7 @@ fn live(device: &DriveSpec, seed: u64, seen: &mut Seen) {
     assert!(drive.save().is_ok() == drive.read_only().is_none(), "the end");
 }
 
-/// Lives of drives that `draw` draws, half of them on flash that fails.
+/// Random drives, half of them with faults.
 fn lives(count: u64, draw: impl Fn(&mut Rng) -> DriveSpec) -> Seen {
     let mut seen = Seen::default();
     for seed in seeds(0..count) {
@@ -260,9 +259,9 @@ fn random_zones() {
     );
 }
 
-/// What is left in the buffer of a protected drive, which a flush does not send to flash.
+/// Units in the buffer of a protected drive, which a flush does not program.
 #[test]
-fn what_waits_for_a_program_unit_is_kept() {
+fn units_that_wait_for_a_program_unit_are_saved() {
     let mut device = zoned::device(2);
     device.drive.write_buffer = Bytes(20 * zoned::UNIT);
     let mut drive = Drive::new(device.clone(), 1).unwrap();

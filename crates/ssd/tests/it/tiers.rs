@@ -1,4 +1,4 @@
-//! Blocks of SLC: times to the nanosecond, what goes where, and what it costs.
+//! SLC blocks: times to the nanosecond, placement, and costs.
 
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
@@ -42,10 +42,10 @@ fn each_address_has_the_times_of_its_cells() {
     drain(&mut drive);
 }
 
-/// Three pages a wordline: a SLC program unit takes a program for each page that holds
-/// something, any other program unit one program of all.
+/// Three pages per wordline: an SLC program unit takes one program for each page with data, any
+/// other program unit one program for all pages.
 #[test]
-fn a_program_unit_of_one_bit_takes_a_program_for_each_page() {
+fn an_slc_program_unit_takes_a_program_for_each_page() {
     let mut device = below(40);
     device.flash.cell = Cell::Tlc;
     device.flash.pages_per_block = 48;
@@ -65,8 +65,8 @@ fn a_program_unit_of_one_bit_takes_a_program_for_each_page() {
     drain(&mut drive);
 }
 
-/// One write after another: the first as many units as the cache holds take its time, all
-/// others that of the other cells.
+/// Consecutive writes: as many units as the cache holds take the time of SLC, all others that of
+/// the other blocks.
 #[test]
 fn the_cliff_is_at_the_size_of_the_cache() {
     let mut drive = empty(&cache());
@@ -78,7 +78,8 @@ fn the_cliff_is_at_the_size_of_the_cache() {
     let counts = *drive.flash_counts();
     assert_eq!((counts.slc_units[Cause::Host], counts.slc_overflow), (size, 2 * size));
     assert_eq!((counts.units.total(), counts.units[Cause::Fold]), (3 * size, 0));
-    // A drive that rests empties it; what it folds comes on top of what was written.
+    // In idle time the cache is emptied; folded units are programmed in addition to the written
+    // ones.
     rest(&mut drive, Nanos(10_000_000_000));
     let counts = *drive.flash_counts();
     assert_eq!((counts.units[Cause::Fold], counts.slc_units.total()), (size, size));
@@ -91,13 +92,13 @@ fn the_cliff_is_at_the_size_of_the_cache() {
 }
 
 #[test]
-fn what_is_overwritten_or_trimmed_is_not_folded() {
+fn overwritten_or_trimmed_units_are_not_folded() {
     let mut drive = empty(&cache());
     for unit in [0, 1, 2, 3, 0, 1, 4, 5, 6, 7, 8] {
         serve(&mut drive, write(unit));
     }
     serve(&mut drive, request(HostOp::Discard, 2, 1));
-    // The first block holds 2 to 5 and older versions of 0 and 1; the open one stays.
+    // The first block holds 2 to 5 and older versions of 0 and 1; the open block is not folded.
     rest(&mut drive, Nanos(1_000_000_000));
     assert_eq!(drive.flash_counts().units[Cause::Fold], 8 - 2 - 1);
     assert_eq!(drive.flash_counts().erases[Cause::Fold], 1);
@@ -106,7 +107,7 @@ fn what_is_overwritten_or_trimmed_is_not_folded() {
 
 /// With a watermark the cache is folded while the host writes.
 #[test]
-fn a_cache_with_a_watermark_never_overflows_at_a_slow_pace() {
+fn a_cache_with_a_watermark_never_overflows_at_a_low_rate() {
     let mut device = cache();
     let slc = device.slc.as_mut().unwrap();
     (slc.fold_when_idle, slc.free_blocks_low, slc.free_blocks_high) = (Some(false), 4, 6);
@@ -122,7 +123,7 @@ fn a_cache_with_a_watermark_never_overflows_at_a_slow_pace() {
     drain(&mut drive);
 }
 
-/// Data stays in its kind when it is cleaned, and only the region has garbage here.
+/// Cleaning copies data to the same kind of block; here only the region has garbage.
 #[test]
 fn a_region_cleans_itself() {
     let mut drive = filled(&below(70));
@@ -139,9 +140,9 @@ fn a_region_cleans_itself() {
     drain(&mut drive);
 }
 
-/// More data with the handle of the region than the region holds.
+/// More data is written with the handle of the region than the region holds.
 #[test]
-fn what_does_not_fit_a_region_goes_elsewhere() {
+fn data_that_does_not_fit_a_region_is_stored_elsewhere() {
     let mut device = tiers(SlcUsage::Region);
     device.ftl.placement_handles = 2;
     device.slc.as_mut().unwrap().handle = Some(1);
@@ -151,10 +152,10 @@ fn what_does_not_fit_a_region_goes_elsewhere() {
     }
     let counts = drive.flash_counts();
     let (host, overflow) = (counts.slc_units[Cause::Host], counts.slc_overflow);
-    // Sixteen blocks but for three that are open or erased, and one of slack, 63/64 of that.
+    // Sixteen blocks without three open or erased ones and a further one, 63/64 of that.
     assert_eq!((host, overflow), (95, 200 - 95));
     for _ in 0..2 {
-        // Rewriting what found no room makes none.
+        // Rewriting units outside the region frees nothing in it.
         serve(&mut drive, Request { handle: 1, ..write(399) });
     }
     assert_eq!(drive.flash_counts().slc_overflow, overflow + 2);
@@ -168,7 +169,7 @@ fn what_does_not_fit_a_region_goes_elsewhere() {
 }
 
 #[test]
-fn small_writes_live_apart() {
+fn small_writes_are_stored_in_the_region() {
     let mut device = tiers(SlcUsage::Region);
     device.slc.as_mut().unwrap().up_to = Some(Bytes(2 * UNIT));
     let mut drive = empty(&device);
@@ -182,7 +183,7 @@ fn small_writes_live_apart() {
 }
 
 #[test]
-fn a_saved_state_goes_on_as_it_would_have() {
+fn a_loaded_snapshot_behaves_as_the_original() {
     for mut device in [below(70), cache()] {
         device.drive.write_cache = WriteCache::WriteBack;
         let prepared = InitialState::Preconditioned { overwrites: 3.0 };
@@ -202,7 +203,7 @@ fn a_saved_state_goes_on_as_it_would_have() {
 }
 
 #[test]
-fn a_prepared_drive_has_rested() {
+fn a_prepared_drive_has_had_idle_time() {
     let (drive, prepared) =
         Drive::prepared(cache(), InitialState::Filled, 1, |_, _| true).unwrap().unwrap();
     let size = u64::from(SLC_BLOCKS) * 8;
@@ -214,7 +215,7 @@ fn a_prepared_drive_has_rested() {
 }
 
 #[test]
-fn a_bad_section_is_named_by_field() {
+fn errors_name_the_field() {
     let check = |device: &DriveSpec, change: fn(&mut DriveSpec), expected: &str| {
         let mut device = device.clone();
         change(&mut device);
@@ -256,9 +257,9 @@ fn a_bad_section_is_named_by_field() {
     check(&region, handle, "slc.handle is 3, but there are 0 placement handles");
 }
 
-/// The region of addresses adds what it holds to the capacity; other uses add nothing.
+/// A region of addresses adds its size to the capacity; other uses add nothing.
 #[test]
-fn capacity_counts_what_lives_apart() {
+fn capacity_includes_a_region_of_addresses() {
     let most = |mut device: DriveSpec| {
         device.drive.capacity = Bytes(1 << 40);
         match device.check() {
@@ -267,7 +268,7 @@ fn capacity_counts_what_lives_apart() {
         }
     };
     let others = most(cache());
-    // A cache keeps one open block more for what it folds.
+    // A cache needs one more open block for folded units.
     assert_eq!(most(below(60)) - 60, most(below(20)) - 20);
     assert!(most(below(20)) - 20 > others);
     let device = below(60);

@@ -1,5 +1,5 @@
 //! Every mechanism of dies and channels against its closed form: at queue depth 1 to the
-//! nanosecond, under load against the bound of whatever is the bottleneck.
+//! nanosecond, under load against the bound of the bottleneck.
 
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
@@ -18,7 +18,7 @@ fn write_latency(device: &DriveSpec, units: u64) -> Nanos {
     serve(&mut empty(device), request(HostOp::Write, 0, units))
 }
 
-/// What a wordline with three types of pages takes.
+/// Program time of a wordline with three types of pages.
 const TYPES: [Nanos; 3] = [Nanos(40_000), Nanos(60_000), Nanos(90_000)];
 
 fn one_shot() -> DriveSpec {
@@ -51,7 +51,7 @@ fn one_command_reads_and_programs_all_planes() {
     let device = two_planes();
     assert_eq!(read_latency(&device, 2), FIRMWARE + READ + channel(2) + link(2));
     assert_eq!(write_latency(&device, 2), link(2) + FIRMWARE + channel(2) + PROGRAM);
-    // Without multi-plane commands the planes take turns.
+    // Without multi-plane commands the planes work one after another.
     let mut device = device;
     device.flash.multi_plane = false;
     let each = channel(1) + PROGRAM;
@@ -62,7 +62,7 @@ fn one_command_reads_and_programs_all_planes() {
 fn a_wordline_is_programmed_at_once_and_read_by_page() {
     let device = one_shot();
     assert_eq!(write_latency(&device, 3), link(3) + FIRMWARE + channel(3) + PROGRAM);
-    // One page of it costs the whole line.
+    // Programming one page costs the whole wordline.
     assert_eq!(write_latency(&device, 1), link(1) + FIRMWARE + channel(3) + PROGRAM);
     for (unit, &t_read) in (0..).zip(TYPES.iter().chain(&TYPES)) {
         let expected = FIRMWARE + t_read + channel(1) + link(1);
@@ -90,13 +90,13 @@ fn a_cache_read_hides_transfers_behind_cells() {
     assert_eq!(read_latency(&device, 3), around + cells + times(3, channel(1)));
     device.flash.cache_read = true;
     assert_eq!(read_latency(&device, 3), around + cells + channel(1));
-    // Where transfers are longer than the cells take, cells hide behind transfers.
+    // If transfers are longer than the cell time, they hide it.
     device.flash.channel_bandwidth = Some(20_000_000);
     let transfer = Nanos(204_800);
     assert_eq!(read_latency(&device, 3), around + TYPES[0] + times(3, transfer));
 }
 
-/// Random reads at depth 64 times the dies, and the bound in reads a second.
+/// Random reads per second at a depth of 64 per die.
 fn saturated_reads(device: &DriveSpec) -> f64 {
     let mut drive = filled(device);
     let units = u64::from(device.page_config().logical_units);
@@ -122,7 +122,7 @@ fn saturated_reads_meet_the_bound_of_the_bottleneck() {
         };
         device.flash.t_read = PageTimes::uniform(times(4, READ));
         assert_bound(saturated_reads(&device), dies(times(4, READ), channel(1)), 0.02);
-        // The channel: a transfer after the other.
+        // The channel: one transfer after another.
         device.flash.t_read = PageTimes::uniform(Nanos(2_000));
         assert_bound(saturated_reads(&device), per_second(channel(1)), 0.02);
         // The link.
@@ -133,7 +133,7 @@ fn saturated_reads_meet_the_bound_of_the_bottleneck() {
     }
 }
 
-/// Programs a second of sequential writes on an empty drive, after the start.
+/// Programs per second of sequential writes on an empty drive, after the start.
 fn saturated_programs(device: &DriveSpec) -> f64 {
     let mut drive = empty(device);
     let first = closed_loop(&mut drive, 32, 200, write);
@@ -158,8 +158,8 @@ fn saturated_programs_meet_the_bound_of_the_bottleneck() {
     }
 }
 
-/// A drive that cleans all the time, one write after the other; the host takes no time,
-/// so that the die never rests.
+/// A drive that cleans continuously, with one write after another; the host takes no time, so that
+/// the die is always busy.
 fn cleaned(copy_back: bool) -> Drive {
     let mut device = lab();
     device.flash.copy_back = copy_back;
@@ -199,7 +199,7 @@ fn suspending(what: SuspendSpec) -> DriveSpec {
     device
 }
 
-/// Latency of a read that comes while a program runs, and of the write.
+/// Latency of a read submitted during a program, and of the write.
 fn read_during_program(device: &DriveSpec) -> (Nanos, Nanos) {
     let mut drive = filled(device);
     drive.submit(write(5), drive.now()).unwrap();
@@ -215,20 +215,20 @@ fn read_during_program(device: &DriveSpec) -> (Nanos, Nanos) {
 }
 
 #[test]
-fn a_program_stops_for_a_read_and_ends_later_by_it() {
+fn a_program_is_suspended_for_a_read_and_ends_later() {
     let write_alone = link(1) + FIRMWARE + channel(1) + PROGRAM;
     let away = READ + channel(1);
     let (read, write) = read_during_program(&suspending(SuspendSpec::Program));
     assert_eq!(read, FIRMWARE + STOP + away + link(1));
     assert_eq!(write, write_alone + STOP + away);
-    // Where only erases stop, the read waits for the program.
+    // If only erases are suspended, the read waits for the program.
     let (read, write) = read_during_program(&suspending(SuspendSpec::Erase));
     let left = Nanos(write_alone.0 - 200_000 - FIRMWARE.0);
     assert_eq!(write, write_alone);
     assert_eq!(read, FIRMWARE + left + away + link(1));
 }
 
-/// Steps until so many blocks were erased.
+/// Processes events until `erases` blocks have been erased.
 fn until_erased(drive: &mut Drive, erases: u64) {
     while drive.flash_counts().erases.total() < erases {
         drive.step(&mut Vec::new());
@@ -236,7 +236,7 @@ fn until_erased(drive: &mut Drive, erases: u64) {
 }
 
 #[test]
-fn an_erase_stops_for_a_read_and_ends_later_by_it() {
+fn an_erase_is_suspended_for_a_read_and_ends_later() {
     let device = suspending(SuspendSpec::Erase);
     // Overwriting in order leaves blocks without valid units, so that cleaning is erases.
     let worked = || {
@@ -275,8 +275,8 @@ fn parity_is_a_program_unit_of_each_stripe() {
         let data = u64::from(dies) - 1;
         device.drive.capacity = Bytes(600 * data * UNIT);
         let spare = device.over_provisioning();
-        // Of 64 blocks of 16 program units a die, one program unit in `dies` is parity, and 2 + 3
-        // blocks are open or kept.
+        // Of 64 blocks of 16 program units per die, one program unit in `dies` is parity, and 2 + 3
+        // blocks are open or reserved.
         let usable = (64 - 5) * 16 * data;
         let effective = usable as f64 / (600 * data) as f64 - 1.0;
         assert!((spare.effective - effective).abs() < 1e-12, "{spare:?}, {effective}");
@@ -292,7 +292,7 @@ fn parity_is_a_program_unit_of_each_stripe() {
 }
 
 #[test]
-fn a_write_over_whole_units_costs_their_programs_and_a_part_a_read_more() {
+fn whole_units_cost_programs_and_partial_ones_a_read_in_addition() {
     // A mapping unit over eight ganged planes, as of a logical page over a gang
     // (Rajimwale et al., ATC'09, figure 2): bandwidth goes as s / ceil(s / S).
     let mut device = lab();
@@ -319,7 +319,7 @@ fn a_write_over_whole_units_costs_their_programs_and_a_part_a_read_more() {
 }
 
 #[test]
-fn the_slowest_flash_there_may_be_works_and_a_slower_one_is_refused() {
+fn the_slowest_allowed_flash_works_and_a_slower_one_is_refused() {
     let mut device = lab();
     device.flash.dies_per_channel = 4;
     device.flash.blocks_per_plane = 16;

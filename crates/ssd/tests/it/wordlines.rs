@@ -1,5 +1,5 @@
-//! What wordlines cost a drive without protection: the padding that fills them up, against
-//! what can be worked out by hand. The table of docs/design/power.md is what this prints.
+//! Cost of wordlines on a drive without power-loss protection: their padding, against values
+//! calculated by hand. The table of docs/design/power.md has the figures printed here.
 
 #![allow(clippy::print_stdout, reason = "the measurements are for a document")]
 
@@ -10,10 +10,10 @@ use prism_nand::Cause;
 use prism_ssd::spec::{Cell, WriteCache};
 use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
-/// Units of the drive.
+/// Logical units of the drive.
 const UNITS: u64 = 5600;
 
-/// The drive of [`lab`] with cells of so many bits, and more of it.
+/// The drive of [`lab`] with cells of this kind, and more of them.
 fn drive(cell: Cell, cache: WriteCache) -> DriveSpec {
     let mut device = lab();
     device.flash.cell = cell;
@@ -27,14 +27,14 @@ fn drive(cell: Cell, cache: WriteCache) -> DriveSpec {
     device
 }
 
-/// Units of padding for each unit that the host wrote.
+/// Units of padding per unit that the host wrote.
 fn padding(drive: &Drive) -> f64 {
     let units = &drive.flash_counts().units;
     units[Cause::Pad] as f64 / units[Cause::Host] as f64
 }
 
 #[test]
-fn each_write_that_has_to_be_on_flash_takes_a_wordline() {
+fn each_write_through_takes_a_wordline() {
     for cell in Cell::ALL {
         let program_units = u64::from(cell.bits());
         let mut drive = empty(&drive(cell, WriteCache::WriteThrough));
@@ -50,7 +50,7 @@ fn each_write_that_has_to_be_on_flash_takes_a_wordline() {
 }
 
 #[test]
-fn writes_at_once_share_wordlines() {
+fn concurrent_writes_share_wordlines() {
     for cell in [Cell::Mlc, Cell::Tlc, Cell::Qlc] {
         let at = |depth| {
             let mut drive = empty(&drive(cell, WriteCache::WriteThrough));
@@ -65,12 +65,12 @@ fn writes_at_once_share_wordlines() {
 }
 
 #[test]
-fn a_flush_fills_up_what_is_open() {
+fn a_flush_pads_the_open_wordlines() {
     for cell in Cell::ALL {
         let program_units = u64::from(cell.bits());
         for between in [1, 4, 16, 64] {
             let mut device = drive(cell, WriteCache::WriteBack);
-            // One die, so that all units since the last flush are in one block.
+            // There is one die, so all units since the last flush are in one block.
             device.flash.dies_per_channel = 1;
             device.drive.capacity = Bytes(2000 * UNIT);
             let mut drive = empty(&device);
@@ -90,13 +90,13 @@ fn a_flush_fills_up_what_is_open() {
 }
 
 #[test]
-fn cleaning_fills_up_half_a_wordline_a_victim() {
+fn cleaning_pads_half_a_wordline_per_victim() {
     for cell in Cell::ALL {
         for protected in [false, true] {
             let mut device = drive(cell, WriteCache::WriteBack);
             device.drive.power_loss_protection = protected;
-            // Valid units of victims that are drawn spread over all remainders; those of the
-            // emptiest are nearly the same each time.
+            // The numbers of valid units of random victims have all remainders; those of greedy
+            // victims are nearly constant.
             device.ftl.victim = VictimPolicy::Random;
             let mut drive = filled(&device);
             let mut rng = Rng::stream(1, "wordlines");
@@ -120,7 +120,7 @@ fn cleaning_fills_up_half_a_wordline_a_victim() {
 }
 
 #[test]
-fn what_cannot_keep_its_promises_is_refused() {
+fn drives_that_could_lose_durable_data_are_refused() {
     let unprotected = |mapping, change: fn(&mut DriveSpec)| {
         let mut device = DriveSpec::preset(mapping).unwrap();
         device.drive.power_loss_protection = false;

@@ -1,4 +1,4 @@
-//! Zones of a drive: its rules against a naive model, what is on flash, what is told of it.
+//! Zones of a drive: rules against a naive model, content of the flash, and reports.
 
 use crate::common::zoned::{self, UNIT, device, finish_all, request, serve, try_serve};
 use prism_base::{Bytes, Nanos, Rng};
@@ -49,7 +49,7 @@ fn a_zone_is_written_in_order_and_read_up_to_its_pointer() {
     assert_eq!(pointer(&drive, 0), 5);
 }
 
-/// The capacity is smaller than the size: what lies between cannot be written.
+/// The capacity is smaller than the size: the rest cannot be written.
 #[test]
 fn a_zone_ends_at_its_capacity() {
     let mut drive = drive();
@@ -66,13 +66,13 @@ fn a_zone_ends_at_its_capacity() {
     drive.assert_consistent();
     let read = serve(&mut drive, request(HostOp::Read, ZONE, ZONE));
     assert_eq!(u64::from(read.cost.unmapped), ZONE - CAPACITY);
-    // Written to its end, the zone is on flash with nothing but its data.
+    // A zone written to its end is on flash without padding.
     let counts = drive.flash_counts();
     assert_eq!((counts.units.total(), counts.units[Cause::Host]), (CAPACITY, CAPACITY));
 }
 
 #[test]
-fn a_reset_empties_and_the_block_is_erased_behind_it() {
+fn a_reset_empties_a_zone_and_its_block_is_erased_later() {
     let mut drive = drive();
     for zone in 0..3 {
         append(&mut drive, zone, CAPACITY);
@@ -90,7 +90,7 @@ fn a_reset_empties_and_the_block_is_erased_behind_it() {
     }
     finish_all(&mut drive);
     drive.assert_consistent();
-    // Zone 3 had only reached the buffer: there was nothing to erase.
+    // Zone 3 was only in the buffer, so nothing was erased.
     let members = u64::from(drive.device().geometry().dies_per_superblock);
     assert_eq!(drive.engine().nand().erases_total(), members);
     assert_eq!(drive.buffered_units(), 0);
@@ -122,7 +122,7 @@ fn a_finish_pads_the_rest_and_nothing_else() {
 #[test]
 fn limits_of_open_and_active_zones_hold() {
     let mut drive = drive();
-    // Two may be open and three active; the zone that was written least recently gives way.
+    // Two may be open and three active; the least recently written zone is closed.
     for zone in 0..3 {
         append(&mut drive, zone, 1);
     }
@@ -143,9 +143,9 @@ fn limits_of_open_and_active_zones_hold() {
     assert_eq!((zones.open(), zones.active()), (2, 3));
 }
 
-/// Appends at depth: each gets the place that follows the one submitted before it.
+/// Concurrent appends: each gets the offset after the append submitted before it.
 #[test]
-fn appends_get_their_places_in_order() {
+fn appends_get_their_offsets_in_order() {
     let mut drive = drive();
     for (tag, units) in [(0, 4), (1, 1), (2, 9), (3, 2)] {
         let append = Request { tag, ..request(HostOp::ZoneAppend, 4 * ZONE, units) };
@@ -161,7 +161,7 @@ fn appends_get_their_places_in_order() {
 }
 
 #[test]
-fn what_zones_do_not_take_is_refused_with_its_reason() {
+fn illegal_commands_are_refused_with_a_reason() {
     let mut drive = drive();
     let mut check = |op, offset: u64, len: u64, part: &str| {
         let error = drive.submit(Request::new(op, offset, len, 0), drive.now()).unwrap_err();
@@ -179,7 +179,7 @@ fn what_zones_do_not_take_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_failed_zone_can_be_read_or_is_gone() {
+fn a_failed_zone_is_read_only_or_offline() {
     let mut drive = drive();
     for zone in 0..2 {
         append(&mut drive, zone, 5);
@@ -203,7 +203,7 @@ fn a_failed_zone_can_be_read_or_is_gone() {
 }
 
 #[test]
-fn presets_are_sound_and_scale() {
+fn presets_are_valid_and_scale() {
     for name in DriveSpec::zoned_preset_names() {
         let preset = DriveSpec::preset(name).unwrap();
         assert_eq!(preset.name, name);
@@ -226,7 +226,7 @@ fn presets_are_sound_and_scale() {
 }
 
 #[test]
-fn a_drive_begins_filled_by_zones_and_not_overwritten() {
+fn initial_states_fill_whole_zones_and_overwrite_none() {
     let prepared = |state| Drive::prepared(device(2), state, 1, |_, _| true);
     let (mut drive, _) = prepared(InitialState::FilledTo { share: 0.5 }).unwrap().unwrap();
     let zones: Vec<_> = drive.zones().unwrap().report().map(|info| info.state).collect();
@@ -241,7 +241,7 @@ fn a_drive_begins_filled_by_zones_and_not_overwritten() {
     }
 }
 
-/// A zone over all dies has their bandwidth; programs set it where channels are fast.
+/// A zone over all dies has their bandwidth, which programs limit if channels are fast.
 #[test]
 fn a_zone_is_as_fast_as_its_dies() {
     for dies in [1u64, 4] {
@@ -271,7 +271,7 @@ fn a_zone_is_as_fast_as_its_dies() {
     }
 }
 
-/// Random commands: the drive takes what the rules allow and nothing else.
+/// Random commands: the drive accepts exactly those that the rules allow.
 #[test]
 fn random_commands_follow_the_naive_model() {
     for seed in seeds(0..40) {

@@ -1,5 +1,5 @@
-//! A zoned drive whose power goes at any moment: the write pointer comes back at the first gap,
-//! nothing acknowledged lies behind it, and what stands before it is what was written.
+//! Power cuts of a zoned drive at any time: the recovered write pointer is at the first gap, no
+//! acknowledged data lies beyond it, and the data before it is what was written.
 
 use crate::common::zoned::{self, CAPACITY_UNITS, UNIT, ZONE_UNITS, ZONES, device, request};
 use prism_base::Rng;
@@ -8,10 +8,10 @@ use prism_nand::Nand;
 use prism_ssd::{Completion, Drive, HostOp, Request, ZoneFault, ZoneState};
 use prism_testkit::{all_seeds, seeds};
 
-/// What the host knows of a zone. Units are counted from its start.
+/// The host's view of a zone. Units are counted from its start.
 #[derive(Clone, Debug, Default)]
 struct Zone {
-    /// Version of each unit whose write is done.
+    /// Version of each unit whose write has completed.
     acknowledged: Vec<u64>,
     /// Units submitted.
     submitted: u64,
@@ -39,7 +39,7 @@ impl Host {
         }
     }
 
-    /// Submits something, or lets the drive take a step.
+    /// Submits a random request, or processes an event of the drive.
     fn turn(&mut self) {
         let idle = self.drive.next_event().is_none();
         if idle || self.drive.in_flight() < 8 && self.rng.chance(0.5) {
@@ -108,7 +108,7 @@ impl Host {
                 }
                 for unit in units {
                     let version = self.drive.version_of(unit as u32).unwrap();
-                    known.acknowledged.push(version.expect("what was written is there"));
+                    known.acknowledged.push(version.expect("the unit was written"));
                 }
             }
             HostOp::ZoneReset => *known = Zone::default(),
@@ -117,7 +117,7 @@ impl Host {
         }
     }
 
-    /// Cuts the power, brings the drive back, and checks every promise.
+    /// Cuts the power, recovers the drive, and checks every guarantee.
     fn cut(mut self, seed: u64) -> Self {
         self.drive = Drive::recover(self.drive.power_cut(seed), seed).unwrap();
         self.requests.clear();
@@ -127,7 +127,7 @@ impl Host {
             let at = |unit: u64| self.drive.version_of((first + unit) as u32).unwrap();
             let there = (0..ZONE_UNITS).take_while(|&unit| at(unit).is_some()).count() as u64;
             let behind = (there..ZONE_UNITS).find(|&unit| at(unit).is_some());
-            assert_eq!(behind, None, "zone {number}: something behind its gap at {there}");
+            assert_eq!(behind, None, "zone {number}: data beyond its gap at {there}");
             let info = self.drive.zone_info(number as u32).unwrap();
             let known = &mut self.zones[number as usize];
             let empty = info.state == ZoneState::Empty;
@@ -150,7 +150,7 @@ impl Host {
             if !full {
                 assert_eq!((info.write_pointer - info.start) / UNIT, there);
                 assert_eq!(info.state == ZoneState::Empty, there == 0);
-                assert!(!info.state.is_open(), "open zones come back closed");
+                assert!(!info.state.is_open(), "open zones are closed after recovery");
             }
             let versions = (0..there).map(|unit| at(unit).unwrap_or(0)).collect();
             *known =
@@ -159,13 +159,13 @@ impl Host {
         self
     }
 
-    /// Lets everything end, and compares with what was acknowledged.
+    /// Runs until the drive is idle, and compares it with the acknowledged data.
     fn come_to_rest(&mut self) {
         let mut steps = 0;
         while self.drive.next_event().is_some() {
             self.step();
             steps += 1;
-            assert!(steps < 100_000, "never at rest");
+            assert!(steps < 100_000, "the drive never becomes idle");
         }
         assert_eq!(self.drive.in_flight(), 0);
         self.drive.assert_consistent();
@@ -175,8 +175,8 @@ impl Host {
     }
 }
 
-/// 120 lives of 40 cuts, at times close together and at times after long work: 4,800 cuts, as
-/// TESTING.md states.
+/// 120 drives with 40 cuts each, some soon after each other and some after long work: 4,800 cuts,
+/// as TESTING.md states.
 #[test]
 fn random_cuts_in_one_life() {
     let mut cuts = 0;
@@ -196,8 +196,8 @@ fn random_cuts_in_one_life() {
     assert!(!all_seeds() || cuts == 4_800, "{cuts} cuts");
 }
 
-/// What a scan of the flash alone finds is what the drive holds there, up to the first gap, and
-/// nothing that was reset once its erase is over.
+/// A scan of the flash alone finds the data of the drive up to the first gap, and no data of a
+/// reset zone whose erase has ended.
 #[test]
 fn random_zones_are_found_by_a_scan() {
     for seed in seeds(0..60) {
@@ -222,7 +222,7 @@ fn random_zones_are_found_by_a_scan() {
     }
 }
 
-/// Failures outlive a loss of power, and so does what can be read.
+/// Failed zones and their readable data survive a loss of power.
 #[test]
 fn failed_zones_stay_failed() {
     for turns in [0, 5, 30, 200] {

@@ -155,7 +155,9 @@ impl JobReader {
                 return Err(syntax("in a file a job is named by its section, as [NAME]"));
             }
             match into {
-                CurrentSection::Nothing => return Err(syntax("an option before the first [section]")),
+                CurrentSection::Nothing => {
+                    return Err(syntax("an option before the first [section]"));
+                }
                 CurrentSection::Defaults => defaults.push(setting),
                 CurrentSection::Job => {
                     self.sections.last_mut().expect("a job has begun").settings.push(setting);

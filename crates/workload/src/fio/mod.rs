@@ -26,5 +26,5 @@ pub use error::FioError;
 pub use job::{Job, Rw};
 pub use jobfile::{JobReader, Section, Setting};
 pub use resolve::{Target, jobs};
-pub use run::{AtReadOnly, RunResult, RunError, Stage, run, run_until};
+pub use run::{AtReadOnly, RunError, RunResult, Stage, run, run_until};
 pub use stats::{Dir, DirStats, JobStats};

@@ -12,13 +12,13 @@ use prism_ssd::{Completion, Cost, Drive, HostOp, Request, Status, SubmitError, Z
 
 use super::job::Job;
 use super::stats::JobStats;
-use super::worker::{Io, State, NextAction, Worker};
-use super::zbd::{ZonedIo, ZoneTable};
+use super::worker::{Io, NextAction, State, Worker};
+use super::zbd::{ZoneTable, ZonedIo};
 use crate::measure::Measured;
 use crate::observe::Observer;
 
 use account::Before;
-pub use account::{RunResult, Row, Stage};
+pub use account::{Row, RunResult, Stage};
 
 /// Why a run ends without a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -244,10 +244,7 @@ impl<'a> Runner<'a> {
                 _ => break,
             }
         }
-        assert!(
-            self.workers.iter().all(|worker| worker.state == State::Done),
-            "every job ends"
-        );
+        assert!(self.workers.iter().all(|worker| worker.state == State::Done), "every job ends");
         assert_eq!(self.issued, self.completed, "requests issued = completed");
         self.drive.assert_conserved();
         Ok(())
@@ -322,7 +319,9 @@ impl<'a> Runner<'a> {
                 return Ok(());
             }
             match self.workers[number].next_action(now) {
-                NextAction::Issue(io) if self.jobs[number].zbd.is_some() => self.blocked[number] = Some(io),
+                NextAction::Issue(io) if self.jobs[number].zbd.is_some() => {
+                    self.blocked[number] = Some(io)
+                }
                 NextAction::Issue(io) => self.issue(number, io),
                 NextAction::Wait => return Ok(()),
                 NextAction::At(at) if at > CLOCK_END => {

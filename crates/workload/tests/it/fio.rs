@@ -1,6 +1,5 @@
-//! Jobs with fio options against what fio says it does: which I/Os are issued, where,
-//! when, and how long they take. Sequences are those that fio 3.33 issues with its null
-//! engine.
+//! Jobs against the documentation of fio: which I/Os are issued, at which offsets and times, and
+//! their latencies. Sequences are those that fio 3.33 issues with its null engine.
 
 use crate::common::{self, CAPACITY, Issued, Log, drive, one, parse, run, run_one};
 use prism_base::{Bytes, Nanos};
@@ -11,14 +10,14 @@ use prism_workload::fio::stats::Dir;
 use proptest::prelude::*;
 
 /// Checks what one job at queue depth 1 issues, in KiB.
-fn sequence(words: &str, expected: &[(HostOp, u64)]) {
-    let (_, log) = run_one(words);
+fn sequence(options: &str, expected: &[(HostOp, u64)]) {
+    let (_, log) = run_one(options);
     let issued: Vec<_> = log.issued.iter().map(|io| (io.op, io.offset / 1024)).collect();
-    assert_eq!(issued, expected, "{words}");
+    assert_eq!(issued, expected, "{options}");
 }
 
 #[test]
-fn sequences_are_fios() {
+fn sequences_are_as_in_fio() {
     let writes = |offsets: &[u64]| offsets.iter().map(|&at| (Write, at)).collect::<Vec<_>>();
     sequence("rw=write size=10k", &writes(&[0, 4]));
     sequence("rw=write size=10k loops=2", &writes(&[0, 4, 0, 4]));
@@ -48,13 +47,13 @@ fn sequences_are_fios() {
         "rw=write size=16k fsync=2 fdatasync=3",
         &[(Write, 0), (Write, 4), (Flush, 0), (Write, 8), (Flush, 0), (Write, 12)],
     );
-    // No FLUSH behind the last write but for end_fsync.
+    // No FLUSH after the last write, except with end_fsync.
     sequence("rw=write size=8k fdatasync=2", &writes(&[0, 4]));
     sequence("rw=read size=8k end_fsync=1", &[(Read, 0), (Read, 4)]);
 }
 
 #[test]
-fn mixed_sequential_io_has_a_place_for_each_direction() {
+fn mixed_sequential_io_has_a_position_for_each_direction() {
     let (_, log) = run_one("rw=rw size=64k rwmixread=50");
     for op in [Read, Write] {
         let offsets: Vec<_> =
@@ -66,7 +65,7 @@ fn mixed_sequential_io_has_a_place_for_each_direction() {
 }
 
 #[test]
-fn clones_and_offsets_lie_apart() {
+fn clones_have_offsets_of_their_own() {
     let jobs = one("rw=write size=1m numjobs=3 offset=4m offset_increment=2m");
     let regions: Vec<_> =
         jobs.iter().map(|job| (job.region.start >> 20, job.region.end >> 20)).collect();
@@ -94,7 +93,7 @@ proptest! {
     #![proptest_config(cases(48))]
 
     #[test]
-    fn random_orders_with_a_map_take_every_block_once_a_pass(
+    fn random_orders_with_a_map_use_every_block_once_per_pass(
         blocks in 1u64..400,
         sizes in prop::sample::select(vec![
             "bs=4k", "bsrange=4k-16k", "bssplit=4k/30:8k/:20k/", "bs=4k,8k",
@@ -105,24 +104,24 @@ proptest! {
         loops in 1u32..4,
         seed in 0u64..1000,
     ) {
-        // Blocks of 8k alone would leave an odd one over.
+        // With only 8k blocks an odd 4k block would remain.
         let rw = if sizes.contains(",8k") { "randrw" } else { rw };
         let blocks = blocks.max(2);
         let len = blocks * 4096;
-        let words = format!(
+        let options = format!(
             "rw={rw} size={len} {sizes} iodepth={depth} loops={loops} randseed={seed}"
         );
-        let (outcome, log) = run_one(&words);
+        let (outcome, log) = run_one(&options);
         let counts = touched(&log, len, 4096);
-        prop_assert!(counts.iter().all(|&n| n == loops), "{words}: {counts:?}");
+        prop_assert!(counts.iter().all(|&n| n == loops), "{options}: {counts:?}");
         prop_assert_eq!(outcome.total.requests, log.issued.len() as u64);
         prop_assert!(log.deepest <= depth);
     }
 
     #[test]
-    fn random_orders_without_a_map_stay_inside_and_are_as_many_as_asked(
+    fn random_orders_without_a_map_stay_inside_and_have_the_given_count(
         size in 40u64..400,
-        words in prop::sample::select(vec![
+        options in prop::sample::select(vec![
             "norandommap", "ba=512", "ba=1k", "random_distribution=zipf:1.2",
             "random_distribution=pareto:0.3:0.2", "random_distribution=normal:20",
             "random_distribution=zoned:60/10:30/20:10/50",
@@ -131,26 +130,27 @@ proptest! {
         sizes in prop::sample::select(vec!["bs=4k", "bsrange=4k-16k", "bssplit=512/30:8k/:20k/"]),
         seed in 0u64..1000,
     ) {
-        let words = format!("rw=randwrite size={size}k io_size=1m {words} {sizes} randseed={seed}");
-        let (_, log) = run_one(&words);
+        let options = format!("rw=randwrite size={size}k io_size=1m {options} {sizes} \
+                               randseed={seed}");
+        let (_, log) = run_one(&options);
         let bytes: u64 = log.issued.iter().map(|io| io.len).sum();
         let last = log.issued.last().unwrap().len;
-        prop_assert!(bytes >= 1 << 20 && bytes - last < 1 << 20, "{words}: {bytes}");
+        prop_assert!(bytes >= 1 << 20 && bytes - last < 1 << 20, "{options}: {bytes}");
         let end = size * 1024;
         let inside = |io: &Issued| io.offset + io.len <= end && io.offset.is_multiple_of(512);
-        prop_assert!(log.issued.iter().all(inside), "{words}");
+        prop_assert!(log.issued.iter().all(inside), "{options}");
     }
 }
 
 #[test]
 fn random_orders_are_random_and_repeatable() {
-    let offsets = |words: &str| run_one(words).1.offsets();
-    let words = "rw=randread size=4m randseed=7";
-    assert_eq!(offsets(words), offsets(words));
-    assert_ne!(offsets(words), offsets("rw=randread size=4m randseed=8"));
+    let offsets = |options: &str| run_one(options).1.offsets();
+    let options = "rw=randread size=4m randseed=7";
+    assert_eq!(offsets(options), offsets(options));
+    assert_ne!(offsets(options), offsets("rw=randread size=4m randseed=8"));
     let passes = offsets("rw=randread size=1m loops=2");
     assert_ne!(passes[..256], passes[256..]);
-    let steps = offsets(words).windows(2).filter(|pair| pair[0].abs_diff(pair[1]) <= 16).count();
+    let steps = offsets(options).windows(2).filter(|pair| pair[0].abs_diff(pair[1]) <= 16).count();
     assert!(steps < 40, "{steps} of 1023 steps are short");
 }
 
@@ -166,10 +166,10 @@ fn at_depth_one_latency_is_the_closed_form() {
         + transfer_time(page, spec.link_bandwidth.unwrap());
     let read = outcome.rows[0].stats.dir(Dir::Read).unwrap();
     assert_eq!((read.latency.min(), read.latency.max()), (expected, expected));
-    // One after the other, without a gap.
+    // Back to back.
     assert_eq!(outcome.rows[0].stats.span(), Nanos(1024 * expected.0));
     assert!(log.issued.windows(2).all(|pair| pair[0].done == pair[1].at));
-    // Engines that wait have one I/O in flight whatever the depth.
+    // Synchronous engines have one I/O in flight, whatever iodepth is.
     let (waiting, _) = run_one("rw=randread size=4m bs=4k iodepth=32 ioengine=psync");
     assert_eq!(waiting.rows[0].stats.span(), Nanos(1024 * expected.0));
 }
@@ -186,7 +186,7 @@ fn the_depth_is_kept_full() {
 
 #[test]
 fn rates_are_exact() {
-    // 10,000 I/Os a second: one every 100 us.
+    // 10,000 I/Os per second: one every 100 us.
     let (outcome, mut log) = run_one("rw=randread size=4m rate_iops=10k kb_base=1000 iodepth=8");
     log.issued.sort_by_key(|io| io.at);
     for (i, io) in log.issued.iter().enumerate() {
@@ -202,23 +202,23 @@ fn rates_are_exact() {
 
 #[test]
 fn a_late_job_catches_up_with_its_rate() {
-    // Reads take 76 us each; at one in flight 20,000 a second cannot be reached.
+    // Reads take 76 us each; with one in flight 20,000 per second cannot be reached.
     let (_, log) = run_one("rw=randread size=400k rate_iops=20000 iodepth=1");
     assert!(log.issued.windows(2).all(|pair| pair[0].done == pair[1].at));
 }
 
 #[test]
 fn directions_have_rates_of_their_own() {
-    let words =
+    let options =
         "rw=randrw rwmixread=50 size=32m rate_iops=4000,1000 iodepth=32 runtime=1 norandommap";
-    let (_, log) = run_one(&format!("{words} time_based"));
+    let (_, log) = run_one(&format!("{options} time_based"));
     assert_eq!((log.count(Read), log.count(Write)), (4000, 1000));
 }
 
 #[test]
 fn poisson_arrivals_have_their_mean_and_deviation() {
-    let words = "rw=randread size=32m rate_iops=10000 rate_process=poisson iodepth=64";
-    let (_, mut log) = run_one(words);
+    let options = "rw=randread size=32m rate_iops=10000 rate_process=poisson iodepth=64";
+    let (_, mut log) = run_one(options);
     log.issued.sort_by_key(|io| io.at);
     let gaps: Vec<f64> = log.issued.windows(2).map(|p| (p[1].at - p[0].at) as f64).collect();
     let n = gaps.len() as f64;
@@ -230,12 +230,12 @@ fn poisson_arrivals_have_their_mean_and_deviation() {
 }
 
 #[test]
-fn the_mix_is_as_asked() {
-    for (percent, words) in [(70, "rwmixread=70"), (10, "rwmixread=30 rwmixwrite=90")] {
-        let (_, log) = run_one(&format!("rw=randrw size=40m iodepth=8 {words}"));
+fn the_mix_has_the_given_percentage() {
+    for (percent, options) in [(70, "rwmixread=70"), (10, "rwmixread=30 rwmixwrite=90")] {
+        let (_, log) = run_one(&format!("rw=randrw size=40m iodepth=8 {options}"));
         let reads = log.count(Read) as f64 / log.issued.len() as f64;
         // 10,240 draws: three standard deviations are below 1.4 %.
-        assert!((reads - f64::from(percent) / 100.0).abs() < 0.014, "{words}: {reads}");
+        assert!((reads - f64::from(percent) / 100.0).abs() < 0.014, "{options}: {reads}");
     }
     for (percent, op) in [(100, Read), (0, Write)] {
         let (_, log) = run_one(&format!("rw=randrw size=1m rwmixread={percent}"));
@@ -244,7 +244,7 @@ fn the_mix_is_as_asked() {
 }
 
 #[test]
-fn pauses_wait_for_what_is_under_way() {
+fn pauses_wait_for_ios_in_flight() {
     let (_, mut log) = run_one("rw=randread size=80k thinktime=1000 thinktime_blocks=4 iodepth=16");
     log.issued.sort_by_key(|io| io.at);
     assert_eq!(log.deepest, 4);
@@ -255,8 +255,8 @@ fn pauses_wait_for_what_is_under_way() {
 }
 
 #[test]
-fn a_job_pauses_while_the_drive_goes_on() {
-    // Rows are programmed in the pauses, with nothing of the host in flight.
+fn the_drive_works_while_a_job_pauses() {
+    // Program units are programmed in the pauses, with no request of the host in flight.
     let (outcome, log) = run_one("rw=write size=2m bs=64k thinktime=5ms");
     assert_eq!((log.issued.len(), outcome.total.requests), (32, 32));
     assert_eq!(run_one("rw=write size=2m bs=64k rate_iops=100").1.issued.len(), 32);
@@ -269,12 +269,12 @@ fn runtime_ends_and_ramp_hides() {
     let last = log.issued.iter().map(|io| io.done).max().unwrap();
     assert!((50_000_000..50_200_000).contains(&last), "{last}");
     assert_eq!(outcome.rows[0].stats.span(), Nanos(last));
-    // Without time_based the size ends it first.
+    // Without time_based it ends at its size.
     assert_eq!(run_one("rw=randread size=1m runtime=50ms").1.issued.len(), 256);
     let (ramped, _) = run_one("rw=randread size=1m ramp_time=20ms");
     let stats = &ramped.rows[0].stats;
     assert_eq!(stats.begin.unwrap().0, 20_000_000);
-    // The I/O that crosses the end of the ramp is measured, and no limit counted it.
+    // The I/O in flight at the end of the ramp is measured, but not counted for limits.
     assert_eq!(stats.ios(), 257);
     assert_eq!(ramped.total.requests, 257);
     let (delayed, _) = run_one("rw=randread size=1m startdelay=5ms");
@@ -310,7 +310,7 @@ fn groups_are_one_row() {
 }
 
 #[test]
-fn more_than_the_queue_takes_waits_and_is_counted() {
+fn ios_beyond_the_queue_depth_wait_and_are_counted() {
     let (outcome, log) = run_one("rw=randread size=8m iodepth=300");
     assert_eq!(drive().device().drive.queue_depth, 256);
     assert!(outcome.total.held_back > 0 && outcome.total.behind_max > Nanos::ZERO);
@@ -351,45 +351,45 @@ fn real_time_reads_go_before_others_where_the_scheduler_knows_them() {
         outcome.rows[1].stats.dir(Dir::Read).unwrap().latency.mean_ns()
     };
     let (urgent, usual) = (mean(1), mean(2));
-    assert!(urgent * 4.0 < usual, "{urgent} beside {usual}");
+    assert!(urgent * 4.0 < usual, "{urgent} against {usual}");
 }
 
 #[test]
 fn synchronous_writes_wait_for_flash_where_the_cache_is_volatile() {
-    let mean = |words: &str| {
+    let mean = |options: &str| {
         let device = prism_ssd::fit(
             &prism_ssd::DriveSpec::preset("consumer-nvme").unwrap(),
             Bytes(CAPACITY),
         );
         let mut drive = prism_ssd::Drive::new(device.unwrap().device, 1).unwrap();
-        let jobs = one(words);
+        let jobs = one(options);
         let outcome =
             prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent).unwrap();
         outcome.rows[0].stats.dir(Dir::Write).unwrap().latency.mean_ns()
     };
     let program = 185_000.0;
     assert!(mean("rw=write size=1m") < program);
-    for words in ["sync=1", "sync=dsync", "dsync"] {
-        assert!(mean(&format!("rw=write size=1m {words}")) > program, "{words}");
+    for options in ["sync=1", "sync=dsync", "dsync"] {
+        assert!(mean(&format!("rw=write size=1m {options}")) > program, "{options}");
     }
     assert!(mean("rw=write size=1m sync=none") < program);
 }
 
 #[test]
-fn a_rate_that_never_comes_is_said() {
+fn rates_too_low_for_simulated_time_are_refused() {
     let mut drive = drive();
     let jobs = one("rw=read size=32m rate=1 bs=16m");
     let error = prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent);
-    // 16 MiB at 1 byte a second are 194 days, which simulated time has.
+    // 16 MiB at 1 byte per second are 194 days, which is within simulated time.
     assert!(error.is_ok());
     let jobs = one("rw=read size=64m rate=1 bs=64m loops=1000");
     let error = prism_workload::fio::run(&mut common::drive(), &jobs, &mut prism_workload::Silent);
     assert!(error.unwrap_err().to_string().contains("job job: its rate or pauses"));
 }
 
-/// What ends at the very moment at which a ramp does is measured, by the job and in all.
+/// An I/O that completes exactly at the end of a ramp is measured, for the job and in total.
 #[test]
-fn what_ends_with_the_ramp_is_counted_once_everywhere() {
+fn an_io_that_ends_with_the_ramp_is_counted_once() {
     let text = "[global]\nsize=2m\nnumber_ios=300\nramp_time=3ms\niodepth=400\nbs=512\n\
                 [a]\nrw=randwrite\nrandom_distribution=normal:0:1\n[b]\niodepth=8\n";
     let (outcome, _) = run(&parse(text).unwrap());

@@ -1,5 +1,5 @@
-//! Whatever is written, jobs are refused in words or run to their end: no panic, no I/O
-//! lost, every law kept (the run asserts them).
+//! Jobs with arbitrary options are refused with a message or run to their end: no panic, no lost
+//! I/O, no violated conservation law (the run asserts them).
 
 use crate::common::{parse, run};
 use prism_base::Latencies;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Words with values, good and bad.
+/// Options with valid and invalid values.
 const OPTIONS: &[&str] = &[
     "rw=read",
     "rw=randwrite",
@@ -86,15 +86,15 @@ fn job() -> impl Strategy<Value = Vec<&'static str>> {
     prop::collection::vec(prop::sample::select(OPTIONS), 0..9)
 }
 
-/// Two jobs with these words. A bound that keeps each case short comes first, so that
-/// others may undo it.
+/// Two jobs with these options. A limit that keeps each case short comes first, so that other
+/// options may override it.
 fn text(a: &[&str], b: &[&str], global: &[&str]) -> String {
     let (a, b, global) = (a.join("\n"), b.join("\n"), global.join("\n"));
     format!("[global]\nsize=2m\nnumber_ios=300\n{global}\n[a]\n{a}\n[b]\n{b}\n")
 }
 
 #[test]
-fn enough_of_them_are_taken() {
+fn enough_of_them_are_accepted() {
     let mut runner = TestRunner::deterministic();
     let mut taken = || {
         let words = (job(), job(), job()).new_tree(&mut runner).unwrap().current();
@@ -119,7 +119,7 @@ proptest! {
         let ramps = jobs.iter().any(|job| job.ramp.0 > 0);
         if !ramps {
             prop_assert_eq!(rows, outcome.total.requests, "{}", text);
-            // Little's law over the jobs, waits for a full queue included.
+            // Little's law over the jobs, including waits for a full queue.
             let waited: u128 = outcome.total.latency.iter().map(Latencies::sum_ns).sum();
             prop_assert_eq!(outcome.total.in_flight_ns, waited, "{}", text);
             prop_assert_eq!(log.issued.iter().filter(|io| io.len > 0).count() as u64, rows);
@@ -132,14 +132,14 @@ proptest! {
     }
 
     #[test]
-    fn random_noise_is_refused_in_words(
+    fn random_noise_is_refused_with_a_message(
         text in "(\\[?[a-z_]{0,9}\\]?[= ]?[0-9a-z%:/,.-]{0,8}\n){0,6}",
     ) {
         let _ = parse(&text);
     }
 
     #[test]
-    fn random_values_are_refused_in_words(
+    fn random_values_are_refused_with_a_message(
         option in prop::sample::select(names().collect::<Vec<_>>()),
         value in "[0-9a-z%:/,.-]{0,12}",
     ) {

@@ -1,16 +1,16 @@
-//! Words and values that make no sense are named, with file and line or the job.
+//! Errors name the option and value, with file and line or the job.
 
 use crate::common::parse;
 
-/// Checks the message for a job with these words.
-fn check(words: &str, expected: &str) {
-    let text = format!("[job]\n{}\n", words.replace(' ', "\n"));
-    let message = parse(&text).expect_err(words).to_string();
-    assert!(message.contains(expected), "{words}: {message}");
+/// Checks the message for a job with these options.
+fn check(options: &str, expected: &str) {
+    let text = format!("[job]\n{}\n", options.replace(' ', "\n"));
+    let message = parse(&text).expect_err(options).to_string();
+    assert!(message.contains(expected), "{options}: {message}");
 }
 
 #[test]
-fn values_are_named_with_their_line() {
+fn errors_name_the_line() {
     check("rw=randred", "jobs.fio:2: rw=\"randred\": read, write, trim");
     check("rw=read:8", "jobs.fio:2: rw=\"read:8\"");
     check("rw=read bs=4q", "jobs.fio:3: bs=\"4q\": a whole number");
@@ -43,7 +43,7 @@ fn values_are_named_with_their_line() {
 }
 
 #[test]
-fn words_that_do_not_go_together_are_named_with_their_job() {
+fn errors_in_combinations_name_the_job() {
     check("time_based", "job job: time_based needs a runtime");
     check("size=1g", "reaches beyond the drive's 67108864 bytes");
     check("offset=1g", "beyond the drive's");

@@ -1,4 +1,4 @@
-//! The document of words says what the parser's table says.
+//! docs/spec/fio-options.md agrees with the parser's table.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn table<'a>(document: &'a str, heading: &str) -> Vec<&'a str> {
 type Belongs = fn(&Role) -> bool;
 
 #[test]
-fn the_document_has_every_word_and_no_other() {
+fn the_document_lists_exactly_the_options() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/spec/fio-options.md");
     let document = std::fs::read_to_string(path).unwrap();
     let kinds: [(&str, Belongs); 3] = [

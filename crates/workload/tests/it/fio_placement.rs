@@ -1,5 +1,5 @@
-//! Jobs that name placement handles: which handle each write has, what is refused, and that
-//! data kept apart costs fewer copies.
+//! Jobs with placement handles: the handle of each write, errors, and fewer copies with separated
+//! data.
 
 use crate::common::Log;
 use prism_base::{Bytes, SimTime};
@@ -13,14 +13,14 @@ fn device(handles: u32) -> DriveSpec {
     fit(&preset, Bytes(64 << 20)).unwrap().device
 }
 
-/// Jobs of the lines of a file, words of a line apart by spaces.
+/// Parses jobs, one per line, with options separated by spaces.
 fn parse(text: &str, handles: u32) -> Result<Vec<Job>, FioError> {
     let mut reader = JobReader::new();
     reader.file("jobs.fio", &text.replace(' ', "\n"))?;
     jobs(&reader.finish()?, &[], Target::of(&device(handles)), 1)
 }
 
-/// One I/O as it was issued.
+/// One issued I/O.
 struct Io {
     at: SimTime,
     op: HostOp,
@@ -28,12 +28,12 @@ struct Io {
     handle: u16,
 }
 
-/// Keeps everything that was measured.
+/// An observer that records everything.
 #[derive(Default)]
 struct Handles(Vec<Io>);
 
 impl Handles {
-    /// The handles of the writes that `wanted` picks, in the order of issue.
+    /// The handles of the writes for which `wanted` is true, in the order of issue.
     fn written(&mut self, wanted: impl Fn(&Io) -> bool) -> Vec<u16> {
         self.0.sort_by_key(|io| io.at);
         let writes = self.0.iter().filter(|io| io.op == HostOp::Write);
@@ -61,31 +61,31 @@ fn run(text: &str, handles: u32, observer: &mut dyn Observer) -> RunResult {
     fio::run(&mut prepared.unwrap().unwrap().0, &jobs, observer).unwrap()
 }
 
-/// The handles of what the jobs write, in the order of issue.
-fn written(words: &str, handles: u32) -> Vec<u16> {
+/// The handles of the writes of the jobs, in the order of issue.
+fn written(options: &str, handles: u32) -> Vec<u16> {
     let mut log = Handles::default();
-    run(&format!("[j] {words}\n"), handles, &mut log);
+    run(&format!("[j] {options}\n"), handles, &mut log);
     assert!(log.0.iter().all(|io| io.op == HostOp::Write || io.handle == 0));
     log.written(|_| true)
 }
 
 #[test]
-fn writes_name_the_handles_in_turn() {
+fn writes_use_the_handles_round_robin() {
     assert_eq!(written("rw=write number_ios=5 fdp=1", 3), [0, 1, 2, 0, 1]);
     assert_eq!(written("rw=write number_ios=5 dataplacement=fdp", 2), [0, 1, 0, 1, 0]);
     assert_eq!(written("rw=write number_ios=5 fdp=1 plids=6,1-2", 8), [1, 2, 6, 1, 2]);
     assert_eq!(written("rw=write number_ios=3 fdp=1 fdp_pli=5", 8), [5; 3]);
-    let words = "rw=write number_ios=4 fdp=1 fdp_pli=1,1,3 fdp_pli_select=roundrobin fsync=1";
-    assert_eq!(written(words, 4), [1, 1, 3, 1]);
+    let options = "rw=write number_ios=4 fdp=1 fdp_pli=1,1,3 fdp_pli_select=roundrobin fsync=1";
+    assert_eq!(written(options, 4), [1, 1, 3, 1]);
     assert_eq!(written("rw=trimwrite number_ios=3 fdp=1", 2), [0, 1, 0]);
-    // Without the words a write names none, which is the first.
+    // Without the options writes name no handle, which means the first.
     assert_eq!(written("rw=write number_ios=3", 4), [0; 3]);
     assert_eq!(written("rw=write number_ios=3 fdp=0 plids=2", 4), [0; 3]);
     assert_eq!(written("rw=write number_ios=3 dataplacement=none plids=2", 4), [0; 3]);
 }
 
 #[test]
-fn every_clone_counts_for_itself() {
+fn every_clone_has_its_own_round_robin() {
     let mut log = Handles::default();
     let text = "[j] rw=rw number_ios=40 fdp=1 plids=1-3 numjobs=3 offset_increment=1m size=1m\n";
     run(text, 4, &mut log);
@@ -109,10 +109,10 @@ fn random_draws_from_the_list() {
 }
 
 #[test]
-fn placement_changes_no_other_choice() {
-    let offsets = |words: &str| {
+fn placement_changes_no_other_random_choice() {
+    let offsets = |options: &str| {
         let mut log = Log::default();
-        run(&format!("[j] rw=randrw bsrange=4k-16k number_ios=300 {words}\n"), 4, &mut log);
+        run(&format!("[j] rw=randrw bsrange=4k-16k number_ios=300 {options}\n"), 4, &mut log);
         log.offsets()
     };
     let without = offsets("fdp=0");
@@ -122,10 +122,10 @@ fn placement_changes_no_other_choice() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused() {
-    let check = |words: &str, handles: u32, what: &str| {
-        let error = parse(&format!("[j] rw=write {words}\n"), handles).unwrap_err().to_string();
-        assert!(error.contains(what), "{words}: {error}");
+fn invalid_combinations_are_refused() {
+    let check = |options: &str, handles: u32, what: &str| {
+        let error = parse(&format!("[j] rw=write {options}\n"), handles).unwrap_err().to_string();
+        assert!(error.contains(what), "{options}: {error}");
     };
     check("fdp=1", 0, "job j: fdp=1 needs a drive with placement handles");
     check("dataplacement=fdp", 0, "--set ftl.placement_handles=8");
@@ -155,10 +155,10 @@ fn write_amplification(sample: &str) -> [f64; 2] {
     })
 }
 
-/// Small objects of a cache die long before large ones. Apart, they leave blocks with nothing
-/// to copy, and so do the large ones, which die in the order in which they were written.
+/// Small objects of a cache are deleted long before large ones. Separated, they leave blocks with
+/// nothing to copy, and so do the large ones, which are deleted in the order of writing.
 #[test]
-fn data_that_dies_together_is_not_copied() {
+fn data_that_is_deleted_together_is_not_copied() {
     let [mixed, apart] = write_amplification(include_str!("../../../../samples/jobs/cache.fio"));
     assert!(apart < 1.1 && mixed > 1.8, "apart {apart}, mixed {mixed}");
 }

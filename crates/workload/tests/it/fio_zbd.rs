@@ -1,5 +1,5 @@
-//! Jobs by zones on a zoned drive: where their writes go, what is reset and finished, and which
-//! words do not go together.
+//! Jobs with `zonemode=zbd` on a zoned drive: offsets of writes, resets and finishes, and options
+//! that do not combine.
 
 use crate::common::Log;
 use prism_base::Bytes;
@@ -38,8 +38,8 @@ fn parse(text: &str) -> Result<Vec<Job>, FioError> {
     jobs(&reader.finish()?, &[], Target::of(&device()), 1)
 }
 
-fn of_one(words: &str) -> String {
-    format!("[job]\nzonemode=zbd\n{}\n", words.replace(' ', "\n"))
+fn of_one(options: &str) -> String {
+    format!("[job]\nzonemode=zbd\n{}\n", options.replace(' ', "\n"))
 }
 
 struct Ran {
@@ -79,13 +79,13 @@ impl Ran {
 }
 
 #[test]
-fn sequential_writes_go_from_zone_to_zone() {
+fn sequential_writes_fill_one_zone_after_another() {
     let ran = Ran::of(&of_one("rw=write bs=32k"), InitialState::Empty);
     assert_eq!(ran.states(), "ffffffff");
     assert_eq!((ran.written(), ran.resets()), (ZONES * CAPACITY, 0));
     let offsets: Vec<_> = ran.log.issued.iter().map(|io| io.offset / 1024).collect();
     assert_eq!(offsets[..9], [0, 32, 64, 96, 128, 160, 192, 224, 320]);
-    // Zones that are full are reset, each before its first write.
+    // Full zones are reset, each before its first write.
     let ran = Ran::of(&of_one("rw=write bs=32k iodepth=4 size=640k"), InitialState::Filled);
     assert_eq!((ran.written(), ran.resets()), (2 * CAPACITY, 2));
     let programmed = ran.drive.flash_counts().units.total();
@@ -95,11 +95,11 @@ fn sequential_writes_go_from_zone_to_zone() {
 #[test]
 fn random_writes_go_to_write_pointers_of_a_few_zones() {
     for depth in [1, 8] {
-        let words = format!("rw=randwrite bs=8k io_size=1m iodepth={depth} max_open_zones=2");
-        let ran = Ran::of(&of_one(&words), InitialState::Empty);
+        let options = format!("rw=randwrite bs=8k io_size=1m iodepth={depth} max_open_zones=2");
+        let ran = Ran::of(&of_one(&options), InitialState::Empty);
         assert_eq!(ran.written(), 1 << 20);
         assert!(ran.drive.zones().unwrap().active() <= 2);
-        // Within a zone writes follow one another, from its start on after a reset.
+        // Writes within a zone are sequential, and start at its begin after a reset.
         for zone in 0..ZONES {
             let writes = ran.log.issued.iter().filter(|io| io.offset / ZONE == zone);
             let offsets: Vec<_> = writes.map(|io| (io.offset - zone * ZONE) / 8192).collect();
@@ -110,7 +110,7 @@ fn random_writes_go_to_write_pointers_of_a_few_zones() {
     }
 }
 
-/// 24 KiB into 256 KiB leaves 16 KiB in which no block fits.
+/// Blocks of 24 KiB leave 16 KiB of 256 KiB, too small for another block.
 #[test]
 fn zones_are_finished_where_no_block_fits() {
     let ran = Ran::of(&of_one("rw=write bs=24k size=960k"), InitialState::Empty);
@@ -123,8 +123,8 @@ fn zones_are_finished_where_no_block_fits() {
 
 #[test]
 fn zones_are_reset_beyond_the_threshold() {
-    let words = "rw=randwrite bs=8k io_size=4m zone_reset_threshold=0.5 zone_reset_frequency=0.1";
-    let ran = Ran::of(&of_one(words), InitialState::Empty);
+    let options = "rw=randwrite bs=8k io_size=4m zone_reset_threshold=0.5 zone_reset_frequency=0.1";
+    let ran = Ran::of(&of_one(options), InitialState::Empty);
     let without = Ran::of(&of_one("rw=randwrite bs=8k io_size=4m"), InitialState::Empty);
     assert_eq!((ran.written(), without.written()), (4 << 20, 4 << 20));
     assert!(ran.resets() > without.resets(), "{} {}", ran.resets(), without.resets());
@@ -146,7 +146,7 @@ fn reads_go_where_data_is() {
     let reads: Vec<_> = ran.log.issued.iter().filter(|io| io.op == HostOp::Read).collect();
     assert_eq!(reads.len(), 256);
     assert!(reads.iter().all(|io| io.offset < 2 * ZONE && io.offset % ZONE < CAPACITY));
-    // Sequential ones skip what zones do not hold, and end where there is no more.
+    // Sequential reads skip the unwritten parts of zones, and end after the last data.
     let text = text.replace("randread", "read");
     let ran = Ran::of(&text, InitialState::Empty);
     assert_eq!(ran.outcome.total.bytes_of(HostOp::Read), 2 * CAPACITY);
@@ -155,7 +155,7 @@ fn reads_go_where_data_is() {
     assert_eq!(nothing.outcome.total.requests, 0);
 }
 
-/// Jobs that share zones at any depth neither collide nor stop.
+/// Jobs that share zones at any depth neither conflict nor stall.
 #[test]
 fn jobs_share_zones() {
     for (bs, depth) in [("4k", 1), ("12k", 16), ("4k-32k", 5)] {
@@ -172,7 +172,7 @@ fn jobs_share_zones() {
 }
 
 #[test]
-fn words_that_do_not_fit_are_refused() {
+fn options_that_do_not_combine_are_refused() {
     let check = |text: &str, part: &str| {
         let error = parse(&text.replace(' ', "\n")).unwrap_err().to_string();
         assert!(error.contains(part), "{text}: {error}");
@@ -196,8 +196,8 @@ fn words_that_do_not_fit_are_refused() {
     assert!(error.contains("needs a zoned drive"), "{error}");
 }
 
-/// Zones fail while jobs write and read them: what goes to a zone that takes nothing more fails,
-/// what comes after it goes elsewhere, and the jobs come to their end.
+/// Zones fail while jobs use them: I/Os in flight to a failed zone fail, later ones use other
+/// zones, and the jobs run to their end.
 #[test]
 fn random_failures_of_zones_do_not_stop_jobs() {
     let (mut failed, mut errors, mut written) = (0, 0, 0);
@@ -224,6 +224,6 @@ fn random_failures_of_zones_do_not_stop_jobs() {
         written += outcome.total.bytes_of(HostOp::Write);
     }
     assert!(!all_seeds() || failed >= 30 && errors >= 8, "{failed} zones failed, {errors} writes");
-    // Drives come to their end early here.
+    // Drives become read-only early here.
     assert!(!all_seeds() || written > 20 * ZONES * CAPACITY / 8, "{written}");
 }

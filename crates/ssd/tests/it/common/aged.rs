@@ -1,5 +1,4 @@
-//! A naive model of what every unit of a drive holds whose flash fails, and how faults are
-//! drawn.
+//! A naive model of the content of a drive with faults, and random fault specifications.
 
 use std::collections::HashMap;
 
@@ -10,7 +9,7 @@ use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, Status};
 
 use super::swarm;
 
-/// Cells that fail often, whatever their wear.
+/// Cells that often fail, at any wear.
 pub fn often(rng: &mut Rng) -> FaultSpec {
     let mut faults = FaultSpec::of_kind("tlc");
     let often = swarm::one_of(rng, &[0.0, 0.001, 0.004]);
@@ -19,8 +18,8 @@ pub fn often(rng: &mut Rng) -> FaultSpec {
     faults.program_exponent = Some(0.0);
     faults.erase_failure = Some(swarm::one_of(rng, &[0.0, 0.004, 0.02]));
     faults.erase_exponent = Some(0.0);
-    // About as many errors as a codeword of 512 bytes may have; then one in some hundred
-    // units is beyond help.
+    // About as many errors as ECC corrects in a codeword of 512 bytes; then one in some hundred
+    // units cannot be corrected.
     faults.codeword = Some(Bytes(512));
     faults.correctable_bits = Some(24);
     faults.rber_fresh = Some(swarm::one_of(rng, &[1e-9, 3e-3, 5e-3]));
@@ -29,12 +28,12 @@ pub fn often(rng: &mut Rng) -> FaultSpec {
     faults
 }
 
-/// What the model knows of a mapping unit.
+/// The model of a mapping unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unit {
-    /// Version of the last completed write; `None` if there is nothing.
+    /// Version of the last completed write; `None` if the unit is unmapped.
     version: Option<u64>,
-    /// Known to be lost since.
+    /// A read has reported it lost since.
     lost: bool,
     busy: bool,
 }
@@ -42,12 +41,12 @@ struct Unit {
 pub struct Model {
     pub drive: Drive,
     units: Vec<Unit>,
-    /// By tag; with the units that were lost when a read began.
+    /// Requests by tag, with the units that were lost when a read began.
     requests: HashMap<u64, (Request, Vec<u32>)>,
     next_tag: u64,
     unit: u64,
     rng: Rng,
-    /// Counts of drives before the last loss of power.
+    /// Faults before the last loss of power.
     faults: FaultCounts,
     pub refused: u64,
 }
@@ -57,7 +56,7 @@ impl Model {
         let nand = device.erased_with_content();
         let units = vec![Unit::default(); device.page_config().logical_units as usize];
         let unit = device.ftl.mapping_unit.0;
-        // Too many blocks may be bad from the factory.
+        // The drive may have too many factory bad blocks.
         let drive = Drive::with_nand(device, nand, seed).ok()?;
         Some(Self {
             drive,
@@ -159,7 +158,7 @@ impl Model {
         }
     }
 
-    /// The units hold what was written last.
+    /// Whether no unit is lost.
     fn intact(&self, units: &std::ops::Range<usize>) -> bool {
         let found = |lpn: usize| self.drive.version_of(lpn as u32).unwrap();
         units.clone().all(|lpn| found(lpn) == self.units[lpn].version)
@@ -181,12 +180,12 @@ impl Model {
             if status == Status::Done && changes {
                 assert_eq!(found.is_none(), trims, "unit {lpn} after {request:?}");
                 assert!(trims || found > unit.version, "unit {lpn} after {request:?}");
-                // The rest of a unit that was written in part may be lost, and cleaning may
-                // have moved the unit before all of the request was done.
+                // The rest of a partly written unit may be lost, and cleaning may have moved the
+                // unit before the request completed.
                 let lost = self.drive.is_lost(lpn as u32);
                 *unit = Unit { version: found, lost, busy: false };
             } else {
-                // Refused: nothing is promised, so the old and the new are both right.
+                // Refused: both the old and the new content are allowed.
                 let right = found >= unit.version || trims;
                 assert!(right && (changes || found == unit.version), "unit {lpn}: {request:?}");
                 *unit = Unit { version: found, lost: self.drive.is_lost(lpn as u32), busy: false };
@@ -194,7 +193,7 @@ impl Model {
         }
     }
 
-    /// Lets everything come to rest, then compares all.
+    /// Runs until the drive is idle, then compares all units.
     pub fn quiesce(&mut self) {
         let mut steps = 0;
         while self.drive.next_event().is_some() {
@@ -202,7 +201,7 @@ impl Model {
             steps += 1;
             assert!(steps < 500_000, "the drive never comes to rest: {:?}", self.drive.device());
         }
-        assert!(self.requests.is_empty(), "requests got stuck: {:?}", self.drive.device());
+        assert!(self.requests.is_empty(), "requests never complete: {:?}", self.drive.device());
         self.drive.assert_consistent();
         self.compare();
     }
@@ -211,12 +210,12 @@ impl Model {
         assert!(self.intact(&(0..self.units.len())), "{:?}", self.drive.device());
         for (lpn, unit) in self.units.iter_mut().enumerate() {
             let lost = self.drive.is_lost(lpn as u32);
-            assert!(lost || !unit.lost, "unit {lpn} was lost and is no longer");
+            assert!(lost || !unit.lost, "unit {lpn} was lost and now is not");
             unit.lost = lost;
         }
     }
 
-    /// Cuts the power of a protected drive, which keeps everything that was acknowledged.
+    /// Cuts the power of a drive with power-loss protection, which keeps all acknowledged data.
     pub fn cut(mut self, seed: u64) -> Self {
         let was_read_only = self.drive.read_only().is_some();
         self.faults.add(self.drive.flash_counts().faults);
@@ -231,8 +230,8 @@ impl Model {
                 self.written(&request, touched, Status::ReadOnly);
             }
         }
-        // Of two copies the first is taken, which no copy says to be lost; reading it fails
-        // as it did before.
+        // Of two copies recovery may take one that is not marked as lost; reading it fails as
+        // before.
         self.units.iter_mut().for_each(|unit| unit.lost = false);
         self.compare();
         self

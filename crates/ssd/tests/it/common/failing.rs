@@ -1,11 +1,11 @@
-//! Drives whose flash fails often, drawn at random.
+//! Random drives whose flash often fails.
 
 use prism_base::{Bytes, Rng};
 use prism_ssd::DriveSpec;
 
 use super::{aged, swarm};
 
-/// A drive of any kind whose flash fails often, with room for blocks to be retired.
+/// A random drive whose flash often fails, with spare blocks to replace retired ones.
 pub fn device(rng: &mut Rng, draw: impl Fn(&mut Rng) -> DriveSpec) -> DriveSpec {
     loop {
         let mut device = draw(rng);
@@ -16,7 +16,7 @@ pub fn device(rng: &mut Rng, draw: impl Fn(&mut Rng) -> DriveSpec) -> DriveSpec 
         let unit = device.ftl.mapping_unit.0;
         let most = match device.ranges.is_empty() {
             true => swarm::most_units(&device),
-            // As full as it was, less what each range keeps.
+            // The same capacity, less the reserved blocks of each range.
             false => device.drive.capacity.0 / unit * u64::from(more) * 9 / 10,
         };
         let units = swarm::one_of(rng, &[most * 9 / 10, most * 2 / 3, most / 2]);

@@ -1,4 +1,4 @@
-//! A drive whose power may go at any moment, and what it has promised.
+//! A drive whose power may be cut at any time, and the content that it guarantees.
 
 use prism_base::Rng;
 use prism_engine::FaultCounts;
@@ -6,10 +6,10 @@ use prism_nand::{BlockId, DieGroupId};
 use prism_ssd::spec::WriteCache;
 use prism_ssd::{Completion, Drive, DriveSpec, DriveSpecError, HostOp, Request, Status};
 
-/// What may be found at a mapping unit: `None` is nothing.
+/// Content of a mapping unit: a version, or `None` if unmapped.
 type Content = Option<u64>;
 
-/// What a request in flight does to a mapping unit.
+/// Effect of a request in flight on a mapping unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum InFlight {
     Write,
@@ -18,11 +18,11 @@ enum InFlight {
 
 #[derive(Clone)]
 struct UnitModel {
-    /// Every content since the last cut, the one found then first.
+    /// All contents since the last cut, that found after it first.
     history: Vec<Content>,
-    /// Which of these is promised: nothing older may be found.
+    /// The oldest content that recovery may return, as an index.
     promised: usize,
-    /// A request on it; the unit is left alone until it is done.
+    /// The request in flight for it; no other one is submitted.
     in_flight: Option<InFlight>,
 }
 
@@ -32,8 +32,7 @@ impl UnitModel {
     }
 }
 
-/// A request in flight, and for flushes the last content of each unit when it was
-/// submitted.
+/// A request in flight; for flushes with the last content of each unit at submission.
 struct Submitted {
     request: Request,
     covered: Vec<usize>,
@@ -42,16 +41,16 @@ struct Submitted {
 pub struct Harness {
     drive: Drive,
     units: Vec<UnitModel>,
-    /// By tag.
+    /// Requests in flight by tag.
     requests: Vec<Option<Submitted>>,
     rng: Rng,
     unit: u64,
     /// Share of requests that begin or end inside a mapping unit, and of long ones.
     unaligned: f64,
     long: f64,
-    /// What failed before the last cut.
+    /// Faults before the last cut.
     faults: FaultCounts,
-    /// How often the power was cut.
+    /// Number of power cuts.
     cuts: u64,
 }
 
@@ -60,7 +59,7 @@ impl Harness {
         Self::made(device, seed).unwrap()
     }
 
-    /// The same, unless too many blocks are bad from the factory.
+    /// As `new`, but an error if there are too many factory bad blocks.
     pub fn made(device: DriveSpec, seed: u64) -> Result<Self, DriveSpecError> {
         let nand = device.erased_with_content();
         let mut rng = Rng::stream(seed, "power");
@@ -81,19 +80,19 @@ impl Harness {
         &self.drive
     }
 
-    /// How often the power was cut so far.
+    /// Number of power cuts so far.
     pub fn cuts(&self) -> u64 {
         self.cuts
     }
 
-    /// What has failed so far.
+    /// Faults so far.
     pub fn faults(&self) -> FaultCounts {
         let mut all = self.faults;
         all.add(self.drive.flash_counts().faults);
         all
     }
 
-    /// Runs until `operations` more flash operations have begun, or the drive writes no more.
+    /// Runs until `operations` more flash operations have begun, or the drive is read-only.
     pub fn run(&mut self, operations: u64) {
         let goal = self.drive.engine().operations() + operations;
         let mut turns = 0;
@@ -125,8 +124,8 @@ impl Harness {
         }
     }
 
-    /// Lets the drive work until it has nothing more to do, and flushes; then everything
-    /// has come to be as the last completed request left it.
+    /// Runs until the drive is idle, and flushes; then every unit has the content of the last
+    /// completed request.
     pub fn come_to_rest(&mut self) {
         self.finish_all();
         self.submit(HostOp::Flush, 0, 0);
@@ -134,7 +133,7 @@ impl Harness {
         while self.drive.next_event().is_some() {
             self.step();
             steps += 1;
-            assert!(steps < 100_000, "never at rest: {:?}", self.drive.device());
+            assert!(steps < 100_000, "the drive never becomes idle: {:?}", self.drive.device());
         }
         assert_eq!(self.drive.in_flight(), 0);
         self.drive.assert_consistent();
@@ -144,8 +143,8 @@ impl Harness {
         }
     }
 
-    /// Checks, on a drive at rest, that no block was lost track of: what is erased can be
-    /// written, unless it is bad.
+    /// Checks, on an idle drive, that the FTL has not lost track of a block: erased blocks are
+    /// free, unless they are bad.
     pub fn assert_no_block_is_lost(&self) {
         let (nand, ftl) = (self.drive.engine().nand(), self.drive.engine().ftl());
         let blocks = (0..nand.geometry().blocks()).map(BlockId);
@@ -158,7 +157,7 @@ impl Harness {
         assert_eq!(free as usize, erased, "{:?}", self.drive.device());
     }
 
-    /// Submits a random request, or lets the drive take a step.
+    /// Submits a random request, or processes an event of the drive.
     fn turn(&mut self) {
         let room = self.drive.in_flight() < self.drive.device().drive.queue_depth.min(6);
         if room && (self.rng.chance(0.4) || self.drive.next_event().is_none()) {
@@ -189,7 +188,7 @@ impl Harness {
             return (0, 0);
         }
         let units = self.units.len() as u64;
-        // A few hot units are written and trimmed again and again.
+        // A few hot units are written and trimmed often.
         let first = if self.rng.chance(0.5) { self.rng.below(20) } else { self.rng.below(units) };
         let most = if self.rng.chance(self.long) { 48 } else { 2 };
         let count = (1 + self.rng.below(most)).min(units - first);
@@ -201,7 +200,7 @@ impl Harness {
         (start, end - start)
     }
 
-    /// What `request` does to which mapping units.
+    /// The effects of `request` by mapping unit.
     fn effects(&self, request: &Request) -> Vec<(usize, InFlight)> {
         let (start, end) = (request.offset, request.offset + request.len);
         let touched = (start / self.unit) as usize..end.div_ceil(self.unit) as usize;
@@ -214,7 +213,7 @@ impl Harness {
                 HostOp::WriteZeroes if whole && device.unmaps() => Some(InFlight::Trim),
                 HostOp::WriteZeroes => Some(InFlight::Write),
                 HostOp::Discard => (whole && device.drive.discards).then_some(InFlight::Trim),
-                // Zones are written by their own harness.
+                // Zoned drives have a harness of their own.
                 _ => None,
             }
         };
@@ -270,8 +269,7 @@ impl Harness {
         }
     }
 
-    /// A drive that writes no more has refused `request`: nothing is promised, and the old and
-    /// the new are both right.
+    /// A read-only drive has refused `request`: both the old and the new content are allowed.
     fn refused(&mut self, request: &Request) {
         assert!(self.drive.read_only().is_some(), "{request:?}");
         for (lpn, does) in self.effects(request) {
@@ -285,7 +283,7 @@ impl Harness {
         }
     }
 
-    /// Cuts the power, brings the drive back, and checks every promise.
+    /// Cuts the power, recovers the drive, and checks every guarantee.
     pub fn cut(self, seed: u64) -> Self {
         let faults = self.faults();
         let was_read_only = self.drive.read_only().is_some();
@@ -309,7 +307,7 @@ impl Harness {
                 unit.in_flight,
                 drive.device()
             );
-            // What was found is on flash, so it is the floor from now on.
+            // The content found is on flash, so that nothing older may be found later.
             *unit = UnitModel::found(found);
         }
         Self { drive, units, requests: Vec::new(), faults, cuts, ..self }

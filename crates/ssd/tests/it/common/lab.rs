@@ -1,4 +1,4 @@
-//! A drive whose every time is known, and ways to load it.
+//! A drive whose times are all known, and functions to load it.
 
 use prism_base::{Bytes, Nanos};
 use prism_nand::PageTimes;
@@ -14,8 +14,8 @@ pub const FIRMWARE: Nanos = Nanos(1_000);
 const CHANNEL: u64 = 400_000_000;
 const LINK: u64 = 2_000_000_000;
 
-/// One channel, one die, one plane, pages of one unit, 64 blocks of 16 pages; writes are
-/// complete on flash.
+/// One channel, one die, one plane, pages of one unit, 64 blocks of 16 pages; writes complete on
+/// flash.
 pub fn lab() -> DriveSpec {
     let mut device = DriveSpec::preset("wiscsim").unwrap();
     device.name = "lab".into();
@@ -40,10 +40,10 @@ pub fn lab() -> DriveSpec {
 
 pub const SLC_READ: Nanos = Nanos(20_000);
 pub const SLC_PROGRAM: Nanos = Nanos(150_000);
-/// Blocks of SLC, of 8 units each.
+/// SLC blocks, of 8 units each.
 pub const SLC_BLOCKS: u32 = 16;
 
-/// The drive of [`lab`] with two-bit cells and a part with one.
+/// The drive of [`lab`] with MLC and some SLC blocks.
 pub fn tiers(usage: SlcUsage) -> DriveSpec {
     let mut device = lab();
     device.flash.cell = Cell::Mlc;
@@ -69,12 +69,12 @@ pub fn tiers(usage: SlcUsage) -> DriveSpec {
     device
 }
 
-/// The transfer of so many units over the channel of [`lab`].
+/// Transfer time of `units` units over the channel of [`lab`].
 pub fn channel(units: u64) -> Nanos {
     transfer_time(Bytes(units * UNIT), CHANNEL)
 }
 
-/// The transfer of so many units over the link of [`lab`].
+/// Transfer time of `units` units over the link of [`lab`].
 pub fn link(units: u64) -> Nanos {
     transfer_time(Bytes(units * UNIT), LINK)
 }
@@ -109,7 +109,7 @@ pub fn filled(device: &DriveSpec) -> Drive {
     prepared.unwrap().unwrap().0
 }
 
-/// Submits `request` now and runs until it is done; returns its latency.
+/// Submits `request` now and runs until it completes. Returns its latency.
 pub fn serve(drive: &mut Drive, request: Request) -> Nanos {
     let mut done = Vec::new();
     drive.submit(request, drive.now()).unwrap();
@@ -120,7 +120,7 @@ pub fn serve(drive: &mut Drive, request: Request) -> Nanos {
     done[0].completed.since(done[0].submitted)
 }
 
-/// Lets everything end that was begun; returns what was completed.
+/// Runs until the drive is idle. Returns the completions.
 pub fn drain(drive: &mut Drive) -> Vec<Completion> {
     let mut done = Vec::new();
     while drive.next_event().is_some() {
@@ -130,14 +130,14 @@ pub fn drain(drive: &mut Drive) -> Vec<Completion> {
     done
 }
 
-/// Lets time pass.
+/// Advances the time by `time`. Returns the completions.
 pub fn rest(drive: &mut Drive, time: Nanos) -> Vec<Completion> {
     let mut done = Vec::new();
     drive.advance(drive.now() + time, &mut done);
     done
 }
 
-/// Keeps `depth` requests in flight until `count` are done; returns how long that took.
+/// Keeps `depth` requests in flight until `count` have completed. Returns the time that took.
 pub fn closed_loop(
     drive: &mut Drive,
     depth: u32,
@@ -160,12 +160,12 @@ pub fn closed_loop(
     drive.now().since(start)
 }
 
-/// Requests a second.
+/// Requests per second.
 pub fn rate(count: u64, span: Nanos) -> f64 {
     count as f64 / span.as_secs_f64()
 }
 
-/// `rate` is at most `bound`, and near it.
+/// Checks that `rate` is at most `bound`, and close to it.
 pub fn assert_bound(rate: f64, bound: f64, slack: f64) {
     let share = rate / bound;
     assert!((1.0 - slack..1.0 + 1e-9).contains(&share), "{rate} of {bound}: {share}");

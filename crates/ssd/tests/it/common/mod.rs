@@ -14,7 +14,7 @@ use prism_nand::PageTimes;
 use prism_ssd::DriveSpec;
 use prism_ssd::spec::WriteCache;
 
-/// A drive of `blocks` blocks a die with two dies, 2 pages of 2 units a program unit: small enough
+/// A drive with two dies of `blocks` blocks and program units of 2 pages of 2 units: small enough
 /// for thousands of runs, large enough for every mechanism.
 pub fn tiny(blocks: u32, capacity_units: u64, protected: bool) -> DriveSpec {
     let mut device = DriveSpec::preset("consumer-nvme").unwrap();

@@ -1,4 +1,4 @@
-//! A drive, its naive model, and random requests to both.
+//! A drive, a naive model of its content, and random requests to both.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use prism_nand::Cause;
 use prism_ssd::spec::Mapping;
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, SubmitError};
 
-/// How often each kind of request comes; drawn anew for every run, so that some runs
-/// are all of a kind.
+/// Frequencies of the kinds of requests; random for every run, so that some runs have nearly a
+/// single kind.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights {
     ops: [u64; 5],
@@ -18,12 +18,12 @@ pub struct Weights {
     hot: f64,
     /// Share of long requests.
     long: f64,
-    /// Share of turns in which simulated time passes before the next request.
+    /// Share of iterations in which simulated time passes before the next request.
     pause: f64,
 }
 
 impl Weights {
-    /// Random weights; writes always take part.
+    /// Random weights; that of writes is never 0.
     pub fn drawn(rng: &mut Rng) -> Self {
         let mut ops = [0; 5];
         for weight in &mut ops {
@@ -52,7 +52,7 @@ impl Weights {
     }
 }
 
-/// What the model knows of requests in flight at a mapping unit.
+/// Requests in flight at a mapping unit.
 #[derive(Clone, Copy, Debug, Default)]
 struct Busy {
     reads: u32,
@@ -60,7 +60,7 @@ struct Busy {
     trims: u32,
 }
 
-/// Sums over the costs of completed requests, and what was asked for.
+/// Sums over the costs and sizes of completed requests.
 #[derive(Debug, Default)]
 struct Sums {
     submitted: u64,
@@ -72,10 +72,10 @@ struct Sums {
     units_written: u64,
 }
 
-/// A drive and what should be in it.
+/// A drive and its expected content.
 pub struct Model {
     drive: Drive,
-    /// Version of the last completed write; no entry if there is nothing.
+    /// Version of the last completed write; no entry for unmapped units.
     content: HashMap<u32, u64>,
     busy: HashMap<u32, Busy>,
     requests: Vec<Option<Request>>,
@@ -84,7 +84,7 @@ pub struct Model {
     sums: Sums,
     unit: u64,
     units: u32,
-    /// Something was trimmed, so that buffered units may never reach the flash.
+    /// Units were trimmed, so that buffered ones may never reach the flash.
     trimmed: bool,
 }
 
@@ -158,7 +158,7 @@ impl Model {
         (start, end - start)
     }
 
-    /// Mapping units the request touches, and of these the ones it unmaps.
+    /// Mapping units that the request touches, and those that it unmaps.
     fn touched(&self, request: &Request) -> (std::ops::Range<u32>, std::ops::Range<u32>) {
         let end = request.offset + request.len;
         let all = (request.offset / self.unit) as u32..end.div_ceil(self.unit) as u32;
@@ -174,7 +174,7 @@ impl Model {
         }
     }
 
-    /// Submits a request, unless it meets one whose order to it would be undefined.
+    /// Submits a request, unless its order with one in flight would be undefined.
     fn submit(&mut self, op: HostOp, offset: u64, len: u64) {
         let request = Request {
             fua: self.rng.chance(0.05),
@@ -189,7 +189,7 @@ impl Model {
             let busy = self.busy.get(&lpn).copied().unwrap_or_default();
             let clash = match op {
                 HostOp::Read => busy.writes + busy.trims,
-                // Writes of one unit may overtake each other; one of them stays.
+                // Concurrent writes of a unit may take effect in any order.
                 HostOp::Write if !unmapped.contains(&lpn) => busy.reads + busy.trims,
                 _ => busy.reads + busy.writes + busy.trims,
             };
@@ -248,7 +248,8 @@ impl Model {
                     busy.writes -= 1;
                     let version = found.unwrap_or_else(|| panic!("unit {lpn} lost: {request:?}"));
                     let old = self.content.insert(lpn, version);
-                    // Of two writes at once the first to complete may find the other's.
+                    // The first of two concurrent writes to complete may find the version of the
+                    // other.
                     assert!(old <= Some(version), "unit {lpn} went from {old:?} to {version}");
                 }
             }
@@ -271,7 +272,7 @@ impl Model {
         sums.units_written += u64::from(cost.units_written);
     }
 
-    /// Mapped units come from the buffer or from flash, all others cost nothing.
+    /// Mapped units are read from the buffer or from flash, unmapped ones cost nothing.
     fn check_read(&self, completion: &Completion, units: std::ops::Range<u32>) {
         let mapped = units.clone().filter(|lpn| self.content.contains_key(lpn)).count() as u32;
         let cost = &completion.cost;
@@ -285,7 +286,7 @@ impl Model {
         assert_eq!(cost.units_written, 0);
     }
 
-    /// Lets everything come to rest, then compares all.
+    /// Runs until the drive is idle, then compares all units.
     pub fn quiesce(&mut self) {
         let mut steps = 0;
         while self.drive.next_event().is_some() {
@@ -293,7 +294,12 @@ impl Model {
             steps += 1;
             assert!(steps < 200_000, "the drive never comes to rest: {:?}", self.drive.device());
         }
-        assert_eq!(self.drive.in_flight(), 0, "a request got stuck: {:?}", self.drive.device());
+        assert_eq!(
+            self.drive.in_flight(),
+            0,
+            "a request never completes: {:?}",
+            self.drive.device()
+        );
         assert_eq!(self.sums.submitted, self.sums.completed);
         self.drive.assert_consistent();
         for lpn in 0..self.units {

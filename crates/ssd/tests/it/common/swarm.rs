@@ -1,5 +1,5 @@
-//! Drives drawn at random: every option of a device file takes part, each run has
-//! another mixture, and many are as full as a device file allows.
+//! Random drives, over every option of a device file; many have the largest capacity that a device
+//! file allows.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_engine::{CleaningMode, Scheduler};
@@ -15,19 +15,19 @@ pub fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
     items[rng.below(items.len() as u64) as usize]
 }
 
-/// The largest capacity in mapping units that `device` may have; 0 if none.
+/// The largest valid capacity of `device` in mapping units; 0 if there is none.
 pub fn most_units(device: &DriveSpec) -> u64 {
     let mut huge = device.clone();
     huge.drive.capacity = Bytes(u64::from(device.geometry().units()) * device.ftl.mapping_unit.0);
     match huge.check() {
         Err(DriveSpecError::Ftl(ConfigError::NoSpare { usable, .. })) => usable,
-        // A watermark that does not fit the blocks is refused whatever the capacity.
+        // A watermark that does not fit the blocks is invalid at any capacity.
         Err(DriveSpecError::Ftl(_) | DriveSpecError::Geometry(_)) => 0,
         other => panic!("all of the flash cannot be promised: {other:?}"),
     }
 }
 
-/// Any victim policy, with small parameters, that tell on a drive of few blocks.
+/// Any victim policy, with parameters small enough to matter on a drive of few blocks.
 fn victim(rng: &mut Rng) -> VictimPolicy {
     match one_of(rng, &VictimPolicy::EXAMPLES) {
         VictimPolicy::DChoices { .. } => VictimPolicy::DChoices { d: 1 + rng.below(5) as u32 },
@@ -38,7 +38,7 @@ fn victim(rng: &mut Rng) -> VictimPolicy {
     }
 }
 
-/// A small drive with everything drawn from `rng`.
+/// A small drive with random options.
 pub fn device(rng: &mut Rng) -> DriveSpec {
     loop {
         let mut device = DriveSpec::preset("consumer-nvme").unwrap();
@@ -78,7 +78,7 @@ pub fn device(rng: &mut Rng) -> DriveSpec {
         let units = one_of(rng, &[most, most, most * 9 / 10, most / 2]);
         device.drive.capacity = Bytes(units * device.ftl.mapping_unit.0);
         if device.ftl.placement_handles == 0 && rng.chance(0.2) {
-            // Segments keep blocks open, which may be more than such a drive has left.
+            // Segments keep blocks open, possibly more than such a drive can spare.
             let segment = units / (1 + rng.below(3)) + 1;
             device.ftl.segment = Some(Bytes(segment * device.ftl.mapping_unit.0));
             if device.check().is_err() {
@@ -92,7 +92,7 @@ pub fn device(rng: &mut Rng) -> DriveSpec {
     }
 }
 
-/// What a mapping by unit can do beside mapping.
+/// Kinds of FTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One stream, the map in memory.
@@ -103,9 +103,9 @@ pub enum Kind {
     Segments,
     /// Streams by placement handle.
     Handles,
-    /// A mapping by blocks.
+    /// A block-level or hybrid mapping.
     ByBlock(Mapping),
-    /// Ranges of addresses with mappings of their own.
+    /// Address ranges with mappings of their own.
     Ranges,
 }
 
@@ -123,7 +123,7 @@ impl Kind {
         Self::Ranges,
     ];
 
-    /// A small drive of this kind with everything else drawn from `rng`.
+    /// A small drive of this kind with random other options.
     pub fn draw(self, rng: &mut Rng) -> DriveSpec {
         loop {
             let device = match self {
@@ -147,17 +147,17 @@ impl Kind {
     }
 }
 
-/// Mappings by blocks.
+/// Block-level and hybrid mappings.
 pub const BY_BLOCK: [Mapping; 4] = [Mapping::Hybrid, Mapping::Bast, Mapping::Block, Mapping::Fast];
 
-/// A small drive with a mapping by blocks and everything drawn from `rng`, often as full as
-/// its bound allows, and often with a single log block.
+/// A small drive with a random block-level or hybrid mapping and random other options, often with
+/// the largest capacity, and often with a single log block.
 pub fn by_block(rng: &mut Rng) -> DriveSpec {
     let mapping = one_of(rng, &BY_BLOCK);
     mapped_by(mapping, rng)
 }
 
-/// The same, with this mapping by blocks.
+/// The same, with the given mapping.
 pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> DriveSpec {
     loop {
         let mut device = device(rng);
@@ -178,7 +178,7 @@ pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> DriveSpec {
             device.ftl.group_log_blocks = Some(1 + rng.below(4) as u32);
         }
         if matches!(device.ftl.mapping, Mapping::Block | Mapping::Fast) {
-            one_unit_a_program_unit(&mut device, rng);
+            set_single_unit_program_units(&mut device, rng);
         }
         device.ftl.log_share = Some(one_of(rng, &[0.01, 0.07, 0.5]));
         device.ftl.free_blocks_low = rng.below(3) as u32;
@@ -203,7 +203,7 @@ pub fn mapped_by(mapping: Mapping, rng: &mut Rng) -> DriveSpec {
     }
 }
 
-/// The same drive with its first addresses, or all but the last, mapped in another way.
+/// The same drive with another mapping for its first addresses, or for all but the last.
 fn with_ranges(mut device: DriveSpec, rng: &mut Rng) -> DriveSpec {
     let all = [Mapping::Page, Mapping::Page, Mapping::Block, Mapping::Bast, Mapping::Fast];
     let mut share = one_of(rng, &[0.3, 0.5]);
@@ -228,9 +228,9 @@ fn with_ranges(mut device: DriveSpec, rng: &mut Rng) -> DriveSpec {
     device
 }
 
-/// Program units of one unit, for mappings whose units stand at their own offsets, and cells of
-/// which some stand pages that are left out.
-fn one_unit_a_program_unit(device: &mut DriveSpec, rng: &mut Rng) {
+/// Sets program units of one unit, for mappings that write units at fixed offsets, and cells of
+/// which some allow pages to be left out.
+fn set_single_unit_program_units(device: &mut DriveSpec, rng: &mut Rng) {
     let flash = &mut device.flash;
     flash.pages_per_program = 1;
     device.ftl.mapping_unit = flash.page;
@@ -243,8 +243,7 @@ fn one_unit_a_program_unit(device: &mut DriveSpec, rng: &mut Rng) {
     }
 }
 
-/// A small drive with SLC blocks, used as `usage` says, and everything drawn
-/// from `rng`.
+/// A small drive with SLC blocks for `usage` and random other options.
 pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> DriveSpec {
     loop {
         let mut device = device(rng);
@@ -301,7 +300,7 @@ pub fn tiers(rng: &mut Rng, usage: SlcUsage) -> DriveSpec {
     }
 }
 
-/// A rule of a region, often as much as the region can hold.
+/// A random rule of a region, often as large as the region can hold.
 fn draw_rule(device: &mut DriveSpec, rng: &mut Rng) {
     let unit = device.ftl.mapping_unit.0;
     let handles = device.ftl.placement_handles;

@@ -1,18 +1,18 @@
-//! A small zoned drive, ways to use it, and a naive model of its zones.
+//! A small zoned drive, functions to use it, and a naive model of its zones.
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::PageTimes;
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, SubmitError};
 
 pub const UNIT: u64 = 4096;
-/// Units from one zone of [`device`] to the next, and units that it holds.
+/// Size and capacity of the zones of [`device`], in units.
 pub const ZONE_UNITS: u64 = 80;
 pub const CAPACITY_UNITS: u64 = 64;
-/// Zones of it.
+/// Zones of [`device`].
 pub const ZONES: u64 = 10;
 
-/// Four dies; zones over so many of them; program units of 4 units. Two zones may be open and three
-/// active.
+/// Four dies, zones over `members` of them, program units of 4 units. Two zones may be open and
+/// three active.
 pub fn device(members: u32) -> DriveSpec {
     let mut device = DriveSpec::preset("zn540").unwrap();
     device.name = "small".into();
@@ -22,7 +22,7 @@ pub fn device(members: u32) -> DriveSpec {
     device.flash.planes = 2;
     device.flash.page = Bytes(8192);
     device.flash.pages_per_program = 1;
-    // Blocks of 64 units, over however many dies.
+    // Superblocks of 64 units.
     device.flash.pages_per_block = 16 / members;
     device.flash.blocks_per_plane = 12 * members / 4;
     device.flash.t_read = PageTimes::uniform(Nanos(50_000));
@@ -40,7 +40,7 @@ pub fn request(op: HostOp, unit: u64, units: u64) -> Request {
     Request::new(op, unit * UNIT, units * UNIT, 0)
 }
 
-/// Submits `request` and runs until it is done.
+/// Submits `request` and runs until it completes.
 pub fn try_serve(drive: &mut Drive, request: Request) -> Result<Completion, SubmitError> {
     let mut done = Vec::new();
     drive.submit(request, drive.now())?;
@@ -54,7 +54,7 @@ pub fn serve(drive: &mut Drive, request: Request) -> Completion {
     try_serve(drive, request).unwrap_or_else(|error| panic!("{request:?}: {error}"))
 }
 
-/// Lets everything end that was begun.
+/// Runs until the drive is idle.
 pub fn finish_all(drive: &mut Drive) -> Vec<Completion> {
     let mut done = Vec::new();
     while drive.next_event().is_some() {
@@ -71,7 +71,7 @@ struct Zone {
     last: u64,
 }
 
-/// Zones by the letter of the standard, one command at a time.
+/// A literal model of the standard, one command at a time.
 pub struct Model {
     zones: Vec<Zone>,
     turn: u64,
@@ -79,7 +79,7 @@ pub struct Model {
     active_max: usize,
 }
 
-/// The name of the error that is expected.
+/// The name of the expected error.
 type Refused = &'static str;
 
 impl Model {
@@ -90,7 +90,7 @@ impl Model {
         Self { zones: vec![zone; shape.count as usize], turn: 0, open_max, active_max }
     }
 
-    /// A command that is likely to be legal, and sometimes is not.
+    /// A random command that is usually legal.
     pub fn draw(&self, rng: &mut Rng) -> Request {
         let zone = rng.below(5);
         let start = zone * ZONE_UNITS;
@@ -118,7 +118,7 @@ impl Model {
         self.zones.iter().filter(|zone| "IXC".contains(zone.state)).count()
     }
 
-    /// What a command does: the unit where a write goes, or the error.
+    /// Applies a command. Returns the unit that a write begins at, or the error.
     pub fn apply(&mut self, request: &Request) -> Result<Option<u64>, Refused> {
         self.turn += 1;
         let (unit, units) = (request.offset / UNIT, request.len / UNIT);
@@ -179,7 +179,7 @@ impl Model {
         Ok(())
     }
 
-    /// The drive's report says the same.
+    /// Compares the model with the zone report of the drive.
     pub fn compare(&self, drive: &Drive) {
         let report: Vec<_> = drive.zones().unwrap().report().collect();
         for (zone, info) in self.zones.iter().zip(report) {

@@ -1,4 +1,4 @@
-//! Jobs from text on small drives, and what they issued.
+//! Runs jobs from text on small drives, and records their I/Os.
 
 use prism_base::{Bytes, SimTime};
 use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, fit};
@@ -23,12 +23,12 @@ pub fn parse(text: &str) -> Result<Vec<Job>, FioError> {
     jobs(&reader.finish()?, &[], capacity, 1)
 }
 
-/// The jobs of one job with these words.
-pub fn one(words: &str) -> Vec<Job> {
-    parse(&format!("[job]\n{}\n", words.replace(' ', "\n"))).unwrap()
+/// One job with these options, parsed.
+pub fn one(options: &str) -> Vec<Job> {
+    parse(&format!("[job]\n{}\n", options.replace(' ', "\n"))).unwrap()
 }
 
-/// One I/O as it was issued.
+/// One issued I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issued {
     pub op: HostOp,
@@ -39,7 +39,7 @@ pub struct Issued {
     pub in_flight: u32,
 }
 
-/// Keeps everything that was measured.
+/// An observer that records everything.
 #[derive(Debug, Default)]
 pub struct Log {
     pub issued: Vec<Issued>,
@@ -75,7 +75,7 @@ impl Log {
         self.issued.iter().map(|io| io.offset / 1024).collect()
     }
 
-    /// How many there are of `op`.
+    /// The number of I/Os of `op`.
     pub fn count(&self, op: HostOp) -> usize {
         self.issued.iter().filter(|io| io.op == op).count()
     }
@@ -88,7 +88,7 @@ pub fn run(jobs: &[Job]) -> (RunResult, Log) {
     (outcome, log)
 }
 
-/// Runs one job with these words.
-pub fn run_one(words: &str) -> (RunResult, Log) {
-    run(&one(words))
+/// Runs one job with these options.
+pub fn run_one(options: &str) -> (RunResult, Log) {
+    run(&one(options))
 }
