@@ -73,7 +73,7 @@ pub enum HostFtlError {
     State,
 }
 
-/// ZoneUse of a zone by the host FTL.
+/// Use of a zone by the host FTL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ZoneUse {
     Empty,

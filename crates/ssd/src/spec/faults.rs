@@ -217,11 +217,11 @@ impl DriveSpec {
     /// Erased blocks that a die group reserves in addition, so that cleaning goes on when blocks
     /// fail one after another: one replaces the failed block, one the block that its data was being
     /// copied to.
-    const KEPT_FOR_FAULTS: u32 = 2;
+    const BLOCKS_RESERVED_FOR_FAULTS: u32 = 2;
 
     /// How much every watermark is higher because blocks may fail.
-    pub(super) fn kept_for_faults(&self) -> u32 {
-        if self.faults.is_some() { Self::KEPT_FOR_FAULTS } else { 0 }
+    pub(super) fn blocks_reserved_for_faults(&self) -> u32 {
+        if self.faults.is_some() { Self::BLOCKS_RESERVED_FOR_FAULTS } else { 0 }
     }
 
     /// The fault model of the flash, if it has one.

@@ -22,7 +22,7 @@ impl DriveSpec {
             victim: ftl.victim,
             free_blocks_low: ftl.free_blocks_low,
             free_blocks_high: ftl.free_blocks_high,
-            reserve_blocks: self.kept_for_faults(),
+            reserve_blocks: self.blocks_reserved_for_faults(),
             ..base
         };
         if ftl.mapping != Mapping::Hybrid {

@@ -430,7 +430,7 @@ impl DriveSpec {
                 free_blocks_critical: self
                     .ftl
                     .free_blocks_critical
-                    .saturating_add(self.kept_for_faults()),
+                    .saturating_add(self.blocks_reserved_for_faults()),
                 free_blocks_idle: self.ftl.free_blocks_idle,
             },
             wordline_program_units: self.program_units_at_risk(),
@@ -476,7 +476,7 @@ impl DriveSpec {
         let ftl = &self.ftl;
         let logical_units = self.logical_units();
         let per_page = self.entries_per_translation_page();
-        let kept = self.kept_for_faults();
+        let kept = self.blocks_reserved_for_faults();
         PageConfig {
             logical_units,
             map_units: match ftl.mapping {

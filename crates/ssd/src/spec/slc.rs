@@ -103,7 +103,8 @@ impl DriveSpec {
         };
         // A cache needs no reserve of its own: data that it cannot take is written to the other
         // blocks.
-        let kept = if slc.usage == SlcUsage::Region { self.kept_for_faults() } else { 0 };
+        let kept =
+            if slc.usage == SlcUsage::Region { self.blocks_reserved_for_faults() } else { 0 };
         let free_blocks_low = slc.free_blocks_low.saturating_add(kept);
         let free_blocks_high = slc.free_blocks_high.saturating_add(kept);
         Some(SlcConfig { usage, free_blocks_low, free_blocks_high })

@@ -95,7 +95,7 @@ impl Drive {
             };
             let geometry = device.geometry();
             let ftl = PageMap::steady_without(geometry, config, seed, nand.bad_blocks())?;
-            program_as(&mut nand, &ftl);
+            program_layout(&mut nand, &ftl);
             let next_version = u64::from(ftl.config().logical_units) + 1;
             let drive = Self::assemble(device, nand, ftl.into(), next_version);
             return Ok(Some((drive, Preparation::default())));
@@ -112,7 +112,7 @@ impl Drive {
             progress,
             total: 0,
         };
-        let Some((rounds, settled)) = writer.bring_about(state) else { return Ok(None) };
+        let Some((rounds, settled)) = writer.prepare(state) else { return Ok(None) };
         let (counts, written) = (*writer.engine.counts(), writer.written);
         // Translation pages count as up to date.
         while ftl.take_moved().is_some() {}
@@ -127,7 +127,7 @@ impl Drive {
 }
 
 /// Programs the program units that `ftl` has laid out on erased flash.
-fn program_as(nand: &mut Nand, ftl: &PageMap) {
+fn program_layout(nand: &mut Nand, ftl: &PageMap) {
     for block in (0..nand.geometry().blocks()).map(BlockId) {
         let first = nand.layout().first_program_unit(block);
         nand.program_bulk(first, ftl.program_units_written(block)).expect("the flash is erased");
@@ -149,7 +149,7 @@ struct Writer<'a, P> {
 
 impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
     /// Returns the rounds and whether they became steady, or `None` if it was cancelled.
-    fn bring_about(&mut self, state: InitialState) -> Option<(Vec<f64>, Option<bool>)> {
+    fn prepare(&mut self, state: InitialState) -> Option<(Vec<f64>, Option<bool>)> {
         if let Some(zones) = self.zones {
             let share = match state {
                 InitialState::Filled => 1.0,
@@ -170,13 +170,13 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         };
         let map_units = if fill > 0 { u64::from(self.config.map_units) } else { 0 };
         self.total = fill + map_units + overwrites;
-        self.in_order(0, fill)?;
-        self.in_order(logical, logical + map_units)?;
+        self.write_sequential(0, fill)?;
+        self.write_sequential(logical, logical + map_units)?;
         let mut outcome = (Vec::new(), None);
         if state == InitialState::Settled {
             outcome = self.settle(rounds)?;
         } else {
-            self.at_random(overwrites)?;
+            self.write_random(overwrites)?;
         }
         self.engine.rest();
         Some(outcome)
@@ -201,7 +201,7 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
                 if self.engine.ftl().zoned().is_some_and(|map| map.is_broken(zone as u32)) {
                     break;
                 }
-                self.in_order(from, from + step)?;
+                self.write_sequential(from, from + step)?;
             }
         }
         Some((Vec::new(), None))
@@ -212,7 +212,7 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         let mut settled = false;
         while !settled && (figures.len() as u32) < rounds.most {
             let before = self.engine.counts().units.total();
-            self.at_random(rounds.units)?;
+            self.write_random(rounds.units)?;
             let programmed = self.engine.counts().units.total() - before;
             figures.push(programmed as f64 / rounds.units as f64);
             let cleaning = self.engine.counts().erases.total() > 0;
@@ -221,7 +221,7 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         Some((figures, Some(settled)))
     }
 
-    fn in_order(&mut self, start: u64, end: u64) -> Option<()> {
+    fn write_sequential(&mut self, start: u64, end: u64) -> Option<()> {
         for from in (start..end).step_by(BATCH as usize) {
             self.batch.clear();
             self.batch.extend(from as u32..end.min(from + BATCH) as u32);
@@ -230,7 +230,7 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         Some(())
     }
 
-    fn at_random(&mut self, mut units: u64) -> Option<()> {
+    fn write_random(&mut self, mut units: u64) -> Option<()> {
         let logical = u64::from(self.config.logical_units);
         while units > 0 {
             let now = units.min(BATCH);

@@ -1,5 +1,5 @@
 //! Effects of faults on a drive with SLC and other blocks, each by itself: SLC blocks fail
-//! separately, and the drive goes on without them or becomes read-only.
+//! separately, and the drive works without them or becomes read-only.
 
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos};

@@ -264,7 +264,7 @@ fn capacity_includes_a_region_of_addresses() {
         device.drive.capacity = Bytes(1 << 40);
         match device.check() {
             Err(DriveSpecError::Ftl(ConfigError::NoSpare { usable, .. })) => usable,
-            other => panic!("too much was promised: {other:?}"),
+            other => panic!("unexpected error: {other:?}"),
         }
     };
     let others = most(cache());

@@ -199,7 +199,7 @@ impl Model {
         while self.drive.next_event().is_some() {
             self.step();
             steps += 1;
-            assert!(steps < 500_000, "the drive never comes to rest: {:?}", self.drive.device());
+            assert!(steps < 500_000, "the drive never becomes idle: {:?}", self.drive.device());
         }
         assert!(self.requests.is_empty(), "requests never complete: {:?}", self.drive.device());
         self.drive.assert_consistent();

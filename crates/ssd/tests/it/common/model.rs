@@ -292,7 +292,7 @@ impl Model {
         while self.drive.next_event().is_some() {
             self.step();
             steps += 1;
-            assert!(steps < 200_000, "the drive never comes to rest: {:?}", self.drive.device());
+            assert!(steps < 200_000, "the drive never becomes idle: {:?}", self.drive.device());
         }
         assert_eq!(
             self.drive.in_flight(),

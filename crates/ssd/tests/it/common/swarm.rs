@@ -23,7 +23,7 @@ pub fn most_units(device: &DriveSpec) -> u64 {
         Err(DriveSpecError::Ftl(ConfigError::NoSpare { usable, .. })) => usable,
         // A watermark that does not fit the blocks is invalid at any capacity.
         Err(DriveSpecError::Ftl(_) | DriveSpecError::Geometry(_)) => 0,
-        other => panic!("all of the flash cannot be promised: {other:?}"),
+        other => panic!("unexpected error: {other:?}"),
     }
 }
 
