@@ -1,4 +1,4 @@
-//! Two traces, or two drives, beside each other.
+//! Compares two traces, or one trace on two drives.
 
 use prism_contract::rules::Rule;
 use prism_report::{Section, Table, Unit};
@@ -10,7 +10,7 @@ use crate::contract::fail_on::Quantity;
 use crate::json::join;
 use crate::{contract, drive};
 
-/// A comparison of what is reported with something else.
+/// Compares the analysis that is reported with another one.
 pub struct Against<'a> {
     this: &'a Analysis,
     other: &'a Analysis,
@@ -24,7 +24,7 @@ impl<'a> Against<'a> {
         Self { this, other, name }
     }
 
-    /// The other one as JSON: the keys of a report.
+    /// The other analysis as JSON, with the keys of a report.
     #[must_use]
     pub fn json(&self) -> Json {
         let other = self.other;
@@ -32,15 +32,15 @@ impl<'a> Against<'a> {
         join([json!({"name": self.name}), drive::json::report(&other.facts), rules])
     }
 
-    /// The two side by side.
+    /// A section with the figures of both.
     #[must_use]
     pub fn section(&self) -> Section {
         let (a, b) = (&self.this.facts, &self.other.facts);
         let lead = format!(
-            "This is {} on {}; the other is {} on {}. Their drives need not be equally large.",
+            "This report is of {} on {}, the other of {} on {}. The drives may differ in capacity.",
             a.trace.name, a.scaled.device.name, b.trace.name, b.scaled.device.name
         );
-        Section::new(format!("Against {}", self.name), lead).with(self.table())
+        Section::new(format!("Compared with {}", self.name), lead).with(self.table())
     }
 
     fn table(&self) -> Table {
@@ -48,7 +48,7 @@ impl<'a> Against<'a> {
         let mut row = |name: &'static str, unit: Unit, of: &dyn Fn(&Analysis) -> Option<f64>| {
             rows.push((name, unit, of(self.this), of(self.other)));
         };
-        row("the drive's capacity", Unit::Bytes, &|one| {
+        row("drive capacity", Unit::Bytes, &|one| {
             Some(one.facts.scaled.device.capacity().0 as f64)
         });
         for rule in Rule::ALL {
@@ -69,7 +69,7 @@ impl<'a> Against<'a> {
             .text("this", |&(_, unit, this, _)| show(unit, this))
             .text("the other", |&(_, unit, _, other)| show(unit, other))
             .number("the other / this", Unit::Ratio, |&(_, _, this, other)| Some(other? / this?))
-            .table("The same figures of both")
+            .table("Figures of both")
             .whole()
     }
 }

@@ -1,4 +1,4 @@
-//! A trace on a drive, all of it: replayed, judged by the rules, its fixes simulated.
+//! The analysis of a trace on a drive: replays it, scores it by the rules, simulates fixes.
 
 use prism_base::{Bytes, Nanos};
 use prism_contract::advice::{self, advice};
@@ -27,15 +27,15 @@ use crate::error::PresentError;
 use crate::initial_state::StateSource;
 use crate::zoned::ZonedFacts;
 
-/// A trace that was read.
+/// A trace that has been read.
 pub struct Trace {
-    /// What is known of it.
+    /// Its format, summary and names.
     pub info: TraceInfo,
     /// The selected records.
     pub records: Box<dyn Records>,
 }
 
-/// What is asked of a trace.
+/// The drive and the options of an analysis.
 #[derive(Clone, Copy, Debug)]
 pub struct Question<'a> {
     /// The drive.
@@ -46,30 +46,30 @@ pub struct Question<'a> {
     pub seed: u64,
     /// Which fixes are simulated.
     pub what_ifs: &'a WhatIfs,
-    /// What lies where on the device.
+    /// The names of address ranges of the device.
     pub ranges: &'a [NamedRange],
 }
 
 /// Which fixes are simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WhatIfs {
-    /// All that make sense.
+    /// All that apply to the trace and the drive.
     All,
-    /// Those with these keys; none if there are none.
+    /// Those with these keys; none if the list is empty.
     Only(Vec<String>),
 }
 
-const SAVED_STATE: &str = "The drive begins with a saved state, which fits no changed drive; \
-                           simulate changes with --state filled, preconditioned or steady.";
+const SNAPSHOT: &str = "The drive starts from a snapshot, which fits no changed drive; to \
+                        simulate changes, use --state filled, preconditioned or steady.";
 
-const ZONED: &str = "The drive is zoned and the trace goes through a log of the host's: the fixes \
-                     are about drives that clean by themselves.";
+const ZONED: &str = "The drive is zoned and the trace runs on a host FTL: the changes apply only \
+                     to drives that clean by themselves.";
 
-/// A trace on a drive, analysed.
+/// The analysis of a trace on a drive.
 pub struct Analysis {
     /// The trace, the drive and the replay.
     pub facts: Facts,
-    /// What it means that the drive is zoned.
+    /// What the host FTL did, if the drive is zoned.
     pub zoned: Option<ZonedFacts>,
     /// The charts of the replay.
     pub charts: Charts,
@@ -78,7 +78,7 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Analyses `trace`. Every measured request goes to `each`; the replay ends as interrupted
+    /// Analyses `trace`. `each` is called for every measured request; the replay is interrupted
     /// when it returns false.
     ///
     /// # Errors
@@ -114,9 +114,9 @@ impl Analysis {
         };
         let mut contract = work.decided(findings, what_ifs, skipped, &outcome, &drive);
         if run.is_none() && *asked.what_ifs != WhatIfs::Only(Vec::new()) {
-            contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SAVED_STATE });
+            contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SNAPSHOT });
         }
-        // A log stops writing while its drive still could.
+        // A host FTL becomes read-only before its drive does.
         let end = End::of(&drive, zoned.and_then(|zoned| zoned.read_only));
         let Work { info, layout, .. } = work;
         let facts = Facts {
@@ -133,7 +133,7 @@ impl Analysis {
         Ok(Self { facts, zoned, charts, contract })
     }
 
-    /// The main figures, as fixes are compared by them.
+    /// The 99th percentile of the latency of reads and writes together.
     #[must_use]
     pub fn p99(&self) -> Option<Nanos> {
         let measured = &self.facts.outcome.measured;
@@ -142,7 +142,7 @@ impl Analysis {
         (both.count() > 0).then(|| both.quantile(0.99))
     }
 
-    /// The value of what a condition compares; none where the trace does not tell.
+    /// The value of `quantity`; `None` if the trace does not determine it.
     #[must_use]
     pub fn value(&self, quantity: Quantity) -> Option<f64> {
         match quantity {
@@ -154,7 +154,7 @@ impl Analysis {
     }
 }
 
-/// Names of parts belong to one device.
+/// Refuses names of address ranges for a trace of several devices.
 fn check_ranges(
     ranges: &[NamedRange],
     trace: &TraceInfo,
@@ -165,8 +165,8 @@ fn check_ranges(
         return Ok(());
     }
     Err(PresentError::Refused(format!(
-        "{}: --layout tells what lies where on one device, and the trace has {devices}; choose it \
-         with --source",
+        "{}: --layout describes one device, but the trace has {devices}; choose one with \
+         --source",
         trace.name
     )))
 }
@@ -185,19 +185,19 @@ fn check_fits(trace: &TraceInfo, layout: &Layout, capacity: Bytes) -> Result<(),
     )))
 }
 
-/// What is asked for must be in the trace.
+/// Checks that the trace has requests, and completions if the pace needs them.
 fn check_source(options: Options, trace: &TraceInfo) -> Result<(), PresentError> {
     let wrong = |what: &str| Err(PresentError::Refused(format!("{}: {what}", trace.name)));
     if trace.summary.requests + trace.summary.flushes == 0 {
         return wrong("no request is left to replay; choose another --phase or --source");
     }
     if matches!(options.pace, Pace::Dependent { .. }) && !trace.facts.capabilities.completion {
-        return wrong("--pace dependent needs completions, which this trace has not; use open");
+        return wrong("--pace dependent needs completions, which this trace lacks; use open");
     }
     Ok(())
 }
 
-/// The drive, made to fit the trace, or the log that the trace needs on a zoned one.
+/// The drive, scaled to the trace; a zoned one to the host FTL that serves the trace.
 fn scaled(choice: &DriveChoice, full: &DriveSpec, span: u64) -> Result<Scaled, PresentError> {
     if !full.is_zoned() {
         return choice.scaled(full.clone(), span);
@@ -207,7 +207,7 @@ fn scaled(choice: &DriveChoice, full: &DriveSpec, span: u64) -> Result<Scaled, P
     choice.scaled(full.clone(), addresses)
 }
 
-/// The drive in the state that was asked for; a zoned one so that a log over it is.
+/// The drive in the requested state; a zoned one so that its host FTL is in that state.
 fn prepared(
     asked: Question<'_>,
     device: &DriveSpec,
@@ -227,8 +227,7 @@ fn prepared(
     choice.prepared(device, asked.seed, env)
 }
 
-/// The replay with which fixes are compared; none for a saved state, which fits no changed
-/// drive.
+/// The replay with which fixes are compared; none for a snapshot, which fits no changed drive.
 fn main_run(scaled: &Scaled, asked: Question<'_>) -> Option<Run> {
     let StateSource::Prepared(state) = asked.drive.state.source else { return None };
     Some(Run::new(scaled.device.clone(), asked.options, state, asked.seed))
@@ -237,19 +236,19 @@ fn main_run(scaled: &Scaled, asked: Question<'_>) -> Option<Run> {
 type Replayed = (ReplayResult, Charts);
 type Fixes = (Vec<Comparison>, Vec<Skipped>);
 
-/// A trace and what is asked of it, while it is worked on.
+/// A running analysis.
 struct Work<'a, E> {
     asked: Question<'a>,
     env: &'a E,
     info: TraceInfo,
     layout: Layout,
     records: Box<dyn Records>,
-    /// The drive before it is made to fit.
+    /// The drive before it is scaled.
     full: DriveSpec,
 }
 
 impl<E: Env> Work<'_, E> {
-    /// Replays the trace: on the drive itself, or, if it is zoned, on a log over it.
+    /// Replays the trace on the drive itself or, if it is zoned, on a host FTL over it.
     fn replayed(
         &mut self,
         mut drive: Drive,
@@ -305,7 +304,7 @@ impl<E: Env> Work<'_, E> {
         let subject = Subject::of(&scaled.device, self.full.flash.channels);
         let ranges = Ranges::new(self.asked.ranges.to_vec(), self.layout.span());
         let mut rules = Rules::new(subject, ranges);
-        self.begin("judging:", "requests", Some(self.records.count()));
+        self.begin("checking the rules:", "requests", Some(self.records.count()));
         let mut source = LaidOut::new(&mut *self.records, &self.layout);
         let (mut batch, mut done) = (Vec::new(), 0);
         source.rewind()?;
@@ -326,7 +325,7 @@ impl<E: Env> Work<'_, E> {
         Ok(rules.finish(&self.info.symbols))
     }
 
-    /// The contract, with what follows from findings and simulations: terms and advice.
+    /// The contract: findings and simulations, and the terms and advice that follow from them.
     fn decided(
         &self,
         findings: Findings,
@@ -343,7 +342,7 @@ impl<E: Env> Work<'_, E> {
         Contract { findings, blocks, what_ifs, skipped, unsimulated: None, terms, advice }
     }
 
-    /// Simulates the fixes that are asked for and make sense. The main replay took `took`.
+    /// Simulates the requested fixes that apply. The main replay took `took`.
     fn fixes(
         &self,
         run: &Run,
@@ -368,7 +367,7 @@ impl<E: Env> Work<'_, E> {
         Ok(plan.compare(&main, &figures))
     }
 
-    /// Runs the simulations of `plan` side by side.
+    /// Runs the simulations of `plan` in parallel.
     fn simulated(
         &self,
         plan: &what_if::Plan,
@@ -401,10 +400,10 @@ impl<E: Env> Work<'_, E> {
     }
 }
 
-/// Reads which fixes are simulated.
+/// Parses the fixes to simulate: `all`, `none`, or a list of keys.
 ///
 /// # Errors
-/// What there is.
+/// The keys that exist, if one does not.
 pub fn parse_what_ifs(text: &str) -> Result<WhatIfs, String> {
     let keys: Vec<&str> = text.split(',').map(str::trim).collect();
     match keys.as_slice() {
@@ -413,7 +412,7 @@ pub fn parse_what_ifs(text: &str) -> Result<WhatIfs, String> {
         _ => {
             if let Some(wrong) = keys.iter().find(|key| !Change::KEYS.contains(key)) {
                 let known = Change::KEYS.join(", ");
-                return Err(format!("there is no {wrong:?}; there are all, none, {known}"));
+                return Err(format!("{wrong:?} is unknown; known are all, none, {known}"));
             }
             Ok(WhatIfs::Only(keys.into_iter().map(str::to_owned).collect()))
         }

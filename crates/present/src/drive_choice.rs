@@ -1,4 +1,4 @@
-//! Which drive a trace or jobs meet: a description, changes to it, a size and a state.
+//! The drive that a trace or jobs run on: a description, changes to it, a size and a state.
 
 use std::path::{Path, PathBuf};
 
@@ -12,31 +12,31 @@ use crate::env::Env;
 use crate::error::PresentError;
 use crate::initial_state::State;
 
-/// A drive as it is asked for.
+/// The options that choose a drive.
 #[derive(Clone, Debug)]
 pub struct DriveChoice {
     /// A preset, or the path of a TOML file.
     pub name: String,
     /// What the host may write; the drive is fitted to the trace if this is `None`.
     pub capacity: Option<Capacity>,
-    /// What it holds before the first request.
+    /// The state of the drive before the first request.
     pub state: State,
-    /// Where the drive is stored as it is before the first request, if it is.
+    /// The file for a snapshot of the drive before the first request.
     pub save_state: Option<PathBuf>,
-    /// The kind of cells by which it ages and fails, if that is not in its description.
+    /// The kind of cells of its fault model, if that is not in its description.
     pub faults: Option<String>,
     /// Cycles that every block starts with, on a drive that ages.
     pub wear: Option<u32>,
-    /// How long ago what it holds at the start was programmed, on a drive that ages.
+    /// The age of the data on it at the start, on a drive that ages.
     pub retention: Option<Nanos>,
-    /// Fields with other values.
+    /// Fields of the description that are changed.
     pub overrides: Vec<Override>,
 }
 
-/// A field of a device file with another value.
+/// A new value for a field of a device file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// Section and name, as `ftl.victim`.
+    /// Section and name, for example `ftl.victim`.
     pub field: String,
     /// As text; the kind of value is that of the field.
     pub value: String,
@@ -58,7 +58,7 @@ impl Override {
 }
 
 impl DriveChoice {
-    /// The drive as it is asked for, before it is made to fit.
+    /// The chosen drive, before it is scaled.
     ///
     /// # Errors
     /// [`PresentError`] naming the file or the preset, and the field.
@@ -87,15 +87,15 @@ impl DriveChoice {
         described(&self.name, &overrides, env)
     }
 
-    /// `device`, which is the one of this choice, fitted to the capacity that is asked for or
-    /// else to `span` bytes of addresses.
+    /// `device`, the drive of this choice, scaled to the requested capacity or else to `span`
+    /// bytes of addresses.
     ///
     /// # Errors
     /// [`PresentError`] naming the file or the preset.
     pub fn scaled(&self, device: DriveSpec, span: u64) -> Result<Scaled, PresentError> {
         let fitted = |capacity| {
             fit(&device, capacity).map_err(|error| {
-                self.refused(format!("no drive of this kind holds {capacity}: {error}"))
+                self.refused(format!("it cannot be scaled to {capacity}: {error}"))
             })
         };
         match self.capacity {
@@ -132,7 +132,7 @@ pub fn described(
     let text = if is_file {
         env.device_text(Path::new(name)).map_err(PresentError::Outside)?
     } else {
-        // Names the presets where it is none of them.
+        // The error lists the presets.
         DriveSpec::preset_text(name).map_err(of_preset)?.to_owned()
     };
     let device = if overrides.is_empty() {
@@ -152,7 +152,7 @@ pub fn is_device(text: &str) -> bool {
     is_file || presets.any(|name| name == text)
 }
 
-/// The text of a device file, with `overrides` in their places.
+/// The text of a device file with `overrides` applied.
 fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
     let mut table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     for Override { field, value } in overrides {
@@ -165,7 +165,7 @@ fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
         let place = match section {
             None => Some(&mut table),
             Some("faults") => {
-                // A section that files may leave out as a whole.
+                // This section is optional.
                 let empty = toml::Value::Table(toml::Table::new());
                 table.entry("faults").or_insert(empty).as_table_mut()
             }
@@ -181,7 +181,7 @@ fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
         let other = toml_value(place.get(name), value).map_err(|what| wrong(&what))?;
         place.insert(name.to_owned(), other);
         let changed = toml::to_string(&table).map_err(|error| error.to_string())?;
-        // The whole is checked once every change is in.
+        // Consistency is checked after the last change.
         if let Err(DriveSpecError::Syntax(error)) = DriveSpec::from_toml(&changed) {
             let what = error.split_once("): ").map_or(error.as_str(), |(_, what)| what);
             let near = if what.starts_with("unknown field") {
@@ -195,8 +195,8 @@ fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
     toml::to_string(&table).map_err(|error| error.to_string())
 }
 
-/// `text` as a value of the kind that stands there now. A field that files may leave out
-/// is what it looks like: a list, a number, true or false, or else text.
+/// `text` as a value of the type of `now`. If the file lacks the field, the type follows from
+/// `text`: a list, a number, true or false, or else a string.
 fn toml_value(now: Option<&toml::Value>, text: &str) -> Result<toml::Value, String> {
     let is_text = matches!(now, Some(toml::Value::String(_))) && !text.starts_with('[');
     let parsed = format!("value = {text}").parse::<toml::Table>();
@@ -227,11 +227,11 @@ fn fields(table: &toml::Table) -> Vec<String> {
 pub fn parse_override(text: &str) -> Result<Override, String> {
     match text.split_once('=') {
         Some((field, value)) if !field.is_empty() => Ok(Override::new(field, value)),
-        _ => Err("give a field and its value, as ftl.victim=fifo".into()),
+        _ => Err("give a field and its value, for example ftl.victim=fifo".into()),
     }
 }
 
-/// Reads the kind of cells by which a drive ages.
+/// Parses the kind of cells of a fault model.
 ///
 /// # Errors
 /// The kinds there are.
@@ -251,7 +251,7 @@ pub fn parse_capacity(text: &str) -> Result<Capacity, String> {
         return Ok(Capacity::Device);
     }
     match Bytes::parse(text) {
-        Ok(Bytes(0)) => Err("a drive of no bytes".into()),
+        Ok(Bytes(0)) => Err("a drive needs a capacity above 0".into()),
         Ok(bytes) => Ok(Capacity::Bytes(bytes)),
         Err(error) => Err(error.to_string()),
     }

@@ -1,37 +1,37 @@
-//! What an analysis needs of the world around it, so that nothing else here touches the world.
+//! The environment of an analysis: only through it does this crate use files, clocks or threads.
 
 use std::path::Path;
 
-/// A failure of the world, with its own text.
+/// A failure of the environment, with its own text.
 pub type Outside = Box<dyn std::error::Error + Send + Sync>;
 
-/// How far a long step is.
+/// The progress of a long step.
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
     /// A step begins.
     Begin {
-        /// What is done.
+        /// What the step does.
         label: &'a str,
         /// What is counted.
         things: &'a str,
-        /// How many there are, if that is known.
+        /// Their number, if it is known.
         total: Option<u64>,
     },
-    /// So many are done.
+    /// This many are done.
     Reached(u64),
     /// The step is over.
     End,
 }
 
-/// Files, threads, a clock and a display, as the front end has them.
+/// Files, threads, a clock and a display, provided by the front end.
 pub trait Env: Sync {
-    /// Shows how far a long step is.
+    /// Shows the progress of a long step.
     fn show(&self, step: Step<'_>);
 
-    /// Seconds on a clock. Forecasts use it; no result depends on it.
+    /// Seconds on a clock. Only estimates of running time use it; no result depends on it.
     fn seconds(&self) -> f64;
 
-    /// Simulations that run at once when no number is given.
+    /// The number of simulations that run at once by default.
     fn cores(&self) -> usize;
 
     /// Runs `jobs`, at most `threads` at once. The results are in the order of the jobs.
@@ -49,20 +49,20 @@ pub trait Env: Sync {
     /// Why it cannot be read.
     fn device_text(&self, path: &Path) -> Result<String, Outside>;
 
-    /// The bytes of a drive that was saved.
+    /// The bytes of a snapshot of a drive.
     ///
     /// # Errors
     /// Why they cannot be read.
     fn read_state(&self, path: &Path) -> Result<Vec<u8>, Outside>;
 
-    /// Stores the bytes of a drive.
+    /// Writes a snapshot of a drive.
     ///
     /// # Errors
     /// Why they cannot be written.
     fn write_state(&self, path: &Path, bytes: &[u8]) -> Result<(), Outside>;
 }
 
-/// The same surroundings without a display, for simulations that run side by side.
+/// The same environment without a display, for simulations that run in parallel.
 #[derive(Debug)]
 pub struct Quiet<'a, E>(pub &'a E);
 

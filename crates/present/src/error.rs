@@ -4,11 +4,11 @@ use prism_trace::SourceError;
 
 use crate::env::Outside;
 
-/// An analysis that gives no result. Its text is one line.
+/// The reason why an analysis gives no result. Its text is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PresentError {
-    /// What was asked for makes no sense, or does not fit the trace or the drive.
+    /// The options are invalid, or do not fit the trace or the drive.
     #[error("{0}")]
     Refused(String),
     /// The stored trace cannot be read again.
@@ -20,7 +20,7 @@ pub enum PresentError {
 }
 
 impl PresentError {
-    /// What was asked for makes no sense, for the reason that `what` says.
+    /// A refusal for the reason in `what`.
     pub(crate) fn refused(what: impl Into<String>) -> Self {
         Self::Refused(what.into())
     }

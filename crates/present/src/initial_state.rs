@@ -1,4 +1,4 @@
-//! What a drive holds before the first request: brought about, or read from a saved drive.
+//! The state of a drive before the first request: prepared, or read from a snapshot.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::drive_choice::DriveChoice;
 use crate::env::{Env, Step};
 use crate::error::PresentError;
 
-/// The ending of the name of a file that holds a saved drive.
+/// The file name extension of snapshots.
 pub const EXTENSION: &str = "prism-state";
 
 /// An initial state with its name.
@@ -23,14 +23,14 @@ pub struct State {
 /// Where an initial state comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StateSource {
-    /// It is brought about.
+    /// The state is prepared by writing.
     Prepared(InitialState),
-    /// It was saved.
+    /// The state is read from a snapshot.
     File(PathBuf),
 }
 
 impl State {
-    /// What a reader should know of how the state was reached.
+    /// A note on how the state was reached.
     #[must_use]
     pub fn note(&self, prepared: &Preparation) -> Option<String> {
         match self.source {
@@ -44,14 +44,14 @@ impl State {
                     )
                 } else {
                     format!(
-                        "Preconditioning was given up after {rounds} rounds of random overwrites: \
-                         write amplification, {figure:.2} in the last, still varied by more than \
-                         2 %."
+                        "Preconditioning ended after {rounds} rounds of random overwrites without \
+                         a steady state: write amplification, {figure:.2} in the last, still \
+                         varied by more than 2 %."
                     )
                 })
             }
             StateSource::Prepared(InitialState::Steady) => Some(
-                "The state steady is laid out as uniform random writes leave a drive in the end; \
+                "The state steady is laid out directly as uniform random writes would leave it; \
                  erases are counted from there."
                     .into(),
             ),
@@ -61,12 +61,12 @@ impl State {
 }
 
 impl DriveChoice {
-    /// A drive of the kind `device` in its initial state, saved if that was asked for, and what
-    /// the preparation took.
+    /// A drive of the kind `device` in its initial state, of which a snapshot is written if
+    /// requested, and what the preparation took.
     ///
     /// # Errors
-    /// [`PresentError`] if the description makes no sense, there is no such state of it, or a
-    /// file cannot be read or written.
+    /// [`PresentError`] if the description is invalid, the drive has no such state, or a file
+    /// cannot be read or written.
     pub fn prepared(
         &self,
         device: &DriveSpec,
@@ -75,7 +75,7 @@ impl DriveChoice {
     ) -> Result<(Drive, Preparation), PresentError> {
         let (drive, preparation) = match &self.state.source {
             StateSource::File(path) => (loaded(device, path, env)?, Preparation::default()),
-            StateSource::Prepared(state) => self.brought_about(device, *state, seed, env)?,
+            StateSource::Prepared(state) => self.prepare(device, *state, seed, env)?,
         };
         if let Some(path) = &self.save_state {
             let saved = drive.save().map_err(|error| named(path, error))?;
@@ -84,7 +84,7 @@ impl DriveChoice {
         Ok((drive, preparation))
     }
 
-    fn brought_about(
+    fn prepare(
         &self,
         device: &DriveSpec,
         state: InitialState,
@@ -121,7 +121,7 @@ fn loaded(device: &DriveSpec, path: &Path, env: &impl Env) -> Result<Drive, Pres
 /// The state that `text` names.
 ///
 /// # Errors
-/// A message that lists what there is.
+/// A message that lists the states.
 pub fn parse_state(text: &str) -> Result<State, String> {
     let (name, number) = match text.split_once(':') {
         Some((name, number)) => (name, Some(number)),
@@ -130,7 +130,7 @@ pub fn parse_state(text: &str) -> Result<State, String> {
     let within = |most: f64, what: &str| -> Result<f64, String> {
         let number = number.unwrap_or_default();
         let value = number.parse().ok().filter(|value| (0.0..=most).contains(value));
-        value.ok_or_else(|| format!("{number:?} is no {what}"))
+        value.ok_or_else(|| format!("{number:?} is not a {what}"))
     };
     let prepared = |state| Ok(StateSource::Prepared(state));
     let source = match (name, number) {
@@ -156,13 +156,13 @@ pub fn parse_state(text: &str) -> Result<State, String> {
     Ok(State { name: text.to_owned(), source: source? })
 }
 
-/// The file to save a state in.
+/// The path of a snapshot to write.
 ///
 /// # Errors
-/// A message if its name would not be known as one.
+/// A message if the extension is not that of snapshots.
 pub fn parse_state_file(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    let ending = format!("the name must end in .{}, so that --state knows it", EXTENSION);
+    let ending = format!("the name must end in .{}, so that --state recognises it", EXTENSION);
     if is_state_file(&path) { Ok(path) } else { Err(ending) }
 }
 
@@ -194,10 +194,10 @@ mod tests {
         };
         refused("dirty", "states are empty, filled");
         refused("empty:1", "states are empty, filled");
-        refused("filled:1.5", "\"1.5\" is no share from 0 to 1");
-        refused("filled:", "is no share");
-        refused("preconditioned:-1", "\"-1\" is no number of capacities");
-        refused("preconditioned:nan", "is no number of capacities");
+        refused("filled:1.5", "\"1.5\" is not a share from 0 to 1");
+        refused("filled:", "is not a share");
+        refused("preconditioned:-1", "\"-1\" is not a number of capacities");
+        refused("preconditioned:nan", "is not a number of capacities");
         assert!(parse_state_file("x.zst").is_err() && parse_state_file("x.prism-state").is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! Objects of a result as JSON. Keys stay as they are and in their order.
+//! Helpers for JSON objects with a stable order of keys.
 
 use serde_json::{Map, Value};
 

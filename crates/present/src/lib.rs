@@ -1,10 +1,7 @@
-//! From a question to a result that can be shown: analyses of traces and jobs on simulated
-//! drives, and their results as documents and as JSON.
+//! Analyses of traces and jobs on simulated drives, and their results as documents and as JSON.
 //!
-//! The command line and other front ends call this crate, each with its own way of naming
-//! things and of showing what comes out. What an analysis needs of the world (texts of device
-//! files, threads, a clock) comes through [`Env`]. Arguments, files and printing are unknown
-//! here.
+//! The command line and other front ends call this crate. They parse arguments, open files and
+//! print; the crate itself gets the texts of device files, threads and a clock through [`Env`].
 
 pub mod against;
 pub mod analysis;

@@ -1,12 +1,12 @@
-//! A drive of the same capacity with another amount of spare flash.
+//! Changes the spare flash of a drive but not its capacity.
 
 use prism_ssd::DriveSpec;
 
-/// Changes the number of blocks so that the effective over-provisioning is the least that
-/// is not below `share` (0.07 is 7 %).
+/// Sets the number of blocks to the smallest one whose effective over-provisioning is at least
+/// `share` (0.07 is 7 %).
 ///
 /// # Errors
-/// What is wrong, if no number of blocks gives it.
+/// The reason, if no number of blocks gives it.
 pub fn set(device: &mut DriveSpec, share: f64) -> Result<(), String> {
     let wrong = |error| format!("op={}%: {error}", share * 100.0);
     device.set_over_provisioning(share).map_err(wrong)
@@ -23,7 +23,7 @@ pub fn parse(text: &str) -> Result<f64, String> {
     };
     match number.parse::<f64>() {
         Ok(value) if value > 0.0 && value / scale <= 10.0 => Ok(value / scale),
-        _ => Err(format!("{text:?} is no over-provisioning; write for example 7% or 0.07")),
+        _ => Err(format!("{text:?} is not an over-provisioning; write for example 7% or 0.07")),
     }
 }
 
@@ -39,7 +39,7 @@ mod tests {
             let fitted = prism_ssd::fit(&preset, Bytes(4 << 30)).unwrap().device;
             for share in [0.07, 0.15, 0.28] {
                 let mut device = fitted.clone();
-                // Few large blocks may leave too little beside what cleaning needs.
+                // A drive of few large blocks may lack space for cleaning.
                 let Ok(()) = set(&mut device, share) else { continue };
                 assert!(device.over_provisioning().effective >= share, "{name}");
                 assert_eq!(device.capacity(), fitted.capacity());

@@ -1,29 +1,31 @@
-//! Paces and passes as text: as options take them, and in sentences.
+//! Parses and describes paces and passes.
 
 use prism_replay::{Pace, Passes};
 
-/// A pace as [`parse_pace`] takes it, and a sentence about it.
+/// A pace in the syntax of [`parse_pace`], and a description of it.
 #[must_use]
 pub fn describe(pace: Pace) -> (String, &'static str) {
     match pace {
-        Pace::Open { speed: 1.0 } => ("open".into(), "at the trace's own times"),
-        Pace::Open { speed } => (format!("open:{speed}"), "at the trace's times over this factor"),
+        Pace::Open { speed: 1.0 } => ("open".into(), "at the times of the trace"),
+        Pace::Open { speed } => {
+            (format!("open:{speed}"), "at the times of the trace, divided by this factor")
+        }
         Pace::Closed { depth } => {
-            (format!("closed:{depth}"), "as fast as so many in flight allow; times ignored")
+            (format!("closed:{depth}"), "as fast as this many in flight allow; times ignored")
         }
         Pace::Dependent { speed: 1.0 } => {
-            ("dependent".into(), "each as long after the completion it followed as in the trace")
+            ("dependent".into(), "as long after the completion they follow as in the trace")
         }
         Pace::Dependent { speed } => {
-            (format!("dependent:{speed}"), "think times of the trace over this factor")
+            (format!("dependent:{speed}"), "as in the trace, think times divided by this factor")
         }
     }
 }
 
-/// Reads a pace.
+/// Parses a pace.
 ///
 /// # Errors
-/// What there is.
+/// The paces, or what is expected.
 pub fn parse_pace(text: &str) -> Result<Pace, String> {
     let (kind, value) = match text.split_once(':') {
         Some((kind, value)) => (kind, Some(value)),
@@ -33,7 +35,7 @@ pub fn parse_pace(text: &str) -> Result<Pace, String> {
         None => Ok(1.0),
         Some(text) => match text.parse::<f64>() {
             Ok(speed) if speed.is_finite() && speed > 0.0 => Ok(speed),
-            _ => Err(format!("{text:?} is no speed; give a number above 0")),
+            _ => Err(format!("{text:?} is not a speed; give a number above 0")),
         },
     };
     match kind {
@@ -41,22 +43,22 @@ pub fn parse_pace(text: &str) -> Result<Pace, String> {
         "dependent" => Ok(Pace::Dependent { speed: speed()? }),
         "closed" => match value.map(str::parse::<u32>) {
             Some(Ok(depth)) if depth > 0 => Ok(Pace::Closed { depth }),
-            _ => Err("give the requests in flight, as closed:32".into()),
+            _ => Err("give the number of requests in flight, as in closed:32".into()),
         },
         _ => Err("paces are open, open:SPEED, closed:DEPTH, dependent, dependent:SPEED".into()),
     }
 }
 
-/// Reads how often a trace is replayed.
+/// Parses the number of passes over a trace.
 ///
 /// # Errors
-/// What there is.
+/// The paces, or what is expected.
 pub fn parse_passes(text: &str) -> Result<Passes, String> {
     match (text, text.parse::<u32>()) {
         ("steady", _) => Ok(Passes::Steady),
         ("until-read-only", _) => Ok(Passes::UntilReadOnly),
         (_, Ok(passes)) if passes > 0 => Ok(Passes::Fixed(passes)),
-        _ => Err("give a number from 1 on, `steady` or `until-read-only`".into()),
+        _ => Err("give a number of at least 1, `steady` or `until-read-only`".into()),
     }
 }
 
@@ -65,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paces_are_read_and_told() {
+    fn paces_are_parsed_and_described() {
         for text in ["open", "open:2.5", "closed:32", "dependent", "dependent:10"] {
             assert_eq!(describe(parse_pace(text).unwrap()).0, text);
         }

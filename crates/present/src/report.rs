@@ -1,4 +1,4 @@
-//! The report on a trace: everything that was analysed, for a screen, a page and programs.
+//! The report on a trace: for a terminal, as an HTML page, and as JSON.
 
 use prism_report::Document;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::contract::{advice, json as contract_json, tables, terms};
 use crate::drive::{self, document, faults};
 use crate::json::{join, without_null};
 
-/// The report for programs.
+/// The report as JSON.
 #[must_use]
 pub fn json(analysis: &Analysis, against: Option<&Against>) -> Value {
     let contract = &analysis.contract;
@@ -25,7 +25,7 @@ pub fn json(analysis: &Analysis, against: Option<&Against>) -> Value {
     join([drive::json::report(&analysis.facts), without_null(object, &["zoned", "against"])])
 }
 
-/// The report for a screen, and for a page.
+/// The report for a terminal, and for an HTML page.
 #[must_use]
 pub fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Document) {
     let (facts, contract) = (&analysis.facts, &analysis.contract);

@@ -1,4 +1,4 @@
-//! Jobs on a simulated drive, from what is asked for to what was measured.
+//! Runs jobs on a simulated drive.
 
 use prism_base::Bytes;
 use prism_ssd::scale::Scaled;
@@ -15,11 +15,11 @@ use crate::error::PresentError;
 use crate::initial_state::State;
 use crate::over_provisioning;
 
-/// Capacity of a simulated drive where none is asked for: small enough to fill and clean
-/// within seconds, large enough for a few dies.
+/// The default capacity of a simulated drive: small enough to fill and clean within seconds,
+/// large enough for a few dies.
 const CAPACITY: Bytes = Bytes(8 << 30);
 
-/// One simulation, as it is asked for.
+/// The options of a simulation.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The drive.
@@ -28,13 +28,13 @@ pub struct Plan {
     pub seed: u64,
     /// Effective over-provisioning, if it is to be changed.
     pub op: Option<f64>,
-    /// Words that every job gets behind its own.
-    pub words: Vec<Setting>,
+    /// fio options that every job gets after its own.
+    pub settings: Vec<Setting>,
 }
 
-/// A drive and the jobs that are to work on it.
+/// A drive and the jobs to run on it.
 pub struct Setup {
-    /// The drive as it is described.
+    /// The description of the drive.
     pub scaled: Scaled,
     /// The jobs.
     pub jobs: Vec<Job>,
@@ -45,23 +45,23 @@ pub struct Setup {
     seed: u64,
 }
 
-/// A simulation that is done: everything that a report is made from.
+/// A finished simulation: everything that a report is made from.
 pub struct Simulated {
     /// The jobs, clones counted.
     pub jobs: Vec<Job>,
-    /// The drive, and what was changed to make it fit.
+    /// The drive, and how it was scaled.
     pub scaled: Scaled,
-    /// Whether its capacity was asked for.
+    /// Whether its capacity was chosen by the user.
     pub chosen: bool,
-    /// What it held at the start.
+    /// The initial state of the drive.
     pub state: State,
-    /// What it took to bring that about.
+    /// What the preparation of that state took.
     pub prepared: Preparation,
     /// Seed of everything random.
     pub seed: u64,
     /// What was measured.
     pub outcome: RunResult,
-    /// How the drive was left.
+    /// The drive at the end.
     pub end: End,
 }
 
@@ -69,7 +69,7 @@ impl Plan {
     /// Makes the drive and the jobs.
     ///
     /// # Errors
-    /// [`PresentError`] if one of them cannot be.
+    /// [`PresentError`] if one of them cannot be made.
     pub fn setup(&self, sections: &[Section], env: &impl Env) -> Result<Setup, PresentError> {
         let (scaled, jobs) = self.check(sections, env)?;
         let (drive, prepared) = self.drive.prepared(&scaled.device, self.seed, env)?;
@@ -81,7 +81,7 @@ impl Plan {
     /// The drive's description and the jobs, before the drive is made.
     ///
     /// # Errors
-    /// [`PresentError`] if one of them makes no sense.
+    /// [`PresentError`] if one of them is invalid.
     pub fn check(
         &self,
         sections: &[Section],
@@ -95,17 +95,17 @@ impl Plan {
             over_provisioning::set(&mut scaled.device, share).map_err(PresentError::Refused)?;
             let effective = 100.0 * scaled.device.over_provisioning().effective;
             scaled.changes.push(format!(
-                "{} blocks a plane for {effective:.2} % effective over-provisioning",
+                "{} blocks per plane for {effective:.2} % effective over-provisioning",
                 scaled.device.flash.blocks_per_plane
             ));
         }
         let target = fio::Target::of(&scaled.device);
-        let jobs = fio::jobs(sections, &self.words, target, self.seed);
+        let jobs = fio::jobs(sections, &self.settings, target, self.seed);
         let jobs = jobs.map_err(|error| PresentError::Refused(error.to_string()))?;
         Ok((scaled, jobs))
     }
 
-    /// Runs it from beginning to end, unwatched.
+    /// Runs the simulation without charts and progress.
     ///
     /// # Errors
     /// [`PresentError`] if the drive or the jobs cannot be made, or have no end.
@@ -117,7 +117,7 @@ impl Plan {
 }
 
 impl Setup {
-    /// Runs the jobs, with charts. Every measured request goes to `each`; the run ends as
+    /// Runs the jobs, with charts. `each` is called for every measured request; the run is
     /// interrupted when it returns false.
     ///
     /// # Errors
@@ -160,7 +160,7 @@ impl Simulated {
         Run { measured: &self.outcome.total, device: &self.scaled.device, end: &self.end }
     }
 
-    /// The name of a row: its job's, and how many there are.
+    /// The name of a row: that of its first job, and the number of the others.
     #[must_use]
     pub fn row_name(&self, row: &Row) -> String {
         let name = &self.jobs[row.first].name;

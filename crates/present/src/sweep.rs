@@ -1,8 +1,7 @@
 //! Every combination of a few values, each simulated on its own drive.
 //!
-//! Simulations run at once on all cores; each is a function of its own options, and
-//! results stand in the order of the combinations, so that the number of cores changes
-//! nothing but the time it takes.
+//! Simulations run in parallel on all cores. Each depends only on its own options, and results
+//! are in the order of the combinations, so the number of cores changes only the time taken.
 
 use prism_base::Latencies;
 use prism_report::{Document, Listing, Section as Part, Table, Unit};
@@ -19,7 +18,7 @@ use crate::initial_state::parse_state;
 use crate::over_provisioning;
 use crate::simulation::{Plan, Simulated};
 
-/// Combinations of one sweep: a table that a person can still read.
+/// Most combinations of a sweep: a table that can still be read.
 const POINTS_MAX: usize = 10_000;
 
 /// Short names of fields of a device.
@@ -29,7 +28,7 @@ const SHORT: [(&str, &str); 4] = [
     ("frontiers", "ftl.frontiers"),
     ("mapping", "ftl.mapping"),
 ];
-/// Axes that are neither a field nor a option.
+/// Axes that are neither a field of the device nor a fio option.
 const OWN: [&str; 5] = ["op", "device", "capacity", "state", "seed"];
 
 /// One axis.
@@ -99,13 +98,13 @@ pub fn run(
         .iter()
         .map(|values| plan_of(plan, &axes, values))
         .collect::<Result<Vec<_>, PresentError>>()?;
-    // What is wrong with a combination is said before any has cost time.
+    // All combinations are checked before the first one runs.
     for plan in &plans {
         plan.check(sections, env)?;
     }
     let (label, things) = ("simulating:", "combinations");
     env.show(Step::Begin { label, things, total: Some(plans.len() as u64) });
-    // A row is kept of each, not the drive's histograms.
+    // Only a row of each is kept, not the drive's histograms.
     let axes = &axes;
     let one = |(plan, values): (&'_ Plan, &'_ Vec<String>)| {
         let (plan, values) = (plan.clone(), values.clone());
@@ -123,7 +122,7 @@ pub fn run(
 
 fn parse(text: &str) -> Result<Axis, PresentError> {
     let wrong = || {
-        let what = format!("--sweep {text}: give an axis and its values, as gc=greedy,fifo");
+        let what = format!("--sweep {text}: give an axis and its values, for example gc=greedy,fifo");
         PresentError::Refused(what)
     };
     let (name, values) = text.split_once('=').ok_or_else(wrong)?;
@@ -177,7 +176,7 @@ fn plan_of(plan: &Plan, axes: &[Axis], values: &[String]) -> Result<Plan, Presen
             _ => match SHORT.iter().find(|(short, _)| *short == name) {
                 Some((_, field)) => set(&mut plan, field, value),
                 None if name.contains('.') => set(&mut plan, name, value),
-                None => word(&mut plan, name, value)?,
+                None => add_option(&mut plan, name, value)?,
             },
         }
     }
@@ -188,11 +187,11 @@ fn set(plan: &mut Plan, field: &str, value: &str) {
     plan.drive.overrides.push(Override { field: field.to_owned(), value: value.to_owned() });
 }
 
-fn word(plan: &mut Plan, name: &str, value: &str) -> Result<(), PresentError> {
+fn add_option(plan: &mut Plan, name: &str, value: &str) -> Result<(), PresentError> {
     let wrong = |what: String| PresentError::Refused(format!("--sweep {name}={value}: {what}"));
     let simulated = options::find(name).is_some_and(|option| option.role == Role::Simulated);
     if !simulated && options::find(name).is_some() {
-        return Err(wrong("it changes nothing".into()));
+        return Err(wrong("this fio option has no effect here".into()));
     }
     if ["name", "description", "stonewall", "new_group", "group_reporting"].contains(&name) {
         return Err(wrong("it is part of how jobs are written, not an axis".into()));
@@ -206,7 +205,7 @@ fn word(plan: &mut Plan, name: &str, value: &str) -> Result<(), PresentError> {
         )));
     }
     let setting = setting(format!("--sweep {name}"), name, Some(value));
-    plan.words.push(setting.map_err(|error| PresentError::Refused(error.to_string()))?);
+    plan.settings.push(setting.map_err(|error| PresentError::Refused(error.to_string()))?);
     Ok(())
 }
 
@@ -226,7 +225,7 @@ fn row(axes: &[Axis], values: &[String], simulated: &Simulated) -> Row {
     }
 }
 
-/// All jobs together: rates are over the time of all stages.
+/// The figures of all jobs together; rates are over the time of all stages.
 fn direction(simulated: &Simulated, dir: Dir) -> DirObject {
     let mut latency: Option<Latencies> = None;
     let (mut ios, mut bytes) = (0, 0);
@@ -279,7 +278,7 @@ impl Sweep {
         let caption = "WA is the write amplification, spare the effective over-provisioning";
         let part = Part::new(
             "Results",
-            "Each on a drive of its own, in its initial state; of everything that was measured.",
+            "Each on its own drive in its initial state, over the whole measured time.",
         );
         let part = part.with(main.table(caption).whole()).with(times.table("Latency").whole());
         let title = format!("Sweep over {}", self.axes.join(" x "));

@@ -1,5 +1,5 @@
-//! What a trace is: the JSON object `trace`, the same in every command that reads one, and a
-//! document of what is in it and what its format cannot tell.
+//! The content of a trace: the JSON object `trace`, the same in every command that reads one, and
+//! a document with the content of the trace and the limits of its format.
 
 use prism_base::{Bytes, Nanos};
 use prism_report::{Block, Document, Figure, Listing, Section, Table, Unit};
@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::json::without_null;
 
-/// What is in a trace, after selection by phase and device. Keys stay in this order.
+/// The content of a trace, after selection by phase and device. The order of keys is stable.
 #[must_use]
 pub fn json(trace: &TraceInfo) -> Json {
     let (facts, summary) = (&trace.facts, &trace.summary);
@@ -20,7 +20,7 @@ pub fn json(trace: &TraceInfo) -> Json {
         "format": facts.format,
         "lines": facts.lines,
         "counted_from": facts.counted_from,
-        // Where these are NVMe commands, the size of a logical block that was assumed.
+        // For NVMe commands, the assumed size of a logical block.
         "nvme_block_bytes": facts.nvme_block_bytes,
         "phase": trace.phase,
         "source": trace.source,
@@ -34,7 +34,7 @@ pub fn json(trace: &TraceInfo) -> Json {
         "bytes_read": op(Op::Read).bytes,
         "bytes_written": op(Op::Write).bytes,
         "bytes_discarded": op(Op::Discard).bytes,
-        // No data is sent for these.
+        // No data is transferred for these.
         "bytes_zeroed": op(Op::WriteZeroes).bytes,
         "bytes_written_metadata": metadata(trace),
         // Bytes of the distinct 4 KiB units written; a lower bound where it is not exact.
@@ -65,12 +65,12 @@ pub fn json(trace: &TraceInfo) -> Json {
     without_null(object, &["nvme_block_bytes"])
 }
 
-/// Bytes of the writes marked as metadata; none where the format has no such mark.
+/// Bytes of the writes marked as metadata; `None` if the format has no such mark.
 fn metadata(trace: &TraceInfo) -> Option<u64> {
     trace.facts.capabilities.sync_meta.then_some(trace.summary.metadata_write_bytes)
 }
 
-/// Most requests issued and not yet completed, flushes apart; none where the trace has no
+/// Most requests issued and not yet completed, except flushes; `None` if the trace has no
 /// completions.
 fn depth(trace: &TraceInfo) -> Option<u64> {
     trace.summary.queue_depth_max.filter(|_| trace.facts.capabilities.completion)
@@ -92,7 +92,7 @@ pub fn processes(trace: &TraceInfo) -> Vec<Tally> {
     }
 }
 
-/// Files listed at most: a trace may name a million of them.
+/// Most files that are listed: a trace may name a million of them.
 const FILES_MAX: usize = 1000;
 
 /// The requests of each file that is known, most data first.
@@ -102,7 +102,7 @@ fn files(trace: &TraceInfo) -> Vec<Tally> {
     files
 }
 
-/// A phase: where it lies, and what was asked in it.
+/// A phase: its start and length, and its requests.
 #[derive(Serialize)]
 struct Phase {
     /// Where it starts (ns since trace start); null if the trace has no mark of it.
@@ -140,7 +140,7 @@ fn phases(trace: &TraceInfo) -> Vec<Phase> {
     rows
 }
 
-/// What is in a trace, as a document.
+/// The content of a trace as a document.
 #[must_use]
 pub fn document(trace: &TraceInfo) -> Document {
     let facts = &trace.facts;
@@ -166,7 +166,7 @@ pub fn document(trace: &TraceInfo) -> Document {
     document
 }
 
-/// Who asked for the requests, and where: devices, processes and files.
+/// The devices, processes and files of the requests.
 #[must_use]
 pub fn issuers(trace: &TraceInfo) -> Vec<Section> {
     let all = [
@@ -174,7 +174,9 @@ pub fn issuers(trace: &TraceInfo) -> Vec<Section> {
         ("Processes", "process", processes(trace)),
         ("Files", "file", files(trace)),
     ];
-    all.into_iter().filter_map(|(title, column, tallies)| people(title, column, &tallies)).collect()
+    let section =
+        |(title, column, tallies): (_, _, Vec<Tally>)| tally_section(title, column, &tallies);
+    all.into_iter().filter_map(section).collect()
 }
 
 fn requests(trace: &TraceInfo) -> Section {
@@ -187,12 +189,12 @@ fn requests(trace: &TraceInfo) -> Section {
     section.push(vec![
         Figure::new("Requests", Unit::Count, summary.requests),
         Figure::new("Time", Unit::Nanos, summary.duration_ns),
-        Figure::new("Requests a second", Unit::PerSec, rate),
+        Figure::new("Requests per second", Unit::PerSec, rate),
         Figure::new("Unique data written", Unit::Bytes, summary.unique_written_bytes).note(
             if summary.unique_written_exact {
                 "distinct 4 KiB units"
             } else {
-                "at least; the written addresses are too many to count"
+                "a lower bound; too many addresses to count exactly"
             },
         ),
         Figure::new("Aligned to 4 KiB", Unit::Percent, aligned),
@@ -236,14 +238,14 @@ fn phase_section(trace: &TraceInfo) -> Option<Section> {
     Some(Section::new("Phases", "").with(table.table(caption)))
 }
 
-fn people(title: &str, column: &str, tallies: &[Tally]) -> Option<Section> {
+fn tally_section(title: &str, column: &str, tallies: &[Tally]) -> Option<Section> {
     if tallies.is_empty() {
         return None;
     }
     let caption = match column {
         "device" => "Devices of the whole recording; choose one with --source",
-        "file" => "Files whose data it was, most data first",
-        _ => "Commands that asked for the requests, most data first",
+        "file" => "Files of the requests, most data first",
+        _ => "Commands that issued the requests, most data first",
     };
     let shown = &tallies[..tallies.len().min(ROWS_SHOWN)];
     let table = tallied(Table::listing(shown).text(column, name), |tally| tally);
@@ -278,7 +280,7 @@ fn tallied<'a, R>(listing: Listing<'a, R>, of: impl Fn(&'a R) -> &'a Tally) -> L
 /// A clock whose steps are longer than most requests take.
 const CLOCK_COARSE: Nanos = Nanos(1_000_000);
 
-/// What was not counted, and what the trace cannot tell, in sentences.
+/// Notes on what was not counted, and on what the trace does not record.
 #[must_use]
 pub fn limit_notes(trace: &TraceInfo) -> Vec<String> {
     let facts = &trace.facts;
@@ -292,19 +294,19 @@ pub fn limit_notes(trace: &TraceInfo) -> Vec<String> {
     }
     let missing = missing(&facts.capabilities);
     if !missing.is_empty() {
-        notes.push(format!("This trace does not tell: {}.", missing.join(", ")));
+        notes.push(format!("This trace does not record: {}.", missing.join(", ")));
     }
     let step = Nanos(facts.capabilities.clock_ns);
     if step >= CLOCK_COARSE {
         notes.push(format!(
-            "Its clock has steps of {step}: what happens within one comes at the same moment, and \
+            "Its clock has steps of {step}: requests within one step arrive at the same time, and \
              latency under load means little."
         ));
     }
     if let Some(size) = facts.nvme_block_bytes {
         notes.push(format!(
-            "NVMe commands count in logical blocks without saying how large these are: {} was \
-             assumed (--block-size), and every address and size follows from it.",
+            "NVMe commands count in logical blocks, and the trace lacks their size: {} was assumed \
+             (--block-size), and every address and size follows from it.",
             Bytes(size)
         ));
     }
@@ -315,7 +317,7 @@ pub fn limit_notes(trace: &TraceInfo) -> Vec<String> {
     notes
 }
 
-/// The same as a section; none if there is nothing to say.
+/// The notes as a section; `None` if there are none.
 #[must_use]
 pub fn limits(trace: &TraceInfo) -> Option<Section> {
     let notes = limit_notes(trace);
@@ -323,9 +325,9 @@ pub fn limits(trace: &TraceInfo) -> Option<Section> {
 }
 
 fn missing(can: &Capabilities) -> Vec<&'static str> {
-    let told = [
+    let recorded = [
         (can.operation, "operations (every request counts as a read)"),
-        (can.address, "addresses (what it names is laid out in the order of first use)"),
+        (can.address, "addresses (named objects are laid out in the order of first use)"),
         (can.discard, "discards"),
         (can.write_zeroes, "write-zeroes"),
         (can.flush, "flushes"),
@@ -337,5 +339,5 @@ fn missing(can: &Capabilities) -> Vec<&'static str> {
         (can.file, "files"),
         (can.stream, "write hints and streams"),
     ];
-    told.into_iter().filter(|(told, _)| !told).map(|(_, what)| what).collect()
+    recorded.into_iter().filter(|(recorded, _)| !recorded).map(|(_, what)| what).collect()
 }

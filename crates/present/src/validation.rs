@@ -1,16 +1,16 @@
-//! Theory and data sheets beside the simulation: the checks of `prism validate`.
+//! The checks of `prism validate`: the simulation compared with theory and data sheets.
 
 use prism_experiments::{Check, Group};
 use prism_report::{Document, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
-/// How many checks failed.
+/// The number of failed checks.
 #[must_use]
 pub fn failed(done: &[Check]) -> usize {
     done.iter().filter(|check| !check.passed()).count()
 }
 
-/// The checks that were made with `seed`, as JSON.
+/// The checks made with `seed`, as JSON.
 #[must_use]
 pub fn json(done: &[Check], seed: u64) -> Json {
     let row = |check: &Check| {
@@ -37,25 +37,26 @@ pub fn document(done: &[Check]) -> Document {
         "Theory",
         "Write amplification of uniform random writes, simulated on 16,384 blocks of 64 units; \
          OP is effective over-provisioning, trims are a share of the requests, hot 90/10 is 90 % \
-         of the writes to 10 % of the units. Bandwidth and latency are those of drives of two \
-         kinds of flash.",
+         of the writes to 10 % of the units. Bandwidth and latency are those of drives with \
+         two kinds of flash.",
         "theory",
         of(Group::Theory),
     );
     let others = section(
         "Oracles",
-        "What other simulators give for drives of the same parameters; without a verdict where \
-         the models differ, for the reason given.",
+        "The results of other simulators for drives of the same parameters; without a verdict \
+         where the models differ, for the reason given.",
         "published",
         of(Group::Oracle),
     );
     let sheets = section(
         "Data sheets",
-        "Nothing is claimed: how near a preset comes to what its maker says.",
+        "How near a preset comes to the data sheet of its drive; there is no pass or fail.",
         "data sheet",
         of(Group::DataSheet),
     );
-    let mut document = Document::new("prism validate", "what is known beside what is simulated");
+    let subtitle = "the simulation compared with theory, other simulators and data sheets";
+    let mut document = Document::new("prism validate", subtitle);
     document.sections.extend([theory, others, sheets].into_iter().flatten());
     document
 }

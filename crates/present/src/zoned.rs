@@ -1,5 +1,5 @@
-//! What a report says of a trace on a zoned drive: what the drive itself would refuse, and what
-//! the host FTL before it makes of it.
+//! The section of a report on a zoned drive: the writes that the drive alone would refuse, and the
+//! work of the host FTL.
 
 use prism_replay::{HostFtlCounts, ZoneRuleCheck};
 use prism_report::{Figure, Section, Table, Unit};
@@ -11,13 +11,13 @@ use serde_json::{Value as Json, json};
 pub struct ZonedFacts {
     /// The zones.
     pub shape: ZoneShape,
-    /// The writes on the drive alone.
+    /// The results of the writes on the drive without a host FTL.
     pub bare: ZoneRuleCheck,
-    /// Effective over-provisioning of the log.
+    /// Effective over-provisioning of the host FTL.
     pub over_provisioning: f64,
-    /// What the log did in the measured passes.
+    /// The work of the host FTL in the measured passes.
     pub log: Option<HostFtlCounts>,
-    /// Since when the log, or its drive, writes no more.
+    /// Since when the host FTL or its drive is read-only.
     pub read_only: Option<ReadOnly>,
 }
 
@@ -63,10 +63,10 @@ impl ZonedFacts {
         let lead = match bare.failed() {
             0 => "Every write of the trace is at the write pointer of its zone.".to_owned(),
             failed => format!(
-                "{} of {} writes would fail on the zoned drive alone, most because they are not \
-                 at the write pointer of their zone. Here the host puts a log before it: units go \
-                 to an open zone in the order of writing, and the host itself cleans zones and \
-                 resets them. What the flash programs as \"host\" holds the log's copies.",
+                "{} of {} writes would fail on the zoned drive alone, mostly because they are not \
+                 at the write pointer of their zone. Therefore the trace runs on a host FTL: it \
+                 writes units to an open zone in the order of arrival, and cleans and resets \
+                 zones. The flash programs of cause \"host\" include the copies of the host FTL.",
                 Unit::Count.format(failed as f64),
                 Unit::Count.format(bare.writes as f64),
             ),
@@ -75,15 +75,15 @@ impl ZonedFacts {
         let log = self.log.unwrap_or_default();
         let amplification = log.write_amplification();
         section.push(vec![
-            Figure::new("Write amplification of the log", Unit::Ratio, amplification)
-                .note("units the host wrote, for requests and as copies (gc), over the first"),
+            Figure::new("Write amplification of the host FTL", Unit::Ratio, amplification)
+                .note("units written for requests and as copies, over units written for requests"),
             Figure::new("Copied by the host", Unit::Count, log.copied).note(format!(
-                "units, out of {} zones; {} written for requests",
+                "units, from {} zones; {} written for requests",
                 Unit::Count.format(log.cleaned as f64),
                 Unit::Count.format(log.written as f64)
             )),
-            Figure::new("Room of the log", Unit::Percent, self.over_provisioning)
-                .note("zones beside its data and those being written, over its data"),
+            Figure::new("Over-provisioning of the host FTL", Unit::Percent, self.over_provisioning)
+                .note("zones that hold neither its data nor open zones, over its data"),
         ]);
         section.push(self.refusals());
         section
@@ -92,10 +92,10 @@ impl ZonedFacts {
     fn refusals(&self) -> Table {
         let bare = &self.bare;
         let mut rows = vec![
-            ("taken", bare.taken),
+            ("accepted", bare.taken),
             ("not at a write pointer", bare.not_at_write_pointer),
             ("not whole units", bare.unaligned),
-            ("beyond what is left of a zone", bare.beyond_zone),
+            ("beyond the end of a zone", bare.beyond_zone),
             ("too many zones open or active", bare.limits),
         ];
         rows.retain(|&(_, count)| count > 0);

@@ -41,7 +41,7 @@ fn a_drive_that_is_used_up_says_when_it_ended() {
     assert!(faults["failed_requests"]["write"].as_u64() > Some(0), "{faults}");
     let text = prism(&until);
     assert_eq!(text.code, 0, "an end of life is a result");
-    assert!(text.stdout.contains("The drive writes no more."), "{}", text.stdout);
+    assert!(text.stdout.contains("The drive is read-only now."), "{}", text.stdout);
     let fio = json(&[&until[..], &["--output-format=json"]].concat());
     assert_eq!(fio["jobs"][0]["error"], 30, "EROFS");
     assert!(fio["jobs"][0]["total_err"].as_u64() > Some(0));
@@ -104,7 +104,7 @@ fn zones_and_slc_blocks_that_have_failed_are_counted() {
     assert!(zones["read_only"].as_u64() > Some(0), "{zones}");
     assert!(zones["count"].as_u64() > zones["offline"].as_u64(), "{zones}");
     assert_eq!(out["result"]["faults"]["slc"], Value::Null);
-    assert!(prism(&zoned).stdout.contains("Zones read-only"));
+    assert!(prism(&zoned).stdout.contains("Read-only zones"));
     let cached = json(&[&of("consumer-tlc", &["--wear", "900"])[..], &["--json", "-"]].concat());
     let slc = &cached["result"]["faults"]["slc"];
     assert!(slc["blocks_per_lane"].as_u64() > slc["factory_bad_blocks"].as_u64(), "{slc}");

@@ -79,7 +79,7 @@ fn what_ifs_are_chosen() {
     assert_eq!(json["rules"]["locality"]["price"], Value::Null);
     let run = prism(&["report", &wal(), "--what-if", "magic"]);
     assert_eq!(run.code, 2);
-    assert!(run.stderr.contains("there is no \"magic\""), "{}", run.stderr);
+    assert!(run.stderr.contains("\"magic\" is unknown"), "{}", run.stderr);
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_report_says_why_nothing_was_simulated() {
     };
     let left_out = text(&["--what-if", "delay-discards"]);
     assert!(left_out.contains("No change was simulated."), "{left_out}");
-    assert!(left_out.contains("Delay discards: left out because the trace discards nothing."));
+    assert!(left_out.contains("Delay discards: not simulated because the trace discards nothing."));
     assert!(!text(&["--what-if", "none"]).contains("What would change"));
 
     let folder = folder();
@@ -217,7 +217,7 @@ fn what_is_written_and_all_discarded_is_told_from_too_little() {
         let run = prism(&["report", &trace, "--map", &map, "--what-if", "none"]);
         assert_eq!(run.code, 0, "{}", run.stderr);
         let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(text.contains(says) && text.contains("nothing lives at the end"), "{text}");
+        assert!(text.contains(says) && text.contains("no data is valid at the end"), "{text}");
     };
     check(100, "Less than a block is written.");
     check(1024, "Every block that was filled is dead");
@@ -237,7 +237,7 @@ fn what_cannot_be_compared_or_named_is_refused() {
     let layout = sample("layouts/ext4-4GiB.toml");
     let alibaba = [two.as_str(), "--format", "alibaba"];
     let named = [&alibaba[..], &["--layout", &layout]].concat();
-    refused(&named, "the trace has 2; choose it with --source");
+    refused(&named, "the trace has 2; choose one with --source");
     let one = prism(&[&["report", "--what-if", "none", "--source", "1"], &named[..]].concat());
     assert_eq!(one.code, 0, "{}", one.stderr);
 }

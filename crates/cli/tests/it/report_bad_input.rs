@@ -100,7 +100,7 @@ fn requests_that_do_not_fit_the_drive() {
     let json = report(&[&trace, "--capacity", capacity, "--passes", "1"]);
     common::assert_lawful(&json);
     let huge = event("1.0", "2000000000000000", "8");
-    refused(&["-"], huge.as_bytes(), "dc-tlc", "no drive of this kind holds 909.49 PiB");
+    refused(&["-"], huge.as_bytes(), "dc-tlc", "it cannot be scaled to 909.49 PiB");
 }
 
 #[test]

@@ -271,7 +271,7 @@ fn what_is_wrong_is_one_line_and_exit_code_2() {
     check("--name=a --sweep op=900000%", "no over-provisioning");
     check("--name=a --sweep latency_target=1", "does not simulate");
     check("--name=a --sweep iodepth=1,x", "--sweep iodepth: iodepth=\"x\"");
-    check("--name=a --sweep thread=0,1", "it changes nothing");
+    check("--name=a --sweep thread=0,1", "this fio option has no effect here");
     check("--name=a --sweep gc=fifo --html x.html", "--html is about a single run");
     check("--name=a --sweep gc=fifo --output-format=json", "--sweep has --json");
     check("--name=a --jobs 2", "--jobs is for --sweep");

@@ -1,11 +1,11 @@
-//! What freeing a block costs on a drive that is so full, where victims are of average
-//! fullness, and where they are the emptiest.
+//! What freeing a block costs on a drive of given utilization, with victims of average
+//! utilization and with the emptiest ones (greedy).
 
 use prism_experiments::calc::{Cleaning, Cost};
 use prism_report::{Block, Document, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
-/// The answer for drives with blocks of so many pages, as JSON.
+/// The result for drives with `pages_per_block` pages per block, as JSON.
 #[must_use]
 pub fn json(done: &[Cleaning], pages_per_block: u32, seed: u64) -> Json {
     let cost = |cost: &Cost| {
@@ -28,18 +28,18 @@ pub fn json(done: &[Cleaning], pages_per_block: u32, seed: u64) -> Json {
     json!({"pages_per_block": pages_per_block, "seed": seed, "rows": rows})
 }
 
-/// The answer as a document.
+/// The result as a document.
 #[must_use]
 pub fn document(done: &[Cleaning], pages_per_block: u32) -> Document {
     let lead = format!(
-        "What freeing one block costs, with {pages_per_block} pages a block and random writes \
-         spread evenly: 1/(1-A) of an average victim, and what greedy pays."
+        "The cost of freeing one block of {pages_per_block} pages under uniform random writes: \
+         1/(1-A) for a victim of average utilization, and the cost of greedy cleaning."
     );
     let mut section = Section::new("Cleaning", lead);
-    section.push(table("Blocks compacted for each free block.", done, |cost| cost.blocks));
-    section.push(table("Pages copied for each free block.", done, |cost| cost.pages.round()));
+    section.push(table("Blocks compacted per free block.", done, |cost| cost.blocks));
+    section.push(table("Pages copied per free block.", done, |cost| cost.pages.round()));
     section.push(Block::Text(meaning(done)));
-    Document::new("prism calc cleaning", "what a full drive pays for a free block").with(section)
+    Document::new("prism calc cleaning", "the cost of a free block on a full drive").with(section)
 }
 
 fn table(caption: &str, done: &[Cleaning], what: impl Fn(&Cost) -> f64) -> Block {
@@ -51,15 +51,15 @@ fn table(caption: &str, done: &[Cleaning], what: impl Fn(&Cost) -> f64) -> Block
     Block::Table(table.table(caption).whole())
 }
 
-/// What the difference between the columns means, at the fullest of the drives.
+/// Explains the difference between the columns, for the fullest of the drives.
 fn meaning(done: &[Cleaning]) -> String {
     let fullest = done.iter().max_by(|a, b| a.utilization.total_cmp(&b.utilization));
     let fullest = fullest.expect("the list of utilizations has a default");
     let percent = |share: f64| Unit::Percent.format(share);
     format!(
-        "The formula 1/(1-A) takes a victim with the average share of valid pages, as a random \
-         one has, while greedy takes the emptiest block: on a drive that is {} full its victims \
-         are {} full, so every page that the host writes costs {} programs and not {}.",
+        "The formula 1/(1-A) supposes a victim with the average share of valid pages, as a \
+         random victim has. Greedy takes the emptiest block: on a drive that is {} full its \
+         victims are {} full, so every page that the host writes costs {} programs, not {}.",
         percent(fullest.utilization),
         percent(fullest.simulated.valid),
         Unit::Ratio.format(fullest.simulated.write_amplification),

@@ -1,4 +1,4 @@
-//! How long a drive lasts at a rate of writes.
+//! The lifetime of a drive at a given write rate.
 
 use prism_base::Bytes;
 use prism_replay::Lifetime;
@@ -10,20 +10,20 @@ use crate::drive::DAY_NS;
 /// A year of 365.25 days has twelve.
 const MONTH_DAYS: f64 = 365.25 / 12.0;
 
-/// What is asked.
+/// The inputs of the calculation.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     /// Size of the drive.
     pub capacity: Bytes,
-    /// P/E cycles that a block is good for.
+    /// P/E cycles that a block endures.
     pub cycles: u32,
     /// Bytes programmed for each byte that the host writes.
     pub write_amplification: f64,
-    /// What the host writes in a second.
+    /// Bytes that the host writes per second.
     pub rate: Bytes,
 }
 
-/// Question and answer as JSON.
+/// Inputs and result as JSON.
 #[must_use]
 pub fn json(asked: &Question, life: &Lifetime) -> Value {
     json!({
@@ -38,7 +38,7 @@ pub fn json(asked: &Question, life: &Lifetime) -> Value {
     })
 }
 
-/// The answer as a document.
+/// The result as a document.
 #[must_use]
 pub fn document(asked: &Question, life: &Lifetime) -> Document {
     let mut section = Section::new(
@@ -51,7 +51,7 @@ pub fn document(asked: &Question, life: &Lifetime) -> Document {
         Figure::new("in months", Unit::Count, life.days / MONTH_DAYS),
         Figure::new("P/E cycles", Unit::Count, asked.cycles),
         Figure::new("TBW", Unit::Count, life.tbw).note("TB (10^12) that the host can write"),
-        Figure::new("DWPD", Unit::Ratio, life.dwpd).note("capacities a day for five years"),
+        Figure::new("DWPD", Unit::Ratio, life.dwpd).note("capacities per day for five years"),
     ];
     section.push(figures);
     Document::new("prism calc lifetime", "how long a drive lasts").with(section)

@@ -1,4 +1,4 @@
-//! The answers of the calculators: how long a drive lasts, what a free block costs.
+//! The results of the calculators: the lifetime of a drive, the cost of a free block.
 
 pub mod cleaning;
 pub mod lifetime;

@@ -4,7 +4,7 @@
 use prism_contract::advice::{Advice, Verdict};
 use prism_report::{Block, Section, Table};
 
-/// Why the trace does not tell whether a rule is followed.
+/// Why the trace does not decide whether a rule is followed.
 pub(super) fn reason(verdict: &Verdict) -> Option<&str> {
     match verdict {
         Verdict::NotDecidable(reason) => Some(reason),
@@ -17,8 +17,8 @@ pub(super) fn reason(verdict: &Verdict) -> Option<&str> {
 pub fn section(advice: &[Advice]) -> Section {
     let count = |key: &str| advice.iter().filter(|one| one.verdict.key() == key).count();
     let lead = format!(
-        "Of {} design rules for applications this trace follows {} and violates {}; {} cannot be \
-         told from it.",
+        "Of {} design rules for applications this trace follows {} and violates {}; it does not \
+         decide {}.",
         advice.len(),
         count("follows"),
         count("violates"),

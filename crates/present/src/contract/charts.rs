@@ -1,4 +1,4 @@
-//! The charts of the contract: what the rules' scores are made of.
+//! The charts of the contract: the distributions behind the scores.
 
 use prism_base::Bytes;
 use prism_contract::blocks::DriveBlocks;
@@ -7,10 +7,10 @@ use prism_report::{Axis, Chart, Curve, CurveShape, Curves, Mark, Section, Unit};
 
 use super::Contract;
 
-/// Points of a curve with one value for each size of a cache: as many as can be distinguished.
+/// Most points of a curve: as many as a chart can show.
 const POINTS_MAX: usize = 512;
 
-/// One section a rule, those without anything to show left out.
+/// One section per rule; rules without a chart are left out.
 #[must_use]
 pub fn sections(contract: &Contract, capacity: Bytes) -> Vec<Section> {
     let findings = &contract.findings;
@@ -48,8 +48,8 @@ fn request_scale(findings: &Findings) -> Section {
         &mut section,
         Curves {
             title: "Request sizes".into(),
-            caption: "Share of the requests that are at most so large. A step far to the left is \
-                      a habit of small requests; the mark is what fills all channels."
+            caption: "Share of the requests of at most this size. A step far to the left means \
+                      many small requests; the mark is the size that occupies all channels."
                 .into(),
             x: Axis::log("size of the request", Unit::Bytes),
             y: Axis::linear("share of requests", Unit::Percent),
@@ -74,9 +74,9 @@ fn request_scale(findings: &Findings) -> Section {
             &mut section,
             Curves {
                 title: "Requests outstanding".into(),
-                caption: "Share of the requests that find at most so many others outstanding. \
-                          One that is high at 0 waits for each request before it asks for the \
-                          next."
+                caption: "Share of the requests issued with at most this many others \
+                          outstanding. A curve that is high at 0 belongs to an application that \
+                          waits for each request before it issues the next."
                     .into(),
                 x: Axis::linear("requests outstanding before it", Unit::Count),
                 y: Axis::linear("share of requests", Unit::Percent),
@@ -113,11 +113,11 @@ fn locality(findings: &Findings, capacity: Bytes) -> Section {
     push(
         &mut section,
         Curves {
-            title: "Misses of a cache of the map".into(),
+            title: "Misses of the map cache".into(),
             caption: format!(
-                "How many visits to translation pages a cache does not find, by the addresses \
-                 that it covers. Where the line falls steeply lies the working set. Marks are \
-                 shares of the map of this drive ({capacity})."
+                "Share of visits to translation pages that miss a map cache, by the addresses that \
+                 the cache covers. The curve falls steeply at the size of the working set. Marks \
+                 are shares of the map of this drive ({capacity})."
             ),
             x: Axis::linear("addresses that the cache covers", Unit::Bytes),
             y: Axis::linear("miss ratio", Unit::Percent),
@@ -137,18 +137,18 @@ fn zombies(blocks: &Zombies) -> Vec<(f64, f64)> {
     thinned(starts.zip(ratios).map(|(bytes, ratio)| (bytes as f64, ratio)).collect())
 }
 
-/// What the drive's cleaning has left: data, and the map where it lies on flash.
+/// The blocks of the drive at the end: data, and the map where it is on flash.
 fn blocks_of_the_drive(blocks: &DriveBlocks) -> Option<Curves> {
     let (data, map) = (blocks.data.as_ref()?, blocks.map.as_ref()?);
     Some(Curves {
         title: "Blocks of this drive".into(),
         caption: format!(
-            "The same of the simulated drive at the end, whose cleaning has taken the emptiest \
-             blocks: the steady slope that is left is its spare flash. {} blocks are open and \
-             not in it.",
+            "The blocks of the simulated drive at the end, after its cleaning has erased the \
+             emptiest ones: the even slope that remains is its spare flash. {} open blocks are \
+             left out.",
             data.open_blocks() + map.open_blocks()
         ),
-        x: Axis::linear("blocks that hold something", Unit::Bytes),
+        x: Axis::linear("blocks that hold data or map", Unit::Bytes),
         y: Axis::linear("valid share of the block", Unit::Percent),
         series: vec![
             curve("data", zombies(data), CurveShape::Steps),
@@ -168,9 +168,9 @@ fn grouping(findings: &Findings, blocks: &DriveBlocks) -> Section {
         &mut section,
         Curves {
             title: "Zombie curves".into(),
-            caption: "Blocks from the fullest on, by the share of them that is valid, on a drive \
-                      that never cleans. A curve that drops from 1 to 0 like a cliff needs no \
-                      cleaning; a long tail is data that keeps garbage alive."
+            caption: "The valid share of each block, fullest block first, on a drive that never \
+                      cleans. A curve that drops from 1 to 0 like a cliff needs no cleaning; a \
+                      long tail is valid data that keeps blocks of garbage from being erased."
                 .into(),
             x: Axis::linear("blocks that hold data", Unit::Bytes),
             y: Axis::linear("valid share of the block", Unit::Percent),
@@ -191,8 +191,8 @@ fn grouping(findings: &Findings, blocks: &DriveBlocks) -> Section {
         &mut section,
         Curves {
             title: "Space held by data".into(),
-            caption: "Data that is mapped, and the blocks that hold it, as writing goes on. The \
-                      gap between the two is garbage that cannot be erased without copying."
+            caption: "Mapped data, and the blocks that hold it, over the bytes written. The gap \
+                      between the two is garbage that cannot be erased without copying."
                 .into(),
             x: Axis::linear("written so far", Unit::Bytes),
             y: Axis::linear("bytes", Unit::Bytes),
@@ -213,14 +213,14 @@ fn lifetime(findings: &Findings, blocks: &DriveBlocks) -> Section {
         &mut section,
         Curves {
             title: "Writes by rank".into(),
-            caption: "How often each unit is written, from the most written on. A flat line is \
-                      uniform; a peak on the left is a journal or a table that wears out flash \
-                      for all."
+            caption: "Writes of each unit, most written unit first. A flat line is uniform \
+                      lifetime; a peak on the left is data such as a journal, which is \
+                      rewritten often and wears out the flash for all data."
                 .into(),
             x: Axis::linear("units, most written first", Unit::Percent),
             y: Axis::log("writes", Unit::Count),
             series: vec![curve(
-                "writes of a unit",
+                "writes per unit",
                 thinned(points.into_iter().map(|(x, y)| (x, f64::from(y))).collect()),
                 CurveShape::Steps,
             )],
@@ -232,14 +232,14 @@ fn lifetime(findings: &Findings, blocks: &DriveBlocks) -> Section {
         &mut section,
         Curves {
             title: "Wear".into(),
-            caption: "Erases of each block of the simulated drive since it was made, from the \
-                      least erased on. A flat line is even wear; a foot on the left is blocks \
-                      whose data never changes."
+            caption: "Erases of each block of the simulated drive, least erased block first. A \
+                      flat line is even wear; a low part on the left is blocks whose data \
+                      never changes."
                 .into(),
             x: Axis::linear("blocks, least erased first", Unit::Percent),
             y: Axis::linear("erases", Unit::Count),
             series: vec![curve(
-                "erases of a block",
+                "erases per block",
                 wear.into_iter().map(|(x, y)| (x, f64::from(y))).collect(),
                 CurveShape::Steps,
             )],

@@ -1,4 +1,4 @@
-//! `--fail-on`: a report as a gate of continuous integration.
+//! `--fail-on`: a condition under which a report fails, for continuous integration.
 
 use prism_base::Nanos;
 use prism_contract::rules::Rule;
@@ -16,7 +16,7 @@ pub enum Quantity {
     LifetimeDays,
 }
 
-/// Which way a limit is broken.
+/// How a value is compared with the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Relation {
     Less,
@@ -50,7 +50,7 @@ const NAMES: [(&str, Quantity); 8] = [
 /// Reads `request_scale<0.5`, `write_amplification>2` or `p99>=5ms`.
 ///
 /// # Errors
-/// What is wrong, and what there is.
+/// What is wrong, and which names exist.
 pub fn parse(text: &str) -> Result<Gate, String> {
     let at = text.find(['<', '>']).ok_or("write NAME<NUMBER or NAME>NUMBER, as in locality<0.5")?;
     let name = text[..at].trim();
@@ -64,24 +64,24 @@ pub fn parse(text: &str) -> Result<Gate, String> {
     let found = NAMES.iter().find(|(known, _)| *known == name);
     let Some(&(_, quantity)) = found else {
         let names: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
-        return Err(format!("there is no {name:?}; there are {}", names.join(", ")));
+        return Err(format!("{name:?} is unknown; known are {}", names.join(", ")));
     };
     let value = value.trim();
     let limit = if quantity == Quantity::P99 {
         Nanos::parse(value).map_err(|error| error.to_string())?.0 as f64
     } else {
         let number = value.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| format!("{value:?} is no number"))?
+        number.ok_or_else(|| format!("{value:?} is not a number"))?
     };
     Ok(Gate { text: text.to_owned(), quantity, relation, limit })
 }
 
 impl Gate {
-    /// Why the command has to fail, if it has to. What is not known does not pass.
+    /// Why the command has to fail, if it has to. An unknown value fails.
     #[must_use]
     pub fn fails(&self, value: Option<f64>) -> Option<String> {
         let Some(value) = value else {
-            return Some(format!("--fail-on {}: the trace does not tell", self.text));
+            return Some(format!("--fail-on {}: the trace does not determine it", self.text));
         };
         let fails = match self.relation {
             Relation::Less => value < self.limit,
@@ -117,7 +117,7 @@ mod tests {
         let message = parse("p99>1ms").unwrap().fails(Some(2e6)).unwrap();
         assert_eq!(message, "--fail-on p99>1ms: it is 2 ms");
         let unknown = parse("locality<0.5").unwrap().fails(None).unwrap();
-        assert!(unknown.contains("does not tell"), "{unknown}");
+        assert!(unknown.contains("does not determine it"), "{unknown}");
     }
 
     #[test]
@@ -127,9 +127,9 @@ mod tests {
             assert!(message.contains(expected), "{text}: {message}");
         };
         refused("locality", "NAME<NUMBER");
-        refused("iops>5", "there is no \"iops\"; there are request_scale, locality");
-        refused("locality<x", "is no number");
-        refused("locality<nan", "is no number");
+        refused("iops>5", "\"iops\" is unknown; known are request_scale, locality");
+        refused("locality<x", "is not a number");
+        refused("locality<nan", "is not a number");
         refused("p99>5", "unit");
     }
 }

@@ -1,4 +1,4 @@
-//! What the contract says of a trace, as JSON: keys stay as they are and in this order.
+//! The contract of a trace as JSON. The keys and their order are stable.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::{COMPARED, Compared, Contract, tables};
 use crate::json::join;
 
-/// The five rules, by their keys.
+/// The five rules by key.
 #[must_use]
 pub fn rules(contract: &Contract) -> Value {
     let all = Rule::ALL.into_iter().map(|rule| (rule.key(), self::rule(contract, rule)));
@@ -24,21 +24,23 @@ pub fn rules(contract: &Contract) -> Value {
 
 fn rule(contract: &Contract, rule: Rule) -> Value {
     let findings = &contract.findings;
-    let lines = findings.thresholds(rule);
+    let thresholds = findings.thresholds(rule);
     json!({
-        // From 0 to 1; null where the trace does not tell.
+        // From 0 to 1; null if the trace does not determine it.
         "score": findings.score(rule),
         "verdict": findings.verdict(rule).name(),
-        // What breaking the rule costs; null where that was not simulated.
+        // What breaking the rule costs; null if that was not simulated.
         "price": contract.price(rule).map(price),
         "offenders": rows(&tables::offenders(findings, rule)),
-        "thresholds": {"kept": lines.kept, "broken": lines.broken, "why": rule.thresholds_why()},
+        "thresholds": {
+            "kept": thresholds.kept, "broken": thresholds.broken, "why": rule.thresholds_why(),
+        },
         "means": rule.score_means(),
         "figures": figures(contract, rule),
     })
 }
 
-/// The rule broken as it is (before) and kept (after), and how many times better kept is.
+/// The figures with the rule broken (before) and kept (after), and their ratios.
 fn price(price: &Comparison) -> Value {
     let sides = json!({
         "change": price.change.key(),
@@ -70,7 +72,7 @@ pub fn what_ifs(contract: &Contract) -> Value {
     contract.what_ifs.iter().map(one).collect()
 }
 
-/// Every fix that was not, and why.
+/// Every fix that was not simulated, and why.
 #[must_use]
 pub fn left_out(contract: &Contract) -> Value {
     let skipped = contract.skipped.iter();
@@ -87,7 +89,7 @@ fn simulated(figures: &Figures) -> Value {
         "flash_bytes_programmed": figures.flash_bytes.0,
         "host_bytes_written": figures.host_bytes.0,
         "passes": figures.passes,
-        // Whether write amplification had settled before; null where that was not tested.
+        // Whether write amplification was steady; null if that was not tested.
         "steady": match figures.steady {
             SteadyState::Reached => Some(true),
             SteadyState::NotReached => Some(false),
@@ -108,7 +110,7 @@ pub fn advice(contract: &Contract) -> Value {
             "number": advice.number,
             "rule": advice.rule,
             "verdict": advice.verdict.key(),
-            // Why the trace does not tell; null where it does.
+            // Why the trace does not decide the rule; null if it does.
             "reason": super::advice::reason(&advice.verdict),
             "numbers": advice.numbers,
             "advice": advice.advice,
@@ -125,10 +127,10 @@ pub fn terms(contract: &Contract) -> Value {
         json!({
             "number": term.number,
             "name": term.name,
-            // Whether it holds for this trace and drive; null where they do not decide it.
+            // Whether it holds for this trace and drive; null if they do not decide it.
             "holds": term.holds,
             "why": term.why,
-            // What the source says of kinds of devices.
+            // The columns of the paper's table.
             "quoted": {
                 "disk": term.disk.name(),
                 "raid": term.raid.name(),

@@ -1,4 +1,4 @@
-//! What the contract says of a trace: verdicts, offenders, what-ifs, as text and as JSON.
+//! The contract of a trace: verdicts, offenders and what-ifs, as text and as JSON.
 
 pub mod advice;
 pub mod charts;
@@ -18,7 +18,7 @@ use prism_report::{Block, Grade, Section, Unit, Verdict};
 
 use crate::drive::DAY_NS;
 
-/// The findings of a trace on a drive, and what was simulated of its fixes.
+/// The findings of a trace on a drive, and the simulated fixes.
 pub struct Contract {
     /// The rules.
     pub findings: Findings,
@@ -26,26 +26,26 @@ pub struct Contract {
     pub blocks: DriveBlocks,
     /// Fixes that were simulated.
     pub what_ifs: Vec<Comparison>,
-    /// Fixes that were not, and why.
+    /// Fixes that were not simulated, and why.
     pub skipped: Vec<Skipped>,
     /// Why no fix could be simulated at all, as a sentence.
     pub unsimulated: Option<&'static str>,
-    /// What storage is taken to be, and whether it is.
+    /// The assumptions about storage, and whether they hold.
     pub terms: Vec<Term>,
     /// The design rules.
     pub advice: Vec<Advice>,
 }
 
-/// A figure by which a change is judged.
+/// A figure that is compared before and after a change.
 struct Compared {
-    /// In sentences.
+    /// Its name in sentences.
     name: &'static str,
-    /// In the JSON of a price.
+    /// Its key in the JSON of a price.
     key: &'static str,
-    /// The head of its columns; none if no table has it.
+    /// The heading of its columns; `None` if no table has them.
     column: Option<&'static str>,
     unit: Unit,
-    /// What one of `of` is in the base unit of `unit`.
+    /// The factor from the values of `of` to the base unit of `unit`.
     scale: f64,
     of: fn(&Figures) -> Option<f64>,
     less_is_better: bool,
@@ -104,8 +104,7 @@ impl Compared {
     }
 }
 
-/// The changes that show what a rule costs, the best first: the rule broken as it is,
-/// against the rule kept.
+/// The changes that show what breaking a rule costs, the most telling first.
 fn prices_of(rule: Rule) -> &'static [&'static str] {
     match rule {
         Rule::RequestScale => &["depth", "merge"],
@@ -117,23 +116,23 @@ fn prices_of(rule: Rule) -> &'static [&'static str] {
 }
 
 impl Contract {
-    /// What breaking `rule` costs, as far as it was simulated.
+    /// What breaking `rule` costs, if it was simulated.
     #[must_use]
     pub fn price(&self, rule: Rule) -> Option<&Comparison> {
         let named = |key: &&str| self.what_ifs.iter().find(|what_if| what_if.change.key() == *key);
         prices_of(rule).iter().find_map(named)
     }
 
-    /// The verdicts, one line a rule.
+    /// The verdicts, one line per rule.
     #[must_use]
     pub fn verdicts(&self) -> Section {
         let broken = self.count(RuleVerdict::Broken);
         let strained = self.count(RuleVerdict::Strained);
         let unknown = self.count(RuleVerdict::Unknown);
         let lead = match (broken, strained) {
-            (0, 0) if unknown == 5 => "The trace tells nothing of the contract.".to_owned(),
+            (0, 0) if unknown == 5 => "The trace decides no rule of the contract.".to_owned(),
             (0, 0) if unknown > 0 => {
-                format!("No rule of the contract is broken; the trace does not tell of {unknown}.")
+                format!("No rule of the contract is broken; {unknown} of 5 are undecided.")
             }
             (0, 0) => "No rule of the unwritten contract of SSDs is broken.".to_owned(),
             (0, n) => format!("No rule of the contract is broken; {n} of 5 strained."),
@@ -144,8 +143,8 @@ impl Contract {
             lead
         } else {
             format!(
-                "{lead} The trace writes to more places than are followed: those it came to last \
-                 count for request scale and locality only."
+                "{lead} The trace writes to more addresses than Prism tracks: writes to the \
+                 addresses beyond that limit count only for request scale and locality."
             )
         };
         let mut section = Section::new("The unwritten contract", lead);
@@ -169,20 +168,20 @@ impl Contract {
         Rule::ALL.into_iter().filter(|&rule| self.findings.verdict(rule) == verdict).count()
     }
 
-    /// The sections that only the page has: who it was, and the charts.
+    /// The sections that only the HTML page has: the offenders and the charts.
     #[must_use]
     pub fn sections(&self, capacity: Bytes) -> Vec<Section> {
-        let mut who = Section::new(
+        let mut offenders = Section::new(
             "Who breaks the rules",
-            "Shares of each rule's violation, in the rule's own measure; a share is of all that \
-             breaks the rule, however little that is.",
+            "Shares of each rule's violations, in the rule's own measure. A share is of all \
+             violations of the rule, however few these are.",
         );
         for rule in Rule::ALL {
             if !self.findings.offenders(rule).is_empty() {
-                who.push(Block::Table(tables::offenders(&self.findings, rule)));
+                offenders.push(Block::Table(tables::offenders(&self.findings, rule)));
             }
         }
-        let mut all = vec![who];
+        let mut all = vec![offenders];
         all.extend(charts::sections(self, capacity));
         all
     }

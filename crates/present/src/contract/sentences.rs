@@ -1,4 +1,4 @@
-//! Findings as sentences with the trace's own numbers.
+//! The findings as sentences with the numbers of the trace.
 
 use prism_base::Bytes;
 use prism_contract::rules::{Dimension, Findings, Rule, Side, Verdict};
@@ -7,7 +7,7 @@ use prism_report::Unit;
 
 use super::{COMPARED, Compared, Contract};
 
-/// What was found of `rule`, in one or two sentences: the numbers, and who it was.
+/// The findings on `rule` in one or two sentences: the numbers and the worst offenders.
 #[must_use]
 pub fn finding(contract: &Contract, rule: Rule) -> String {
     let findings = &contract.findings;
@@ -50,10 +50,10 @@ fn request_scale(findings: &Findings) -> String {
     }
     let barrier = rule.kib_between_barriers.quantile(0.5);
     let barrier = barrier
-        .map(|kib| format!("; a barrier after every {}", size(kib * 1024)))
+        .map(|kib| format!("; {} written between barriers", size(kib * 1024)))
         .unwrap_or_default();
     let scale = size(rule.full_scale().0);
-    format!("Median {}{barrier}. {scale} at once would fill the channels.", sides.join(", "))
+    format!("Median {}{barrier}. {scale} at once would occupy all channels.", sides.join(", "))
 }
 
 fn locality(findings: &Findings) -> String {
@@ -65,11 +65,11 @@ fn locality(findings: &Findings) -> String {
     let one = ((findings.subject.map_pages as f64 * 0.01).round() as u64).max(1);
     let tight = rule.miss_ratio(one).unwrap_or(0.0);
     format!(
-        "A cache of {} of the map misses {} of visits; {} misses with {} of it.",
+        "A cache of {} of the map misses {} of visits, and a cache of {} misses {}.",
         percent(share.min(1.0)),
         percent(ratio),
-        percent(tight),
         percent(one as f64 / findings.subject.map_pages as f64),
+        percent(tight),
     )
 }
 
@@ -79,14 +79,14 @@ fn alignment(findings: &Findings) -> String {
     match large.unaligned_by_traffic() {
         None => "Nothing is written.".into(),
         Some(merged) => format!(
-            "A drive mapped by blocks of {} merges {} bytes for each byte written ({} with \
-             {}); {}.",
+            "A drive with a block-level mapping and blocks of {} copies {} bytes in merges per \
+             byte written ({} with blocks of {}), {}.",
             large.block,
             Unit::Ratio.format(merged),
             ratio(small.unaligned_by_traffic()),
             small.block,
-            large.unaligned_by_live().map_or("nothing lives at the end".into(), |merged| {
-                format!("{} per byte that lives", Unit::Ratio.format(merged))
+            large.unaligned_by_live().map_or("and no data is valid at the end".into(), |merged| {
+                format!("and {} per byte valid at the end", Unit::Ratio.format(merged))
             }),
         ),
     }
@@ -100,12 +100,12 @@ fn grouping(findings: &Findings) -> String {
         } else if rule.unsegmented.closed.iter().all(|&blocks| blocks == 0) {
             "Less than a block is written.".into()
         } else {
-            "Every block that was filled is dead: none holds data at the end.".into()
+            "No filled block holds valid data at the end.".into()
         };
     };
     let blocks = &rule.unsegmented;
     let mut text = format!(
-        "{} of {} blocks that hold data hold garbage too; data fills {} of them{}.",
+        "{} of {} blocks with valid data also hold garbage; {} of their space is valid{}.",
         blocks.mixed_blocks(),
         blocks.held_blocks(),
         percent(density),
@@ -115,7 +115,7 @@ fn grouping(findings: &Findings) -> String {
     );
     if rule.discarded_later.0 > 0 {
         text.push_str(&format!(
-            " Of {} mapped at the end {} are discarded only later.",
+            " Of {} mapped at the end, {} are discarded only later.",
             rule.mapped, rule.discarded_later
         ));
     }
@@ -128,14 +128,14 @@ fn lifetime(findings: &Findings) -> String {
         return "Nothing is written.".into();
     };
     format!(
-        "The tenth of the units that is written most takes {} of the writes; a unit is written \
-         {} times, one {most} times.",
+        "The most written tenth of the units takes {} of the writes; a unit is written {} times \
+         on average, and at most {most} times.",
         percent(top),
         Unit::Ratio.format(rule.mean()),
     )
 }
 
-/// The worst offender by what tells most: the process, the file, the range.
+/// The worst offenders of the two most specific kinds: file, process, range or operation.
 fn worst(findings: &Findings, rule: Rule) -> Option<String> {
     let offenders = findings.offenders(rule);
     let mut parts = Vec::new();
@@ -150,20 +150,20 @@ fn worst(findings: &Findings, rule: Rule) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Worst: {}.", parts.join(", ")))
 }
 
-/// What a verdict rests on, as names and values.
+/// The rule, its score, its thresholds and the numbers behind a verdict, as names and values.
 #[must_use]
 pub fn details(contract: &Contract, rule: Rule) -> Vec<(String, String)> {
     let findings = &contract.findings;
-    let lines = findings.thresholds(rule);
+    let thresholds = findings.thresholds(rule);
     let mut details = vec![
         ("the rule".to_owned(), rule.statement().to_owned()),
         ("the score".to_owned(), format!("{}.", rule.score_means())),
         (
-            "its lines".to_owned(),
+            "the thresholds".to_owned(),
             format!(
-                "kept from {:.2} on, broken below {:.2}: {}.",
-                lines.kept,
-                lines.broken,
+                "kept from a score of {:.2}, broken below {:.2}: {}.",
+                thresholds.kept,
+                thresholds.broken,
                 rule.thresholds_why()
             ),
         ),
@@ -175,14 +175,14 @@ pub fn details(contract: &Contract, rule: Rule) -> Vec<(String, String)> {
     details
 }
 
-/// What a rule costs, in words.
+/// What breaking a rule costs, as a sentence.
 #[must_use]
 pub fn price(price: &Comparison) -> String {
     let bound = if price.change.upper_bound() { " (an upper bound)" } else { "" };
-    // Levelling keeps no rule: it is what a drive does where the rule is broken.
+    // Levelling does not keep the rule: it is what a drive does when the rule is broken.
     let what = match price.change {
-        Change::Levelling { .. } => "with a drive that levels wear instead",
-        _ => "with the rule kept",
+        Change::Levelling { .. } => "on a drive that levels wear",
+        _ => "if the rule is kept",
     };
     let mut text = format!(
         "{what}{bound}, {}: {}.",
@@ -229,7 +229,7 @@ fn more(findings: &Findings, rule: Rule) -> Vec<(String, String)> {
             vec![
                 pair("translation pages visited", rule.distances.pages().to_string()),
                 pair(
-                    "misses by units looked up",
+                    "misses by unit lookups",
                     rule.miss_ratio_by_lookups(rule.cache_pages).map_or("-".into(), percent),
                 ),
             ]
@@ -237,9 +237,9 @@ fn more(findings: &Findings, rule: Rule) -> Vec<(String, String)> {
         Rule::AlignedSequentiality => {
             let merges = findings.alignment[1].when_full;
             vec![pair(
-                "log blocks",
+                "merges of log blocks",
                 format!(
-                    "{} switched, {} merged in part, {} in full",
+                    "{} switch, {} partial, {} full",
                     merges.switch, merges.partial, merges.full
                 ),
             )]
@@ -248,8 +248,8 @@ fn more(findings: &Findings, rule: Rule) -> Vec<(String, String)> {
             let rule = &findings.grouping;
             vec![
                 pair("mapped at the end", rule.mapped.to_string()),
-                pair("died by overwriting", rule.overwritten.to_string()),
-                pair("died by discards", rule.discarded.to_string()),
+                pair("overwritten", rule.overwritten.to_string()),
+                pair("discarded", rule.discarded.to_string()),
                 pair("blocks still open", rule.unsegmented.open_blocks().to_string()),
             ]
         }

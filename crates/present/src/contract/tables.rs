@@ -24,7 +24,7 @@ pub fn offenders(findings: &Findings, rule: Rule) -> Table {
         .table(format!("{}: the worst offenders", rule.name()))
 }
 
-/// What each fix brings, before and after.
+/// The figures of each fix, before and after.
 #[must_use]
 pub fn what_ifs(all: &[Comparison]) -> Table {
     let mut listing = Table::listing(all).text("change", |what_if| {
@@ -52,7 +52,7 @@ pub fn what_ifs(all: &[Comparison]) -> Table {
         .whole()
 }
 
-/// The section on fixes; `long` tells what each of them is and what was left out.
+/// The section on fixes; if `long`, it describes each fix and lists those left out.
 #[must_use]
 pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     if contract.what_ifs.is_empty() {
@@ -72,22 +72,22 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
         section.push(Block::Notes(notes(contract)));
         return Some(section);
     }
-    // A screen has room for what changes something.
+    // A terminal shows only the changes that matter.
     let (some, idle): (Vec<_>, Vec<_>) = contract.what_ifs.iter().cloned().partition(matters);
     if !some.is_empty() {
         section.push(what_ifs(&some));
     }
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
-        section.push(Block::Text(format!("Nothing moves by 5 %: {}.", names.join(", "))));
+        section.push(Block::Text(format!("No effect above 5 %: {}.", names.join(", "))));
     }
     Some(section)
 }
 
-/// The least change of a figure that a screen shows.
+/// The least change of a figure that a terminal shows.
 const MATTERS: f64 = 0.05;
 
-/// Whether some figure moves.
+/// Whether some figure changes by more than [`MATTERS`].
 fn matters(what_if: &Comparison) -> bool {
     COMPARED.iter().any(|Compared { of, .. }| match (of(&what_if.before), of(&what_if.after)) {
         (Some(a), Some(b)) => (a - b).abs() > MATTERS * a.abs(),
@@ -95,7 +95,7 @@ fn matters(what_if: &Comparison) -> bool {
     })
 }
 
-/// The best that was found, in a sentence.
+/// A sentence on the change that lengthens the lifetime most, and the meaning of the marks.
 fn lead(all: &[Comparison]) -> String {
     let gain = |c: &&Comparison| {
         let (a, b) = (c.before.lifetime_days?, c.after.lifetime_days?);
@@ -105,26 +105,26 @@ fn lead(all: &[Comparison]) -> String {
     let best = all.iter().filter_map(|c| gain(&c)).max_by(|a, b| a.1.total_cmp(&b.1));
     let mut marks = String::new();
     if all.iter().any(|c| c.change.upper_bound()) {
-        marks.push_str(" Marked * is an upper bound: it knows the future or gives up promises.");
+        marks.push_str(" A * marks an upper bound: it knows the future or gives up a promise.");
     }
     if all.iter().any(|c| c.note.is_some()) {
-        marks.push_str(" Marked + has a drive or pace of its own before the change.");
+        marks.push_str(" A + marks a comparison with another drive or pace.");
     }
     match best {
         Some((name, times)) => format!(
-            "What lengthens the drive's life most is to {name}: {} times.{marks}",
+            "To {name} lengthens the drive's lifetime most: {} times.{marks}",
             Unit::Ratio.format(times)
         ),
-        None => format!("No simulated change lengthens the drive's life by more than 1 %.{marks}"),
+        None => format!("No simulated change lengthens the lifetime by more than 1 %.{marks}"),
     }
 }
 
 fn notes(contract: &Contract) -> Vec<String> {
     let mut notes = vec![
         "WA is flash bytes programmed per byte that the original trace writes; life is at the \
-         original trace's rate; speed is how many times as fast the same work gets done; p99 \
-         begins where a changed request is issued, and so without what it waited for others \
-         before."
+         original trace's write rate; speed is how many times as fast the same work is done; \
+         latencies count from the issue of a changed request, without its wait for other \
+         requests before that."
             .to_owned(),
     ];
     for Comparison { change, note, .. } in &contract.what_ifs {
@@ -137,18 +137,17 @@ fn notes(contract: &Contract) -> Vec<String> {
 }
 
 fn left_out(Skipped { change, reason }: &Skipped) -> String {
-    format!("{}: left out because {reason}.", capital(change.name()))
+    format!("{}: not simulated because {reason}.", capital(change.name()))
 }
 
-/// What a change of wear does to the block erased most.
+/// What a change does to the block erased most, if wear is its headline figure.
 fn wear(what_if: &Comparison) -> Option<String> {
     let shown = |figures: &Figures| {
-        format!("{} times where the mean is {:.1}", figures.wear.max, figures.wear.mean)
+        format!("{} times (mean {:.1})", figures.wear.max, figures.wear.mean)
     };
     (what_if.change.headline() == Headline::Wear).then(|| {
         format!(
-            "The block erased most is erased {}; to {} \
-             would make that {}.",
+            "The most erased block is erased {}; to {} would make that {}.",
             shown(&what_if.before),
             what_if.change.name(),
             shown(&what_if.after)

@@ -4,19 +4,19 @@
 use prism_contract::terms::{Quoted, Term};
 use prism_report::{Block, Section, Table};
 
-/// The terms as a table, those of the source beside what was found.
+/// The terms as a table: what the source says, and what was found.
 #[must_use]
 pub fn section(terms: &[Term]) -> Section {
     let fail = terms.iter().filter(|term| term.holds == Some(false)).count();
     let open = terms.iter().filter(|term| term.holds.is_none()).count();
-    let undecided = if open == 0 { String::new() } else { format!(", {open} are not decided") };
+    let undecided = if open == 0 { String::new() } else { format!("; {open} are not decided") };
     let lead = format!(
-        "{fail} of {} things that file systems take for granted of storage do not hold for this \
+        "{fail} of {} assumptions that file systems make about storage do not hold for this \
          trace on this drive{undecided}.",
         terms.len()
     );
-    let caption = "What is quoted of kinds of devices is from Rajimwale et al., ATC'09, Table 1: \
-                   T holds, F fails, (T) holds approximately";
+    let caption = "Disk, RAID, MEMS and SSD are quoted from Rajimwale et al., ATC'09, Table 1: T \
+                   holds, F fails, (T) holds approximately";
     let here = |term: &Term| match term.holds {
         Some(true) => "holds",
         Some(false) => "fails",

@@ -1,8 +1,7 @@
-//! Sums from which the charts are drawn. Their size does not depend on the length of the
+//! The sums from which the charts are drawn. Their size does not depend on the length of the
 //! trace.
 //!
-//! In a steady state every pass looks like the one before, so one of them is drawn; of
-//! hundreds side by side nothing could be seen.
+//! In a steady state every pass looks like the one before, so only one of them is drawn.
 
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_report::accumulate::{
@@ -12,7 +11,7 @@ use prism_report::{Axis, Chart, Document, Lines, Section, Series, Unit};
 use prism_ssd::HostOp;
 use prism_workload::{Finished, Observer, Progress};
 
-/// Buckets of a time axis: about as many as a wide screen has columns to tell apart.
+/// Buckets of a time axis: about as many as a wide screen has distinguishable columns.
 const BUCKETS: usize = 512;
 /// Columns and rows of the map of addresses over time.
 const HEAT_COLUMNS: usize = 256;
@@ -37,19 +36,19 @@ pub struct Charts {
     heat: HeatGrid,
 }
 
-/// Draws the charts of a run, hands each request on and says how far the run is.
+/// Observes a run: draws its charts, passes each request on and reports progress.
 pub struct Watched<'a> {
     /// The charts.
     pub charts: Charts,
-    /// Takes each measured request; the run ends when it returns false.
+    /// Called for each measured request; the run ends when it returns false.
     pub each: &'a mut dyn FnMut(&Finished) -> bool,
-    /// Takes how far the run is.
+    /// Called with the progress of the run.
     pub reached: &'a dyn Fn(Progress),
     /// Whether `each` has returned false.
     pub interrupted: bool,
 }
 
-/// `document` with `charts` before its last section, which says what to keep in mind.
+/// `document` with `charts` before its last section, the notes.
 #[must_use]
 pub fn with_charts(mut document: Document, charts: Vec<Section>) -> Document {
     let last = document.sections.pop();
@@ -59,7 +58,7 @@ pub fn with_charts(mut document: Document, charts: Vec<Section>) -> Document {
 }
 
 impl Charts {
-    /// Nothing yet, of the first `shown` measured passes.
+    /// Empty charts, for the first `shown` measured passes.
     #[must_use]
     pub fn new(span: Bytes, shown: u32) -> Self {
         let start = SimTime::ZERO;
@@ -94,10 +93,10 @@ impl Charts {
         let mut time = Section::new("Over time", lead);
         time.push(Chart::Lines(Lines {
             title: "Throughput".into(),
-            caption: "Data completed, by the time of completion.".into(),
+            caption: "Data of completed requests, by time of completion.".into(),
             time_range: reads.time_range(),
             times: reads.midpoints(),
-            y: Axis::linear("bytes a second", Unit::BytesPerSec),
+            y: Axis::linear("bytes per second", Unit::BytesPerSec),
             series: vec![Series::new("read", reads.rates()), Series::new("write", writes.rates())],
         }));
         let [reads, writes] = self.latency.map(|series| series.finish(end));
@@ -110,7 +109,7 @@ impl Charts {
         };
         time.push(Chart::Lines(Lines {
             title: "Latency".into(),
-            caption: "The line is the median, the band reaches to the 99th percentile.".into(),
+            caption: "The line is the median; the band extends to the 99th percentile.".into(),
             time_range: reads.time_range(),
             times: reads.midpoints(),
             y: Axis::log("latency", Unit::Nanos),
@@ -125,7 +124,7 @@ impl Charts {
             y: Axis::linear("requests in flight", Unit::Count),
             series: vec![Series::new("mean", depth.means()), Series::new("most", depth.maxima())],
         }));
-        let mut requests = Section::new("Requests", "What the host asked for, and where.");
+        let mut requests = Section::new("Requests", "What the host requested, and where.");
         let [reads, writes, discards] = &self.sizes;
         let sizes = [("read", reads), ("write", writes), ("discard", discards)];
         requests.push(Chart::Bars(SizeHistogram::chart(
@@ -136,8 +135,8 @@ impl Charts {
         requests.push(Chart::Heatmap(self.heat.finish(
             end,
             "Addresses over time",
-            "Bytes by address and time. A level line is a place used again and again, a slope \
-             is a scan.",
+            "Bytes by address and time. A horizontal line is an address that is accessed again \
+             and again, a slope is a scan.",
         )));
         vec![time, requests]
     }

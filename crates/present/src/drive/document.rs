@@ -1,4 +1,4 @@
-//! The report as a document: write amplification and its causes first.
+//! The sections of a report on a drive: write amplification and its causes first.
 
 use prism_nand::Cause;
 use prism_replay::SteadyState;
@@ -15,11 +15,11 @@ use crate::trace::limit_notes;
 /// Title and subtitle: the trace and the drive.
 #[must_use]
 pub fn head(facts: &Facts) -> Document {
-    let subtitle = format!("{} {}", asked(facts), drive(&facts.scaled.device));
+    let subtitle = format!("{} {}", requests(facts), drive(&facts.scaled.device));
     Document::new(facts.trace.name.clone(), subtitle)
 }
 
-/// What more there is to say of the drive, what to keep in mind last.
+/// The remaining sections: latency, cleaning and wear, faults, and last the notes.
 #[must_use]
 pub fn sections(facts: &Facts) -> Vec<Section> {
     let mut sections = vec![latency(facts), cleaning(facts)];
@@ -28,7 +28,7 @@ pub fn sections(facts: &Facts) -> Vec<Section> {
     sections
 }
 
-/// What a screen has room for: write amplification, latencies, lifetime.
+/// The figures that a terminal shows: write amplification, lifetime, latencies, throughput.
 #[must_use]
 pub fn brief(facts: &Facts) -> Section {
     let measured = &facts.outcome.measured;
@@ -67,7 +67,7 @@ pub fn brief(facts: &Facts) -> Section {
     figures.extend([HostOp::Read, HostOp::Write].into_iter().filter_map(latency));
     figures.push(Figure::new("Throughput", Unit::BytesPerSec, measured.bytes_per_second()).note(
         format!(
-            "{} requests a second, {} in flight on average",
+            "{} requests/s, {} in flight on average",
             Unit::Count.format(measured.iops()),
             Unit::Ratio.format(measured.in_flight_mean())
         ),
@@ -76,7 +76,7 @@ pub fn brief(facts: &Facts) -> Section {
     section
 }
 
-/// What the drive is, in one sentence.
+/// A sentence about the drive.
 #[must_use]
 pub fn drive(device: &DriveSpec) -> String {
     let spare = device.over_provisioning();
@@ -98,8 +98,8 @@ pub fn drive(device: &DriveSpec) -> String {
     )
 }
 
-/// What the trace asks for, in one sentence.
-fn asked(facts: &Facts) -> String {
+/// A sentence about the requests of the trace.
+fn requests(facts: &Facts) -> String {
     let TraceInfo { summary, facts: recording, phase, source, .. } = &facts.trace;
     let count = |n: u64| Unit::Count.format(n as f64);
     let size = |n: u64| Unit::Bytes.format(n as f64);
@@ -132,7 +132,7 @@ fn asked(facts: &Facts) -> String {
     )
 }
 
-/// Write amplification, where it comes from, and lifetime.
+/// Write amplification, its causes, and lifetime.
 #[must_use]
 pub fn summary(facts: &Facts) -> Section {
     let mut section = Section::new("Write amplification", lead(facts));
@@ -141,7 +141,7 @@ pub fn summary(facts: &Facts) -> Section {
     section
 }
 
-/// The numbers that a hurried reader takes away.
+/// The key figures of a run.
 #[must_use]
 pub fn key_figures(run: Run<'_>) -> Block {
     let (Run { measured, device, .. }, life) = (run, run.lifetime());
@@ -149,18 +149,18 @@ pub fn key_figures(run: Run<'_>) -> Block {
         Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
             .note("data programmed to flash / data the host wrote"),
         Figure::new("Lifetime at this rate", Unit::Nanos, run.lifetime_ns()).note(format!(
-            "of a drive of {}: {} cycles a block, even wear",
+            "of a drive of {}: {} cycles per block, even wear",
             device.capacity(),
             device.flash.endurance
         )),
         Figure::new("Terabytes written", Unit::Ratio, life.map(|l| l.tbw))
-            .note("TBW: what the host may write in all, in 10^12 bytes"),
-        Figure::new("Drive writes a day", Unit::Ratio, life.map(|l| l.dwpd))
-            .note("DWPD: its own capacity a day, for five years"),
+            .note("TBW: what the host may write in total, in 10^12 bytes"),
+        Figure::new("Drive writes per day", Unit::Ratio, life.map(|l| l.dwpd))
+            .note("DWPD: multiples of its capacity per day, for five years"),
         Figure::new("Host writes", Unit::Bytes, measured.bytes_of(HostOp::Write)),
         Figure::new("Host reads", Unit::Bytes, measured.bytes_of(HostOp::Read)),
         Figure::new("Throughput", Unit::BytesPerSec, measured.bytes_per_second()),
-        Figure::new("Requests a second", Unit::PerSec, measured.iops()),
+        Figure::new("Requests per second", Unit::PerSec, measured.iops()),
         Figure::new("Requests in flight", Unit::Ratio, measured.in_flight_mean())
             .note(format!("on average; at most {}", measured.in_flight_max)),
     ])
@@ -177,7 +177,7 @@ pub fn push_causes(section: &mut Section, run: Run<'_>) {
         .filter(|&(_, units)| units > 0)
         .map(|(cause, units)| Segment { name: cause.name().into(), value: (units * unit.0) as f64 })
         .collect();
-    // A bar of one part says no more than the table.
+    // A bar of a single segment shows no more than the table.
     if segments.len() > 1 {
         section.push(Chart::Stacked(Stacked {
             title: "Data programmed to flash, by cause".into(),
@@ -189,7 +189,7 @@ pub fn push_causes(section: &mut Section, run: Run<'_>) {
     section.push(tables::causes(measured, unit));
 }
 
-/// What the causes that occur mean.
+/// Explains the causes that occur.
 fn legend(measured: &Measured) -> String {
     let occurring = measured.flash.units.iter().filter(|&(_, units)| units > 0);
     let meanings: Vec<_> =
@@ -202,20 +202,20 @@ fn meaning(cause: Cause) -> &'static str {
         Cause::Host => "what the host wrote",
         Cause::Gc => "copies that cleaning made to free blocks",
         Cause::Wear => "copies that even out wear",
-        Cause::Map => "the drive's own tables and marks of trims",
-        Cause::Merge => "merges of blocks",
+        Cause::Map => "pages of the map, and records of trims",
+        Cause::Merge => "copies that merge blocks",
         Cause::Scrub => "data refreshed because it aged",
         Cause::Parity => "parity over dies",
         Cause::Pad => {
-            "room left empty in rows that a flush, or the end of a cleaned block, closed early"
+            "filler in program units that a flush or the end of a cleaned block closed early"
         }
-        Cause::Rmw => "the rest of units of which the host wrote a part",
+        Cause::Rmw => "the rest of units that the host wrote in part",
         Cause::Fold => "moves out of the SLC write cache",
-        Cause::Retire => "what was moved out of blocks that failed",
+        Cause::Retire => "data moved out of failed blocks",
     }
 }
 
-/// What the figures are figures of.
+/// Says which passes the figures are of, and whether they are steady.
 fn lead(facts: &Facts) -> String {
     let outcome = &facts.outcome;
     let measured = match outcome.measured.passes {
@@ -228,17 +228,17 @@ fn lead(facts: &Facts) -> String {
     };
     match outcome.steady {
         SteadyState::Reached => format!(
-            "Steady state after {} passes over a drive {} at the start; the figures are of \
-             {measured} after that.",
+            "Steady state after {} passes, on a drive that was {} at the start; the figures are \
+             of {measured} after that.",
             outcome.warm_up_passes, facts.state.name
         ),
         SteadyState::NotReached => format!(
             "Steady state NOT reached ({before}); the figures are of {measured} and may still \
-             drift. The drive is large for this trace: a smaller --capacity settles sooner."
+             change. The drive is large for this trace: a smaller --capacity settles sooner."
         ),
         SteadyState::NotTested => format!(
-            "Figures of {measured} over a drive {} at the start, as asked; nobody tested whether \
-             they are steady.",
+            "Figures of {measured} on a drive that was {} at the start, as requested; they were \
+             not tested for steady state.",
             facts.state.name
         ),
         SteadyState::NoWrites => {
@@ -249,7 +249,7 @@ fn lead(facts: &Facts) -> String {
 
 fn latency(facts: &Facts) -> Section {
     let (pace, meaning) = describe(facts.options.pace);
-    let lead = format!("Requests come {pace}: {meaning}.");
+    let lead = format!("Requests arrive with pace {pace}: {meaning}.");
     Section::new("Latency", lead).with(tables::latency(&facts.outcome.measured))
 }
 
@@ -260,13 +260,13 @@ fn cleaning(facts: &Facts) -> Section {
     section
 }
 
-/// What cleaning had to do and how evenly, and the same of SLC blocks.
+/// Pushes the figures of cleaning and wear, and those of SLC blocks.
 pub fn push_wear(section: &mut Section, run: Run<'_>) {
     section.push(wear_figures(run));
     section.blocks.extend(slc_figures(run));
 }
 
-/// What SLC blocks were used for, where the drive has such beside others.
+/// The use of SLC blocks, if the drive has some.
 fn slc_figures(run: Run<'_>) -> Option<Block> {
     let Run { measured, device, end } = run;
     let slc = device.slc.as_ref()?;
@@ -279,7 +279,7 @@ fn slc_figures(run: Run<'_>) -> Option<Block> {
     let overflow = flash.slc_overflow;
     let mut figures = vec![
         Figure::new("Written to SLC blocks", Unit::Bytes, in_slc * unit).note(share(in_slc)),
-        Figure::new("Found no room there", Unit::Bytes, overflow * unit).note(share(overflow)),
+        Figure::new("Did not fit there", Unit::Bytes, overflow * unit).note(share(overflow)),
     ];
     if slc.usage == SlcUsage::Cache {
         let folded = flash.units[Cause::Fold];
@@ -290,14 +290,14 @@ fn slc_figures(run: Run<'_>) -> Option<Block> {
     }
     if let Some(wear) = end.slc_wear {
         figures.push(Figure::new("Erases of an SLC block", Unit::Count, wear.mean).note(format!(
-            "since the start; between {} and {}; good for {}",
+            "since the start; between {} and {}; rated for {}",
             wear.min, wear.max, slc.endurance
         )));
     }
     Some(Block::KeyFigures(figures))
 }
 
-/// What cleaning had to do, and how evenly.
+/// Copies, erases, hits of the buffer and the map cache, and merges.
 fn wear_figures(run: Run<'_>) -> Block {
     let Run { measured, device, end } = run;
     let wear = end.wear;
@@ -308,16 +308,16 @@ fn wear_figures(run: Run<'_>) -> Block {
         / u64::from(geometry.planes_ganged * geometry.dies_per_superblock);
     let erased = flash.erases.total() - flash.erases[Cause::Fold];
     let copied = flash.units[Cause::Gc];
-    // Blocks of a region hold less, so that erases of both kinds do not add up.
+    // Blocks of an SLC region hold fewer units, so erases of both kinds do not add up.
     let alike = device.slc.as_ref().is_none_or(|slc| slc.usage == SlcUsage::Cache);
     let share = (erased > 0 && alike).then(|| copied as f64 / (erased * upb) as f64);
     let mut figures = vec![
         Figure::new("Still valid in cleaned blocks", Unit::Percent, share)
-            .note("what cleaning had to copy"),
+            .note("data that cleaning had to copy"),
         Figure::new("Erases of a block", Unit::Count, wear.mean)
             .note(format!("since the start; between {} and {}", wear.min, wear.max)),
         Figure::new("Found in the write buffer", Unit::Count, measured.buffer_hits)
-            .note("mapping units read or rewritten there"),
+            .note("mapping units read from it or overwritten in it"),
     ];
     if let Some(map) = measured.map {
         figures.push(Figure::new("Misses of the map cache", Unit::Percent, map.miss_ratio()).note(
@@ -337,18 +337,18 @@ fn wear_figures(run: Run<'_>) -> Block {
     Block::KeyFigures(figures)
 }
 
-/// What to keep in mind.
+/// Notes on what limits the figures.
 #[must_use]
 pub fn limits(facts: &Facts) -> Section {
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
-        notes.push(format!("The drive is made to fit: {}.", facts.scaled.changes.join("; ")));
+        notes.push(format!("The drive is scaled down: {}.", facts.scaled.changes.join("; ")));
     }
     let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
     if full > capacity && facts.run().lifetime().is_some() {
         notes.push(format!(
             "The lifetime is that of a drive of {capacity}; at the same rate and write \
-             amplification the full-size one of {full} lasts {:.0} times as long.",
+             amplification the full-size drive of {full} lasts {:.0} times as long.",
             full.0 as f64 / capacity.0 as f64
         ));
     }
@@ -358,8 +358,8 @@ pub fn limits(facts: &Facts) -> Section {
             places.iter().take(4).map(|p| facts.trace.symbols.name(p.device)).collect();
         let more = if places.len() > names.len() { ", ..." } else { "" };
         notes.push(format!(
-            "The trace has {} devices ({}{more}): they lie one after another on this one drive; \
-             --source NAME takes one of them.",
+            "The trace has {} devices ({}{more}), which are laid out one after another on this \
+             drive; --source NAME selects one of them.",
             places.len(),
             names.join(", ")
         ));
@@ -368,9 +368,9 @@ pub fn limits(facts: &Facts) -> Section {
     let behind = measured.behind_max;
     if measured.held_back > 0 {
         notes.push(format!(
-            "The drive does not keep up: {} requests found its queue full, submission fell up to \
-             {behind} behind the trace. Latencies contain that wait; --pace dependent or closed:N \
-             avoids it.",
+            "The drive does not keep up: {} requests found its queue full, and submission fell \
+             up to {behind} behind the trace. Latencies include that wait; --pace dependent or \
+             closed:N avoids it.",
             measured.held_back
         ));
     }
@@ -381,7 +381,7 @@ pub fn limits(facts: &Facts) -> Section {
     Section::new("What to keep in mind", "").with(Block::Notes(notes))
 }
 
-/// What to know of figures, whatever was run.
+/// Notes on the figures of any run.
 #[must_use]
 pub fn measured_notes(run: Run<'_>) -> Vec<String> {
     let (measured, buffered) = (run.measured, run.end.buffered);
@@ -389,22 +389,22 @@ pub fn measured_notes(run: Run<'_>) -> Vec<String> {
     let reached = measured.flash_bytes + buffered.0;
     if reached < measured.bytes_of(HostOp::Write) {
         notes.push(
-            "Write amplification is below 1 because data was overwritten or trimmed while it was \
-             still in the write buffer, and so never reached the flash."
+            "Write amplification is below 1 because some data was overwritten or trimmed in the \
+             write buffer and never programmed to flash."
                 .into(),
         );
     }
     if measured.unmapped > 0 {
         notes.push(format!(
-            "{} mapping units were read that hold nothing (never written, or trimmed); the drive \
-             answers these without touching flash.",
+            "{} unmapped units were read (never written, or trimmed); the drive answers these \
+             reads without reading flash.",
             measured.unmapped
         ));
     }
     let written = measured.bytes_of(HostOp::Write);
     if buffered.0 * 100 > written && written > 0 {
         notes.push(format!(
-            "{} were still in the write buffer at the end; they are not in the write \
+            "{} were still in the write buffer at the end and do not count in the write \
              amplification.",
             buffered
         ));

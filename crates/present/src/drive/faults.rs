@@ -1,4 +1,4 @@
-//! What age has made of a drive: as figures, as a sentence, and as JSON.
+//! Ageing and faults of a drive: as figures, as a sentence, and as JSON.
 
 use std::collections::BTreeMap;
 
@@ -63,51 +63,51 @@ pub fn json(run: Run<'_>) -> Value {
     })
 }
 
-/// What age has made of the drive; `None` if it does not age.
+/// Ageing and faults of the run; `None` if the drive does not age.
 #[must_use]
 pub fn section(run: Run<'_>) -> Option<Section> {
     let Run { measured, device, end } = run;
     let (health, spec) = (end.health?, device.faults.as_ref()?);
     let lead = format!(
-        "Cells of kind {} rated for {} cycles, {} of them used at the start; the data there was \
-         {} old.{}",
+        "Cells of kind {} rated for {} cycles, of which {} were used at the start; the data on \
+         the drive was {} old then.{}",
         spec.kind,
         device.flash.endurance,
         spec.wear,
         Unit::Nanos.format(spec.retention.0 as f64),
-        health.read_only.map(|_| " The drive writes no more.").unwrap_or_default()
+        health.read_only.map(|_| " The drive is read-only now.").unwrap_or_default()
     );
     let (faults, bad) = (&measured.flash.faults, health.bad);
     let grown = bad.failed_programs + bad.failed_erases;
     let failed: u64 = measured.errors.iter().sum();
     let mut figures = vec![
         Figure::new("Bad blocks", Unit::Count, bad.factory_bad + grown).note(format!(
-            "{} from the factory, {grown} grown; {} of flash are out of use for these",
+            "{} from the factory, {grown} grown; {} of flash are retired",
             bad.factory_bad, health.retired
         )),
         spare(&health, device),
         Figure::new("Failures", Unit::Count, faults.program_failures + faults.erase_failures).note(
             format!("{} programs, {} erases", faults.program_failures, faults.erase_failures),
         ),
-        Figure::new("Readings repeated", Unit::Count, faults.read_retries)
+        Figure::new("Read retries", Unit::Count, faults.read_retries)
             .note(format!("for {} mapping units", faults.retried_units)),
-        Figure::new("Units unreadable", Unit::Count, faults.unreadable_units).note(format!(
-            "asked for by the host; {} were rebuilt from parity, {} given up by copies",
+        Figure::new("Unreadable units", Unit::Count, faults.unreadable_units).note(format!(
+            "in host reads; {} were rebuilt from parity, {} were lost in copies",
             faults.rebuilt_units, faults.lost_units
         )),
-        Figure::new("Requests failed", Unit::Count, failed).note("unreadable, or refused"),
+        Figure::new("Failed requests", Unit::Count, failed).note("unreadable, or refused"),
     ];
     figures.extend(health.slc.map(|slc| {
         let grown = slc.bad.failed_programs + slc.bad.failed_erases;
-        Figure::new("SLC blocks bad", Unit::Count, slc.bad.factory_bad + grown).note(format!(
-            "of these, {grown} grown; {} of {} of a die group may still fail before none is \
-             written there",
+        Figure::new("Bad SLC blocks", Unit::Count, slc.bad.factory_bad + grown).note(format!(
+            "of these, {grown} grown; {} of the {} of a die group may still fail before no data \
+             is written to SLC",
             slc.spare_blocks, slc.die_group_blocks
         ))
     }));
     figures.extend(health.zones.map(|zones| {
-        Figure::new("Zones read-only", Unit::Count, zones.read_only).note(format!(
-            "of {}; {} more are offline; {} that they had no room for stand elsewhere",
+        Figure::new("Read-only zones", Unit::Count, zones.read_only).note(format!(
+            "of {}; {} more are offline; {} of their data is relocated to other blocks",
             zones.count, zones.offline, zones.relocated
         ))
     }));
@@ -122,7 +122,7 @@ pub fn section(run: Run<'_>) -> Option<Section> {
     Some(Section::new("Age and faults", lead).with(figures))
 }
 
-/// What may still fail before the host feels it.
+/// The blocks that may still fail before a zone goes offline or the drive is read-only.
 fn spare(health: &DriveHealth, device: &DriveSpec) -> Figure {
     let figure = Figure::new("Spare left", Unit::Count, health.spare_blocks);
     if health.zones.is_some() {
@@ -130,15 +130,15 @@ fn spare(health: &DriveHealth, device: &DriveSpec) -> Figure {
     }
     if !device.ranges.is_empty() {
         return figure.note(
-            "blocks of the range with the least that may still fail, before the drive is read-only",
+            "blocks that may fail in the range with the fewest, before the drive is read-only",
         );
     }
     if device.ftl.mapping.is_by_block() {
         return figure
-            .note("blocks of any die group that may still fail, before the drive is read-only");
+            .note("blocks that may still fail in any die group, before the drive is read-only");
     }
     figure.note(format!(
-        "blocks of {} that may still fail where least is left, before the drive is read-only",
+        "of {} blocks per die group; in the one with the fewest, before the drive is read-only",
         health.die_group_blocks
     ))
 }

@@ -1,4 +1,4 @@
-//! A drive and what it did, as JSON: keys stay as they are and in this order.
+//! A drive and its figures as JSON. The keys and their order are stable.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub fn report(facts: &Facts) -> Value {
             "preparation": {
                 "units_written": facts.prepared.written,
                 // Write amplification of each round of overwrites, and whether the last rounds
-                // were steady; null if that was not asked for.
+                // were steady; null if the state was not `preconditioned`.
                 "rounds": facts.prepared.rounds,
                 "settled": facts.prepared.settled,
             },
@@ -67,7 +67,7 @@ fn steady_name(state: SteadyState) -> (&'static str, bool) {
     }
 }
 
-/// A drive and what was changed to make it fit.
+/// A drive and how it was scaled.
 #[must_use]
 pub fn device(scaled: &Scaled) -> Value {
     let device = &scaled.device;
@@ -78,7 +78,7 @@ pub fn device(scaled: &Scaled) -> Value {
             "use": slc.usage.name(),
             "blocks_per_lane": slc.blocks,
             "raw_bytes": geometry.slc_raw().0,
-            // The first addresses, which live there, where the rule is by address.
+            // The size of the first address range, if that range is stored in SLC.
             "below_bytes": slc.below.map(|below| below.0),
             "endurance_cycles": slc.endurance,
         })
@@ -108,11 +108,11 @@ pub fn device(scaled: &Scaled) -> Value {
 /// What was measured.
 #[must_use]
 pub fn figures(measured: &Measured) -> Value {
-    // Commands of zones are there where they occur; the others always.
+    // Zone commands are listed only if they occur.
     let occurs = |op: &HostOp| HostOp::COMMON.contains(op) || measured.latency_of(*op).count() > 0;
     let latency = HostOp::ALL.into_iter().filter(occurs);
     let latency = latency.map(|op| (op.name(), latency_of(measured.latency_of(op))));
-    // Looks at the cached map, in mapping units, and translation pages moved for them.
+    // Lookups of mapping units in the map cache, and translation pages read and written.
     let map = measured.map.map(|map| {
         json!({
             "hits": map.hits,
@@ -163,7 +163,7 @@ fn flash(measured: &Measured) -> Value {
         "programs": by_cause(&flash.programs),
         "erases": by_cause(&flash.erases),
         "units": by_cause(&flash.units),
-        // Of these units, those in SLC blocks; and units of the host that found no space there.
+        // Of these units, those in SLC blocks; and host units that did not fit there.
         "slc_units": slc.then(|| by_cause(&flash.slc_units)),
         "slc_overflow_units": slc.then_some(flash.slc_overflow),
     });
@@ -189,7 +189,7 @@ fn latency_of(latencies: &Latencies) -> Value {
     })
 }
 
-/// How the drive was left, and how long it lasts.
+/// The drive at the end of the run, and its lifetime.
 #[must_use]
 pub fn end(run: Run<'_>) -> Value {
     let (life, wear) = (run.lifetime(), run.end.wear);
@@ -201,7 +201,7 @@ pub fn end(run: Run<'_>) -> Value {
             "dwpd": life.map(|life| life.dwpd),
         },
         "wear": {"erases_min": wear.min, "erases_mean": wear.mean, "erases_max": wear.max},
-        // Only where the drive ages.
+        // Absent if the drive does not age.
         "faults": faults::json(run),
     });
     without_null(object, &["faults"])

@@ -1,4 +1,4 @@
-//! What a drive made of a trace: as JSON, as a document, and as charts.
+//! The results of a trace on a drive: as JSON, as a document, and as charts.
 
 pub mod charts;
 pub mod document;
@@ -18,25 +18,25 @@ use prism_workload::Measured;
 
 use crate::initial_state::State;
 
-/// A trace that was replayed on a drive: everything that a report is made from.
+/// A replayed trace: everything that a report is made from.
 pub struct Facts {
     /// The trace.
     pub trace: TraceInfo,
-    /// Where its devices lie on the drive.
+    /// Where its devices are on the drive.
     pub layout: Layout,
-    /// The drive, and what was changed to make it fit.
+    /// The drive, and how it was scaled.
     pub scaled: Scaled,
-    /// What it held at the start.
+    /// The initial state of the drive.
     pub state: State,
-    /// What it took to bring that about.
+    /// What the preparation of that state took.
     pub prepared: Preparation,
     /// How the trace was replayed.
     pub options: Options,
     /// Seed of everything random.
     pub seed: u64,
-    /// What came out.
+    /// The result of the replay.
     pub outcome: ReplayResult,
-    /// How the drive was left.
+    /// The drive at the end.
     pub end: End,
 }
 
@@ -51,19 +51,18 @@ impl Facts {
 /// A drive at the end of a run.
 #[derive(Clone, Debug)]
 pub struct End {
-    /// What the host wrote and the drive had not yet programmed.
+    /// Host data that was not yet programmed.
     pub buffered: Bytes,
     /// Lowest, mean and highest number of erases of a block.
     pub wear: Wear,
-    /// The same of SLC blocks, where the drive has such and others.
+    /// The same of SLC blocks, if the drive has some among others.
     pub slc_wear: Option<Wear>,
-    /// What age had left of the drive, if it ages.
+    /// Its health, if it ages.
     pub health: Option<DriveHealth>,
 }
 
 impl End {
-    /// The state of `drive` now. `read_only` is since when a translation in the host writes no
-    /// more, if there is one and it does not.
+    /// The state of `drive` now. `read_only` says since when a host FTL over it is read-only.
     #[must_use]
     pub fn of(drive: &Drive, read_only: Option<ReadOnly>) -> Self {
         let unit = drive.device().ftl.mapping_unit.0;
@@ -79,19 +78,19 @@ impl End {
     }
 }
 
-/// A run on a drive: what reports on traces and on jobs have in common.
+/// A run on a drive, of a trace or of jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// What was measured.
     pub measured: &'a Measured,
     /// The drive.
     pub device: &'a DriveSpec,
-    /// How it was left.
+    /// The drive at the end.
     pub end: &'a End,
 }
 
 impl Run<'_> {
-    /// Endurance of the drive at the measured rate; none if nothing is written.
+    /// Lifetime of the drive at the measured rate; `None` if nothing is written.
     #[must_use]
     pub fn lifetime(&self) -> Option<Lifetime> {
         prism_replay::lifetime::lifetime_of(
@@ -110,5 +109,5 @@ impl Run<'_> {
     }
 }
 
-/// Nanoseconds of a day.
+/// Nanoseconds per day.
 pub(crate) const DAY_NS: f64 = 86_400e9;

@@ -22,7 +22,7 @@ pub fn latency(measured: &Measured) -> Table {
     }
     listing
         .number("max", Unit::Nanos, |(_, latencies)| latencies.max())
-        .table("Latency, from the moment a request is due")
+        .table("Latency, from the time a request is due")
 }
 
 /// Flash operations by cause, on a drive with this mapping unit; causes that do not occur
@@ -51,7 +51,7 @@ pub fn causes(measured: &Measured, mapping_unit: Bytes) -> Table {
         .table("Flash operations by cause")
 }
 
-/// The measured passes beside the first one.
+/// The measured passes next to the first one.
 #[must_use]
 pub fn passes(facts: &Facts) -> Table {
     let p99 = |measured: &Measured, op| {
@@ -59,8 +59,8 @@ pub fn passes(facts: &Facts) -> Table {
         (latencies.count() > 0).then(|| latencies.quantile(0.99))
     };
     let both = [
-        ("the first pass", &facts.outcome.single_pass),
-        ("what is reported", &facts.outcome.measured),
+        ("first pass", &facts.outcome.single_pass),
+        ("measured passes", &facts.outcome.measured),
     ];
     Table::listing(&both)
         .text("figures of", |&(name, _)| name)
@@ -69,5 +69,5 @@ pub fn passes(facts: &Facts) -> Table {
         .number("write p99", Unit::Nanos, |(_, of)| p99(of, HostOp::Write))
         .number("read p99", Unit::Nanos, |(_, of)| p99(of, HostOp::Read))
         .number("blocks erased", Unit::Count, |(_, of)| of.flash.erases.total())
-        .table("A single pass beside the measured ones")
+        .table("The first pass and the measured ones")
 }

@@ -1,10 +1,10 @@
-//! Published numbers beside ours, as a table and as JSON.
+//! Comparisons of published numbers with ours, as a table and as JSON.
 
 use prism_experiments::comparison::{Comparison, Quantity, Verdict};
 use prism_report::{Block, Figure, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
-/// How many of all have each verdict, and all of them below.
+/// The number of comparisons with each verdict, then all comparisons, then the reasons.
 pub fn section(title: &str, lead: &str, all: &[Comparison]) -> Section {
     let mut section = Section::new(title, lead);
     let figure = |verdict: Verdict| {
@@ -58,7 +58,7 @@ fn show(quantity: Quantity, value: f64) -> String {
     }
 }
 
-/// The same for programs.
+/// The comparisons as JSON.
 pub fn json(all: &[Comparison]) -> Json {
     let one = |one: &Comparison| {
         json!({

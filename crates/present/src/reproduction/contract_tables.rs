@@ -1,4 +1,4 @@
-//! Tables of what the traces show, a row for each pair of application and file system.
+//! Tables of the traces, with a row for each pair of application and file system.
 
 use prism_contract::rules::Rule;
 use prism_experiments::unwritten::{
@@ -6,7 +6,7 @@ use prism_experiments::unwritten::{
 };
 use prism_report::{Listing, Table, Unit};
 
-/// Reads or writes of which there are fewer have no median worth comparing.
+/// Medians of fewer reads or writes than this are not compared.
 const REQUESTS_MIN: u64 = 50;
 
 /// A row for each pair, with its name.
@@ -22,15 +22,15 @@ pub fn scores(observed: &[Observed]) -> Table {
             one.facts.scores[place].map(three_digits)
         });
     }
-    listing.table("1 keeps a rule entirely, 0 not at all").whole()
+    listing.table("1: the rule is kept entirely, 0: not at all").whole()
 }
 
-/// Scores are means over thousands of requests: more digits mean nothing.
+/// Scores are means over thousands of requests, so further digits are noise.
 fn three_digits(score: f64) -> f64 {
     (score * 1000.0).round() / 1000.0
 }
 
-/// The windows of Figure 1: those of the log-structured stores, below what the paper says.
+/// The windows of Figure 1: the published one, and those of the log-structured stores.
 pub fn figure_1(observed: &[Observed]) -> Table {
     // The published window comes first.
     let mut rows = vec![None];
@@ -54,7 +54,7 @@ pub fn figure_1(observed: &[Observed]) -> Table {
         .whole()
 }
 
-/// How a window lies to the published one.
+/// Compares a window with the published one.
 fn compared_window(figure: &Figure1) -> &'static str {
     match (figure.reads_max > FIGURE_1.reads_max, figure.writes_max > FIGURE_1.writes_max) {
         (false, false) => "within",
@@ -70,7 +70,7 @@ pub fn stores(observed: &[Observed]) -> impl Iterator<Item = &Observed> {
     observed.iter().filter(|o| App::LOG_STRUCTURED.contains(&o.facts.pair.app)).filter(reads)
 }
 
-/// Medians of the requests outstanding beside the published ones.
+/// Medians of the requests outstanding, with the published ones.
 pub fn depths(observed: &[Observed]) -> Table {
     let mut rows: Vec<(&Facts, &str, &Scale, [u64; 3])> = Vec::new();
     for Observed { facts, .. } in observed {
@@ -92,7 +92,7 @@ pub fn depths(observed: &[Observed]) -> Table {
         .whole()
 }
 
-/// How a median lies to the published ones.
+/// Compares a median with the published ones.
 fn compared(scale: &Scale, medians: [u64; 3]) -> &'static str {
     match scale.depth() {
         _ if scale.requests < REQUESTS_MIN => "too few",
@@ -152,7 +152,7 @@ pub fn rule_numbers(observed: &[Observed]) -> Table {
         .whole()
 }
 
-/// The numbers of lifetime, and of where is written.
+/// The numbers of lifetime, and of the written addresses.
 pub fn lifetimes(observed: &[Observed]) -> Table {
     by_pair(observed)
         .number("data writes", Unit::Ratio, |one| one.facts.data.mean())

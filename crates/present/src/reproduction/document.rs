@@ -1,4 +1,4 @@
-//! The document: the verdicts first, then what they rest on.
+//! The document: the verdicts first, then the numbers behind them.
 
 use prism_experiments::Scale;
 use prism_experiments::unwritten::{
@@ -10,7 +10,7 @@ use prism_report::{
 
 use super::{Reproduced, contract_tables, micro_tables};
 
-/// What was found, for people.
+/// The results as a document.
 #[must_use]
 pub fn document(found: &Reproduced) -> Document {
     let subtitle = format!(
@@ -41,8 +41,8 @@ fn with_table(title: &str, lead: &str, table: Table) -> Section {
 fn observations(found: &Reproduced) -> Section {
     let mut section = Section::new(
         "Observations",
-        "What the paper observes, and whether these traces show it, each by a rule that \
-         stands with the numbers below.",
+        "The observations of the paper, and whether these traces show them. The rule that \
+         decides each, and its numbers, are listed at the end.",
     );
     let figure = |outcome: Outcome| {
         Figure::new(outcome.name(), Unit::Count, found.count(outcome))
@@ -61,8 +61,8 @@ fn observations(found: &Reproduced) -> Section {
 
 fn prices(found: &Reproduced) -> Section {
     let lead = "Each rule kept and broken on the same drive (preset wiscsim). Published prices \
-                stand in the paper's introduction of the rules and most likely come from the \
-                literature it cites, so a difference is no contradiction.";
+                are from the paper's introduction of the rules and most likely come from the \
+                literature that it cites, so a difference is no contradiction.";
     let table = micro_tables::prices(&found.comparisons);
     let mut section = with_table("Micro-benchmarks", lead, table);
     section.push(micro_tables::sides(&found.comparisons));
@@ -88,9 +88,9 @@ fn figure_1(found: &Reproduced) -> Section {
     let table = contract_tables::figure_1(&found.observed);
     let mut section = with_table("Outstanding requests", &lead, table);
     section.push(Block::Notes(vec![
-        "Stores that read less than 50 times from the device have no such window. Reads that \
-         are deeper: see the note on queue depth. Writes that are deeper: larger bursts of a \
-         store that flushes and compacts at once; what the paper's had is unknown."
+        "Stores that read fewer than 50 times from the device have no such window. For deeper \
+         reads, see the note on queue depth. Deeper writes are larger bursts of a store that \
+         flushes and compacts at once; the bursts of the paper's stores are unknown."
             .into(),
     ]));
     for observed in contract_tables::stores(&found.observed) {
@@ -109,7 +109,7 @@ fn chart(observed: &Observed, figure: &Figure1) -> Chart {
     };
     Chart::Curves(Curves {
         title: format!("Outstanding requests, {name}"),
-        caption: format!("A window of {WINDOW} from {} on.", figure.start),
+        caption: format!("A window of {WINDOW}, starting at {}.", figure.start),
         x: Axis::linear("time", Unit::Nanos),
         y: Axis::linear("outstanding", Unit::Count),
         series: vec![
@@ -125,41 +125,41 @@ fn figure_time(point: &prism_experiments::unwritten::Point) -> f64 {
 }
 
 fn depths(found: &Reproduced) -> Section {
-    let lead = "Median of the requests outstanding at an issue, the request itself included; \
-                discards count as outstanding, flushes do not. Published are sequential, random \
-                and both at once; ours have one access pattern and are compared with all three.";
+    let lead = "Median of the requests outstanding at an issue, including the request itself; \
+                discards count as outstanding, flushes do not. The paper has sequential and \
+                random accesses, and both at once; our traces have one access pattern and are \
+                compared with all three.";
     with_table("Queue depth", lead, contract_tables::depths(&found.observed)).with(Block::Notes(
         vec![
-        "The paper defines depth without the request itself, but its medians are nowhere below \
-         1, as depths would be with one request at a time: they include it."
+        "The paper defines depth without the request itself, but none of its medians is below \
+         1, as they would be with one request at a time: so they include it."
             .into(),
-        "Reads that are deeper: a read-ahead is issued in many pieces at once, where the \
-         paper's kernel issued one request; what splits it is unexplained. Varmail that is \
-         shallower: 8 threads where the paper had 16, and f2fs on a slower machine. Other \
-         differences are unexplained."
+        "Deeper reads: a read-ahead is issued in many pieces at once, where the paper's kernel \
+         issued one request; what splits it is not known. Shallower varmail: 8 threads where \
+         the paper had 16, and f2fs on a slower machine. Other differences are unexplained."
             .into(),
     ],
     ))
 }
 
 fn requests(found: &Reproduced) -> Section {
-    let lead = "Sizes; barriers (flushes, and writes that are durable by themselves) and what is \
+    let lead = "Sizes; barriers (flushes, and writes with forced unit access) and the bytes \
                 written between them; discards while the application runs, their share of the \
-                requests, and discards later.";
+                requests, and later discards.";
     with_table("Requests", lead, contract_tables::sizes(&found.observed))
         .with(contract_tables::barriers(&found.observed))
 }
 
 fn rules(found: &Reproduced) -> Section {
-    let lead = "Misses by units looked up, as the paper counts them, with 1 % and 10 % of the map \
-                cached; unaligned is merged over live at the end, blocks of 128 KiB and 1 MiB; \
-                valid is the share of valid data in blocks that hold any, with one open block and \
-                with one for each segment of 128 MiB; zombies are blocks of data and garbage; dead \
-                is mapped, but discarded later. Then the mean writes of a block of data and of \
-                metadata, the share of the writes to the tenth of the blocks written most, the \
-                share of bytes written over data, bytes mapped by the touched part of the map over \
-                bytes written, and writes of a block in the busiest sixty-fourth of the addresses \
-                over the mean.";
+    let lead = "Misses count units looked up, as in the paper, with 1 % and 10 % of the map \
+                cached; unaligned is bytes merged over bytes valid at the end, for blocks of 128 \
+                KiB and 1 MiB; valid is the share of valid data in blocks that hold some, with one \
+                open block and with one for each segment of 128 MiB; zombies are blocks with both \
+                data and garbage; dead is data that is mapped but discarded later. Second table: \
+                mean writes per block of data and of metadata, the share of the writes that goes \
+                to the most written tenth of the blocks, the share of bytes that overwrite data, \
+                bytes that the accessed part of the map covers over bytes written, and writes per \
+                block in the busiest sixty-fourth of the addresses over the mean.";
     let table = contract_tables::rule_numbers(&found.observed);
     with_table("Behind the scores", lead, table).with(contract_tables::lifetimes(&found.observed))
 }
@@ -167,7 +167,7 @@ fn rules(found: &Reproduced) -> Section {
 fn reasons(found: &Reproduced) -> Section {
     Section::new(
         "Why each verdict",
-        "An observation is reproduced if its rule holds; the numbers are those that the rule \
+        "An observation is reproduced if its rule holds. The numbers are those that the rule \
          compares.",
     )
     .with(Block::Notes(found.judged.iter().map(reason).collect()))
@@ -176,7 +176,7 @@ fn reasons(found: &Reproduced) -> Section {
 fn reason(judged: &Judged) -> String {
     let Judged { number, title, rule, outcome, supporting, opposing, why } = judged;
     let mut text = format!("{number}. {title}: {}. Rule: {rule}.", outcome.name());
-    // Where nothing is decided, numbers speak neither for it nor against it.
+    // Without a verdict, numbers count neither for the observation nor against it.
     let against = if *outcome == Outcome::NotTestable { "Found" } else { "Against" };
     for (what, numbers) in [("For", supporting), (against, opposing)] {
         if !numbers.is_empty() {
@@ -195,17 +195,17 @@ fn limits(found: &Reproduced) -> Section {
          4 GiB devices, kernels 6.18 and 6.1, other versions and shorter runs, one access \
          pattern for each application."
             .to_owned(),
-        "f2fs was traced on a slower emulated machine; where it is compared with ext4 and xfs, \
-         sizes and places compare, numbers of requests a second do not."
+        "f2fs was traced on a slower emulated machine: sizes and addresses can be compared with \
+         those of ext4 and xfs, request rates cannot."
             .to_owned(),
         "Writes are counted in blocks of 4 KiB, where the paper counts flash pages of 2 KiB; \
-         blocks that are still open are no zombies, and the map has no blocks of its own."
+         open blocks do not count as zombies, and the map takes no blocks."
             .to_owned(),
     ];
     if !found.missing.is_empty() {
         let names = found.missing_names().join(", ");
         notes.push(format!(
-            "Traces that are not there, so that verdicts rest on the others: {names}."
+            "These traces are missing, so the verdicts rest on the others: {names}."
         ));
     }
     Section::new("What limits this", "").with(Block::Notes(notes))

@@ -3,9 +3,9 @@
 use prism_experiments::contract_micro::{Comparison, Metric, Published, Side, Wear};
 use prism_report::{Table, Unit};
 
-/// The price of breaking each rule, and what the paper names.
+/// The price of breaking each rule, and the paper's price.
 pub fn prices(comparisons: &[Comparison]) -> Table {
-    let caption = "How many times worse the broken rule is; published is of bandwidth or latency";
+    let caption = "How many times worse it is to break the rule; published: bandwidth or latency";
     Table::listing(comparisons)
         .text("rule", |one| one.rule.short_name())
         .text("benchmark", |one| one.name)
@@ -27,7 +27,7 @@ fn published(comparison: &Comparison) -> String {
     comparison.published.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// What each side got.
+/// The figures of each side of a comparison.
 pub fn sides(comparisons: &[Comparison]) -> Table {
     let sides: Vec<_> = comparisons
         .iter()
@@ -45,7 +45,7 @@ pub fn sides(comparisons: &[Comparison]) -> Table {
         .whole()
 }
 
-/// How blocks wore.
+/// The wear of blocks.
 pub fn wear(comparisons: &[Comparison]) -> Table {
     let mut rows: Vec<(&str, &Wear)> = Vec::new();
     for Side { what, cost } in comparisons.iter().flat_map(|one| [&one.conform, &one.violate]) {

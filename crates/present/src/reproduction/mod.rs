@@ -1,5 +1,5 @@
-//! What `prism reproduce` found, as documents and as JSON: here the unwritten contract, in
-//! modules of their own the others.
+//! The results of `prism reproduce`, as documents and as JSON. Those of the unwritten contract
+//! are in this module; each other source has a module.
 
 pub mod atc09;
 mod comparison_tables;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 pub use document::document;
 
-/// Everything that was computed.
+/// The results for the unwritten contract.
 pub struct Reproduced {
     /// Seed of everything random.
     pub seed: u64,
@@ -25,27 +25,27 @@ pub struct Reproduced {
     pub scale: Scale,
     /// The micro-benchmarks.
     pub comparisons: Vec<Comparison>,
-    /// The traces that are there.
+    /// The traces that were found.
     pub observed: Vec<Observed>,
-    /// Those that are not.
+    /// The traces that are missing.
     pub missing: Vec<Pair>,
     /// The observations.
     pub judged: Vec<Judged>,
 }
 
 impl Reproduced {
-    /// How many observations have `outcome`.
+    /// The number of observations with `outcome`.
     #[must_use]
     pub fn count(&self, outcome: Outcome) -> u64 {
         self.judged.iter().filter(|judged| judged.outcome == outcome).count() as u64
     }
 
-    /// The traces that are there, by name.
+    /// The names of the traces that were found.
     fn used(&self) -> Vec<String> {
         self.observed.iter().map(|observed| observed.facts.pair.name()).collect()
     }
 
-    /// Those that are not, by name.
+    /// The names of the missing traces.
     fn missing_names(&self) -> Vec<String> {
         self.missing.iter().map(|pair| pair.name()).collect()
     }
@@ -60,7 +60,7 @@ pub fn scale_name(scale: Scale) -> &'static str {
     }
 }
 
-/// The result for programs.
+/// The results as JSON.
 #[must_use]
 pub fn json(found: &Reproduced) -> Value {
     let observations: Vec<Value> = found.judged.iter().map(observation).collect();

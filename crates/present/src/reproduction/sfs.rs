@@ -1,4 +1,4 @@
-//! What `prism reproduce sfs` found, as a document and as JSON.
+//! The results of `prism reproduce sfs`, as a document and as JSON.
 
 use prism_experiments::Scale;
 use prism_experiments::comparison::Comparison;
@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use super::{comparison_tables, scale_name};
 
-/// Everything that was computed.
+/// The results.
 pub struct Sfs {
     /// Seed of everything random.
     pub seed: u64,
@@ -19,12 +19,12 @@ pub struct Sfs {
     pub scale: Scale,
     /// What was measured.
     pub found: Found,
-    /// The paper's numbers beside ours.
+    /// The paper's numbers compared with ours.
     pub compared: Vec<Comparison>,
 }
 
 impl Sfs {
-    /// What was found, compared with the paper.
+    /// The results, compared with the paper.
     #[must_use]
     pub fn new(seed: u64, scale: Scale, found: Found) -> Self {
         let compared = compare(&found);
@@ -32,7 +32,7 @@ impl Sfs {
     }
 }
 
-/// The result for programs.
+/// The results as JSON.
 #[must_use]
 pub fn json(result: &Sfs) -> Json {
     json!({
@@ -45,7 +45,7 @@ pub fn json(result: &Sfs) -> Json {
     })
 }
 
-/// What was found, for people.
+/// The results as a document.
 #[must_use]
 pub fn document(result: &Sfs) -> Document {
     let subtitle = format!(
@@ -54,7 +54,7 @@ pub fn document(result: &Sfs) -> Document {
         result.seed
     );
     let title = "Random write considered harmful in solid state drives";
-    let lead = "What the paper and its slides say of drives beside what simulated ones give.";
+    let lead = "The numbers of the paper and its slides on drives, compared with simulated ones.";
     let mut document = Document::new(title, subtitle);
     document.sections = vec![
         comparison_tables::section("Compared", lead, &result.compared),
@@ -67,8 +67,9 @@ pub fn document(result: &Sfs) -> Document {
 
 fn by_size(found: &Found) -> Section {
     let lead = format!(
-        "Random writes of each size at multiples of it, four in flight, beside writes of a block \
-         each in order. An erase block is one of every die. N/K: {} logical blocks, {} log blocks.",
+        "Random writes of each size, aligned to their size, four in flight, compared with \
+         sequential writes of one block each. An erase block spans all dies. N/K: {} logical \
+         blocks, {} log blocks.",
         SIZE_GROUP.0, SIZE_GROUP.1
     );
     let mut section = Section::new("Random writes by size", lead);
@@ -104,7 +105,7 @@ fn sizes(rows: &[SizeRow]) -> Table {
         })
         .number("MB/s", Unit::Ratio, |row| row.rate / 1e6)
         .number("sequential MB/s", Unit::Ratio, |row| row.sequential / 1e6)
-        .number("of it", Unit::Percent, |row| row.share())
+        .column(Column::number("of sequential", Unit::Percent).key("of_it"), |row| row.share())
         .number("WA", Unit::Ratio, |row| row.write_amplification)
         .table("")
         .whole()
@@ -112,10 +113,10 @@ fn sizes(rows: &[SizeRow]) -> Table {
 
 fn of_segments(found: &Found) -> Section {
     let lead = format!(
-        "Segments of 32 MiB at random places, as a log-structured file system writes them, on \
-         pages of 4 KiB and blocks of 512 KiB; beside the data there is a tenth of it in log \
-         blocks or spare. In turn: four segments at once, 64 KiB of each. N/K: {} logical blocks, \
-         {} log blocks.",
+        "Segments of 32 MiB at random addresses, as a log-structured file system writes them, on \
+         pages of 4 KiB and blocks of 512 KiB; log blocks or spare flash are a tenth of the \
+         data. In turn: four segments at once, 64 KiB of each. N/K: {} logical blocks, {} log \
+         blocks.",
         SEGMENT_GROUP.0, SEGMENT_GROUP.1
     );
     Section::new("Segments", lead).with(segments(&found.segments))
@@ -133,12 +134,12 @@ fn segments(rows: &[SegmentRow]) -> Table {
 
 fn limits(scale: Scale) -> Section {
     let mut notes = vec![
-        "The mappings of the real drives are not known, and drives have fewer blocks here, with \
-         the same share of them to spare."
+        "The mappings of the real drives are not known. The simulated drives have fewer blocks \
+         with the same share of spare blocks."
             .into(),
     ];
     if scale == Scale::Quarter {
-        notes.push("Fewer blocks still: the noise is larger.".into());
+        notes.push("Even fewer blocks: the noise is larger.".into());
     }
     Section::new("Limits", "").with(Block::Notes(notes))
 }

@@ -1,8 +1,8 @@
-//! The result with the keys of fio 3's JSON, so that what reads fio's output reads this.
+//! The result with the keys of fio 3's JSON, so that tools for fio's output can read it.
 //!
-//! Time stamps are those of simulated time, which begins at 0, because a run depends on
-//! its options alone. What a simulated drive has not (CPU time, page faults, merges)
-//! is 0. Prism's own result stands beside it under `prism`.
+//! Time stamps are in simulated time, which begins at 0, because a run depends on its options
+//! alone. Figures that a simulated drive lacks (CPU time, page faults, merges) are 0. Prism's own
+//! result is under the key `prism`.
 //! Source: stat.c of fio 3.33, and its output.
 
 use std::collections::BTreeMap;
@@ -47,7 +47,7 @@ fn job(facts: &Simulated, row: &Row, bins: bool) -> Value {
     };
     let name = [("name".to_owned(), job.name.as_str().into())];
     let options = job.options.iter();
-    let options = options.map(|(word, value)| ((*word).to_owned(), value.as_str().into()));
+    let options = options.map(|(name, value)| ((*name).to_owned(), value.as_str().into()));
     let sync = match stats.flushes.as_deref() {
         Some(flushes) => latency(flushes, Some(&job.percentiles.list), bins),
         None => latency(&Latencies::default(), None, false),
@@ -58,7 +58,7 @@ fn job(facts: &Simulated, row: &Row, bins: bool) -> Value {
         "groupid": job.group,
         // The errno of the first I/O that failed, 0 if none did.
         "error": stats.first_error.map_or(0, errno),
-        // Only where an I/O failed, as fio has it.
+        // Only if an I/O failed, as in fio.
         "total_err": stats.first_error.map(|_| stats.errors),
         "first_error": stats.first_error.map(errno),
         "eta": 0,
@@ -89,8 +89,8 @@ fn job(facts: &Simulated, row: &Row, bins: bool) -> Value {
     without_null(object, &["total_err", "first_error", "desc"])
 }
 
-/// What the kernel makes of it: EIO for a medium error or a zone that takes no more writes, EROFS
-/// for a drive that is read-only.
+/// The errno that the kernel reports: EIO for a medium error or a zone that accepts no writes,
+/// EROFS for a read-only drive.
 fn errno(status: Status) -> u32 {
     match status {
         Status::Done => 0,
@@ -108,7 +108,7 @@ fn shares(keys: &[&str], counts: &[u64], total: u64) -> Map<String, Value> {
     keys.iter().zip(counts).map(|(key, &n)| ((*key).to_owned(), share(n).into())).collect()
 }
 
-/// I/Os are issued and completed one by one; fio's class of 1 to 4 is called 4.
+/// I/Os are issued and completed one by one; fio calls its class of 1 to 4 "4".
 fn batches(ios: u64) -> Map<String, Value> {
     shares(&["0", "4", "8", "16", "32", "64", ">=64"], &[0, ios, 0, 0, 0, 0, 0], ios)
 }
@@ -118,7 +118,7 @@ fn runtime(stats: &JobStats) -> u64 {
     stats.span().0.div_ceil(1_000_000)
 }
 
-/// Bandwidth of all rows of a reporting group in one direction, in bytes a second.
+/// Bandwidth of all rows of a reporting group in one direction, in bytes per second.
 fn group_bandwidth(facts: &Simulated, group: u32, dir: Dir) -> f64 {
     let rows = facts.outcome.rows.iter().filter(|row| facts.jobs[row.first].group == group);
     rows.map(|row| row.stats.dir(dir).map_or(0.0, |of| of.bandwidth.mean())).sum()
@@ -148,7 +148,7 @@ fn dir_object(
         "total_ios": of.ios,
         "short_ios": 0,
         "drop_ios": 0,
-        // The host takes no time, so that all of a latency is that of completion.
+        // The host takes no time, so the whole latency is completion latency.
         "slat_ns": {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0, "N": of.ios},
         "clat_ns": latency(&of.latency, list(|percentiles| percentiles.clat), bins),
         "lat_ns": latency(&of.latency, list(|percentiles| percentiles.lat), false),
@@ -181,7 +181,7 @@ fn latency(of: &Latencies, percentiles: Option<&[f64]>, bins: bool) -> Value {
     without_null(object, &["percentile", "bins"])
 }
 
-/// What the kernel would say of the drive.
+/// The kernel's disk statistics of the drive.
 fn disk(facts: &Simulated) -> Value {
     let outcome = &facts.outcome;
     let total = &outcome.total;

@@ -1,4 +1,4 @@
-//! Jobs on a drive as Prism's JSON: keys stay as they are and in this order.
+//! Jobs on a drive as Prism's JSON. The keys and their order are stable.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::drive::json::{device, end, figures};
 use crate::json::join;
 use crate::simulation::Simulated;
 
-/// The whole of it.
+/// The whole result.
 #[must_use]
 pub fn json(facts: &Simulated) -> Value {
     let outcome = &facts.outcome;
@@ -24,7 +24,7 @@ pub fn json(facts: &Simulated) -> Value {
         "device": device(&facts.scaled),
         "initial_state": facts.state.name,
         "jobs": outcome.rows.iter().map(|row| job(facts, row)).collect::<Vec<_>>(),
-        // What the drive did between two stonewalls.
+        // The figures between two stonewalls.
         "stages": outcome.stages.iter().map(stage).collect::<Vec<_>>(),
         "result": join([figures(&outcome.total), busy, end(facts.run())]),
         "seed": facts.seed,

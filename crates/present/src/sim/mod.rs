@@ -1,5 +1,5 @@
-//! What a drive made of jobs with fio options: as a document and as JSON, Prism's own
-//! and fio's.
+//! The results of jobs with fio options: as a document and as JSON, in Prism's own format and in
+//! fio's.
 
 pub mod fio_json;
 pub mod json;
@@ -35,7 +35,8 @@ pub fn document(facts: &Simulated) -> Document {
 
 fn jobs(facts: &Simulated) -> Section {
     let lead = format!(
-        "Over a drive {} at the start, in simulated time; latencies from the issue by the job.",
+        "On a drive that was {} at the start, in simulated time; latencies count from the issue by \
+         the job.",
         facts.state.name
     );
     let mut rows: Vec<JobRow> = Vec::new();
@@ -70,7 +71,7 @@ fn jobs(facts: &Simulated) -> Section {
     Section::new("Jobs", lead).with(rates.table("I/Os by job")).with(times.table("Latency by job"))
 }
 
-/// What a job did in one direction, or its flushes.
+/// The I/Os of a job in one direction, or its flushes.
 struct JobRow<'a> {
     name: String,
     what: &'static str,
@@ -82,7 +83,7 @@ struct JobRow<'a> {
 fn summary(facts: &Simulated) -> Section {
     let mut section = Section::new(
         "Write amplification",
-        "Of everything that was measured; nobody tested whether it is steady.",
+        "Over the whole measured time; not tested for steady state.",
     );
     section.push(drive::key_figures(facts.run()));
     if facts.outcome.stages.len() > 1 {
@@ -93,7 +94,7 @@ fn summary(facts: &Simulated) -> Section {
     section
 }
 
-/// What the drive did between stonewalls.
+/// The figures of the drive between stonewalls.
 fn stages(facts: &Simulated) -> Table {
     Table::listing(&facts.outcome.stages)
         .text("jobs", |stage| {
@@ -121,18 +122,18 @@ fn limits(facts: &Simulated) -> Section {
     let total = &facts.outcome.total;
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
-        notes.push(format!("The drive is made to fit: {}.", facts.scaled.changes.join("; ")));
+        notes.push(format!("The drive is scaled down: {}.", facts.scaled.changes.join("; ")));
     }
     let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
     if full > capacity && !facts.chosen {
         notes.push(format!(
-            "--capacity device has the full {full}, which takes longer to fill and to settle."
+            "--capacity device simulates the full {full}, which takes longer to fill and to settle."
         ));
     }
     if total.held_back > 0 {
         notes.push(format!(
-            "The jobs issue more than the drive's queue of {} takes: {} I/Os waited up to {} for \
-             a place, which their latencies contain.",
+            "The jobs issue more I/Os than the drive's queue of {} holds: {} I/Os waited up to {} \
+             for a free entry; their latencies include that wait.",
             facts.scaled.device.drive.queue_depth, total.held_back, total.behind_max
         ));
     }
@@ -142,16 +143,16 @@ fn limits(facts: &Simulated) -> Section {
     files.dedup();
     if files.len() > 1 {
         notes.push(format!(
-            "The jobs name different files ({}): here they share one drive and its addresses; \
-             offset keeps them apart.",
+            "The jobs name different files ({}), but share one drive and its addresses; use \
+             offset to separate them.",
             files.join(", ")
         ));
     }
     notes.extend(depth_notes(&facts.jobs));
     notes.extend(drive::measured_notes(facts.run()));
     notes.push(
-        "The host takes no time: what a real fio shows above these latencies is the software \
-         between it and the drive."
+        "The host takes no time: latencies of a real fio also include the software between it \
+         and the drive."
             .into(),
     );
     for job in &facts.jobs {
@@ -167,7 +168,7 @@ fn limits(facts: &Simulated) -> Section {
     Section::new("What to keep in mind", "").with(Block::Notes(notes))
 }
 
-/// Where the depth in flight may not be the one that the reader expects.
+/// Notes where the depth in flight may differ from the iodepth of a job.
 fn depth_notes(jobs: &[Job]) -> Vec<String> {
     let waiting = jobs.iter().find_map(|job| match job.engine {
         Engine::Waiting { asked } if asked > 1 => Some((&job.name, asked)),
@@ -176,13 +177,13 @@ fn depth_notes(jobs: &[Job]) -> Vec<String> {
     let unnamed = jobs.iter().find(|job| job.engine == Engine::Unnamed && job.depth > 1);
     let waiting = waiting.map(|(name, asked)| {
         format!(
-            "The ioengine of job {name} waits for each I/O: one is in flight, and iodepth={asked} \
-             does not count."
+            "The ioengine of job {name} is synchronous: one I/O is in flight, and iodepth={asked} \
+             has no effect."
         )
     });
     let unnamed = unnamed.map(|job| {
         format!(
-            "Job {} names no ioengine: its iodepth={} holds as with libaio; fio's default engine \
+            "Job {} names no ioengine: its iodepth={} applies as with libaio; fio's default engine \
              would keep one I/O in flight.",
             job.name, job.depth
         )

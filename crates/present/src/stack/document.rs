@@ -1,5 +1,5 @@
-//! The matrix for people: a table for each rule and one for write amplification, then what was
-//! captured.
+//! The matrix as a document: a table for each rule and one for write amplification, then what
+//! was captured.
 
 use prism_contract::rules::{Rule, Verdict};
 use prism_replay::SteadyState;
@@ -7,17 +7,17 @@ use prism_report::{Block, Document, Grade, Section, Table, Unit, Value};
 
 use super::{Cell, Combination, Matrix, Measured};
 
-/// Marks a write amplification that had not settled.
-const UNSETTLED: &str = "Write amplification had not settled when the repetitions ended in: ";
+/// Precedes the traces whose write amplification was not steady.
+const UNSETTLED: &str = "Write amplification was not steady after the last repetition of: ";
 
 impl Matrix {
-    /// The whole, for a terminal.
+    /// The document for a terminal.
     #[must_use]
     pub fn document(&self) -> Document {
         self.head().with(self.captured()).with(self.notes())
     }
 
-    /// The whole, for a page, which also names who breaks the rules.
+    /// The document for an HTML page, which also has the worst offenders.
     #[must_use]
     pub fn page(&self) -> Document {
         self.head().with(self.worst()).with(self.captured()).with(self.notes())
@@ -26,7 +26,7 @@ impl Matrix {
     fn head(&self) -> Document {
         let setup = &self.setup;
         let subtitle = format!(
-            "{} devices, {} of memory, seed {}, judged on {}",
+            "{} devices, {} of memory, seed {}, replayed on {}",
             setup.size, setup.memory, setup.seed, setup.device
         );
         let document = Document::new("Applications on file systems", subtitle);
@@ -49,8 +49,8 @@ impl Matrix {
     }
 
     fn amplification(&self) -> Section {
-        let lead = "Bytes programmed to flash for each byte written, on a drive as large as the \
-                    device that is full when the application starts.";
+        let lead = "Bytes programmed to flash per byte written, on a drive of the size of the device \
+                    that is full when the application starts.";
         let ratio = |measured: &Measured| measured.write_amplification.into();
         Section::new("Write amplification", lead).with(self.table("", Unit::Ratio, ratio))
     }
@@ -87,8 +87,8 @@ impl Matrix {
                 Some(format!("{} ({})", worst.name, Unit::Percent.format(worst.share)))
             });
         }
-        let lead = "The file, or else the folder, with the largest share of what breaks each rule, \
-                    however little that is.";
+        let lead = "The file, or else the folder, with the largest share of the violations of each \
+                    rule, however few these are.";
         Section::new("Who breaks the rules", lead).with(listing.table("").whole())
     }
 
@@ -104,11 +104,11 @@ impl Matrix {
             .number("discarded", Unit::Bytes, |(_, measured)| measured.discards.1)
             .number("took", Unit::Nanos, |(_, measured)| measured.took);
         let lead =
-            "Counted in the phase of the application alone, with what it left in the page cache.";
+            "Counted in the phase of the application, with the write-back of the page cache after it.";
         Section::new("What reached the device", lead).with(table.table("").whole())
     }
 
-    /// What limits the numbers.
+    /// Notes on what limits the numbers.
     fn notes(&self) -> Section {
         let mut notes = Vec::new();
         let is_impossible = |app: &str| {
@@ -121,7 +121,7 @@ impl Matrix {
         let impossible: Vec<_> = apps.filter(|app| is_impossible(app)).collect();
         if !impossible.is_empty() {
             notes.push(format!(
-                "Not possible: {} cannot go around the page cache.",
+                "Not possible: {} cannot bypass the page cache.",
                 impossible.join(", ")
             ));
         }
@@ -135,9 +135,9 @@ impl Matrix {
             notes.push(format!("Events were lost in: {}.", lossy.join(", ")));
         }
         notes.push(
-            "What is done follows from size and seed; how requests fall together, and how much is \
-             merged in the background, also depends on the machine, so scores of a second run \
-             differ a little."
+            "Size and seed determine the operations of an application. The timing of requests, \
+             and how much is compacted in the background, also depends on the machine, so scores \
+             of a second run differ a little."
                 .into(),
         );
         Section::new("Limits", "").with(Block::Notes(notes))
@@ -169,12 +169,12 @@ mod tests {
         let document = matrix().document();
         let text = terminal::render(&document, 100, Style::PLAIN);
         for line in [
-            "1 GiB devices, 128 MiB of memory, seed 7, judged on dc-tlc",
+            "1 GiB devices, 128 MiB of memory, seed 7, replayed on dc-tlc",
             "  application                     ext4     xfs",
             "  rocksdb rand direct             0.95  ! 0.12",
             "  sqlite-wal rand direct  not possible  failed",
             "  rocksdb rand direct              1.5     1.5",
-            "Not possible: sqlite-wal cannot go around the page cache.",
+            "Not possible: sqlite-wal cannot bypass the page cache.",
             "Failed: xfs-sqlite-wal-rand-direct: disk full.",
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");

@@ -1,4 +1,4 @@
-//! The matrix for programs.
+//! The matrix as JSON.
 
 use prism_base::Bytes;
 use prism_contract::rules::Rule;
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Cell, Combination, Matrix, Measured};
 
 impl Matrix {
-    /// The whole, with one object for each combination.
+    /// The matrix, with one object for each combination.
     #[must_use]
     pub fn json(&self) -> Value {
         let setup = &self.setup;

@@ -1,4 +1,4 @@
-//! The matrix of applications and file systems: what was measured, as text, page and JSON.
+//! The matrix of applications and file systems: results as text, HTML page and JSON.
 
 mod document;
 mod json;
@@ -11,7 +11,7 @@ use prism_trace::Op;
 use crate::analysis::Analysis;
 use crate::contract::fail_on::Quantity;
 
-/// What was asked for.
+/// The options of the matrix.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// Applications, from top to bottom.
@@ -28,7 +28,7 @@ pub struct Setup {
     pub memory: Bytes,
     /// Seed of everything random.
     pub seed: u64,
-    /// The drive on which traces are judged.
+    /// The drive on which traces are replayed.
     pub device: String,
 }
 
@@ -43,7 +43,7 @@ pub struct Combination {
     pub io: &'static str,
     /// The file system.
     pub fs: &'static str,
-    /// All of it in one name.
+    /// The name of the combination.
     pub name: String,
 }
 
@@ -54,19 +54,19 @@ pub enum Cell {
     Impossible,
     /// It failed, and why.
     Failed(String),
-    /// It was captured and judged.
+    /// It was captured and analysed.
     Measured(Box<Measured>),
 }
 
-/// What was seen and computed of one combination, in the phase of the application.
+/// The figures of one combination, in the phase of the application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
     /// Score and verdict of each rule, in the order of [`Rule::ALL`].
     pub rules: [(Option<f64>, Verdict); 5],
-    /// The file or folder that breaks each rule most; none where nothing does, or where the
-    /// kernel tells no files.
+    /// The file or folder that violates each rule most; `None` if no request does, or if the
+    /// capture has no names of files.
     pub worst: [Option<Worst>; 5],
-    /// Bytes programmed to flash over bytes written; none if nothing was written.
+    /// Bytes programmed to flash over bytes written; `None` if nothing was written.
     pub write_amplification: Option<f64>,
     /// Whether the trace was repeated until write amplification was steady.
     pub steady: SteadyState,
@@ -78,21 +78,21 @@ pub struct Measured {
     pub discards: (u64, Bytes),
     /// Bytes of writes that carry the metadata flag.
     pub metadata: Bytes,
-    /// Bytes of different places that were written.
+    /// Distinct bytes that were written.
     pub unique: Bytes,
     /// Flushes.
     pub flushes: u64,
     /// From the first request to the last.
     pub took: Nanos,
-    /// How requests were seen.
+    /// The capture backend.
     pub backend: &'static str,
-    /// Events for which the kernel had no room.
+    /// Events lost because the kernel's buffer was full.
     pub lost: u64,
     /// The trace, if it is kept.
     pub trace: Option<String>,
 }
 
-/// A file or folder, and its share of what breaks a rule.
+/// A file or folder, and its share of the violations of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Worst {
     /// Its path in the file system.
@@ -101,12 +101,12 @@ pub struct Worst {
     pub share: f64,
 }
 
-/// A file that has less is one of many, whose folder says more.
+/// If the worst file has a smaller share than this, its folder is named instead.
 const FILE_SHARE_MIN: f64 = 0.1;
 
-/// Every combination, in rows of one for each file system.
+/// All combinations, in rows of one for each file system.
 pub struct Matrix {
-    /// What was asked for.
+    /// The options.
     pub setup: Setup,
     /// By application, pattern, way of reading and writing, and file system, the last one
     /// changing fastest.
@@ -114,8 +114,8 @@ pub struct Matrix {
 }
 
 impl Measured {
-    /// What `analysis` says of a trace that may be kept as `trace`. Requests were seen by
-    /// `backend`, which lost so many events.
+    /// The figures of `analysis`, of a trace that may be kept as `trace`. It was captured by
+    /// `backend`, which lost `lost` events.
     #[must_use]
     pub fn of(
         analysis: &Analysis,
@@ -171,7 +171,7 @@ impl Matrix {
         rows.map(|row| (self.name(&row[0].0), row))
     }
 
-    /// Application and pattern, and how it reads and writes where that differs.
+    /// Application and pattern, and the way of reading and writing unless all are buffered.
     fn name(&self, one: &Combination) -> String {
         let name = format!("{} {}", one.app, one.pattern);
         if self.setup.ios == ["buffered"] { name } else { format!("{name} {}", one.io) }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_named_and_failures_told() {
+    fn rows_and_failures_are_named() {
         let matrix = matrix();
         let names: Vec<String> = matrix.rows().map(|(name, _)| name).collect();
         assert_eq!(names, ["rocksdb rand direct", "sqlite-wal rand direct"]);

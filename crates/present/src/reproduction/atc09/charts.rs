@@ -1,4 +1,4 @@
-//! Charts of the experiments of ATC'09.
+//! Charts of the experiments of Rajimwale et al., ATC'09.
 
 use prism_experiments::atc09::{
     ALIGNED, Alignment, Bandwidths, Cleaning, PAGES, PUBLISHED_GAIN, Priority, Responses, Run,
@@ -18,7 +18,7 @@ pub fn ratios(all: &[Bandwidths]) -> Chart {
     });
     Chart::Bars(Bars {
         title: "Sequential over random bandwidth of writes".into(),
-        caption: "Drives whose unit of mapping is large pay for small random writes.".into(),
+        caption: "Small random writes are slow on drives with a large mapping unit.".into(),
         layout: BarLayout::Rows,
         label_name: "drive".into(),
         labels: all.iter().map(|one| one.drive.name().into()).collect(),
@@ -54,7 +54,7 @@ pub fn saw_tooth(stripes: &Stripes) -> Chart {
     };
     Chart::Curves(Curves {
         title: "Bandwidth over the size of writes, S2".into(),
-        caption: "Highest for whole stripes, and lower just behind them.".into(),
+        caption: "Highest for whole stripes, and lower just above them.".into(),
         x: Axis::linear("size of a write", Unit::Bytes),
         y: Axis::linear("bandwidth", Unit::BytesPerSec),
         series: vec![
@@ -76,7 +76,7 @@ pub fn alignment(alignment: &Alignment) -> Option<Chart> {
     let by_probability = |means: [f64; 5]| SEQUENTIAL.into_iter().zip(means);
     Some(Chart::Curves(Curves {
         title: "Mean response of writes of 4 KiB".into(),
-        caption: "The more writes follow each other, the more become whole stripes.".into(),
+        caption: "The more writes are sequential, the more are merged into whole stripes.".into(),
         x: Axis::linear("probability that a write is sequential", Unit::Ratio),
         y: Axis::linear("mean response", Unit::Nanos),
         series: vec![
@@ -94,7 +94,7 @@ pub fn informed(cleaning: &Cleaning) -> Option<Chart> {
     let known = |values: [f64; 4]| values.map(Some).into();
     Some(Chart::Bars(Bars {
         title: "Informed cleaning over the default".into(),
-        caption: "Pages moved and cleaning time, relative to the drive that hears of no frees."
+        caption: "Pages moved and cleaning time, relative to a drive that gets no trims."
             .into(),
         layout: BarLayout::Columns,
         label_name: "transactions".into(),

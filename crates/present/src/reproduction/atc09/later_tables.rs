@@ -10,7 +10,7 @@ fn milliseconds(ms: f64) -> f64 {
     ms * 1e6
 }
 
-/// A setting in a few words.
+/// The description of a setting.
 pub fn setting_name(setting: &Setting) -> String {
     let arrivals = match setting.arrivals {
         Arrivals::Closed { depth } => format!("{depth} outstanding"),
@@ -19,7 +19,7 @@ pub fn setting_name(setting: &Setting) -> String {
     format!("{arrivals}, {} wait", setting.wait)
 }
 
-/// The setting nearest to Table 3, and the range over all.
+/// The setting nearest to Table 3, and the range of gains over all settings.
 pub fn alignment(alignment: &Alignment) -> Table {
     let closest = alignment.closest();
     let name = closest.map(setting_name).unwrap_or_default();
@@ -71,7 +71,7 @@ pub fn macros(results: &[MacroResult]) -> Table {
         .whole()
 }
 
-/// What each mixture is made of.
+/// The composition of each mixture.
 pub fn macro_notes() -> Vec<String> {
     let note = |benchmark: Macro| format!("{}: {}.", benchmark.name(), benchmark.source());
     Macro::ALL.map(note).into()

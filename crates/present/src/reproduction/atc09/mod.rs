@@ -1,4 +1,4 @@
-//! What `prism reproduce atc09` found, as a document and as JSON.
+//! The results of `prism reproduce atc09`, as a document and as JSON.
 
 mod charts;
 mod later_tables;
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{comparison_tables, scale_name};
 
-/// Everything that was computed, and how.
+/// The results, and how they were computed.
 pub struct Atc09 {
     /// Seed of everything random.
     pub seed: u64,
@@ -51,8 +51,8 @@ fn table_1(results: &Results) -> Experiment {
     Experiment {
         key: "table_1",
         title: "Table 1: the six terms of the unwritten contract",
-        lead: "Disk, RAID, MEMS and SSD are quoted; the others are drives simulated here, each \
-               judged as a report judges it for a trace of random writes of 4 KiB.",
+        lead: "Disk, RAID, MEMS and SSD are quoted; the others are simulated drives, for which \
+               the terms are decided as in a report on a trace of random writes of 4 KiB.",
         tables: vec![
             ("terms", tables::terms(&results.terms)),
             ("ends", tables::ends(&results.ends)),
@@ -67,15 +67,15 @@ fn table_2(results: &Results) -> Experiment {
     Experiment {
         key: "table_2",
         title: "Table 2: sequential and random bandwidth",
-        lead: "10^6 bytes a second. The paper gives neither depth nor size: those that come \
-               closest are named, and below is every one that was tried.",
+        lead: "10^6 bytes per second. The paper gives neither depth nor request size: the \
+               settings that come closest are named, and all that were tried are listed below.",
         tables: vec![
             ("closest", tables::bandwidths(&results.bandwidths)),
             ("random", tables::random(&results.bandwidths)),
             ("sequential", tables::sequential(&results.bandwidths)),
         ],
         charts: vec![charts::ratios(&results.bandwidths)],
-        notes: vec!["Settings are requests in flight times their size.".into()],
+        notes: vec!["A setting is the number of requests in flight times their size.".into()],
     }
 }
 
@@ -83,9 +83,9 @@ fn scheduling(results: &Results) -> Experiment {
     Experiment {
         key: "scheduling",
         title: "Section 3.2: shortest wait time first",
-        lead: "Random requests of 4 KiB, two thirds reads, on the drive of the paper's \
-               simulator (preset atc08, 2 GiB), eight in service, by load: requests over what \
-               all dies together could serve.",
+        lead: "Random requests of 4 KiB, two thirds of them reads, on the drive of the paper's \
+               simulator (preset atc08, 2 GiB), eight in service. Load is the request rate over \
+               the rate that all dies together can serve.",
         tables: vec![("loads", tables::loads(&results.scheduling))],
         charts: vec![charts::responses(&results.scheduling)],
         notes: Vec::new(),
@@ -96,9 +96,9 @@ fn figure_2(results: &Results) -> Experiment {
     Experiment {
         key: "figure_2",
         title: "Figure 2: bandwidth over the size of writes",
-        lead: "S2 (preset atc09-s2), one write at a time, each from the beginning of a stripe \
-               of 1 MiB on. The closed form is size over the stripes that it touches; it \
-               leaves out that the rest of a stripe has to be read.",
+        lead: "S2 (preset atc09-s2), one write at a time, each starting at a stripe of 1 MiB. \
+               The closed form is the size of a write over that of the stripes it touches; it \
+               ignores that the rest of a stripe has to be read.",
         tables: vec![("sizes", tables::stripes(&results.stripes))],
         charts: vec![charts::saw_tooth(&results.stripes)],
         notes: Vec::new(),
@@ -110,10 +110,10 @@ fn table_3(results: &Results) -> Experiment {
         key: "table_3",
         title: "Table 3: writes merged and aligned to stripes",
         lead: "Writes of 4 KiB to one gang of eight packages with logical pages of 32 KiB \
-               (preset atc09-gang), as they arrive and merged and aligned, by the probability \
-               that one follows the last. How they arrive and how long one may wait for its \
-               neighbours is not given: the nearest setting is shown, and the range of gains \
-               over all.",
+               (preset atc09-gang), unchanged and merged and aligned, by the probability that \
+               a write is sequential to the one before. The paper does not give the arrival \
+               process or how long a write may wait to be merged: the nearest setting is \
+               shown, and the range of gains over all settings.",
         tables: vec![
             ("closest", tables::alignment(&results.alignment)),
             ("settings", tables::settings(&results.alignment)),
@@ -127,8 +127,8 @@ fn table_4(results: &Results) -> Experiment {
     Experiment {
         key: "table_4",
         title: "Table 4: macro benchmarks with aligned writes",
-        lead: "Lower mean response by alignment on the same drive, for mixtures of requests in \
-               the place of the paper's traces, by requests outstanding.",
+        lead: "How much alignment lowers the mean response on the same drive, for synthetic \
+               mixtures of requests instead of the paper's traces, by requests outstanding.",
         tables: vec![("improvements", tables::macros(&results.macros))],
         charts: Vec::new(),
         notes: tables::macro_notes(),
@@ -139,18 +139,18 @@ fn table_5(results: &Results) -> Experiment {
     Experiment {
         key: "table_5",
         title: "Table 5: informed cleaning",
-        lead: "Postmark on a model of ext3 on a drive of 8 GB (preset atc08) that listens to \
-               freed blocks or does not. Files and directories are swept; the nearest pool \
-               comes first.",
+        lead: "Postmark on a model of ext3 on a drive of 8 GB (preset atc08), which uses the \
+               trims of freed blocks (informed) or ignores them (default). The numbers of files \
+               and directories are swept; the pool nearest to the paper comes first.",
         tables: vec![
             ("closest", tables::informed(&results.cleaning)),
             ("pools", tables::pools(&results.cleaning)),
         ],
         charts: charts::informed(&results.cleaning).into_iter().collect(),
         notes: vec![
-            "Printed are 88,159 to 284,409 thousand pages and 49,147 to 116,185 seconds for \
-             the default drive; taken as pages and milliseconds, since 88 million pages are \
-             336 GiB."
+            "For the default drive the paper prints 88,159 to 284,409 thousand pages and 49,147 \
+             to 116,185 seconds; we take these as pages and milliseconds, since 88 million \
+             pages are 336 GiB."
                 .into(),
         ],
     }
@@ -160,23 +160,23 @@ fn figure_3(results: &Results) -> Experiment {
     Experiment {
         key: "figure_3",
         title: "Figure 3 and Table 6: priority-aware cleaning",
-        lead: "Requests of 4 KiB, 0 to 0.1 ms apart, a tenth with priority, on the drive of the \
-               paper's simulator (preset atc08). Where they go is not given: the nearest of \
-               what was tried is drawn.",
+        lead: "Requests of 4 KiB, 0 to 0.1 ms apart, a tenth of them with priority, on the drive \
+               of the paper's simulator (preset atc08). The paper does not give the addresses: \
+               the chart shows the nearest of the address patterns that were tried.",
         tables: vec![("runs", tables::priority(&results.priority))],
         charts: charts::priority(&results.priority).into_iter().collect(),
         notes: vec![
-            "Places are the part of the addresses that is used, and the order. Missing is a \
-             drive that cannot keep up. Responses of other requests improve here as well, where \
-             the paper's became longer: as many blocks are erased, but in steps, and probably a \
-             step that waits for a moment without priority requests meets fewer requests of \
-             either kind."
+            "Places are the part of the addresses that is used, and the order. A value is \
+             missing where the drive cannot keep up. Here the responses of other requests \
+             improve as well; in the paper they became longer. As many blocks are erased, but \
+             in steps; probably a step that waits until no priority request is outstanding \
+             also delays fewer other requests."
                 .into(),
         ],
     }
 }
 
-/// The result for programs.
+/// The results as JSON.
 #[must_use]
 pub fn json(found: &Atc09) -> Value {
     let mut all = serde_json::Map::new();
@@ -195,7 +195,7 @@ pub fn json(found: &Atc09) -> Value {
     Value::Object(all)
 }
 
-/// What was found, for people.
+/// The results as a document.
 #[must_use]
 pub fn document(found: &Atc09) -> Document {
     let subtitle = format!(
@@ -204,7 +204,7 @@ pub fn document(found: &Atc09) -> Document {
         found.seed
     );
     let mut document = Document::new("Block management in solid-state devices", subtitle);
-    let lead = "Every number that the paper prints, in its order. Agreement is within 15 %.";
+    let lead = "Every number of the paper, in its order. Agreement means within 15 %.";
     let lines = found.results.lines();
     document.sections.push(comparison_tables::section("Published and ours", lead, &lines));
     for experiment in experiments(&found.results) {

@@ -10,8 +10,8 @@ pub use super::later_tables::{
 };
 pub use super::term_tables::{ends, idle_reads, term_notes, terms};
 
-/// The bandwidths that come closest to those of the paper, and with what; of the disk, those of
-/// the paper.
+/// The bandwidths that come closest to those of the paper, with their settings. Those of the
+/// disk are the paper's.
 pub fn bandwidths(all: &[Bandwidths]) -> Table {
     let quoted = |op, rates| ClosestRow { drive: "disk (quoted)", op, rates, paper: None };
     let mut rows = vec![quoted("read", HDD.read), quoted("write", HDD.write)];
@@ -39,7 +39,7 @@ pub fn bandwidths(all: &[Bandwidths]) -> Table {
             let (_, Closest { random, .. }) = row.paper.as_ref()?;
             Some(format!("{} x 4 KiB", random.depth))
         })
-        .table("MB/s, sequential over random, and what was in flight")
+        .table("MB/s, sequential over random, and the requests in flight")
         .whole()
 }
 
@@ -49,7 +49,7 @@ struct ClosestRow {
     op: &'static str,
     /// Sequential and random.
     rates: [f64; 2],
-    /// The paper's, and the settings that come closest to them; none for what is quoted.
+    /// The paper's rates, and the closest settings; `None` for quoted rates.
     paper: Option<([f64; 2], Closest)>,
 }
 

@@ -30,13 +30,13 @@ pub fn terms(all: &[DriveTerms]) -> Table {
     listing.table("T holds, F does not, T~ approximately").whole()
 }
 
-/// Why a term is decided otherwise than for the paper's SSDs.
+/// Why a term is decided differently from the paper's SSDs.
 pub fn term_notes(all: &[DriveTerms]) -> Vec<String> {
     let mut notes = vec![
-        "Quoted: disk, RAID, MEMS and SSD are the paper's columns. Where a drive has T for an F \
-         of the paper's SSDs, its numbers follow. In 3.1 the paper says of some SSDs that their \
-         random writes are worse than a disk's, and in 3.3 that addresses can be interchanged \
-         as long as all flash is of one type."
+        "The columns disk, RAID, MEMS and SSD are quoted from the paper. For each drive with a T \
+         where the paper's SSDs have an F, the numbers are given below. Section 3.1 of the \
+         paper says that some SSDs have slower random writes than a disk, and 3.3 that \
+         addresses can be interchanged as long as all flash is of one type."
             .to_owned(),
     ];
     for one in all {
@@ -63,13 +63,13 @@ pub fn ends(all: &[Ends]) -> Table {
         .whole()
 }
 
-/// What a host sees of background activity.
+/// The effect of background activity on reads of an idle host.
 pub fn idle_reads(reads: &IdleReads) -> Table {
     let rows = [
-        ("only filled", reads.before),
-        ("overwritten at random before, cleaning in idle time", reads.after),
+        ("filled", reads.before),
+        ("overwritten at random, cleaning in idle time", reads.after),
     ];
-    let caption = "Term 6: reads of 4 KiB, one every 2 ms, by a host that does nothing else";
+    let caption = "Term 6: reads of 4 KiB, one every 2 ms, without other requests";
     Table::listing(&rows)
         .text("drive", |&(name, _)| name)
         .number("mean response", Unit::Nanos, |(_, reads)| reads.mean * 1e6)

@@ -1,4 +1,4 @@
-//! The document: the article's numbers first, then what ours rest on.
+//! The document: the article's numbers first, then the measurements.
 
 use prism_experiments::Scale;
 use prism_experiments::linkedin::{
@@ -11,7 +11,7 @@ use prism_report::{
 use super::{LinkedIn, tables};
 use crate::reproduction::{comparison_tables, scale_name};
 
-/// What was found, for people.
+/// The results as a document.
 #[must_use]
 pub fn document(result: &LinkedIn) -> Document {
     let subtitle = format!(
@@ -19,8 +19,7 @@ pub fn document(result: &LinkedIn) -> Document {
         scale_name(result.scale),
         result.seed
     );
-    let lead = "What the article says, by the heading under which it says so, beside what a \
-                simulated drive gives.";
+    let lead = "The numbers of the article, by heading, compared with a simulated drive.";
     let mut document = Document::new("Designing SSD-friendly applications", subtitle);
     document.sections = vec![comparison_tables::section("Compared", lead, &result.compared)];
     document.sections.extend(sections(&result.found));
@@ -48,16 +47,16 @@ fn sections(found: &Found) -> Vec<Section> {
 
 fn threads(found: &Found) -> Section {
     let lead = format!(
-        "Writes of {SMALL} and {LARGE} to new files, each thread one at a time in a place of its \
-         own."
+        "Writes of {SMALL} and {LARGE} to new files; each thread has one write in flight and its \
+         own address range."
     );
     with_table("Threads", &lead, tables::threads(&found.threads))
 }
 
 fn sizes(found: &Found) -> Section {
-    let lead = "The larger a write, the less several threads add. Below: the article's example, \
-                16 dies of one page of 4 KiB, where nothing but the dies takes time and a write \
-                is complete on flash.";
+    let lead = "The larger a write, the less several threads gain. Below is the article's example: \
+                16 dies with pages of 4 KiB, where only the dies take time and a write completes \
+                on flash.";
     let mut section = with_table("Sizes", lead, tables::sizes(&found.sizes));
     let of = |threads: u32| {
         let rows = found.sizes.iter().filter(move |row| row.threads == threads);
@@ -65,7 +64,7 @@ fn sizes(found: &Found) -> Section {
     };
     section.push(Chart::Curves(Curves {
         title: "Bandwidth by size".into(),
-        caption: "One thread and eight, each with one write at a time.".into(),
+        caption: "One thread and eight threads, each with one write in flight.".into(),
         x: Axis::log("size", Unit::Bytes),
         y: Axis::linear("bandwidth", Unit::BytesPerSec),
         series: vec![
@@ -83,15 +82,15 @@ fn mark(x: u64, label: &str) -> Mark {
 }
 
 fn mechanisms(found: &Found) -> Section {
-    let lead = "What could make eight threads of large writes slower than two.";
+    let lead = "Mechanisms that could make eight threads of large writes slower than two.";
     let mut section =
         with_table("Why eight threads are slower", lead, tables::mechanisms(&found.slower));
     section.push(Block::Notes(vec![
         "A used drive that has to clean is about half as fast, with two threads as with eight, \
-         and the published 500 MB/s lie between: the run with eight threads may have come when \
-         the free space of the drive was used up. The article does not say what its drive held, \
-         and gives contention and the write-back of the operating system as reasons, of which \
-         there is nothing in a drive."
+         and the published 500 MB/s lie between the two: the run with eight threads may have \
+         taken place when the free space of the drive was used up. The article does not state \
+         the fill of its drive. It names contention and the write-back of the operating system \
+         as reasons; neither is part of a drive."
             .into(),
     ]));
     section
@@ -99,32 +98,32 @@ fn mechanisms(found: &Found) -> Section {
 
 fn rates(found: &Found) -> Section {
     let lead = format!(
-        "Writes of {RATE_SIZE} at fixed rates; latency counts from when a write is due. Counts of \
-         writes that take more than 50 ms are scaled from the time simulated to two hours."
+        "Writes of {RATE_SIZE} at fixed rates; latency counts from the time a write is due. Counts \
+         of writes that take more than 50 ms are scaled from the simulated time to two hours."
     );
     with_table("Rates", &lead, tables::rates(&found.rates)).with(Block::Notes(vec![
-        "Cleaning goes a row at a time in turn with the host, so that no write waits for a block \
-         to be emptied as a whole, which is several times ten milliseconds of programs on one \
-         die. Where the drive cannot follow, what waits grows without end, and with it the \
-         latency."
+        "Cleaning alternates with host writes, a program unit at a time, so no write waits until \
+         a whole block is emptied, which takes several times ten milliseconds of programs on \
+         one die. Where the drive cannot keep up, its queue grows without bound, and so does \
+         the latency."
             .into(),
-        "In the background more blocks are cleaned than have to be, with more that is valid in \
-         them: write amplification is higher."
+        "Background cleaning cleans more blocks than necessary, with more valid data in them: \
+         write amplification is higher."
             .into(),
     ]))
 }
 
 fn full(found: &Found) -> Section {
-    let lead = "What it takes to free a block of 128 pages, net, under uniform random writes: by \
-                the article's 1/(1-A) and P A/(1-A), and simulated.";
+    let lead = "The net cost of freeing a block of 128 pages under uniform random writes: by the \
+                article's formulas 1/(1-A) and P A/(1-A), and simulated.";
     let mut section = with_table("Full drives", lead, tables::full(&found.full));
     let curve = |name: &str, of: fn(&FullRow) -> Price| {
         let points = found.full.iter().map(|row| (row.full, of(row).pages)).collect();
         Curve::new(name, CurveShape::Line, points)
     };
     section.push(Chart::Curves(Curves {
-        title: "Pages copied for a free block".into(),
-        caption: "By how full the drive is.".into(),
+        title: "Pages copied per free block".into(),
+        caption: "By utilization of the drive.".into(),
         x: Axis::linear("full", Unit::Percent),
         y: Axis::linear("pages", Unit::Count),
         series: vec![
@@ -138,51 +137,50 @@ fn full(found: &Found) -> Section {
 }
 
 fn lives(found: &Found) -> Section {
-    let lead = "1 TB at 100 MB/s: by the article's formula, by the formula with the write \
-                amplification of a simulated drive whose spare should give the supposed one, and \
-                by the erases of that simulation.";
+    let lead = "1 TB at 100 MB/s: by the article's formula with its write amplification, by the \
+                formula with that of a simulated drive whose spare flash should give the \
+                article's, and by the erases of that simulation.";
     with_table("Lifetimes", lead, tables::lives(&found.lives))
 }
 
 fn updates(found: &Found) -> Section {
-    let lead = "One thread on a drive that such updates have filled. To flash, bare: until the \
-                data is on flash, without write-back and firmware time.";
+    let lead = "One thread on a drive filled by such updates. To flash, bare: the time until the \
+                data is on flash, without write-back cache and firmware time.";
     with_table("Updates in place", lead, tables::updates(&found.updates)).with(Block::Notes(vec![
-        "Published: about 20,000 a second in place and elsewhere on an SSD, 280 and 170 on a hard \
-         disk. A write-back cache makes all of them equal; a drive that was asked to have a part \
-         of a page on flash would have to read the rest first."
+        "Published: about 20,000 updates/s both in place and elsewhere on an SSD, 280 and 170 on \
+         a hard disk. A write-back cache makes all of them equal; without it, a drive that has to \
+         program a part of a page must first read the rest."
             .into(),
     ]))
 }
 
 fn users(found: &Found) -> Section {
     let lead = format!(
-        "Users of {RECORD}, of whom {:.0} % get {:.0} % of the updates; the pages touched are \
-         written at checkpoints. The article names no numbers.",
+        "User records of {RECORD}, of which {:.0} % get {:.0} % of the updates; updated pages are \
+         written at checkpoints. The article has no numbers.",
         100.0 * SKEW.units,
         100.0 * SKEW.writes
     );
     with_table("Hot and cold data", &lead, tables::users(&found.users)).with(Block::Notes(vec![
         "Pages of hot users take several updates between two checkpoints, so fewer are written. \
-         A drive with one open block mixes them with cold pages all the same, and copies more \
-         for it; distinguished on flash as well, they leave blocks that are nearly empty."
+         A drive with one open block still mixes them with cold pages and copies more; \
+         separated on flash as well, they leave blocks that are nearly empty."
             .into(),
     ]))
 }
 
 fn small_changes(found: &Found) -> Section {
-    let lead = "Bytes written, and bytes programmed to flash, for each byte that changes: each \
-                change in a page of its own, in sectors of its own, or as many as have room in a \
-                page of a log.";
+    let lead = "Bytes written, and bytes programmed to flash, per byte that changes: each change in \
+                its own page, in its own sectors, or as many changes as fit in a page of a log.";
     with_table("Compact data", lead, tables::changes(&changes(&found.updates)))
 }
 
 fn limits(scale: Scale) -> Section {
     let mut notes = vec![
-        "The host is threads that wait for their writes. File system, page cache and processors \
-         are in the time of a write, which is fitted."
+        "The host is threads that wait for their writes. File system, page cache and CPU are \
+         modelled by a fitted time per write."
             .into(),
-        "Figures of hard disks are quoted where they stand and not simulated.".into(),
+        "Figures of hard disks are quoted, not simulated.".into(),
     ];
     if scale == Scale::Quarter {
         notes.push("A quarter of the work: the noise is larger.".into());

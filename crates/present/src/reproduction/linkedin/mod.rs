@@ -1,4 +1,4 @@
-//! What `prism reproduce linkedin` found, as a document and as JSON.
+//! The results of `prism reproduce linkedin`, as a document and as JSON.
 
 mod document;
 mod tables;
@@ -13,7 +13,7 @@ use super::{comparison_tables, scale_name};
 
 pub use document::document;
 
-/// Everything that was computed.
+/// The results.
 pub struct LinkedIn {
     /// Seed of everything random.
     pub seed: u64,
@@ -21,12 +21,12 @@ pub struct LinkedIn {
     pub scale: Scale,
     /// What was measured.
     pub found: Found,
-    /// The article's numbers beside ours.
+    /// The article's numbers compared with ours.
     pub compared: Vec<Comparison>,
 }
 
 impl LinkedIn {
-    /// What was found, compared with the article.
+    /// The results, compared with the article.
     #[must_use]
     pub fn new(seed: u64, scale: Scale, found: Found) -> Self {
         let compared = compare(&found);
@@ -34,7 +34,7 @@ impl LinkedIn {
     }
 }
 
-/// The result for programs.
+/// The results as JSON.
 #[must_use]
 pub fn json(result: &LinkedIn) -> Value {
     let found = &result.found;

@@ -1,4 +1,4 @@
-//! Tables of what was measured.
+//! Tables of the measurements.
 
 use prism_experiments::linkedin::{
     ChangeRow, FullRow, LayoutRow, LifeRow, MechanismRow, Place, Price, RateRow, ThreadsRow,
@@ -6,7 +6,7 @@ use prism_experiments::linkedin::{
 };
 use prism_report::{Table, Unit};
 
-/// Megabytes (10^6) a second, as the article writes rates.
+/// Megabytes (10^6) per second, the article's unit of rates.
 fn megabytes(rate: f64) -> f64 {
     rate / 1e6
 }
@@ -37,7 +37,7 @@ pub fn sizes(rows: &[ThreadsRow]) -> Table {
         .whole()
 }
 
-/// The drive of the article's example.
+/// Bandwidth by size on the drive of the article's example.
 pub fn threshold(rows: &[ThresholdRow]) -> Table {
     let best = rows.iter().map(|row| row.rate).fold(0.0, f64::max);
     Table::listing(rows)
@@ -48,7 +48,7 @@ pub fn threshold(rows: &[ThresholdRow]) -> Table {
         .whole()
 }
 
-/// What could slow eight threads down.
+/// The mechanisms that could slow eight threads down.
 pub fn mechanisms(rows: &[MechanismRow]) -> Table {
     Table::listing(rows)
         .text("mechanism", |row| row.mechanism.name())
@@ -90,7 +90,7 @@ pub fn rates(rows: &[RateRow]) -> Table {
         .whole()
 }
 
-/// One way to reckon a price.
+/// One way to compute the price.
 type PriceOf = fn(&FullRow) -> Price;
 
 /// The price of a free block.
@@ -154,7 +154,7 @@ pub fn users(rows: &[LayoutRow]) -> Table {
         .whole()
 }
 
-/// What a change costs.
+/// Bytes written and programmed per changed byte.
 pub fn changes(rows: &[ChangeRow]) -> Table {
     Table::listing(rows)
         .number("change", Unit::Bytes, |row| row.change)
