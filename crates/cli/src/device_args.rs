@@ -1,4 +1,4 @@
-//! How a drive is chosen on the command line, the same for every command that runs one.
+//! The arguments that choose a drive, shared by all commands that simulate one.
 
 use std::path::PathBuf;
 
@@ -11,45 +11,44 @@ use prism_ssd::DriveSpec;
 
 use crate::quantities;
 
-/// Which drive, how large, and what it holds at the start.
+/// The drive, its capacity and its initial state.
 #[derive(Clone, Debug, Args)]
 pub struct DeviceArgs {
     /// The drive: a preset or a TOML file
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = DriveSpec::DEFAULT_PRESET,
         help = device_help())]
     pub device: String,
-    /// What the host may write, as 64GiB, or `device` for the drive's own size
-    /// [default: what the trace touches; for `sim` 8GiB]
+    /// Capacity for the host, such as 64GiB, or `device` for that of the device file
+    /// [default: the addresses of the trace; for `sim` 8GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_capacity)]
     pub capacity: Option<Capacity>,
-    /// What the drive holds before the first request: empty; filled (each unit once, in
-    /// order) or filled:0.7 (a share of them); preconditioned (filled, then overwritten at
-    /// random until write amplification is steady) or preconditioned:2 (for so many
-    /// capacities); steady (what that leads to, laid out at once); or a file that
-    /// --save-state wrote
+    /// State of the drive before the first request: empty; filled (each unit written once, in
+    /// order) or filled:0.7 (a share of the units); preconditioned (filled, then overwritten at
+    /// random until write amplification is steady) or preconditioned:2 (for two capacities);
+    /// steady (the result of preconditioning, laid out directly); or a snapshot written by
+    /// --save-state
     #[arg(long, value_name = "STATE|FILE.prism-state", default_value = "filled",
           value_parser = parse_state)]
     pub state: State,
-    /// Keep the drive as it is before the first request, for --state of later runs
+    /// Write a snapshot of the drive before the first request, for --state of later runs
     #[arg(long, value_name = "FILE.prism-state", value_parser = parse_state_file)]
     pub save_state: Option<PathBuf>,
-    /// Let the drive age and fail as cells of this kind do: slc, mlc, tlc or qlc
+    /// Simulate ageing and failures of cells of this kind: slc, mlc, tlc or qlc
     #[arg(long, value_name = "KIND", value_parser = parse_kind)]
     pub faults: Option<String>,
     /// Cycles that every block starts with, for a drive that ages
     #[arg(long, value_name = "CYCLES")]
     pub wear: Option<u32>,
-    /// How long ago what the drive holds at the start was programmed, as 90d, for a drive that
-    /// ages
+    /// Age of the data on the drive at the start, such as 90d, for a drive that ages
     #[arg(long, value_name = "TIME", value_parser = quantities::nanos)]
     pub retention: Option<Nanos>,
-    /// Change a field of the drive before it is made to fit, as ftl.victim=fifo
+    /// Change a field of the drive before it is scaled, such as ftl.victim=fifo
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = parse_override)]
     pub overrides: Vec<Override>,
 }
 
 impl DeviceArgs {
-    /// The drive that is asked for.
+    /// The chosen drive.
     #[must_use]
     pub fn choice(&self) -> DriveChoice {
         let Self { device, capacity, state, save_state, faults, wear, retention, overrides } =

@@ -1,4 +1,4 @@
-//! Why a command did not do what was asked, and the exit code that tells a script.
+//! The failures of commands, and their exit codes.
 
 use std::process::ExitCode;
 
@@ -24,20 +24,19 @@ pub enum Failure {
     /// A flash file cannot be used.
     #[error(transparent)]
     FlashFile(#[from] FlashFileError),
-    /// The arguments make no sense together.
+    /// The arguments or the input are invalid.
     #[error("{0}")]
     Usage(String),
-    /// The command did its work, and the answer is no.
+    /// The command ran, and its result is negative, such as a failed check.
     #[error("{0}")]
     Finding(String),
-    /// The system does not let signals be watched.
-    #[error("the system refuses to watch for Ctrl-C: {0}")]
+    /// Signal handlers cannot be installed.
+    #[error("cannot install the handler of Ctrl-C: {0}")]
     Signals(std::io::Error),
 }
 
 impl Failure {
-    /// 1 for a finding, 2 for bad input or usage; 0 if only the reader of our output went
-    /// away.
+    /// 1 for a finding, 2 for bad input or usage; 0 if only the output pipe was closed.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
         match self {
@@ -47,7 +46,7 @@ impl Failure {
         }
     }
 
-    /// Whether the reader of our output went away, which is no failure worth a message.
+    /// Whether the output pipe was closed, which is not reported.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Host(error) if error.is_broken_pipe())

@@ -1,8 +1,8 @@
-//! One command line for everything: arguments in, exit code out.
+//! The command line of Prism.
 //!
-//! Each command is a function in its own file under `commands`; what several commands
-//! share (how a trace is chosen, how a failure is told) stands beside them. Exit codes:
-//! 0 done, 1 a finding or a failed check, 2 usage or bad input, 130 interrupted.
+//! Each command is a function in its own file under `commands`; the other modules are shared by
+//! several commands. Exit codes: 0 success, 1 a finding or a failed check, 2 usage or bad input,
+//! 130 interrupted.
 
 pub mod commands;
 pub mod device_args;
@@ -15,7 +15,7 @@ pub mod report_files;
 pub mod requests;
 pub mod trace_args;
 pub mod trace_write;
-pub mod world;
+pub mod process_env;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ use commands::{bench, calc_cleaning, calc_lifetime, capture, device, report, rep
 use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
 pub use failure::Failure;
 
-/// What an SSD makes of a block trace.
+/// How SSDs perform under block traces and jobs: simulation, analysis, capture.
 #[derive(Debug, Parser)]
 #[command(name = "prism", version, max_term_width = 100)]
 struct Cli {
@@ -36,13 +36,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Say what an SSD makes of a trace
+    /// Replay a trace on a simulated SSD, and check it against the unwritten contract
     Report(report::Args),
     /// Run jobs with fio options on a simulated drive
     Sim(sim::Args),
-    /// Record what a running system asks of its disks
+    /// Record the requests of a running system to its disks
     Capture(capture::Args),
-    /// Look at, convert and make block traces
+    /// Inspect, convert and generate block traces
     #[command(subcommand)]
     Trace(TraceCommand),
     /// Compare the simulation with theory and data sheets
@@ -50,9 +50,9 @@ enum Command {
     /// Compute lifetimes and the cost of cleaning
     #[command(subcommand)]
     Calc(CalcCommand),
-    /// Repeat a published result and show it beside ours
+    /// Repeat a published result and compare it with ours
     Reproduce(reproduce::Args),
-    /// Make and look at flash devices in files
+    /// Create and inspect flash devices in files
     #[command(subcommand)]
     Device(device::Command),
     /// Measure how fast Prism is on this machine
@@ -61,21 +61,21 @@ enum Command {
 
 #[derive(Debug, Subcommand)]
 enum TraceCommand {
-    /// Say what is in a trace
+    /// Show the content of a trace
     Info(trace_info::Args),
-    /// Store a trace in another format
+    /// Convert a trace to another format
     Convert(trace_convert::Args),
-    /// Make a trace from a pattern
+    /// Generate a trace from a pattern
     Generate(trace_generate::Args),
-    /// Write down where a file system keeps what
+    /// Write the layout of a file system to a file
     Layout(trace_layout::Args),
 }
 
 #[derive(Debug, Subcommand)]
 enum CalcCommand {
-    /// How long a drive lasts at a rate of writes
+    /// Compute the lifetime of a drive at a write rate
     Lifetime(calc_lifetime::Args),
-    /// What a free block costs on a drive that is so full
+    /// Compute the cost of a free block by utilization of the drive
     Cleaning(calc_cleaning::Args),
 }
 
@@ -88,9 +88,9 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.is_broken_pipe() {
-                // Names in it come from outside and must not drive the terminal.
+                // Names in it come from input and must not contain control sequences.
                 let line = prism_report::terminal::clean(&failure.to_string(), true);
-                // Nothing is left to tell it to when standard error is closed as well.
+                // A failure is ignored: there is no other place to report it.
                 let _ = writeln!(std::io::stderr(), "prism: {line}");
             }
             failure.exit_code()

@@ -1,4 +1,4 @@
-//! The `prism` command. Everything it does is a function of the library beside it.
+//! The `prism` command, which calls the library of this crate.
 
 fn main() -> std::process::ExitCode {
     prism_cli::main()

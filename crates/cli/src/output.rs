@@ -1,4 +1,4 @@
-//! Where results go: text to standard output, JSON to the file that `--json` names.
+//! The output of results: text to standard output, JSON to the file of `--json`.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub struct JsonArg {
 }
 
 impl JsonArg {
-    /// The file that the JSON goes to, if one was asked for.
+    /// The file for the JSON, if `--json` was given.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.json.as_deref()
@@ -33,8 +33,8 @@ impl JsonArg {
         Ok(self.write(value, &text(document))?)
     }
 
-    /// Writes `value` as JSON if that was asked for, and `text` to standard output unless
-    /// the JSON goes there.
+    /// Writes `value` as JSON if `--json` was given, and `text` to standard output unless the JSON
+    /// goes there.
     ///
     /// # Errors
     /// [`HostError::Write`]
@@ -50,11 +50,11 @@ impl JsonArg {
 }
 
 impl JsonArg {
-    /// For a command whose result goes to `output`: both cannot be standard output.
+    /// Refuses that both `output` and the JSON go to standard output.
     ///
     /// # Errors
     /// [`Failure::Usage`] if they are.
-    pub fn refuse_beside(&self, output: &Path) -> Result<(), Failure> {
+    pub fn refuse_same_stdout(&self, output: &Path) -> Result<(), Failure> {
         let stdout = Path::new("-");
         if output == stdout && self.json.as_deref() == Some(stdout) {
             let what = "the output and --json cannot both go to standard output";
@@ -68,7 +68,7 @@ impl JsonArg {
     ///
     /// # Errors
     /// [`HostError::Write`]
-    pub fn write_beside(
+    pub fn write_with(
         &self,
         output: &Path,
         value: &impl Serialize,
@@ -80,7 +80,7 @@ impl JsonArg {
         if let Some(path) = &self.json {
             write_whole(path, json(value).as_bytes())?;
         }
-        // Nobody is left to tell it to when standard error is closed as well.
+        // A failure is ignored: there is no other place to report it.
         let _ = std::io::stderr().write_all(text.as_bytes());
         Ok(())
     }
@@ -89,7 +89,7 @@ impl JsonArg {
 /// `value` as the text of a JSON file.
 ///
 /// # Panics
-/// If it has a map whose keys are no text, which results have not.
+/// If a map in it has keys other than strings; results have none.
 #[must_use]
 pub fn json(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("results have only plain fields");
@@ -104,11 +104,11 @@ pub fn text(document: &Document) -> String {
     terminal::render(document, width, style)
 }
 
-/// Columns of text that goes to a file or a pipe.
+/// The width of text for a file or a pipe.
 const PLAIN_WIDTH: usize = 100;
 
-/// The width of standard output and what it can show: colours only on a terminal where
-/// `NO_COLOR` is not set, ASCII only where nobody looks.
+/// The width and style of standard output: colours only on a terminal and without `NO_COLOR`,
+/// ASCII only for files and pipes.
 fn screen() -> (usize, Style) {
     if !std::io::stdout().is_terminal() {
         return (PLAIN_WIDTH, Style::PLAIN);
@@ -117,7 +117,7 @@ fn screen() -> (usize, Style) {
     (prism_host::progress::terminal_width().unwrap_or(PLAIN_WIDTH), Style { color, unicode: true })
 }
 
-/// Writes `bytes` to `path`, whole or not at all.
+/// Writes `bytes` to `path`, which changes only if all of them can be written.
 ///
 /// # Errors
 /// [`HostError`] if that fails.

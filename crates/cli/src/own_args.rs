@@ -1,7 +1,7 @@
-//! The flags of `prism sim` apart from the fio options, which may stand among them.
+//! Separates the flags of `prism sim` from fio options, which may be mixed with them.
 //!
-//! Flags that the command declares stay flags, wherever they stand; everything else goes
-//! behind a `--`, in its order, and is read as fio does.
+//! Flags that the command declares are kept; all other arguments are moved behind a `--`, in
+//! order, and parsed like fio's command line.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 /// The name of the command whose arguments are sorted.
 const SIM: &str = "sim";
 
-/// The process's arguments with those of `prism sim` sorted; others are left alone.
+/// The process's arguments, with those of `prism sim` sorted.
 #[must_use]
 pub fn sorted(cli: &Command, arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
     let arguments: Vec<OsString> = arguments.collect();
@@ -18,13 +18,13 @@ pub fn sorted(cli: &Command, arguments: impl Iterator<Item = OsString>) -> Vec<O
         return arguments;
     }
     let sim = cli.find_subcommand(SIM).expect("the command is declared");
-    let (mut own, mut words) = (arguments[..2].to_vec(), Vec::new());
+    let (mut own, mut fio) = (arguments[..2].to_vec(), Vec::new());
     let mut rest = arguments[2..].iter().peekable();
     while let Some(argument) = rest.next() {
         let text = argument.to_string_lossy();
         let name = text.split('=').next().unwrap_or_default();
         let Some(flag) = find(sim, name) else {
-            words.push(argument.clone());
+            fio.push(argument.clone());
             continue;
         };
         own.push(argument.clone());
@@ -44,12 +44,11 @@ pub fn sorted(cli: &Command, arguments: impl Iterator<Item = OsString>) -> Vec<O
         }
     }
     own.push("--".into());
-    own.extend(words);
+    own.extend(fio);
     own
 }
 
-/// The flag that `name` (with its dashes) stands for; `Some(None)` for those that every
-/// command has.
+/// The flag called `name` (with its dashes); `Some(None)` for those that every command has.
 fn find<'a>(sim: &'a Command, name: &str) -> Option<Option<&'a Arg>> {
     if ["--help", "-h"].contains(&name) {
         return Some(None);
@@ -75,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_taken_from_among_the_words() {
+    fn flags_are_separated_from_fio_options() {
         check("prism report --json x a", "prism report --json x a");
         check(
             "prism sim --rw=read --json - a.fio --quiet --name a",

@@ -1,4 +1,4 @@
-//! How a trace is replayed, as arguments.
+//! The arguments of a replay.
 
 use clap::Args;
 use prism_present::pace::{parse_pace, parse_passes};
@@ -7,14 +7,14 @@ use prism_replay::{Options, Pace, Passes};
 /// Pace and number of passes.
 #[derive(Clone, Debug, Args)]
 pub struct ReplayArgs {
-    /// When requests are submitted: open (at the trace's times), open:2 (twice as fast),
-    /// closed:32 (as fast as 32 in flight allow), dependent (think times kept; needs
-    /// completions in the trace)
+    /// When requests are submitted: open (at the times of the trace), open:2 (twice as fast),
+    /// closed:32 (as fast as 32 in flight allow), dependent (with the think times of the trace;
+    /// needs completions in the trace)
     #[arg(long, value_name = "PACE", default_value = "open", value_parser = parse_pace)]
     pub pace: Pace,
     /// How often the trace is replayed: a number; `steady` to repeat it until write
-    /// amplification is steady and measure then; or `until-read-only`, for a drive that ages,
-    /// to repeat it until the drive writes no more
+    /// amplification is steady, then measure; or `until-read-only`, for a drive that ages, to
+    /// repeat it until the drive is read-only
     #[arg(long, value_name = "N|steady|until-read-only", default_value = "steady",
           value_parser = parse_passes)]
     pub passes: Passes,
@@ -24,7 +24,7 @@ pub struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    /// What the replay is told.
+    /// The options of the replay.
     #[must_use]
     pub fn options(&self) -> Options {
         Options { pace: self.pace, passes: self.passes }

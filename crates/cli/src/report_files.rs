@@ -1,4 +1,4 @@
-//! The files of a report: text, HTML, JSON and Parquet, which appear together at its end.
+//! The output files of a report: text, HTML, JSON and Parquet, committed together at the end.
 
 use std::io::Write;
 use std::path::Path;
@@ -9,19 +9,18 @@ use prism_report::{Document, html};
 use crate::failure::Failure;
 use crate::output;
 
-/// The files that were asked for. They are opened before the work begins, so that one
-/// that cannot be written is said at once, and appear together at its end.
+/// The requested files. They are opened before the work begins, so that an unwritable one is
+/// reported at once, and committed together at the end.
 pub struct ReportFiles {
     html: Option<OutputFile>,
     json: Option<OutputFile>,
-    /// Taken by whoever writes the requests, and put back when they are there.
+    /// Taken by the writer of the requests, and put back when it has finished.
     pub requests: Option<OutputFile>,
-    /// Where the text goes: unless told otherwise to standard output, if none of the
-    /// others goes there.
+    /// The output of the text: by default standard output, unless another file goes there.
     text: Option<OutputFile>,
 }
 
-/// Where each output goes, by the flag that says so.
+/// The path of each output, by flag.
 #[derive(Clone, Copy, Debug)]
 pub struct Paths<'a> {
     /// `--html`
@@ -35,7 +34,7 @@ pub struct Paths<'a> {
 }
 
 impl ReportFiles {
-    /// Opens them.
+    /// Opens the files.
     ///
     /// # Errors
     /// [`Failure`] if two name the same file, or one cannot be opened.
@@ -66,14 +65,14 @@ impl ReportFiles {
         })
     }
 
-    /// Whether the text goes anywhere.
+    /// Whether the text is written at all.
     #[must_use]
     pub fn has_text(&self) -> bool {
         self.text.is_some()
     }
 
-    /// Writes all of them, `document` as text and `page` as HTML, then lets them appear: a
-    /// disk that is full leaves none. `text` stands in the place of `document`'s own text.
+    /// Writes all files, `document` as text and `page` as HTML, then commits them: if the disk is
+    /// full, none appears. `text` replaces the text of `document`.
     ///
     /// # Errors
     /// [`Failure`] if one cannot be written.
@@ -96,7 +95,7 @@ impl ReportFiles {
                 None => put(out, output::text(document).as_bytes())?,
             }
         }
-        // What cannot be taken back goes first, so that its failure leaves the files away.
+        // Outputs that cannot be undone are committed first; if one fails, no file appears.
         let (direct, renamed): (Vec<_>, Vec<_>) = [self.text, self.json, self.html, self.requests]
             .into_iter()
             .flatten()

@@ -1,4 +1,4 @@
-//! The file of the requests, written while they complete.
+//! The Parquet file of the requests, written while they complete.
 
 use prism_host::parquet::RequestsWriter;
 use prism_host::{HostError, OutputFile};
@@ -12,10 +12,10 @@ pub struct Requests {
 }
 
 impl Requests {
-    /// Begins `file`, if there is one, for requests whose names are those of `symbols`.
+    /// Starts writing to `file`, if there is one, with the names of `symbols`.
     ///
     /// # Errors
-    /// [`HostError::Write`] if it cannot be begun.
+    /// [`HostError::Write`] if that fails.
     pub fn to(
         file: Option<OutputFile>,
         symbols: impl FnOnce() -> Symbols,

@@ -1,4 +1,4 @@
-//! How a trace is chosen on the command line, the same for every command that reads one.
+//! The arguments that choose a trace, shared by all commands that read one.
 
 use std::path::PathBuf;
 
@@ -7,33 +7,33 @@ use clap::Args;
 use prism_host::{HostError, LoadSpec, LoadedTrace, Progress, load_trace};
 use prism_trace::{Format, LogicalBlock};
 
-/// Which trace to read, how, and what of it.
+/// The trace files, and the selection of requests.
 #[derive(Clone, Debug, Args)]
 pub struct TraceArgs {
-    /// Trace file(s), plain, .gz or .zst; `-` is standard input. Several text files are
-    /// read one after another; one file of a blktrace recording stands for all of them
+    /// Trace file(s), plain, .gz or .zst; `-` is standard input. Several text files are read one
+    /// after another; for a blktrace recording, name one of its files
     #[arg(required = true, value_name = "TRACE")]
     pub paths: Vec<PathBuf>,
-    /// How it is read, and what of it.
+    /// Format and selection.
     #[command(flatten)]
     pub select: SelectArgs,
 }
 
-/// How a trace is read, and what of it.
+/// The format of a trace, and the selection of requests.
 #[derive(Clone, Debug, Args)]
 pub struct SelectArgs {
     /// Format of the trace [default: recognised by its content]
     #[arg(long, value_parser = parse_format, value_name = "FORMAT",
           conflicts_with_all = ["map", "blkparse_format"])]
     pub format: Option<Format>,
-    /// TOML map that describes the columns of a text
+    /// TOML map that describes the columns of a text file
     #[arg(long, value_name = "FILE.toml", conflicts_with = "blkparse_format")]
     pub map: Option<PathBuf>,
     /// The -f string with which blkparse printed the trace
     #[arg(long, value_name = "STRING")]
     pub blkparse_format: Option<String>,
-    /// Size of a logical block, for a trace of nothing but NVMe commands, which do not tell
-    /// it [default: 512B]
+    /// Size of a logical block, for a trace with only NVMe commands, which do not record it
+    /// [default: 512B]
     #[arg(long, value_name = "SIZE", value_parser = parse_block)]
     pub block_size: Option<LogicalBlock>,
     /// Only the requests of this phase

@@ -1,4 +1,4 @@
-//! Writes a trace in one of the formats that can be written, and says what was left out.
+//! Writes a trace in an output format, and reports what was left out.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::output::JsonArg;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
-    /// Prism's own store: everything is kept, and DuckDB, Polars and pandas read it
+    /// Prism's own format: lossless, readable by DuckDB, Polars and pandas
     Parquet,
     /// fio's iolog, version 3
     Fio,
@@ -24,18 +24,18 @@ pub enum Target {
     Mqsim,
 }
 
-/// Where a trace is written, and how.
+/// The format of an output trace.
 #[derive(Clone, Debug, Args)]
 pub struct TargetArgs {
-    /// Format to write [default: from the ending of the output: .parquet, .fio,
-    /// .iolog or .mqsim]
+    /// Format to write [default: by the extension of the output: .parquet, .fio, .iolog or
+    /// .mqsim]
     #[arg(long, value_enum)]
     to: Option<Target>,
     #[command(flatten)]
     json: JsonArg,
 }
 
-/// An output that is open, and the format it will have.
+/// An open output file and its format.
 #[derive(Debug)]
 pub struct TraceOutput<'a> {
     path: PathBuf,
@@ -44,30 +44,30 @@ pub struct TraceOutput<'a> {
     json: &'a JsonArg,
 }
 
-/// What was written.
+/// The result of writing.
 #[derive(Debug, Serialize)]
 struct Written {
     output: String,
     to: Target,
     /// Requests and flushes of the trace.
     records: u64,
-    /// What the format cannot carry: records dropped or changed, by reason; the line is
-    /// the number of the first record concerned.
+    /// Records that were dropped or changed because the format cannot represent them, by reason;
+    /// the line is the number of the first such record.
     losses: Vec<SkipRow>,
 }
 
 impl TargetArgs {
-    /// Opens `path`, before a long trace is read or made: what cannot be written is said
-    /// at once.
+    /// Opens `path` before a long trace is read or generated, so that an unwritable path is
+    /// reported at once.
     ///
     /// # Errors
-    /// [`Failure`] if no format is told, or nothing can be created there.
+    /// [`Failure`] if no format is given, or the file cannot be created.
     pub fn open(&self, path: &Path) -> Result<TraceOutput<'_>, Failure> {
-        self.json.refuse_beside(path)?;
+        self.json.refuse_same_stdout(path)?;
         let target = self.to.or_else(|| Target::of(path)).ok_or_else(|| {
             Failure::Usage(format!(
-                "{}: its ending names no format that can be written; end it in .parquet, \
-                 .fio, .iolog or .mqsim, or say --to",
+                "{}: its extension names no output format; use .parquet, .fio, .iolog or .mqsim, \
+                 or give --to",
                 path.display()
             ))
         })?;
@@ -77,10 +77,10 @@ impl TargetArgs {
 }
 
 impl TraceOutput<'_> {
-    /// Writes every record of `source`, lets the output appear, and says what it holds.
+    /// Writes every record of `source`, commits the output, and reports what it holds.
     ///
     /// # Errors
-    /// [`HostError`]; then nothing is left of the output.
+    /// [`HostError`]; then the output does not appear.
     pub fn write(
         mut self,
         source: &mut dyn Source,
@@ -99,7 +99,7 @@ impl TraceOutput<'_> {
             text.push_str(&format!("  {} of them: {}\n", loss.count, loss.reason));
         }
         let written = Written { output, to: self.target, records, losses };
-        self.json.write_beside(&self.path, &written, &text)
+        self.json.write_with(&self.path, &written, &text)
     }
 
     fn write_text(
@@ -127,7 +127,7 @@ impl TraceOutput<'_> {
 }
 
 impl Target {
-    /// The format that the ending of `path` stands for.
+    /// The format of the extension of `path`.
     fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "parquet" => Some(Self::Parquet),

@@ -1,15 +1,15 @@
-//! How much an application does, as a function of the device's size alone.
+//! The amount of work of an application, as a function of the device's size alone.
 //!
-//! The data that lives fills a quarter of the device. The application then writes about as
-//! many bytes into its files as the device holds; how many operations that takes follows from
-//! the constants below, which come from the formats of the files and are rounded. The report
-//! says how much was written in truth. Time has no say, so a slow machine does the same work.
+//! Live data fills a quarter of the device. The application then writes about as many bytes to
+//! its files as the device holds. The number of operations follows from the constants below, which
+//! are rounded and come from the file formats. The report has the bytes actually written. The work
+//! does not depend on time, so it is the same on a slow machine.
 
 use prism_base::Bytes;
 
 use crate::kinds::{App, Pattern};
 
-/// The device holds so many times what lives on it.
+/// The device size over the live data.
 const DEVICE_OVER_LIVE: u64 = 4;
 
 /// Bytes of a key: digits with zeros before them, so that the order of texts is that of
@@ -19,28 +19,28 @@ pub const KEY_BYTES: usize = 16;
 /// Bytes of a value in SQLite. Source: the workloads of the unwritten contract's authors.
 pub const ROW_VALUE_BYTES: usize = 100;
 
-/// Bytes of a value in RocksDB and LevelDB: four times the 100 of their own benchmark, so that
-/// a device fills in a bearable time.
+/// Bytes of a value in RocksDB and LevelDB: four times the 100 of their own benchmarks, so that
+/// a device fills in reasonable time.
 pub const LSM_VALUE_BYTES: usize = 400;
 
-/// What a row takes in SQLite's file: 128 bytes in the table and 32 in the index of names, with
+/// Bytes of a row in SQLite's file: 128 bytes in the table and 32 in the index of names, with
 /// their headers and pointers.
 const ROW_FILE_BYTES: u64 = 160;
 
 /// Rows that a transaction of SQLite changes. Source as for [`ROW_VALUE_BYTES`].
 pub const ROWS_PER_COMMIT: u64 = 10;
 
-/// What a put into a log-structured store writes: once into the log, once when the memory is
-/// flushed, and about three times when levels are merged.
+/// Times that a log-structured store writes a put: once to the log, once when the memtable is
+/// flushed, and about three times in compactions.
 const LSM_WRITES_PER_PUT: u64 = 5;
 
-/// Pages of SQLite are this large unless told otherwise.
+/// The default page size of SQLite.
 const SQLITE_PAGE: u64 = 4096;
 
-/// A page that a transaction changes is written to the journal or log, and to its place.
+/// A changed page is written to the journal or log, and to the database.
 const SQLITE_WRITES_PER_PAGE: u64 = 2;
 
-/// Ten rows that follow each other lie in one page or two.
+/// Ten consecutive rows are in one page or two.
 const SQLITE_PAGES_SEQ: u64 = 2;
 
 /// Mails of varmail. Source: filebench, workloads/varmail.f, also for the next constants.
@@ -49,24 +49,23 @@ pub const MAILS: u64 = 1000;
 /// Threads of varmail.
 pub const MAIL_THREADS: u64 = 16;
 
-/// The most that varmail appends at once; any number of bytes up to it is equally likely.
+/// The longest append of varmail; lengths are uniformly distributed up to it.
 pub const APPEND_BYTES_MAX: u64 = 16 << 10;
 
-/// What one round of varmail's steps writes on average: two appends.
+/// Mean bytes written per round of varmail: two appends.
 const MAIL_ROUND_BYTES: u64 = APPEND_BYTES_MAX;
 
 /// The work of one application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Records that are there before the application is watched; for varmail, mails that
-    /// there may be.
+    /// Records that exist before the application phase; for varmail, the numbers of mails.
     pub records: u64,
-    /// Reads and updates; for varmail, rounds over all threads.
+    /// Reads and updates; for varmail, rounds of all threads.
     pub operations: u64,
 }
 
 impl Work {
-    /// What `app` does on a device of `size`. At least one of everything.
+    /// The work of `app` on a device of `size`: at least one record and operation.
     #[must_use]
     pub fn of(app: App, pattern: Pattern, size: Bytes) -> Self {
         let live = size.0 / DEVICE_OVER_LIVE;
@@ -74,7 +73,7 @@ impl Work {
             App::SqliteRb | App::SqliteWal => {
                 let pages = match pattern {
                     Pattern::Seq => SQLITE_PAGES_SEQ,
-                    // Each row that is updated at random lies in a page of its own.
+                    // Rows that are updated at random are in different pages.
                     Pattern::Rand => ROWS_PER_COMMIT,
                     Pattern::Mix => ROWS_PER_COMMIT / 2,
                 };
@@ -107,11 +106,11 @@ mod tests {
             assert_eq!(work, Work { records, operations }, "{app:?} {pattern:?} {size}");
         };
         let mib = 1u64 << 20;
-        // 64 MiB / 4 / 160 bytes a row; 64 MiB / 16 KiB, 80 KiB and 40 KiB a commit.
+        // 64 MiB / 4 / 160 bytes per row; 64 MiB / 16 KiB, 80 KiB and 40 KiB per commit.
         check(App::SqliteWal, Pattern::Seq, 64 * mib, 104_857, 40_960);
         check(App::SqliteRb, Pattern::Rand, 64 * mib, 104_857, 8_190);
         check(App::SqliteRb, Pattern::Mix, 64 * mib, 104_857, 16_380);
-        // 16 MiB / 416 bytes; 64 MiB / 2080 bytes a put.
+        // 16 MiB / 416 bytes; 64 MiB / 2080 bytes per put.
         check(App::LevelDb, Pattern::Rand, 64 * mib, 40_329, 32_263);
         check(App::RocksDb, Pattern::Seq, 64 * mib, 40_329, 32_263);
         check(App::RocksDb, Pattern::Mix, 64 * mib, 40_329, 64_526);

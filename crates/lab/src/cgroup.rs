@@ -1,5 +1,5 @@
-//! Memory cgroups, of whichever version is mounted, which bound the page cache of an
-//! application: without them a machine with much memory shows the device no read.
+//! Memory cgroups of version 1 or 2, which limit the page cache of an application: without them,
+//! no read reaches the device on a machine with much memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use prism_base::Bytes;
 
 use crate::error::StackError;
 
-/// A hierarchy of cgroups that counts memory.
+/// A hierarchy of cgroups that controls memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryCgroups {
     root: PathBuf,
@@ -22,7 +22,7 @@ enum Version {
 }
 
 impl MemoryCgroups {
-    /// The hierarchy that is mounted.
+    /// The mounted hierarchy.
     ///
     /// # Errors
     /// [`StackError::NoCgroup`] if there is none.
@@ -35,14 +35,14 @@ impl MemoryCgroups {
         find_in(&mounts, has_memory).ok_or(StackError::NoCgroup)
     }
 
-    /// Makes the cgroup `name`, whose processes may have `limit` of memory, page cache included.
+    /// Makes the cgroup `name`, which limits memory including page cache to `limit`.
     ///
     /// # Errors
     /// [`StackError::System`] naming the file.
     pub(super) fn make(&self, name: &str, limit: Bytes) -> Result<PathBuf, StackError> {
         if self.version == Version::Two {
-            // It may be so already, or be forbidden where it is so already; else the file of
-            // the limit is missing below.
+            // A failure is harmless if the controller is enabled already; else opening the file
+            // of the limit fails below.
             let _ = fs::write(self.root.join("cgroup.subtree_control"), "+memory");
         }
         let folder = self.root.join(name);
@@ -66,7 +66,7 @@ impl MemoryCgroups {
     }
 }
 
-/// Puts this process into the cgroup at `folder`.
+/// Moves this process into the cgroup at `folder`.
 ///
 /// # Errors
 /// [`StackError::System`] naming the file.
@@ -76,18 +76,18 @@ pub(super) fn enter(folder: &Path) -> Result<(), StackError> {
         .map_err(StackError::at(file, "enter the memory cgroup"))
 }
 
-/// Removes an empty cgroup; whether it is gone.
+/// Removes an empty cgroup. Returns whether it is gone.
 pub(super) fn remove(folder: &Path) -> bool {
-    super::again(|| match fs::remove_dir(folder) {
+    super::retry(|| match fs::remove_dir(folder) {
         Ok(()) => true,
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
     })
 }
 
-/// The hierarchy in a list of mounts: version 1 where it counts memory, because then version 2
+/// The hierarchy in a list of mounts: version 1 if it controls memory, because then version 2
 /// cannot.
 fn find_in(mountinfo: &str, has_memory: impl Fn(&Path) -> bool) -> Option<MemoryCgroups> {
-    let mut second = None;
+    let mut version_2 = None;
     for line in mountinfo.lines() {
         let Some((before, after)) = line.split_once(" - ") else { continue };
         let Some(root) = before.split(' ').nth(4).map(PathBuf::from) else { continue };
@@ -97,10 +97,10 @@ fn find_in(mountinfo: &str, has_memory: impl Fn(&Path) -> bool) -> Option<Memory
             return Some(MemoryCgroups { root, version: Version::One });
         }
         if kind == Some("cgroup2") && has_memory(&root) {
-            second = Some(MemoryCgroups { root, version: Version::Two });
+            version_2 = Some(MemoryCgroups { root, version: Version::Two });
         }
     }
-    second
+    version_2
 }
 
 #[cfg(test)]
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hierarchy_that_counts_memory_is_found() {
+    fn the_hierarchy_that_controls_memory_is_found() {
         let one = "30 1 0:25 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                    31 1 0:26 / /sys/fs/cgroup/memory rw,relatime - cgroup none rw,memory\n";
         let two = "35 1 0:28 / /sys/fs/cgroup/unified rw shared:4 - cgroup2 cgroup2 rw\n";

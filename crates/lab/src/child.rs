@@ -1,4 +1,4 @@
-//! Runs a program to its end, and ends it if this process is interrupted.
+//! Runs a program to its end, and kills it if this process is interrupted.
 
 use std::io::Read;
 use std::process::{Command, Stdio};
@@ -8,13 +8,13 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::error::StackError;
 
-/// Bytes of a program's errors that are kept.
+/// Most bytes of a program's standard error that are kept.
 const SAID_BYTES_MAX: u64 = 64 << 10;
 
 /// Runs `command`, which is called `name` in messages.
 ///
 /// # Errors
-/// [`StackError::Program`] with the last line of its errors, if it does not end well.
+/// [`StackError::Program`] with the last line of its standard error, if it fails.
 pub(super) fn run(mut command: Command, name: &str) -> Result<(), StackError> {
     let failed = |said: String| StackError::Program { program: name.into(), said };
     command.stderr(Stdio::piped());
@@ -28,12 +28,12 @@ pub(super) fn run(mut command: Command, name: &str) -> Result<(), StackError> {
     let undo = undo.map_err(|error| failed(format!("cannot be started: {error}")))?;
     let mut child = spawned.expect("it was spawned");
     let mut said = Vec::new();
-    let errors = child.stderr.take().expect("a pipe was asked for");
-    // Reading ends when the program does; what cannot be read is not told.
+    let errors = child.stderr.take().expect("standard error is a pipe");
+    // Reading ends when the program does; an error of the read is ignored.
     let _ = errors.take(SAID_BYTES_MAX).read_to_end(&mut said);
     let pid = Pid::from_child(&child);
-    // The process stays known until it is forgotten as something to end: else another could
-    // get its number in between.
+    // The process stays a zombie until `undo` is dropped: else another process could get its
+    // number in between.
     let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
     drop(undo);
     let status = child.wait().map_err(|error| failed(error.to_string()))?;
@@ -48,9 +48,9 @@ pub(super) fn run(mut command: Command, name: &str) -> Result<(), StackError> {
     }))
 }
 
-/// Ends the process and waits until it is gone, so that nothing of it is in use any more.
+/// Kills the process and waits for its end, so that it uses no file or device any more.
 fn end(pid: Pid) {
-    // Both fail if it is gone.
+    // Both calls fail if the process has ended already.
     let _ = kill_process(pid, Signal::KILL);
     let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
 }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_of_errors_is_told() {
+    fn the_last_line_of_errors_is_reported() {
         shell("echo fine >&2").unwrap();
         let check = |script: &str, said: &str| {
             let error = shell(script).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! A file that is a disk: a sparse image behind a loop device, with a file system on it.
+//! A disk in a file: a sparse image behind a loop device, with a file system on it.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,14 +14,14 @@ use crate::error::StackError;
 use crate::ioctls;
 use crate::kinds::{FileSystem, Named};
 
-/// Others may take the device between the question which is free and the answer.
+/// Another process may attach the free device first, so this many are tried.
 const ATTACH_TRIES: u32 = 100;
 
 /// A loop device, which is detached when this is dropped.
 pub(super) struct LoopDevice {
     path: PathBuf,
     _undo: Undo,
-    /// After the device: the order is that of the fields.
+    /// Dropped after the device, as the order of the fields requires.
     _image: Undo,
 }
 
@@ -55,7 +55,7 @@ impl LoopDevice {
         }
     }
 
-    /// The device's file.
+    /// The path of the device.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -65,23 +65,24 @@ fn is_taken(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::ResourceBusy
 }
 
-/// Attaches `file` to the device at `path`; how that is undone. The device is kept open for it,
-/// so that it is not given to others before.
+/// Attaches `file` to the device at `path`. Returns how to undo that; it keeps the device open, so
+/// that no other process can get the device before.
 fn attached(path: &Path, file: &File) -> io::Result<impl FnOnce() + Send + use<>> {
     let device = File::options().read(true).write(true).open(path)?;
     ioctls::attach(&device, file)?;
     Ok(move || {
-        // It fails if it is detached already, or goes by itself when the last user does.
+        // This fails if the device is detached already; if it is in use, the kernel detaches it at
+        // the last close.
         let _ = ioctls::detach(&device);
     })
 }
 
-/// The program that makes a file system, and what comes before the device.
+/// The program that makes a file system, its package, and its arguments before the device.
 fn maker(fs: FileSystem) -> (&'static str, &'static str, &'static [&'static str]) {
     match fs {
-        // Tables that the kernel would write in the background are written at once, so that
-        // they are not taken for work of the application. Below 512 MiB the program would take
-        // blocks of 1 KiB, as it does for floppy disks, which no flash drive gets.
+        // Tables are written at once, not in the background by the kernel, where they would count
+        // as work of the application. Below 512 MiB the default block size would be 1 KiB, which
+        // is not usual on flash drives.
         FileSystem::Ext4 => (
             "mkfs.ext4",
             "e2fsprogs",
@@ -93,8 +94,8 @@ fn maker(fs: FileSystem) -> (&'static str, &'static str, &'static [&'static str]
     }
 }
 
-/// The smallest device in bytes: what the programs refuse below, and for Btrfs, which makes
-/// very small ones, what leaves room for data between its copies of metadata.
+/// The smallest device in bytes: the limit of the program, and for Btrfs, which allows very small
+/// devices, a size that leaves space for data next to the copies of metadata.
 fn size_min(fs: FileSystem) -> u64 {
     match fs {
         FileSystem::Ext4 => 16 << 20,
@@ -104,7 +105,7 @@ fn size_min(fs: FileSystem) -> u64 {
     }
 }
 
-/// Whether `fs` can be made with `size` and mounted here.
+/// Checks that `fs` can be made with `size` and mounted here.
 ///
 /// # Errors
 /// [`StackError`] saying what is missing.
@@ -117,14 +118,14 @@ pub(super) fn check(fs: FileSystem, size: Bytes) -> Result<(), StackError> {
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
     let is_known = known.lines().any(|line| line.trim() == fs.name());
     let module = Path::new("/sys/module").join(fs.name());
-    // A module that is not loaded yet is loaded by mounting.
+    // Mounting loads a missing module.
     if is_known || module.exists() || has_module(fs) {
         return Ok(());
     }
     Err(StackError::NoFileSystem { fs })
 }
 
-/// Whether the kernel that runs has a module for `fs` on the disk.
+/// Whether a module for `fs` is installed for the running kernel.
 fn has_module(fs: FileSystem) -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let list = Path::new("/lib/modules").join(release.trim()).join("modules.dep");
@@ -132,7 +133,7 @@ fn has_module(fs: FileSystem) -> bool {
     list.contains(&format!("/{}.ko", fs.name()))
 }
 
-/// Where programs of the super-user lie that the path may leave out.
+/// Folders of system programs that `PATH` may lack.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/sbin", "/sbin", "/usr/local/sbin"];
 
 fn program(fs: FileSystem) -> Result<PathBuf, StackError> {
@@ -159,7 +160,7 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts the file system on `device` at `folder`, so that it discards what is deleted.
+    /// Mounts the file system on `device` at `folder`, with discards of deleted data.
     pub fn at(fs: FileSystem, device: &LoopDevice, folder: &Path) -> Result<Self, StackError> {
         let undo = Undo::of(|| -> io::Result<_> {
             mount(device.path(), folder, fs.name(), MountFlags::NOATIME, c"discard")?;
@@ -170,19 +171,19 @@ impl Mounted {
         Ok(Self { folder: folder.to_path_buf(), _undo: undo })
     }
 
-    /// Writes everything that waits in the page cache to the device.
+    /// Writes all dirty data of the page cache to the device.
     pub fn sync(&self) -> Result<(), StackError> {
         let synced = self.opened().and_then(|file| Ok(rustix::fs::syncfs(&file)?));
         synced.map_err(StackError::at(&self.folder, "sync the file system"))
     }
 
-    /// Discards everything that is free.
+    /// Discards all free space.
     pub fn trim(&self) -> Result<(), StackError> {
         let trimmed = self.opened().and_then(|file| ioctls::trim(&file));
         trimmed.map_err(StackError::at(&self.folder, "trim the file system"))
     }
 
-    /// Unmounts it, which also empties its part of the page cache.
+    /// Unmounts the file system, which also drops its page cache.
     pub fn unmount(self) -> Result<(), StackError> {
         let done = unmount_now(&self.folder);
         done.map_err(StackError::at(&self.folder, "unmount the file system"))
@@ -193,11 +194,11 @@ impl Mounted {
     }
 }
 
-/// Unmounts what is at `folder`. If it stays in use it goes from the tree of folders at once,
-/// and for good when the last user does.
+/// Unmounts the file system at `folder`. If it stays in use, it is detached from the tree at once,
+/// and unmounted when it is not in use any more.
 pub(super) fn unmount_now(folder: &Path) -> io::Result<()> {
     let mut last = Ok(());
-    let done = super::again(|| {
+    let done = super::retry(|| {
         last = unmount(folder, UnmountFlags::NOFOLLOW).map_err(io::Error::from);
         last.as_ref().err().is_none_or(|error| !is_taken(error))
     });

@@ -1,4 +1,4 @@
-//! Why an application could not be run on a file system, each with what to do.
+//! The errors of experiments. Each message says what to do.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use prism_host::capture::CaptureError;
 
 use crate::kinds::{App, FileSystem, Named};
 
-/// What fails around an experiment. The text is one line.
+/// An error of an experiment. The text is one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StackError {
-    /// Only the super-user may attach devices and mount them.
-    #[error("loop devices, mounts and memory cgroups need the super-user; run it with sudo")]
+    /// Only root may attach devices and mount them.
+    #[error("loop devices, mounts and memory cgroups need root; run it with sudo")]
     NotRoot,
     /// A program is not installed.
-    #[error("{program}: there is no such program; install the package {package}")]
+    #[error("{program} is not installed; install the package {package}")]
     NoProgram {
         /// Its name.
         program: &'static str,
@@ -24,14 +24,14 @@ pub enum StackError {
         package: &'static str,
     },
     /// A shared library is not installed.
-    #[error("{library}: there is no such library; install the package {package}")]
+    #[error("{library} is not installed; install the package {package}")]
     NoLibrary {
         /// Its name up to the version.
         library: &'static str,
         /// The Debian package that has it.
         package: &'static str,
     },
-    /// A shared library is there but is not what it should be.
+    /// A shared library cannot be loaded or lacks a function.
     #[error("{library}: {what}; reinstall the package {package}")]
     BadLibrary {
         /// Its file.
@@ -41,10 +41,10 @@ pub enum StackError {
         /// The Debian package that has it.
         package: &'static str,
     },
-    /// The kernel does not know the file system.
+    /// The kernel does not support the file system.
     #[error(
-        "{}: this kernel has no such file system; load its module, or see docs/stack.md for \
-         running in a virtual machine",
+        "{}: this kernel does not support this file system; load its module, or see docs/stack.md \
+         for running in a virtual machine",
         fs.name()
     )]
     NoFileSystem {
@@ -56,7 +56,7 @@ pub enum StackError {
     TooSmall {
         /// The file system.
         fs: FileSystem,
-        /// What its tools ask for, in bytes.
+        /// The smallest size in bytes.
         least: u64,
     },
     /// The kernel has no memory cgroups.
@@ -65,14 +65,14 @@ pub enum StackError {
          version 1: mount -t cgroup -o memory none /sys/fs/cgroup/memory"
     )]
     NoCgroup,
-    /// A call of the system failed.
+    /// A system call failed.
     #[error("{place}: cannot {what}: {source}{}", hint(source))]
     System {
         /// The file, device or folder.
         place: PathBuf,
-        /// What was tried.
+        /// The failed action.
         what: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// A program ended with an error.
@@ -94,13 +94,13 @@ pub enum StackError {
     Application {
         /// The application.
         app: App,
-        /// What it said.
+        /// Its message.
         said: String,
     },
 }
 
 impl StackError {
-    /// An error of a call of the system that tried `what` at `place`.
+    /// The error of a system call for the action `what` at `place`.
     pub(crate) fn at(
         place: impl Into<PathBuf>,
         what: &'static str,
@@ -112,9 +112,9 @@ impl StackError {
 
 fn hint(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull => "; give a larger --size, or a --work-dir with more room",
+        io::ErrorKind::StorageFull => "; give a larger --size, or a --work-dir with more space",
         io::ErrorKind::PermissionDenied => {
-            "; the super-user of a container may not do that, run it on the host"
+            "; root in a container may not do that, run it on the host"
         }
         _ => "",
     }
@@ -129,13 +129,13 @@ mod tests {
         let check = |error: StackError, text: &str| assert_eq!(error.to_string(), text);
         check(
             StackError::NoLibrary { library: "librocksdb.so", package: "librocksdb7.8" },
-            "librocksdb.so: there is no such library; install the package librocksdb7.8",
+            "librocksdb.so is not installed; install the package librocksdb7.8",
         );
         let full = io::Error::from(io::ErrorKind::StorageFull);
         check(
             StackError::at("/w", "make the image")(full),
             "/w: cannot make the image: no storage space; give a larger --size, or a --work-dir \
-             with more room",
+             with more space",
         );
         check(
             StackError::TooSmall { fs: FileSystem::Xfs, least: 100 },

@@ -1,4 +1,4 @@
-//! One combination of application and file system, from the empty device to its trace.
+//! Runs a combination of application and file system on an empty device and captures its trace.
 
 use std::fs;
 use std::io;
@@ -17,54 +17,52 @@ use crate::disk::{self, LoopDevice, Mounted};
 use crate::error::StackError;
 use crate::kinds::{App, Combination, FileSystem, Named};
 use crate::leftovers::{own_name, remove_folder};
-use crate::library::Wanted;
+use crate::library::SharedLibrary;
 use crate::worker::{Step, WorkerSpec};
 
-/// The phases of a trace, in their order: the file system is made; the records that live are
-/// written; the application runs, and what it left in the page cache is written; what is free
-/// is discarded; the file system is unmounted.
+/// The phases of a trace, in order: make the file system; write the live records; run the
+/// application and write back the page cache; discard free space; unmount.
 pub const PHASES: [&str; 5] = ["mkfs", "load", "app", "trim", "unmount"];
 
-/// Memory in which the kernel keeps events until they are taken: a device in memory makes a
-/// few hundred thousand a second.
+/// Kernel buffer for events: a device in memory causes a few hundred thousand events/s.
 const BUFFER: Bytes = Bytes(64 << 20);
 
-/// How a trace came about.
+/// How a trace was captured.
 #[derive(Clone, Copy, Debug)]
 pub struct Recorded {
-    /// How requests were seen.
+    /// The capture backend.
     pub backend: Backend,
-    /// Events for which the kernel had no room.
+    /// Events lost because the kernel's buffer was full.
     pub lost: u64,
 }
 
-/// The folder in that of the experiment where file systems are mounted.
+/// The mount point in the folder of the experiment.
 const MOUNT_POINT: &str = "mnt";
 
 /// How every combination is run.
 pub struct ExperimentSpec<'a> {
     /// Size of the device.
     pub size: Bytes,
-    /// What application and page cache may take.
+    /// Limit of memory of the application and its page cache.
     pub memory: Bytes,
-    /// Seed of what applications do.
+    /// Seed of the operations of applications.
     pub seed: u64,
-    /// Where images lie while they are needed.
+    /// Folder for temporary images.
     pub work_dir: PathBuf,
-    /// Where the memory is limited.
+    /// The cgroups that limit the memory.
     pub cgroups: MemoryCgroups,
-    /// The command that does what a worker is told.
+    /// The command that runs a worker.
     pub worker: &'a dyn Fn(&WorkerSpec) -> Command,
 }
 
-/// Combinations that are run one after another, with a folder of their own.
+/// Runs combinations one after another in a temporary folder.
 pub struct Experiment<'a> {
     spec: ExperimentSpec<'a>,
     folder: PathBuf,
     _folder: Undo,
 }
 
-/// Whether the system has what the experiment needs: rights, programs, libraries, file systems.
+/// Checks that the system has the rights, programs, libraries and file systems that are needed.
 ///
 /// # Errors
 /// [`StackError`] saying what is missing.
@@ -72,7 +70,7 @@ pub fn check(apps: &[App], file_systems: &[FileSystem], size: Bytes) -> Result<(
     for &fs in file_systems {
         disk::check(fs, size)?;
     }
-    for wanted in apps.iter().filter_map(|&app| Wanted::by(app)) {
+    for wanted in apps.iter().filter_map(|&app| SharedLibrary::by(app)) {
         wanted.open()?;
     }
     if rustix::process::geteuid().is_root() { Ok(()) } else { Err(StackError::NotRoot) }
@@ -82,7 +80,7 @@ impl<'a> Experiment<'a> {
     /// Makes the folder.
     ///
     /// # Errors
-    /// [`StackError::System`] if the folder to work in is not there, or cannot be written to.
+    /// [`StackError::System`] if the working folder does not exist or cannot be written to.
     pub fn new(spec: ExperimentSpec<'a>) -> Result<Self, StackError> {
         let folder = spec.work_dir.join(own_name());
         let undo = Undo::of(|| -> io::Result<_> {
@@ -98,42 +96,41 @@ impl<'a> Experiment<'a> {
         Ok(Self { spec, folder, _folder: undo })
     }
 
-    /// A folder for files that nobody needs later: it goes with everything in it.
+    /// A folder for temporary files, which is removed with its contents at the end.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Runs `combination` and writes its trace to `trace`, as Parquet. Nothing else of it
-    /// stays.
+    /// Runs `combination` and writes its trace to `trace`, as Parquet. Everything else is removed.
     ///
     /// # Errors
-    /// [`StackError`] if the application or something below it fails.
+    /// [`StackError`] if the application, the file system or the capture fails.
     pub fn run(
         &self,
         combination: Combination,
         mut trace: OutputFile,
     ) -> Result<Recorded, StackError> {
-        // They are undone in the opposite order, whichever way this function is left.
+        // These are undone in reverse order on every return.
         let (memory, _memory) = self.cgroup()?;
         let device = LoopDevice::attach(&self.folder.join("image"), self.spec.size)?;
         let devices = vec![device.path().to_path_buf()];
         let capture = capture::start(&CaptureSpec { devices, backend: None, buffer: BUFFER })?;
-        let door = capture.mark_socket().path().to_path_buf();
-        let _door = Undo::of(|| Ok::<_, StackError>(move || drop(fs::remove_file(door))))?;
-        let lived = self.life(combination, &device, &memory, &capture);
-        // The capture ends before its device does, also if something failed.
+        let socket = capture.mark_socket().path().to_path_buf();
+        let _socket = Undo::of(|| Ok::<_, StackError>(move || drop(fs::remove_file(socket))))?;
+        let result = self.run_phases(combination, &device, &memory, &capture);
+        // The capture must end before the device is detached, also after a failure.
         let captured = capture.stop();
-        lived?;
+        result?;
         let mut captured = captured?;
-        let seen = &mut captured.trace;
-        parquet::write(&mut trace, &mut seen.spool, &seen.info.symbols, &seen.info.facts)?;
+        let recorded = &mut captured.trace;
+        parquet::write(&mut trace, &mut recorded.spool, &recorded.info.symbols, &recorded.info.facts)?;
         trace.commit()?;
         Ok(Recorded { backend: captured.backend, lost: captured.lost })
     }
 
-    /// The life of a device, phase by phase.
-    fn life(
+    /// Runs the phases on `device`.
+    fn run_phases(
         &self,
         combination: Combination,
         device: &LoopDevice,
@@ -146,7 +143,7 @@ impl<'a> Experiment<'a> {
         capture.mark(PHASES[1])?;
         let mounted = Mounted::at(combination.fs, device, &point)?;
         self.work(combination, Step::Load, &point, memory)?;
-        // The page cache is empty after this, so that what the application reads is read.
+        // Empties the page cache, so that reads of the application reach the device.
         mounted.unmount()?;
         let mounted = Mounted::at(combination.fs, device, &point)?;
         capture.mark(PHASES[2])?;

@@ -1,4 +1,4 @@
-//! The system calls that have no safe face in a library: those of loop devices, and FITRIM.
+//! System calls without a safe wrapper in a library: those of loop devices, and FITRIM.
 #![allow(unsafe_code, reason = "an ioctl is as safe as the structure that it is given")]
 
 use std::ffi::c_void;
@@ -13,9 +13,9 @@ const LOOP_CLR_FD: Opcode = 0x4c01;
 const LOOP_CONFIGURE: Opcode = 0x4c0a;
 const LOOP_CTL_GET_FREE: Opcode = 0x4c82;
 
-/// The device goes away when nobody has it open any more.
+/// The kernel detaches the file at the last close of the device.
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
-/// Requests go to the file around the page cache, so that no second cache stands between.
+/// The device accesses its file with direct I/O, so that data is not cached twice.
 const LO_FLAGS_DIRECT_IO: u32 = 16;
 
 /// Source: Linux, include/uapi/linux/fs.h.
@@ -53,7 +53,7 @@ struct TrimRange {
     len_min: u64,
 }
 
-/// Returns the number of a free device, which no pattern of the library does.
+/// Returns the number of a free device; the library has no pattern for a returned number.
 struct GetFree;
 
 // SAFETY: the call takes no argument and returns a number or an error.
@@ -80,7 +80,7 @@ pub(super) fn free_loop(control: &File) -> io::Result<u32> {
     Ok(unsafe { ioctl::ioctl(control.as_fd(), GetFree) }?)
 }
 
-/// Makes the loop device `device` show the bytes of `file`.
+/// Attaches `file` to the loop device `device`.
 pub(super) fn attach(device: &File, file: &File) -> io::Result<()> {
     let info = LoopInfo {
         device: 0,
@@ -103,13 +103,13 @@ pub(super) fn attach(device: &File, file: &File) -> io::Result<()> {
     Ok(unsafe { ioctl::ioctl(device, Setter::<LOOP_CONFIGURE, LoopConfig>::new(config)) }?)
 }
 
-/// Takes the file away from the loop device, at once or when nobody uses it any more.
+/// Detaches the file from the loop device, at once or at the last close.
 pub(super) fn detach(device: &File) -> io::Result<()> {
     // SAFETY: the call takes no argument.
     Ok(unsafe { ioctl::ioctl(device, NoArg::<LOOP_CLR_FD>::new()) }?)
 }
 
-/// Tells the device under the file system of `folder` of everything that is free in it.
+/// Discards the free space of the file system of `folder` on its device.
 pub(super) fn trim(folder: &File) -> io::Result<()> {
     let mut range = TrimRange { start: 0, len: u64::MAX, len_min: 0 };
     // SAFETY: the structure is the kernel's, which changes the length only.
@@ -120,7 +120,7 @@ pub(super) fn trim(folder: &File) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// As the C compiler lays them out: sizes of loop_info64, loop_config and fstrim_range.
+    /// The sizes of loop_info64, loop_config and fstrim_range in C.
     #[test]
     fn structures_have_the_kernels_sizes() {
         assert_eq!(size_of::<LoopInfo>(), 232);

@@ -1,11 +1,11 @@
-//! Keys, values and the order in which they are read and written: a function of the seed.
+//! Keys, values and the sequence of operations, as functions of the seed.
 
 use prism_base::rng::Rng;
 
 use crate::amounts::KEY_BYTES;
 use crate::kinds::Pattern;
 
-/// What is done with one record.
+/// An operation on one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// The record gets a new value.
@@ -43,12 +43,12 @@ impl Iterator for Operations {
         if self.done == self.operations {
             return None;
         }
-        let turn = self.done;
+        let number = self.done;
         self.done += 1;
         Some(match self.pattern {
-            Pattern::Seq => Operation::Put(turn % self.records),
+            Pattern::Seq => Operation::Put(number % self.records),
             Pattern::Rand => Operation::Put(self.rng.below(self.records)),
-            Pattern::Mix if turn.is_multiple_of(2) => Operation::Put(self.rng.below(self.records)),
+            Pattern::Mix if number % 2 == 0 => Operation::Put(self.rng.below(self.records)),
             Pattern::Mix => Operation::Get(self.rng.below(self.records)),
         })
     }
@@ -66,7 +66,7 @@ pub fn key(record: u64) -> [u8; KEY_BYTES] {
     text
 }
 
-/// Values that cannot be compressed, each different from those before.
+/// Random values, which cannot be compressed.
 #[derive(Clone, Debug)]
 pub struct Values {
     rng: Rng,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn sequential_updates_go_round() {
+    fn sequential_updates_repeat_in_order() {
         let puts = [0, 1, 2, 0, 1].map(Operation::Put);
         assert_eq!(all(1, Pattern::Seq, 3, 5), puts);
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn values_differ_and_come_again_with_the_seed() {
+    fn values_differ_and_depend_on_the_seed() {
         let mut values = Values::new(1, "test", 100);
         let (first, second) = (values.next_value().to_vec(), values.next_value().to_vec());
         assert_eq!(first.len(), 100);

@@ -1,8 +1,8 @@
-//! What can be combined: applications, file systems, patterns, ways of input and output.
+//! The parts of a combination: application, file system, access pattern, use of the page cache.
 
 use std::fmt;
 
-/// A real application, or varmail, which is our own.
+/// An application: a library, or our own implementation of varmail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum App {
     /// SQLite with a rollback journal, which is deleted at each commit.
@@ -13,7 +13,7 @@ pub enum App {
     RocksDb,
     /// LevelDB.
     LevelDb,
-    /// A mail server as filebench's personality of that name describes it.
+    /// A mail server, as in filebench's workload of that name.
     Varmail,
 }
 
@@ -30,23 +30,23 @@ pub enum FileSystem {
     F2fs,
 }
 
-/// In which order an application writes, and whether it reads.
+/// The access pattern of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pattern {
-    /// Updates in ascending order of keys, round after round.
+    /// Updates in ascending order of keys, repeated.
     Seq,
-    /// Updates of keys that are all equally likely.
+    /// Updates of uniformly random keys.
     Rand,
-    /// Updates and reads alternately, of keys that are all equally likely.
+    /// Alternating updates and reads of uniformly random keys.
     Mix,
 }
 
 /// Whether files go through the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Io {
-    /// They do.
+    /// Files use the page cache.
     Buffered,
-    /// They do not, as far as the application can: tables of RocksDB.
+    /// Files bypass the page cache as far as the application can: tables of RocksDB.
     Direct,
 }
 
@@ -55,23 +55,23 @@ pub enum Io {
 pub struct Combination {
     /// The application.
     pub app: App,
-    /// What it does.
+    /// Its access pattern.
     pub pattern: Pattern,
-    /// How it reads and writes.
+    /// Its use of the page cache.
     pub io: Io,
-    /// What it runs on.
+    /// The file system.
     pub fs: FileSystem,
 }
 
-/// A member of a closed family that has a name on the command line.
+/// An enum whose variants have names on the command line.
 pub trait Named: Copy + Sized + 'static {
-    /// All of them, in the order in which they are listed.
+    /// All variants, in the order of listings.
     const ALL: &'static [Self];
 
     /// The name.
     fn name(self) -> &'static str;
 
-    /// The member with that name.
+    /// The variant with that name.
     fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|member| member.name() == name)
     }
@@ -129,8 +129,8 @@ impl Named for Io {
 }
 
 impl App {
-    /// Whether the application can go around the page cache. SQLite and LevelDB have no such
-    /// option, and the mails of varmail have sizes that no device can write alone.
+    /// Whether the application can bypass the page cache. SQLite and LevelDB have no such option,
+    /// and the sizes of varmail's mails are not multiples of a sector.
     #[must_use]
     pub fn has_direct(self) -> bool {
         match self {
@@ -141,8 +141,7 @@ impl App {
 }
 
 impl Combination {
-    /// All combinations, ordered as the arguments are: applications, patterns, ways of
-    /// input and output, file systems. Those that the application cannot do are among them.
+    /// All combinations, including impossible ones, in the order of the arguments.
     #[must_use]
     pub fn all(
         apps: &[App],
@@ -168,7 +167,7 @@ impl Combination {
     }
 }
 
-/// The name of its trace: `ext4-sqlite-wal-rand`, with `-direct` where that is so.
+/// The name of its trace, such as `ext4-sqlite-wal-rand`, with `-direct` appended for direct I/O.
 impl fmt::Display for Combination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}-{}", self.fs.name(), self.app.name(), self.pattern.name())?;

@@ -1,5 +1,5 @@
-//! What belongs to a run, by name: its folder, loop devices, mounts and cgroups carry the
-//! process that made them, so that what a killed run left behind is found by the next one.
+//! Removes the leftovers of killed runs: the names of folders, loop devices, mounts and cgroups
+//! contain the process that made them, so the next run can find them.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -11,12 +11,11 @@ use crate::ioctls;
 /// The beginning of every name.
 const PREFIX: &str = "prism-stack-";
 
-/// The process that owns something: its number alone may come again, with the moment at which
-/// it began it does not.
+/// The process that made something: its number, which may be reused, and its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Owner {
     process: u32,
-    /// In ticks of the clock since the machine started.
+    /// In clock ticks since boot.
     began: u64,
 }
 
@@ -31,7 +30,7 @@ impl Owner {
         Some(Self { process: process.parse().ok()?, began: began.parse().ok()? })
     }
 
-    /// The owner of what lies at `path`: its own name or that of a folder above it.
+    /// The owner in `path`, from its name or that of a parent folder.
     fn of_path(path: &Path) -> Option<Self> {
         path.components().find_map(|part| match part {
             Component::Normal(name) => Self::of_name(name.to_str()?),
@@ -44,25 +43,25 @@ impl Owner {
     }
 }
 
-/// The name of everything that this process makes.
+/// The name for the folder and the cgroup of this process.
 pub(super) fn own_name() -> String {
     let owner = Owner::this();
     format!("{PREFIX}{}-{}", owner.process, owner.began)
 }
 
-/// When the process began, if there is such a process.
+/// The start time of the process, if it exists.
 fn began(process: u32) -> Option<u64> {
     began_in(&fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
 }
 
-/// The field `starttime` of a line of `/proc/PID/stat`: the 22nd. The second is a name in
-/// parentheses, which may hold anything.
+/// The field `starttime` of `/proc/PID/stat`: the 22nd. The second field is a name in parentheses
+/// with arbitrary characters.
 fn began_in(stat: &str) -> Option<u64> {
     let (_, after) = stat.rsplit_once(')')?;
     after.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// What was removed that runs left behind which were killed.
+/// The numbers of removed leftovers of killed runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
     /// Mounted file systems.
@@ -76,15 +75,15 @@ pub struct Leftovers {
 }
 
 impl Leftovers {
-    /// Whether there was nothing.
+    /// Whether nothing was removed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
-/// Removes what runs left behind that are no more: mounts and loop devices wherever they are,
-/// folders in `work_dir`, and cgroups. What cannot be removed stays for the next time.
+/// Removes the leftovers of killed runs: all mounts and loop devices, folders in `work_dir`, and
+/// cgroups. What cannot be removed is left to the next run.
 #[must_use]
 pub fn remove_leftovers(work_dir: &Path, cgroups: Option<&MemoryCgroups>) -> Leftovers {
     let is_left = |path: &Path| Owner::of_path(path).is_some_and(Owner::is_dead);
@@ -108,18 +107,18 @@ fn is_named_left(path: &Path) -> bool {
     name.and_then(Owner::of_name).is_some_and(Owner::is_dead)
 }
 
-/// Removes the folder of a run: its files and its empty folders. It never goes into a folder,
-/// where a file system may still be mounted.
+/// Removes the folder of a run with its files and empty subfolders. It does not descend into
+/// subfolders, where a file system may still be mounted.
 pub(super) fn remove_folder(folder: &Path) -> bool {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        // What cannot be removed keeps the folder, which is the answer.
+        // If this fails, removing the folder fails too.
         let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir(&path));
     }
     fs::remove_dir(folder).is_ok()
 }
 
-/// The fifth field of each line. Spaces and the like in it are written as octal numbers.
+/// The fifth field of each line, in which white space is written as octal numbers.
 fn mount_points(mountinfo: &str) -> Vec<PathBuf> {
     let points = mountinfo.lines().filter_map(|line| line.split(' ').nth(4));
     points.map(|point| PathBuf::from(unescaped(point))).collect()
@@ -151,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_tell_who_made_them() {
+    fn names_contain_the_process() {
         let this = Owner::this();
         assert!(this.began > 0 && !this.is_dead());
         assert_eq!(Owner::of_name(&own_name()), Some(this));
@@ -174,9 +173,9 @@ mod tests {
         assert_eq!(mounts, [PathBuf::from("/var/tmp/a b")]);
     }
 
-    /// Folders of dead runs go, those of the living and of others stay.
+    /// Folders of killed runs are removed; those of running ones and other folders stay.
     #[test]
-    fn only_what_the_dead_left_is_removed() {
+    fn only_leftovers_of_killed_runs_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let make = |name: &str| {
             let path = folder.path().join(name);
@@ -189,7 +188,7 @@ mod tests {
         assert_eq!(removed.folders, 1);
         assert!(!dead.exists() && own.exists() && other.exists());
         fs::create_dir_all(own.join("mnt/inside")).unwrap();
-        assert!(!remove_folder(&own), "it goes into no folder");
+        assert!(!remove_folder(&own), "it does not descend");
         assert!(own.join("mnt/inside").exists());
     }
 }

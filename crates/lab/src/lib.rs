@@ -1,12 +1,11 @@
-//! The vertical experiment: real applications on real file systems, and what reaches the
+//! Experiments with real applications on real file systems, and the requests that reach the
 //! device.
 //!
 //! Each combination gets a sparse file behind a loop device, a fresh file system and a memory
-//! cgroup; a child process is the application; the requests of the device are captured with
-//! the phases of the experiment. How much is done is a function of the size and the seed
-//! ([`amounts`], [`keys`], [`mail`]), never of time. Whatever happens, nothing stays behind:
-//! what is made is undone when it is dropped or a signal comes, and what a killed run leaves
-//! is removed by the next one ([`leftovers`]).
+//! cgroup. A child process runs the application, and the requests to the device are captured with
+//! the phases of the experiment. The work is a function of the size and the seed ([`amounts`],
+//! [`keys`], [`mail`]), never of time. Devices, mounts, folders and cgroups are removed when they
+//! are dropped or a signal arrives; the next run removes those of a killed run ([`leftovers`]).
 
 pub mod amounts;
 mod cgroup;
@@ -34,14 +33,14 @@ pub use kinds::{App, Combination, FileSystem, Io, Named, Pattern};
 pub use leftovers::{Leftovers, remove_leftovers};
 pub use worker::{Step, WorkerSpec, work};
 
-/// What is still in use is asked for so often...
+/// Most attempts to release something that is in use.
 const TRIES: u32 = 40;
 
-/// ... with so long in between: two seconds in all, after which it will not come free soon.
+/// Time between two attempts; all take two seconds.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Calls `done` until it is true, but not for long; the last answer.
-fn again(mut done: impl FnMut() -> bool) -> bool {
+/// Calls `done` until it returns true, at most [`TRIES`] times. Returns the last result.
+fn retry(mut done: impl FnMut() -> bool) -> bool {
     for _ in 1..TRIES {
         if done() {
             return true;

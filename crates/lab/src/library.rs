@@ -1,5 +1,5 @@
-//! Finds the shared libraries of applications, which are opened at run time: Prism needs none
-//! of them to be built or to do anything else.
+//! Finds the shared libraries of applications. They are loaded at run time, so Prism can be built
+//! and used without them.
 #![allow(unsafe_code, reason = "opening a library runs its initialisers")]
 
 use std::fs;
@@ -10,21 +10,21 @@ use libloading::Library;
 use crate::error::StackError;
 use crate::kinds::App;
 
-/// A shared library and where it comes from.
+/// A shared library and its package.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
+pub(super) struct SharedLibrary {
     /// Its name up to the version.
     pub stem: &'static str,
     /// The Debian package that has it.
     pub package: &'static str,
 }
 
-/// The folders of libraries on Linux distributions. Debian's are below the name of the
-/// processor, as `/usr/lib/x86_64-linux-gnu`, and found by listing.
+/// The folders of libraries on Linux distributions. Debian's are named after the architecture, such
+/// as `/usr/lib/x86_64-linux-gnu`, and found by listing.
 const FOLDERS: [&str; 5] = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/lib", "/lib64"];
 
-impl Wanted {
-    /// The library that `app` needs; none for one of our own.
+impl SharedLibrary {
+    /// The library that `app` needs; `None` for varmail.
     pub fn by(app: App) -> Option<Self> {
         Some(match app {
             App::SqliteRb | App::SqliteWal => {
@@ -36,7 +36,7 @@ impl Wanted {
         })
     }
 
-    /// Opens it: the newest version that lies in a folder of libraries.
+    /// Opens the newest version in the folders of libraries.
     ///
     /// # Errors
     /// [`StackError`] if there is none, or it cannot be opened.
@@ -46,8 +46,8 @@ impl Wanted {
         let Some(file) = file else {
             return Err(StackError::NoLibrary { library: self.stem, package: self.package });
         };
-        // SAFETY: the initialisers of the distribution's builds of these libraries set up their
-        // own state and expect nothing of the program.
+        // SAFETY: the initialisers of these libraries, as built by distributions, only set up
+        // their own state.
         let opened = unsafe { Library::new(file) };
         opened.map_err(|error| self.bad(file, error.to_string()))
     }
@@ -105,7 +105,7 @@ fn found(stem: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
     files.into_iter().rev().map(|(_, path)| path).collect()
 }
 
-/// The numbers of `librocksdb.so.7.8`; none where the name is another's.
+/// The version numbers in `librocksdb.so.7.8`; `None` for the name of another library.
 fn version(stem: &str, name: &str) -> Option<Vec<u32>> {
     match name.strip_prefix(stem)? {
         "" => Some(Vec::new()),
@@ -133,8 +133,8 @@ mod tests {
 
     #[test]
     fn what_is_no_library_is_refused() {
-        let wanted = Wanted { stem: "libnothing-of-this-name.so", package: "nothing" };
-        let error = wanted.open().map(drop).unwrap_err();
+        let library = SharedLibrary { stem: "libnothing-of-this-name.so", package: "nothing" };
+        let error = library.open().map(drop).unwrap_err();
         assert!(error.to_string().contains("install the package nothing"), "{error}");
     }
 }

@@ -1,5 +1,5 @@
-//! RocksDB and LevelDB through their C interfaces, which are the same up to the prefix of the
-//! names as far as they are needed here.
+//! RocksDB and LevelDB through their C interfaces. The functions used here differ only in the prefix
+//! of their names.
 #![allow(unsafe_code, reason = "the libraries have C interfaces for other languages only")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};
@@ -10,7 +10,7 @@ use libloading::Library;
 
 use crate::error::StackError;
 use crate::kinds::{App, Io};
-use crate::library::Wanted;
+use crate::library::SharedLibrary;
 
 /// An object of the library.
 type Object = *mut c_void;
@@ -44,34 +44,33 @@ pub(super) struct LsmStore {
     _library: Library,
 }
 
-/// How a store is set up. What is not here is as the library has it.
+/// Options of a store that differ from the defaults of the library.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LsmSetup {
-    /// Whether tables of RocksDB go around the page cache.
+    /// Whether tables of RocksDB bypass the page cache.
     pub io: Io,
-    /// For RocksDB: bytes that are gathered in memory before they become a table, and bytes of
-    /// a table; LevelDB keeps its own 4 MiB and 2 MiB.
+    /// For RocksDB: size of the memtable, and of a table; LevelDB keeps its 4 MiB and 2 MiB.
     pub write_buffer: u64,
 }
 
-/// RocksDB's level 1 holds so many tables: 256 MiB of 64 MiB each, as it has them.
+/// Tables in level 1 of RocksDB, as by default: 256 MiB in tables of 64 MiB.
 const LEVEL_1_TABLES: u64 = 4;
 
-/// Values are not compressed: they are random, and what is written shall be what was asked
-/// for. The number is that of `leveldb_no_compression` and `rocksdb_no_compression`.
+/// `leveldb_no_compression` and `rocksdb_no_compression`: values are random, and all their bytes
+/// shall be written.
 const NO_COMPRESSION: c_int = 0;
 
 impl LsmStore {
-    /// Opens the store in `folder`, makes it if there is none.
+    /// Opens the store in `folder`; creates it if it does not exist.
     ///
     /// # Errors
     /// [`StackError`] if the library is missing or the store cannot be opened.
     pub fn open(app: App, folder: &Path, setup: LsmSetup) -> Result<Self, StackError> {
-        let wanted = Wanted::by(app).expect("only called for applications of such a library");
+        let wanted = SharedLibrary::by(app).expect("only called for applications of such a library");
         let library = wanted.open()?;
         let prefix = if app == App::RocksDb { "rocksdb" } else { "leveldb" };
         let api = api(wanted, &library, prefix)?;
-        // SAFETY: these make objects of their own, which are ended when this is dropped.
+        // SAFETY: these create objects, which are destroyed when this is dropped.
         let (options, read, write) =
             unsafe { ((api.new_options)(), (api.new_read_options)(), (api.new_write_options)()) };
         set(wanted, &library, prefix, options, setup)?;
@@ -86,8 +85,7 @@ impl LsmStore {
         Ok(opened)
     }
 
-    /// Gives `key` the value `value`. It is in the log, which is not synced, as is the
-    /// libraries' own choice.
+    /// Gives `key` the value `value`. By the defaults of the libraries, the log is not synced.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<(), StackError> {
         let mut error = ptr::null_mut();
         let (k, v) = (key.as_ptr().cast(), value.as_ptr().cast());
@@ -127,8 +125,8 @@ impl LsmStore {
 
 impl Drop for LsmStore {
     fn drop(&mut self) {
-        // SAFETY: each was made by the library and is not used again; the store, which uses
-        // the options, goes first.
+        // SAFETY: each was made by the library and is not used again; the store, which uses the
+        // options, is closed first.
         unsafe {
             if !self.store.is_null() {
                 (self.api.close)(self.store);
@@ -140,7 +138,7 @@ impl Drop for LsmStore {
     }
 }
 
-fn api(wanted: Wanted, library: &Library, prefix: &str) -> Result<Api, StackError> {
+fn api(wanted: SharedLibrary, library: &Library, prefix: &str) -> Result<Api, StackError> {
     let name = |name: &str| format!("{prefix}_{name}");
     // SAFETY: the types are those of both headers, and the library is kept with the functions.
     unsafe {
@@ -166,7 +164,7 @@ type SetSize = unsafe extern "C" fn(Object, usize);
 type SetBytes = unsafe extern "C" fn(Object, u64);
 
 fn set(
-    wanted: Wanted,
+    wanted: SharedLibrary,
     library: &Library,
     prefix: &str,
     options: Object,

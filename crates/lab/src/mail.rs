@@ -1,14 +1,14 @@
-//! What the threads of varmail do: a function of the seed.
+//! The operations of the threads of varmail, as a function of the seed.
 //!
-//! Source: filebench, workloads/varmail.f, version 3.0: 1000 mails of which 80 % are there at
-//! the start, with sizes of a gamma distribution with mean 16 KiB (and filebench's own shape of
-//! 1.5); 16 threads; appends of up to 16 KiB. A round is: delete a mail; create one, append,
-//! fsync; read one whole, append, fsync; read one whole.
+//! Source: filebench, workloads/varmail.f, version 3.0: 1000 mails of which 80 % exist at the
+//! start, with sizes of a gamma distribution with mean 16 KiB (and filebench's default shape of
+//! 1.5); 16 threads; appends of up to 16 KiB. A round is: delete a mail; create one, append, fsync;
+//! read a whole mail, append to it, fsync; read a whole mail.
 //!
-//! Differs: each thread has mails of its own, so that what it does is decided by the seed and
-//! not by which thread comes first. Only pattern `mix` is the whole round; `seq` and `rand`
-//! leave out what reads, as the authors of the unwritten contract did for their writes, and
-//! `seq` takes the mails in the order of their numbers.
+//! Differences: each thread has its own mails, so that its operations depend on the seed and not on
+//! the scheduling of threads. Only pattern `mix` runs the whole round; `seq` and `rand` leave out
+//! the reads, as the authors of the unwritten contract did for their writes, and `seq` uses the
+//! mails in the order of their numbers.
 
 use prism_base::rng::Rng;
 
@@ -21,19 +21,20 @@ const MAIL_BYTES_MEAN: f64 = 16384.0;
 /// The shape of the gamma distribution of sizes.
 const MAIL_SHAPE: f64 = 1.5;
 
-/// Of so many mails all but one are there at the start.
+/// Of this many mails, one does not exist at the start.
 const ABSENT_ONE_IN: u64 = 5;
 
-/// What one thread does in one round.
+/// The operations of one thread in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Round {
     /// The mail that is deleted.
     pub delete: u64,
-    /// The mail that is created, with so many bytes, and made durable.
+    /// The mail that is created, and its bytes, which are made durable.
     pub create: (u64, u64),
-    /// The mail to which so many bytes are appended, and that is made durable.
+    /// The mail that is appended to, and the appended bytes, which are made durable.
     pub append: (u64, u64),
-    /// The mail that is read at the end; with it the one that is appended to is read before.
+    /// The mail that is read at the end; if there is one, the mail that is appended to is read
+    /// before the append.
     pub read: Option<u64>,
 }
 
@@ -49,7 +50,7 @@ pub struct MailThread {
 }
 
 impl MailThread {
-    /// Thread `thread` of those that share `mails` mails and `rounds` rounds.
+    /// Thread number `thread`, with its part of `mails` mails and `rounds` rounds.
     ///
     /// # Panics
     /// If the thread gets no mail to delete or to create.
@@ -67,7 +68,7 @@ impl MailThread {
         Self { rng, pattern, present, absent, rounds, done: 0 }
     }
 
-    /// The mails that are there at the start, with their sizes in bytes.
+    /// The mails that exist at the start, with their sizes in bytes.
     #[must_use]
     pub fn initial(&self, seed: u64) -> Vec<(u64, u64)> {
         let one = |&mail: &u64| {
@@ -77,7 +78,7 @@ impl MailThread {
         self.present.iter().map(one).collect()
     }
 
-    /// A place in a list of `len` mails: the first where mails are taken in order.
+    /// An index in a list of `len` mails: the first with pattern `seq`, else a random one.
     fn choose(&mut self, len: usize) -> usize {
         match self.pattern {
             Pattern::Seq => 0,
@@ -89,7 +90,7 @@ impl MailThread {
         1 + self.rng.below(APPEND_BYTES_MAX)
     }
 
-    /// A mail that is there: in order, the oldest.
+    /// An existing mail: the oldest with pattern `seq`.
     fn opened(&mut self) -> u64 {
         let place = self.choose(self.present.len());
         self.present[place]
@@ -104,8 +105,8 @@ impl Iterator for MailThread {
             return None;
         }
         self.done += 1;
-        // Lists are queues where mails are taken in order: the oldest goes, and what was
-        // deleted longest ago is created again.
+        // With pattern `seq` the lists are queues: the oldest mail is deleted, and the one deleted
+        // longest ago is created again.
         let place = self.choose(self.present.len());
         let delete = self.present.remove(place);
         let place = self.choose(self.absent.len());
@@ -130,7 +131,7 @@ fn mail_size(rng: &mut Rng) -> u64 {
         if v <= 0.0 {
             continue;
         }
-        // In 0..1 without 0, whose logarithm is infinite.
+        // Not 0, whose logarithm is infinite.
         let u = 1.0 - rng.unit();
         if libm::log(u) < 0.5 * x * x + d - d * v + d * libm::log(v) {
             let size = d * v / MAIL_SHAPE * MAIL_BYTES_MEAN;
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_share_mails_and_rounds_and_meet_nowhere() {
+    fn threads_have_disjoint_mails_and_share_the_rounds() {
         let mut seen = BTreeSet::new();
         let (mut rounds, mut present) = (0, 0);
         for thread in 0..MAIL_THREADS {
@@ -171,7 +172,7 @@ mod tests {
         assert_eq!((seen.len(), rounds, present), (1000, 4099, 1000 - 16 * 12));
     }
 
-    /// Deletes only what is there, creates only what is not, opens only what is there.
+    /// Deletes and opens only existing mails, and creates only missing ones.
     #[test]
     fn rounds_fit_a_naive_set_of_mails() {
         for pattern in [Pattern::Seq, Pattern::Rand, Pattern::Mix] {
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn mails_in_order_go_and_come_in_the_order_of_their_numbers() {
+    fn sequential_rounds_use_mails_in_the_order_of_their_numbers() {
         let rounds: Vec<_> = MailThread::new(1, 0, Pattern::Seq, 160, 16 * 3).collect();
         // Thread 0 of 160 mails has 0, 16, 32, ..., 144; the fifth and the tenth are absent.
         let moved: Vec<_> = rounds.iter().map(|r| (r.delete, r.create.0, r.append.0)).collect();
@@ -208,7 +209,7 @@ mod tests {
         let sizes: Vec<f64> = (0..20_000).map(|_| mail_size(&mut rng) as f64).collect();
         let mean = sizes.iter().sum::<f64>() / sizes.len() as f64;
         let variance = sizes.iter().map(|s| (s - mean).powi(2)).sum::<f64>() / sizes.len() as f64;
-        // The mean of so many has a standard deviation of 0.6 %.
+        // The mean of 20,000 sizes has a standard deviation of 0.6 %.
         assert!((mean / MAIL_BYTES_MEAN - 1.0).abs() < 0.025, "{mean}");
         let shape = mean * mean / variance;
         assert!((shape / MAIL_SHAPE - 1.0).abs() < 0.1, "{shape}");

@@ -1,4 +1,4 @@
-//! SQLite through its C interface: one table of names and descriptions.
+//! A table of names and descriptions in SQLite, through its C interface.
 #![allow(unsafe_code, reason = "the library has a C interface only")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -9,15 +9,15 @@ use libloading::Library;
 
 use crate::error::StackError;
 use crate::kinds::App;
-use crate::library::Wanted;
+use crate::library::SharedLibrary;
 
-/// What calls return that went well. Source: sqlite3.h, also for the next constants.
+/// The result of a successful call. Source: sqlite3.h, also for the next constants.
 const OK: c_int = 0;
-/// A step has a row.
+/// A step returned a row.
 const ROW: c_int = 100;
-/// A step has ended its statement.
+/// A step finished its statement.
 const DONE: c_int = 101;
-/// The destructor of a bound value that stays as it is until the statement is reset.
+/// The destructor of a bound value that is not changed until the statement is reset.
 const STATIC: *const c_void = ptr::null();
 
 type Db = *mut c_void;
@@ -59,19 +59,19 @@ pub(super) struct Sqlite {
 /// authors.
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS t (name TEXT PRIMARY KEY, description BLOB)";
 
-/// Changes a row where it is; replacing it would move it to the end of the table.
+/// Updates a row in place; replacing it would move it to the end of the table.
 const PUT: &CStr = c"INSERT INTO t VALUES (?1, ?2) \
     ON CONFLICT (name) DO UPDATE SET description = excluded.description";
 
 const GET: &CStr = c"SELECT description FROM t WHERE name = ?1";
 
 impl Sqlite {
-    /// Opens the database at `file`, makes it if there is none, with the journal of `app`.
+    /// Opens the database at `file` with the journal of `app`; creates it if it does not exist.
     ///
     /// # Errors
     /// [`StackError`] if the library is missing or the database cannot be opened.
     pub fn open(app: App, file: &Path) -> Result<Self, StackError> {
-        let wanted = Wanted::by(app).expect("only called for applications of this library");
+        let wanted = SharedLibrary::by(app).expect("only called for applications of this library");
         let library = wanted.open()?;
         let api = api(wanted, &library)?;
         let null = ptr::null_mut();
@@ -95,7 +95,7 @@ impl Sqlite {
         self.run("BEGIN")
     }
 
-    /// Ends a transaction; then it is durable.
+    /// Commits a transaction, which is durable then.
     pub fn commit(&mut self) -> Result<(), StackError> {
         self.run("COMMIT")
     }
@@ -119,7 +119,7 @@ impl Sqlite {
     }
 
     fn run(&mut self, sql: &str) -> Result<(), StackError> {
-        let sql = CString::new(sql).expect("statements are written here");
+        let sql = CString::new(sql).expect("statements have no zero byte");
         let null = ptr::null_mut();
         // SAFETY: the statement is text that ends with zero; nothing is called back.
         let code =
@@ -129,7 +129,7 @@ impl Sqlite {
 
     fn prepared(&mut self, sql: &CStr) -> Result<Statement, StackError> {
         let mut statement = ptr::null_mut();
-        // SAFETY: as for `run`; the length -1 means up to the zero.
+        // SAFETY: as for `run`; a length of -1 means up to the zero.
         let code = unsafe {
             (self.api.prepare)(self.db, sql.as_ptr(), -1, &mut statement, ptr::null_mut())
         };
@@ -143,14 +143,14 @@ impl Sqlite {
         self.check(code)
     }
 
-    /// Runs a statement to its end; whether it had a row.
+    /// Runs a statement to its end. Returns whether it had a row.
     fn stepped(&mut self, statement: Statement) -> Result<bool, StackError> {
         // SAFETY: the statement belongs to this database and what is bound lives.
         let (step, reset) = unsafe { ((self.api.step)(statement), (self.api.reset)(statement)) };
         match step {
             ROW => Ok(true),
             DONE => Ok(false),
-            // The reset returns what went wrong in the step.
+            // The reset returns the error of the step.
             _ => self.check(reset).map(|()| false),
         }
     }
@@ -173,7 +173,7 @@ impl Sqlite {
 impl Drop for Sqlite {
     fn drop(&mut self) {
         // SAFETY: each is null, which the library ignores, or was made by it and is not used
-        // again. Statements go before their database.
+        // again. Statements are finalized before their database is closed.
         unsafe {
             (self.api.finalize)(self.put);
             (self.api.finalize)(self.get);
@@ -182,7 +182,7 @@ impl Drop for Sqlite {
     }
 }
 
-fn api(wanted: Wanted, library: &Library) -> Result<Api, StackError> {
+fn api(wanted: SharedLibrary, library: &Library) -> Result<Api, StackError> {
     // SAFETY: the types are those of sqlite3.h, and the library is kept with the functions.
     unsafe {
         Ok(Api {

@@ -1,8 +1,7 @@
-//! What the child process does: it fills the file system, or it is the application that is
-//! watched.
+//! The work of the child process: it fills the file system, or runs the application.
 //!
-//! A process of its own gives the application its own memory cgroup and its own name in the
-//! trace, and ends with its parent however that ends.
+//! A separate process has its own memory cgroup and its own name in the trace, and is killed when
+//! its parent ends for any reason.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -24,12 +23,12 @@ use crate::lsm::{LsmSetup, LsmStore};
 use crate::mail::{MailThread, Round};
 use crate::sqlite::Sqlite;
 
-/// Which part of the work is done.
+/// A step of the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// The records that live are written.
+    /// Write the live records.
     Load,
-    /// The operations are done.
+    /// Run the operations.
     App,
 }
 
@@ -44,43 +43,43 @@ impl Named for Step {
     }
 }
 
-/// What a worker is told.
+/// The parameters of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
     /// The application.
     pub app: App,
     /// Its pattern.
     pub pattern: Pattern,
-    /// How it reads and writes.
+    /// Its use of the page cache.
     pub io: Io,
-    /// The part of the work.
+    /// The step of the work.
     pub step: Step,
-    /// The size of the device, from which the amounts follow.
+    /// The size of the device, which determines the amount of work.
     pub size: Bytes,
     /// Seed of keys, values and mails.
     pub seed: u64,
-    /// The folder it works in.
+    /// The folder for its files.
     pub folder: PathBuf,
     /// The memory cgroup that it enters.
     pub cgroup: Option<PathBuf>,
-    /// The process with which it ends.
+    /// Its parent process, with which it ends.
     pub parent: Option<u32>,
 }
 
-/// Rows that are loaded in one transaction: fewer make loading a matter of syncs.
+/// Rows that are loaded in one transaction: with fewer, syncs would dominate the loading.
 const ROWS_PER_LOAD: u64 = 10_000;
 
-/// What RocksDB gathers in memory is this share of the device, so that a small device sees as
-/// many tables as one of 4 GiB does with RocksDB's own 64 MiB.
+/// The device size over the memtable of RocksDB: a small device gets as many tables as one of
+/// 4 GiB with RocksDB's default of 64 MiB.
 const WRITE_BUFFER_SHARE: u64 = 64;
 
-/// The least and the most that RocksDB gathers in memory.
+/// Smallest and largest memtable of RocksDB.
 const WRITE_BUFFER: (u64, u64) = (1 << 20, 64 << 20);
 
-/// What filebench reads and writes at once of a whole mail.
+/// Bytes of a mail that filebench reads and writes at once.
 const MAIL_IO_BYTES: usize = 1 << 20;
 
-/// Does the work.
+/// Runs the step.
 ///
 /// # Errors
 /// [`StackError`] if the application fails.
@@ -90,7 +89,7 @@ const MAIL_IO_BYTES: usize = 1 << 20;
 pub fn work(spec: &WorkerSpec) -> Result<(), StackError> {
     end_with_parent(spec.parent)?;
     let name = CString::new(spec.app.name()).expect("names have no zero byte");
-    // A name that cannot be set leaves the program's own, which is no reason to stop.
+    // If the name cannot be set, the program keeps its own; that is harmless.
     let _ = rustix::thread::set_name(&name);
     if let Some(cgroup) = &spec.cgroup {
         cgroup::enter(cgroup)?;
@@ -105,7 +104,7 @@ pub fn work(spec: &WorkerSpec) -> Result<(), StackError> {
 fn end_with_parent(parent: Option<u32>) -> Result<(), StackError> {
     let Some(parent) = parent else { return Ok(()) };
     let failed = |error: rustix::io::Errno| {
-        StackError::at("/proc/self", "be ended with the parent")(error.into())
+        StackError::at("/proc/self", "request to end with the parent")(error.into())
     };
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(failed)?;
     // The parent may have ended before.
@@ -162,7 +161,7 @@ fn operations(spec: &WorkerSpec, work: Work) -> Operations {
     Operations::new(spec.seed, spec.pattern, work.records, work.operations)
 }
 
-/// Every record was loaded, so one that is not there was lost.
+/// Every record was loaded, so a missing one was lost.
 fn found(app: App, record: u64, is_there: bool) -> Result<(), StackError> {
     if is_there {
         return Ok(());
@@ -192,7 +191,7 @@ fn varmail(spec: &WorkerSpec) -> Result<(), StackError> {
     })
 }
 
-/// The mails of one thread, and what it writes and reads with.
+/// The mails of one thread, and its buffers.
 struct Mailbox<'a> {
     folder: &'a Path,
     buffer: Vec<u8>,
@@ -277,8 +276,7 @@ mod tests {
         }
     }
 
-    /// The mails that are there after the work are those of a naive model, byte for byte in
-    /// their sizes.
+    /// The mails and their sizes after the work are those of a naive model.
     #[test]
     fn varmail_leaves_the_mails_of_a_model() {
         let folder = tempfile::tempdir().unwrap();
@@ -306,8 +304,8 @@ mod tests {
         assert_eq!(found.collect::<std::collections::BTreeMap<_, _>>(), expected);
     }
 
-    /// Where the library is installed: what was loaded is there, also in a second process'
-    /// place. Elsewhere the missing library is named.
+    /// If the library is installed, loaded records can be read after reopening the store. Otherwise
+    /// the missing library is named.
     #[test]
     fn stores_keep_what_was_loaded_or_say_what_is_missing() {
         for app in [App::SqliteRb, App::SqliteWal, App::RocksDb, App::LevelDb] {

@@ -37,7 +37,7 @@ pub struct Trace {
 
 /// The drive and the options of an analysis.
 #[derive(Clone, Copy, Debug)]
-pub struct Question<'a> {
+pub struct AnalysisOptions<'a> {
     /// The drive.
     pub drive: &'a DriveChoice,
     /// How the trace is replayed.
@@ -86,34 +86,34 @@ impl Analysis {
     /// the drive.
     pub fn of<E: Env>(
         trace: Trace,
-        asked: Question<'_>,
+        given: AnalysisOptions<'_>,
         env: &E,
         each: &mut dyn FnMut(&Finished) -> bool,
     ) -> Result<Self, PresentError> {
         let Trace { info, mut records } = trace;
-        check_source(asked.options, &info)?;
+        check_source(given.options, &info)?;
         let layout = Layout::of(&mut *records)?;
-        check_ranges(asked.ranges, &info, &layout)?;
-        let full = asked.drive.device(env)?;
-        let scaled = scaled(asked.drive, &full, layout.span())?;
+        check_ranges(given.ranges, &info, &layout)?;
+        let full = given.drive.device(env)?;
+        let scaled = scaled(given.drive, &full, layout.span())?;
         check_fits(&info, &layout, scaled.device.capacity())?;
-        if asked.options.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
+        if given.options.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
             let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
             return Err(PresentError::refused(what));
         }
         let began = env.seconds();
-        let (drive, prepared) = prepared(asked, &scaled.device, layout.span(), env)?;
-        let mut work = Work { asked, env, info, layout, records, full };
+        let (drive, prepared) = prepared(given, &scaled.device, layout.span(), env)?;
+        let mut work = Work { given, env, info, layout, records, full };
         let (drive, zoned, (outcome, charts)) = work.replayed(drive, each)?;
         let took = Nanos(((env.seconds() - began) * 1e9) as u64);
         let findings = work.judged(&scaled)?;
-        let run = main_run(&scaled, asked).filter(|_| zoned.is_none());
+        let run = main_run(&scaled, given).filter(|_| zoned.is_none());
         let (what_ifs, skipped) = match &run {
             Some(run) => work.fixes(run, &outcome, &drive, took)?,
             None => (Vec::new(), Vec::new()),
         };
         let mut contract = work.decided(findings, what_ifs, skipped, &outcome, &drive);
-        if run.is_none() && *asked.what_ifs != WhatIfs::Only(Vec::new()) {
+        if run.is_none() && *given.what_ifs != WhatIfs::Only(Vec::new()) {
             contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SNAPSHOT });
         }
         // A host FTL becomes read-only before its drive does.
@@ -123,10 +123,10 @@ impl Analysis {
             trace: info,
             layout,
             scaled,
-            state: asked.drive.state.clone(),
+            state: given.drive.state.clone(),
             prepared,
-            options: asked.options,
-            seed: asked.seed,
+            options: given.options,
+            seed: given.seed,
             outcome,
             end,
         };
@@ -209,28 +209,28 @@ fn scaled(choice: &DriveChoice, full: &DriveSpec, span: u64) -> Result<Scaled, P
 
 /// The drive in the requested state; a zoned one so that its host FTL is in that state.
 fn prepared(
-    asked: Question<'_>,
+    given: AnalysisOptions<'_>,
     device: &DriveSpec,
     span: u64,
     env: &impl Env,
 ) -> Result<(Drive, Preparation), PresentError> {
     if !device.is_zoned() {
-        return asked.drive.prepared(device, asked.seed, env);
+        return given.drive.prepared(device, given.seed, env);
     }
-    let state = match asked.drive.state.source {
+    let state = match given.drive.state.source {
         StateSource::Prepared(state) => HostFtl::drive_state(device, span, state),
         StateSource::File(_) => None,
     };
-    let Some(state) = state else { return Err(asked.drive.refused(HostFtlError::State)) };
-    let mut choice = asked.drive.clone();
+    let Some(state) = state else { return Err(given.drive.refused(HostFtlError::State)) };
+    let mut choice = given.drive.clone();
     choice.state.source = StateSource::Prepared(state);
-    choice.prepared(device, asked.seed, env)
+    choice.prepared(device, given.seed, env)
 }
 
 /// The replay with which fixes are compared; none for a snapshot, which fits no changed drive.
-fn main_run(scaled: &Scaled, asked: Question<'_>) -> Option<Run> {
-    let StateSource::Prepared(state) = asked.drive.state.source else { return None };
-    Some(Run::new(scaled.device.clone(), asked.options, state, asked.seed))
+fn main_run(scaled: &Scaled, given: AnalysisOptions<'_>) -> Option<Run> {
+    let StateSource::Prepared(state) = given.drive.state.source else { return None };
+    Some(Run::new(scaled.device.clone(), given.options, state, given.seed))
 }
 
 type Replayed = (ReplayResult, Charts);
@@ -238,7 +238,7 @@ type Fixes = (Vec<Comparison>, Vec<Skipped>);
 
 /// A running analysis.
 struct Work<'a, E> {
-    asked: Question<'a>,
+    given: AnalysisOptions<'a>,
     env: &'a E,
     info: TraceInfo,
     layout: Layout,
@@ -259,11 +259,11 @@ impl<E: Env> Work<'_, E> {
             return Ok((drive, None, replayed));
         };
         let bare = ZoneRuleCheck::of(&mut LaidOut::new(&mut *self.records, &self.layout), shape)?;
-        let log = match self.asked.drive.capacity {
+        let log = match self.given.drive.capacity {
             None => HostFtl::fitted(drive, self.layout.span()),
             Some(_) => HostFtl::new(drive, self.layout.span()),
         };
-        let mut log = log.map_err(|error| self.asked.drive.refused(error))?;
+        let mut log = log.map_err(|error| self.given.drive.refused(error))?;
         let over_provisioning = log.over_provisioning();
         let replayed = self.replay(&mut log, each)?;
         let (read_only, log_counts) = (log.read_only(), replayed.0.host_ftl);
@@ -276,7 +276,7 @@ impl<E: Env> Work<'_, E> {
         drive: &mut B,
         each: &mut dyn FnMut(&Finished) -> bool,
     ) -> Result<Replayed, PresentError> {
-        let options = self.asked.options;
+        let options = self.given.options;
         let per_pass = self.info.summary.requests + self.info.summary.flushes;
         let (total, shown) = match options.passes {
             Passes::Fixed(passes) => (Some(per_pass * u64::from(passes)), passes),
@@ -302,7 +302,7 @@ impl<E: Env> Work<'_, E> {
     /// The five rules over the trace.
     fn judged(&mut self, scaled: &Scaled) -> Result<Findings, PresentError> {
         let subject = Subject::of(&scaled.device, self.full.flash.channels);
-        let ranges = Ranges::new(self.asked.ranges.to_vec(), self.layout.span());
+        let ranges = Ranges::new(self.given.ranges.to_vec(), self.layout.span());
         let mut rules = Rules::new(subject, ranges);
         self.begin("checking the rules:", "requests", Some(self.records.count()));
         let mut source = LaidOut::new(&mut *self.records, &self.layout);
@@ -335,7 +335,7 @@ impl<E: Env> Work<'_, E> {
         drive: &Drive,
     ) -> Contract {
         let measured = &outcome.measured;
-        let probe = Probe::of(&self.full, self.asked.seed);
+        let probe = Probe::of(&self.full, self.given.seed);
         let terms = terms(&terms::Inputs::of(measured, drive.device(), probe));
         let advice = advice(&advice::Inputs::of(&findings, measured, drive, &what_ifs));
         let blocks = DriveBlocks::of(drive);
@@ -350,13 +350,13 @@ impl<E: Env> Work<'_, E> {
         drive: &Drive,
         took: Nanos,
     ) -> Result<Fixes, PresentError> {
-        if *self.asked.what_ifs == WhatIfs::Only(Vec::new()) {
+        if *self.given.what_ifs == WhatIfs::Only(Vec::new()) {
             return Ok((Vec::new(), Vec::new()));
         }
         let mut reader = self.records.reader();
         let mut source = LaidOut::new(&mut *reader, &self.layout);
         let facts = TraceFacts::of(&mut source, run.device.ftl.mapping_unit)?;
-        let keep = |change: &Change| match self.asked.what_ifs {
+        let keep = |change: &Change| match self.given.what_ifs {
             WhatIfs::All => true,
             WhatIfs::Only(keys) => keys.iter().any(|key| key == change.key()),
         };

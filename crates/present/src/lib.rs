@@ -25,7 +25,7 @@ pub mod trace;
 pub mod validation;
 pub mod zoned;
 
-pub use analysis::{Analysis, Question, Trace, WhatIfs};
+pub use analysis::{Analysis, AnalysisOptions, Trace, WhatIfs};
 pub use drive_choice::DriveChoice;
 pub use env::{Env, Outside, Quiet, Step};
 pub use error::PresentError;

@@ -1,4 +1,4 @@
-//! `prism bench`: how fast Prism itself is on this machine.
+//! `prism bench`: measures how fast Prism runs on this machine.
 
 use clap::{Args as ClapArgs, Subcommand};
 use prism_experiments::preparing::{self, Task};
@@ -39,14 +39,14 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// What else can be measured.
+/// The other benchmarks.
 #[derive(Clone, Debug, Subcommand)]
 enum Part {
-    /// Measure what each level of the flash library costs
+    /// Measure the cost of each level of the flash library
     Flash(bench_flash::Args),
-    /// Measure how fast the contract's rules judge a trace
+    /// Measure how fast the rules of the contract are evaluated on a trace
     Contract(bench_contract::Args),
-    /// Measure a flash device in a file beside fio
+    /// Compare the throughput of a flash device in a file with fio
     Device(bench_device::Args),
 }
 
@@ -59,14 +59,13 @@ struct Row {
     cpu_seconds: Vec<f64>,
 }
 
-/// A large drive being prepared.
+/// The preparation of a large drive.
 #[derive(Serialize)]
 struct PrepareRow {
     task: &'static str,
     pages: u64,
     median_cpu_seconds: f64,
-    /// Most memory held during the task beyond that before it; null if unknown. Counts
-    /// what the task itself came to hold.
+    /// Peak memory that the task added to that in use before it; null if unknown.
     peak_bytes_per_page: Option<f64>,
     write_amplification: Option<f64>,
     cpu_seconds: Vec<f64>,
@@ -145,7 +144,7 @@ fn measure_task(args: &Args, task: Task) -> Result<PrepareRow, Failure> {
         write_amplification: None,
         cpu_seconds: Vec::new(),
     };
-    // What a filled drive holds already belongs to it.
+    // The memory before the drive is filled is the baseline.
     let bare = memory::held_and_peak().map(|(held, _)| held);
     for _ in 0..args.runs {
         let broken = |e: prism_ssd::DriveSpecError| Failure::Usage(e.to_string());
@@ -176,8 +175,8 @@ fn document(rows: &[Row], prepared: &[PrepareRow]) -> Document {
             (row.write_amplification > 0.0).then_some(row.write_amplification)
         })
         .table("Medians of all runs, one core, full timing");
-    let lead = "Random requests of 8 KiB on 64 dies and 8 channels, as MQSim's sample drive; \
-                the writes on a worn drive that cleans. QD is queue depth.";
+    let lead = "Random requests of 8 KiB on 64 dies and 8 channels, like MQSim's sample drive; \
+                writes run on a used drive that cleans. QD is queue depth.";
     let mut section = Section::new("Simulated drive", lead);
     section.push(table);
     let document = Document::new("prism bench", "how fast Prism is on this machine");
@@ -193,6 +192,6 @@ fn preparing_section(rows: &[PrepareRow]) -> Section {
         .number("write amplification", Unit::Ratio, |row| row.write_amplification)
         .table("Medians of all runs, one core");
     let lead = "A drive of 134 million pages of 8 KiB, each a mapping unit, before the first \
-                request; system time included. Half of it overwritten is in steady state.";
+                request; system time included. Overwriting half of it is done in steady state.";
     Section::new("Preparing a large drive", lead).with(table)
 }

@@ -1,4 +1,4 @@
-//! `prism bench contract`: how fast the rules judge a trace, and what memory they take.
+//! `prism bench contract`: measures time and memory of the contract's rules.
 
 use clap::Args as ClapArgs;
 use prism_experiments::judging::{Pattern, Trace};
@@ -40,7 +40,7 @@ struct Row {
     units_written: u64,
     requests_per_cpu_second: f64,
     cpu_seconds: Vec<f64>,
-    /// Most memory held beyond that before; null if unknown.
+    /// Peak memory beyond that in use before; null if unknown.
     peak_bytes: Option<u64>,
 }
 
@@ -50,13 +50,13 @@ struct Bench {
     seed: u64,
 }
 
-/// Judges each trace, one after another, on one core.
+/// Evaluates the rules on each trace, one after another, on one core.
 ///
 /// # Errors
 /// [`Failure`] if the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let progress = Progress::on_stderr();
-    progress.start_count("judging:", "traces", Some(Pattern::ALL.len() as u64));
+    progress.start_count("running:", "traces", Some(Pattern::ALL.len() as u64));
     let part = args.only.as_deref().unwrap_or_default();
     let mut rows = Vec::new();
     for pattern in Pattern::ALL.into_iter().filter(|pattern| pattern.name().contains(part)) {
@@ -121,9 +121,9 @@ fn document(rows: &[Row]) -> Document {
         .number("requests/CPU s", Unit::Count, |row| row.requests_per_cpu_second.round())
         .number("peak memory", Unit::Bytes, |row| row.peak_bytes)
         .table("Medians of all runs, one core");
-    let lead = "All five rules over traces in memory; reading and simulating are not in it.";
+    let lead = "All five rules on traces in memory, without reading and simulating.";
     let mut section = Section::new("The contract's rules", lead);
     section.push(table);
-    Document::new("prism bench contract", "how fast traces are judged on this machine")
+    Document::new("prism bench contract", "how fast the rules are evaluated on this machine")
         .with(section)
 }

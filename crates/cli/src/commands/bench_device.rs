@@ -1,5 +1,5 @@
-//! `prism bench device`: a flash device in a file beside fio on a file of the same size, and how
-//! long a large one takes to open.
+//! `prism bench device`: compares a flash device in a file with fio on a file of the same size, and
+//! measures how long a large device takes to open.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,8 +22,8 @@ use crate::quantities;
 /// Arguments of `prism bench device`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(
-    after_help = "fio has to be installed, but for `--only open`. The files are made in the folder
-and removed. The device of 1 TiB takes 2 GiB of room, and a minute or two to be written.
+    after_help = "fio has to be installed, except for `--only open`. The files are made in the folder
+and removed. The device of 1 TiB needs 2 GiB of disk space and a minute or two to write.
 
 Example:
   prism bench device /mnt/ssd --size 1GiB --time 3s --runs 3
@@ -31,16 +31,16 @@ Example:
   prism bench device /mnt/ssd --only open"
 )]
 pub struct Args {
-    /// The folder, on the file system that is to be measured
+    /// A folder on the file system to measure
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
-    /// Bytes of flash, and of the file of fio
+    /// Bytes of flash, and of fio's file
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantities::bytes)]
     size: Bytes,
-    /// How long each is measured at a time
+    /// Duration of each run
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = quantities::nanos)]
     time: Nanos,
-    /// Turns that each takes; the medians are printed
+    /// Runs of each measurement; the medians are printed
     #[arg(long, value_name = "N", default_value_t = 3,
           value_parser = clap::value_parser!(u32).range(1..=100))]
     runs: u32,
@@ -66,7 +66,7 @@ impl Pattern {
     const ALL: [Self; 4] =
         [Self::ReadInOrder, Self::ReadAtRandom, Self::WriteInOrder, Self::WriteAtRandom];
 
-    /// In the fio options.
+    /// The name in fio's option `rw`.
     fn name(self) -> &'static str {
         match self {
             Self::ReadInOrder => "read",
@@ -99,34 +99,34 @@ struct Bench {
     size_bytes: u64,
     engine: &'static str,
     rows: Vec<Row>,
-    /// Null if it was not measured.
+    /// Null if not measured.
     opening: Option<Opened>,
 }
 
 const PAGES: [u32; 2] = [4 << 10, 16 << 10];
 const DEPTHS: [u32; 2] = [1, 32];
 
-/// What is measured at a time.
-struct Cell {
+/// A measurement.
+struct Measurement {
     pattern: Pattern,
     page: u32,
     depth: u32,
 }
 
-/// The measurements whose names contain `part`, by size of page, then depth.
-fn cells(part: &str) -> Vec<Cell> {
+/// The measurements whose names contain `part`, by page size, then depth.
+fn cells(part: &str) -> Vec<Measurement> {
     let by_page = PAGES.into_iter().flat_map(|page| DEPTHS.map(|depth| (page, depth)));
     let all =
-        by_page.flat_map(|(page, depth)| Pattern::ALL.map(|pattern| Cell { pattern, page, depth }));
+        by_page.flat_map(|(page, depth)| Pattern::ALL.map(|pattern| Measurement { pattern, page, depth }));
     let name =
-        |cell: &Cell| format!("{} {}KiB QD {}", cell.pattern.name(), cell.page >> 10, cell.depth);
+        |cell: &Measurement| format!("{} {}KiB QD {}", cell.pattern.name(), cell.page >> 10, cell.depth);
     all.filter(|cell| name(cell).contains(part)).collect()
 }
 
-/// Measures both in turn.
+/// Measures the device and fio alternately.
 ///
 /// # Errors
-/// [`Failure`] if fio is not there, or a file cannot be made.
+/// [`Failure`] if fio is not installed, or a file cannot be made.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let names = ["flash", "fio"].map(|end| args.folder.join(format!(".prism-bench.{end}")));
     let scratch = names.each_ref().map(|name| Scratch::at(name));
@@ -144,7 +144,7 @@ fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> 
     }
     let mut bench = Bench { size_bytes: args.size.0, engine: "", rows: Vec::new(), opening: None };
     if !cells.is_empty() {
-        measure_beside(args, &cells, ours, fios, &mut bench)?;
+        compare_with_fio(args, &cells, ours, fios, &mut bench)?;
     }
     if opens {
         bench.opening = Some(bench_open::measure(ours, args.runs, args.seed)?);
@@ -152,9 +152,9 @@ fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> 
     Ok(bench)
 }
 
-fn measure_beside(
+fn compare_with_fio(
     args: &Args,
-    cells: &[Cell],
+    cells: &[Measurement],
     ours: &Path,
     fios: &Path,
     bench: &mut Bench,
@@ -162,17 +162,17 @@ fn measure_beside(
     let progress = Progress::on_stderr();
     let all = cells.len() as u64 * u64::from(args.runs);
     progress.start_count("running:", "measurements", Some(all));
-    // Both work on files that are laid out: neither pays for finding room on the disk.
+    // Both use files that are already allocated, so neither measures the allocation of blocks.
     run_fio(args, fios, "write", 1 << 20, 8, None)?;
     for of_page in cells.chunk_by(|a, b| a.page == b.page) {
         let mut store = Store::make(args, ours, of_page[0].page)?;
         for of_depth in of_page.chunk_by(|a, b| a.depth == b.depth) {
             store = store.reopen(of_depth[0].depth)?;
-            for &Cell { pattern, page, depth } in of_depth {
+            for &Measurement { pattern, page, depth } in of_depth {
                 let (mut device, mut fio) = (Vec::new(), Vec::new());
-                for turn in 0..args.runs {
-                    // Who goes first alternates: neither always finds what the other left.
-                    for ours in [turn % 2 == 1, turn % 2 == 0] {
+                for run in 0..args.runs {
+                    // The order alternates, so that neither always runs after the other.
+                    for ours in [run % 2 == 1, run % 2 == 0] {
                         let (name, time) = (pattern.name(), args.time);
                         if ours {
                             device.push(store.run(pattern, time.as_secs_f64())?);
@@ -212,7 +212,8 @@ fn row(pattern: Pattern, page: u32, depth: u32, device: Vec<f64>, fio: Vec<f64>)
     }
 }
 
-/// Bytes a second of fio with direct I/O by io_uring; once over the file without `time`.
+/// Bytes per second of fio with direct I/O through io_uring; without `time`, one pass over the
+/// file.
 fn run_fio(
     args: &Args,
     file: &Path,
@@ -233,14 +234,14 @@ fn run_fio(
         command.args(["--time_based".to_owned(), format!("--runtime={ms}ms")]);
     }
     let output = command.output().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Failure::Usage("fio is not there: install it".into()),
+        std::io::ErrorKind::NotFound => Failure::Usage("fio is not installed".into()),
         _ => failed(error.to_string()),
     })?;
     if !output.status.success() {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    // Warnings stand before the JSON.
+    // fio prints warnings before the JSON.
     let json = &text[text.find('{').unwrap_or(0)..];
     let json: serde_json::Value =
         serde_json::from_str(json).map_err(|error| failed(error.to_string()))?;
@@ -255,7 +256,7 @@ struct Store {
     raw: Raw,
     engine: &'static str,
     blocks: Vec<Address>,
-    /// By block: the next page.
+    /// The next page of each block.
     next: Vec<u32>,
     /// Blocks that are not full.
     open: Vec<usize>,
@@ -273,9 +274,9 @@ fn flash_failure(error: FlashError) -> Failure {
 const SHARE: &str = "bench";
 
 impl Store {
-    /// A device of which every page was written once.
+    /// A device whose pages were all written once.
     fn make(args: &Args, path: &Path, page: u32) -> Result<Self, Failure> {
-        /// Blocks of 4 MiB, as `prism device create` makes them.
+        /// 4 MiB, the block size of `prism device create`.
         const BLOCK: u32 = 4 << 20;
         let blocks = (args.size.0 / u64::from(BLOCK) / 4) as u32;
         let geometry = DeviceGeometry {
@@ -293,7 +294,7 @@ impl Store {
         drop(device.allocate(SHARE, Allocation::new(all, 0)).map_err(flash_failure)?);
         drop(device);
         let mut store = Self::open(path, 32, args.seed)?;
-        for _ in 0..store.pages_in_all() {
+        for _ in 0..store.page_count() {
             store.write(Pattern::WriteInOrder)?;
         }
         store.raw.sync().map_err(flash_failure)?;
@@ -332,11 +333,11 @@ impl Store {
         Self::open(&path, depth, seed)
     }
 
-    fn pages_in_all(&self) -> u64 {
+    fn page_count(&self) -> u64 {
         self.blocks.len() as u64 * u64::from(self.pages)
     }
 
-    /// Bytes a second over `seconds`; what is written is durable at their end.
+    /// Bytes per second over `seconds`; written data is durable at the end.
     fn run(&mut self, pattern: Pattern, seconds: f64) -> Result<f64, Failure> {
         if pattern.reads() {
             self.fill()?;
@@ -351,7 +352,7 @@ impl Store {
         Ok(bytes as f64 / (clock::seconds() - begin))
     }
 
-    /// Pages between two looks at the clock.
+    /// Pages between two readings of the clock.
     const LOOK: u64 = 64;
 
     fn write_for(&mut self, pattern: Pattern, until: f64) -> Result<u64, Failure> {
@@ -397,9 +398,9 @@ impl Store {
         Ok(())
     }
 
-    /// Reads with as many pages in flight as the queue is deep.
+    /// Reads with the queue always full.
     fn read_for(&mut self, pattern: Pattern, until: f64) -> Result<u64, Failure> {
-        let all = self.pages_in_all();
+        let all = self.page_count();
         let mut queue = self.raw.queue(self.depth);
         let mut spare = vec![vec![0; self.page.len()]; self.depth];
         let (mut submitted, mut done) = (0u64, 0u64);
@@ -436,16 +437,15 @@ fn document(bench: &Bench) -> Document {
         .number("device / fio", Unit::Ratio, |row| row.ratio)
         .table("Medians of the runs")
         .whole();
-    let lead = "The raw level on a device in a file, and fio with direct I/O by io_uring on a file \
-                of the same size in the same folder, alternately, each first in every other. The \
-                device checks every page that it reads. A page written at random goes to the next \
-                place of a random block, as flash demands; both make durable at the end what they \
-                wrote.";
+    let lead = "The raw level on a device in a file, and fio with direct I/O through io_uring on a \
+                file of the same size in the same folder, in alternating order. The device \
+                verifies every page that it reads. Random writes go to the next page of a random \
+                block, as flash requires. Both make their data durable at the end.";
     let mut section = Section::new("Throughput", lead);
     section.push(table);
     let subtitle = match bench.engine {
         "" => String::new(),
-        engine => format!("{} of flash, pages by {engine}", Bytes(bench.size_bytes)),
+        engine => format!("{} of flash, I/O through {engine}", Bytes(bench.size_bytes)),
     };
     let mut document = Document::new("prism bench device", subtitle);
     if !bench.rows.is_empty() {

@@ -1,5 +1,5 @@
-//! `prism bench flash`: what each level of the flash library costs: CPU time of a call,
-//! lines of the same program, and what that program gets out of the flash.
+//! `prism bench flash`: the cost of each level of the flash library: CPU time per call, lines of
+//! the same program, and the throughput and latency of that program.
 
 use clap::Args as ClapArgs;
 use prism_experiments::calls::{Call, Calls};
@@ -61,7 +61,7 @@ struct WorkRow {
     writes: Option<Latency>,
 }
 
-/// A share at the policy level that is opened after its process has died.
+/// The opening of a share at the policy level after a crash.
 #[derive(Serialize)]
 struct RecoveryRow {
     device_bytes: u64,
@@ -69,15 +69,15 @@ struct RecoveryRow {
     pages: u64,
     /// CPU time, the medians of all runs.
     cpu_seconds: f64,
-    /// How long the flash would have been read, in virtual time.
+    /// The time of the reads of the flash, in virtual time.
     device_ns: u64,
 }
 
-/// Random reads in real time beside virtual time.
+/// Random reads in real time and in virtual time.
 #[derive(Serialize)]
 struct RealRow {
     depth: usize,
-    /// Medians of all reads; of the real ones the median of all runs.
+    /// Medians of all reads; in real time, the median of the runs.
     model_p50_ns: u64,
     real_p50_ns: f64,
 }
@@ -138,7 +138,7 @@ fn broken(error: impl std::fmt::Display) -> Failure {
 fn measure(args: &Args, call: Call, page_bytes: u32) -> Result<CallRow, Failure> {
     let mut calls = Calls::new(call, page_bytes, args.seed).map_err(broken)?;
     let (mut level, mut copy, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
-    // The first turn touches memory that was never used and is not counted.
+    // The first run faults in fresh memory and is not counted.
     for run in 0..=args.runs {
         calls.prepare().map_err(broken)?;
         let start = clock::cpu_seconds();
@@ -184,7 +184,7 @@ fn recover(args: &Args, blocks_per_lun: u32) -> Result<RecoveryRow, Failure> {
     })
 }
 
-/// Reads in a run in real time: half a second or less.
+/// Reads per run in real time, which take half a second at most.
 const REAL_READS: usize = 4000;
 
 fn real(args: &Args, depth: usize) -> Result<RealRow, Failure> {
@@ -223,7 +223,7 @@ fn work_row(pattern: Pattern, level: Level, outcome: &Outcome) -> WorkRow {
 }
 
 fn document(bench: &Bench) -> Document {
-    Document::new("prism bench flash", "what each level of the flash library costs")
+    Document::new("prism bench flash", "the cost of each level of the flash library")
         .with(calls_section(&bench.calls))
         .with(lines_section(&bench.lines))
         .with(works_section(&bench.workloads))
@@ -236,31 +236,31 @@ fn calls_section(rows: &[CallRow]) -> Section {
         .text("call", |row| row.call)
         .number("page", Unit::Bytes, |row| f64::from(row.page_bytes))
         .number("call", Unit::Nanos, |row| row.call_ns)
-        .number("bare copy", Unit::Nanos, |row| row.copy_ns)
+        .number("plain copy", Unit::Nanos, |row| row.copy_ns)
         .number("beyond the copy", Unit::Nanos, |row| row.beyond_copy_ns)
         .number("target", Unit::Nanos, |row| row.target_ns)
         .table("Medians of all runs, CPU time, one core")
         .whole();
-    let lead = "Calls on a device in memory without timing, beside a bare copy of the same bytes \
-                within a buffer as large as the data (32 MiB).";
-    Section::new("CPU time of a call", lead).with(table)
+    let lead = "Calls on a device in memory without timing, compared with a plain copy of the same \
+                bytes within a buffer as large as the data (32 MiB).";
+    Section::new("CPU time per call", lead).with(table)
 }
 
 fn lines_section(rows: &[LinesRow]) -> Section {
     let table = Table::listing(rows)
         .text("level", |row| row.level)
         .number("lines", Unit::Count, |row| row.lines)
-        .table("Neither blank nor comment")
+        .table("Without blank lines and comments")
         .whole();
     let lead = "A store of pages of fixed size that queues its requests, at each level: \
-                crates/experiments/src/levels.";
+                crates/experiments/src/benches/levels.";
     Section::new("Lines of the program", lead).with(table)
 }
 
 fn works_section(rows: &[WorkRow]) -> Section {
-    let lead = "The store on 4 channels of 2 LUNs with 0.5 GiB, times of the preset memblaze, \
-                25% spare flash, greedy cleaning. It is filled in order, then its capacity is \
-                written three times over, by pages of 16 KiB. Virtual time: the same seed gives \
+    let lead = "The store on 4 channels of 2 LUNs with 0.5 GiB, the times of the preset memblaze, \
+                25% spare flash, greedy cleaning. It is filled in order, then three times its \
+                capacity is written in pages of 16 KiB. Times are virtual: the same seed gives \
                 the same numbers. WA is write amplification.";
     let mut section = Section::new("The same workload at each level", lead);
     for pattern in Pattern::ALL {
@@ -268,11 +268,10 @@ fn works_section(rows: &[WorkRow]) -> Section {
     }
     section.push(Block::Notes(vec![
         "Sixteen requests are in flight on the drive and in the queues of the raw and the \
-         function level; the policy level reads one at a time and posts writes until their LUN \
-         takes them."
+         function level; the policy level reads one page at a time and queues writes per LUN."
             .into(),
-        "At the policy level and on the drive a write is done when its data was taken, at the raw \
-         and the function level when it is on flash."
+        "At the policy level and on the drive, a write completes when its data is accepted; at \
+         the raw and the function level, when it is on flash."
             .into(),
     ]));
     section
@@ -303,9 +302,9 @@ fn recovery_section(rows: &[RecoveryRow]) -> Section {
         .number("pages", Unit::Count, |row| row.pages)
         .number("CPU time", Unit::Nanos, |row| row.cpu_seconds * 1e9)
         .number("reading the flash", Unit::Nanos, |row| row.device_ns)
-        .table("Medians of all runs, three at most; and virtual time");
-    let lead = "A share over all of a device of 16 LUNs, filled to seven tenths, is opened at the \
-                policy level after its process has died: the header of every row is read.";
+        .table("Medians of up to three runs; time of reading the flash is virtual");
+    let lead = "A share over a whole device of 16 LUNs, 70 % full, is opened at the policy level \
+                after a crash: the header of every program unit is read.";
     Section::new("Recovery by size", lead).with(table)
 }
 
@@ -317,7 +316,7 @@ fn real_section(rows: &[RealRow]) -> Section {
         .number("difference", Unit::Percent, |row| row.real_p50_ns / row.model_p50_ns as f64 - 1.0)
         .table("Medians of all runs")
         .whole();
-    let lead = "The same random reads of pages of 16 KiB by one thread at the raw level, with so \
-                many in flight: in virtual time, and in real time by this machine's clock.";
+    let lead = "The same random reads of pages of 16 KiB by one thread at the raw level, by queue \
+                depth: in virtual time, and in real time on this machine's clock.";
     Section::new("Real time", lead).with(table)
 }

@@ -1,8 +1,8 @@
-//! Part of `prism bench device`: how long a large device that is full takes to open.
+//! Part of `prism bench device`: measures how long a large, full device takes to open.
 //!
-//! No disk here holds a terabyte. What opening reads are tables, and they are those of a full
-//! device as soon as every block was erased, written to and finished: so each gets one page,
-//! and the rest of it stays a hole in the file.
+//! A real terabyte is not needed. Opening reads only tables, and these are the tables of a full
+//! device once every block was erased, written to and finished. So each block gets one page, and
+//! the rest of it stays a hole in the file.
 
 use std::path::Path;
 
@@ -19,8 +19,8 @@ use crate::failure::Failure;
 /// The name of the measurement, for `--only`.
 pub const NAME: &str = "open 1TiB, all blocks written";
 
-/// 1 TiB in blocks of 4 MiB, as `prism device create` makes them, with pages as small as direct
-/// I/O takes.
+/// 1 TiB in blocks of 4 MiB, the block size of `prism device create`, with the smallest pages that
+/// direct I/O accepts.
 const GEOMETRY: DeviceGeometry = DeviceGeometry {
     channels: 4,
     luns_per_channel: 2,
@@ -34,15 +34,15 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
 /// Shares of two LUNs each.
 const SHARES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// One block in so many is bad from the factory.
+/// One block in this many is bad from the factory.
 const BAD: u32 = 500;
 
-/// How long opening took, by its parts, in seconds.
+/// The time of the steps of opening, in seconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct OpenRun {
     /// The file: lock, superblock and block records.
     file_secs: f64,
-    /// The monitor: its journal, and what follows from it.
+    /// The monitor: reading its journal and building its tables.
     monitor_secs: f64,
     /// All shares, at the raw level.
     shares_secs: f64,
@@ -61,7 +61,7 @@ pub struct Opened {
     blocks: u32,
     blocks_written: u32,
     bad_blocks: usize,
-    /// By their total, the shortest first.
+    /// Sorted by total time.
     runs: Vec<OpenRun>,
 }
 
@@ -69,10 +69,10 @@ fn broken(error: FlashError) -> Failure {
     Failure::Usage(error.to_string())
 }
 
-/// Makes the device at `path` and opens it so many times.
+/// Makes the device at `path` and opens it `runs` times.
 ///
 /// # Errors
-/// [`Failure`] if there is no room for some 2 GiB.
+/// [`Failure`] if less than about 2 GiB of disk space is free.
 pub fn measure(path: &Path, runs: u32, seed: u64) -> Result<Opened, Failure> {
     let progress = Progress::on_stderr();
     progress.start_count("writing to blocks:", "blocks", Some(GEOMETRY.blocks().into()));
@@ -102,8 +102,8 @@ pub fn measure(path: &Path, runs: u32, seed: u64) -> Result<Opened, Failure> {
     Ok(Opened { flash_bytes, blocks, blocks_written, bad_blocks, runs: times })
 }
 
-/// A device of which every block that a share can have was erased and holds a page, and takes
-/// no more. Returns how many those are.
+/// Makes a device whose blocks, except those that no share can have, were erased, hold one page
+/// and are finished. Returns their number.
 fn make(path: &Path, seed: u64, progress: &Progress) -> Result<u32, Failure> {
     let mut rng = Rng::stream(seed, "bench.open");
     let bad: Vec<u32> = (0..GEOMETRY.blocks()).filter(|_| rng.below(BAD.into()) == 0).collect();
@@ -129,20 +129,20 @@ fn make(path: &Path, seed: u64, progress: &Progress) -> Result<u32, Failure> {
         raw.sync().map_err(broken)?;
     }
     let medium = device.into_medium().map_err(broken)?.into_any();
-    let file = medium.downcast::<FlashFile>().expect("what was put in comes out");
+    let file = medium.downcast::<FlashFile>().expect("the medium is a flash file");
     file.close().map_err(|error| broken(error.into()))?;
     note(path)?;
     Ok(written)
 }
 
-/// A session that writes into the journal: from now on it has the wear of all blocks.
+/// Opens the device and writes to its journal, which then holds the wear of all blocks.
 fn note(path: &Path) -> Result<(), Failure> {
     let device = Device::open(Box::new(FlashFile::open(path)?), Options::default());
-    // Growing by nothing changes nothing but the journal.
+    // Growing by 0 changes only the journal.
     device.and_then(|device| device.attach(SHARES[0])?.grow(0, 0)).map_err(broken)
 }
 
-/// What is printed of it.
+/// The section with the results.
 pub fn section(opened: &Opened) -> Section {
     let nanos = |seconds: f64| seconds * 1e9;
     let median = opened.runs[opened.runs.len() / 2];
@@ -152,15 +152,15 @@ pub fn section(opened: &Opened) -> Section {
         .number("file", Unit::Nanos, |median| nanos(median.file_secs))
         .number("monitor", Unit::Nanos, |median| nanos(median.monitor_secs))
         .number("shares", Unit::Nanos, |median| nanos(median.shares_secs))
-        .number("in all", Unit::Nanos, |median| nanos(median.total()))
+        .number("total", Unit::Nanos, |median| nanos(median.total()))
         .number("slowest", Unit::Nanos, |_| nanos(slowest.total()))
         .table("The median of the runs, and the slowest")
         .whole();
     let lead = format!(
         "{} of flash in blocks of 4 MiB: of {} blocks {} were erased and written to, {} are bad; \
-         four shares are opened at the raw level. Block records are read from the disk, as the \
-         page cache forgets them. A block holds one page and takes no more: opening reads no \
-         pages but those of the monitor's journal.",
+         four shares are opened at the raw level. Block records are read from the disk, not from \
+         the page cache. A block holds one page and is finished: opening reads only pages of \
+         the monitor's journal.",
         Bytes(opened.flash_bytes),
         opened.blocks,
         opened.blocks_written,

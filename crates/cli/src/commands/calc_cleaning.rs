@@ -1,5 +1,5 @@
-//! `prism calc cleaning`: what freeing a block costs on a drive that is so full, where
-//! victims are of average fullness, and where they are the emptiest.
+//! `prism calc cleaning`: the cost of freeing a block by utilization of the drive, with victims of
+//! average utilization and with the emptiest ones.
 
 use clap::Args as ClapArgs;
 use prism_experiments::calc::{self, Cleaning};
@@ -16,12 +16,11 @@ use crate::output::JsonArg;
   prism calc cleaning --utilization 80% --pages-per-block 128
   prism calc cleaning --sweep 50%,70%,90% --json cleaning.json")]
 pub struct Args {
-    /// Shares of the flash that hold valid data, such as 80% or 0.8; several with commas
-    /// between them
+    /// Shares of the flash that hold valid data, such as 80% or 0.8, separated by commas
     #[arg(long, value_name = "SHARE", value_delimiter = ',', value_parser = parse_share,
           visible_alias = "sweep", default_value = "50%,60%,70%,80%,90%,95%")]
     utilization: Vec<f64>,
-    /// Pages of a block
+    /// Pages per block
     #[arg(long, value_name = "N", default_value_t = 128)]
     pages_per_block: u32,
     /// Seed of everything random
@@ -54,5 +53,5 @@ fn parse_share(text: &str) -> Result<f64, String> {
         None => (text, 1.0),
     };
     let share = number.parse::<f64>().map(|value| value / scale);
-    share.map_err(|_| format!("{text:?} is no share; write for example 80% or 0.8"))
+    share.map_err(|_| format!("{text:?} is not a share; write for example 80% or 0.8"))
 }

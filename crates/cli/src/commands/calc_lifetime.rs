@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args as ClapArgs};
 use prism_base::Bytes;
 use prism_experiments::calc::{Cell, life, usual_cycles};
-use prism_present::calc::lifetime::{Question, document, json};
+use prism_present::calc::lifetime::{LifetimeInputs, document, json};
 
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -16,20 +16,19 @@ use crate::quantities;
   prism calc lifetime --capacity 1TB --cycles 10000 --write-amplification 4 --rate 100MB/s
   prism calc lifetime --capacity 1TB --cell tlc --write-amplification 10 --rate 100MB/s")]
 pub struct Args {
-    /// Size of the drive; its spare flash is left out
+    /// Capacity of the drive, without spare flash
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
     capacity: Bytes,
-    /// P/E cycles that a block is good for
+    /// P/E cycles that a block endures
     #[arg(long, value_name = "N", group = "endurance")]
     cycles: Option<u32>,
-    /// What a block of such cells is usually good for: slc 100000, mlc 10000, tlc 3000,
-    /// qlc 1000 cycles
+    /// Kind of cells, for their usual P/E cycles: slc 100000, mlc 10000, tlc 3000, qlc 1000
     #[arg(long, value_name = "slc|mlc|tlc|qlc", group = "endurance", value_parser = parse_cell)]
     cell: Option<Cell>,
-    /// Bytes programmed for each byte that the host writes
+    /// Bytes programmed per byte that the host writes
     #[arg(long, value_name = "FACTOR")]
     write_amplification: f64,
-    /// What the host writes, all the time
+    /// Rate at which the host writes, all the time
     #[arg(long, value_name = "SIZE/s", value_parser = parse_rate)]
     rate: Bytes,
     #[command(flatten)]
@@ -44,16 +43,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let of_cell = args.cell.map(usual_cycles);
     let cycles = args.cycles.or(of_cell).expect("one of the two is required");
     let (capacity, rate) = (args.capacity, args.rate);
-    let asked = Question { capacity, cycles, write_amplification: args.write_amplification, rate };
+    let inputs = LifetimeInputs { capacity, cycles, write_amplification: args.write_amplification, rate };
     let life = life(capacity, cycles, args.write_amplification, rate)
         .map_err(|error| Failure::Usage(error.to_string()))?;
-    args.json.show(&json(&asked, &life), &document(&asked, &life))
+    args.json.show(&json(&inputs, &life), &document(&inputs, &life))
 }
 
 fn parse_rate(text: &str) -> Result<Bytes, String> {
     match text.strip_suffix("/s") {
         Some(amount) => quantities::bytes(amount),
-        None => Err(format!("{text:?} is no rate; write for example 100MB/s")),
+        None => Err(format!("{text:?} is not a rate; write for example 100MB/s")),
     }
 }
 

@@ -1,5 +1,5 @@
-//! `prism capture`: records what a running system asks of its disks, with the names of
-//! files where the kernel tells them.
+//! `prism capture`: records the requests of a running system to its disks, with file names if the
+//! backend can see them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,8 +27,8 @@ use crate::quantities;
   prism capture -o t.parquet -- sqlite3 test.db '.read load.sql'
   prism report t.parquet
 
-Needs root. What the command does ends the capture; else --for or Ctrl-C. The kernel's own
-tracing is left as it was found."
+Needs root. The capture ends when the command exits, after --for, or on Ctrl-C. The
+tracing settings of the kernel are restored at the end."
 )]
 pub struct Args {
     #[command(subcommand)]
@@ -39,54 +39,53 @@ pub struct Args {
 
 #[derive(Clone, Debug, Subcommand)]
 enum Sub {
-    /// Tell running captures that a phase begins
+    /// Mark the beginning of a phase in running captures
     Mark(capture_mark::Args),
-    /// Run applications on fresh file systems, and say which breaks which rule
+    /// Run applications on fresh file systems, and report which breaks which rule
     Stack(Box<capture_stack::Args>),
     /// The child process of `stack`
     #[command(hide = true)]
     StackWorker(stack_worker::Args),
 }
 
-/// What to record, how, and where to.
+/// The devices to record, the backend and the output.
 #[derive(Clone, Debug, ClapArgs)]
 struct RecordArgs {
     /// Disks or partitions [default: every disk]
     #[arg(value_name = "DEVICE")]
     devices: Vec<PathBuf>,
-    /// Trace to write (Parquet); it appears whole or not at all
+    /// Trace to write (Parquet); it appears only when it is complete
     #[arg(short, long, value_name = "FILE", required = true)]
     output: Option<PathBuf>,
     /// End after this time (750ms, 30s, 5m)
     #[arg(long = "for", value_name = "TIME", value_parser = quantities::nanos,
-          conflicts_with = "words")]
+          conflicts_with = "command_line")]
     time: Option<Nanos>,
-    /// How requests are seen [default: the first that works here]
+    /// Tracing backend [default: the first that works here]
     #[arg(long, value_enum)]
-    backend: Option<Way>,
-    /// Memory in which the kernel keeps events until they are taken; more where events are
-    /// lost
+    backend: Option<BackendArg>,
+    /// Kernel buffer for events; use a larger one if events are lost
     #[arg(long, value_name = "SIZE", default_value = "16MiB", value_parser = quantities::bytes)]
     buffer: Bytes,
     #[command(flatten)]
     json: JsonArg,
-    /// Command to run and to capture; its exit code other than 0 becomes 1
+    /// Command to run and capture; if it fails, the exit code is 1
     #[arg(last = true, value_name = "COMMAND")]
-    words: Vec<OsString>,
+    command_line: Vec<OsString>,
 }
 
-/// A backend as `--backend` takes it.
+/// A value of `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Way {
-    /// BPF programs: files, write hints and streams too
+enum BackendArg {
+    /// BPF programs, which also record files, write hints and streams
     Bpf,
-    /// ftrace in an instance of its own
+    /// ftrace, in a separate instance
     Ftrace,
-    /// The blk tracer, of which there is one
+    /// The blk tracer, of which the kernel has only one
     Blk,
 }
 
-impl Way {
+impl BackendArg {
     fn backend(self) -> Backend {
         match self {
             Self::Bpf => Backend::Bpf,
@@ -96,7 +95,7 @@ impl Way {
     }
 }
 
-/// Captures until the end that was asked for, and writes the trace.
+/// Captures until the command exits, the time is over or Ctrl-C, and writes the trace.
 ///
 /// # Errors
 /// [`Failure`] if nothing can be captured or written, or the command failed.
@@ -111,21 +110,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn record(args: &RecordArgs) -> Result<(), Failure> {
     let path = args.output.as_ref().expect("the parser demands it");
-    args.json.refuse_beside(path)?;
+    args.json.refuse_same_stdout(path)?;
     let mut out = OutputFile::create(path)?;
     let spec = CaptureSpec {
         devices: args.devices.clone(),
-        backend: args.backend.map(Way::backend),
+        backend: args.backend.map(BackendArg::backend),
         buffer: args.buffer,
     };
     let capture = capture::start(&spec)?;
-    tell(&choice(&capture));
-    let until = match (args.words.as_slice(), args.time) {
+    print_note(&choice(&capture));
+    let until = match (args.command_line.as_slice(), args.time) {
         ([], Some(time)) => Until::Elapsed(time),
         ([], None) => Until::Interrupt,
-        (words, _) => Until::Command(words),
+        (command_line, _) => Until::Command(command_line),
     };
-    // A command that cannot be started still leaves the system as it was.
+    // Tracing is undone even if the command cannot be started.
     let ended = capture::wait(&capture, until, &Progress::on_stderr());
     let mut captured = capture.stop()?;
     let ended = ended?;
@@ -133,7 +132,7 @@ fn record(args: &RecordArgs) -> Result<(), Failure> {
     let output = out.name().to_owned();
     out.commit()?;
     let text = text(&document(&output, &captured));
-    args.json.write_beside(path, &object(&output, &captured), &text)?;
+    args.json.write_with(path, &object(&output, &captured), &text)?;
     match ended {
         Ended::Command(status) if !status.success() => {
             Err(Failure::Finding(format!("the trace is written, but the command failed: {status}")))
@@ -148,12 +147,12 @@ fn store(out: &mut OutputFile, captured: &mut Captured) -> Result<(), HostError>
     Ok(())
 }
 
-/// How requests are seen, and why not in a better way.
+/// Names the backend, and the reasons why better ones do not work.
 fn choice(capture: &Capture) -> String {
     let how = match capture.backend() {
-        Backend::Bpf => "BPF programs, which also see files, write hints and streams",
-        Backend::Ftrace => "ftrace, in an instance of its own; files are not seen",
-        Backend::Blk => "the blk tracer; files are not seen",
+        Backend::Bpf => "BPF programs, which also record files, write hints and streams",
+        Backend::Ftrace => "ftrace, in a separate instance; files are not recorded",
+        Backend::Blk => "the blk tracer; files are not recorded",
     };
     let mut text = format!("capturing with {how}");
     for refusal in capture.refused() {
@@ -166,18 +165,18 @@ fn choice(capture: &Capture) -> String {
     text
 }
 
-/// Says it on standard error: standard output is for the result.
-fn tell(text: &str) {
+/// Prints `text` to standard error: standard output is for the result.
+fn print_note(text: &str) {
     use std::io::Write;
     for line in text.lines() {
         let line = terminal::clean(line, true);
-        // Nobody is left to tell it to when standard error is closed.
+        // A failure is ignored: there is no other place to report it.
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 }
 
 fn object(output: &str, captured: &Captured) -> Value {
-    // Ways that were tried before, and why they do not work here.
+    // Backends that were tried before, and why they do not work here.
     let refused =
         |refusal: &Refusal| json!({"backend": refusal.backend.name(), "why": refusal.why});
     let mut trace = trace::json(&captured.trace.info);

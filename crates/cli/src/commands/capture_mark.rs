@@ -1,4 +1,4 @@
-//! `prism capture mark`: tells running captures that a phase begins.
+//! `prism capture mark`: marks the beginning of a phase in running captures.
 
 use clap::Args as ClapArgs;
 use prism_host::capture;
@@ -10,8 +10,8 @@ use crate::failure::Failure;
 #[command(after_help = "Example:
   prism capture -o run.parquet -- sh -c './load.sh; prism capture mark app; ./run.sh'
 
-Within a captured command the mark reaches its capture (by PRISM_CAPTURE); elsewhere it
-reaches every capture of this user that runs.")]
+Within a captured command, the mark goes to the capture of that command (by PRISM_CAPTURE);
+elsewhere it goes to every running capture of this user.")]
 pub struct Args {
     /// Name of the phase that begins now
     #[arg(value_name = "NAME")]
@@ -21,7 +21,7 @@ pub struct Args {
 /// Sends the mark.
 ///
 /// # Errors
-/// [`Failure`] if the name is none, or nobody captures.
+/// [`Failure`] if the name is invalid, or no capture is running.
 pub fn run(args: &Args) -> Result<(), Failure> {
     capture::mark(&args.name)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! `prism capture stack`: applications on file systems, each captured and judged, as a matrix.
+//! `prism capture stack`: captures and analyses applications on file systems, as a matrix.
 
 use std::fs;
 use std::io::Write;
@@ -12,7 +12,7 @@ use prism_lab::{
     Pattern, StackError, WorkerSpec, remove_leftovers,
 };
 use prism_present::PresentError;
-use prism_present::analysis::{Analysis, Question, Trace, WhatIfs};
+use prism_present::analysis::{Analysis, AnalysisOptions, Trace, WhatIfs};
 use prism_present::drive_choice::{Capacity, DriveChoice};
 use prism_present::initial_state::parse_state;
 use prism_present::stack::{self, Cell, Matrix, Measured};
@@ -25,7 +25,7 @@ use crate::output::{JsonArg, json};
 use crate::quantities;
 use crate::report_files::{Paths, ReportFiles};
 use crate::trace_args::SelectArgs;
-use crate::world::World;
+use crate::process_env::ProcessEnv;
 
 /// Arguments of `prism capture stack`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -34,8 +34,8 @@ use crate::world::World;
   sudo prism capture stack --app rocksdb --pattern mix --io buffered,direct --size 4GiB
   sudo prism capture stack --size 1GiB --keep-traces traces --html stack.html --json stack.json
 
-Needs root, and the packages of what is asked for: e2fsprogs, xfsprogs, btrfs-progs,
-f2fs-tools; libsqlite3-0, librocksdb7.8 or later, libleveldb1d.")]
+Needs root, and the packages of the chosen file systems and applications: e2fsprogs, xfsprogs,
+btrfs-progs, f2fs-tools; libsqlite3-0, librocksdb7.8 or later, libleveldb1d.")]
 pub struct Args {
     /// File systems: ext4, xfs, btrfs, f2fs
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "ext4,xfs,btrfs",
@@ -46,24 +46,24 @@ pub struct Args {
           default_value = "sqlite-rb,sqlite-wal,rocksdb,leveldb,varmail",
           value_parser = parse_name::<App>)]
     app: Vec<App>,
-    /// What they do: seq (updates in ascending order), rand (updates at random), mix (updates
-    /// and reads alternately, at random)
+    /// Access patterns: seq (updates in ascending order), rand (random updates), mix (random
+    /// updates and reads, alternately)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "seq,rand,mix",
           value_parser = parse_name::<Pattern>)]
     pattern: Vec<Pattern>,
-    /// Whether files go through the page cache: buffered, direct (RocksDB alone can)
+    /// Use of the page cache: buffered, direct (only RocksDB)
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "buffered",
           value_parser = parse_name::<Io>)]
     io: Vec<Io>,
-    /// Size of the device. Live data fills a quarter of it, and the application writes about
-    /// as much as it holds
+    /// Size of the device. Live data fills a quarter of it, and the application writes about as
+    /// much as the size
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantities::bytes)]
     size: Bytes,
     /// Memory of the application, page cache included [default: an eighth of --size, at least
     /// 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
     memory: Option<Bytes>,
-    /// The drive on which the traces are judged: a preset or a TOML file, made as large as --size
+    /// The drive for the replay of the traces: a preset or a TOML file, scaled to --size
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = DriveSpec::DEFAULT_PRESET)]
     device: String,
     /// Seed of everything random
@@ -72,7 +72,7 @@ pub struct Args {
     /// Keep the traces in this folder, as FS-APP-PATTERN.parquet
     #[arg(long, value_name = "DIR")]
     keep_traces: Option<PathBuf>,
-    /// Where the images lie meanwhile; it needs room for one device
+    /// Folder for the temporary image; needs space for one device
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     work_dir: PathBuf,
     /// Write the matrix as one self-contained HTML file
@@ -82,26 +82,26 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Live data, a quarter of the device, is twice as much as this share of it.
+/// The default memory is the device size over this, half of the live data.
 const SIZE_OVER_MEMORY: u64 = 8;
 
 /// The least memory in which every application works.
 const MEMORY_MIN: Bytes = Bytes(64 << 20);
 
-/// The phase that is judged.
+/// The phase that is analysed.
 const PHASE: &str = "app";
 
-/// Runs every combination, judges its trace, and writes the matrix.
+/// Runs every combination, analyses its trace, and writes the matrix.
 ///
 /// # Errors
-/// [`Failure`] if the arguments make no sense or something is missing here; and, after
-/// everything is written, if a combination failed.
+/// [`Failure`] if the arguments are invalid or a program is missing; and, after everything is
+/// written, if a combination failed.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let setup = setup(args)?;
     let drive = drive(args)?;
     prism_lab::check(&setup.running(), &setup.file_systems, setup.size)?;
     let cgroups = MemoryCgroups::find()?;
-    tell(remove_leftovers(&args.work_dir, Some(&cgroups)));
+    report_removed(remove_leftovers(&args.work_dir, Some(&cgroups)));
     let outputs = ReportFiles::open(Paths {
         html: args.html.as_deref(),
         json: args.json.path(),
@@ -149,7 +149,7 @@ fn make(folder: &Path) -> Result<(), HostError> {
     fs::create_dir_all(folder).map_err(failed)
 }
 
-/// What is run: each name of the arguments once.
+/// The applications, patterns and file systems to run, without repetitions.
 struct Setup {
     apps: Vec<App>,
     patterns: Vec<Pattern>,
@@ -162,12 +162,12 @@ struct Setup {
 }
 
 impl Setup {
-    /// Every combination, in the order in which they are shown.
+    /// Every combination, in the order of the matrix.
     fn combinations(&self) -> Vec<Combination> {
         Combination::all(&self.apps, &self.patterns, &self.ios, &self.file_systems)
     }
 
-    /// The applications that are run at all.
+    /// The applications with at least one possible combination.
     fn running(&self) -> Vec<App> {
         let runs =
             |app: &App| self.combinations().iter().any(|one| one.app == *app && one.is_possible());
@@ -175,7 +175,7 @@ impl Setup {
     }
 }
 
-/// What is run, as the matrix names it.
+/// The setup with the names of the matrix.
 fn described(setup: &Setup) -> stack::Setup {
     stack::Setup {
         apps: names(&setup.apps),
@@ -193,7 +193,7 @@ fn names<T: Named>(all: &[T]) -> Vec<&'static str> {
     all.iter().map(|one| one.name()).collect()
 }
 
-fn place(one: Combination) -> stack::Combination {
+fn named(one: Combination) -> stack::Combination {
     stack::Combination {
         app: one.app.name(),
         pattern: one.pattern.name(),
@@ -218,7 +218,7 @@ fn setup(args: &Args) -> Result<Setup, Failure> {
     if setup.combinations().iter().any(|one| one.is_possible()) {
         return Ok(setup);
     }
-    let what = "--io direct: of these applications none goes around the page cache; RocksDB can";
+    let what = "--io direct: none of these applications can bypass the page cache; RocksDB can";
     Err(Failure::Usage(what.into()))
 }
 
@@ -232,7 +232,7 @@ fn once<T: Copy + PartialEq>(names: &[T]) -> Vec<T> {
     once
 }
 
-/// The drive, as large as the device that is captured.
+/// The drive, scaled to the size of the captured device.
 fn drive(args: &Args) -> Result<DriveChoice, Failure> {
     let drive = DriveChoice {
         name: args.device.clone(),
@@ -244,8 +244,8 @@ fn drive(args: &Args) -> Result<DriveChoice, Failure> {
         retention: None,
         overrides: Vec::new(),
     };
-    // A drive that cannot be made is said before the work, not after half of it.
-    drive.scaled(drive.device(&World::new())?, args.size.0)?;
+    // Refuses an impossible drive before the applications run.
+    drive.scaled(drive.device(&ProcessEnv::new())?, args.size.0)?;
     Ok(drive)
 }
 
@@ -268,14 +268,14 @@ fn measured(
         } else {
             Cell::Impossible
         };
-        cells.push((place(combination), cell));
+        cells.push((named(combination), cell));
     }
     progress.clear();
     Ok(cells)
 }
 
-/// Captures and judges one combination. An application that fails is a result; what fails for
-/// every other combination as well is not.
+/// Captures and analyses one combination. The failure of an application is a result; failures that
+/// would affect every combination are errors.
 fn one(
     args: &Args,
     experiment: &Experiment<'_>,
@@ -299,7 +299,7 @@ fn one(
         phase: Some(PHASE.into()),
         source: None,
     };
-    let asked = Question {
+    let asked = AnalysisOptions {
         drive,
         options: Options { pace: Pace::Open { speed: 1.0 }, passes: Passes::Steady },
         seed: args.seed,
@@ -308,15 +308,15 @@ fn one(
     };
     let loaded = select.load(std::slice::from_ref(&path))?;
     let trace = Trace { info: loaded.info, records: Box::new(loaded.spool) };
-    let analysis = match Analysis::of(trace, asked, &World::new(), &mut |_| true) {
+    let analysis = match Analysis::of(trace, asked, &ProcessEnv::new(), &mut |_| true) {
         Ok(analysis) => analysis,
-        // This trace does not fit; those of others may.
+        // This trace does not fit the drive; those of other combinations may.
         Err(PresentError::Refused(why)) => return Ok(Cell::Failed(why)),
         Err(error) => return Err(error.into()),
     };
     let kept = args.keep_traces.is_some().then(|| path.display().to_string());
     if kept.is_none() {
-        // The folder goes at the end in any case; this only makes room.
+        // The folder is removed at the end in any case; this only frees space.
         let _ = fs::remove_file(&path);
     }
     Ok(Cell::Measured(Box::new(Measured::of(
@@ -327,27 +327,27 @@ fn one(
     ))))
 }
 
-/// Says on standard error what was removed.
-fn tell(removed: Leftovers) {
+/// Reports on standard error what was removed.
+fn report_removed(removed: Leftovers) {
     if removed.is_empty() {
         return;
     }
     let Leftovers { mounts, loops, folders, cgroups } = removed;
-    // Nobody is left to tell it to when standard error is closed.
+    // A failure is ignored: there is no other place to report it.
     let _ = writeln!(
         std::io::stderr(),
-        "prism: removed what a run that was killed left behind: {mounts} mounts, {loops} loop \
-         devices, {folders} folders, {cgroups} memory cgroups"
+        "prism: removed the leftovers of a killed run: {mounts} mounts, {loops} loop devices, \
+         {folders} folders, {cgroups} memory cgroups"
     );
 }
 
-/// Reads the name of a member of a closed family.
+/// Parses the name of an application, pattern, file system or similar.
 ///
 /// # Errors
-/// The names there are.
+/// The known names.
 pub fn parse_name<T: Named>(text: &str) -> Result<T, String> {
     T::from_name(text).ok_or_else(|| {
         let names: Vec<_> = T::ALL.iter().map(|member| member.name()).collect();
-        format!("there are {}", names.join(", "))
+        format!("known are {}", names.join(", "))
     })
 }

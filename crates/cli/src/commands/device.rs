@@ -10,16 +10,16 @@ use serde::Serialize;
 use super::{device_create, device_export, device_info};
 use crate::failure::Failure;
 
-/// What is done with a device in a file.
+/// The commands on flash devices in files.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Make a file with an empty device
     Create(device_create::Args),
-    /// Say what a device is, who has it and what is free
+    /// Show the geometry, shares and free space of a device
     Info(device_info::InfoArgs),
-    /// Read everything and say what is damaged
+    /// Read the whole device and report damage
     Check(device_info::CheckArgs),
-    /// Say how worn its blocks are
+    /// Show the wear of the blocks
     Wear(device_info::WearArgs),
     /// Write a share, or tables of all blocks, to another file
     Export(device_export::Args),
@@ -73,26 +73,26 @@ impl From<DeviceGeometry> for GeometryObject {
 pub struct ShareObject {
     /// Its name.
     pub name: String,
-    /// Its LUNs, as the device counts them.
+    /// The numbers of its LUNs in the device.
     pub luns: Vec<u32>,
-    /// How many of them are over-provisioning.
+    /// The number of LUNs that are over-provisioning.
     pub over_provisioning_luns: u32,
     /// Bytes of all its LUNs.
     pub bytes: u64,
-    /// The blocks of the device on which its blocks stand, LUN by LUN.
+    /// The blocks of the device that hold its blocks, LUN by LUN.
     pub blocks: Vec<u32>,
 }
 
-/// What the monitor keeps on a device.
+/// The tables of the monitor on a device.
 #[derive(Clone, Debug, Serialize)]
 pub struct Tables {
-    /// Bytes that a LUN gives to a share.
+    /// Usable bytes of a LUN.
     pub lun_bytes: u64,
-    /// LUNs that a share could get.
+    /// LUNs without a share.
     pub free_luns: u32,
-    /// The shares, in the order in which they were allocated.
+    /// The shares, in the order of their allocation.
     pub shares: Vec<ShareObject>,
-    /// Blocks that failed, or were marked by the maker.
+    /// Blocks that failed, or are bad from the factory.
     pub bad_blocks: Vec<u32>,
 }
 
@@ -104,8 +104,7 @@ pub fn open(path: &Path) -> Result<FlashFile, Failure> {
     Ok(FlashFile::open_with(path, Settings::READ_ONLY)?)
 }
 
-/// What the monitor has written on the device, `None` if it was never formatted; and the
-/// device again.
+/// The tables of the monitor, `None` if the device was never formatted; and the file again.
 ///
 /// # Errors
 /// [`Failure`] if its tables cannot be read.
@@ -131,6 +130,6 @@ pub fn tables(path: &Path, file: FlashFile) -> Result<(Option<Tables>, FlashFile
     let free_luns = device.free_luns();
     let tables = Tables { lun_bytes, free_luns, shares, bad_blocks: device.bad_blocks() };
     let medium = device.into_medium().map_err(wrong)?.into_any();
-    let file = medium.downcast::<FlashFile>().expect("what was put in comes out");
+    let file = medium.downcast::<FlashFile>().expect("the medium is a flash file");
     Ok((Some(tables), *file))
 }

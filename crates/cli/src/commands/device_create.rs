@@ -13,7 +13,7 @@ use super::device::GeometryObject;
 use crate::failure::Failure;
 use crate::output::JsonArg;
 use crate::quantities;
-use crate::world::World;
+use crate::process_env::ProcessEnv;
 
 /// Arguments of `prism device create`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -23,36 +23,36 @@ use crate::world::World;
   prism device create flash.prism --capacity 1TiB --device memblaze
   prism device create flash.prism --capacity 64GiB --factory-bad 0.2% --seed 7")]
 pub struct Args {
-    /// The file to make; it takes room on the disk as pages are written
+    /// The file to make; it is sparse and grows on disk as pages are written
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Bytes of flash, as 64GiB: of all blocks, spare ones and tables included
+    /// Bytes of flash, such as 64GiB: all blocks, including spare blocks and tables
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
     capacity: Option<Bytes>,
-    /// The shape, as channels=4,luns=2,blocks=512,pages=256,page=16KiB,oob=64,open=14: LUNs of
-    /// a channel, blocks of a LUN, pages of a block, out-of-band bytes of a page, blocks that
-    /// may be partly written. What is left out is as in this example, without a limit on open
-    /// blocks; blocks follow from the capacity
+    /// The geometry, such as channels=4,luns=2,blocks=512,pages=256,page=16KiB,oob=64,open=14:
+    /// LUNs per channel, blocks per LUN, pages per block, page size, out-of-band bytes per page,
+    /// blocks that may be partly written. Defaults are the values of this example, without a
+    /// limit on open blocks; the number of blocks follows from the capacity
     #[arg(long, value_name = "LIST", conflicts_with = "device")]
     geometry: Option<String>,
     /// Take channels, LUNs, pages and page size from a preset or a device file
     #[arg(long, value_name = "PRESET|FILE.toml")]
     device: Option<String>,
-    /// Blocks that are bad from the beginning, as real flash has them: a share of all, drawn
-    /// at random, as 0.2%, or their numbers, as 3,17
+    /// Factory bad blocks, as real flash has them: a share of all blocks, chosen at random, such
+    /// as 0.2%, or block numbers, such as 3,17
     #[arg(long, value_name = "SHARE%|LIST", value_parser = FactoryBad::parse)]
     factory_bad: Option<FactoryBad>,
-    /// Seed of the blocks that are drawn
+    /// Seed of the random choice of bad blocks
     #[arg(long, value_name = "N", default_value_t = 1, requires = "factory_bad")]
     seed: u64,
     #[command(flatten)]
     json: JsonArg,
 }
 
-/// Which blocks are bad from the beginning.
+/// The factory bad blocks.
 #[derive(Clone, Debug, PartialEq)]
 enum FactoryBad {
-    /// A part of all, below 1.
+    /// A share of all blocks, below 1.
     Share(f64),
     /// By number, LUN by LUN.
     Blocks(Vec<u32>),
@@ -62,18 +62,18 @@ impl FactoryBad {
     fn parse(text: &str) -> Result<Self, String> {
         if let Some(number) = text.strip_suffix('%') {
             let percent = number.parse::<f64>().ok().filter(|share| (0.0..100.0).contains(share));
-            let wrong = || format!("{text:?} is no share from 0% to below 100%");
+            let wrong = || format!("{text:?} is not a share from 0% to below 100%");
             return percent.map(|percent| Self::Share(percent / 100.0)).ok_or_else(wrong);
         }
         let number = |part: &str| {
             let wrong =
-                |_| format!("{part:?} is no block; give numbers as 3,17 or a share as 0.2%");
+                |_| format!("{part:?} is not a block; give numbers as 3,17 or a share as 0.2%");
             part.trim().parse::<u32>().map_err(wrong)
         };
         text.split(',').map(number).collect::<Result<_, _>>().map(Self::Blocks)
     }
 
-    /// The blocks, of so many: of a share, the whole number that is nearest.
+    /// The bad blocks of a device of `of` blocks; a share is rounded to whole blocks.
     fn blocks(&self, of: u32, seed: u64) -> Vec<u32> {
         match self {
             Self::Blocks(blocks) => blocks.clone(),
@@ -90,7 +90,7 @@ impl FactoryBad {
     }
 }
 
-/// A shape of which the blocks may be open.
+/// A geometry whose number of blocks may be unset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
     channels: u32,
@@ -103,7 +103,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// Eight LUNs and blocks of 4 MiB: small enough that a share of a small device has many.
+    /// Eight LUNs and blocks of 4 MiB, small enough for a share of a small device to have many.
     const USUAL: Self = Self {
         channels: 4,
         luns: 2,
@@ -114,15 +114,15 @@ impl Shape {
         open: None,
     };
 
-    /// Reads `name=number,name=number`; the page size has a unit.
+    /// Parses `name=number,name=number`; the page size has a unit.
     fn parse(text: &str) -> Result<Self, String> {
         let mut shape = Self::USUAL;
         for part in text.split(',') {
             let Some((name, value)) = part.split_once('=') else {
-                return Err(format!("{part:?} is no name=value, as in channels=4"));
+                return Err(format!("{part:?} is not name=value, as in channels=4"));
             };
             let number = || {
-                let wrong = |_| format!("{part:?}: {value:?} is no whole number");
+                let wrong = |_| format!("{part:?}: {value:?} is not a whole number");
                 value.parse::<u32>().map_err(wrong)
             };
             match name {
@@ -146,9 +146,9 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The dies of a drive are LUNs; what works together on its planes is one page.
+    /// The geometry of a preset or device file: dies are LUNs, and ganged pages are one page.
     fn of_drive(name: &str) -> Result<Self, Failure> {
-        let drive = prism_present::drive_choice::described(name, &[], &World::new())?;
+        let drive = prism_present::drive_choice::described(name, &[], &ProcessEnv::new())?;
         let flash = &drive.flash;
         let ganged = if flash.multi_plane { flash.planes } else { 1 };
         Ok(Self {
@@ -162,16 +162,16 @@ impl Shape {
     }
 
     fn geometry(self, capacity: Option<Bytes>) -> Result<DeviceGeometry, String> {
-        let lun_block = u64::from(self.pages) * u64::from(self.page);
-        let row = lun_block * u64::from(self.channels) * u64::from(self.luns);
+        let block_bytes = u64::from(self.pages) * u64::from(self.page);
+        let stripe = block_bytes * u64::from(self.channels) * u64::from(self.luns);
         let blocks = match (capacity, self.blocks) {
             (Some(capacity), _) => {
-                u32::try_from(capacity.0.div_ceil(row.max(1))).map_err(|_| {
-                    format!("{capacity} is too much for blocks of {}", Bytes(lun_block))
+                u32::try_from(capacity.0.div_ceil(stripe.max(1))).map_err(|_| {
+                    format!("{capacity} is too much for blocks of {}", Bytes(block_bytes))
                 })?
             }
             (None, Some(blocks)) => blocks,
-            (None, None) => return Err("say how large it is to be: --capacity 64GiB".into()),
+            (None, None) => return Err("give the size: --capacity 64GiB".into()),
         };
         let geometry = DeviceGeometry {
             channels: self.channels,
@@ -183,7 +183,7 @@ impl Shape {
             max_open_blocks: self.open,
         };
         geometry.check().map_err(|error| {
-            format!("{error}; a row of a block of every LUN has {}", Bytes(row))
+            format!("{error}; one block of every LUN together is {}", Bytes(stripe))
         })?;
         Ok(geometry)
     }
@@ -202,14 +202,14 @@ struct Created {
 /// Makes the file.
 ///
 /// # Errors
-/// [`Failure`] if the shape makes no sense, or the file cannot be made.
+/// [`Failure`] if the geometry is invalid, or the file cannot be made.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let shape = match (&args.geometry, &args.device) {
         (Some(text), _) => {
             let wrong = |error| Failure::Usage(format!("--geometry {text}: {error}"));
             let shape = Shape::parse(text).map_err(wrong)?;
             if shape.blocks.is_some() && args.capacity.is_some() {
-                let what = "--capacity and blocks of --geometry say the same: give one of them";
+                let what = "--capacity and blocks of --geometry exclude each other: give one";
                 return Err(Failure::Usage(what.into()));
             }
             shape
@@ -254,8 +254,8 @@ mod tests {
         let shape = Shape::parse("channels=2,page=4KiB,blocks=9").unwrap();
         assert_eq!(shape, Shape { channels: 2, page: 4096, blocks: Some(9), ..Shape::USUAL });
         for (text, part) in [
-            ("channels", "no name=value"),
-            ("channels=x", "no whole number"),
+            ("channels", "is not name=value"),
+            ("channels=x", "not a whole number"),
             ("page=4", "unit"),
             ("wheels=4", "is none of"),
         ] {
@@ -265,11 +265,11 @@ mod tests {
     }
 
     #[test]
-    fn bad_blocks_are_listed_or_drawn() {
+    fn bad_blocks_are_listed_or_random() {
         assert_eq!(FactoryBad::parse("3, 17"), Ok(FactoryBad::Blocks(vec![3, 17])));
         for wrong in ["", "x", "3,", "-1", "100%", "-1%", "NaN%", "%"] {
             let error = FactoryBad::parse(wrong).unwrap_err();
-            assert!(error.contains("is no "), "{wrong}: {error}");
+            assert!(error.contains("is not a "), "{wrong}: {error}");
         }
         let draw = |text, seed| FactoryBad::parse(text).unwrap().blocks(1000, seed);
         assert_eq!(draw("0.2%", 1).len(), 2);
@@ -280,7 +280,7 @@ mod tests {
         assert!(draw("5%", 4).is_sorted() && draw("5%", 4).iter().all(|&block| block < 1000));
     }
 
-    /// 64 GiB of 8 LUNs and 4 MiB blocks: 2048 blocks a LUN; what does not divide is rounded up.
+    /// 64 GiB of 8 LUNs and 4 MiB blocks: 2048 blocks per LUN; fractions are rounded up.
     #[test]
     fn blocks_follow_from_the_capacity() {
         let blocks = |capacity| {

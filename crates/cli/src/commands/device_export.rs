@@ -1,4 +1,4 @@
-//! `prism device export`: a share's bytes, or tables of all blocks, for other programs.
+//! `prism device export`: writes the data of a share, or tables of all blocks, for other programs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,11 +23,10 @@ pub struct Args {
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Write the pages of this share, LUN by LUN and block by block; pages that hold nothing
-    /// are zeros
+    /// Write the pages of this share, LUN by LUN and block by block; unwritten pages are zeros
     #[arg(long, value_name = "NAME", requires = "output")]
     share: Option<String>,
-    /// Where the share goes; `-` for standard output
+    /// File for the share; `-` for standard output
     #[arg(long, value_name = "FILE", requires = "share")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -40,20 +39,20 @@ struct Export {
     geometry: GeometryObject,
     /// Null if the device was never formatted.
     monitor: Option<Tables>,
-    /// By block, LUN by LUN.
+    /// The erase count of each block, LUN by LUN.
     erases: Vec<u32>,
-    /// By block: pages programmed since its erase.
+    /// The pages programmed since the erase, of each block.
     programmed: Vec<u32>,
 }
 
-/// Writes what was asked for.
+/// Writes the share or the tables.
 ///
 /// # Errors
 /// [`Failure`] if the file cannot be used, is damaged where it is read, or has no such share.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = args.file.display().to_string();
     if let Some(output) = &args.output {
-        args.json.refuse_beside(output)?;
+        args.json.refuse_same_stdout(output)?;
     }
     let file = device::open(&args.file)?;
     let (erases, geometry) = (erase_counts(&file), *file.geometry());
@@ -67,7 +66,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             write_blocks(&name, &mut file, blocks, output)?;
         }
         _ if args.json.path().is_none() => {
-            let what = "say what is to be written: --json FILE, or --share NAME --output FILE";
+            let what = "give --json FILE, or --share NAME --output FILE";
             return Err(Failure::Usage(what.into()));
         }
         _ => {}
@@ -85,7 +84,7 @@ fn blocks_of<'a>(export: &'a Export, name: &str) -> Result<&'a [u32], Failure> {
     }
     let names: Vec<_> = shares.iter().map(|share| share.name.as_str()).collect();
     let known = if names.is_empty() { "none".into() } else { names.join(", ") };
-    Err(Failure::Usage(format!("{}: no share is named {name:?}; there are: {known}", export.file)))
+    Err(Failure::Usage(format!("{}: no share is named {name:?}; known are: {known}", export.file)))
 }
 
 fn write_blocks(

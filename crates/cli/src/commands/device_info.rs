@@ -1,5 +1,4 @@
-//! `prism device info`, `check` and `wear`: what a file holds, whether it is whole, how worn
-//! it is.
+//! `prism device info`, `check` and `wear`: the content, the integrity and the wear of a device.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -57,20 +56,20 @@ pub struct WearArgs {
 struct Info {
     file: String,
     identity: String,
-    /// Of the file's format.
+    /// The version of the file format.
     version: u32,
     file_bytes: u64,
-    /// What the file takes of the disk.
+    /// The disk space that the file occupies.
     disk_bytes: u64,
     programmed_pages: u64,
     geometry: GeometryObject,
-    /// Blocks that were bad from the beginning.
+    /// Blocks that are bad from the factory.
     factory_bad_blocks: Vec<u32>,
     /// Null if the device was never formatted.
     monitor: Option<Tables>,
 }
 
-/// Prints what a device is.
+/// Prints the geometry and the shares of a device.
 ///
 /// # Errors
 /// [`Failure`] if the file cannot be used.
@@ -91,7 +90,7 @@ pub fn info(args: &InfoArgs) -> Result<(), Failure> {
         identity,
         version,
         file_bytes: meta.len(),
-        // The system counts in blocks of 512 bytes, whatever the file system's own are.
+        // `stat` counts blocks of 512 bytes on every file system.
         disk_bytes: meta.blocks() * 512,
         programmed_pages,
         geometry: geometry.into(),
@@ -107,15 +106,15 @@ fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Documen
         Figure::new("Flash", Unit::Bytes, geometry.raw().0),
         Figure::new("Channels", Unit::Count, geometry.channels),
         Figure::new("LUNs", Unit::Count, geometry.luns()),
-        Figure::new("Blocks of a LUN", Unit::Count, geometry.blocks_per_lun),
+        Figure::new("Blocks per LUN", Unit::Count, geometry.blocks_per_lun),
         Figure::new("Block", Unit::Bytes, geometry.block_bytes()),
         Figure::new("Page", Unit::Bytes, geometry.page_size),
-        Figure::new("Out-of-band bytes of a page", Unit::Bytes, geometry.oob_size),
+        Figure::new("Out-of-band bytes per page", Unit::Bytes, geometry.oob_size),
         Figure::new("Most open blocks", Unit::Count, geometry.max_open_blocks),
         Figure::new("Bad from the factory", Unit::Count, info.factory_bad_blocks.len())
             .note("blocks"),
         Figure::new("Pages programmed", Unit::Count, info.programmed_pages),
-        Figure::new("Room on the disk", Unit::Bytes, info.disk_bytes)
+        Figure::new("Disk space", Unit::Bytes, info.disk_bytes)
             .note(format!("of a file of {} bytes", info.file_bytes)),
     ]);
     let document = Document::new(
@@ -130,7 +129,7 @@ fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Documen
     };
     shares.push(vec![
         Figure::new("Free LUNs", Unit::Count, tables.free_luns),
-        Figure::new("A LUN gives", Unit::Bytes, tables.lun_bytes),
+        Figure::new("Usable bytes per LUN", Unit::Bytes, tables.lun_bytes),
         Figure::new("Bad blocks", Unit::Count, tables.bad_blocks.len()),
     ]);
     let table = Table::listing(&tables.shares)
@@ -138,7 +137,7 @@ fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Documen
         .number("LUNs", Unit::Count, |share| share.luns.len())
         .number("over-provisioning", Unit::Count, |share| share.over_provisioning_luns)
         .number("size", Unit::Bytes, |share| share.bytes)
-        .table("In the order in which they were allocated")
+        .table("In the order of allocation")
         .whole();
     if !table.rows.is_empty() {
         shares.push(table);
@@ -157,17 +156,17 @@ struct Checked {
     file: String,
     pages_read: u64,
     damaged_pages: u64,
-    /// The first thousand.
+    /// The first 1000.
     damaged: Vec<DamagedPage>,
     other: Vec<String>,
-    /// Not damage: nothing stands on them.
+    /// Not damage: they hold no data.
     factory_bad_blocks: Vec<u32>,
-    /// Those, and blocks that failed since.
+    /// The factory bad blocks, and blocks that failed since.
     bad_blocks: Vec<u32>,
     formatted: bool,
 }
 
-/// Pages named on the screen; the JSON has more.
+/// Most pages named in the text; the JSON has more.
 const NAMED: usize = 10;
 
 /// Reads everything.
@@ -187,7 +186,7 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     progress.clear();
     let report = report?;
     let factory_bad_blocks = marked(&file);
-    // Tables that cannot be read are a finding of their own.
+    // Unreadable tables are one of the findings.
     let (tables, mut other) = match device::tables(&args.file, file) {
         Ok((tables, _)) => (tables, report.other),
         Err(error) => (None, [report.other, vec![error.to_string()]].concat()),
@@ -216,7 +215,7 @@ fn check_text(checked: &Checked) -> String {
     let Checked { file, pages_read, damaged_pages, .. } = checked;
     let mut text = format!("{file}: {pages_read} pages read, {damaged_pages} damaged\n");
     for DamagedPage { block, page } in checked.damaged.iter().take(NAMED) {
-        text.push_str(&format!("  block {block}, page {page} is not what was written\n"));
+        text.push_str(&format!("  block {block}, page {page} does not match its checksum\n"));
     }
     if checked.damaged.len() > NAMED {
         text.push_str("  more are in the JSON (--json)\n");
@@ -267,10 +266,10 @@ pub fn wear(args: &WearArgs) -> Result<(), Failure> {
     args.json.show(&wear, &wear_document(&wear))
 }
 
-/// How often each block was erased.
+/// The erase count of each block.
 pub fn erase_counts(file: &FlashFile) -> Vec<u32> {
     let blocks = 0..file.geometry().blocks();
-    blocks.map(|block| file.erase_count(block).expect("a file keeps count")).collect()
+    blocks.map(|block| file.erase_count(block).expect("a flash file counts erases")).collect()
 }
 
 fn marked(file: &FlashFile) -> Vec<u32> {
@@ -310,7 +309,7 @@ fn wear_document(wear: &Wear) -> Document {
         Figure::new("Fewest", Unit::Count, wear.min),
         Figure::new("Mean", Unit::Ratio, wear.mean),
         Figure::new("Most", Unit::Count, wear.max),
-        Figure::new("In all", Unit::Count, wear.erases),
+        Figure::new("Total", Unit::Count, wear.erases),
         Figure::new("Bad blocks", Unit::Count, wear.bad_blocks.len()),
     ]);
     let table = Table::listing(&wear.histogram)

@@ -1,4 +1,4 @@
-//! One file a command.
+//! The commands, one file each.
 
 pub mod bench;
 pub mod bench_contract;

@@ -1,4 +1,4 @@
-//! `prism report`: a trace in, what a drive makes of it out.
+//! `prism report`: replays a trace on a drive and reports the result.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use clap::Args as ClapArgs;
 use prism_contract::rules::NamedRange;
 use prism_host::input::Input;
 use prism_present::against::Against;
-use prism_present::analysis::{Analysis, Question, Trace, WhatIfs, parse_what_ifs};
+use prism_present::analysis::{Analysis, AnalysisOptions, Trace, WhatIfs, parse_what_ifs};
 use prism_present::contract::fail_on::{self, Gate};
 use prism_present::drive::charts;
 use prism_present::drive_choice::{DriveChoice, is_device};
@@ -19,7 +19,7 @@ use crate::replay_args::ReplayArgs;
 use crate::report_files::{Paths, ReportFiles};
 use crate::requests::Requests;
 use crate::trace_args::TraceArgs;
-use crate::world::World;
+use crate::process_env::ProcessEnv;
 
 /// Arguments of `prism report`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -37,20 +37,20 @@ pub struct Args {
     device: DeviceArgs,
     #[command(flatten)]
     replay: ReplayArgs,
-    /// What lies where on the device: a layout that `prism trace layout` wrote, or an image
-    /// or device whose file system (ext4, XFS, F2FS) tells; offenders get names from it
+    /// Layout of the device, which gives names to offenders: a file written by `prism trace
+    /// layout`, or an image or device with ext4, XFS or F2FS
     #[arg(long, value_name = "FILE.toml|IMAGE")]
     layout: Option<PathBuf>,
-    /// Fixes to simulate: all (that make sense), none, or some of them, as merge,streams
+    /// Fixes to simulate: all (that apply), none, or a list such as merge,streams
     #[arg(long = "what-if", value_name = "all|none|CHANGES", default_value = "all",
           value_parser = parse_what_ifs)]
     what_ifs: WhatIfs,
     /// Compare with another trace, or with another drive (a preset or a TOML file)
     #[arg(long, value_name = "TRACE|PRESET|FILE.toml")]
     against: Option<PathBuf>,
-    /// Exit with 1 if this holds: a rule's score, write_amplification, p99 (with a unit) or
-    /// lifetime_days, against a number, as 'request_scale<0.5'; what the trace does not tell fails
-    /// too. May be given several times
+    /// Exit with 1 if this condition holds: the score of a rule, write_amplification, p99 (with a
+    /// unit) or lifetime_days compared with a number, such as 'request_scale<0.5'; a value that
+    /// the trace does not determine also fails. May be given several times
     #[arg(long, value_name = "CONDITION", value_parser = fail_on::parse)]
     fail_on: Vec<Gate>,
     /// Write the report, with charts, as one self-contained HTML file
@@ -63,7 +63,7 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Reads the trace, replays it on a drive, judges it, simulates its fixes, and reports.
+/// Reads the trace, replays it on a drive, scores it by the rules, simulates fixes, and reports.
 ///
 /// # Errors
 /// [`Failure`] if the trace or the device cannot be read, the trace does not fit the
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None => Vec::new(),
     };
     let drive = args.device.choice();
-    let asked = Question {
+    let asked = AnalysisOptions {
         drive: &drive,
         options: args.replay.options(),
         seed: args.replay.seed,
@@ -92,7 +92,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let trace = trace(args, &args.trace.paths)?;
     let mut requests = Requests::to(outputs.requests.take(), || trace.info.symbols.clone())?;
     let analysis =
-        Analysis::of(trace, asked, &World::new(), &mut |finished| requests.add(finished));
+        Analysis::of(trace, asked, &ProcessEnv::new(), &mut |finished| requests.add(finished));
     outputs.requests = requests.finish()?;
     let analysis = analysis?;
     let other = match &args.against {
@@ -111,14 +111,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Standard input can be read once.
+/// Refuses to read standard input twice, and a file of `--against` that cannot be opened.
 fn check_input(args: &Args) -> Result<(), Failure> {
     let is_input = |path: &PathBuf| path.as_os_str() == "-";
     if args.against.as_ref().is_some_and(is_input) && args.trace.paths.iter().any(is_input) {
-        let why = "--against -: standard input is the trace itself; name a file";
+        let why = "--against -: standard input is already the trace; name a file";
         return Err(Failure::Usage(why.into()));
     }
-    // A name that is wrong is said before the work, not after half of it.
+    // A wrong name is reported before the work begins.
     match &args.against {
         Some(name) if !is_input(name) && !is_device(&name.to_string_lossy()) => {
             Ok(Input::open(name).map(drop)?)
@@ -127,7 +127,7 @@ fn check_input(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The parts of a file system, by name.
+/// The named address ranges of a file system.
 fn named_ranges(path: &Path) -> Result<Vec<NamedRange>, Failure> {
     let layout = prism_host::load_layout(path)?;
     let named = |region: &prism_trace::fs_layout::Region| NamedRange {
@@ -144,8 +144,8 @@ fn trace(args: &Args, paths: &[PathBuf]) -> Result<Trace, Failure> {
     Ok(Trace { info: loaded.info, records: Box::new(loaded.spool) })
 }
 
-/// The same with another drive, or another trace.
-fn compared(args: &Args, asked: Question<'_>, name: &Path) -> Result<Analysis, Failure> {
+/// The analysis with another drive, or of another trace.
+fn compared(args: &Args, asked: AnalysisOptions<'_>, name: &Path) -> Result<Analysis, Failure> {
     let none = &WhatIfs::Only(Vec::new());
     let path = name.to_string_lossy();
     let (trace, drive) = if is_device(&path) {
@@ -155,8 +155,8 @@ fn compared(args: &Args, asked: Question<'_>, name: &Path) -> Result<Analysis, F
     } else {
         (trace(args, &[name.to_path_buf()])?, asked.drive.clone())
     };
-    let asked = Question { drive: &drive, what_ifs: none, ..asked };
-    Ok(Analysis::of(trace, asked, &World::new(), &mut |_| true)?)
+    let asked = AnalysisOptions { drive: &drive, what_ifs: none, ..asked };
+    Ok(Analysis::of(trace, asked, &ProcessEnv::new(), &mut |_| true)?)
 }
 
 /// Why the command fails, if a condition holds.

@@ -1,4 +1,4 @@
-//! `prism reproduce`: a published result beside ours.
+//! `prism reproduce`: repeats published results and compares them with ours.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::output::{json, write_whole};
 use crate::report_files::{Paths, ReportFiles};
 
-/// What can be repeated.
+/// The results that can be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Id {
     /// He et al., "The unwritten contract of solid state drives", EuroSys'17
@@ -29,7 +29,7 @@ enum Id {
     /// "Designing SSD-Friendly Applications", 2016
     #[value(name = "linkedin")]
     LinkedIn,
-    /// Min et al., "SFS", FAST'12: what its drives do, without the file system
+    /// Min et al., "SFS", FAST'12: the behaviour of its drives, without the file system
     Sfs,
 }
 
@@ -40,14 +40,14 @@ enum Id {
   prism reproduce atc09 --html atc09.html
   prism reproduce linkedin --scale quarter")]
 pub struct Args {
-    /// What to repeat; left out, what can be is listed
+    /// The result to repeat; without it, all are listed
     #[arg(value_name = "ID", value_enum)]
     id: Option<Id>,
-    /// Folder with the traces of unwritten-contract, FS-APP.ftrace.zst in it or in its folder
-    /// app-fs
+    /// Folder with the traces of unwritten-contract, FS-APP.ftrace.zst, there or in its
+    /// subfolder app-fs
     #[arg(long, value_name = "DIR", default_value = "samples")]
     traces: PathBuf,
-    /// How much is simulated: full, or a quarter
+    /// Amount of simulation: full or quarter
     #[arg(long, value_name = "SCALE", default_value = "full", value_parser = parse_scale)]
     scale: Scale,
     /// Seed of everything random
@@ -67,10 +67,10 @@ fn parse_scale(text: &str) -> Result<Scale, String> {
     found.ok_or_else(|| "the scales are: full quarter".into())
 }
 
-/// Repeats the result and prints it beside the published one.
+/// Repeats the result and prints it next to the published one.
 ///
 /// # Errors
-/// [`Failure`] if no trace is there, one cannot be read, or the output not written.
+/// [`Failure`] if no trace is found, one cannot be read, or the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match args.id {
         None => Ok(write_whole(Path::new("-"), list().as_bytes())?),
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn list() -> String {
-    let mut text = String::from("What prism reproduce can repeat:\n");
+    let mut text = String::from("Results that prism reproduce can repeat:\n");
     for id in Id::value_variants() {
         if let Some(value) = id.to_possible_value() {
             let help = value.get_help().map(ToString::to_string).unwrap_or_default();
@@ -92,7 +92,7 @@ fn list() -> String {
     text
 }
 
-/// A part of the work on the contract, done on any thread.
+/// The result of a job of the unwritten contract.
 enum ContractPart {
     Benchmark(Vec<Comparison>),
     Trace(Box<Result<Observed, HostError>>),
@@ -105,8 +105,8 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     if found.is_empty() {
         let dir = args.traces.display();
         return Err(Failure::Usage(format!(
-            "{dir}: no trace called FS-APP.ftrace.zst (as ext4-leveldb.ftrace.zst) is there or in \
-             its folder app-fs; name their folder with --traces"
+            "{dir}: no trace named FS-APP.ftrace.zst (such as ext4-leveldb.ftrace.zst) is there or \
+             in its subfolder app-fs; name the folder of the traces with --traces"
         )));
     }
     let files = ReportFiles::open(paths(args))?;
@@ -174,7 +174,7 @@ fn paths(args: &Args) -> Paths<'_> {
     Paths { html, json, requests: None, text: None }
 }
 
-/// Runs `jobs` on all cores and says how many are done.
+/// Runs `jobs` on all cores and shows progress.
 fn run_parts<T: Send>(jobs: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
     let progress = Progress::on_stderr();
     progress.start_count("reproducing:", "parts", Some(jobs.len() as u64));
@@ -183,7 +183,7 @@ fn run_parts<T: Send>(jobs: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
     parts
 }
 
-/// The trace of `pair` in `dir` or in its folder of such traces.
+/// The trace of `pair` in `dir` or in its subfolder `app-fs`.
 fn trace_file(dir: &Path, pair: Pair) -> Option<PathBuf> {
     let name = format!("{}.ftrace.zst", pair.name());
     [dir.join("app-fs").join(&name), dir.join(&name)].into_iter().find(|path| path.is_file())

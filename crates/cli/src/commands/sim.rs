@@ -1,4 +1,4 @@
-//! `prism sim`: jobs with fio options in, what a drive makes of them out.
+//! `prism sim`: runs jobs with fio options on a simulated drive.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,12 @@ use crate::failure::Failure;
 use crate::output::{JsonArg, json};
 use crate::report_files::{Paths, ReportFiles};
 use crate::requests::Requests;
-use crate::world::World;
+use crate::process_env::ProcessEnv;
 
 /// Arguments of `prism sim`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(
-    override_usage = "prism sim [OPTIONS] [JOBFILE.fio]... [--WORD=VALUE]...",
+    override_usage = "prism sim [OPTIONS] [JOBFILE.fio]... [--OPTION=VALUE]...",
     after_help = help()
 )]
 pub struct Args {
@@ -36,30 +36,30 @@ pub struct Args {
     requests: Option<PathBuf>,
     #[command(flatten)]
     json: JsonArg,
-    /// The text: Prism's own, or JSON with the keys of fio 3 (json+ with all latencies)
+    /// Format of the text: Prism's own, or JSON with the keys of fio 3 (json+ with all latencies)
     #[arg(long, value_name = "FORMAT", default_value = "normal")]
     output_format: OutputFormat,
     /// Write the text to FILE instead of standard output
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// End all jobs when the drive, which ages, writes no more; else they go on, and what is
-    /// refused is counted
+    /// End all jobs when an ageing drive becomes read-only; by default they continue, and refused
+    /// requests are counted
     #[arg(long)]
     until_read_only: bool,
-    /// Run every combination of these values, as gc=greedy,fifo op=7%,15% iodepth=1,32.
+    /// Run every combination of these values, such as gc=greedy,fifo op=7%,15% iodepth=1,32.
     /// Axes: gc, op, scheduler, frontiers, mapping, device, capacity, state, seed, a field of
     /// the device (ftl.victim), or a fio option
     #[arg(long, value_name = "AXIS=VALUE,VALUE...")]
     sweep: Vec<String>,
-    /// Simulations of a sweep that run at once [default: as many as there are cores]
+    /// Simulations of a sweep that run in parallel [default: number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
     /// Job files, and jobs as fio options
     #[arg(last = true, hide = true)]
-    words: Vec<String>,
+    fio_args: Vec<String>,
 }
 
-/// What the text is.
+/// The format of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
     /// Prism's report.
@@ -71,7 +71,7 @@ pub enum OutputFormat {
     JsonPlus,
 }
 
-/// Examples, and the words that are taken.
+/// The fio options, and examples.
 fn help() -> String {
     let mut lines = vec![String::from("fio options (docs/spec/fio-options.md describes each):")];
     let mut line = String::from(" ");
@@ -97,16 +97,16 @@ fn help() -> String {
 /// Runs the jobs on a drive and reports.
 ///
 /// # Errors
-/// [`Failure`] if a word, a job file or the device cannot be read, the jobs do not fit the
-/// drive, or an output cannot be written.
+/// [`Failure`] if an option, a job file or the device is invalid, the jobs do not fit the drive,
+/// or an output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let sections = read_jobs(&args.words)?;
-    let plan = Plan { drive: args.device.choice(), seed: args.seed, op: None, words: vec![] };
+    let sections = read_jobs(&args.fio_args)?;
+    let plan = Plan { drive: args.device.choice(), seed: args.seed, op: None, settings: vec![] };
     if !args.sweep.is_empty() {
         return sweep_all(args, &sections, &plan);
     }
     if args.jobs.is_some() {
-        return Err(Failure::Usage("--jobs is for --sweep; a single run takes one core".into()));
+        return Err(Failure::Usage("--jobs is for --sweep; a single run uses one core".into()));
     }
     let mut files = ReportFiles::open(Paths {
         html: args.html.as_deref(),
@@ -115,10 +115,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         text: args.output.as_deref(),
     })?;
     if args.output_format != OutputFormat::Normal && !files.has_text() {
-        let what = "standard output is taken: --output-format=json needs an --output FILE";
+        let what = "standard output is in use: --output-format=json needs --output FILE";
         return Err(Failure::Usage(what.into()));
     }
-    let world = World::new();
+    let world = ProcessEnv::new();
     let setup = plan.setup(&sections, &world)?;
     if args.until_read_only && setup.scaled.device.faults.is_none() {
         let what = "--until-read-only needs a drive that ages: give --faults KIND";
@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let mut charts = charts.sections();
-    charts[0].lead = "What was measured, in simulated time.".into();
+    charts[0].lead = "All measured requests, in simulated time.".into();
     let short = sim::document(&simulated);
     let page = with_charts(short.clone(), charts);
     files.write(&short, page, &json(&sim::json(&simulated)), text.as_deref())
@@ -152,11 +152,11 @@ fn sweep_all(args: &Args, sections: &[Section], plan: &Plan) -> Result<(), Failu
         ("--until-read-only", args.until_read_only),
     ];
     if let Some((flag, _)) = single.into_iter().find(|(_, given)| *given) {
-        let what = format!("{flag} is about a single run; leave out --sweep");
+        let what = format!("{flag} applies only to a single run; leave out --sweep");
         return Err(Failure::Usage(what));
     }
     if args.output_format != OutputFormat::Normal {
-        let what = "--output-format=json is about a single run; a --sweep has --json";
+        let what = "--output-format=json applies only to a single run; use --json with --sweep";
         return Err(Failure::Usage(what.into()));
     }
     let files = ReportFiles::open(Paths {
@@ -166,16 +166,16 @@ fn sweep_all(args: &Args, sections: &[Section], plan: &Plan) -> Result<(), Failu
         text: args.output.as_deref(),
     })?;
     let threads = args.jobs.map(usize::from);
-    let result = sweep::run(&args.sweep, sections, plan, threads, &World::new())?;
+    let result = sweep::run(&args.sweep, sections, plan, threads, &ProcessEnv::new())?;
     let document = result.document();
     files.write(&document, document.clone(), &json(&result), None)
 }
 
-/// The jobs of the command line, then those of the files that it names.
-fn read_jobs(words: &[String]) -> Result<Vec<Section>, Failure> {
+/// The jobs of the command line, then those of the job files that it names.
+fn read_jobs(fio_args: &[String]) -> Result<Vec<Section>, Failure> {
     let wrong = |error: fio::FioError| Failure::Usage(error.to_string());
     let mut reader = JobReader::new();
-    for name in reader.arguments(words).map_err(wrong)? {
+    for name in reader.arguments(fio_args).map_err(wrong)? {
         let text = prism_host::input::read_text_or_stdin(Path::new(&name))?;
         reader.file(&name, &text).map_err(wrong)?;
     }

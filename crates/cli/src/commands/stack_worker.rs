@@ -1,5 +1,5 @@
-//! `prism capture stack-worker`: the child process of `prism capture stack`, which is the
-//! application. It is not listed in the help, as it is of no use alone.
+//! `prism capture stack-worker`: the child process of `prism capture stack` that runs the
+//! application. It is hidden from the help, as it is not useful alone.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -24,30 +24,30 @@ pub struct Args {
     /// Its pattern
     #[arg(long, value_parser = parse_name::<Pattern>)]
     pattern: Pattern,
-    /// Whether it goes through the page cache
+    /// Its use of the page cache
     #[arg(long, value_parser = parse_name::<Io>)]
     io: Io,
-    /// The part of the work
+    /// The step to run
     #[arg(long, value_parser = parse_name::<Step>)]
     step: Step,
-    /// Size of the device, from which the amounts follow
+    /// Size of the device, which determines the amount of data
     #[arg(long, value_parser = quantities::bytes)]
     size: Bytes,
     /// Seed of everything random
     #[arg(long)]
     seed: u64,
-    /// Where it works
+    /// The folder for its files
     #[arg(long)]
     folder: PathBuf,
     /// The memory cgroup to enter
     #[arg(long)]
     cgroup: Option<PathBuf>,
-    /// The process with which it ends
+    /// The parent process; the worker ends with it
     #[arg(long)]
     parent: Option<u32>,
 }
 
-/// Does the work.
+/// Runs the application.
 ///
 /// # Errors
 /// [`Failure`] if the application fails.
@@ -66,12 +66,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(work(&spec)?)
 }
 
-/// The command that does what `spec` says.
+/// The command that runs a worker with `spec`.
 #[must_use]
 pub fn command(program: &std::path::Path, spec: &WorkerSpec) -> Command {
     let mut command = Command::new(program);
     command.args(["capture", "stack-worker"]);
-    let words = [
+    let flags = [
         ("--app", spec.app.name().to_owned()),
         ("--pattern", spec.pattern.name().to_owned()),
         ("--io", spec.io.name().to_owned()),
@@ -79,7 +79,7 @@ pub fn command(program: &std::path::Path, spec: &WorkerSpec) -> Command {
         ("--size", format!("{}B", spec.size.0)),
         ("--seed", spec.seed.to_string()),
     ];
-    for (flag, value) in words {
+    for (flag, value) in flags {
         command.arg(flag).arg(value);
     }
     command.arg("--folder").arg(&spec.folder);

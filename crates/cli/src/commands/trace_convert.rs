@@ -1,5 +1,5 @@
-//! `prism trace convert`: stores a trace in another format, and says what that format
-//! cannot carry.
+//! `prism trace convert`: writes a trace in another format, and reports what that format cannot
+//! represent.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ pub struct Args {
     /// Trace file(s), as for `prism trace info`
     #[arg(required = true, value_name = "IN")]
     input: Vec<PathBuf>,
-    /// File to write; `-` is standard output. It appears whole or not at all
+    /// File to write; `-` is standard output. It appears only when it is complete
     #[arg(value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]
@@ -27,10 +27,10 @@ pub struct Args {
     select: SelectArgs,
 }
 
-/// Reads the trace and writes it as asked.
+/// Reads the trace and writes it in the target format.
 ///
 /// # Errors
-/// [`Failure`] if the format is not told, the trace cannot be read or the output not
+/// [`Failure`] if the format is not given, the trace cannot be read, or the output cannot be
 /// written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let out = args.target.open(&args.output)?;

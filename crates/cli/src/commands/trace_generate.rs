@@ -19,21 +19,21 @@ use crate::trace_write::TargetArgs;
   prism trace generate --pattern hotcold:20/80 --span 8GiB --reads 0.3 -o hot.parquet
   prism trace generate --pattern bursty --size 4KiB:7,64KiB:3 --flush-every 100 -o b.parquet")]
 pub struct Args {
-    /// Where requests go: uniform, sequential, zipf:EXPONENT, or hotcold:SPACE/REQUESTS in
-    /// percent. Two presets: mixed (zipf:0.99, 70 % reads, two sizes, some discards, a
+    /// Addresses of the requests: uniform, sequential, zipf:EXPONENT, or hotcold:SPACE/REQUESTS
+    /// in percent. Two presets: mixed (zipf:0.99, 70 % reads, two sizes, some discards, a
     /// flush every 100 writes) and bursty (uniform writes in bursts)
     #[arg(long, value_parser = parse_pattern)]
     pattern: Preset,
-    /// Requests to make; flushes come on top
+    /// Number of requests, without flushes
     #[arg(long, default_value_t = 100_000)]
     requests: u64,
-    /// Requests stay below this address
+    /// Size of the address range
     #[arg(long, default_value = "1GiB", value_parser = quantities::bytes)]
     span: Bytes,
     /// Offsets are multiples of this
     #[arg(long, default_value = "4KiB", value_parser = quantities::bytes)]
     align: Bytes,
-    /// Sizes with their weights, as 4KiB or 4KiB:7,64KiB:3 [default: 4KiB]
+    /// Sizes with weights, such as 4KiB or 4KiB:7,64KiB:3 [default: 4KiB]
     #[arg(long, value_parser = parse_size, value_delimiter = ',', value_name = "SIZE[:WEIGHT]")]
     size: Vec<SizeShare>,
     /// Share of reads, 0 to 1 [default: 0]
@@ -42,24 +42,24 @@ pub struct Args {
     /// Share of discards, 0 to 1; the rest are writes [default: 0]
     #[arg(long)]
     discards: Option<f64>,
-    /// A flush follows every so many writes [default: none]
+    /// Writes between two flushes [default: no flushes]
     #[arg(long, value_name = "WRITES")]
     flush_every: Option<u64>,
-    /// When requests come: fixed:GAP, poisson:MEAN-GAP or bursts:GAP/ON/OFF
+    /// Arrival times: fixed:GAP, poisson:MEAN-GAP or bursts:GAP/ON/OFF
     /// [default: fixed:100us]
     #[arg(long, value_parser = parse_arrival)]
     arrival: Option<Arrival>,
-    /// Same seed, same trace
+    /// Seed of everything random
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// File to write; `-` is standard output. It appears whole or not at all
+    /// File to write; `-` is standard output. It appears only when it is complete
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]
     target: TargetArgs,
 }
 
-/// A pattern, and what it brings along for the flags that are not given.
+/// A pattern, and its defaults for the flags that are not given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Preset {
     pattern: Pattern,
@@ -73,7 +73,7 @@ struct Preset {
 const SMALL: SizeShare = SizeShare { size: Bytes(4 << 10), weight: 4 };
 const LARGE: SizeShare = SizeShare { size: Bytes(64 << 10), weight: 1 };
 
-/// Writes of 4 KiB, one every 100 microseconds: 40 MB/s, which any drive takes.
+/// Writes of 4 KiB, one every 100 microseconds: 40 MB/s, which any drive sustains.
 const PLAIN: Preset = Preset {
     pattern: Pattern::Uniform,
     reads: 0.0,
@@ -92,7 +92,7 @@ const MIXED: Preset = Preset {
     arrival: Arrival::Poisson { mean: Nanos(100_000) },
 };
 
-/// A second in ten is busy, and then ten times as busy as on average.
+/// Bursts in a tenth of the time, with ten times the average rate.
 const BURSTY: Preset = Preset {
     arrival: Arrival::Bursts {
         interval: Nanos(10_000),
@@ -105,7 +105,7 @@ const BURSTY: Preset = Preset {
 /// Makes the trace and writes it.
 ///
 /// # Errors
-/// [`Failure`] if the workload makes no sense or the output cannot be written.
+/// [`Failure`] if the workload is invalid or the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let preset = args.pattern;
     let sizes = if args.size.is_empty() { preset.sizes } else { &args.size };
@@ -131,7 +131,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a made-up trace can tell: operations and times, nobody who asked.
+/// The facts of a generated trace: it has operations, addresses and times, but no processes.
 fn facts() -> TraceFacts {
     TraceFacts {
         format: "generated".into(),
@@ -168,14 +168,14 @@ fn parse_pattern(text: &str) -> Result<Preset, String> {
         ("mixed", None) => Ok(MIXED),
         ("bursty", None) => Ok(BURSTY),
         ("zipf", Some(theta)) => {
-            let theta = theta.parse().map_err(|_| format!("{theta:?} is no exponent"))?;
+            let theta = theta.parse().map_err(|_| format!("{theta:?} is not an exponent"))?;
             Ok(plain(Pattern::Zipf { theta }))
         }
         ("hotcold", Some(shares)) => {
             let percent = |text: &str| text.parse::<f64>().ok().map(|value| value / 100.0);
             let shares = shares.split_once('/').and_then(|(s, r)| percent(s).zip(percent(r)));
             let (hot_space, hot_requests) = shares
-                .ok_or("write hotcold:20/80 for 80 % of the requests to 20 % of the space")?;
+                .ok_or("write hotcold:20/80 for 80 % of the requests to 20 % of the addresses")?;
             Ok(plain(Pattern::HotCold { hot_space, hot_requests }))
         }
         _ => {
@@ -187,7 +187,7 @@ fn parse_pattern(text: &str) -> Result<Preset, String> {
 
 fn parse_size(text: &str) -> Result<SizeShare, String> {
     let (size, weight) = text.split_once(':').unwrap_or((text, "1"));
-    let weight = weight.parse().map_err(|_| format!("{weight:?} is no whole weight"))?;
+    let weight = weight.parse().map_err(|_| format!("{weight:?} is not a whole number"))?;
     Ok(SizeShare { size: quantities::bytes(size)?, weight })
 }
 

@@ -1,4 +1,4 @@
-//! `prism trace info`: what is in a trace, and what its format cannot tell.
+//! `prism trace info`: the content of a trace, and the limits of its format.
 
 use clap::Args as ClapArgs;
 use prism_present::trace;
@@ -20,10 +20,10 @@ pub struct Args {
     json: JsonArg,
 }
 
-/// Reads the trace and prints what is in it.
+/// Reads the trace and prints its content.
 ///
 /// # Errors
-/// [`Failure`] if the trace cannot be read or the output not written.
+/// [`Failure`] if the trace cannot be read or the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let trace = args.trace.load()?.info;
     args.json.show(&json!({"trace": trace::json(&trace)}), &trace::document(&trace))

@@ -1,4 +1,4 @@
-//! `prism trace layout`: writes down where a file system keeps what.
+//! `prism trace layout`: writes the layout of a file system: where its metadata and data are.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ pub struct Args {
     /// Image of a file system, or block device or partition with one: ext4, XFS or F2FS
     #[arg(value_name = "IMAGE")]
     image: PathBuf,
-    /// File to write; `-` is standard output. It appears whole or not at all
+    /// File to write; `-` is standard output. It appears only when it is complete
     #[arg(short, long, value_name = "FILE.toml", default_value = "-")]
     output: PathBuf,
 }
@@ -25,8 +25,8 @@ pub struct Args {
 /// Reads the layout and writes its text form.
 ///
 /// # Errors
-/// [`Failure`] if the image cannot be read or is of no file system that is known, or the
-/// output cannot be written.
+/// [`Failure`] if the image cannot be read or has an unknown file system, or the output cannot be
+/// written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let layout = load_layout(&args.image)?;
     write_whole(&args.output, layout.to_toml().as_bytes())?;

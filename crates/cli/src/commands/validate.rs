@@ -1,4 +1,4 @@
-//! `prism validate`: theory and data sheets beside the simulation.
+//! `prism validate`: compares the simulation with theory and data sheets.
 
 use clap::Args as ClapArgs;
 use prism_experiments::{Check, Scale, checks, datasheet, oracles, tiers};

@@ -12,7 +12,7 @@ const MONTH_DAYS: f64 = 365.25 / 12.0;
 
 /// The inputs of the calculation.
 #[derive(Clone, Copy, Debug)]
-pub struct Question {
+pub struct LifetimeInputs {
     /// Size of the drive.
     pub capacity: Bytes,
     /// P/E cycles that a block endures.
@@ -25,12 +25,12 @@ pub struct Question {
 
 /// Inputs and result as JSON.
 #[must_use]
-pub fn json(asked: &Question, life: &Lifetime) -> Value {
+pub fn json(inputs: &LifetimeInputs, life: &Lifetime) -> Value {
     json!({
-        "capacity_bytes": asked.capacity.0,
-        "cycles": asked.cycles,
-        "write_amplification": asked.write_amplification,
-        "host_bytes_per_sec": asked.rate.0,
+        "capacity_bytes": inputs.capacity.0,
+        "cycles": inputs.cycles,
+        "write_amplification": inputs.write_amplification,
+        "host_bytes_per_sec": inputs.rate.0,
         "days": life.days,
         "months": life.days / MONTH_DAYS,
         "tbw": life.tbw,
@@ -40,7 +40,7 @@ pub fn json(asked: &Question, life: &Lifetime) -> Value {
 
 /// The result as a document.
 #[must_use]
-pub fn document(asked: &Question, life: &Lifetime) -> Document {
+pub fn document(inputs: &LifetimeInputs, life: &Lifetime) -> Document {
     let mut section = Section::new(
         "Lifetime",
         "Size x cycles / (write amplification x rate), with wear spread evenly.",
@@ -49,7 +49,7 @@ pub fn document(asked: &Question, life: &Lifetime) -> Document {
         Figure::new("Lifetime", Unit::Nanos, life.days * DAY_NS),
         Figure::new("in days", Unit::Count, life.days),
         Figure::new("in months", Unit::Count, life.days / MONTH_DAYS),
-        Figure::new("P/E cycles", Unit::Count, asked.cycles),
+        Figure::new("P/E cycles", Unit::Count, inputs.cycles),
         Figure::new("TBW", Unit::Count, life.tbw).note("TB (10^12) that the host can write"),
         Figure::new("DWPD", Unit::Ratio, life.dwpd).note("capacities per day for five years"),
     ];

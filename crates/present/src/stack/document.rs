@@ -49,8 +49,8 @@ impl Matrix {
     }
 
     fn amplification(&self) -> Section {
-        let lead = "Bytes programmed to flash per byte written, on a drive of the size of the device \
-                    that is full when the application starts.";
+        let lead = "Bytes programmed to flash per byte written, on a drive as large as the device, \
+                    full when the application starts.";
         let ratio = |measured: &Measured| measured.write_amplification.into();
         Section::new("Write amplification", lead).with(self.table("", Unit::Ratio, ratio))
     }
@@ -104,7 +104,7 @@ impl Matrix {
             .number("discarded", Unit::Bytes, |(_, measured)| measured.discards.1)
             .number("took", Unit::Nanos, |(_, measured)| measured.took);
         let lead =
-            "Counted in the phase of the application, with the write-back of the page cache after it.";
+            "Counted in the phase of the application, with its last write-back of the page cache.";
         Section::new("What reached the device", lead).with(table.table("").whole())
     }
 

@@ -1,4 +1,4 @@
-//! The command line as the surroundings of an analysis: files, threads, a clock, a progress bar.
+//! The environment of an analysis in the command line: files, threads, a clock, a progress bar.
 
 use std::path::Path;
 use std::thread;
@@ -8,25 +8,25 @@ use prism_present::{Env, Outside, Step};
 
 /// The files and threads of this process, and its standard error.
 #[derive(Debug)]
-pub struct World {
+pub struct ProcessEnv {
     progress: Progress,
 }
 
-impl World {
-    /// With a display on standard error, if that is a terminal.
+impl ProcessEnv {
+    /// An environment with a progress bar on standard error, if that is a terminal.
     #[must_use]
     pub fn new() -> Self {
         Self { progress: Progress::on_stderr() }
     }
 }
 
-impl Default for World {
+impl Default for ProcessEnv {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Env for World {
+impl Env for ProcessEnv {
     fn show(&self, step: Step<'_>) {
         match step {
             Step::Begin { label, things, total } => self.progress.start_count(label, things, total),
