@@ -43,12 +43,12 @@ impl Iterator for Operations {
         if self.done == self.operations {
             return None;
         }
-        let number = self.done;
+        let n = self.done;
         self.done += 1;
         Some(match self.pattern {
-            Pattern::Seq => Operation::Put(number % self.records),
+            Pattern::Seq => Operation::Put(n % self.records),
             Pattern::Rand => Operation::Put(self.rng.below(self.records)),
-            Pattern::Mix if number % 2 == 0 => Operation::Put(self.rng.below(self.records)),
+            Pattern::Mix if n.is_multiple_of(2) => Operation::Put(self.rng.below(self.records)),
             Pattern::Mix => Operation::Get(self.rng.below(self.records)),
         })
     }

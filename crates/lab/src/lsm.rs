@@ -1,5 +1,5 @@
-//! RocksDB and LevelDB through their C interfaces. The functions used here differ only in the prefix
-//! of their names.
+//! RocksDB and LevelDB through their C interfaces. The functions used here differ only in the
+//! prefix of their names.
 #![allow(unsafe_code, reason = "the libraries have C interfaces for other languages only")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uchar, c_void};

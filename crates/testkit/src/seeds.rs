@@ -1,4 +1,4 @@
-//! Which seeds a random test takes.
+//! The seeds of random tests.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,15 +7,15 @@ use proptest::test_runner::{Config, RngSeed};
 
 use crate::this_test;
 
-/// `make test-fast` takes one of so many seeds and cases.
+/// `make test-fast` uses one in this many seeds and cases.
 const FEW: u64 = 8;
-/// A round of `make fuzz` takes one of so many: a round over all tests then lasts about half a
-/// minute, and every test has its turn in a short search too.
+/// A round of `make fuzz` uses one in this many, so that a round over all tests takes about half a
+/// minute, and even a short search runs every test.
 const ROUND: u64 = 32;
 /// The seed of property tests in `make test`.
 const FIXED: u64 = 1;
 
-/// Which seeds were asked for.
+/// The seeds selected by the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     All,
@@ -38,7 +38,7 @@ impl Mode {
         }
     }
 
-    /// The seeds of the test `name` whose fixed ones are these.
+    /// The seeds of the test `name`, whose fixed seeds are `fixed`.
     fn seeds(self, fixed: Range<u64>, name: &str) -> Vec<u64> {
         let count = fixed.end - fixed.start;
         match self {
@@ -52,14 +52,14 @@ impl Mode {
     }
 }
 
-/// The seed of that number in a round of `make fuzz`: FNV-1a of all that it depends on. It has
-/// 32 bits, so that it is short to type and far from any overflow in a test that adds to it.
+/// Seed `number` of the test `name` in a round of `make fuzz`: the FNV-1a hash of the three. It has
+/// 32 bits, so that it is short to type and tests can add to it without overflow.
 fn fresh(round: u64, name: &str, number: u64) -> u64 {
     let bytes = round.to_le_bytes().into_iter().chain(number.to_le_bytes()).chain(name.bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    // The upper bits are the better mixed ones.
+    // The upper bits are mixed better.
     hash >> 32
 }
 
@@ -72,7 +72,7 @@ pub struct Seeds {
     name: String,
 }
 
-/// The seeds of the calling test: `fixed` in `make test`, others as the environment says.
+/// The seeds of the calling test: `fixed` in `make test`, else those the environment selects.
 ///
 /// # Panics
 /// If the test has no `random_` in its name.
@@ -83,7 +83,7 @@ pub fn seeds(fixed: Range<u64>) -> Seeds {
 }
 
 impl Seeds {
-    /// With these seeds too, each of which has found a bug, in `make test` and its short form.
+    /// Adds the seeds `found`, each of which found a bug, in `make test` and `make test-fast`.
     #[must_use]
     pub fn and(mut self, found: &[u64]) -> Self {
         if matches!(Mode::of_environment(), Mode::All | Mode::Few) {
@@ -110,7 +110,8 @@ impl Drop for Seeds {
     }
 }
 
-/// The one seed of the calling test: `fixed` in `make test`, another as the environment says.
+/// The single seed of the calling test: `fixed` in `make test`, else the one the environment
+/// selects.
 ///
 /// # Panics
 /// If the test has no `random_` in its name.
@@ -122,13 +123,13 @@ pub fn seed(fixed: u64) -> u64 {
     seed
 }
 
-/// Whether every fixed seed runs. Only then have the tests met as much as they promise: so many
-/// cuts of power, so many faults.
+/// Whether every fixed seed runs. Only then may tests check that enough power cuts and faults
+/// occurred.
 pub fn all_seeds() -> bool {
     Mode::of_environment() == Mode::All
 }
 
-/// The settings of a property test with so many cases in `make test`.
+/// The configuration of a property test with `count` cases in `make test`.
 ///
 /// # Panics
 /// If the test has no `random_` in its name.

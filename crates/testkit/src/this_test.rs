@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// What stands for the name of a test that is not known.
+/// The name of an unknown test.
 const UNKNOWN: &str = "random_";
 
 /// The name of the running test, which takes seeds. The test runner gives each test a thread of
@@ -33,7 +33,7 @@ fn command_of(package: &str, program: &Path, name: &str, seed: u64) -> String {
     format!("PRISM_SEED={seed} cargo test -p {package} {} {name}", target(program, package))
 }
 
-/// How cargo is asked for the test program at this path, whose name ends in a hash.
+/// The cargo arguments for the test program at this path, whose name ends in a hash.
 fn target(program: &Path, package: &str) -> String {
     let stem = program.file_stem().unwrap_or_default().to_string_lossy();
     let name = stem.rsplit_once('-').map_or(&*stem, |(name, _)| name);

@@ -1,14 +1,14 @@
-//! Which crate of the workspace depends on which: what the manifests say, once more and in
-//! one place, so that a new arrow is a decision and not an accident.
+//! The dependencies between the crates of the workspace. The table repeats the manifests in one
+//! place, so that a new dependency is a decision and not an accident.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::source::{Source, fail, files};
 
-/// What each crate depends on inside the workspace, tests apart. The table equals the
-/// manifests: an arrow that nobody needs any more goes from here too.
+/// The dependencies of each crate inside the workspace, without those of tests. The table equals
+/// the manifests, so unused dependencies are removed here too.
 const ARROWS: [(&str, &[&str]); 20] = [
-    // What tests share; only tests depend on it, so no other row has it.
+    // Shared by tests; only tests depend on it, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
     ("nand", &["base"]),
@@ -37,7 +37,7 @@ const ARROWS: [(&str, &[&str]); 20] = [
         ],
     ),
     ("host", &["base", "trace", "workload"]),
-    // Real applications: it starts, watches and removes them.
+    // Runs real applications and captures their requests.
     ("lab", &["base", "host"]),
     // Results as documents and JSON, for the command line and for Python.
     (
@@ -74,13 +74,12 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ),
 ];
 
-/// The crate of this workspace that a package is; `None` for a package of somebody else's.
+/// The crate of this workspace with the package name `package`; `None` for other packages.
 fn crate_of(package: &str) -> Option<&str> {
     if package == "prism" { Some(package) } else { package.strip_prefix("prism-") }
 }
 
-/// The crates of the workspace in the tables of dependencies of a manifest, those of tests
-/// apart.
+/// The crates of the workspace in the dependency tables of a manifest, without those of tests.
 fn dependencies(manifest: &Source) -> BTreeSet<String> {
     let manifest: toml::Table = manifest.text.parse().expect("a manifest is TOML");
     let mut tables = vec![&manifest];
@@ -99,7 +98,7 @@ fn dependencies(manifest: &Source) -> BTreeSet<String> {
     crates
 }
 
-/// Where a manifest and the row of its crate differ.
+/// The differences between a manifest and the row of its crate.
 fn differences(manifest: &Source, row: Option<&[&str]>) -> Vec<String> {
     let name = &manifest.name;
     let Some(row) = row else { return vec![format!("{name}: the crate has no row in ARROWS")] };

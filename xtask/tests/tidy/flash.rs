@@ -1,13 +1,13 @@
-//! The modules of the flash library: each uses only those below it, and none of them the
-//! simulated drive.
+//! The modules of the flash library: each uses only those below it, and none uses the simulated
+//! drive.
 
 use std::collections::BTreeMap;
 
 use crate::source::{Source, code_lines, fail, files};
 
-/// What each module of the flash library may use of the others, from the bottom up. The levels
-/// next to each other know nothing of each other: an application takes one of them, and what
-/// a higher level needs of flash it gets from the monitor.
+/// The modules that each module of the flash library may use, from the bottom up. The raw,
+/// function, policy and key-value levels are independent: an application uses one of them, and
+/// each accesses flash through the monitor.
 const MODULES: [(&str, &[&str]); 10] = [
     ("medium", &[]),
     ("error", &["medium"]),
@@ -15,10 +15,10 @@ const MODULES: [(&str, &[&str]); 10] = [
     ("journal", &["medium"]),
     ("monitor", &["error", "medium", "journal"]),
     ("raw", &["error", "medium", "monitor"]),
-    // Addresses and completions are those of the raw level.
+    // Uses addresses and completions of the raw level.
     ("function", &["error", "medium", "monitor", "raw"]),
     ("policy", &["error", "medium", "journal", "monitor"]),
-    // Objects lie in one range of the policy level.
+    // Objects are stored in one range of the policy level.
     ("object", &["error", "medium", "journal", "monitor", "policy"]),
     ("kv", &["error", "medium", "monitor", "raw"]),
 ];
@@ -32,7 +32,7 @@ fn modules_named(line: &str) -> impl Iterator<Item = &str> {
     code.split("crate::").skip(1).map(move |rest| rest.split(end).next().unwrap_or(""))
 }
 
-/// What a file uses that its module must not, and how many uses there are in all.
+/// The forbidden uses of other modules in a file, and the number of all uses.
 fn uses(file: &Source) -> (Vec<String>, usize) {
     let parts: Vec<&str> = file.name[SOURCE.len()..].split('/').collect();
     let module = parts[0].trim_end_matches(".rs");
@@ -43,7 +43,7 @@ fn uses(file: &Source) -> (Vec<String>, usize) {
     let Some(below) = allowed.get(module) else {
         return (vec![format!("{}: {module} has no row in MODULES", file.name)], 0);
     };
-    // In the first file of a module `super` is the crate, and hides what is used.
+    // In the first file of a module `super` is the crate, which hides the used module.
     let is_first = parts.len() == 1 || parts[1] == "mod.rs";
     let (mut broken, mut used) = (Vec::new(), 0);
     for (number, line) in code_lines(&file.text) {
@@ -69,12 +69,11 @@ fn levels_of_flash_use_only_what_is_below() {
         broken.extend(of_file);
         used += count;
     }
-    assert!(used > 50, "the search lost its way: {used} uses");
+    assert!(used > 50, "the search found too little: {used} uses");
     fail(&broken);
 }
 
-/// The library is measured against the simulated drive, so nothing of the drive may be in it:
-/// not even a test may use it.
+/// The library is compared with the simulated drive, so it must not use it, not even in tests.
 #[test]
 fn the_flash_library_has_no_drive_in_it() {
     let wanted = |name: &str| name.ends_with(".rs") || name.ends_with("Cargo.toml");

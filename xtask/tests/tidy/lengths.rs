@@ -1,5 +1,5 @@
-//! How long files, functions and lines may be, that each file says why it exists, and that
-//! nothing is left for later.
+//! Limits the lengths of files, functions and lines, and checks that each file has a description
+//! and no marks of unfinished work.
 
 use regex::Regex;
 
@@ -9,7 +9,7 @@ const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 const LINE_COLUMNS_MAX: usize = 100;
 
-/// How the line looks on which a function begins, whatever is said of it before `fn`.
+/// The first line of a function, with any qualifiers before `fn`.
 const FUNCTION: &str = r#"(?x)^\s*
     (pub(\([^)]*\))?\s+)? (default\s+)? (const\s+)? (async\s+)? (unsafe\s+)?
     (extern\s+("[^"]*"\s+)?)? fn\s"#;
@@ -34,7 +34,7 @@ fn functions(lines: &[&str]) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Everything in a file that is longer than it may be.
+/// The violations of the limits in a file.
 fn too_long(file: &Source) -> Vec<String> {
     let name = &file.name;
     let lines: Vec<&str> = file.text.lines().collect();
@@ -43,7 +43,7 @@ fn too_long(file: &Source) -> Vec<String> {
         broken.push(format!("{name}: {} lines, at most {FILE_LINES_MAX}", lines.len()));
     }
     if !file.text.starts_with("//!") {
-        broken.push(format!("{name}:1: does not say why it exists (//!)"));
+        broken.push(format!("{name}:1: has no description (//!)"));
     }
     for (i, line) in lines.iter().enumerate() {
         if line.chars().count() > LINE_COLUMNS_MAX {
@@ -59,10 +59,10 @@ fn too_long(file: &Source) -> Vec<String> {
     broken
 }
 
-/// Marks that something is not done yet.
+/// Marks of unfinished work.
 const LATER: [&str; 4] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X:"), "todo!("];
 
-/// The lines that say that something is not done yet.
+/// The lines with marks of unfinished work.
 fn left_for_later(file: &Source) -> Vec<String> {
     let lines = file.text.lines().enumerate();
     let marked = lines.filter(|(_, line)| LATER.iter().any(|mark| line.contains(mark)));
@@ -111,7 +111,7 @@ fn functions_of_every_kind_are_measured() {
 }
 
 #[test]
-fn whatever_is_too_long_is_found() {
+fn violations_are_found() {
     let check = |text: String, part: &str| {
         let file = Source { name: "f.rs".to_owned(), text };
         let found = too_long(&file);
@@ -123,7 +123,7 @@ fn whatever_is_too_long_is_found() {
     let long = Source { name: "f.rs".to_owned(), text: body(68) };
     assert_eq!(too_long(&long), [""; 0]);
     check(format!("//! A.\n{}", "x\n".repeat(800)), "f.rs: 801 lines");
-    check("x\n".to_owned(), "f.rs:1: does not say why");
+    check("x\n".to_owned(), "f.rs:1: has no description");
     check(format!("//! {}\n", "ä".repeat(97)), "f.rs:1: longer");
     let later = |text: &str| {
         left_for_later(&Source { name: "f.rs".to_owned(), text: text.to_owned() }).len()

@@ -1,14 +1,14 @@
-//! Pure crates compute: files, networks, clocks, threads, processes, the environment and
-//! printing belong to the crates that may touch the world.
+//! Only impure crates may use files, networks, clocks, threads, processes, the environment and
+//! printing; all others compute.
 
 use regex::Regex;
 
 use crate::source::{Source, code_lines, fail, rust_files, test_modules};
 
-/// Crates that may touch the world; all others compute.
+/// The impure crates.
 const IMPURE: [&str; 5] = ["host", "lab", "cli", "flashfile", "testkit"];
 
-/// What a pure crate must not name outside tests, examples and benches.
+/// Names that a pure crate must not use outside tests, examples and benches.
 const BANNED: &str = r"(?x)
     \bstd::(fs|net|time|thread|env|process)\b
   | \bstd::io::std\w+
@@ -16,7 +16,7 @@ const BANNED: &str = r"(?x)
   # Groups would hide the names above.
   | \bstd::\{";
 
-/// What a file of a pure crate names that it must not.
+/// The forbidden names in a file of a pure crate.
 fn banned(file: &Source, pattern: &Regex) -> Vec<String> {
     let mut broken = Vec::new();
     for (number, line) in code_lines(&file.text) {
@@ -28,7 +28,7 @@ fn banned(file: &Source, pattern: &Regex) -> Vec<String> {
     broken
 }
 
-/// Whether a file holds code, not tests, of a crate that must be pure.
+/// Whether a file is code, not tests, of a pure crate.
 fn is_pure_code(file: &Source, tests: &[String]) -> bool {
     let parts: Vec<&str> = file.name.split('/').collect();
     let is_test = |module: &String| {
@@ -42,17 +42,17 @@ fn is_pure_code(file: &Source, tests: &[String]) -> bool {
 }
 
 #[test]
-fn pure_crates_do_not_touch_the_world() {
+fn pure_crates_do_not_use_files_clocks_or_threads() {
     let files = rust_files();
     let tests: Vec<String> = files.iter().flat_map(test_modules).collect();
     let pattern = Regex::new(BANNED).expect("a pattern");
     let pure: Vec<_> = files.iter().filter(|file| is_pure_code(file, &tests)).collect();
-    assert!(pure.len() > 50, "the search lost its way: {} files", pure.len());
+    assert!(pure.len() > 50, "the search found too little: {} files", pure.len());
     fail(&pure.iter().flat_map(|file| banned(file, &pattern)).collect::<Vec<_>>());
 }
 
 #[test]
-fn what_touches_the_world_is_found() {
+fn forbidden_names_are_found() {
     let pattern = Regex::new(BANNED).expect("a pattern");
     let check = |text: &str, expected: &[&str]| {
         let file = Source { name: "f".to_owned(), text: text.to_owned() };

@@ -1,4 +1,4 @@
-//! The files that the checks read, and which of their lines are tests.
+//! The source files for the checks, and which of their lines are tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ pub fn rust_files() -> Vec<Source> {
     let is_rust = |name: &str| name.ends_with(".rs");
     let mut files = files("crates", is_rust);
     files.extend(self::files("xtask", is_rust));
-    assert!(files.len() > 50, "the walk lost its way: {} files", files.len());
+    assert!(files.len() > 50, "the walk found too little: {} files", files.len());
     files
 }
 
@@ -67,7 +67,7 @@ pub fn code_lines(text: &str) -> Vec<(usize, &str)> {
         if line.trim() != "#[cfg(test)]" {
             continue;
         }
-        // Other attributes may stand between.
+        // Other attributes may follow.
         while lines.peek().is_some_and(|(_, next)| next.trim_start().starts_with("#[")) {
             lines.next();
         }
@@ -88,13 +88,12 @@ fn test_module(line: &str) -> Option<(&str, bool)> {
     (is_item && matches!(end, " {" | ";")).then_some((name, end == " {"))
 }
 
-/// The blanks at the start of a line, as rustfmt sets them.
+/// The indentation of a line.
 pub fn indent(line: &str) -> &str {
     &line[..line.len() - line.trim_start().len()]
 }
 
-/// The paths, without `.rs`, of the modules that `file` declares for tests only and keeps in
-/// files of their own.
+/// The paths, without `.rs`, of the modules in separate files that `file` declares for tests only.
 pub fn test_modules(file: &Source) -> Vec<String> {
     let stem = file.name.trim_end_matches(".rs");
     let (folder, name) = stem.rsplit_once('/').unwrap_or(("", stem));
@@ -122,7 +121,7 @@ pub fn fail(broken: &[String]) {
 }
 
 #[test]
-fn only_the_braces_of_inline_tests_are_left_out() {
+fn only_inline_test_modules_are_left_out() {
     let text = "a\n#[cfg(test)]\nmod tests;\nb\n#[cfg(test)]\n#[allow(x)]\npub(crate) mod t {\n    \
                 std::fs\n    }\n}\nc\n";
     let code: Vec<&str> = code_lines(text).into_iter().map(|(_, line)| line).collect();
@@ -132,7 +131,7 @@ fn only_the_braces_of_inline_tests_are_left_out() {
 }
 
 #[test]
-fn modules_of_tests_are_found_where_rust_looks_for_them() {
+fn test_modules_have_the_paths_of_rust() {
     let text = "mod a;\n#[cfg(test)]\nmod tests;\n#[cfg(test)]\nmod inline {\n}\nmod b;\n";
     let modules = |name: &str| {
         test_modules(&Source { name: name.to_owned(), text: text.to_owned() }).join(" ")

@@ -1,4 +1,4 @@
-//! The built `prism` on drives that age: what the words mean, what reports say, and how it ends.
+//! `prism` on drives that age: the options, the reports, and the end of life.
 
 use crate::common::{folder, prism, sample};
 use serde_json::Value;
@@ -13,7 +13,7 @@ const WRITES: [&str; 6] =
     ["sim", "--capacity", "64MiB", "--name=w", "--rw=randwrite", "--io_size=128m"];
 
 #[test]
-fn a_drive_ages_only_if_it_is_asked_to() {
+fn a_drive_ages_only_if_requested() {
     let with = |more: &[&str]| json(&[&WRITES[..], &["--json", "-"], more].concat());
     let young = with(&[]);
     assert!(young["result"].get("faults").is_none());
@@ -28,13 +28,13 @@ fn a_drive_ages_only_if_it_is_asked_to() {
 }
 
 #[test]
-fn a_drive_that_is_used_up_says_when_it_ended() {
+fn a_worn_out_drive_reports_when_it_became_read_only() {
     let worn = ["--faults", "tlc", "--set", "faults.erase_failure=0.02"];
     let worn = [&worn[..], &["--set", "faults.erase_exponent=0.0", "--io_size=20g"]].concat();
     let until = [&WRITES[..5], &worn[..], &["--until-read-only"]].concat();
     let out = json(&[&until[..], &["--json", "-"]].concat());
     let faults = &out["result"]["faults"];
-    let written = faults["read_only"]["host_bytes_written"].as_u64().expect("it ended");
+    let written = faults["read_only"]["host_bytes_written"].as_u64().expect("it became read-only");
     assert!(written > 64 << 20 && written < 20 << 30, "{written}");
     assert!(faults["read_only"]["since_ns"].as_u64() > Some(0));
     assert_eq!(faults["spare_blocks"], 0);
@@ -47,17 +47,17 @@ fn a_drive_that_is_used_up_says_when_it_ended() {
     assert!(fio["jobs"][0]["total_err"].as_u64() > Some(0));
 }
 
-/// Whatever the mapping, a drive whose erases fail comes to its end under a trace that is
-/// played again and again, and under a job.
+/// With any mapping, a drive whose erases fail becomes read-only under a repeated trace and under
+/// a job.
 #[test]
-fn mappings_by_block_and_ranges_come_to_their_end_as_well() {
+fn block_mappings_and_ranges_become_read_only_as_well() {
     let folder = folder();
     let trace = folder.path().join("writes.csv").display().to_string();
     let line = |turn: u64| {
         let (at, place) = (128_166_372_003_061_629 + turn * 10_000, (turn * 37 % 960) << 16);
         format!("{at},host,0,Write,{place},65536,1000\n")
     };
-    std::fs::write(&trace, (0..200).map(line).collect::<String>()).expect("a file of our own");
+    std::fs::write(&trace, (0..200).map(line).collect::<String>()).expect("a file in a temporary folder");
     let worn = ["--faults", "mlc", "--wear", "9000", "--set", "faults.erase_failure=0.2"];
     let worn = [&worn[..], &["--set", "faults.erase_exponent=0.0", "--json", "-"]].concat();
     for device in ["fast-2008", "block-2007", "mixed-2008"] {
@@ -78,7 +78,7 @@ fn mappings_by_block_and_ranges_come_to_their_end_as_well() {
 }
 
 #[test]
-fn a_report_counts_what_could_not_be_read() {
+fn a_report_counts_read_retries() {
     let trace = sample("formats/msr.csv");
     let args = ["report", &trace, "--what-if", "none", "--passes", "2"];
     let old = ["--faults", "tlc", "--set", "faults.rber_fresh=0.012", "--json", "-"];
@@ -112,7 +112,7 @@ fn zones_and_slc_blocks_that_have_failed_are_counted() {
 }
 
 #[test]
-fn words_of_age_that_make_no_sense_are_refused() {
+fn invalid_options_of_ageing_are_refused() {
     let check = |more: &[&str], expected: &str| {
         let run = prism(&[&WRITES[..], more].concat());
         assert_eq!(run.code, 2, "{more:?}");

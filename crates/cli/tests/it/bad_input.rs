@@ -47,7 +47,7 @@ fn issue(seconds: u32) -> String {
 }
 
 #[test]
-fn what_is_not_there_or_not_a_file() {
+fn missing_files_and_folders() {
     let folder = folder();
     check(&folder.path().join("none"), &[], "there is no such file");
     check(folder.path(), &[], "this is a folder");
@@ -63,30 +63,30 @@ fn a_file_without_permission() {
     fs::write(&path, issue(1)).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::File::open(&path).is_ok() {
-        return check_permission_as_nobody(path.to_str().unwrap());
+        return check_permission_as_other_user(path.to_str().unwrap());
     }
     check(&path, &[], "no permission to open it");
 }
 
-/// The super-user may open every file, so the command runs as somebody else.
-fn check_permission_as_nobody(path: &str) {
+/// Root may open every file, so the command runs as another user.
+fn check_permission_as_other_user(path: &str) {
     use std::os::unix::process::CommandExt;
-    const NOBODY: u32 = 65534;
+    const OTHER: u32 = 65534;
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_prism"))
         .args(["trace", "info", path])
-        .uid(NOBODY)
-        .gid(NOBODY)
+        .uid(OTHER)
+        .gid(OTHER)
         .output();
     match output {
         Ok(output) => assert_refused(&Run::of(output), path, "no permission to open it"),
         Err(error) => {
-            skipped(&format!("a file without permission: cannot run as nobody: {error}"), "");
+            skipped(&format!("a file without permission: cannot run as another user: {error}"), "");
         }
     }
 }
 
 #[test]
-fn what_is_truncated() {
+fn truncated_files() {
     let packed = fs::read(sample("ext4-sqlite-wal.ftrace.zst")).unwrap();
     check_bytes(&packed[..100_000], &[], "truncated: its zstd data ends at byte 100000, after ");
     let folder = folder();
@@ -101,7 +101,7 @@ fn what_is_truncated() {
 }
 
 #[test]
-fn what_is_no_trace() {
+fn files_that_are_no_trace() {
     let binary: Vec<u8> = (0..4096u32).map(|i| (i * 37 % 251) as u8).collect();
     check_bytes(&binary, &[], "binary");
     check_bytes(&binary, &["--format", "ftrace"], "none of the");
@@ -138,7 +138,7 @@ fn a_line_in_the_second_file_is_named_by_that_file() {
 }
 
 #[test]
-fn names_that_the_trace_does_not_know_are_answered_with_those_it_does() {
+fn unknown_names_are_answered_with_the_known_ones() {
     let trace = sample("ext4-sqlite-wal.ftrace.zst");
     check(Path::new(&trace), &["--phase", "ap"], "its phases are: mkfs mount app sync");
     check(Path::new(&trace), &["--source", "8,0"], "its devices are: 7,0");
@@ -158,7 +158,7 @@ fn outputs_that_cannot_be_written() {
         assert_refused(&convert(folder, to), folder, "this is a folder");
     }
     let run = prism(&["trace", "convert", &trace, "out.unknown"]);
-    assert_refused(&run, "out.unknown", "its ending names no format");
+    assert_refused(&run, "out.unknown", "its extension names no output format");
 }
 
 #[test]
@@ -170,9 +170,9 @@ fn ctrl_c_leaves_no_output_and_its_exit_code() {
         .stdin(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    // Its input stays open: at the end of it the run would end by itself.
+    // Its input stays open: the run would end at the end of input.
     let input = child.stdin.take();
-    // The output is opened first, so its temporary file tells that the run has begun.
+    // The output is opened first, so its temporary file shows that the run has begun.
     while fs::read_dir(folder.path()).unwrap().count() == 0 {
         std::thread::yield_now();
     }
@@ -185,7 +185,7 @@ fn ctrl_c_leaves_no_output_and_its_exit_code() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_prism"))
         .args(["trace", "generate", "--pattern", "mixed", "--to", "mqsim", "-o", "-"])
         .stdout(std::process::Stdio::piped())

@@ -1,5 +1,5 @@
-//! `prism capture` on loop devices. What needs root, and a kernel that shows its requests,
-//! runs where it can and says so where it cannot; nothing is left behind on any path.
+//! `prism capture` on loop devices. Tests that need root and kernel tracing are reported as skipped
+//! where these are missing; captures must restore the state of the kernel on every path.
 
 use prism_testkit::skipped;
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const PRISM: &str = env!("CARGO_BIN_EXE_prism");
 
-/// What `prism trace info` says of the trace at `path`, of one phase if it is named.
+/// The output of `prism trace info` on the trace at `path`, or on one phase of it.
 fn info(path: &Path, phase: Option<&str>) -> Value {
     let path = path.to_str().expect("UTF-8");
     let mut args = vec!["trace", "info", path, "--json", "-"];
@@ -32,7 +32,7 @@ fn written(info: &Value, name: &str) -> u64 {
     files.iter().filter(of).map(|row| row["bytes_written"].as_u64().expect("a number")).sum()
 }
 
-/// Captures what `script` does in the file system on `disk`.
+/// Captures `script`, which runs in the file system on `disk`.
 fn capture(disk: &LoopDisk, out: &Path, more: &[&str], script: &str) -> Run {
     let mut args = vec!["capture", disk.device(), "-o", out.to_str().expect("UTF-8")];
     args.extend(more);
@@ -190,7 +190,7 @@ fn two_captures_at_once_see_the_same() {
 }
 
 #[test]
-fn the_kernel_is_left_as_it_was_found() {
+fn the_state_of_the_kernel_is_restored() {
     let Some(turn) = can_capture("what captures leave behind") else { return };
     let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
     for backend in ["bpf", "ftrace", "blk"] {
@@ -205,8 +205,8 @@ fn the_kernel_is_left_as_it_was_found() {
                 .spawn()
                 .expect("the binary is built");
             let pid = child.id();
-            let door = format!("/run/prism-capture-{pid}-0.sock");
-            wait_for(&door, || Path::new(&door).exists());
+            let socket = format!("/run/prism-capture-{pid}-0.sock");
+            wait_for(&socket, || Path::new(&socket).exists());
             let killed = Command::new("kill").args(["-s", signal, &pid.to_string()]).status();
             assert!(killed.expect("kill is there").success());
             let status = child.wait().expect("it was started");
@@ -215,12 +215,12 @@ fn the_kernel_is_left_as_it_was_found() {
             wait_for(&format!("{backend} {signal}"), || kernel_state() == before);
         }
     }
-    // The next capture removes the doors of those that were killed.
+    // The next capture removes the sockets of killed ones.
     let out = disk.sibling("last.parquet");
     assert_eq!(capture(&disk, &out, &[], "true").code, 0);
-    let doors = std::fs::read_dir("/run").expect("a folder").flatten();
-    let gone = doors.filter(|door| {
-        let name = door.file_name();
+    let sockets = std::fs::read_dir("/run").expect("a folder").flatten();
+    let gone = sockets.filter(|socket| {
+        let name = socket.file_name();
         let pid = name.to_str().and_then(|name| {
             name.strip_prefix("prism-capture-")?.split('-').next()?.parse::<u32>().ok()
         });
@@ -229,7 +229,7 @@ fn the_kernel_is_left_as_it_was_found() {
     assert_eq!(gone.count(), 0);
 }
 
-/// What of the kernel's tracing a capture may touch.
+/// The parts of the kernel's tracing that a capture may change.
 fn kernel_state() -> Vec<(String, String)> {
     let home = "/sys/kernel/tracing";
     let files = ["current_tracer", "trace_clock", "tracing_on", "options/blk_classic", "set_event"];
@@ -262,7 +262,7 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn what_cannot_be_captured_is_said() {
+fn impossible_captures_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("t.parquet");
     let out = out.to_str().expect("UTF-8");
@@ -302,7 +302,7 @@ fn a_command_that_fails_leaves_its_trace() {
 }
 
 #[test]
-fn what_the_kernel_had_no_room_for_is_counted() {
+fn lost_events_are_counted() {
     let Some(turn) = can_capture("lost events") else { return };
     let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
     let out = disk.sibling("t.parquet");
@@ -310,7 +310,7 @@ fn what_the_kernel_had_no_room_for_is_counted() {
     let work = "for i in 1 2 3 4; do
                   dd if=/dev/zero of=f$i bs=4k count=1000 oflag=direct 2>/dev/null & done; wait";
     for backend in ["bpf", "ftrace"] {
-        // A machine that is busy with other things may be slow enough to lose nothing.
+        // A busy machine may be slow enough to lose nothing.
         let mut lost = 0;
         for _ in 0..10 {
             let json = disk.sibling("t.json");

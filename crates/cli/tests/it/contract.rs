@@ -1,4 +1,4 @@
-//! The contract in `prism report`: its JSON, its gates, comparisons, and names of places.
+//! The contract in `prism report`: JSON, conditions, comparisons, and names of address ranges.
 
 use crate::common::{folder, prism, sample};
 use serde_json::Value;
@@ -43,7 +43,7 @@ fn every_rule_has_score_verdict_price_and_offenders() {
             assert!(offender["by"].is_string() && offender["name"].is_string());
         }
     }
-    // One commit after another, each waited for; the same few megabytes over and over.
+    // The trace waits for each commit, and writes the same few megabytes again and again.
     assert_eq!(json["rules"]["request_scale"]["verdict"], "broken");
     assert_eq!(json["rules"]["locality"]["verdict"], "kept");
     let what_ifs = json["what_if"].as_array().unwrap();
@@ -59,7 +59,7 @@ fn every_rule_has_score_verdict_price_and_offenders() {
             }
         }
     }
-    // What is compared with the report itself has its figures.
+    // A what-if that is compared with the report's own replay has its figures.
     let streams = what_ifs.iter().find(|what_if| what_if["change"] == "streams").unwrap();
     assert_eq!(streams["upper_bound"], true);
     let close = |a: &Value, b: &Value| (a.as_f64().unwrap() / b.as_f64().unwrap() - 1.0).abs();
@@ -98,11 +98,11 @@ fn conditions_decide_the_exit_code() {
     check(&["request_scale<0.5"], 1, "--fail-on request_scale<0.5: it is 0.");
     check(&["write_amplification>2", "p99>1us"], 1, "p99>1us");
     check(&["lifetime_days<1"], 0, "");
-    check(&["iops<1"], 2, "there is no \"iops\"");
+    check(&["iops<1"], 2, "\"iops\" is unknown");
 }
 
 #[test]
-fn two_traces_and_two_drives_stand_side_by_side() {
+fn two_traces_and_two_drives_are_compared() {
     let small = sample("f2fs-rocksdb.ftrace.zst");
     let quick = ["--phase", "app", "--what-if", "none"];
     let with = |other: &str| report(&[&[wal().as_str(), "--against", other], &quick[..]].concat());
@@ -137,7 +137,7 @@ fn offenders_are_named_by_the_layout() {
     assert!(run.stderr.contains("broken.toml"), "{}", run.stderr);
 }
 
-/// A recording that carries inodes and file names: who broke a rule is a file.
+/// In a recording with inodes and file names, offenders are files.
 #[test]
 fn offenders_are_files_where_the_trace_names_them() {
     let (path, map) =
@@ -158,8 +158,8 @@ fn offenders_are_files_where_the_trace_names_them() {
     // The block device's own inode, through which the journal is written, has no name.
     let garbage = by("grouping_by_death_time", "file");
     assert!(garbage.iter().any(|(name, _)| name == "inode 7340032"), "{garbage:?}");
-    // Completions are not recorded, so each request stands alone: by how much all those of a
-    // file fall short of full scale can be added up from the text.
+    // Completions are not recorded, so requests count as issued one at a time: how far those of a
+    // file are short of full scale can be summed from the text.
     let full = json["rules"]["request_scale"]["figures"]["full_scale_bytes"].as_u64().unwrap();
     let page = json["device"]["page_bytes"].as_u64().unwrap();
     let text = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
@@ -195,13 +195,13 @@ fn a_report_says_why_nothing_was_simulated() {
 
     let folder = folder();
     let file = folder.path().join("a.prism-state").display().to_string();
-    assert!(!text(&["--save-state", &file, "--what-if", "none"]).contains("saved state"));
+    assert!(!text(&["--save-state", &file, "--what-if", "none"]).contains("snapshot"));
     let saved = text(&["--state", &file]);
-    assert!(saved.contains("The drive begins with a saved state, which fits no changed drive"));
+    assert!(saved.contains("The drive starts from a snapshot, which fits no changed drive"));
 }
 
 #[test]
-fn what_is_written_and_all_discarded_is_told_from_too_little() {
+fn discarded_data_and_too_little_data_are_distinguished() {
     let folder = folder();
     let map = folder.path().join("map.toml").display().to_string();
     let columns = "delimiter = \",\"\n[columns]\nissue = { column = 1, unit = \"us\" }\n\
@@ -220,17 +220,17 @@ fn what_is_written_and_all_discarded_is_told_from_too_little() {
         assert!(text.contains(says) && text.contains("no data is valid at the end"), "{text}");
     };
     check(100, "Less than a block is written.");
-    check(1024, "Every block that was filled is dead");
+    check(1024, "No filled block holds valid data");
 }
 
 #[test]
-fn what_cannot_be_compared_or_named_is_refused() {
+fn impossible_comparisons_and_layouts_are_refused() {
     let refused = |args: &[&str], says: &str| {
         let run = prism(&[&["report", "--what-if", "none"], args].concat());
         assert_eq!(run.code, 2, "{args:?}");
         assert!(run.stderr.contains(says), "{}", run.stderr);
     };
-    refused(&["-", "--against", "-"], "standard input is the trace itself");
+    refused(&["-", "--against", "-"], "standard input is already the trace");
     let folder = folder();
     let two = folder.path().join("two.csv").display().to_string();
     std::fs::write(&two, "0,W,0,4096,1000\n1,W,0,4096,2000\n").unwrap();

@@ -1,4 +1,4 @@
-//! The built `prism device`: a file that is made, looked at, damaged and refused.
+//! `prism device`: creates, inspects, damages and refuses files.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use prism_flash::{Allocation, Device, Options};
 use prism_flashfile::FlashFile;
 use serde_json::Value;
 
-/// Runs `prism device ARGS FILE`, which must end with `code`, and gives its output or error.
+/// Runs `prism device ARGS FILE`, which must end with `code`, and returns its output and errors.
 fn device(code: i32, args: &str, file: &Path) -> String {
     let mut args: Vec<&str> = ["device"].into_iter().chain(args.split_whitespace()).collect();
     args.insert(2, file.to_str().expect("text"));
@@ -44,7 +44,7 @@ fn fill(file: &Path) {
 }
 
 #[test]
-fn a_device_is_made_filled_and_looked_at() {
+fn a_device_is_created_filled_and_inspected() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flash");
     let made = device(0, &format!("create {SHAPE}"), &file);
@@ -116,7 +116,7 @@ fn damage_is_found_and_named() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_arguments_and_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("flash");
     for (args, part) in [
@@ -124,10 +124,10 @@ fn what_makes_no_sense_is_refused() {
         ("create --capacity 1MiB", "blocks_per_lun is 1"),
         ("create --capacity 64", "unit"),
         ("create --geometry wheels=4 --capacity 1GiB", "none of channels"),
-        ("create --geometry blocks=9 --capacity 1GiB", "give one of them"),
+        ("create --geometry blocks=9 --capacity 1GiB", "give one"),
         ("create --geometry blocks=4,pages=2,page=512B", "give it more blocks"),
         ("create --capacity 1GiB --device nothing", "nothing"),
-        ("create --capacity 1GiB --factory-bad 3,x", "\"x\" is no block"),
+        ("create --capacity 1GiB --factory-bad 3,x", "\"x\" is not a block"),
         ("create --capacity 1GiB --factory-bad 100%", "below 100%"),
         ("create --capacity 1GiB --factory-bad 50%", "mark fewer of them as bad"),
         ("create --capacity 1GiB --factory-bad 256", "block 256 is marked as bad"),
@@ -150,7 +150,7 @@ fn what_makes_no_sense_is_refused() {
     assert!(device(2, "check", &file).contains("no flash file"));
 }
 
-/// Blocks that were bad from the beginning are listed, counted and never used.
+/// Factory bad blocks are listed, counted and never used.
 #[test]
 fn bad_blocks_from_the_factory() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,18 +168,18 @@ fn bad_blocks_from_the_factory() {
     assert!(checked.contains("bad blocks: 2, 2 of them from the factory"), "{checked}");
     assert_eq!(json("check", &file)["bad_blocks"], listed);
 
-    let drawn = |seed: u64| {
-        let file = folder.path().join(format!("drawn{seed}"));
+    let random = |seed: u64| {
+        let file = folder.path().join(format!("random{seed}"));
         let args = format!("create {SHAPE} --factory-bad 3.2% --seed {seed} --json -");
         let made: Value = serde_json::from_str(&device(0, &args, &file)).unwrap();
         made["factory_bad_blocks"].clone()
     };
-    let (one, two) = (drawn(1), drawn(2));
+    let (one, two) = (random(1), random(2));
     assert_eq!((one.as_array().unwrap().len(), two.as_array().unwrap().len()), (2, 2));
     assert_ne!(one, two);
 }
 
-/// The geometry of a preset, and a terabyte that takes no room.
+/// The geometry of a preset, and a sparse terabyte.
 #[test]
 fn presets_and_large_devices() {
     let folder = tempfile::tempdir().unwrap();
@@ -193,7 +193,7 @@ fn presets_and_large_devices() {
     assert_eq!(json("info", &preset)["geometry"]["channels"], 12);
 }
 
-/// Of the measurements the one that takes no fio.
+/// The measurement that does not need fio.
 #[test]
 fn an_interrupted_measurement_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -202,7 +202,7 @@ fn an_interrupted_measurement_leaves_no_file() {
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
-    // It writes a gigabyte or two then.
+    // From then on it writes a gigabyte or two.
     while fs::read_dir(folder.path()).unwrap().count() == 0 {
         assert!(child.try_wait().unwrap().is_none(), "the measurement ended by itself");
         std::thread::yield_now();

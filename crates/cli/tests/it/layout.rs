@@ -1,4 +1,4 @@
-//! The built `prism trace layout`: an image becomes text, which is read like the image.
+//! `prism trace layout`: converts an image to text, which can be read like the image.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::{folder, prism, sample};
 
-/// An image of 4 GiB, nearly all of it a hole, with the superblock of F2FS.
+/// A sparse image of 4 GiB with the superblock of F2FS.
 fn image(path: &Path) {
     let file = File::create(path).unwrap();
     file.set_len(4 << 30).unwrap();
@@ -54,7 +54,7 @@ fn an_image_gives_the_layout_that_is_shipped() {
 }
 
 #[test]
-fn what_has_no_layout_is_refused() {
+fn files_without_a_layout_are_refused() {
     let folder = folder();
     let at = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(at("zeros"), [0; 8192]).unwrap();

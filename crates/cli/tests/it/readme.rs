@@ -1,11 +1,11 @@
-//! What the README shows is what the command prints, and the presets page names every preset.
+//! The README shows the real output of the command, and the presets page names every preset.
 
 use std::path::Path;
 use std::process::Command;
 
 use prism_ssd::DriveSpec;
 
-/// A line of the README's output that stands for lines that are left out.
+/// A line in the README in place of lines that are left out.
 const CUT: &str = "[...]";
 
 /// The first place at or after `from` where `piece` occurs in `printed` as it is.
@@ -32,7 +32,7 @@ fn the_readme_shows_the_beginning_of_the_real_report() {
     let mut after = 0;
     for (number, piece) in shown.split(|&line| line == CUT).enumerate() {
         if piece.is_empty() {
-            continue; // the output goes on behind the last piece
+            continue; // the output continues after the last piece
         }
         let at = find(&printed, piece, after);
         let at = at.unwrap_or_else(|| panic!("README.md is out of date: {piece:#?}\n{output}"));

@@ -1,7 +1,7 @@
 //! The numbers of `prism report`, recomputed by DuckDB and plain models in Python from the
 //! Parquet files that Prism writes; see `recomputed/recompute.py`.
 //!
-//! Runs where there is a python3 with DuckDB, and says loudly where there is none.
+//! Runs if there is a python3 with DuckDB, and reports the tests as skipped otherwise.
 
 use prism_testkit::skipped;
 use std::ffi::OsString;
@@ -12,8 +12,7 @@ use crate::common::{folder, prism, sample};
 use serde_json::{Value, json};
 
 /// What to run to have these checks.
-/// A python3 that imports duckdb: the one that is named, that of `make python`, or that on
-/// the path.
+/// A python3 that imports duckdb: that of PRISM_PYTHON, of `make python`, or of the path.
 fn python() -> Option<OsString> {
     if let Some(named) = std::env::var_os("PRISM_PYTHON") {
         assert!(has_duckdb(&named), "PRISM_PYTHON is {named:?}, which does not import duckdb");
@@ -40,7 +39,7 @@ struct Files {
     report: PathBuf,
     trace: PathBuf,
     requests: PathBuf,
-    /// Goes away with the rest.
+    /// Removed when this is dropped.
     _folder: tempfile::TempDir,
 }
 
@@ -56,7 +55,7 @@ fn files(name: &str) -> Files {
     let [report_path, trace_path, requests_path] =
         [&report, &trace, &requests].map(|path| path.to_str().expect("a path in text"));
     run(&["trace", "convert", &sample(name), trace_path]);
-    // On an empty drive the first pass programs nothing but what the trace writes.
+    // On an empty drive the first pass programs only the writes of the trace.
     let once = ["--phase", "app", "--state", "empty", "--passes", "1", "--what-if", "none"];
     let outputs = ["--requests", requests_path, "--json", report_path];
     run(&[&["report", trace_path], &once[..], &outputs].concat());
@@ -91,9 +90,9 @@ fn duckdb_and_plain_models_agree_with_the_report() {
     }
 }
 
-/// Figures of each kind, each by as little as may not pass.
+/// Changes figures of each kind by the least amount that must be detected.
 #[test]
-fn a_wrong_figure_would_be_seen() {
+fn a_wrong_figure_is_detected() {
     let Some(python) = python() else { return };
     let files = files("f2fs-rocksdb.ftrace.zst");
     let whole = [

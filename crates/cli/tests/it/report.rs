@@ -1,5 +1,5 @@
-//! The built `prism report` from a trace to its results: the promised keys, paces,
-//! states, passes and seeds, and that the same command gives the same bytes.
+//! `prism report` from a trace to its results: keys, paces, states, passes and seeds, and that the
+//! same command gives the same bytes.
 
 use crate::common::{Run, assert_lawful, folder, prism, report, sample};
 use serde_json::Value;
@@ -49,7 +49,7 @@ fn the_default_run_reaches_a_steady_state_and_has_the_promised_keys() {
 }
 
 #[test]
-fn lifetime_follows_from_what_is_printed_beside_it() {
+fn lifetime_follows_from_the_other_figures() {
     let json = report(&[&wal()]);
     let (device, result) = (&json["device"], &json["result"]);
     let number = |value: &Value| value.as_f64().unwrap();
@@ -91,16 +91,16 @@ fn the_same_command_gives_the_same_bytes() {
 }
 
 #[test]
-fn passes_are_as_many_as_asked_for() {
+fn passes_are_as_many_as_requested() {
     let [one, three] = ["1", "3"].map(|n| report(&[&sample(SMALL), "--passes", n]));
     assert_lawful(&three);
     assert_eq!((&three["result"]["passes"], &one["result"]["passes"]), (&3.into(), &1.into()));
-    assert_eq!(three["result"]["steady"], false, "nobody tested it");
+    assert_eq!(three["result"]["steady"], false, "not tested");
     assert_eq!(three["result"]["single_pass"]["simulated_ns"], one["result"]["simulated_ns"]);
 }
 
 #[test]
-fn paces_decide_when_requests_come() {
+fn paces_decide_when_requests_arrive() {
     let run = |pace: &str| {
         let json = report(&[&wal(), "--passes", "1", "--phase", "app", "--pace", pace]);
         assert_lawful(&json);
@@ -154,7 +154,7 @@ fn states_decide_how_much_is_cleaned() {
 }
 
 #[test]
-fn a_saved_state_is_the_state() {
+fn a_snapshot_is_the_state() {
     let folder = folder();
     let file = folder.path().join("worn.prism-state");
     let file = file.to_str().unwrap();
@@ -199,7 +199,7 @@ fn every_preset_takes_the_trace_at_any_capacity_that_holds_it() {
             (&preset.into(), &(5u64 << 30).into())
         );
     }
-    // The drive's own size, unfilled: what is not touched costs no time and no memory.
+    // The full size, empty: unused flash costs no time and no memory.
     let own = ["--capacity", "device", "--state", "empty", "--passes", "1"];
     let json = report(&[&[sample(SMALL).as_str()], &own[..]].concat());
     assert_lawful(&json);

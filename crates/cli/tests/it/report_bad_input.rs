@@ -1,5 +1,5 @@
-//! What `prism report` refuses, and what it survives: one clear message and exit code 2,
-//! or a result that says what was left out; never a panic, never unbounded memory.
+//! Bad input of `prism report`: one clear message and exit code 2, or a result with notes on what
+//! was left out; never a panic, never unbounded memory.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use crate::common::{self, Run, folder, prism, report, sample};
 use serde_json::Value;
 
-/// The text of a preset, as somebody would copy it to start from.
+/// The text of a preset.
 const DC_TLC: &str = include_str!("../../../ssd/presets/dc-tlc.toml");
 
 fn event(seconds: &str, offset: &str, sectors: &str) -> String {
@@ -42,7 +42,7 @@ fn refused_bytes(input: &[u8], flags: &[&str], message: &str) {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
-/// The report of `input`, once through an empty drive.
+/// The report of `input`, one pass on an empty drive.
 fn accepted(input: &[u8], flags: &[&str]) -> Value {
     let args = ["report", "-", "--passes", "1", "--state", "empty", "--json", "-"];
     let run = Run::with_input(&[&args, flags].concat(), input);
@@ -123,7 +123,7 @@ fn numbers_beyond_any_device_are_skipped_and_counted() {
 }
 
 #[test]
-fn requests_of_no_length_are_skipped_and_said() {
+fn requests_of_zero_length_are_skipped_and_reported() {
     let text = "1000 0 0 8 0\n2000 0 8 0 0\n3000 0 8 0 1\n4000 0 16 8 1\n";
     let json = accepted(text.as_bytes(), &["--format", "mqsim"]);
     let skipped = &json["trace"]["skipped"];
@@ -159,14 +159,14 @@ fn line_ends_marks_and_times_of_other_systems() {
 }
 
 #[test]
-fn times_beyond_simulated_time_are_said() {
+fn times_beyond_simulated_time_are_refused() {
     let text = [event("1.0", "0", "8"), event("4000000000.0", "8", "8")].concat();
     let json = accepted(text.as_bytes(), &[]);
     assert_eq!(json["result"]["simulated_ns"].as_u64().unwrap() / 1_000_000_000, 3_999_999_999);
     let message = "request 2 comes after more than 292 years of simulated time";
     refused(&["-", "--passes", "5"], text.as_bytes(), "standard input", message);
     refused(&["-", "--pace", "open:1e-300"], text.as_bytes(), "standard input", message);
-    // As fast as the drive takes them, there is no time to run out of.
+    // A closed loop does not use the times of the trace.
     accepted(text.as_bytes(), &["--pace", "closed:1"]);
 }
 
@@ -227,7 +227,7 @@ fn a_trace_of_many_devices_stays_readable() {
 }
 
 #[test]
-fn device_files_that_make_no_sense() {
+fn invalid_device_files() {
     let folder = folder();
     let path = folder.path().join("d.toml");
     let device = path.to_str().unwrap();
@@ -273,7 +273,7 @@ fn device_files_that_make_no_sense() {
 }
 
 #[test]
-fn flags_that_make_no_sense() {
+fn invalid_flags() {
     let trace = sample("f2fs-rocksdb.ftrace.zst");
     let check = |flags: &[&str], message: &str| {
         let run = prism(&[&["report", trace.as_str()], flags].concat());
@@ -281,13 +281,13 @@ fn flags_that_make_no_sense() {
         assert!(run.stderr.contains(message), "{message:?} is not in {}", run.stderr);
     };
     check(&["--capacity", "64"], "unit");
-    check(&["--capacity", "0GiB"], "no bytes");
+    check(&["--capacity", "0GiB"], "a capacity above 0");
     check(&["--capacity", "99999999999TiB"], "99999999999TiB");
     check(&["--pace", "closed"], "closed:32");
-    check(&["--pace", "open:nan"], "no speed");
-    check(&["--passes", "0"], "from 1 on");
+    check(&["--pace", "open:nan"], "not a speed");
+    check(&["--passes", "0"], "of at least 1");
     check(&["--state", "dirty"], "states are empty, filled, filled:SHARE, preconditioned");
-    check(&["--state", "filled:2"], "no share from 0 to 1");
+    check(&["--state", "filled:2"], "not a share from 0 to 1");
     check(&["--state", "none.prism-state"], "none.prism-state: there is no such file");
     check(&["--phase", "none"], "its phases are: mkfs mount app");
     check(&["--source", "8,0"], "its devices are: 259,0");
@@ -295,8 +295,8 @@ fn flags_that_make_no_sense() {
     check(&["--seed", "one"], "--seed");
 }
 
-/// Feeds a long stream to the report under a limit of memory, and gives its exit code
-/// and what it said. The stream is produced while it is read.
+/// Feeds a long stream to the report under a memory limit, and returns its exit code and its
+/// messages. The stream is produced while it is read.
 fn within_memory(megabytes: u64, flags: &str, stream: impl Fn(&mut dyn Write)) -> (i32, String) {
     let limit = megabytes * 1024;
     let prism = env!("CARGO_BIN_EXE_prism");
@@ -319,7 +319,7 @@ fn endless_lines_and_bombs_stay_within_memory() {
     // More bytes than the limit of memory, in one line.
     let line = |out: &mut dyn Write| {
         for _ in 0..400 {
-            // A reader that has seen enough goes away.
+            // The reader may close the pipe early.
             if out.write_all(&vec![b'a'; 1 << 20]).is_err() {
                 return;
             }

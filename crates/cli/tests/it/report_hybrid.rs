@@ -61,7 +61,7 @@ fn on_hybrid(trace: &str, flags: &[&str]) -> Value {
 
 fn figure(json: &Value, path: &str) -> f64 {
     let value = path.split('.').fold(json, |value, key| &value[key]);
-    value.as_f64().unwrap_or_else(|| panic!("{path} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{path} is not a number"))
 }
 
 #[test]
@@ -103,15 +103,15 @@ fn pattern(pattern: &str, size: &str, requests: &str) -> (f64, f64) {
 
 #[test]
 fn whole_blocks_in_order_cost_nothing_and_random_writes_do() {
-    // At the end of a pass some of it may still be in the buffer, of 1 MiB.
+    // At the end of a pass some data may still be in the buffer of 1 MiB.
     let (sequential, merged) = pattern("sequential", "64KiB", "8192");
     assert!((0.99..=1.0).contains(&sequential) && merged == 0.0, "{sequential}");
     let (random, merged) = pattern("uniform", "4KiB", "131072");
     assert!(random > 1.5 && merged > 65_536.0, "{random}");
 }
 
-/// Every mapping by block as a preset: on the same recording, the more log blocks may hold, the
-/// less is merged, and what merges there were is told.
+/// The presets with block-level mapping, on the same recording: the more pages log blocks may
+/// hold, the less is merged, and merges are reported.
 #[test]
 fn presets_that_map_blocks_take_a_recording() {
     let trace = sample("ext4-sqlite-wal.ftrace.zst");

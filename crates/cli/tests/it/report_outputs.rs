@@ -1,5 +1,5 @@
-//! The files that `prism report` writes: HTML that asks nobody, Parquet that reproduces
-//! the JSON, and nothing at all when a run does not come to its end.
+//! The output files of `prism report`: self-contained HTML, Parquet that reproduces the JSON, and no
+//! file at all if a run fails.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use parquet::record::RowAccessor;
 
 const SMALL: &str = "f2fs-rocksdb.ftrace.zst";
 
-/// Once through the trace, without what-ifs, which take most of the time of a report.
+/// One pass, without what-ifs, which take most of the time of a report.
 const ONCE: [&str; 4] = ["--passes", "1", "--what-if", "none"];
 
 fn spawn(args: &[&str]) -> Child {
@@ -141,7 +141,7 @@ fn ctrl_c_leaves_no_output_and_its_exit_code() {
 }
 
 #[test]
-fn a_full_disk_and_a_missing_folder_are_said_before_or_after_but_clearly() {
+fn a_full_disk_and_a_missing_folder_are_reported() {
     let folder = folder();
     let nowhere = folder.path().join("no/out");
     for flag in ["--html", "--json", "--requests"] {
@@ -175,7 +175,7 @@ fn a_failure_leaves_none_of_several_outputs_and_keeps_the_older_ones() {
     let outputs = ["--html", &html, "--requests", &parquet, "--json", "/dev/full"];
     let trace = sample(SMALL);
     let args = [&["report", trace.as_str()], &ONCE[..], &outputs[..]].concat();
-    // Once the JSON does not fit, once only the last bytes of the text do not.
+    // First the JSON cannot be written, then only the text.
     for args in [&args[..], &args[..args.len() - 2]] {
         let run = Command::new(env!("CARGO_BIN_EXE_prism"))
             .args(args)
@@ -189,7 +189,7 @@ fn a_failure_leaves_none_of_several_outputs_and_keeps_the_older_ones() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_failure() {
+fn a_closed_output_pipe_is_no_failure() {
     for form in [&["--json", "-"][..], &[]] {
         let trace = sample(SMALL);
         let mut child = spawn(&[&["report", trace.as_str()], &ONCE[..], form].concat());
@@ -201,7 +201,7 @@ fn a_reader_that_goes_away_is_no_failure() {
 }
 
 #[test]
-fn two_outputs_cannot_be_one_file() {
+fn two_outputs_cannot_be_the_same_file() {
     let folder = folder();
     let path = folder.path().join("out");
     let out = path.to_str().unwrap();

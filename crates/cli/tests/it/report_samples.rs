@@ -1,5 +1,5 @@
 //! Every shipped sample goes through `prism trace info` and `prism report`, has the
-//! figures it was captured with, and obeys the laws of conservation on the way.
+//! figures it was captured with, and passes the checks of every report.
 
 use crate::common::{self, Run, prism, report, sample};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 struct Sample {
     name: &'static str,
     map: Option<&'static str>,
-    /// A drive as large as the addresses reach is not worth filling for a few requests.
+    /// `empty` if the addresses need a drive too large to fill for a few requests.
     state: &'static str,
 }
 
@@ -70,14 +70,14 @@ fn recordings_of_linux() {
 }
 
 #[test]
-fn a_capture_of_our_own_names_the_files_that_break_the_rules() {
+fn a_capture_names_the_files_that_break_the_rules() {
     let capture = small("ext4-sqlite.capture.parquet");
     check(&capture, "capture-bpf", [28, 3_962, 1, 8, 2_626], [114_688, 68_075_520]);
     let path = sample(capture.name);
     let text = prism(&["report", &path, "--phase", "app", "--passes", "1"]).stdout;
     let rule = |name: &str| {
         let rest = text.split_once(name).unwrap_or_else(|| panic!("no {name}: {text}")).1;
-        let finding = rest.split_once("Worst: ").expect("somebody is named").1;
+        let finding = rest.split_once("Worst: ").expect("an offender is named").1;
         finding.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(rule("Request scale"), "file orders.db-wal");
@@ -133,7 +133,7 @@ fn the_application_alone_is_what_was_counted_at_the_capture() {
     assert_eq!(rocksdb, ([1, 183, 29, 0], [47, 47], 16));
 }
 
-/// Every example of `--help` that names a shipped file runs as it stands.
+/// Every example of `--help` that names a shipped file runs unchanged.
 #[test]
 fn the_examples_in_help_work() {
     let folder = common::folder();

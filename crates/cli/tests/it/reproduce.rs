@@ -1,4 +1,4 @@
-//! `prism reproduce` on the shipped traces and on drives alone: the shape of what it finds.
+//! `prism reproduce` on the shipped traces and on drives alone: the structure of its results.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn observation(found: &Value, number: u64) -> &Value {
 }
 
 #[test]
-fn the_shipped_traces_decide_on_what_they_show() {
+fn the_shipped_traces_decide_observations() {
     let found = reproduce("samples");
     let used = found["traces"].as_array().unwrap();
     assert_eq!(used.len(), 8);
@@ -73,8 +73,8 @@ fn figure_1_has_a_window_in_which_rocksdb_reads_and_writes() {
     assert_eq!(most(2), ours["most_writes"].as_u64());
 }
 
-/// Runs `id` on a quarter of the work and returns the JSON, whose comparisons have a verdict
-/// and, where they differ, a reason.
+/// Runs `id` at quarter scale and returns the JSON, whose comparisons have a verdict and, where they
+/// differ, a reason.
 fn reproduce_alone(id: &str) -> Value {
     let run = prism(&["reproduce", id, "--scale", "quarter", "--json", "-"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -138,7 +138,7 @@ fn the_drives_of_sfs_are_repeated() {
 }
 
 #[test]
-fn atc09_puts_every_number_beside_the_published_one() {
+fn atc09_compares_every_number_with_the_published_one() {
     let args = ["reproduce", "atc09", "--scale", "quarter", "--json", "-"];
     let run = prism(&args);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
@@ -163,7 +163,7 @@ fn atc09_puts_every_number_beside_the_published_one() {
 }
 
 #[test]
-fn what_can_be_repeated_is_listed_and_an_empty_folder_is_refused() {
+fn ids_are_listed_and_an_empty_folder_is_refused() {
     let list = prism(&["reproduce"]);
     assert_eq!(list.code, 0);
     for id in ["unwritten-contract", "linkedin", "sfs"] {

@@ -1,10 +1,10 @@
-//! The built `prism sim`: words and job files in, the report, Prism's JSON and fio's out;
-//! sweeps; and what is said of bad input.
+//! `prism sim`: fio options and job files, the report, Prism's JSON and fio's JSON, sweeps, and bad
+//! input.
 
 use crate::common::{self, Run, folder, prism};
 use serde_json::Value;
 
-/// Runs `prism sim ARGS` on a small drive; it must succeed in silence.
+/// Runs `prism sim ARGS` on a small drive; it must succeed without messages.
 fn sim(args: &[&str]) -> String {
     let run = prism(&[&["sim", "--capacity", "256MiB"], args].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism sim {args:?}");
@@ -19,7 +19,7 @@ fn json(args: &[&str]) -> Value {
 const JOB_KEYS: &str = "jobname groupid error eta elapsed job_runtime usr_cpu sys_cpu ctx majf \
     minf iodepth_level iodepth_submit iodepth_complete latency_ns latency_us latency_ms \
     latency_depth latency_target latency_percentile latency_window read write trim sync";
-/// Those of a direction.
+/// The keys of a direction.
 const DIR_KEYS: &str = "io_bytes io_kbytes bw_bytes bw iops runtime total_ios short_ios drop_ios \
     slat_ns clat_ns lat_ns bw_min bw_max bw_agg bw_mean bw_dev bw_samples iops_min iops_max \
     iops_mean iops_stddev iops_samples";
@@ -82,7 +82,7 @@ fn fios_json_has_fios_keys_and_true_sums() {
 }
 
 #[test]
-fn percentiles_are_those_asked_for_and_bins_hold_every_io() {
+fn percentiles_are_those_requested_and_bins_hold_every_io() {
     let words = ["--name=a", "--rw=randread", "--size=4m", "--percentile_list=50:99.9"];
     let args = [&["--output-format", "json+", "--lat_percentiles=1"], &words[..]].concat();
     let out = json(&[&args[..], &["--clat_percentiles=0"]].concat());
@@ -113,7 +113,7 @@ fn prisms_json_agrees_with_itself() {
 }
 
 #[test]
-fn a_job_file_and_the_same_words_are_the_same_run() {
+fn a_job_file_and_the_same_options_are_the_same_run() {
     let at = folder();
     let text = "# two jobs\n[global]\nrw=randread\nbs=4k\n\n[a]\niodepth=4\nsize=8m\n[b]\n\
                 rw=write\nsize=8m\nstonewall\n";
@@ -141,7 +141,7 @@ fn the_text_names_jobs_and_what_was_assumed() {
 }
 
 #[test]
-fn files_appear_beside_the_text() {
+fn files_are_written_in_addition_to_the_text() {
     let at = folder();
     let path = |name: &str| at.path().join(name).display().to_string();
     let (html, parquet, text) = (path("r.html"), path("r.parquet"), path("r.txt"));
@@ -226,7 +226,7 @@ fn short_names_reach_the_fields() {
     let axes = ["--sweep", "scheduler=fcfs,read-first", "frontiers=shared", "mapping=page"];
     let out = json(&[&words[..], &axes].concat());
     let mean = |i: usize| out["rows"][i]["read"]["mean_ns"].as_f64().unwrap();
-    assert!(mean(1) < mean(0), "reads that go first are done sooner");
+    assert!(mean(1) < mean(0), "prioritised reads complete sooner");
     let policies = ["--sweep", "gc=d-choices:10,windowed-greedy:8,cost-benefit"];
     let out = json(&[&words[..], &policies].concat());
     assert_eq!(out["rows"].as_array().unwrap().len(), 3);
@@ -244,7 +244,7 @@ fn a_field_of_the_drive_changes_reports_as_well() {
 }
 
 #[test]
-fn what_is_wrong_is_one_line_and_exit_code_2() {
+fn bad_input_gives_one_line_and_exit_code_2() {
     let at = folder();
     std::fs::write(at.path().join("j.fio"), "[a]\nrw=randread\n\niodpeth=32\n").unwrap();
     std::fs::write(at.path().join("l.fio"), "[a]\nlatency_target=1ms\n").unwrap();
@@ -267,20 +267,20 @@ fn what_is_wrong_is_one_line_and_exit_code_2() {
     check("--name=a --sweep scheduler", "give an axis and its values");
     check("--name=a --sweep gc=greedy,best", "no victim policy is called `best`");
     check("--name=a --sweep gc=fifo ftl.victim=greedy", "two axes of this name");
-    check("--name=a --sweep op=0%", "no over-provisioning");
-    check("--name=a --sweep op=900000%", "no over-provisioning");
+    check("--name=a --sweep op=0%", "not an over-provisioning");
+    check("--name=a --sweep op=900000%", "not an over-provisioning");
     check("--name=a --sweep latency_target=1", "does not simulate");
     check("--name=a --sweep iodepth=1,x", "--sweep iodepth: iodepth=\"x\"");
     check("--name=a --sweep thread=0,1", "this fio option has no effect here");
-    check("--name=a --sweep gc=fifo --html x.html", "--html is about a single run");
-    check("--name=a --sweep gc=fifo --output-format=json", "--sweep has --json");
+    check("--name=a --sweep gc=fifo --html x.html", "--html applies only to a single run");
+    check("--name=a --sweep gc=fifo --output-format=json", "use --json with --sweep");
     check("--name=a --jobs 2", "--jobs is for --sweep");
     check("--name=a --output x --json x", "name the same file");
-    check("--name=a --json - --output-format=json", "standard output is taken");
+    check("--name=a --json - --output-format=json", "standard output is in use");
 }
 
 #[test]
-fn placement_is_swept_as_any_word() {
+fn placement_is_swept_like_any_option() {
     let sample = |name| format!("{}/../../samples/jobs/{name}.fio", env!("CARGO_MANIFEST_DIR"));
     let swept = |name, axes: &[&str]| {
         let sample = sample(name);
@@ -322,7 +322,7 @@ fn the_examples_in_help_run() {
 }
 
 #[test]
-fn help_lists_words_and_has_examples() {
+fn help_lists_options_and_has_examples() {
     let run = prism(&["sim", "--help"]);
     assert_eq!(run.code, 0);
     for part in ["Examples:", "rate_iops", "random_distribution", "--sweep", "prism sim jobs.fio"] {

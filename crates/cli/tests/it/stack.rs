@@ -1,8 +1,7 @@
-//! Applications on real file systems: what is refused, what comes out, and that nothing stays
-//! behind, whichever way a run ends.
+//! `prism capture stack`: refused arguments, results, and that every run cleans up, however it ends.
 //!
-//! The whole needs the super-user, loop devices, memory cgroups and a kernel that shows its
-//! requests; where one is missing that is said on standard error, and the test passes.
+//! Most tests need root, loop devices, memory cgroups and kernel tracing; where one is missing, the
+//! test is reported as skipped.
 
 use prism_testkit::skipped;
 use std::fs;
@@ -22,17 +21,17 @@ fn refused(args: &[&str], message: &str) {
 }
 
 #[test]
-fn arguments_that_make_no_sense_are_refused() {
-    refused(&["--fs", "zfs"], "there are ext4, xfs, btrfs, f2fs");
-    refused(&["--app", "sqlite"], "there are sqlite-rb, sqlite-wal");
-    refused(&["--pattern", "seq,random"], "there are seq, rand, mix");
+fn invalid_arguments_are_refused() {
+    refused(&["--fs", "zfs"], "known are ext4, xfs, btrfs, f2fs");
+    refused(&["--app", "sqlite"], "known are sqlite-rb, sqlite-wal");
+    refused(&["--pattern", "seq,random"], "known are seq, rand, mix");
     refused(&["--size", "64"], "unit");
-    refused(&["--io", "direct", "--app", "leveldb,varmail"], "none goes around the page cache");
+    refused(&["--io", "direct", "--app", "leveldb,varmail"], "none of these applications can bypass the page cache");
     refused(&["--device", "no-such-drive"], "no-such-drive");
     refused(&["--fs", "xfs", "--size", "64MiB"], "xfs needs at least 314572800 bytes");
 }
 
-/// A workload on a folder is a function of its arguments: twice the same leaves the same mails.
+/// A workload depends only on its arguments: running it twice leaves the same mails.
 #[test]
 fn a_worker_leaves_what_its_seed_says() {
     let sizes = |seed: &str| {
@@ -69,15 +68,14 @@ fn a_worker_leaves_what_its_seed_says() {
     assert_ne!(one, sizes("2"));
 }
 
-/// Why the experiment cannot be run here, and the Debian package that would help; none if it
-/// can.
+/// Why the experiment cannot be run here, and the missing Debian package; `None` if it can.
 fn missing() -> Option<(&'static str, &'static str)> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let uid = status.lines().find(|line| line.starts_with("Uid:")).unwrap_or_default();
     let mounts = mounts();
     let makers = ["/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"];
     if uid.split_whitespace().nth(2) != Some("0") {
-        Some(("it needs the super-user", ""))
+        Some(("it needs root", ""))
     } else if !Path::new("/dev/loop-control").exists() {
         Some(("it needs loop devices", ""))
     } else if !makers.iter().any(|maker| Path::new(maker).exists()) {
@@ -111,7 +109,7 @@ fn mounts() -> String {
     fs::read_to_string("/proc/self/mountinfo").unwrap_or_default()
 }
 
-/// What the run of `process` has on this system at this moment.
+/// The mounts, devices, folders and cgroups that the run of `process` has at this moment.
 fn left(process: u32, work: &Path) -> Vec<String> {
     let name = format!("prism-stack-{process}-");
     let mut left: Vec<String> =
@@ -162,7 +160,7 @@ fn ended(child: Child) -> (u32, Run) {
 fn working(child: &Child, app: &str) -> u32 {
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let began = Instant::now();
-    // Far longer than anything takes: it only keeps a broken run from waiting for ever.
+    // The limit is generous; it only ends a broken run.
     while began.elapsed() < Duration::from_secs(300) {
         let list = fs::read_to_string(&children).expect("the program still runs");
         for process in list.split_whitespace() {
@@ -182,24 +180,24 @@ fn signal(process: u32, name: &str) {
 }
 
 #[test]
-fn applications_run_and_nothing_of_them_stays() {
+fn applications_run_and_are_cleaned_up() {
     if let Some((why, package)) = missing() {
         return skipped(&format!("applications on loop devices: {why}"), package);
     }
     let _turn = turn();
     let work = folder();
     let work = work.path();
-    a_matrix_comes_out(work);
+    a_matrix_is_printed(work);
     an_application_that_is_killed_is_a_failed_combination(work);
     a_signal_undoes_everything(work, "INT", 130);
     a_signal_undoes_everything(work, "TERM", 143);
-    what_a_killed_run_left_is_removed_by_the_next(work);
+    leftovers_of_a_killed_run_are_removed_by_the_next(work);
 }
 
-fn a_matrix_comes_out(work: &Path) {
+fn a_matrix_is_printed(work: &Path) {
     let (process, run) = ended(start(work, "sqlite-wal,varmail", "32MiB"));
     assert_eq!(run.code, 0, "{}", run.stderr);
-    // A test run that was killed before may have left something.
+    // A test run that was killed before may have left something behind.
     let mut said = run.stderr.lines().filter(|line| !line.starts_with("prism: removed"));
     assert_eq!(said.next(), None);
     assert_eq!(left(process, work), [""; 0]);
@@ -215,7 +213,7 @@ fn a_matrix_comes_out(work: &Path) {
         }
         assert!(cell["write_amplification"].as_f64() > Some(0.5), "{cell}");
     }
-    // 409 commits of ten pages each, written to the log and to their places.
+    // 409 commits of ten pages each, written to the log and to the database.
     let written = cells[0]["writes"]["bytes"].as_u64().expect("bytes");
     assert!((16 << 20..128 << 20).contains(&written), "{written}");
     // 2048 rounds of two appends of 8 KiB on average, in whole pages, and the journal.
@@ -245,14 +243,14 @@ fn a_signal_undoes_everything(work: &Path, name: &str, code: i32) {
     assert_eq!(left(process, work), [""; 0], "after {name}");
 }
 
-fn what_a_killed_run_left_is_removed_by_the_next(work: &Path) {
+fn leftovers_of_a_killed_run_are_removed_by_the_next(work: &Path) {
     let mut child = start(work, "sqlite-wal", "256MiB");
     let application = working(&child, "sqlite-wal");
     signal(child.id(), "KILL");
     child.wait().expect("it is gone");
     let process = child.id();
     assert!(left(process, work).len() >= 4, "nothing undoes it");
-    // The application ends with it; the next run would not get the file system back before.
+    // The application ends with its parent; before that, the next run cannot unmount.
     let began = Instant::now();
     while Path::new(&format!("/proc/{application}")).exists() {
         assert!(began.elapsed() < Duration::from_secs(300), "the application goes on");
@@ -260,7 +258,7 @@ fn what_a_killed_run_left_is_removed_by_the_next(work: &Path) {
     }
     let (next, run) = ended(start(work, "varmail", "32MiB"));
     assert_eq!(run.code, 0, "{}", run.stderr);
-    assert!(run.stderr.contains("removed what a run that was killed left"), "{}", run.stderr);
+    assert!(run.stderr.contains("removed the leftovers of a killed run"), "{}", run.stderr);
     assert_eq!(left(process, work), [""; 0]);
     assert_eq!(left(next, work), [""; 0]);
 }

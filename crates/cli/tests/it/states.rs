@@ -1,10 +1,10 @@
-//! `--save-state` and `--state` on a drive of each mapping: a run on a drive that was loaded is
-//! the run on the drive that was saved, to the last figure.
+//! `--save-state` and `--state` on a drive of each mapping: a run on a loaded snapshot has the same
+//! figures as the run on the drive that was saved.
 
 use crate::common::{folder, prism};
 use serde_json::Value;
 
-/// What makes a drive have each mapping.
+/// The options of a drive with each mapping.
 const DRIVES: [(&str, &[&str]); 11] = [
     ("page", &["--device", "consumer-nvme"]),
     ("dftl", &["--set", "ftl.mapping=dftl", "--set", "ftl.map_cache=8KiB"]),
@@ -27,7 +27,7 @@ const DRIVES: [(&str, &[&str]); 11] = [
     ("ageing", &["--device", "consumer-nvme", "--faults", "tlc", "--wear", "3000"]),
 ];
 
-/// Fields of the small drive that mappings by block, and a map on flash, are put on.
+/// The options of the small drive for block-level mappings and a map on flash.
 const SMALL: [&str; 8] = [
     "--device",
     "slc-2008",
@@ -86,7 +86,7 @@ fn a_drive_of_any_mapping_is_saved_and_loaded() {
 }
 
 #[test]
-fn a_steady_state_that_is_not_known_is_refused_with_one_that_leads_there() {
+fn an_unknown_steady_state_is_refused_with_an_alternative() {
     for name in ["block", "bast", "fast", "hybrid", "ranges", "slc cache", "slc region"] {
         let run = prism(&args(name, &["--state", "steady"]));
         assert_eq!((run.code, run.stdout.as_str()), (2, ""), "{name}");

@@ -11,7 +11,7 @@ fn info(args: &[&str]) -> Value {
     json["trace"].take()
 }
 
-/// What must not change when a trace is stored in another format.
+/// The figures that must not change when a trace is converted.
 fn figures(trace: &Value) -> Value {
     let mut trace = trace.clone();
     trace.as_object_mut().unwrap().remove("file");
@@ -35,8 +35,8 @@ fn the_sqlite_sample_has_the_figures_it_was_captured_with() {
     assert_eq!((number("duration_ns") as f64 / 1e8).round(), 151.0);
     assert_eq!(trace["skipped"], serde_json::json!([]));
     let can = &trace["capabilities"];
-    for told in ["discard", "flush", "completion", "queue", "process", "sync_meta"] {
-        assert_eq!(can[told], true, "{told}");
+    for known in ["discard", "flush", "completion", "queue", "process", "sync_meta"] {
+        assert_eq!(can[known], true, "{known}");
     }
     let phases: Vec<&str> =
         trace["phases"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
@@ -73,8 +73,8 @@ fn every_format_is_recognised() {
 
 #[test]
 fn published_data_sets_are_read() {
-    // The file and its options, the format, reads, writes, discards, flushes, and a word of
-    // what the trace cannot tell.
+    // The file and its options, the format, reads, writes, discards, flushes, and a part of the
+    // notes on the limits of the trace.
     let check = |args: &str, format: &str, counts: [u64; 4], limit: &str| {
         let mut args = args.split(' ');
         let file = sample(&format!("../crates/trace/tests/data/{}", args.next().unwrap()));
@@ -95,19 +95,19 @@ fn published_data_sets_are_read() {
     check("disksim.txt", "disksim", [12, 12, 0, 0], "wrong number of fields");
     check("ssdsim.txt", "mqsim", [11, 11, 0, 0], "processes");
     check("ssdsim.txt --format ssdsim", "ssdsim", [11, 11, 0, 0], "processes");
-    check("fiu.txt", "fiu", [12, 12, 0, 0], "does not tell: discards");
-    check("midas.txt --format midas", "midas", [6, 12, 6, 0], "does not tell: write-zeroes");
-    check("baleen.txt", "baleen", [13, 13, 0, 0], "does not tell: addresses");
+    check("fiu.txt", "fiu", [12, 12, 0, 0], "does not record: discards");
+    check("midas.txt --format midas", "midas", [6, 12, 6, 0], "does not record: write-zeroes");
+    check("baleen.txt", "baleen", [13, 13, 0, 0], "does not record: addresses");
     check("thesios.csv", "thesios", [14, 11, 0, 0], "read from the server's memory");
-    check("io-tracer.csv", "io-tracer", [11, 11, 1, 1], "does not tell: write-zeroes, files");
+    check("io-tracer.csv", "io-tracer", [11, 11, 1, 1], "does not record: write-zeroes, files");
     check("io-tracer-old.csv", "io-tracer", [10, 12, 0, 0], "queue times");
     check("vscsi-v1.bin", "vscsi", [11, 12, 0, 0], "UNMAP, whose ranges are not recorded");
-    check("vscsi-v2.bin", "vscsi", [11, 11, 0, 1], "does not tell: discards");
+    check("vscsi-v2.bin", "vscsi", [11, 11, 0, 1], "does not record: discards");
     let cached = "every request counts as a read";
     check("oracle-general.bin --format oracle-general", "oracle-general", [25, 0, 0, 0], cached);
     check("lcs-large.bin.zst", "lcs", [11, 12, 1, 0], "Its clock has steps of 1 s");
     check("lcs-small.bin", "lcs", [21, 1, 0, 0], cached);
-    check("lcs-format.bin", "lcs", [21, 1, 0, 0], "does not tell: addresses");
+    check("lcs-format.bin", "lcs", [21, 1, 0, 0], "does not record: addresses");
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_binary_trace_is_one_file_and_a_doubtful_one_is_not_guessed() {
 }
 
 #[test]
-fn a_text_that_is_described_is_read() {
+fn a_text_described_by_a_map_is_read() {
     let data = |name: &str| sample(&format!("../crates/trace/tests/data/{name}"));
     let map = sample("maps/bpftrace-bio.toml");
     let trace = info(&[&data("bpftrace-bio.csv"), "--map", &map]);
@@ -170,7 +170,7 @@ fn parquet_keeps_every_figure() {
 }
 
 #[test]
-fn text_formats_keep_what_they_can_and_say_the_rest() {
+fn text_formats_keep_what_they_can_and_report_the_rest() {
     let folder = folder();
     let whole = sample("ext4-sqlite-wal.ftrace.zst");
     let wanted = info(&[&whole]);
@@ -212,7 +212,7 @@ fn packing_and_pipes_change_nothing() {
         let json: Value = serde_json::from_str(&run.stdout).expect("JSON");
         assert_eq!(figures(&json["trace"]), figures(&wanted), "{name} through a pipe");
     }
-    // Cut in the middle of the file, the two parts are one trace again.
+    // The two halves of the file are one trace again.
     let middle = plain.len() / 2;
     let cut = middle + plain[middle..].iter().position(|&byte| byte == b'\n').unwrap();
     let parts = [folder.path().join("a"), folder.path().join("b")];
@@ -259,17 +259,17 @@ fn a_seed_makes_the_same_bytes() {
 }
 
 #[test]
-fn the_text_form_tells_the_same() {
+fn the_text_has_the_same_figures() {
     let run = prism(&["trace", "info", &sample("ext4-sqlite-wal.ftrace.zst"), "--phase", "app"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    for part in ["only phase app", "10,676", "9,894", "python3", "does not tell: files"] {
+    for part in ["only phase app", "10,676", "9,894", "python3", "does not record: files"] {
         assert!(run.stdout.contains(part), "{part:?} is missing in:\n{}", run.stdout);
     }
     assert!(run.stdout.is_ascii(), "a pipe gets plain text");
 }
 
 #[test]
-fn a_clock_of_seconds_is_said() {
+fn a_clock_of_seconds_is_reported() {
     for command in [&["trace", "info"][..], &["report", "--passes", "1", "--what-if", "none"]] {
         let run = prism(&[command, &[&sample("formats/tencent.csv")]].concat());
         assert_eq!(run.code, 0, "{}", run.stderr);

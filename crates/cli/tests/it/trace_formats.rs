@@ -1,5 +1,5 @@
-//! `prism trace info` on a sample of each format made of events: it is recognised, and what
-//! it can and cannot tell is said.
+//! `prism trace info` on a sample of each event format: the format is recognised, and the notes say
+//! what it does not record.
 
 use crate::common::{Run, prism, sample};
 use serde_json::Value;
@@ -48,7 +48,7 @@ fn commands() -> Vec<u8> {
 }
 
 #[test]
-fn commands_of_nvme_count_in_blocks_whose_size_is_said() {
+fn nvme_commands_count_in_blocks_of_a_reported_size() {
     let text = commands();
     let info = |more: &[&str]| {
         let args = [&["trace", "info", "-", "--json", "-"], more].concat();
@@ -69,14 +69,14 @@ fn commands_of_nvme_count_in_blocks_whose_size_is_said() {
         "counted by the commands of the NVMe driver",
         "512 B was assumed (--block-size)",
         "discard whose ranges the NVMe driver does not print",
-        "does not tell: discards, sync and metadata marks, queue times",
+        "does not record: discards, sync and metadata marks, queue times",
     ] {
         assert!(said.contains(part), "{part:?} is missing in:\n{}", run.stdout);
     }
 }
 
 #[test]
-fn a_size_of_blocks_that_cannot_be_or_is_not_needed_is_refused() {
+fn invalid_and_useless_block_sizes_are_refused() {
     let check = |args: &[&str], expected: &str| {
         let run = prism(&[&["trace", "info"], args].concat());
         assert_eq!(run.code, 2, "{args:?}");

@@ -79,14 +79,14 @@ fn alignment(findings: &Findings) -> String {
     match large.unaligned_by_traffic() {
         None => "Nothing is written.".into(),
         Some(merged) => format!(
-            "A drive with a block-level mapping and blocks of {} copies {} bytes in merges per \
-             byte written ({} with blocks of {}), {}.",
+            "Block-level mapping with blocks of {} merges {} bytes per byte written ({} with {}), \
+             {}.",
             large.block,
             Unit::Ratio.format(merged),
             ratio(small.unaligned_by_traffic()),
             small.block,
-            large.unaligned_by_live().map_or("and no data is valid at the end".into(), |merged| {
-                format!("and {} per byte valid at the end", Unit::Ratio.format(merged))
+            large.unaligned_by_live().map_or("no data is valid at the end".into(), |merged| {
+                format!("{} per valid byte", Unit::Ratio.format(merged))
             }),
         ),
     }
@@ -129,7 +129,7 @@ fn lifetime(findings: &Findings) -> String {
     };
     format!(
         "The most written tenth of the units takes {} of the writes; a unit is written {} times \
-         on average, and at most {most} times.",
+         on average, at most {most} times.",
         percent(top),
         Unit::Ratio.format(rule.mean()),
     )

@@ -228,8 +228,8 @@ fn lead(facts: &Facts) -> String {
     };
     match outcome.steady {
         SteadyState::Reached => format!(
-            "Steady state after {} passes, on a drive that was {} at the start; the figures are \
-             of {measured} after that.",
+            "Steady state after {} passes on a drive {} at the start; figures are of {measured} \
+             after that.",
             outcome.warm_up_passes, facts.state.name
         ),
         SteadyState::NotReached => format!(
@@ -237,8 +237,8 @@ fn lead(facts: &Facts) -> String {
              change. The drive is large for this trace: a smaller --capacity settles sooner."
         ),
         SteadyState::NotTested => format!(
-            "Figures of {measured} on a drive that was {} at the start, as requested; they were \
-             not tested for steady state.",
+            "Figures of {measured} on a drive {} at the start, as requested; not tested for \
+             steady state.",
             facts.state.name
         ),
         SteadyState::NoWrites => {

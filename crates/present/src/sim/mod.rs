@@ -35,8 +35,7 @@ pub fn document(facts: &Simulated) -> Document {
 
 fn jobs(facts: &Simulated) -> Section {
     let lead = format!(
-        "On a drive that was {} at the start, in simulated time; latencies count from the issue by \
-         the job.",
+        "On a drive {} at the start, in simulated time; latencies count from the issue by the job.",
         facts.state.name
     );
     let mut rows: Vec<JobRow> = Vec::new();

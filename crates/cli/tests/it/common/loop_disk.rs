@@ -1,5 +1,5 @@
-//! A file system of the test's own: on a loop device over a file in a temporary folder, and
-//! gone at the end of the test however it ends.
+//! A file system for one test, on a loop device over a file in a temporary folder. It is removed at
+//! the end of the test, also after a failure.
 
 use prism_testkit::skipped;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use std::sync::{Mutex, MutexGuard};
 
 use tempfile::TempDir;
 
-/// Bytes of the disk; xfs wants that much.
+/// Bytes of the disk, enough for xfs.
 const DISK_BYTES: u64 = 400 << 20;
 
-/// One test at a time captures or mounts, because the tests compare the state of the kernel
-/// before and after, and all tests share this process.
+/// Lets one test at a time capture or mount, because tests compare the state of the kernel before
+/// and after, and all tests share this process.
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Held by the test that captures or mounts.
@@ -31,8 +31,8 @@ pub struct LoopDisk {
 }
 
 impl LoopDisk {
-    /// A new file system of this kind; `None`, said aloud, where its programs or loop
-    /// devices are missing.
+    /// A new file system of this kind; `None` and a note if its programs or loop devices are
+    /// missing.
     pub fn with(file_system: &str, _: &Turn) -> Option<Self> {
         let mkfs = format!("mkfs.{file_system}");
         if !has_program(&mkfs) {
@@ -69,7 +69,7 @@ impl LoopDisk {
         &self.mounted
     }
 
-    /// A place for a file that is not on it.
+    /// A path outside the file system.
     pub fn sibling(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -77,14 +77,14 @@ impl LoopDisk {
 
 impl Drop for LoopDisk {
     fn drop(&mut self) {
-        // A test that fails must not leave them behind, and must not hide why it failed.
+        // Errors are ignored, so that they do not hide why a test failed.
         let _ = run("umount", &[self.mounted.to_str().unwrap_or_default()]);
         let _ = run("losetup", &["-d", &self.device]);
     }
 }
 
-/// The turn of a test that tries `what`: as root, on a kernel that lets root see requests.
-/// `None`, said aloud, where it cannot be tried.
+/// The lock for a test of `what`, which needs root and kernel tracing. `None` and a note if one is
+/// missing.
 pub fn can_capture(what: &str) -> Option<Turn> {
     let turn = turn();
     let is_root = run("id", &["-u"]).is_some_and(|id| id == "0");

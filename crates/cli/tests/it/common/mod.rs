@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// What a run left behind.
+/// The result of a run.
 pub struct Run {
     pub code: i32,
     pub stdout: String,
@@ -25,7 +25,7 @@ impl Run {
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary is built");
-        let mut stdin = child.stdin.take().expect("a pipe was asked for");
+        let mut stdin = child.stdin.take().expect("standard input is a pipe");
         let input = input.to_vec();
         let writer = std::thread::spawn(move || {
             // A run that fails early does not read everything.
@@ -46,7 +46,7 @@ impl Run {
         Self::of(command.expect("the binary is built"))
     }
 
-    /// What `output` says.
+    /// The result in `output`.
     pub fn of(output: Output) -> Self {
         Self {
             code: output.status.code().expect("no signal ended it"),
@@ -56,7 +56,7 @@ impl Run {
     }
 }
 
-/// Runs `prism args` with nothing on standard input.
+/// Runs `prism args` with empty standard input.
 pub fn prism(args: &[&str]) -> Run {
     Run::with_input(args, b"")
 }
@@ -66,19 +66,19 @@ pub fn sample(name: &str) -> String {
     format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder that goes away with the test.
+/// A temporary folder, removed at the end of the test.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// The JSON of `prism report ARGS` without what-ifs, which must succeed in silence.
+/// The JSON of `prism report ARGS` without what-ifs, which must succeed without messages.
 pub fn report(args: &[&str]) -> Value {
     let run = prism(&[&["report"], args, &["--json", "-", "--what-if", "none"]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""), "prism report {args:?}");
     serde_json::from_str(&run.stdout).expect("JSON")
 }
 
-/// Checks what holds for every report: nothing is lost, sums are sums, percentiles rise.
+/// Checks properties of every report: conservation of requests, sums, ordered percentiles.
 pub fn assert_lawful(report: &Value) {
     let (trace, result) = (&report["trace"], &report["result"]);
     let passes = result["passes"].as_u64().unwrap();
