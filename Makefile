@@ -22,7 +22,7 @@ lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 
-# A python3 of its own with DuckDB, by which the figures of reports are recomputed.
+# A python3 environment with DuckDB, which recomputes the figures of reports.
 python: $(PYTHON)/duckdb-$(DUCKDB)
 
 $(PYTHON)/duckdb-$(DUCKDB):
@@ -31,7 +31,7 @@ $(PYTHON)/duckdb-$(DUCKDB):
 	  --retries 1 --timeout 15 duckdb==$(DUCKDB)
 	touch $@
 
-# What was skipped: the tests append to it.
+# The list of skipped tests: tests append to it.
 export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 
 test: lint
@@ -49,8 +49,8 @@ test-fast:
 SAY_SKIPPED = if [ -s $(PRISM_SKIPPED) ]; then echo; echo "Not tested on this machine:"; \
   sort -u $(PRISM_SKIPPED); else echo; echo "Nothing was skipped."; fi
 
-# Random tests with fresh seeds, round after round, until the time is over. A failure ends the
-# search and prints the command that repeats it.
+# Random tests with fresh seeds, in rounds, until the time is over. A failure ends the search and
+# prints the command that repeats it.
 SECONDS := 600
 fuzz:
 	cargo test --workspace --lib --tests --no-run
@@ -62,22 +62,22 @@ fuzz:
 	  rounds=$$((rounds + 1)); \
 	done; echo "$$rounds rounds found nothing"
 
-# Plants bugs in the files of .cargo/mutants.toml and names those that no test finds. A tool, not
-# a gate: it takes hours; `make mutants ARGS="--file PATH"` takes one file.
+# Mutation testing of the files in .cargo/mutants.toml: names mutants that no test detects. It takes
+# hours and is not part of CI; `make mutants ARGS="--file PATH"` tests one file.
 mutants:
 	@cargo mutants --version >/dev/null 2>&1 || cargo install cargo-mutants --locked
 	cargo mutants --workspace --output $(dir $(PRISM_SKIPPED)) $(ARGS)
 
-# What tests use besides Rust and a C compiler, as packages of Debian. The version of RocksDB's
-# library is part of its name.
+# Debian packages that tests use besides Rust and a C compiler. The name of RocksDB's library
+# contains its version.
 DEPS := g++ python3-venv pkg-config valgrind chromium e2fsprogs xfsprogs btrfs-progs libsqlite3-0 \
   libleveldb1d '^librocksdb[0-9.]+$$'
 deps:
 	apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(DEPS)
 
-# The flash library for C: `make install PREFIX=/usr DESTDIR=/tmp/stage`. It is built first,
-# unless CAPI_BUILT says where that was done.
+# The flash library for C: `make install PREFIX=/usr DESTDIR=/tmp/stage`. It is built first, unless
+# CAPI_BUILT names the folder of an earlier build.
 PREFIX := /usr/local
 LIBDIR := $(PREFIX)/lib
 INCLUDEDIR := $(PREFIX)/include

@@ -9,13 +9,13 @@ pub mod device_args;
 pub mod failure;
 pub mod output;
 pub mod own_args;
+pub mod process_env;
 pub mod quantities;
 pub mod replay_args;
 pub mod report_files;
 pub mod requests;
 pub mod trace_args;
 pub mod trace_write;
-pub mod process_env;
 
 use std::io::Write;
 use std::process::ExitCode;

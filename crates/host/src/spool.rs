@@ -3,8 +3,8 @@
 //!
 //! Memory arithmetic: up to [`MEMORY_RECORDS`] records of 80 bytes are held (84 MB). The record
 //! after them moves all of them to the file, 74 bytes each, and from then on only one block of
-//! [`BLOCK_RECORDS`] records is in memory. The file has no name, so nothing of it remains
-//! however the process ends.
+//! [`BLOCK_RECORDS`] records is in memory. The file has no name, so the kernel removes
+//! it when the process ends for any reason.
 
 use std::fs::File;
 use std::io::Write;

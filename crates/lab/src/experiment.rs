@@ -124,7 +124,12 @@ impl<'a> Experiment<'a> {
         result?;
         let mut captured = captured?;
         let recorded = &mut captured.trace;
-        parquet::write(&mut trace, &mut recorded.spool, &recorded.info.symbols, &recorded.info.facts)?;
+        parquet::write(
+            &mut trace,
+            &mut recorded.spool,
+            &recorded.info.symbols,
+            &recorded.info.facts,
+        )?;
         trace.commit()?;
         Ok(Recorded { backend: captured.backend, lost: captured.lost })
     }

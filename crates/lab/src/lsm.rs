@@ -66,7 +66,8 @@ impl LsmStore {
     /// # Errors
     /// [`StackError`] if the library is missing or the store cannot be opened.
     pub fn open(app: App, folder: &Path, setup: LsmSetup) -> Result<Self, StackError> {
-        let wanted = SharedLibrary::by(app).expect("only called for applications of such a library");
+        let wanted =
+            SharedLibrary::by(app).expect("only called for applications of such a library");
         let library = wanted.open()?;
         let prefix = if app == App::RocksDb { "rocksdb" } else { "leveldb" };
         let api = api(wanted, &library, prefix)?;

@@ -122,7 +122,8 @@ pub fn run(
 
 fn parse(text: &str) -> Result<Axis, PresentError> {
     let wrong = || {
-        let what = format!("--sweep {text}: give an axis and its values, for example gc=greedy,fifo");
+        let what =
+            format!("--sweep {text}: give an axis and its values, for example gc=greedy,fifo");
         PresentError::Refused(what)
     };
     let (name, values) = text.split_once('=').ok_or_else(wrong)?;

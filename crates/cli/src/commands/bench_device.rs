@@ -22,8 +22,8 @@ use crate::quantities;
 /// Arguments of `prism bench device`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(
-    after_help = "fio has to be installed, except for `--only open`. The files are made in the folder
-and removed. The device of 1 TiB needs 2 GiB of disk space and a minute or two to write.
+    after_help = "fio has to be installed, except for `--only open`. Files are made in the folder and
+removed. The device of 1 TiB needs 2 GiB of disk space and a minute or two to write.
 
 Example:
   prism bench device /mnt/ssd --size 1GiB --time 3s --runs 3
@@ -116,10 +116,11 @@ struct Measurement {
 /// The measurements whose names contain `part`, by page size, then depth.
 fn cells(part: &str) -> Vec<Measurement> {
     let by_page = PAGES.into_iter().flat_map(|page| DEPTHS.map(|depth| (page, depth)));
-    let all =
-        by_page.flat_map(|(page, depth)| Pattern::ALL.map(|pattern| Measurement { pattern, page, depth }));
-    let name =
-        |cell: &Measurement| format!("{} {}KiB QD {}", cell.pattern.name(), cell.page >> 10, cell.depth);
+    let all = by_page
+        .flat_map(|(page, depth)| Pattern::ALL.map(|pattern| Measurement { pattern, page, depth }));
+    let name = |cell: &Measurement| {
+        format!("{} {}KiB QD {}", cell.pattern.name(), cell.page >> 10, cell.depth)
+    };
     all.filter(|cell| name(cell).contains(part)).collect()
 }
 

@@ -3,7 +3,7 @@
 
 use clap::Args as ClapArgs;
 use prism_experiments::calls::{Call, Calls};
-use prism_experiments::levels::{self, Level, Outcome, Pattern, Size};
+use prism_experiments::levels::{self, Level, LevelFigures, Pattern, Size};
 use prism_experiments::{real_time, recovery};
 use prism_host::{Progress, clock};
 use prism_report::{Block, Document, Section, Table, Unit};
@@ -203,7 +203,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-fn work_row(pattern: Pattern, level: Level, outcome: &Outcome) -> WorkRow {
+fn work_row(pattern: Pattern, level: Level, outcome: &LevelFigures) -> WorkRow {
     let latency = |all: levels::Response| {
         (all.count > 0).then_some(Latency { mean_ns: all.mean_ns, p99_ns: all.p99.0 })
     };

@@ -43,7 +43,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let of_cell = args.cell.map(usual_cycles);
     let cycles = args.cycles.or(of_cell).expect("one of the two is required");
     let (capacity, rate) = (args.capacity, args.rate);
-    let inputs = LifetimeInputs { capacity, cycles, write_amplification: args.write_amplification, rate };
+    let inputs =
+        LifetimeInputs { capacity, cycles, write_amplification: args.write_amplification, rate };
     let life = life(capacity, cycles, args.write_amplification, rate)
         .map_err(|error| Failure::Usage(error.to_string()))?;
     args.json.show(&json(&inputs, &life), &document(&inputs, &life))

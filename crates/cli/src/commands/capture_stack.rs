@@ -22,10 +22,10 @@ use prism_ssd::DriveSpec;
 use super::stack_worker;
 use crate::failure::Failure;
 use crate::output::{JsonArg, json};
+use crate::process_env::ProcessEnv;
 use crate::quantities;
 use crate::report_files::{Paths, ReportFiles};
 use crate::trace_args::SelectArgs;
-use crate::process_env::ProcessEnv;
 
 /// Arguments of `prism capture stack`.
 #[derive(Clone, Debug, ClapArgs)]

@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::device::GeometryObject;
 use crate::failure::Failure;
 use crate::output::JsonArg;
-use crate::quantities;
 use crate::process_env::ProcessEnv;
+use crate::quantities;
 
 /// Arguments of `prism device create`.
 #[derive(Clone, Debug, ClapArgs)]

@@ -15,11 +15,11 @@ use prism_present::report;
 use crate::device_args::DeviceArgs;
 use crate::failure::Failure;
 use crate::output::{JsonArg, json};
+use crate::process_env::ProcessEnv;
 use crate::replay_args::ReplayArgs;
 use crate::report_files::{Paths, ReportFiles};
 use crate::requests::Requests;
 use crate::trace_args::TraceArgs;
-use crate::process_env::ProcessEnv;
 
 /// Arguments of `prism report`.
 #[derive(Clone, Debug, ClapArgs)]

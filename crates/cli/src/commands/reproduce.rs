@@ -152,7 +152,7 @@ fn linkedin(args: &Args) -> Result<(), Failure> {
     let (scale, seed) = (args.scale, args.seed);
     let job = |part: linkedin::Part| move || part.run(scale, seed);
     let parts = run_parts(linkedin::Part::all().into_iter().map(job).collect());
-    let result = LinkedIn::new(seed, scale, linkedin::Found::of(parts));
+    let result = LinkedIn::new(seed, scale, linkedin::Results::of(parts));
     let document = reproduction::linkedin::document(&result);
     let text = json(&reproduction::linkedin::json(&result));
     files.write(&document, document.clone(), &text, None)
@@ -163,7 +163,7 @@ fn sfs(args: &Args) -> Result<(), Failure> {
     let (scale, seed) = (args.scale, args.seed);
     let job = |part: sfs::Part| move || part.run(scale, seed);
     let parts = run_parts(sfs::Part::all().into_iter().map(job).collect());
-    let result = Sfs::new(seed, scale, sfs::Found::of(parts));
+    let result = Sfs::new(seed, scale, sfs::Results::of(parts));
     let document = reproduction::sfs::document(&result);
     let text = json(&reproduction::sfs::json(&result));
     files.write(&document, document.clone(), &text, None)

@@ -12,9 +12,9 @@ use prism_workload::fio::{self, JobReader, Section, options};
 use crate::device_args::DeviceArgs;
 use crate::failure::Failure;
 use crate::output::{JsonArg, json};
+use crate::process_env::ProcessEnv;
 use crate::report_files::{Paths, ReportFiles};
 use crate::requests::Requests;
-use crate::process_env::ProcessEnv;
 
 /// Arguments of `prism sim`.
 #[derive(Clone, Debug, ClapArgs)]

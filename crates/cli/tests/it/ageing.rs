@@ -57,7 +57,7 @@ fn block_mappings_and_ranges_become_read_only_as_well() {
         let (at, place) = (128_166_372_003_061_629 + turn * 10_000, (turn * 37 % 960) << 16);
         format!("{at},host,0,Write,{place},65536,1000\n")
     };
-    std::fs::write(&trace, (0..200).map(line).collect::<String>()).expect("a file in a temporary folder");
+    std::fs::write(&trace, (0..200).map(line).collect::<String>()).expect("written");
     let worn = ["--faults", "mlc", "--wear", "9000", "--set", "faults.erase_failure=0.2"];
     let worn = [&worn[..], &["--set", "faults.erase_exponent=0.0", "--json", "-"]].concat();
     for device in ["fast-2008", "block-2007", "mixed-2008"] {

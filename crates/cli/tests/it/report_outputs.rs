@@ -1,5 +1,5 @@
-//! The output files of `prism report`: self-contained HTML, Parquet that reproduces the JSON, and no
-//! file at all if a run fails.
+//! The output files of `prism report`: self-contained HTML, Parquet that reproduces the JSON, and
+//! no file at all if a run fails.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

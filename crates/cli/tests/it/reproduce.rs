@@ -73,8 +73,8 @@ fn figure_1_has_a_window_in_which_rocksdb_reads_and_writes() {
     assert_eq!(most(2), ours["most_writes"].as_u64());
 }
 
-/// Runs `id` at quarter scale and returns the JSON, whose comparisons have a verdict and, where they
-/// differ, a reason.
+/// Runs `id` at quarter scale and returns the JSON, whose comparisons have a verdict and, where
+/// they differ, a reason.
 fn reproduce_alone(id: &str) -> Value {
     let run = prism(&["reproduce", id, "--scale", "quarter", "--json", "-"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));

@@ -1,4 +1,4 @@
-//! `prism capture stack`: refused arguments, results, and that every run cleans up, however it ends.
+//! `prism capture stack`: refused arguments, results, and that every run cleans up on any exit.
 //!
 //! Most tests need root, loop devices, memory cgroups and kernel tracing; where one is missing, the
 //! test is reported as skipped.
@@ -26,7 +26,7 @@ fn invalid_arguments_are_refused() {
     refused(&["--app", "sqlite"], "known are sqlite-rb, sqlite-wal");
     refused(&["--pattern", "seq,random"], "known are seq, rand, mix");
     refused(&["--size", "64"], "unit");
-    refused(&["--io", "direct", "--app", "leveldb,varmail"], "none of these applications can bypass the page cache");
+    refused(&["--io", "direct", "--app", "leveldb,varmail"], "can bypass the page cache");
     refused(&["--device", "no-such-drive"], "no-such-drive");
     refused(&["--fs", "xfs", "--size", "64MiB"], "xfs needs at least 314572800 bytes");
 }

@@ -47,7 +47,7 @@ fn a_trace_runs_on_a_host_ftl() {
     let run = prism(&["report", &trace, "--device", "zn540", "--passes", "1", "--what-if", "none"]);
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let text = run.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    for part in ["On zones", "would fail on the zoned drive alone", "the trace runs on a host FTL"] {
+    for part in ["On zones", "would fail on the zoned drive alone", "trace runs on a host FTL"] {
         assert!(text.contains(part), "{part} in {}", run.stdout);
     }
     // The report of a drive without zones has no such section.

@@ -24,12 +24,12 @@ SEGMENT = 128 << 20
 RATIO = 1e-9
 QUANTILE = 1e-3
 QUANTILES = ("p50", "p95", "p99", "p999")
-# Of the offenders of a kind, so many are listed, with at least such a share.
+# Most offenders listed per kind, and the least share of each.
 LISTED, SHARE_MIN = 5, 0.01
 
 
 class Comparison:
-    """Figures of a report beside those recomputed."""
+    """Compares figures of a report with recomputed ones."""
 
     def __init__(self, report):
         self.report = report
@@ -86,7 +86,7 @@ def same(theirs, ours):
 
 
 class Queries:
-    """The SQL files beside this one."""
+    """The SQL files in this folder."""
 
     def __init__(self, variables):
         self.database = duckdb.connect()

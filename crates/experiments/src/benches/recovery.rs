@@ -39,9 +39,9 @@ fn geometry(blocks_per_lun: u32) -> DeviceGeometry {
     }
 }
 
-/// Fills a device of so many blocks per LUN, with the times of the preset `memblaze`, to 70 % and
-/// drops it as a process does that dies. The returned function opens it again; the caller times
-/// it.
+/// Fills a device of `blocks_per_lun` blocks per LUN, with the times of the preset `memblaze`, to
+/// 70 % and drops it like a process that dies. The returned function opens it again; the caller
+/// times it.
 ///
 /// # Errors
 /// [`FlashError`] if the device is too small.

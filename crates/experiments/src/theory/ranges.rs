@@ -63,14 +63,19 @@ fn measure(share: f64, by_unit_blocks: u32, seed: u64) -> f64 {
 pub fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
     let blocks = scale.blocks(BY_UNIT.0);
     let simulation = |share: f64| {
-        let what = format!("fast next to greedy, {:.0} % of writes to fast", 100.0 * share);
+        let what = format!("FAST and page-mapped ranges, {:.0} % of writes to FAST", 100.0 * share);
         Simulation::new(what.clone(), move || {
             let (logical_blocks, logs) = FAST;
             let fast = theory::fast(UNITS, logical_blocks, logs);
             let greedy = theory::greedy(BY_UNIT.1, UNITS);
             let expected = share * fast + (1.0 - share) * greedy;
             let ours = measure(share, blocks, seed);
-            Check::theory(what, [expected, ours], TOLERANCE, "each range as if alone")
+            Check::theory(
+                what,
+                [expected, ours],
+                TOLERANCE,
+                "closed forms of the two ranges, weighted by writes",
+            )
         })
     };
     SHARES.into_iter().map(simulation).collect()

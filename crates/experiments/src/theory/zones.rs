@@ -173,7 +173,7 @@ fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
     let mut rng = Rng::stream(seed, "zones.log");
     let next = |_: &HostFtl, _| Request::new(HostOp::Write, rng.below(units) * unit, unit, 0);
     let mut host = ClosedLoop::new(DEPTH, next, |_: &[Completion]| {});
-    // After so many writes it has settled, as theory's mean field supposes.
+    // After 4 writes per unit it has settled, as the mean field theory supposes.
     host.issue(&mut log, 4 * units);
     let before = *log.counts();
     host.complete(&mut log, 4 * units);

@@ -1,11 +1,11 @@
 //! The stores at each level of the library keep the data that was written, and count their flash
 //! operations.
 
-use prism_experiments::levels::{Level, Outcome, Pattern, Size, run};
+use prism_experiments::levels::{Level, LevelFigures, Pattern, Size, run};
 
 const SMALL: Size = Size { blocks_per_lun: 40, pages_per_block: 8, page_size: 4096 };
 
-fn outcome(level: Level, pattern: Pattern, seed: u64) -> Outcome {
+fn outcome(level: Level, pattern: Pattern, seed: u64) -> LevelFigures {
     run(level, pattern, SMALL, seed).unwrap_or_else(|e| panic!("{level:?}, {pattern:?}: {e}"))
 }
 
@@ -55,7 +55,7 @@ fn the_same_seed_gives_the_same_run() {
 fn cleaning_at_the_policy_level_keeps_other_luns_busy() {
     let [policy, drive] =
         [Level::Policy, Level::Drive].map(|level| outcome(level, Pattern::Random, 1));
-    let programs = |done: &Outcome| done.throughput() * done.write_amplification();
+    let programs = |done: &LevelFigures| done.throughput() * done.write_amplification();
     let part = programs(&policy) / programs(&drive);
     assert!(part > 0.4, "{part} of the pages that the drive programs in the same time");
 }

@@ -5,11 +5,11 @@ use prism_base::Nanos;
 use prism_experiments::Scale;
 use prism_experiments::comparison::Verdict;
 use prism_experiments::linkedin::{
-    Found, LARGE, Layout, Mechanism, Part, Place, SMALL, Update, When, changes, compare,
+    AddressPattern, LARGE, Layout, Mechanism, Part, Results, SMALL, Update, When, changes, compare,
 };
 
-fn found(parts: &[Part]) -> Found {
-    Found::of(parts.iter().map(|part| part.run(Scale::Quarter, 1)).collect())
+fn found(parts: &[Part]) -> Results {
+    Results::of(parts.iter().map(|part| part.run(Scale::Quarter, 1)).collect())
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn lifetimes_follow_from_cycles_and_write_amplification() {
 
 #[test]
 fn latencies_are_large_only_at_rates_the_drive_cannot_follow() {
-    let found = found(&[Part::Rates(Place::Anywhere, When::Foreground)]);
+    let found = found(&[Part::Rates(AddressPattern::Anywhere, When::Foreground)]);
     for row in &found.rates {
         let follows = (row.done / f64::from(row.rate) - 1.0).abs() < 0.01;
         assert_eq!(follows, row.large == 0, "{row:?}");

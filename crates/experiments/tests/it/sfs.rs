@@ -1,10 +1,10 @@
 //! At a quarter of the scale the results have the shape that SFS describes.
 
-use prism_experiments::sfs::{Found, Map, Part, SegmentRow, SizeRow, Ssd, Stream};
+use prism_experiments::sfs::{Map, Part, Results, SegmentRow, SizeRow, Ssd, Stream};
 use prism_experiments::{Scale, theory};
 
-fn found(parts: &[Part]) -> Found {
-    Found::of(parts.iter().map(|part| part.run(Scale::Quarter, 1)).collect())
+fn found(parts: &[Part]) -> Results {
+    Results::of(parts.iter().map(|part| part.run(Scale::Quarter, 1)).collect())
 }
 
 fn sizes(ssd: Ssd, map: Map) -> Vec<SizeRow> {

@@ -3,7 +3,8 @@
 
 use prism_base::Bytes;
 use prism_experiments::unwritten::{
-    App, Facts, Fs, OBSERVATIONS, Outcome, Pair, RangeBias, Scale, WriteCounts, judge_all, observe,
+    App, Facts, Fs, OBSERVATIONS, ObservationVerdict, Pair, RangeBias, Scale, WriteCounts,
+    judge_all, observe,
 };
 use prism_trace::{Op, OptTime, Record, Symbols, VecSource};
 
@@ -49,27 +50,27 @@ fn scale(requests: u64, size: u64, before: u64) -> Scale {
 }
 
 /// Checks the verdict on observation `number` for all pairs, each changed by `change`.
-fn check(number: u32, expected: Outcome, change: impl Fn(&mut Facts)) {
+fn check(number: u32, expected: ObservationVerdict, change: impl Fn(&mut Facts)) {
     let mut all: Vec<Facts> = Pair::all().map(|pair| facts(pair.app, pair.fs)).collect();
     all.iter_mut().for_each(change);
     let observation = OBSERVATIONS.iter().find(|one| one.number == number).unwrap();
     let judged = observation.judge(&all);
     assert_eq!(judged.outcome, expected, "{judged:#?}");
-    assert_eq!(judged.why.is_empty(), expected == Outcome::Reproduced, "{judged:#?}");
+    assert_eq!(judged.why.is_empty(), expected == ObservationVerdict::Reproduced, "{judged:#?}");
     all.reverse();
     assert_eq!(observation.judge(&all).outcome, expected, "the order of pairs has no effect");
 }
 
 fn holds(number: u32, change: impl Fn(&mut Facts)) {
-    check(number, Outcome::Reproduced, change);
+    check(number, ObservationVerdict::Reproduced, change);
 }
 
 fn fails(number: u32, change: impl Fn(&mut Facts)) {
-    check(number, Outcome::NotReproduced, change);
+    check(number, ObservationVerdict::NotReproduced, change);
 }
 
 fn undecided(number: u32, change: impl Fn(&mut Facts)) {
-    check(number, Outcome::NotTestable, change);
+    check(number, ObservationVerdict::NotTestable, change);
 }
 
 fn is_store(facts: &Facts) -> bool {
@@ -93,7 +94,7 @@ fn observations_are_numbered_and_need_traces() {
     let numbers: Vec<u32> = OBSERVATIONS.iter().map(|one| one.number).collect();
     assert_eq!(numbers, (1..=24).collect::<Vec<_>>());
     for judged in judge_all(&[]) {
-        assert_eq!(judged.outcome, Outcome::NotTestable, "{judged:#?}");
+        assert_eq!(judged.outcome, ObservationVerdict::NotTestable, "{judged:#?}");
         assert!(!judged.why.is_empty(), "{judged:#?}");
     }
     for number in [9, 16, 20] {

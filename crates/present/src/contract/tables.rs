@@ -142,9 +142,8 @@ fn left_out(Skipped { change, reason }: &Skipped) -> String {
 
 /// What a change does to the block erased most, if wear is its headline figure.
 fn wear(what_if: &Comparison) -> Option<String> {
-    let shown = |figures: &Figures| {
-        format!("{} times (mean {:.1})", figures.wear.max, figures.wear.mean)
-    };
+    let shown =
+        |figures: &Figures| format!("{} times (mean {:.1})", figures.wear.max, figures.wear.mean);
     (what_if.change.headline() == Headline::Wear).then(|| {
         format!(
             "The most erased block is erased {}; to {} would make that {}.",

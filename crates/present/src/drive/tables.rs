@@ -58,10 +58,8 @@ pub fn passes(facts: &Facts) -> Table {
         let latencies = measured.latency_of(op);
         (latencies.count() > 0).then(|| latencies.quantile(0.99))
     };
-    let both = [
-        ("first pass", &facts.outcome.single_pass),
-        ("measured passes", &facts.outcome.measured),
-    ];
+    let both =
+        [("first pass", &facts.outcome.single_pass), ("measured passes", &facts.outcome.measured)];
     Table::listing(&both)
         .text("figures of", |&(name, _)| name)
         .number("passes", Unit::Count, |(_, of)| of.passes)

@@ -2,7 +2,7 @@
 
 use prism_experiments::Scale;
 use prism_experiments::unwritten::{
-    Figure1, Judged, OBSERVATIONS, Observed, Outcome, Pair, WINDOW,
+    Figure1, Judged, OBSERVATIONS, ObservationVerdict, Observed, Pair, WINDOW,
 };
 use prism_report::{
     Axis, Block, Chart, Curve, CurveShape, Curves, Document, Figure, Section, Table, Unit,
@@ -44,11 +44,11 @@ fn observations(found: &Reproduced) -> Section {
         "The observations of the paper, and whether these traces show them. The rule that \
          decides each, and its numbers, are listed at the end.",
     );
-    let figure = |outcome: Outcome| {
+    let figure = |outcome: ObservationVerdict| {
         Figure::new(outcome.name(), Unit::Count, found.count(outcome))
             .note(format!("of {}", OBSERVATIONS.len()))
     };
-    section.push(Outcome::ALL.map(figure).to_vec());
+    section.push(ObservationVerdict::ALL.map(figure).to_vec());
     let table = Table::listing(&found.judged)
         .number("no.", Unit::Count, |judged| judged.number)
         .text("verdict", |judged| judged.outcome.name())
@@ -177,7 +177,7 @@ fn reason(judged: &Judged) -> String {
     let Judged { number, title, rule, outcome, supporting, opposing, why } = judged;
     let mut text = format!("{number}. {title}: {}. Rule: {rule}.", outcome.name());
     // Without a verdict, numbers count neither for the observation nor against it.
-    let against = if *outcome == Outcome::NotTestable { "Found" } else { "Against" };
+    let against = if *outcome == ObservationVerdict::NotTestable { "Found" } else { "Against" };
     for (what, numbers) in [("For", supporting), (against, opposing)] {
         if !numbers.is_empty() {
             text.push_str(&format!(" {what}: {}.", numbers.join("; ")));

@@ -11,7 +11,7 @@ pub mod sfs;
 
 use prism_experiments::Scale;
 use prism_experiments::contract_micro::Comparison;
-use prism_experiments::unwritten::{Judged, Observed, Outcome, Pair};
+use prism_experiments::unwritten::{Judged, ObservationVerdict, Observed, Pair};
 use prism_report::json::table;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub struct Reproduced {
 impl Reproduced {
     /// The number of observations with `outcome`.
     #[must_use]
-    pub fn count(&self, outcome: Outcome) -> u64 {
+    pub fn count(&self, outcome: ObservationVerdict) -> u64 {
         self.judged.iter().filter(|judged| judged.outcome == outcome).count() as u64
     }
 

@@ -3,10 +3,12 @@
 use prism_experiments::Scale;
 use prism_experiments::comparison::Comparison;
 use prism_experiments::sfs::{
-    Found, Map, SEGMENT_GROUP, SIZE_GROUP, SegmentRow, SizeRow, Ssd, compare,
+    Map, Results, SEGMENT_GROUP, SIZE_GROUP, SegmentRow, SizeRow, Ssd, compare,
 };
 use prism_report::json::table;
-use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Table, Unit};
+use prism_report::{
+    Axis, Block, Chart, Column, Curve, CurveShape, Curves, Document, Section, Table, Unit,
+};
 use serde_json::{Value as Json, json};
 
 use super::{comparison_tables, scale_name};
@@ -18,7 +20,7 @@ pub struct Sfs {
     /// How much was simulated.
     pub scale: Scale,
     /// What was measured.
-    pub found: Found,
+    pub found: Results,
     /// The paper's numbers compared with ours.
     pub compared: Vec<Comparison>,
 }
@@ -26,7 +28,7 @@ pub struct Sfs {
 impl Sfs {
     /// The results, compared with the paper.
     #[must_use]
-    pub fn new(seed: u64, scale: Scale, found: Found) -> Self {
+    pub fn new(seed: u64, scale: Scale, found: Results) -> Self {
         let compared = compare(&found);
         Self { seed, scale, found, compared }
     }
@@ -65,7 +67,7 @@ pub fn document(result: &Sfs) -> Document {
     document
 }
 
-fn by_size(found: &Found) -> Section {
+fn by_size(found: &Results) -> Section {
     let lead = format!(
         "Random writes of each size, aligned to their size, four in flight, compared with \
          sequential writes of one block each. An erase block spans all dies. N/K: {} logical \
@@ -111,7 +113,7 @@ fn sizes(rows: &[SizeRow]) -> Table {
         .whole()
 }
 
-fn of_segments(found: &Found) -> Section {
+fn of_segments(found: &Results) -> Section {
     let lead = format!(
         "Segments of 32 MiB at random addresses, as a log-structured file system writes them, on \
          pages of 4 KiB and blocks of 512 KiB; log blocks or spare flash are a tenth of the \

@@ -155,7 +155,7 @@ impl Size {
 
 /// The measurements of a level, which begin after the store was filled.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Outcome {
+pub struct LevelFigures {
     /// Bytes that the user wrote and read.
     pub bytes: u64,
     /// Virtual time until the end of the last program.
@@ -194,7 +194,7 @@ impl From<&Latencies> for Response {
     }
 }
 
-impl Outcome {
+impl LevelFigures {
     /// Pages programmed per page that the user wrote.
     #[must_use]
     pub fn write_amplification(&self) -> f64 {
@@ -215,7 +215,7 @@ impl Outcome {
 ///
 /// # Panics
 /// If a page does not hold what was written to it last.
-pub fn run(level: Level, pattern: Pattern, size: Size, seed: u64) -> Result<Outcome> {
+pub fn run(level: Level, pattern: Pattern, size: Size, seed: u64) -> Result<LevelFigures> {
     setup::with_store(level, size, |store, pages| User::new(store, pages, size).run(pattern, seed))
 }
 
@@ -246,7 +246,7 @@ impl<'a> User<'a> {
         }
     }
 
-    fn run(mut self, pattern: Pattern, seed: u64) -> Result<Outcome> {
+    fn run(mut self, pattern: Pattern, seed: u64) -> Result<LevelFigures> {
         let pages = self.versions.len() as u64;
         for page in 0..pages {
             self.begin(page as usize, true)?;
@@ -263,7 +263,7 @@ impl<'a> User<'a> {
         let (time, after) = (self.store.now().since(start), self.store.flash());
         let (reads, writes) = (Response::from(&self.reads), Response::from(&self.writes));
         self.check_all()?;
-        Ok(Outcome {
+        Ok(LevelFigures {
             bytes: (reads.count + writes.count) * self.page_size as u64,
             time,
             written: writes.count,

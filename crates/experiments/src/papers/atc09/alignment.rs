@@ -23,8 +23,8 @@ pub const UNALIGNED: [f64; 5] = [10.6, 10.6, 10.5, 10.2, 10.5];
 /// Published mean response in milliseconds of merged and aligned writes.
 pub const ALIGNED: [f64; 5] = [10.6, 10.4, 8.9, 7.6, 5.6];
 
-/// How requests may arrive: in a closed loop with so many in flight, or in an open loop at a rate
-/// that is such a share of the drive's rate of random writes.
+/// How requests may arrive: in a closed loop with one of `DEPTHS` in flight, or in an open loop at
+/// a rate that is one of `LOADS` times the drive's rate of random writes.
 const DEPTHS: [u32; 5] = [4, 5, 6, 7, 8];
 const LOADS: [f64; 4] = [0.8, 0.9, 0.95, 0.98];
 /// How long a write may wait for its neighbours, in milliseconds.

@@ -80,7 +80,7 @@ pub(super) struct Ext3 {
 }
 
 impl Ext3 {
-    /// An empty file system on a device of so many blocks, with so many directories.
+    /// An empty file system on a device of `blocks` blocks, with `directories` directories.
     pub(super) fn new(blocks: u32, directories: u32) -> Self {
         let groups = blocks.div_ceil(GROUP);
         let mut fs = Self {
@@ -321,7 +321,7 @@ mod tests {
         let mut d = fs.create(0, 5 * BLOCK);
         let expected = [(first, 3), (first + 26, 2)].map(|(start, len)| Extent { start, len });
         assert_eq!(d.extents, expected, "first fit");
-        // The last block is full: nothing of it is written again.
+        // The last block is full, so it is not written again.
         fs.append(&mut d, 10);
         assert_eq!(d.extents[1], Extent { start: first + 26, len: 2 });
         assert_eq!(d.extents[2], Extent { start: first + 28, len: 1 });

@@ -67,7 +67,7 @@ const HOT: (f64, f64) = (0.1, 0.9);
 /// Bytes written, as a multiple of the capacity. All writes go to one half of the addresses; first
 /// every unit of it is written once.
 const TRAFFIC: u64 = 20;
-/// Wear levelling moves the data of blocks with so many erases less than the mean of their die.
+/// Wear levelling moves the data of blocks with this many erases less than the mean of their die.
 const BEHIND_MEAN: u32 = 5;
 const PUBLISHED: &[Published] = &[published(Metric::Latency, 1.6)];
 

@@ -19,7 +19,7 @@ use crate::scale::Scale;
 
 pub use full::{FULL, FullRow, LifeRow, PAGES, Price};
 pub use published::compare;
-pub use rates::{LARGE_LATENCY, Place, RATES, RateRow, SIZE as RATE_SIZE, SPAN, When};
+pub use rates::{AddressPattern, LARGE_LATENCY, RATES, RateRow, SIZE as RATE_SIZE, SPAN, When};
 pub use threads::{
     EXAMPLE_PAGE, EXAMPLE_PARALLELISM, LARGE, LARGE_THREADS, Mechanism, MechanismRow, SMALL,
     SMALL_THREADS, ThreadsRow, ThresholdRow,
@@ -62,7 +62,7 @@ pub enum Part {
     /// A mechanism that could slow eight threads down.
     Slower(Mechanism),
     /// The longest latencies at several rates of writing.
-    Rates(Place, When),
+    Rates(AddressPattern, When),
     /// The cost of a free block on a drive that is full to this percentage.
     Full(u32),
     /// The lifetimes of the drives of the article.
@@ -78,7 +78,7 @@ impl Part {
     #[must_use]
     pub fn all() -> Vec<Self> {
         let mut all = Vec::new();
-        for place in [Place::Anywhere, Place::Log] {
+        for place in [AddressPattern::Anywhere, AddressPattern::Log] {
             all.extend([When::Foreground, When::Background].map(|when| Self::Rates(place, when)));
         }
         all.extend(Mechanism::ALL.into_iter().rev().map(Self::Slower));
@@ -90,8 +90,8 @@ impl Part {
 
     /// Runs the experiment. Only its own rows are in the result.
     #[must_use]
-    pub fn run(self, scale: Scale, seed: u64) -> Found {
-        let (bench, mut found) = (Bench { scale, seed }, Found::default());
+    pub fn run(self, scale: Scale, seed: u64) -> Results {
+        let (bench, mut found) = (Bench { scale, seed }, Results::default());
         match self {
             Self::Threads => found.threads = threads::published(bench),
             Self::Sizes => found.sizes = threads::sizes(bench),
@@ -109,7 +109,7 @@ impl Part {
 
 /// The rows of the experiments.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Both sizes of writes of the article with its numbers of threads.
     pub threads: Vec<ThreadsRow>,
     /// Sizes of writes from a page to a large write, by one thread and by eight.
@@ -130,7 +130,7 @@ pub struct Found {
     pub users: Vec<LayoutRow>,
 }
 
-impl Found {
+impl Results {
     /// Puts the rows of experiments together, in any order.
     #[must_use]
     pub fn of(parts: Vec<Self>) -> Self {

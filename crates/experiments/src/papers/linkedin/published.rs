@@ -2,7 +2,9 @@
 
 use prism_base::{Bytes, Nanos};
 
-use super::{ChangeRow, Found, Place, RateRow, SMALL, ThreadsRow, Update, When, changes};
+use super::{
+    AddressPattern, ChangeRow, RateRow, Results, SMALL, ThreadsRow, Update, When, changes,
+};
 use crate::comparison::{Comparison, Quantity, Why};
 
 /// Tolerance of rates, to some of which the drive is fitted.
@@ -26,7 +28,7 @@ const QUERIES_PLACE: &str = "intro";
 
 /// Every comparison, in the order of the article.
 #[must_use]
-pub fn compare(found: &Found) -> Vec<Comparison> {
+pub fn compare(found: &Results) -> Vec<Comparison> {
     let mut all = queries(found);
     all.extend(lives(found));
     all.extend(rates(found));
@@ -63,7 +65,7 @@ fn rate(row: &ThreadsRow) -> Option<Comparison> {
 /// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with
 /// several threads. The article does not say what a query writes, so only the ratio can be
 /// compared. Next to the absolute numbers are writes of one page a second.
-fn queries(found: &Found) -> Vec<Comparison> {
+fn queries(found: &Results) -> Vec<Comparison> {
     let find = |rows: &[ThreadsRow], size, threads| {
         rows.iter().find(|row| (row.size, row.threads) == (size, threads)).map(|row| row.stretch)
     };
@@ -97,10 +99,10 @@ fn queries(found: &Found) -> Vec<Comparison> {
 }
 
 /// The longest latency at the lowest and at the highest rate, and the number of large latencies.
-fn rates(found: &Found) -> Vec<Comparison> {
+fn rates(found: &Results) -> Vec<Comparison> {
     let wanted = |rate| {
         let written = |row: &&RateRow| {
-            (row.rate, row.place, row.when) == (rate, Place::Log, When::Foreground)
+            (row.rate, row.place, row.when) == (rate, AddressPattern::Log, When::Foreground)
         };
         found.rates.iter().find(written)
     };
@@ -141,7 +143,7 @@ fn milliseconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e6
 }
 
-fn lives(found: &Found) -> Vec<Comparison> {
+fn lives(found: &Results) -> Vec<Comparison> {
     let rows = found.lives.iter().flat_map(|row| {
         let (cell, wa) = (row.cell.name(), row.write_amplification);
         let days = |what: &str, ours, why| Comparison {
@@ -170,7 +172,7 @@ fn lives(found: &Found) -> Vec<Comparison> {
 /// block.
 const NAMED: [(f64, f64, f64); 2] = [(0.80, 5.0, 512.0), (0.95, 20.0, 2432.0)];
 
-fn full(found: &Found) -> Vec<Comparison> {
+fn full(found: &Results) -> Vec<Comparison> {
     let mut all = Vec::new();
     for (full, blocks, pages) in NAMED {
         let Some(row) = found.full.iter().find(|row| row.full == full) else { continue };
@@ -199,7 +201,7 @@ fn full(found: &Found) -> Vec<Comparison> {
 
 /// Updates in place and at random addresses: about 20,000 a second each on an SSD (280 and 170 on a
 /// hard disk).
-fn in_place(found: &Found) -> Option<Comparison> {
+fn in_place(found: &Results) -> Option<Comparison> {
     let rate = |update| {
         let row = found.updates.iter().find(|row| row.update == update)?;
         Some(row.stretch.per_second)
@@ -233,7 +235,7 @@ fn change(cheapest: &ChangeRow) -> Comparison {
 }
 
 /// The smallest size at which one thread reaches 90 % of the rate of larger writes.
-fn threshold(found: &Found) -> Option<Comparison> {
+fn threshold(found: &Results) -> Option<Comparison> {
     let best = found.threshold.iter().map(|row| row.rate).reduce(f64::max)?;
     let reached = found.threshold.iter().find(|row| row.rate >= 0.9 * best);
     Some(Comparison {

@@ -30,7 +30,7 @@ const WARM_UP: u64 = 1;
 
 /// The addresses of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum AddressPattern {
     /// Sequential, over and over through the drive, so that the data of a block dies together.
     Log,
     /// Random, so that cleaning copies.
@@ -53,7 +53,7 @@ pub struct RateRow {
     /// Rate at which the host writes, in megabytes a second.
     pub rate: u32,
     /// The addresses of writes.
-    pub place: Place,
+    pub place: AddressPattern,
     /// When the drive cleans.
     pub when: When,
     /// Simulated time.
@@ -75,7 +75,7 @@ pub struct RateRow {
 }
 
 /// All rates one after another on the same drive, the lowest first.
-pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
+pub(super) fn rows(bench: Bench, place: AddressPattern, when: When) -> Vec<RateRow> {
     let mut drive = filled(device(when), bench.seed);
     let places = drive.device().capacity().0 / SIZE.0;
     let mut rng = Rng::stream(bench.seed, "linkedin.rates");
@@ -83,8 +83,8 @@ pub(super) fn rows(bench: Bench, place: Place, when: When) -> Vec<RateRow> {
     let mut next = || {
         turn += 1;
         let place = match place {
-            Place::Log => turn % places,
-            Place::Anywhere => rng.below(places),
+            AddressPattern::Log => turn % places,
+            AddressPattern::Anywhere => rng.below(places),
         };
         Request::new(HostOp::Write, place * SIZE.0, SIZE.0, 0)
     };
@@ -108,7 +108,7 @@ fn device(when: When) -> DriveSpec {
 fn row(
     bench: Bench,
     drive: &mut Drive,
-    (rate, place, when): (u32, Place, When),
+    (rate, place, when): (u32, AddressPattern, When),
     next: impl FnMut() -> Request,
 ) -> RateRow {
     let gap = Nanos(SIZE.0 * 1000 / u64::from(rate));

@@ -49,8 +49,8 @@ impl Part {
 
     /// Runs the experiment. Only its own rows are in the result.
     #[must_use]
-    pub fn run(self, scale: Scale, seed: u64) -> Found {
-        let (bench, mut found) = (Bench { scale, seed }, Found::default());
+    pub fn run(self, scale: Scale, seed: u64) -> Results {
+        let (bench, mut found) = (Bench { scale, seed }, Results::default());
         match self {
             Self::Sizes(ssd, map) => found.sizes = sizes::rows(bench, ssd, map),
             Self::Segments(map) => found.segments = segments::rows(bench, map),
@@ -61,15 +61,15 @@ impl Part {
 
 /// The rows of the experiments.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct Results {
     /// Random writes by size; for each drive and mapping the smallest size first.
     pub sizes: Vec<SizeRow>,
     /// Streams of segments.
     pub segments: Vec<SegmentRow>,
 }
 
-impl Found {
-    /// Puts the rows of experiments together, in any order.
+impl Results {
+    /// Joins the rows of experiments, in any order.
     #[must_use]
     pub fn of(parts: Vec<Self>) -> Self {
         let mut all = Self::default();

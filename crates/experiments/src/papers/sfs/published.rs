@@ -2,7 +2,7 @@
 
 use super::segments::{SEGMENT_PAGES, SegmentRow, Stream};
 use super::sizes::{Map, Ssd};
-use super::{Found, segments};
+use super::{Results, segments};
 use crate::comparison::{Comparison, Quantity, Why};
 
 const TABLE: &str = "table of SSDs";
@@ -11,7 +11,7 @@ const ARITHMETIC: &str = "arithmetic";
 
 /// Every comparison.
 #[must_use]
-pub fn compare(found: &Found) -> Vec<Comparison> {
+pub fn compare(found: &Results) -> Vec<Comparison> {
     let mut all: Vec<Comparison> = Ssd::ALL.into_iter().flat_map(|ssd| table(found, ssd)).collect();
     all.extend(meets(found));
     all.extend(found.segments.iter().flat_map(segment));
@@ -19,7 +19,7 @@ pub fn compare(found: &Found) -> Vec<Comparison> {
 }
 
 /// The two rates of a drive in the paper, compared with each mapping.
-fn table(found: &Found, ssd: Ssd) -> Vec<Comparison> {
+fn table(found: &Results, ssd: Ssd) -> Vec<Comparison> {
     let (sequential, random) = ssd.published();
     let mut all = Vec::new();
     for map in [Map::Page, Map::Groups, Map::Fast, Map::Bast] {
@@ -60,7 +60,7 @@ fn why_random(map: Map) -> Why {
 
 /// "Random write performance becomes same as sequential write performance when the request
 /// size is same as erase block size."
-fn meets(found: &Found) -> Vec<Comparison> {
+fn meets(found: &Results) -> Vec<Comparison> {
     let rows = found.sizes.iter().filter(|row| row.size == row.erase_block);
     let comparison = |row: &super::SizeRow| Comparison {
         what: format!(

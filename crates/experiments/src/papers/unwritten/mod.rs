@@ -17,7 +17,7 @@ use prism_base::Bytes;
 
 pub use facts::{Facts, Observed, Scale, observe};
 pub use figure1::{Figure1, Point, WINDOW};
-pub use observation::{Judged, OBSERVATIONS, Observation, Outcome, judge_all};
+pub use observation::{Judged, OBSERVATIONS, Observation, ObservationVerdict, judge_all};
 pub use published::{DepthMedians, FIGURE_1, Figure1Published, depth_medians};
 pub use writes::{RangeBias, WriteCounts};
 

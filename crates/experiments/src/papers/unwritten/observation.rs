@@ -12,7 +12,7 @@ use super::{App, Facts, Fs};
 
 /// The verdict on an observation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ObservationVerdict {
     /// The numbers confirm the observation.
     Reproduced,
     /// The numbers contradict the observation.
@@ -21,7 +21,7 @@ pub enum Outcome {
     NotTestable,
 }
 
-impl Outcome {
+impl ObservationVerdict {
     /// Every verdict.
     pub const ALL: [Self; 3] = [Self::Reproduced, Self::NotReproduced, Self::NotTestable];
 
@@ -60,7 +60,7 @@ pub struct Judged {
     /// The condition under which it counts as reproduced.
     pub rule: &'static str,
     /// The verdict.
-    pub outcome: Outcome,
+    pub outcome: ObservationVerdict,
     /// The numbers that support it.
     pub supporting: Vec<String>,
     /// The numbers that contradict it.
@@ -126,20 +126,21 @@ impl Evidence {
             Needed::Most => yes > no,
             Needed::One => yes > 0,
         };
-        let outcome = if holds { Outcome::Reproduced } else { Outcome::NotReproduced };
+        let outcome =
+            if holds { ObservationVerdict::Reproduced } else { ObservationVerdict::NotReproduced };
         Decision { outcome, evidence: self, why: String::new() }
     }
 
     /// The verdict "not testable" for the given reason, with the numbers.
     pub(super) fn untestable(self, why: &str) -> Decision {
-        Decision { outcome: Outcome::NotTestable, evidence: self, why: why.into() }
+        Decision { outcome: ObservationVerdict::NotTestable, evidence: self, why: why.into() }
     }
 }
 
 /// The verdict of a rule with its evidence.
 #[derive(Debug)]
 pub(super) struct Decision {
-    outcome: Outcome,
+    outcome: ObservationVerdict,
     evidence: Evidence,
     why: String,
 }
@@ -162,8 +163,8 @@ impl Observation {
     pub fn judge(&self, facts: &[Facts]) -> Judged {
         let decision = (self.decide)(&Pairs(facts));
         let why = match decision.outcome {
-            Outcome::NotReproduced => self.otherwise.to_owned(),
-            Outcome::Reproduced | Outcome::NotTestable => decision.why,
+            ObservationVerdict::NotReproduced => self.otherwise.to_owned(),
+            ObservationVerdict::Reproduced | ObservationVerdict::NotTestable => decision.why,
         };
         Judged {
             number: self.number,

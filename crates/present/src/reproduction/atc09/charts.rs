@@ -94,8 +94,7 @@ pub fn informed(cleaning: &Cleaning) -> Option<Chart> {
     let known = |values: [f64; 4]| values.map(Some).into();
     Some(Chart::Bars(Bars {
         title: "Informed cleaning over the default".into(),
-        caption: "Pages moved and cleaning time, relative to a drive that gets no trims."
-            .into(),
+        caption: "Pages moved and cleaning time, relative to a drive that gets no trims.".into(),
         layout: BarLayout::Columns,
         label_name: "transactions".into(),
         labels: run.default.iter().map(|moved| moved.transactions.to_string()).collect(),

@@ -65,10 +65,8 @@ pub fn ends(all: &[Ends]) -> Table {
 
 /// The effect of background activity on reads of an idle host.
 pub fn idle_reads(reads: &IdleReads) -> Table {
-    let rows = [
-        ("filled", reads.before),
-        ("overwritten at random, cleaning in idle time", reads.after),
-    ];
+    let rows =
+        [("filled", reads.before), ("overwritten at random, cleaning in idle time", reads.after)];
     let caption = "Term 6: reads of 4 KiB, one every 2 ms, without other requests";
     Table::listing(&rows)
         .text("drive", |&(name, _)| name)

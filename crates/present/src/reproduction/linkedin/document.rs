@@ -2,7 +2,7 @@
 
 use prism_experiments::Scale;
 use prism_experiments::linkedin::{
-    Found, FullRow, LARGE, Price, RATE_SIZE, RECORD, SKEW, SMALL, ThreadsRow, changes,
+    FullRow, LARGE, Price, RATE_SIZE, RECORD, Results, SKEW, SMALL, ThreadsRow, changes,
 };
 use prism_report::{
     Axis, Block, Chart, Curve, CurveShape, Curves, Document, Mark, Section, Table, Unit,
@@ -31,7 +31,7 @@ fn with_table(title: &str, lead: &str, table: Table) -> Section {
     Section::new(title, lead).with(table)
 }
 
-fn sections(found: &Found) -> Vec<Section> {
+fn sections(found: &Results) -> Vec<Section> {
     vec![
         lives(found),
         updates(found),
@@ -45,7 +45,7 @@ fn sections(found: &Found) -> Vec<Section> {
     ]
 }
 
-fn threads(found: &Found) -> Section {
+fn threads(found: &Results) -> Section {
     let lead = format!(
         "Writes of {SMALL} and {LARGE} to new files; each thread has one write in flight and its \
          own address range."
@@ -53,7 +53,7 @@ fn threads(found: &Found) -> Section {
     with_table("Threads", &lead, tables::threads(&found.threads))
 }
 
-fn sizes(found: &Found) -> Section {
+fn sizes(found: &Results) -> Section {
     let lead = "The larger a write, the less several threads gain. Below is the article's example: \
                 16 dies with pages of 4 KiB, where only the dies take time and a write completes \
                 on flash.";
@@ -81,7 +81,7 @@ fn mark(x: u64, label: &str) -> Mark {
     Mark { x: x as f64, label: label.into() }
 }
 
-fn mechanisms(found: &Found) -> Section {
+fn mechanisms(found: &Results) -> Section {
     let lead = "Mechanisms that could make eight threads of large writes slower than two.";
     let mut section =
         with_table("Why eight threads are slower", lead, tables::mechanisms(&found.slower));
@@ -96,7 +96,7 @@ fn mechanisms(found: &Found) -> Section {
     section
 }
 
-fn rates(found: &Found) -> Section {
+fn rates(found: &Results) -> Section {
     let lead = format!(
         "Writes of {RATE_SIZE} at fixed rates; latency counts from the time a write is due. Counts \
          of writes that take more than 50 ms are scaled from the simulated time to two hours."
@@ -113,7 +113,7 @@ fn rates(found: &Found) -> Section {
     ]))
 }
 
-fn full(found: &Found) -> Section {
+fn full(found: &Results) -> Section {
     let lead = "The net cost of freeing a block of 128 pages under uniform random writes: by the \
                 article's formulas 1/(1-A) and P A/(1-A), and simulated.";
     let mut section = with_table("Full drives", lead, tables::full(&found.full));
@@ -136,14 +136,14 @@ fn full(found: &Found) -> Section {
     section
 }
 
-fn lives(found: &Found) -> Section {
+fn lives(found: &Results) -> Section {
     let lead = "1 TB at 100 MB/s: by the article's formula with its write amplification, by the \
                 formula with that of a simulated drive whose spare flash should give the \
                 article's, and by the erases of that simulation.";
     with_table("Lifetimes", lead, tables::lives(&found.lives))
 }
 
-fn updates(found: &Found) -> Section {
+fn updates(found: &Results) -> Section {
     let lead = "One thread on a drive filled by such updates. To flash, bare: the time until the \
                 data is on flash, without write-back cache and firmware time.";
     with_table("Updates in place", lead, tables::updates(&found.updates)).with(Block::Notes(vec![
@@ -154,7 +154,7 @@ fn updates(found: &Found) -> Section {
     ]))
 }
 
-fn users(found: &Found) -> Section {
+fn users(found: &Results) -> Section {
     let lead = format!(
         "User records of {RECORD}, of which {:.0} % get {:.0} % of the updates; updated pages are \
          written at checkpoints. The article has no numbers.",
@@ -169,8 +169,8 @@ fn users(found: &Found) -> Section {
     ]))
 }
 
-fn small_changes(found: &Found) -> Section {
-    let lead = "Bytes written, and bytes programmed to flash, per byte that changes: each change in \
+fn small_changes(found: &Results) -> Section {
+    let lead = "Bytes written and bytes programmed to flash, per byte that changes: each change in \
                 its own page, in its own sectors, or as many changes as fit in a page of a log.";
     with_table("Compact data", lead, tables::changes(&changes(&found.updates)))
 }

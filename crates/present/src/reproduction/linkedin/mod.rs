@@ -5,7 +5,7 @@ mod tables;
 
 use prism_experiments::Scale;
 use prism_experiments::comparison::Comparison;
-use prism_experiments::linkedin::{Found, changes, compare};
+use prism_experiments::linkedin::{Results, changes, compare};
 use prism_report::json::table;
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub struct LinkedIn {
     /// How much was simulated.
     pub scale: Scale,
     /// What was measured.
-    pub found: Found,
+    pub found: Results,
     /// The article's numbers compared with ours.
     pub compared: Vec<Comparison>,
 }
@@ -28,7 +28,7 @@ pub struct LinkedIn {
 impl LinkedIn {
     /// The results, compared with the article.
     #[must_use]
-    pub fn new(seed: u64, scale: Scale, found: Found) -> Self {
+    pub fn new(seed: u64, scale: Scale, found: Results) -> Self {
         let compared = compare(&found);
         Self { seed, scale, found, compared }
     }

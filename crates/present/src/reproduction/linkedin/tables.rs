@@ -1,8 +1,8 @@
 //! Tables of the measurements.
 
 use prism_experiments::linkedin::{
-    ChangeRow, FullRow, LayoutRow, LifeRow, MechanismRow, Place, Price, RateRow, ThreadsRow,
-    ThresholdRow, UpdateRow, When,
+    AddressPattern, ChangeRow, FullRow, LayoutRow, LifeRow, MechanismRow, Price, RateRow,
+    ThreadsRow, ThresholdRow, UpdateRow, When,
 };
 use prism_report::{Table, Unit};
 
@@ -59,10 +59,10 @@ pub fn mechanisms(rows: &[MechanismRow]) -> Table {
         .whole()
 }
 
-fn place_name(place: Place) -> &'static str {
+fn place_name(place: AddressPattern) -> &'static str {
     match place {
-        Place::Log => "log",
-        Place::Anywhere => "random",
+        AddressPattern::Log => "log",
+        AddressPattern::Anywhere => "random",
     }
 }
 
