@@ -22,8 +22,8 @@ use crate::quantities;
 /// Arguments of `prism bench device`.
 #[derive(Clone, Debug, ClapArgs)]
 #[command(
-    after_help = "fio has to be installed, except for `--only open`. Files are made in the folder and
-removed. The device of 1 TiB needs 2 GiB of disk space and a minute or two to write.
+    after_help = "fio has to be installed, except for `--only open`. Files are made in the folder
+and removed. The device of 1 TiB needs 2 GiB of disk space and a minute or two to write.
 
 Example:
   prism bench device /mnt/ssd --size 1GiB --time 3s --runs 3

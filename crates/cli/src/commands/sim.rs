@@ -118,8 +118,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let what = "standard output is in use: --output-format=json needs --output FILE";
         return Err(Failure::Usage(what.into()));
     }
-    let world = ProcessEnv::new();
-    let setup = plan.setup(&sections, &world)?;
+    let env = ProcessEnv::new();
+    let setup = plan.setup(&sections, &env)?;
     if args.until_read_only && setup.scaled.device.faults.is_none() {
         let what = "--until-read-only needs a drive that ages: give --faults KIND";
         return Err(Failure::Usage(what.into()));
@@ -128,7 +128,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         if args.until_read_only { fio::AtReadOnly::Stop } else { fio::AtReadOnly::GoOn };
     let names = fio::run::symbols(&setup.jobs).0;
     let mut requests = Requests::to(files.requests.take(), || names)?;
-    let ran = setup.run(at_read_only, &world, &mut |finished| requests.add(finished));
+    let ran = setup.run(at_read_only, &env, &mut |finished| requests.add(finished));
     files.requests = requests.finish()?;
     let (simulated, charts) = ran?;
     let text = match args.output_format {

@@ -342,7 +342,7 @@ fn wear_figures(run: Run<'_>) -> Block {
 pub fn limits(facts: &Facts) -> Section {
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
-        notes.push(format!("The drive is scaled down: {}.", facts.scaled.changes.join("; ")));
+        notes.push(format!("The drive is scaled to fit: {}.", facts.scaled.changes.join("; ")));
     }
     let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
     if full > capacity && facts.run().lifetime().is_some() {

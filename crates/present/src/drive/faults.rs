@@ -138,7 +138,7 @@ fn spare(health: &DriveHealth, device: &DriveSpec) -> Figure {
             .note("blocks that may still fail in any die group, before the drive is read-only");
     }
     figure.note(format!(
-        "of {} blocks per die group; in the one with the fewest, before the drive is read-only",
+        "spare blocks of the worst die group, of {}; without them the drive is read-only",
         health.die_group_blocks
     ))
 }

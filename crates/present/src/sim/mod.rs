@@ -121,7 +121,7 @@ fn limits(facts: &Simulated) -> Section {
     let total = &facts.outcome.total;
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
-        notes.push(format!("The drive is scaled down: {}.", facts.scaled.changes.join("; ")));
+        notes.push(format!("The drive is scaled to fit: {}.", facts.scaled.changes.join("; ")));
     }
     let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
     if full > capacity && !facts.chosen {
