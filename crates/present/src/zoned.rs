@@ -83,7 +83,7 @@ impl ZonedFacts {
                 Unit::Count.format(log.written as f64)
             )),
             Figure::new("Over-provisioning of the host FTL", Unit::Percent, self.over_provisioning)
-                .note("zones that hold neither its data nor open zones, over its data"),
+                .note("capacity beyond its data and its open zones, over its data"),
         ]);
         section.push(self.refusals());
         section
