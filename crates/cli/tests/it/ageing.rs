@@ -107,7 +107,7 @@ fn zones_and_slc_blocks_that_have_failed_are_counted() {
     assert!(prism(&zoned).stdout.contains("Read-only zones"));
     let cached = json(&[&of("consumer-tlc", &["--wear", "900"])[..], &["--json", "-"]].concat());
     let slc = &cached["result"]["faults"]["slc"];
-    assert!(slc["blocks_per_lane"].as_u64() > slc["factory_bad_blocks"].as_u64(), "{slc}");
+    assert!(slc["blocks_per_die_group"].as_u64() > slc["factory_bad_blocks"].as_u64(), "{slc}");
     assert_eq!(cached["result"]["faults"]["zones"], Value::Null);
 }
 

@@ -22,7 +22,7 @@ pub fn json(run: Run<'_>) -> Value {
             "failed_program_blocks": slc.bad.failed_programs,
             "failed_erase_blocks": slc.bad.failed_erases,
             "spare_blocks": slc.spare_blocks,
-            "blocks_per_lane": slc.die_group_blocks,
+            "blocks_per_die_group": slc.die_group_blocks,
         })
     });
     let zones = health.zones.map(|zones| {
@@ -30,7 +30,7 @@ pub fn json(run: Run<'_>) -> Value {
             "count": zones.count,
             "read_only": zones.read_only,
             "offline": zones.offline,
-            "sheltered_bytes": zones.relocated.0,
+            "relocated_bytes": zones.relocated.0,
         })
     });
     let read_only = health.read_only.map(|read_only| {
@@ -45,7 +45,7 @@ pub fn json(run: Run<'_>) -> Value {
         "failed_erase_blocks": health.bad.failed_erases,
         "retired_bytes": health.retired.0,
         "spare_blocks": health.spare_blocks,
-        "blocks_per_lane": health.die_group_blocks,
+        "blocks_per_die_group": health.die_group_blocks,
         "program_failures": faults.program_failures,
         "erase_failures": faults.erase_failures,
         "read_retries": faults.read_retries,

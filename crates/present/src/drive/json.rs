@@ -76,7 +76,7 @@ pub fn device(scaled: &Scaled) -> Value {
     let slc = device.slc.as_ref().map(|slc| {
         json!({
             "use": slc.usage.name(),
-            "blocks_per_lane": slc.blocks,
+            "blocks_per_die_group": slc.blocks,
             "raw_bytes": geometry.slc_raw().0,
             // The size of the first address range, if that range is stored in SLC.
             "below_bytes": slc.below.map(|below| below.0),
