@@ -1,4 +1,4 @@
-//! Everything that can go wrong, with what to do about it.
+//! The errors of the library, each with its remedy.
 
 use prism_ftl::ConfigError;
 
@@ -8,13 +8,13 @@ use crate::medium::{GeometryError, MediumError};
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlashError {
-    /// A geometry makes no sense.
+    /// A field of a geometry is out of range.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// The device failed, or has no power.
+    /// The device failed or has no power.
     #[error(transparent)]
     Medium(#[from] MediumError),
-    /// A mapping does not fit the flash it was given.
+    /// The configuration of an FTL does not fit the flash that it was given.
     #[error(transparent)]
     Mapping(#[from] ConfigError),
     /// An address is outside of what the caller owns.
@@ -27,7 +27,7 @@ pub enum FlashError {
         /// How many there are.
         count: u64,
     },
-    /// A length or an address is no multiple of what it has to be.
+    /// A length or an address is not a multiple of the unit it has to be aligned to.
     #[error("{what} {value} is no multiple of {unit} bytes; align it, or use a higher level")]
     Unaligned {
         /// What kind of number.
@@ -37,7 +37,7 @@ pub enum FlashError {
         /// What it has to be a multiple of.
         unit: u64,
     },
-    /// Nothing was written there since the last erase.
+    /// The page was not written since the last erase.
     #[error("page {page} of block {block} holds nothing: write it before you read it")]
     Unwritten {
         /// The block.
@@ -45,7 +45,7 @@ pub enum FlashError {
         /// The page.
         page: u32,
     },
-    /// A loss of power interrupted what was written there.
+    /// A power failure interrupted the program or erase of the page.
     #[error("page {page} of block {block} cannot be read: its program or erase was interrupted")]
     Torn {
         /// The block.
@@ -61,7 +61,7 @@ pub enum FlashError {
         /// The page that is next.
         expected: u32,
     },
-    /// The block takes nothing more.
+    /// The block is full or closed.
     #[error("block {block} is not erased: erase it before you write page {page}")]
     NotErased {
         /// The block.
@@ -81,7 +81,7 @@ pub enum FlashError {
         /// The LUN, as the device counts.
         lun: u32,
     },
-    /// The device has not so many free LUNs.
+    /// The device has fewer free LUNs than requested.
     #[error("{asked} LUNs were asked for and {free} are free: ask for less or release a share")]
     NoLuns {
         /// LUNs asked for.
@@ -107,7 +107,7 @@ pub enum FlashError {
         /// The name.
         name: String,
     },
-    /// The share was released, or its device taken away.
+    /// The share was released, or its device closed.
     #[error("the share was released or its device closed: attach again")]
     Released,
     /// LUNs that hold data cannot be given back.
@@ -118,7 +118,7 @@ pub enum FlashError {
         /// LUNs that hold nothing.
         free: u32,
     },
-    /// The share was set up for another use.
+    /// The share holds data of another level.
     #[error("the share is set up for {found}; {wanted} needs a share of its own")]
     WrongLevel {
         /// What it is.
@@ -126,13 +126,13 @@ pub enum FlashError {
         /// What was asked.
         wanted: &'static str,
     },
-    /// There is no room.
+    /// There is no space left.
     #[error("no space: {what}")]
     NoSpace {
         /// What is needed, and what helps.
         what: String,
     },
-    /// It was given back already, or never handed out.
+    /// The block or page was trimmed before, or never allocated.
     #[error("{what} {number} is not allocated: it was trimmed before, or never handed out")]
     NotAllocated {
         /// What kind of thing.
@@ -140,7 +140,7 @@ pub enum FlashError {
         /// Its number.
         number: u64,
     },
-    /// The reserve asked for is in use.
+    /// Blocks requested as over-provisioning are in use.
     #[error("{blocks} blocks cannot be reserved: trim {must_free} blocks first")]
     OverProvisioning {
         /// Blocks that were to be reserved.
@@ -154,16 +154,16 @@ pub enum FlashError {
         /// What, and what to do.
         what: String,
     },
-    /// Something that exists or does not.
+    /// An argument is invalid.
     #[error("{what}")]
     Invalid {
         /// What is wrong, and what to do.
         what: String,
     },
-    /// The device keeps no time.
+    /// The device has no timing.
     #[error("the device was opened without timing: open it with Timing to limit bandwidth")]
     NoClock,
-    /// The device holds something else, or nothing.
+    /// The device was not formatted by this library, or not with this geometry.
     #[error("this is no formatted device: {what}; format it if you can lose what it holds")]
     NotFormatted {
         /// What was found.
@@ -177,5 +177,5 @@ pub enum FlashError {
     },
 }
 
-/// What every call returns.
+/// The result of the calls of this crate.
 pub type Result<T, E = FlashError> = std::result::Result<T, E>;

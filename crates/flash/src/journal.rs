@@ -1,54 +1,50 @@
 //! A log of records over a few blocks, for tables that have to survive power loss.
 //!
-//! The journal keeps no table: who uses it appends what changed, and can say on request
-//! what all of its tables hold (a *snapshot*). Nothing is changed in place, and no byte
-//! outside of the pages is used, so that a zone of a zoned device is as good a block as a
-//! block of flash.
+//! The journal has no tables of its own: its user appends changes, and on request returns the whole
+//! content of its tables (a *snapshot*). Nothing is changed in place and out-of-band bytes are not
+//! used, so a block may be a zone of a zoned device.
 //!
-//! # What stands on flash
+//! # Layout on flash
 //!
-//! A *checkpoint* is a snapshot, in one page or more; with the pages of records after it,
-//! it is an *epoch*. Every page has the number of its epoch, its index in it, and a hash of
-//! all of it. A replay takes the newest epoch whose checkpoint is complete, and its pages
-//! up to the first index that is missing. Epochs are numbered upwards and a number is never
-//! used again, so what a cut has left of another epoch is never taken for a part of
-//! this one, in whatever order a volatile cache has lost pages.
+//! A *checkpoint* is a snapshot on one page or more; a checkpoint and the pages of records after it
+//! are an *epoch*. Every page has the number of its epoch, its index in the epoch, and a hash. A
+//! replay reads the newest epoch whose checkpoint is complete, up to the first missing index. Epoch
+//! numbers increase and are never reused, so pages that a power failure left of another epoch are
+//! never taken for a part of this one, in whatever order a volatile cache lost pages.
 //!
 //! # What is durable when
 //!
-//! [`Journal::sync`] returns when all that was appended is durable. It programs pages of
-//! records into the block that is being written, and goes on in the next erased one when
-//! that is full, so that at most one block of a session is partly written. If the ring gets
-//! short it writes a checkpoint instead, right behind, synced before it is begun and when it
-//! is complete; only then are the blocks of the epoch before erased.
+//! [`Journal::sync`] returns when all appended records are durable. It programs pages of records
+//! into the block that is being written and continues in the next erased one, so that a session
+//! leaves at most one block partly written. If the ring runs short of blocks it writes a checkpoint
+//! instead, at the same position, with a sync before and after it; only then are the blocks of the
+//! previous epoch erased.
 //!
-//! Nothing is ever programmed into a block that an earlier session, or an operation that
-//! failed, left partly written: the next [`Journal::sync`] erases whatever holds no part of
-//! the replayed epoch, and writes a checkpoint from the beginning of a fresh block on. Until
-//! that is complete the old epoch stays, so there may be one partly written block beside it.
+//! The journal never programs a block that an earlier session or a failed operation left partly
+//! written: the next [`Journal::sync`] erases all blocks without a part of the replayed epoch and
+//! writes a checkpoint from the beginning of an erased block on. The old epoch stays until that is
+//! complete, so two blocks can be partly written at once.
 //!
 //! # Why it never runs out of blocks
 //!
-//! Of n blocks, a checkpoint may take the pages of m = (n - 1) / 2, rounded down
-//! ([`JournalError::Full`] else), and the pages of an epoch never stand on more than n - m:
-//! records that would need more blocks make a checkpoint instead. So beside the current
-//! epoch m blocks are always free or hold nothing that counts. That is room for a
-//! checkpoint, and if it is cut off, its pages count for nothing, and there is room again,
-//! however often. It stands on m blocks, or on m + 1 if it began in the middle of one,
-//! and m + 1 is no more than n - m; so what was true of the epoch before is true of the new
-//! one. With the largest checkpoint there is at least one page left for records after it. A
-//! ring works well when its snapshots take a small part of it.
+//! Of n blocks, a checkpoint may fill m = (n - 1) / 2, rounded down ([`JournalError::Full`]
+//! otherwise), and an epoch never occupies more than n - m: if records would need more blocks, a
+//! checkpoint is written instead. So m blocks are always free or obsolete, which is room for a
+//! checkpoint. If a power failure interrupts it, its pages are obsolete and there is room again,
+//! however often. A checkpoint occupies m blocks, or m + 1 if it starts in the middle of one, and m
+//! + 1 <= n - m; so the invariant holds for the new epoch too. Even the largest checkpoint leaves
+//! at least one page for records. A ring works well if its snapshots take a small part of it.
 //!
 //! # Damage
 //!
-//! A page of which a byte has changed does not exist for the replay: records from it on are
-//! not returned, as if they had never been synced, because the journal cannot tell them from
-//! those that a volatile cache lost. A checkpoint is different. That it was complete
-//! is proven by any page of records behind it and any page of a later checkpoint, so if it
-//! is damaged opening fails ([`JournalError::Damaged`]) rather than to return an older one.
-//! Only the damage of a checkpoint without such a page cannot be told from one that was cut
-//! off. A page that no journal wrote is [`JournalError::Foreign`], and nothing is touched.
-//! A block that cannot be programmed or erased any more is for the [`Pages`] to replace.
+//! The replay ignores a page of which a byte has changed: records from it on are not returned, as
+//! if they had never been synced, because the journal cannot distinguish them from records that a
+//! volatile cache lost. A checkpoint is different. Any page of records after it and any page of a
+//! later checkpoint proves that it was complete, so if it is damaged, opening fails
+//! ([`JournalError::Damaged`]) instead of returning an older one. Only a damaged checkpoint without
+//! such a page cannot be distinguished from an interrupted one. A page that no journal wrote is
+//! [`JournalError::Foreign`], and opening changes nothing. Replacing a block that cannot be
+//! programmed or erased any more is up to the [`Pages`].
 
 mod page;
 mod pages;
@@ -63,7 +59,7 @@ pub use pages::Pages;
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError<E> {
-    /// The flash failed. The journal may be used on: the next sync begins a new epoch.
+    /// The flash failed. The journal stays usable: the next sync begins a new epoch.
     #[error("flash under the journal: {0}")]
     Pages(E),
     /// The ring cannot hold a journal.
@@ -79,10 +75,10 @@ pub enum JournalError<E> {
         /// Bytes of a page.
         page_size: usize,
     },
-    /// A page holds something that no journal wrote.
+    /// A page holds data that no journal wrote.
     #[error(
         "block {block}, page {page} holds something that is not a journal; \
-         erase all blocks of the ring if nobody needs it"
+         erase all blocks of the ring if it is not needed"
     )]
     Foreign {
         /// Block in the ring.
@@ -112,8 +108,8 @@ pub enum JournalError<E> {
     },
 }
 
-/// Where a page that a journal has written stands among all that it wrote: higher is later.
-/// `None` for other pages, and damaged ones.
+/// The position of a page in the order in which a journal wrote its pages; later pages have higher
+/// ones. `None` for a damaged page or one that no journal wrote.
 #[must_use]
 pub fn order_of(page: &[u8]) -> Option<(u64, u64)> {
     match page::decode(page) {
@@ -122,7 +118,7 @@ pub fn order_of(page: &[u8]) -> Option<(u64, u64)> {
     }
 }
 
-/// What a call of the journal on pages `P` returns.
+/// The result of a call of the journal on pages `P`.
 pub type JournalResult<T, P> = Result<T, JournalError<<P as Pages>::Error>>;
 
 /// A record that no checkpoint could hold.
@@ -135,7 +131,7 @@ pub struct RecordTooLong {
     pub most: usize,
 }
 
-/// The shape of a ring.
+/// The geometry of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ring {
     blocks: u32,
@@ -153,12 +149,12 @@ impl Ring {
         Ok(Self { blocks, pages_per_block, page_size })
     }
 
-    /// Bytes of records that a page has room for.
+    /// Bytes of records that fit on a page.
     fn room(self) -> usize {
         self.page_size - HEADER
     }
 
-    /// Pages that a stream of records takes; a checkpoint of nothing takes one too.
+    /// Pages that a stream of records takes; an empty checkpoint takes one too.
     fn pages_for(self, stream: &[u8]) -> u64 {
         stream.len().div_ceil(self.room()).max(1) as u64
     }
@@ -178,7 +174,7 @@ impl Ring {
         (cursor + 1..self.blocks).chain(0..=cursor)
     }
 
-    /// Blocks that the pages of an epoch may stand on.
+    /// Blocks that an epoch may occupy.
     fn epoch_blocks(self) -> u32 {
         self.blocks - self.checkpoint_blocks()
     }
@@ -193,8 +189,8 @@ struct Position {
     index: u64,
 }
 
-/// A log of records over the blocks of a [`Pages`], which is lent to each call and must
-/// be the same in all of them.
+/// A log of records over the blocks of a [`Pages`], which is passed to each call and must always be
+/// the same.
 #[derive(Debug)]
 pub struct Journal {
     ring: Ring,
@@ -204,14 +200,14 @@ pub struct Journal {
     epoch: u64,
     /// The highest number that an epoch ever had.
     newest: u64,
-    /// The blocks that pages of `epoch` stand on.
+    /// The blocks of `epoch`.
     chain: Vec<u32>,
     /// Of each block, whether it is erased and may be written.
     erased: Vec<bool>,
-    /// The block taken last; the next one is sought behind it.
+    /// The block taken last; the search for the next one starts after it.
     cursor: u32,
-    /// Where the epoch goes on. `None` after opening and after a failed operation: a new
-    /// epoch begins in a fresh block.
+    /// Where the epoch continues. `None` after opening and after a failed operation: a new epoch
+    /// begins in an erased block.
     at: Option<Position>,
     buffer: Vec<u8>,
 }
@@ -220,8 +216,8 @@ impl Journal {
     /// Opens the journal on a ring and returns its records: those of the newest complete
     /// checkpoint, then those after it. A ring without a page written is an empty journal.
     ///
-    /// Writes nothing. It syncs the ring first, so that what is returned is durable even if
-    /// a process, and not the power, ended before a sync. Reads every page of the ring.
+    /// Writes nothing. It syncs the ring first, so that the returned records are durable even if a
+    /// process ended, without a power failure, before its sync. Reads every page of the ring.
     ///
     /// # Errors
     /// [`JournalError::Unsuitable`], [`JournalError::Foreign`], [`JournalError::Damaged`],
@@ -267,19 +263,19 @@ impl Journal {
 
     /// Makes everything that was appended durable. Does nothing if nothing was.
     ///
-    /// `snapshot` is asked for if a checkpoint is due: records that say as much as all that
-    /// a replay would return, followed by all that was appended. What records speak of,
-    /// outside of the journal, has to be durable before if it must not be missing after
-    /// a cut.
+    /// `snapshot` is called if a checkpoint is due. It returns records equivalent to those that a
+    /// replay would return followed by those appended since. Data outside of the journal that
+    /// records refer to has to be durable before this call if it must not be missing after a power
+    /// failure.
     ///
     /// # Errors
-    /// [`JournalError::Full`] if the snapshot is too large, and [`JournalError::Pages`] if
-    /// the flash fails. What was appended then waits for the next sync; after a failure
-    /// none of it, all of it or the first part of it may be durable.
+    /// [`JournalError::Full`] if the snapshot is too large, and [`JournalError::Pages`] if the
+    /// flash fails. The appended records then stay pending for the next sync; after a failure none,
+    /// all or the first of them may be durable.
     ///
     /// # Panics
-    /// If `pages` has not the shape of the ring that was opened, or a record of the snapshot
-    /// has 4 GiB or more.
+    /// If the geometry of `pages` is not that of the ring that was opened, or a record of the
+    /// snapshot has 4 GiB or more.
     pub fn sync<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -302,7 +298,7 @@ impl Journal {
         result
     }
 
-    /// Whether the epoch may take these records.
+    /// Whether these records fit into the epoch.
     fn has_room(&self, at: Position, stream: &[u8]) -> bool {
         let here = u64::from(self.ring.pages_per_block - at.page);
         let beyond = self.ring.pages_for(stream).saturating_sub(here);
@@ -310,7 +306,7 @@ impl Journal {
         self.chain.len() as u64 + blocks <= u64::from(self.ring.epoch_blocks())
     }
 
-    /// Goes on with the epoch at `at`.
+    /// Writes records to the current epoch, from `at` on.
     fn log<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -355,8 +351,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Programs a stream of records from `at` on as pages of `epoch`, adds the blocks they
-    /// stand on to `chain`, and says where the epoch goes on.
+    /// Programs a stream of records from `at` on as pages of `epoch`, adds their blocks to `chain`,
+    /// and returns the position after them.
     fn program<P: Pages>(
         &mut self,
         pages: &mut P,
@@ -397,7 +393,7 @@ impl Journal {
         block
     }
 
-    /// Erases every block that holds nothing of the epoch, if it is not erased already.
+    /// Erases every block outside of the epoch that is not erased.
     fn erase_unused<P: Pages>(&mut self, pages: &mut P) -> JournalResult<(), P> {
         for block in self.ring.after(self.cursor) {
             if !self.erased[block as usize] && !self.chain.contains(&block) {

@@ -1,18 +1,17 @@
-//! Flash at every level of abstraction: a device shared by applications, each of which
-//! chooses how tightly it binds to the flash.
+//! Flash at every level of abstraction: applications share a device, and each chooses how much of
+//! the flash it manages itself.
 //!
-//! The manual, with examples, is the documentation of the crate `prism`, under whose name the
-//! library is used. This is how it is built, each module on those before it:
+//! The manual, with examples, is the documentation of the crate `prism`, which re-exports this
+//! library. The modules, each built on those before it:
 //!
-//! * [`medium`] is what a device offers, [`error`] what can go wrong, [`memory`] the device in
-//!   memory;
-//! * [`journal`] keeps small tables on a ring of blocks;
-//! * [`monitor`] divides a device into shares, replaces bad blocks and levels wear, behind a
-//!   table of blocks that the journal keeps;
-//! * [`raw`] and [`function`] give a share to applications that map for themselves;
-//! * [`policy`] runs translation layers of the `ftl` crate over parts of a share, and
-//!   [`object`] keeps objects in one such range;
-//! * [`kv`] keeps keys and values in a log of its own.
+//! * [`medium`] is the interface of a device, [`error`] the errors, [`memory`] a device in memory;
+//! * [`journal`] is a log of records on a ring of blocks;
+//! * [`monitor`] divides a device into shares, replaces bad blocks and levels wear, through a table
+//!   of blocks that is stored in the journal;
+//! * [`raw`] and [`function`] serve applications with a mapping of their own;
+//! * [`policy`] runs FTLs of the `ftl` crate over parts of a share, and [`object`] stores objects
+//!   in one such range;
+//! * [`kv`] is a key-value store over a log of its own.
 //!
 //! Which module may use which is a table in `xtask/tests/tidy/flash.rs`. Design:
 //! docs/design/flash.md.

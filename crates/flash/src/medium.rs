@@ -1,24 +1,24 @@
-//! What a flash device offers to the monitor, and to nobody else: pages of blocks, programmed
-//! in order, erased as wholes.
+//! The interface of a flash device, which only the monitor uses: blocks of pages; the pages of a
+//! block are programmed in order, and a block is erased as a whole.
 //!
-//! A medium is emulated memory, a file, or a real zoned device (a block is then a zone). It
-//! may have a volatile cache below it: what was done since the last [`Medium::sync`] can then
-//! be lost with the power, block by block, and an erase can come undone.
+//! A medium is memory, a file, or a real zoned device (a block is then a zone). It may have a
+//! volatile cache: operations since the last [`Medium::sync`] can then be lost in a power failure,
+//! on each block from some operation on, and an erase can be undone.
 
 use std::any::Any;
 
 use prism_base::Bytes;
 
-/// The shape of a device. Channels and LUNs are what works in parallel.
+/// The geometry of a device. Channels and LUNs work in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceGeometry {
     /// Channels (buses).
     pub channels: u32,
-    /// LUNs (dies) on each channel, the smallest things that work by themselves.
+    /// LUNs (dies) on each channel, the smallest units that execute commands independently.
     pub luns_per_channel: u32,
     /// Blocks of a LUN.
     pub blocks_per_lun: u32,
-    /// Pages of a block; a page is what one program writes.
+    /// Pages of a block; a page is the unit of a program.
     pub pages_per_block: u32,
     /// Bytes of a page.
     pub page_size: u32,
@@ -54,10 +54,10 @@ impl DeviceGeometry {
         Bytes(u64::from(self.blocks()) * self.block_bytes())
     }
 
-    /// Checks that the numbers make sense.
+    /// Checks that each number is within its range.
     ///
     /// # Errors
-    /// The field that does not, its value and the allowed range.
+    /// The first field out of range, its value and the range.
     pub fn check(&self) -> Result<(), GeometryError> {
         let wrong = |field, value: u32, min: u64, max: u64| {
             let value = u64::from(value);
@@ -78,7 +78,7 @@ impl DeviceGeometry {
     }
 }
 
-/// A number of a geometry that makes no sense.
+/// A field of a geometry that is out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} is {value}; it must be between {min} and {max}")]
 pub struct GeometryError {
@@ -103,7 +103,7 @@ pub enum PageState {
     Torn,
 }
 
-/// Why a medium did not do what it was asked.
+/// Why an operation of a medium failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MediumError {
@@ -149,10 +149,10 @@ pub enum MediumError {
         /// The block.
         block: u32,
     },
-    /// The device has no power; what it held is found when it is opened again.
+    /// The device has no power; its content is recovered when it is opened again.
     #[error("the device has lost power; open it again")]
     PowerLost,
-    /// What stands on the page is not what was programmed there.
+    /// The content of the page is not what was programmed.
     #[error("page {page} of block {block} is damaged; restore it from a copy, or erase the block")]
     Damaged {
         /// The block.
@@ -160,13 +160,13 @@ pub enum MediumError {
         /// The page.
         page: u32,
     },
-    /// What lies below the device (a file, a disk) failed.
+    /// The storage below the device (a file, a disk) failed.
     #[error("the device failed: {what}")]
     Io {
         /// What failed, and what helps.
         what: String,
     },
-    /// The disk below the device has no room. The device is read-only from then on.
+    /// The disk below the device is full. The device is read-only from then on.
     #[error("the device failed: {what}")]
     DiskFull {
         /// Which file, and what helps.
@@ -180,8 +180,7 @@ pub enum MediumError {
     },
 }
 
-/// A flash device. Blocks are numbered LUN by LUN; LUN `l` sits on channel
-/// `l % channels`.
+/// A flash device. Blocks are numbered LUN by LUN; LUN `l` is on channel `l % channels`.
 pub trait Medium: Send {
     /// Its shape.
     fn geometry(&self) -> &DeviceGeometry;
@@ -192,7 +191,7 @@ pub trait Medium: Send {
     /// Whether `block` is partly written: programmed, not full, not finished.
     fn is_open(&self, block: u32) -> bool;
 
-    /// Whether the maker marked `block` as bad.
+    /// Whether the manufacturer marked `block` as bad.
     fn is_factory_bad(&self, block: u32) -> bool;
 
     /// Whether operations are durable only after [`Medium::sync`].
@@ -203,27 +202,25 @@ pub trait Medium: Send {
         None
     }
 
-    /// A hint that `len` bytes of a page are going to be read from `offset` on. Whether the
-    /// medium has begun to read them: they then come quickly, and other reads may be begun
-    /// meanwhile. What the page holds is still told by [`Medium::read`].
+    /// Prefetches `len` bytes of a page from `offset` on, to be fetched with [`Medium::read`].
+    /// Returns whether the medium has started the read; it can start others meanwhile.
     fn prefetch(&mut self, _block: u32, _page: u32, _offset: u32, _len: u32) -> bool {
         false
     }
 
-    /// Waits until more than `known` reads that were hinted at have come and were not asked for
-    /// yet, or no other is on its way; how many have come. None where that is not known.
+    /// Waits until more than `known` prefetches are complete and not yet fetched, or none is in
+    /// flight. Returns how many are complete; 0 on a medium that does not count them.
     fn arrivals(&mut self, _known: usize) -> usize {
         0
     }
 
-    /// Whether a read of the beginning of a page, which was hinted at, would not have to wait:
-    /// it has come, or nobody has begun it.
+    /// Whether a read of the beginning of a prefetched page would return at once: its prefetch is
+    /// complete, or was never started.
     fn has_arrived(&self, _block: u32, _page: u32) -> bool {
         true
     }
 
-    /// Whether a run of pages is read faster if each is hinted at: no cache below reads ahead
-    /// by itself.
+    /// Whether sequential reads gain from prefetches, because no cache below reads ahead by itself.
     fn wants_hints(&self) -> bool {
         false
     }
@@ -243,12 +240,12 @@ pub trait Medium: Send {
         oob: &mut [u8],
     ) -> Result<PageState, MediumError>;
 
-    /// Programs a page with `data`, which is one page, and `oob`, at most the out-of-band
-    /// bytes.
+    /// Programs a page with `data`, which has the size of a page, and `oob`, which has at most the
+    /// size of the out-of-band area.
     ///
     /// # Errors
-    /// Everything but [`MediumError::EraseFailed`]. After
-    /// [`MediumError::ProgramFailed`] the earlier pages of the block can still be read.
+    /// All but [`MediumError::EraseFailed`]. After [`MediumError::ProgramFailed`] the earlier pages
+    /// of the block can still be read.
     fn program(
         &mut self,
         block: u32,
@@ -264,7 +261,7 @@ pub trait Medium: Send {
     /// [`MediumError::Io`], [`MediumError::DiskFull`].
     fn erase(&mut self, block: u32) -> Result<(), MediumError>;
 
-    /// Takes no more pages for `block` until it is erased, so that it is no longer partly
+    /// Closes `block`: it takes no more pages until it is erased, and no longer counts as partly
     /// written.
     ///
     /// # Errors
@@ -274,11 +271,11 @@ pub trait Medium: Send {
     /// Makes everything done so far durable.
     ///
     /// # Errors
-    /// [`MediumError::PowerLost`]; [`MediumError::Io`] or [`MediumError::DiskFull`] if something
-    /// done since the last sync did not reach the device, which is read-only then until it is
-    /// opened again: every sync fails until then.
+    /// [`MediumError::PowerLost`]; [`MediumError::Io`] or [`MediumError::DiskFull`] if an operation
+    /// since the last sync did not reach the device. The device is then read-only, and every sync
+    /// fails, until it is opened again.
     fn sync(&mut self) -> Result<(), MediumError>;
 
-    /// The medium itself, for who knows what it is.
+    /// The medium itself, for a caller that knows its type.
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
 }

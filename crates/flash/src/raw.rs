@@ -1,9 +1,9 @@
-//! The raw level: pages and blocks of a share, and every rule of flash.
+//! The raw level: the pages and blocks of a share, under the rules of flash.
 //!
-//! Source: Prism-SSD (Shen et al., ICDCS'19), section IV.B. Differs: the geometry is that of
-//! the share, which is not rectangular, with the device's beside it; pages of a block are
-//! written in order, which the paper leaves open; reading what was never written is an error;
-//! calls can be queued and vectored.
+//! Source: Prism-SSD (Shen et al., ICDCS'19), section IV.B. Differences: the geometry is that of
+//! the share, which need not be rectangular; pages of a block are written in order, which the paper
+//! leaves open; reading a page that was never written is an error; calls can be queued and
+//! vectored.
 //!
 //! ```
 //! use prism_base::Bytes;
@@ -51,7 +51,7 @@ use crate::monitor::{Share, ShareGeometry};
 
 pub use queue::{Command, Completion, Queue};
 
-/// A page of a share; where a block is meant, `page` is not looked at.
+/// A page of a share; calls on a block ignore `page`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Address {
     /// The channel, of those the share has LUNs on.
@@ -96,21 +96,21 @@ pub(crate) fn block_number(geometry: &ShareGeometry, at: Address) -> Result<u32>
 
 /// A share at the raw level.
 ///
-/// Calls wait until the operation is done: on a device with timing the share's clock then
-/// stands at its end. What was written is on flash when the call returns, but where the
-/// device has a volatile cache: then it is after [`Raw::sync`].
+/// Calls block until the operation is complete: on a device with timing, the share's clock advances
+/// to its end. A write is durable when the call returns or, on a device with a volatile cache,
+/// after the next [`Raw::sync`].
 #[derive(Debug)]
 pub struct Raw {
     share: Share,
     geometry: ShareGeometry,
 }
 
-/// Which of the commands of a vectored call failed, and why. Those before it are done, those
-/// after it were not begun.
+/// The command of a vectored call that failed, and why. Those before it are complete, those after
+/// it were not started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("command {index} of the vector: {error}")]
 pub struct VectorError {
-    /// The place of the command that failed.
+    /// The index of the command.
     pub index: usize,
     /// Why.
     #[source]
@@ -118,7 +118,7 @@ pub struct VectorError {
 }
 
 impl Raw {
-    /// Takes `share` as it is.
+    /// Opens `share` at the raw level; its content stays.
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if a higher level keeps its data in it.
@@ -190,8 +190,8 @@ impl Raw {
     /// Reads a page, or its first bytes.
     ///
     /// # Errors
-    /// [`FlashError::Unwritten`], [`FlashError::Torn`], [`FlashError::OutOfRange`] for what is
-    /// not the share's, [`FlashError::Unaligned`] for more than a page.
+    /// [`FlashError::Unwritten`], [`FlashError::Torn`], [`FlashError::OutOfRange`] for an address
+    /// outside of the share, [`FlashError::Unaligned`] for more than a page.
     pub fn read_page(&self, at: Address, data: &mut [u8]) -> Result<()> {
         self.read_page_and_oob(at, data, &mut [])
     }
@@ -285,7 +285,7 @@ impl Raw {
         self.share.erase(self.share.access(self.block(at)?, 0, Cause::Host, ready))
     }
 
-    /// Takes no more pages for a block, so that it no longer counts as partly written.
+    /// Closes a block: it takes no more pages and no longer counts as partly written.
     ///
     /// # Errors
     /// [`FlashError::OutOfRange`].
@@ -301,7 +301,7 @@ impl Raw {
         self.share.write_pointer(self.block(at)?)
     }
 
-    /// How often the block under this address was erased, as far as the monitor knows.
+    /// How often the block at this address was erased, as far as the monitor knows.
     ///
     /// # Errors
     /// [`FlashError::OutOfRange`].
@@ -317,12 +317,13 @@ impl Raw {
         self.share.sync()
     }
 
-    /// Reads pages, all begun now, into `data`, page after page; returns when the last is done.
+    /// Reads pages into `data`, page after page. All reads start now; returns when the last is
+    /// complete.
     ///
     /// # Errors
     /// [`VectorError`] names the command.
     pub fn read_pages(&self, pages: &[Address], data: &mut [u8]) -> Result<(), VectorError> {
-        /// Pages of a vector that are in flight, where the device reads ahead.
+        /// Prefetches in flight for a vectored read, on a device that supports them.
         const AHEAD: usize = 32;
         self.check_vector(pages.len(), data.len())?;
         let page_size = self.geometry.page_size as usize;
@@ -335,8 +336,8 @@ impl Raw {
         })
     }
 
-    /// Writes pages, all begun now, from `data`, page after page; returns when the last is
-    /// done.
+    /// Writes pages from `data`, page after page. All writes start now; returns when the last is
+    /// complete.
     ///
     /// # Errors
     /// [`VectorError`] names the command.
@@ -348,7 +349,7 @@ impl Raw {
         })
     }
 
-    /// Erases blocks, all begun now; returns when the last is done.
+    /// Erases blocks. All erases start now; returns when the last is complete.
     ///
     /// # Errors
     /// [`VectorError`] names the command.
@@ -356,7 +357,7 @@ impl Raw {
         self.vectored(blocks, |at, ready| self.erase_from(at, ready))
     }
 
-    /// Checks that `bytes` are those of `pages` pages. Nothing is begun otherwise.
+    /// Checks that `bytes` is the size of `pages` pages, before any command starts.
     fn check_vector(&self, pages: usize, bytes: usize) -> Result<(), VectorError> {
         let wanted = pages as u64 * u64::from(self.geometry.page_size);
         if bytes as u64 == wanted {
@@ -381,20 +382,19 @@ impl Raw {
         self.share.reach_if_timed(end).map_err(at_index(all.len()))
     }
 
-    /// Says that the first `len` bytes of a page are going to be read; whether they are read
-    /// already.
+    /// Prefetches the first `len` bytes of a page; returns whether the device has started to.
     fn prefetch(&self, at: Address, len: usize) -> bool {
         let len = len.min(self.geometry.page_size as usize) as u32;
         self.block(at).is_ok_and(|block| self.share.prefetch(block, at.page, 0, len))
     }
 
-    /// Which of the pages that were hinted at has come, the first in their order; waits until
-    /// one has.
+    /// Waits until the prefetch of one of these pages is complete; returns the index of the first
+    /// such page.
     fn first_arrived(&self, all: impl Iterator<Item = Address> + Clone) -> usize {
         self.share.first_arrived(all.map(|at| Some((self.block(at).ok()?, at.page))))
     }
 
-    /// A queue of commands, `depth` of which may be in flight.
+    /// A queue with at most `depth` commands in flight.
     #[must_use]
     pub fn queue(&self, depth: usize) -> Queue<&Self> {
         Queue::new(self, depth)

@@ -1,4 +1,4 @@
-//! What is handed out: the block, the channel, and waiting for an erase.
+//! Allocation: choosing the channel and the block, and waiting for an erase.
 
 use std::cmp::Reverse;
 
@@ -18,7 +18,7 @@ impl State {
         self.geometry.channels[channel].iter().map(|&lun| self.blocks.erasing(lun)).sum()
     }
 
-    /// What of a channel can be handed out without a wait, in `unit`.
+    /// How many units of `unit` a channel can allocate without a wait.
     fn free(&self, channel: usize, unit: Unit) -> u32 {
         let blocks = self.erased_in(channel).min(self.blocks.room());
         match unit {
@@ -30,7 +30,7 @@ impl State {
         }
     }
 
-    /// The time a LUN of the channel needs for what is begun and what waits, on average.
+    /// The time that a LUN of the channel needs for commands in flight and queued, on average.
     fn load(&self, channel: usize, now: SimTime) -> u64 {
         let luns = &self.geometry.channels[channel];
         let of_lun = |&lun: &u32| {
@@ -40,8 +40,7 @@ impl State {
         luns.iter().map(of_lun).sum::<u64>() / luns.len() as u64
     }
 
-    /// The channel with the least work that has something to hand out, at once if there is
-    /// such.
+    /// The channel with the least work that can allocate, preferably without a wait.
     fn least_loaded(&mut self, unit: Unit, now: SimTime) -> Result<usize> {
         let limited = unit == Unit::Page && self.is_open_limit()?;
         let rank = |channel: &usize| {
@@ -71,12 +70,12 @@ impl State {
         let (block, page) = match unit {
             Unit::Block => {
                 let block = self.take_block(channel)?;
-                self.blocks.hand_out_all(block);
+                self.blocks.allocate_all(block);
                 (block, 0)
             }
             Unit::Page => {
                 let block = self.page_block(channel)?;
-                (block, self.blocks.hand_out_page(block))
+                (block, self.blocks.allocate_page(block))
             }
         };
         let free_left = self.free(channel, unit);
@@ -87,7 +86,7 @@ impl State {
         })
     }
 
-    /// The block of a channel whose pages are handed out; another, if that has none left.
+    /// The block of a channel from which pages are allocated; a new one if it has none left.
     fn page_block(&mut self, channel: usize) -> Result<u32> {
         if let Some(block) = self.open[channel].filter(|&block| self.blocks.left(block) > 0) {
             return Ok(block);
@@ -105,7 +104,7 @@ impl State {
         Ok(block)
     }
 
-    /// Whether as many blocks are handed out by pages and not full as may be partly written.
+    /// Whether no further block may be opened for pages.
     fn is_open_limit(&mut self) -> Result<bool> {
         if (self.filling.len() as u32) < self.geometry.max_open_blocks {
             return Ok(false);
@@ -117,7 +116,7 @@ impl State {
             if written == pages {
                 continue;
             }
-            // Nobody will write what was given back, so the block is as good as full.
+            // Trimmed pages will not be written, so the block can be closed.
             let given_back = |page| self.blocks.was_trimmed(block, page);
             if self.queues.is_idle(block) && (written..pages).all(given_back) {
                 self.share.finish(block)?;
@@ -133,7 +132,7 @@ impl State {
     fn take_block(&mut self, channel: usize) -> Result<u32> {
         if self.blocks.room() == 0 {
             let what = format!(
-                "all blocks but the reserve of {} are handed out: trim some, or reserve less",
+                "all blocks but the reserve of {} are allocated: trim some, or reserve less",
                 self.blocks.reserve
             );
             return Err(FlashError::NoSpace { what });
@@ -174,7 +173,7 @@ impl State {
                 self.share.reach_if_timed(end)?;
                 self.take_erased(end)
             }
-            None => Err(self.trouble.take().unwrap_or_else(|| FlashError::NoSpace {
+            None => Err(self.erase_error.take().unwrap_or_else(|| FlashError::NoSpace {
                 what: format!(
                     "channel {channel} has no block left: trim some, or take another channel"
                 ),

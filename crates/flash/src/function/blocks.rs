@@ -1,19 +1,19 @@
-//! Who has which block: handed out, erased, or waiting for its erase; and which pages of it
-//! are still wanted.
+//! The state of each block: allocated, erased, or to be erased; and which of its pages are
+//! allocated.
 //!
-//! Cost: 32 bytes a block, some 16 more for an erased one, and a bit a page for blocks of which
-//! single pages were trimmed.
+//! Cost: 32 bytes per block, about 16 more for an erased one, and a bit per page for blocks of
+//! which single pages were trimmed.
 
 use std::collections::BTreeSet;
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Erased: it can be handed out.
+    /// Erased: it can be allocated.
     Erased,
-    /// Handed out, as a whole or page by page.
+    /// Allocated, as a whole or page by page.
     Allocated,
-    /// Given back, not erased yet.
+    /// Trimmed, not erased yet.
     Trimmed,
     /// It cannot be erased.
     Lost,
@@ -22,16 +22,16 @@ pub(super) enum Use {
 #[derive(Clone, Debug)]
 struct Block {
     state: Use,
-    /// Pages handed out, from the first on.
-    handed: u32,
+    /// Pages allocated, from the first on.
+    allocated: u32,
     /// Those of them that were not trimmed.
     live: u32,
     /// Bit by page, set once it is trimmed; absent while none was.
     trimmed: Option<Box<[u64]>>,
-    /// A program was tried since the erase.
+    /// A program was attempted since the erase.
     begun: bool,
-    /// Data that rests was put here by levelling, and nothing was erased since.
-    rests: bool,
+    /// Levelling has moved cold data here, and the block was not erased since.
+    holds_cold: bool,
 }
 
 /// The blocks of a share, numbered LUN by LUN.
@@ -42,7 +42,7 @@ pub(super) struct Blocks {
     blocks: Vec<Block>,
     /// By LUN, erased blocks by erase count, then number.
     erased: Vec<BTreeSet<(u32, u32)>>,
-    /// By LUN, how many wait for their erase.
+    /// By LUN, blocks to be erased.
     trimmed: Vec<u32>,
     mapped: u32,
     lost: u32,
@@ -51,15 +51,15 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// Blocks of which each was allocated as a whole.
+    /// All blocks allocated, each as a whole.
     pub(super) fn new(luns: u32, per_lun: u32, pages: u32) -> Self {
         let whole = Block {
             state: Use::Allocated,
-            handed: pages,
+            allocated: pages,
             live: pages,
             trimmed: None,
             begun: true,
-            rests: false,
+            holds_cold: false,
         };
         Self {
             per_lun,
@@ -86,7 +86,7 @@ impl Blocks {
         self.blocks[block as usize].state
     }
 
-    /// Blocks that are handed out.
+    /// Allocated blocks.
     pub(super) fn mapped(&self) -> u32 {
         self.mapped
     }
@@ -96,7 +96,7 @@ impl Blocks {
         self.count().saturating_sub(self.lost).saturating_sub(reserve)
     }
 
-    /// Blocks that may still be handed out before the reserve is touched.
+    /// Blocks that may still be allocated without using the reserve.
     pub(super) fn room(&self) -> u32 {
         self.mappable(self.reserve).saturating_sub(self.mapped)
     }
@@ -106,7 +106,7 @@ impl Blocks {
         self.erased[lun as usize].len() as u32
     }
 
-    /// Blocks of a LUN that wait for their erase, or are being erased.
+    /// Blocks of a LUN that are trimmed and not erased yet.
     pub(super) fn erasing(&self, lun: u32) -> u32 {
         self.trimmed[lun as usize]
     }
@@ -116,49 +116,49 @@ impl Blocks {
         self.erased[lun as usize].first().map(|&(erases, _)| erases)
     }
 
-    /// Hands out the least worn erased block of a LUN, without pages.
+    /// Allocates the least worn erased block of a LUN, without pages.
     pub(super) fn take(&mut self, lun: u32) -> Option<u32> {
         let (_, block) = self.erased[lun as usize].pop_first()?;
         self.mapped += 1;
         let state = &mut self.blocks[block as usize];
         state.state = Use::Allocated;
-        (state.handed, state.live) = (0, 0);
+        (state.allocated, state.live) = (0, 0);
         Some(block)
     }
 
-    /// Hands out all pages of a block that was taken.
-    pub(super) fn hand_out_all(&mut self, block: u32) {
+    /// Allocates all pages of a block that was taken.
+    pub(super) fn allocate_all(&mut self, block: u32) {
         let state = &mut self.blocks[block as usize];
-        (state.handed, state.live) = (self.pages, self.pages);
+        (state.allocated, state.live) = (self.pages, self.pages);
     }
 
-    /// Hands out the next page of a block that was taken.
-    pub(super) fn hand_out_page(&mut self, block: u32) -> u32 {
+    /// Allocates the next page of a block that was taken.
+    pub(super) fn allocate_page(&mut self, block: u32) -> u32 {
         let state = &mut self.blocks[block as usize];
-        state.handed += 1;
+        state.allocated += 1;
         state.live += 1;
-        state.handed - 1
+        state.allocated - 1
     }
 
-    /// Pages of a block that were not handed out.
+    /// Pages of a block that were not allocated.
     pub(super) fn left(&self, block: u32) -> u32 {
-        self.pages - self.blocks[block as usize].handed
+        self.pages - self.blocks[block as usize].allocated
     }
 
-    /// Whether a page is handed out.
+    /// Whether a page is allocated.
     pub(super) fn is_allocated(&self, block: u32, page: u32) -> bool {
         let state = &self.blocks[block as usize];
-        state.state == Use::Allocated && page < state.handed && !self.was_trimmed(block, page)
+        state.state == Use::Allocated && page < state.allocated && !self.was_trimmed(block, page)
     }
 
-    /// Whether a page of an allocated block was given back.
+    /// Whether a page of an allocated block was trimmed.
     pub(super) fn was_trimmed(&self, block: u32, page: u32) -> bool {
         let bits = self.blocks[block as usize].trimmed.as_ref();
         bits.is_some_and(|bits| bits[page as usize / 64] >> (page % 64) & 1 == 1)
     }
 
-    /// Gives a page back that is allocated; whether nothing of its block is left to be wanted
-    /// or handed out.
+    /// Trims an allocated page; returns whether all pages of its block are allocated and trimmed
+    /// now.
     pub(super) fn trim_page(&mut self, block: u32, page: u32) -> bool {
         let pages = self.pages;
         let state = &mut self.blocks[block as usize];
@@ -166,10 +166,10 @@ impl Blocks {
         let bits = state.trimmed.get_or_insert_with(|| vec![0; words].into());
         bits[page as usize / 64] |= 1 << (page % 64);
         state.live -= 1;
-        state.live == 0 && state.handed == pages
+        state.live == 0 && state.allocated == pages
     }
 
-    /// Gives a block back that is allocated.
+    /// Trims an allocated block.
     pub(super) fn trim_block(&mut self, block: u32) {
         let lun = self.lun_of(block);
         self.trimmed[lun as usize] += 1;
@@ -185,7 +185,7 @@ impl Blocks {
         self.trimmed[lun] -= 1;
         self.erased[lun].insert((erases, block));
         let state = &mut self.blocks[block as usize];
-        (state.state, state.begun, state.rests) = (Use::Erased, false, false);
+        (state.state, state.begun, state.holds_cold) = (Use::Erased, false, false);
     }
 
     /// A block that was trimmed cannot be erased.
@@ -196,31 +196,32 @@ impl Blocks {
         self.blocks[block as usize].state = Use::Lost;
     }
 
-    /// A program of the block is tried.
+    /// Notes that a program of the block is attempted.
     pub(super) fn begin(&mut self, block: u32) {
         self.blocks[block as usize].begun = true;
     }
 
-    /// Whether a program was tried since the block's erase, even one that failed.
+    /// Whether a program was attempted since the block's erase, even one that failed.
     pub(super) fn is_begun(&self, block: u32) -> bool {
         self.blocks[block as usize].begun
     }
 
-    /// Whether levelling put data that rests here.
-    pub(super) fn rests(&self, block: u32) -> bool {
-        self.blocks[block as usize].rests
+    /// Whether levelling has moved cold data here.
+    pub(super) fn holds_cold(&self, block: u32) -> bool {
+        self.blocks[block as usize].holds_cold
     }
 
-    /// Levelling put data that rests on `cold`, and not on `hot`.
+    /// Notes that levelling has moved cold data to the block of `cold`, and hot data to that of
+    /// `hot`.
     pub(super) fn levelled(&mut self, hot: u32, cold: u32) {
-        self.blocks[cold as usize].rests = true;
-        self.blocks[hot as usize].rests = false;
+        self.blocks[cold as usize].holds_cold = true;
+        self.blocks[hot as usize].holds_cold = false;
     }
 
-    /// Erased blocks in the order of new erase counts.
+    /// Sorts erased blocks by new erase counts.
     pub(super) fn reorder(&mut self, erases: &[u32]) {
         for set in &mut self.erased {
-            // A block that the share has given back is the last to be handed out.
+            // A block that the share has given back is the last to be allocated.
             let of = |block: u32| erases.get(block as usize).copied().unwrap_or(u32::MAX);
             *set = set.iter().map(|&(_, block)| (of(block), block)).collect();
         }

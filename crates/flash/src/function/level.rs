@@ -1,4 +1,4 @@
-//! Levelling of wear on request.
+//! Wear levelling on request.
 
 use std::cmp::Reverse;
 
@@ -47,9 +47,9 @@ impl State {
         Ok(end)
     }
 
-    /// The most and the least worn block of one LUN, where they differ most. What rests is
-    /// what holds data and is little worn; a worn block to which levelling brought such data
-    /// is not emptied again before it was erased.
+    /// The most and the least worn block of the LUN in which they differ most. The least worn block
+    /// is one that holds data; a worn block to which levelling moved cold data is not chosen as the
+    /// most worn one until it is erased.
     fn widest_gap(&self, wear: &[u32], min_gap: u32) -> Result<Option<(u32, u32)>> {
         let mut widest = None;
         let per_lun = self.geometry.blocks_per_lun;
@@ -60,7 +60,7 @@ impl State {
             let erases = |block: &u32| wear[*block as usize];
             let usable = |block: &u32| {
                 matches!(self.blocks.state(*block), Use::Erased | Use::Allocated)
-                    && !self.blocks.rests(*block)
+                    && !self.blocks.holds_cold(*block)
             };
             let Some(hot) = blocks().filter(usable).max_by_key(|b| (erases(b), Reverse(*b))) else {
                 continue;

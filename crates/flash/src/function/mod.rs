@@ -1,38 +1,37 @@
-//! The function level: the library allocates, erases and levels; the application maps and
-//! cleans.
+//! The function level: the library allocates and erases blocks and levels wear; the application
+//! does the mapping and the cleaning.
 //!
 //! Source: Prism-SSD (Shen et al., ICDCS'19), section IV.C. The application asks for blocks or
-//! pages of a channel, writes and reads them by address, and trims what it no longer needs;
-//! erases happen in the background. It learns how much is free with each allocation, so it
-//! knows when to clean. Where the paper is silent or this differs:
+//! pages of a channel, writes and reads them by address, and trims what it no longer needs; erases
+//! happen in the background. Each allocation returns the free space, so it knows when to clean.
+//! Additions to and differences from the paper:
 //!
-//! * *Blocks and pages.* A block is handed out whole, written in order, trimmed whole. Of
-//!   pages, the library keeps an open block on each channel and hands out the next; they are
-//!   written in the order in which they were handed out, and the block is erased when all of
-//!   them were trimmed. A page that is trimmed unwritten is filled when a later one is written.
-//!   Either kind of block can be trimmed page by page, or as a whole.
+//! * *Blocks and pages.* A block is allocated as a whole and written in order. For pages, the
+//!   library has an open block on each channel and allocates its next page; pages are written in
+//!   the order of their allocation, and the block is erased when all of them are trimmed. A page
+//!   that was trimmed before it was written is padded when a later one is written. Either kind of
+//!   block can be trimmed page by page or as a whole.
 //! * *Wear levelling stays below the addresses.* In the paper the library swaps the data of two
-//!   blocks and the application then changes its map; if power goes in between, the map is
-//!   wrong about both. Here the monitor's table of blocks changes with the data, crash-safe, and
-//!   every address names what it named before; the pairs are reported for information.
-//! * *The reserve* is that of the share's allocation until [`Function::set_ops`] changes it,
-//!   and it is not kept: who wants another sets it each time.
+//!   blocks and the application then changes its map; after a power failure in between, the map is
+//!   wrong about both. Here the monitor's table of blocks is updated with the data, atomically, and
+//!   addresses do not change; the pairs are reported for information.
+//! * *The reserve* is that of the share's allocation until [`Function::set_ops`] changes it, which
+//!   is not stored: call it each time the share is opened.
 //! * *Commands can be queued*, and then reads go before writes, and writes before erases; see
-//!   [`PASSED_MAX`] for the limit of that. A command of many pages is begun page by page, so
-//!   that a read gets in between. Calls that wait take the same way.
-//! * *Open blocks.* Where the device limits blocks that are partly written, pages are handed
-//!   out of at most as many blocks. Whole blocks are the application's to count: the write that
-//!   begins one too many is refused with [`FlashError::TooManyOpen`].
+//!   [`PASSED_MAX`] for the limit of that. A command of many pages is issued page by page, so that
+//!   reads can go in between. Blocking calls use the same queue.
+//! * *Open blocks.* If the device limits partly written blocks, pages are allocated from at most
+//!   that number of blocks. Blocks allocated as a whole are up to the application: the write that
+//!   opens one too many fails with [`FlashError::TooManyOpen`].
 //!
-//! On a device with timing, an operation is given to its LUN when that is free, and not
-//! before, so that what comes later and is more urgent can still go first; completions come in
-//! time order and move the share's clock. Without timing the order is the same.
+//! On a device with timing, an operation is issued to its LUN only when the LUN is free, so that a
+//! later and more urgent one can still go first; completions are in time order and advance the
+//! share's clock. Without timing the order is the same.
 //!
-//! Nothing of this level is kept on flash. A share that was used before has the blocks that hold
-//! something allocated, as [`Function::allocated`] lists them, and the application trims what
-//! it does not know. Of a block from which pages were handed out, all pages are allocated then.
-//! Below a volatile cache an erase that was not followed by [`Function::sync`] can come undone,
-//! and its block is then among them.
+//! This level stores no metadata. When a share is opened again, blocks with data are allocated, as
+//! [`Function::allocated`] lists them, with all of their pages, and the application trims those
+//! that it does not know. With a volatile cache, an erase that was not followed by
+//! [`Function::sync`] can be undone; its block is then among them.
 //!
 //! ```
 //! use prism_base::Bytes;
@@ -53,7 +52,7 @@
 //! let capacity = Bytes(2 * device.lun_capacity().0);
 //! let function = Function::open(device.allocate("cache", Allocation::new(capacity, 0))?)?;
 //!
-//! // Algorithm IV.2: ten blocks; below a threshold the application cleans, here by giving up
+//! // Algorithm IV.2: ten blocks; below a threshold the application cleans, here by dropping
 //! // the oldest block of the channel, as a cache may.
 //! let mut mapped = Vec::new();
 //! for slab in 0..10u8 {
@@ -88,21 +87,21 @@ use state::State;
 
 pub use queue::PASSED_MAX;
 
-/// Commands that can be queued and not taken back: enough for each LUN of a large drive, and
-/// few enough that choosing among them is quick.
+/// Limit of commands in the queue, completed ones included: enough for each LUN of a large drive,
+/// and few enough that scheduling is quick.
 pub const QUEUE_MAX: usize = 4096;
 
-/// Which channel.
+/// The channel to allocate on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {
-    /// This one, as the share counts.
+    /// This channel of the share.
     Number(u32),
-    /// The one whose LUNs have the least to do, in time; on a device without timing, and
-    /// among equals, the one with the most free, then the first.
+    /// The channel whose LUNs have the least work queued, in time; on a device without timing, and
+    /// among equals, the one with the most free blocks, then the first.
     Any,
 }
 
-/// What is handed out or given back.
+/// The unit of an allocation or a trim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A block.
@@ -111,23 +110,23 @@ pub enum Unit {
     Page,
 }
 
-/// What was handed out.
+/// The result of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocated {
-    /// Where it is.
+    /// Its address.
     pub at: Address,
-    /// How many more there are in the channel without a wait, in the unit asked for: erased,
-    /// and not of the reserve. 0 says that this was the last one.
+    /// How many more of the same unit the channel has without a wait: erased, and not
+    /// over-provisioning. 0 if this was the last one.
     pub free_left: u32,
     /// Blocks of the channel that wait for their erase.
     pub erasing: u32,
 }
 
-/// What levelling has done, and how worn the blocks of the share are.
+/// The result of levelling, and the wear of the blocks of the share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WearLevel {
-    /// Blocks whose data was put on a fresh block, each with the one whose data was put on a
-    /// worn block.
+    /// Pairs of blocks: the data of the first moved to a less worn block, that of the second to a
+    /// worn one.
     pub pairs: Vec<(Address, Address)>,
     /// The highest erase count.
     pub max: u32,
@@ -139,39 +138,39 @@ pub struct WearLevel {
     pub variance: f64,
 }
 
-/// A command to be queued; it comes back if the queue is full.
+/// A command to be queued; it is returned if the queue is full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Reads pages.
     Read {
         /// The first.
         at: Address,
-        /// Where to; its length says how many.
+        /// The buffer; its length gives the number of pages.
         data: Vec<u8>,
     },
     /// Writes pages.
     Write {
         /// The first.
         at: Address,
-        /// What.
+        /// The data.
         data: Vec<u8>,
     },
     /// Gives back a block or a page.
     Trim {
-        /// Which.
+        /// Its address.
         at: Address,
-        /// Which of both.
+        /// Block or page.
         unit: Unit,
     },
 }
 
-/// A share at the function level. Threads may use it at once; a call that waits moves the
-/// share's clock for all of them.
+/// A share at the function level. Threads may use it at once; a blocking call advances the share's
+/// clock for all of them.
 #[derive(Debug)]
 pub struct Function(Mutex<State>);
 
 impl Function {
-    /// Takes `share` as it is: blocks that hold something are allocated.
+    /// Opens `share`: blocks that hold data are allocated.
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if a higher level keeps its data in it.
@@ -183,44 +182,44 @@ impl Function {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nobody panics while he holds the function level")
+        self.0.lock().expect("no thread panics while it holds the function level")
     }
 
-    /// The share, to let time pass or to read its counts. What is added to it is used when it
-    /// is opened again.
+    /// The share, to let time pass or to read its counts. LUNs that are added to it are used when
+    /// it is opened again.
     #[must_use]
     pub fn share(&self) -> Share {
         self.lock().share.clone()
     }
 
-    /// Gives the share back, with what it holds. Commands that wait are not done, and a block
-    /// that waits for its erase still holds what it held: [`Function::drain`] comes before.
+    /// Returns the share with its data. Queued commands are dropped, and a block that is queued for
+    /// its erase keeps its data: call [`Function::drain`] before.
     #[must_use]
     pub fn into_share(self) -> Share {
         self.share()
     }
 
-    /// The shape of the share.
+    /// The geometry of the share.
     #[must_use]
     pub fn geometry(&self) -> ShareGeometry {
         self.lock().geometry.clone()
     }
 
-    /// Hands out an erased block or the next page of an open one, on the least worn block
-    /// there is. If the channel has only blocks that wait for their erase, waits for one.
+    /// Allocates the least worn erased block, or the next page of an open block. If all free blocks
+    /// of the channel are still to be erased, waits for an erase.
     ///
-    /// [`Channel::Any`] goes by work and free blocks, not by what is valid: an application that
+    /// [`Channel::Any`] considers queued work and free blocks, not valid data: an application that
     /// cleans every channel up to the same number of free blocks has to spread its data itself.
     ///
     /// # Errors
-    /// [`FlashError::NoSpace`] if the channel has no block left, or only those of the reserve
-    /// are; [`FlashError::TooManyOpen`] if pages would be handed out of too many blocks;
+    /// [`FlashError::NoSpace`] if the channel has no block left, or only over-provisioning;
+    /// [`FlashError::TooManyOpen`] if pages would be allocated from too many blocks;
     /// [`FlashError::OutOfRange`].
     pub fn address_mapper(&self, channel: Channel, unit: Unit) -> Result<Allocated> {
         self.lock().allocate(channel, unit)
     }
 
-    /// Writes whole pages of one block, from `at` on: the next of the block.
+    /// Writes whole pages of one block, from `at` on, which has to be its next page.
     ///
     /// # Errors
     /// [`FlashError::NotAllocated`], [`FlashError::Unaligned`], [`FlashError::OutOfRange`] for
@@ -252,11 +251,11 @@ impl Function {
         result
     }
 
-    /// Gives a block or a page back. The block is erased in the background: when nothing else
-    /// waits for its LUN, or when an allocation needs it.
+    /// Trims a block or a page. The block is erased in the background: when its LUN has nothing
+    /// else to do, or when an allocation needs it.
     ///
     /// # Errors
-    /// [`FlashError::NotAllocated`] for what was given back before, or never handed out.
+    /// [`FlashError::NotAllocated`] for one that was trimmed before or never allocated.
     pub fn trim(&self, at: Address, unit: Unit) -> Result<()> {
         let mut state = self.lock();
         let now = state.settle()?;
@@ -264,16 +263,16 @@ impl Function {
         state.erase_at_once()
     }
 
-    /// Waits until no block waits for its erase.
+    /// Waits until all trimmed blocks are erased.
     ///
     /// # Errors
-    /// Why the first erase failed in the background since it was asked last: the block is
-    /// neither free nor allocated from then on.
+    /// The error of the first background erase that failed since the last call; the block is lost,
+    /// neither free nor allocated.
     pub fn drain(&self) -> Result<()> {
         self.lock().drain()
     }
 
-    /// Blocks that wait for their erase or are being erased.
+    /// Trimmed blocks that are not erased yet.
     ///
     /// # Errors
     /// [`FlashError::Released`].
@@ -283,7 +282,7 @@ impl Function {
         Ok((0..state.geometry.channels.len()).map(|channel| state.erasing_in(channel)).sum())
     }
 
-    /// Erased blocks of a channel, those of the reserve included.
+    /// Erased blocks of a channel, including over-provisioning.
     ///
     /// # Errors
     /// [`FlashError::OutOfRange`], [`FlashError::Released`].
@@ -297,8 +296,7 @@ impl Function {
         Ok(state.erased_in(channel as usize))
     }
 
-    /// The blocks that are handed out, each with the page that is to be written next, LUN by
-    /// LUN.
+    /// The allocated blocks, each with its next page to write, LUN by LUN.
     ///
     /// # Errors
     /// [`FlashError::Released`].
@@ -310,11 +308,11 @@ impl Function {
         allocated.map(with_pointer).collect()
     }
 
-    /// Keeps blocks free: `percent` of the capacity that is left, so that `percent / (100 +
-    /// percent)` of the share, rounded up, is not handed out. Returns how many blocks that is.
+    /// Sets the over-provisioning to `percent` of the remaining capacity: `percent / (100 +
+    /// percent)` of the share, rounded up, is not allocated. Returns the number of these blocks.
     ///
     /// # Errors
-    /// [`FlashError::OverProvisioning`] if too many are handed out; nothing has changed then.
+    /// [`FlashError::OverProvisioning`] if too many blocks are allocated; nothing has changed then.
     pub fn set_ops(&self, percent: u32) -> Result<u32> {
         let mut state = self.lock();
         let (blocks, percent) = (u64::from(state.blocks.count()), u64::from(percent));
@@ -327,12 +325,12 @@ impl Function {
         Ok(blocks)
     }
 
-    /// Levels wear: what stands on the most worn block of a LUN goes to a fresh one, and what
-    /// rests on the least worn goes to the worn one, where their erase counts differ by more
-    /// than `min_gap`; for at most `max_pairs` pairs, the widest gaps first. Addresses keep
-    /// naming the same data. Commands that wait are done first, and so are erases.
+    /// Levels wear: the data of the most worn block of a LUN moves to a fresh one, and cold data of
+    /// the least worn block to the worn one, if their erase counts differ by more than `min_gap`;
+    /// for at most `max_pairs` pairs, the widest gaps first. Addresses do not change. Queued
+    /// commands and erases are executed first.
     ///
-    /// Each pair costs two erases and the copies of what stands there.
+    /// Each pair costs two erases and copies of both blocks' data.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails, or an erase did before.
@@ -348,8 +346,8 @@ impl Function {
         self.lock().share.sync()
     }
 
-    /// Queues a read into `data`, as long as the pages from `at` on. How it went is told by
-    /// its completion.
+    /// Queues a read of pages from `at` on into `data`, which has their size. The completion
+    /// reports the result.
     ///
     /// # Errors
     /// The command itself, if [`QUEUE_MAX`] are queued: take a completion first.
@@ -365,8 +363,8 @@ impl Function {
         self.submit(Command::Write { at, data }, tag)
     }
 
-    /// Queues a trim: it is complete at once, and the erase follows when what was queued for
-    /// the block before is done.
+    /// Queues a trim: it completes at once, and the erase follows after the commands queued for the
+    /// block before.
     ///
     /// # Errors
     /// As [`Function::submit_read`].

@@ -1,20 +1,19 @@
-//! What waits for a LUN, and what goes next.
+//! The queues of the LUNs, and the scheduler.
 //!
-//! A LUN is chosen for when it is free, so the choice is made late: reads go before writes,
-//! writes before erases. That nothing waits for ever, what waits is passed by at most
-//! [`PASSED_MAX`] pages of commands that came later. What may not be reordered: writes among
-//! each other; a read of a page and an earlier write of it; an erase and anything earlier of
-//! its block.
+//! The scheduler chooses the next command of a LUN when the LUN becomes free: reads go before
+//! writes, writes before erases. To prevent starvation, at most [`PASSED_MAX`] pages of later
+//! commands go before a command. Never reordered are: writes on one LUN; a read of a page and an
+//! earlier write of it; an erase and earlier commands on its block.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use prism_base::SimTime;
 
-/// Pages of later commands that may go before one that waits: as many as the drive's
-/// schedulers allow, so that a stream of reads holds a write up for some milliseconds.
+/// Pages of later commands that may go before a queued one: the number that the schedulers of the
+/// simulated drive allow, so that a stream of reads delays a write for some milliseconds.
 pub const PASSED_MAX: u64 = 64;
 
-/// Reads before writes before erases.
+/// Classes of commands, by priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     Read,
@@ -22,23 +21,23 @@ pub(super) enum Class {
     Erase,
 }
 
-/// A command on pages of one block, of which some may be done already.
+/// A command on pages of one block, some of which may be complete.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// Place in the order of submission.
+    /// Number in the order of submission.
     pub(super) number: u64,
-    /// `None` for a call that waits.
+    /// `None` for a blocking call.
     pub(super) tag: Option<u64>,
     pub(super) block: u32,
     /// The next page.
     pub(super) page: u32,
     /// Pages left.
     pub(super) left: u32,
-    /// Bytes done.
+    /// Bytes that are complete.
     pub(super) done: usize,
     pub(super) data: Vec<u8>,
     pub(super) submitted: SimTime,
-    /// Pages of classes that go before it, submitted to its LUN earlier.
+    /// Pages of classes of higher priority, submitted to its LUN before.
     ahead: u64,
 }
 
@@ -60,24 +59,24 @@ impl Item {
 
 #[derive(Debug)]
 struct Lun {
-    /// When the last operation that was begun ends.
+    /// The end of the last operation issued.
     free: SimTime,
     /// Reads and writes.
     items: [VecDeque<Item>; 2],
     erases: VecDeque<Item>,
-    /// Pages of reads and of writes that were submitted, and that were begun or given up.
+    /// Pages of reads and of writes that were submitted, and that were issued or cancelled.
     submitted: [u64; 2],
     begun: [u64; 2],
-    /// Somebody waits for an erased block of this LUN.
+    /// An allocation waits for an erased block of this LUN.
     urgent: bool,
 }
 
-/// What goes next.
+/// The command chosen by the scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Choice {
     /// When it begins.
     pub(super) ready: SimTime,
-    /// 0 for what may wait no longer, then by class.
+    /// 0 for a command that must not wait longer, else by class.
     rank: u8,
     number: u64,
     pub(super) lun: u32,
@@ -90,13 +89,13 @@ pub(super) struct Choice {
 #[derive(Debug)]
 pub(super) struct Queues {
     luns: Vec<Lun>,
-    /// LUNs for which something waits.
+    /// LUNs with queued commands.
     busy: BTreeSet<u32>,
-    /// By block: reads and writes that wait.
+    /// By block: queued reads and writes.
     waiting: Vec<u32>,
-    /// Reads and writes that wait, in all.
+    /// Queued reads and writes, in total.
     len: usize,
-    /// Erases that wait, in all.
+    /// Queued erases, in total.
     erases: usize,
 }
 
@@ -119,23 +118,22 @@ impl Queues {
         }
     }
 
-    /// Reads and writes that wait.
+    /// Queued reads and writes.
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    /// Erases that wait.
+    /// Queued erases.
     pub(super) fn erases(&self) -> usize {
         self.erases
     }
 
-    /// Whether no read or write of a block waits.
+    /// Whether no read or write of a block is queued.
     pub(super) fn is_idle(&self, block: u32) -> bool {
         self.waiting[block as usize] == 0
     }
 
-    /// When the LUN is done with what was begun, and the pages of reads and of writes that
-    /// wait for it.
+    /// The end of the LUN's operations in flight, and its queued pages of reads and of writes.
     pub(super) fn load(&self, lun: u32) -> (SimTime, [u64; 2]) {
         let lun = &self.luns[lun as usize];
         (lun.free, [lun.submitted[0] - lun.begun[0], lun.submitted[1] - lun.begun[1]])
@@ -152,7 +150,7 @@ impl Queues {
         self.luns[lun as usize].urgent = urgent;
     }
 
-    /// Takes in what is to be done on a LUN.
+    /// Queues a command on a LUN.
     pub(super) fn push(&mut self, lun: u32, class: Class, mut item: Item) {
         self.busy.insert(lun);
         let lun = &mut self.luns[lun as usize];
@@ -168,7 +166,8 @@ impl Queues {
         }
     }
 
-    /// What goes next: what can begin first; of that, by class; of that, the oldest.
+    /// The next command: that with the earliest start; among those, by class; among those, the
+    /// oldest.
     pub(super) fn next(&self) -> Option<Choice> {
         self.busy.iter().filter_map(|&lun| self.next_of(lun)).min()
     }
@@ -209,7 +208,7 @@ impl Queues {
         }
     }
 
-    /// The next page of the command that was chosen is begun.
+    /// Notes that the next page of the chosen command was issued.
     pub(super) fn begun(&mut self, choice: Choice, page_size: usize) {
         let item = self.chosen(choice);
         item.page += 1;
@@ -218,7 +217,7 @@ impl Queues {
         self.luns[choice.lun as usize].begun[choice.class as usize] += 1;
     }
 
-    /// Takes out the command that was chosen; pages that it has left are given up.
+    /// Removes the chosen command; its remaining pages are cancelled.
     pub(super) fn remove(&mut self, choice: Choice) -> Item {
         let lun = &mut self.luns[choice.lun as usize];
         let item = match choice.class {
@@ -231,7 +230,7 @@ impl Queues {
                 lun.items[class as usize].remove(choice.place)
             }
         };
-        let item = item.expect("chosen among those that wait");
+        let item = item.expect("the chosen command is queued");
         if choice.class != Class::Erase {
             lun.begun[choice.class as usize] += u64::from(item.left);
             self.waiting[item.block as usize] -= 1;

@@ -1,4 +1,4 @@
-//! The state behind the function level: runs what waits, in time.
+//! The state of the function level: issues queued commands in the order of virtual time.
 
 use std::collections::BTreeMap;
 
@@ -20,21 +20,20 @@ pub(super) struct State {
     pub(super) blocks: Blocks,
     pub(super) queues: Queues,
     /// By LUN of the share: its channel and its number there.
-    places: Vec<(u32, u32)>,
-    /// By channel: the block whose pages are handed out.
+    positions: Vec<(u32, u32)>,
+    /// By channel: the block from which pages are allocated.
     pub(super) open: Vec<Option<u32>>,
-    /// Blocks handed out by pages that are perhaps partly written; kept where the device
-    /// limits them.
+    /// Blocks allocated page by page that may be partly written; used if the device limits those.
     pub(super) filling: Vec<u32>,
-    /// Queued commands that are done, in order.
+    /// Completions of queued commands, in order.
     done: BTreeMap<(SimTime, u64), Completion>,
-    /// Erases that were begun, by their end.
+    /// Erases in flight, by their end.
     pub(super) erasing: BTreeMap<(SimTime, u64), u32>,
-    /// The call that waits is done.
+    /// The completion of the blocking call.
     finished: Option<Completion>,
-    /// Why an erase failed of which nobody was told.
-    pub(super) trouble: Option<FlashError>,
-    /// What the last page read and the last page written took.
+    /// The error of a background erase, not reported yet.
+    pub(super) erase_error: Option<FlashError>,
+    /// Latencies of the last page read and the last page written.
     pub(super) took: [Nanos; 2],
     submitted: u64,
     begun: u64,
@@ -46,23 +45,23 @@ impl State {
         let geometry = share.geometry()?;
         let (luns, per_lun, pages) =
             (geometry.luns, geometry.blocks_per_lun, geometry.pages_per_block);
-        let mut places = vec![(0, 0); luns as usize];
+        let mut positions = vec![(0, 0); luns as usize];
         for (channel, luns) in (0u32..).zip(&geometry.channels) {
             for (lun, &number) in (0u32..).zip(luns) {
-                places[number as usize] = (channel, lun);
+                positions[number as usize] = (channel, lun);
             }
         }
         let mut state = Self {
             share,
             blocks: Blocks::new(luns, per_lun, pages),
             queues: Queues::new(luns, luns * per_lun),
-            places,
+            positions,
             open: vec![None; geometry.channels.len()],
             filling: Vec::new(),
             done: BTreeMap::new(),
             erasing: BTreeMap::new(),
             finished: None,
-            trouble: None,
+            erase_error: None,
             took: [Nanos(0); 2],
             submitted: 0,
             begun: 0,
@@ -74,7 +73,7 @@ impl State {
         Ok(state)
     }
 
-    /// Looks what stands on each block; one whose erase was interrupted is erased again.
+    /// Finds the state of each block; one whose erase was interrupted is erased again.
     fn find(&mut self) -> Result<()> {
         let now = self.share.now_if_timed()?;
         for block in 0..self.blocks.count() {
@@ -91,11 +90,12 @@ impl State {
     }
 
     pub(super) fn address(&self, block: u32, page: u32) -> Address {
-        let (channel, lun) = self.places[self.blocks.lun_of(block) as usize];
+        let (channel, lun) = self.positions[self.blocks.lun_of(block) as usize];
         Address { channel, lun, block: block % self.geometry.blocks_per_lun, page }
     }
 
-    /// The share's clock; what could begin before is begun, what is erased by now is free.
+    /// Issues all commands that could start before now, and frees blocks erased by now. Returns the
+    /// share's clock.
     pub(super) fn settle(&mut self) -> Result<SimTime> {
         let now = self.share.now_if_timed()?;
         while let Some(choice) = self.queues.next().filter(|choice| choice.ready < now) {
@@ -113,7 +113,7 @@ impl State {
         Ok(())
     }
 
-    /// On a device without time, erases for which nothing waits are done at once.
+    /// On a device without timing, erases are executed as soon as no read or write is queued.
     pub(super) fn erase_at_once(&mut self) -> Result<()> {
         if !self.share.is_timed() {
             while let Some(choice) = self.queues.next().filter(|c| c.class == Class::Erase) {
@@ -124,7 +124,7 @@ impl State {
         Ok(())
     }
 
-    /// Begins what goes next; whether anything waited.
+    /// Issues the next command; returns whether there was one.
     pub(super) fn step(&mut self) -> bool {
         let next = self.queues.next();
         next.inspect(|&choice| self.begin(choice)).is_some()
@@ -147,7 +147,7 @@ impl State {
             }
             Err(error) => {
                 self.blocks.put_lost(block);
-                self.trouble.get_or_insert(error);
+                self.erase_error.get_or_insert(error);
             }
         }
     }
@@ -190,12 +190,12 @@ impl State {
         self.finish(choice, choice.ready, Err(error));
     }
 
-    /// Whether all pages from `first` to before `page` were given back unwritten.
+    /// Whether all pages from `first` to before `page` were trimmed before they were written.
     fn may_pad(&self, block: u32, first: u32, page: u32) -> bool {
         first < page && (first..page).all(|page| self.blocks.was_trimmed(block, page))
     }
 
-    /// Programs a page that was given back unwritten, so that later ones can be written.
+    /// Programs a page that was trimmed before it was written, so that later ones can be.
     fn pad(&mut self, block: u32, page: u32, choice: Choice) -> Result<()> {
         let zeros = vec![0; self.geometry.page_size as usize];
         let access = self.share.access(block, page, Cause::Pad, choice.ready);
@@ -220,12 +220,12 @@ impl State {
         }
     }
 
-    /// Queued commands that were not taken back with [`State::complete`].
+    /// Queued commands, including those whose completion was not taken yet.
     pub(super) fn commands(&self) -> usize {
         self.queues.len() + self.done.len()
     }
 
-    /// Takes in a queued command; one that is refused is done at once.
+    /// Queues a command; one that is refused completes at once.
     pub(super) fn submit(&mut self, command: Command, tag: u64) {
         let now = match self.settle() {
             Ok(now) => now,
@@ -247,10 +247,10 @@ impl State {
             Ok((_, 0)) => self.put_done(tag, now, Ok(()), data),
             Ok((block, pages)) => {
                 if class == Class::Read {
-                    // As many as the device takes; it says so itself.
+                    // Until the device accepts no more.
                     let size = self.geometry.page_size;
-                    let hint = |page: &u32| self.share.prefetch(block, *page, 0, size);
-                    (at.page..at.page + pages).take_while(hint).for_each(drop);
+                    let prefetch = |page: &u32| self.share.prefetch(block, *page, 0, size);
+                    (at.page..at.page + pages).take_while(prefetch).for_each(drop);
                 }
                 let item = Item::new(self.submitted, tag, (block, at.page, pages), data, now);
                 self.queues.push(self.blocks.lun_of(block), class, item);
@@ -259,7 +259,7 @@ impl State {
         }
     }
 
-    /// The block and how many pages of it; all of them are allocated.
+    /// The block and the number of its pages, which all have to be allocated.
     fn check(&self, at: Address, len: usize) -> Result<(u32, u32)> {
         let block = block_number(&self.geometry, at)?;
         let (unit, pages) = (self.geometry.page_size, self.geometry.pages_per_block);
@@ -282,7 +282,7 @@ impl State {
         }
     }
 
-    /// Runs a read or a write and waits for it; the buffer comes back with it.
+    /// Executes a read or a write and waits for it; returns the buffer too.
     pub(super) fn run(
         &mut self,
         class: Class,
@@ -292,7 +292,7 @@ impl State {
         let now = self.settle()?;
         self.push(class, None, at, data, now);
         while self.finished.is_none() {
-            assert!(self.step(), "a command that waits can go on");
+            assert!(self.step(), "a queued command can be issued");
         }
         let done = self.finished.take().expect("just seen");
         self.share.reach_if_timed(done.end)?;
@@ -300,7 +300,7 @@ impl State {
         Ok((done.result, done.data))
     }
 
-    /// A buffer of `len` bytes, to be given back as [`State::put_buffer`].
+    /// A buffer of `len` bytes, to be returned with [`State::put_buffer`].
     pub(super) fn take_buffer(&mut self, len: usize) -> Vec<u8> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.resize(len, 0);
@@ -311,19 +311,19 @@ impl State {
         self.buffer = buffer;
     }
 
-    /// The next queued command that is done.
+    /// The next completion of a queued command.
     pub(super) fn complete(&mut self) -> Option<Completion> {
         loop {
             let first = self.done.first_key_value().map(|(&(end, _), _)| end);
             if first.is_none() && self.queues.len() == 0 {
                 return None;
             }
-            // What can begin when a command ends is chosen after its caller has answered.
+            // A command that can start when another ends is chosen after that completion was taken.
             match self.queues.next() {
                 Some(choice) if first.is_none_or(|end| choice.ready < end) => self.begin(choice),
                 _ => {
                     let (_, completion) = self.done.pop_first()?;
-                    // A share that is gone keeps no clock, and its commands have failed.
+                    // A released share has no clock, and its commands have failed.
                     let _ = self.share.reach_if_timed(completion.end);
                     return Some(completion);
                 }
@@ -331,7 +331,7 @@ impl State {
         }
     }
 
-    /// Gives a block or a page back.
+    /// Trims a block or a page.
     pub(super) fn trim(&mut self, at: Address, unit: Unit, now: SimTime) -> Result<()> {
         let block = block_number(&self.geometry, at)?;
         if self.blocks.state(block) != Use::Allocated {
@@ -364,7 +364,7 @@ impl State {
         self.queues.push(self.blocks.lun_of(block), Class::Erase, item);
     }
 
-    /// Runs everything that waits, and waits for every erase.
+    /// Issues all erases, and the commands before them, and waits for the erases.
     pub(super) fn drain(&mut self) -> Result<()> {
         self.settle()?;
         while self.queues.erases() > 0 && self.step() {}
@@ -372,6 +372,6 @@ impl State {
             self.share.reach_if_timed(end)?;
             self.take_erased(end)?;
         }
-        self.trouble.take().map_or(Ok(()), Err)
+        self.erase_error.take().map_or(Ok(()), Err)
     }
 }

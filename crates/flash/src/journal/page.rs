@@ -1,5 +1,5 @@
-//! What a page of the journal looks like: a header that says where the page belongs, then
-//! a piece of a stream of records.
+//! The format of a page of the journal: a header with the page's position, then a piece of a stream
+//! of records.
 //!
 //! Little endian: magic (8 bytes), XxHash64 of all that follows, epoch, index, base (8
 //! each), kind, length (4 each), content, zeros up to the size of the page.
@@ -10,7 +10,7 @@ use twox_hash::XxHash64;
 pub(super) const HEADER: usize = 48;
 
 const MAGIC: [u8; 8] = *b"PrismJ01";
-/// Where what the hash covers begins.
+/// Offset from which on the hash covers the page.
 const HASHED: usize = 16;
 /// Bytes of a record before its content.
 pub(super) const RECORD_HEADER: usize = 4;
@@ -26,12 +26,12 @@ pub(super) enum Kind {
     Records = 3,
 }
 
-/// Where a page belongs.
+/// The header of a page: its position in the journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     /// Number of the checkpoint that the page is part of, or follows; from 1 on.
     pub epoch: u64,
-    /// Place among the pages of the epoch, from 0 on.
+    /// Index among the pages of the epoch, from 0 on.
     pub index: u64,
     /// The newest epoch whose checkpoint was durable when this page was programmed; 0 if
     /// there was none.
@@ -45,14 +45,14 @@ pub(super) enum Content<'a> {
     Whole(Header, &'a [u8]),
     /// A page of a journal that cannot be trusted.
     Damaged,
-    /// Nothing that a journal has written.
+    /// Data that no journal wrote.
     Foreign,
 }
 
 /// Fills `page` with a header and `content`.
 ///
 /// # Panics
-/// If the content has no room.
+/// If the content does not fit.
 pub(super) fn encode(header: Header, content: &[u8], page: &mut [u8]) {
     let length = u32::try_from(content.len()).expect("a page is below 4 GiB");
     page[..8].copy_from_slice(&MAGIC);
@@ -70,9 +70,9 @@ pub(super) fn encode(header: Header, content: &[u8], page: &mut [u8]) {
 
 /// Reads what [`encode`] wrote.
 ///
-/// A page of which neither the magic nor the hash is right is foreign. With one of the two
-/// it was ours, and is damaged: no single damage makes a page of the journal foreign, or
-/// somebody else's page ours.
+/// A page of which neither the magic nor the hash is right is foreign. If only one of the two is
+/// right, it is a damaged page of a journal: no single damaged byte makes a page of a journal
+/// foreign, or a foreign page a journal's.
 pub(super) fn decode(page: &[u8]) -> Content<'_> {
     let u64_at = |at: usize| u64::from_le_bytes(page[at..at + 8].try_into().expect("8 bytes"));
     let u32_at = |at: usize| u32::from_le_bytes(page[at..at + 4].try_into().expect("4 bytes"));
@@ -95,7 +95,7 @@ pub(super) fn decode(page: &[u8]) -> Content<'_> {
     }
 }
 
-/// Puts a record behind a stream of records.
+/// Appends a record to a stream of records.
 ///
 /// # Panics
 /// If the record has 4 GiB or more: the journal takes none of that length.
@@ -105,7 +105,7 @@ pub(super) fn push_record(stream: &mut Vec<u8>, record: &[u8]) {
     stream.extend_from_slice(record);
 }
 
-/// The whole records of a stream, and the bytes of the last one if it is cut off.
+/// The complete records of a stream, and the bytes of an incomplete last one.
 pub(super) fn records(mut stream: &[u8]) -> (Vec<Vec<u8>>, &[u8]) {
     let mut records = Vec::new();
     while let Some((length, rest)) = stream.split_first_chunk::<RECORD_HEADER>()
@@ -124,7 +124,7 @@ mod tests {
     const HEAD: Header = Header { epoch: 7, index: 1 << 40, base: 6, kind: Kind::Records };
 
     #[test]
-    fn a_page_comes_back_or_is_known_as_damaged() {
+    fn a_page_decodes_to_what_was_encoded_or_is_damaged() {
         let mut page = [0xee; 96];
         encode(HEAD, b"some records", &mut page);
         assert_eq!(decode(&page), Content::Whole(HEAD, b"some records"));
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn records_end_where_the_stream_is_cut_off() {
+    fn a_truncated_stream_gives_its_complete_records() {
         let mut stream = Vec::new();
         for record in [&b"one"[..], b"", b"three"] {
             push_record(&mut stream, record);

@@ -1,17 +1,17 @@
-//! What a ring of blocks holds: the newest complete checkpoint and the records behind it.
+//! Replays a ring of blocks: finds the newest complete checkpoint and the records after it.
 
 use super::page::{self, Content, Header, Kind};
 use super::{JournalError, JournalResult, Pages, Ring};
 use crate::medium::PageState;
 
-/// What reading the whole ring has found.
+/// The result of reading the whole ring.
 pub(super) struct Replay {
     pub records: Vec<Vec<u8>>,
     /// The epoch of the checkpoint that was replayed, 0 if there is none.
     pub epoch: u64,
     /// The highest epoch of any page, 0 if there is none.
     pub newest: u64,
-    /// The blocks that hold what was replayed, in its order.
+    /// The blocks of the replayed epoch, in the order of its pages.
     pub chain: Vec<u32>,
     /// Of each block, whether all its pages are erased.
     pub erased: Vec<bool>,
@@ -97,8 +97,8 @@ fn blocks_of(chain: &[JournalPage]) -> Vec<u32> {
     blocks
 }
 
-/// The records of a chain. Its pages are read once more instead of kept from the scan,
-/// which would take as much memory as the ring has room.
+/// The records of a chain. Its pages are read once more instead of kept from the scan, which would
+/// take as much memory as the ring has bytes.
 fn read_chain<P: Pages>(
     pages: &mut P,
     chain: &[JournalPage],

@@ -1,4 +1,4 @@
-//! Cleaning: what is needed of a block is copied, and the block erased.
+//! Cleaning: copies the live pieces of a block, then erases it.
 
 use crate::error::{FlashError, Result};
 use crate::kv::index::PieceAddress;
@@ -9,8 +9,8 @@ use crate::medium::PageState;
 use prism_nand::Cause;
 
 impl Store {
-    /// Cleans the block with the fewest live bytes, of those the one written longest ago;
-    /// whether there is one that gains.
+    /// Cleans the block with the fewest live bytes; among equals, the one written longest ago.
+    /// Returns whether a block could be cleaned with a gain.
     pub(super) fn clean(&mut self) -> Result<bool> {
         let closed = self.blocks.iter().zip(0u32..).filter(|(b, _)| b.used == Use::Closed);
         let Some((block, victim)) = closed.min_by_key(|(b, _)| (b.live, b.closed)) else {
@@ -22,19 +22,20 @@ impl Store {
         let dead = self.copy_out(victim)?;
         self.program_begun(COPIES)?;
         if self.blocks[victim as usize].live > 0 {
-            // A page cannot be read that could be once: nothing is erased that is needed.
+            // A page that was written cannot be read: do not erase its block, which may hold live
+            // data.
             return Err(FlashError::Torn { block: victim, page: 0 });
         }
         self.erase(victim)?;
         for key in dead {
-            let entry = self.index.get_mut(&key).expect("something of the key was on flash");
+            let entry = self.index.get_mut(&key).expect("a piece of the key was on flash");
             entry.dead -= 1;
             self.bury(&key);
         }
         Ok(true)
     }
 
-    /// Copies what is needed of a block; returns the keys of the pieces of old values in it.
+    /// Copies the live pieces of a block; returns the keys of the pieces of old values in it.
     fn copy_out(&mut self, victim: u32) -> Result<Vec<Box<[u8]>>> {
         let mut dead = Vec::new();
         let mut bytes = vec![0; self.shape.page_size];
@@ -61,12 +62,12 @@ impl Store {
         Ok(dead)
     }
 
-    /// Erases a block when all copies are on flash, and so is what has replaced the rest.
+    /// Erases a block once all copies, and the records that replaced the rest, are on flash.
     fn erase(&mut self, block: u32) -> Result<()> {
         let ready = self.end.max(self.copied);
         self.share.erase(self.share.access(block, 0, Cause::Gc, ready))?;
         self.counts.erases[Cause::Gc] += 1;
-        // A block of the reserve must not come back with what it held.
+        // A block of the reserve must not get its old data back after a power failure.
         self.share.sync_if_volatile()?;
         self.put_erased(block);
         Ok(())

@@ -1,4 +1,4 @@
-//! Where writing goes on: a page being filled, and open blocks that take pages in turn.
+//! Write frontiers: a page being filled, and open blocks that take pages in turn.
 
 use std::collections::VecDeque;
 
@@ -11,37 +11,37 @@ use crate::kv::page;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Open {
     pub(super) block: u32,
-    /// The page that is next.
+    /// The next page.
     pub(super) page: u32,
 }
 
-/// A record, or a piece that moves, until all of it is programmed.
+/// A record, or a piece that is copied, until all of it is programmed.
 #[derive(Clone, Debug)]
 pub(super) struct Flying {
     pub(super) key: Box<[u8]>,
     pub(super) sequence: u64,
     /// Bytes of the record's value, or [`page::DELETED`].
     pub(super) len: u32,
-    /// Where the piece comes from, if one moves.
+    /// The old address of the piece, for a copy.
     pub(super) origin: Option<PieceAddress>,
     /// Bytes of the value that are not programmed yet.
     pub(super) left: u32,
-    /// What is programmed already.
+    /// The pieces that are programmed.
     pub(super) places: Vec<PieceAddress>,
 }
 
-/// What is written for one cause.
+/// The write frontier of one cause.
 #[derive(Debug)]
 pub(super) struct Frontier {
     pub(super) cause: Cause,
     pub(super) slots: Vec<Option<Open>>,
-    /// The slot whose turn is next.
+    /// The slot that takes the next page.
     pub(super) turn: usize,
     /// The page being filled.
     pub(super) page: Vec<u8>,
-    /// The pieces in it: where each begins, and how much of a value it has.
+    /// The pieces in it: the offset of each, and its bytes of the value.
     pub(super) pieces: Vec<(u32, u32)>,
-    /// Whose pieces they are, in order. Only the first can have pieces on flash already.
+    /// The records of the pieces, in order. Only the first can have pieces on flash already.
     pub(super) flying: VecDeque<Flying>,
 }
 
@@ -59,7 +59,7 @@ impl Frontier {
         }
     }
 
-    /// Whether the page holds something.
+    /// Whether the page holds a piece.
     pub(super) fn is_begun(&self) -> bool {
         !self.pieces.is_empty()
     }
@@ -68,11 +68,11 @@ impl Frontier {
         self.slots.iter().any(Option::is_some)
     }
 
-    /// Takes over that the page was programmed: calls `settle` with every record of which
-    /// nothing is left.
+    /// Notes that the page was programmed: calls `settle` with every record that is complete with
+    /// it.
     pub(super) fn programmed(&mut self, at: Open, mut settle: impl FnMut(Flying)) {
         for (byte, part) in std::mem::take(&mut self.pieces) {
-            let flying = self.flying.front_mut().expect("every piece is of a record");
+            let flying = self.flying.front_mut().expect("every piece belongs to a record");
             flying.places.push(PieceAddress { block: at.block, page: at.page, at: byte, part });
             flying.left -= part;
             if flying.left == 0 {

@@ -1,15 +1,14 @@
-//! Where everything stands: an ordered map in memory, key by key.
+//! The index: an ordered map in memory from keys to the addresses of their records.
 //!
-//! It knows of every key of which a record stands on flash, and of no other: beside the newest
-//! record of a key it counts how many pieces of older values still stand. A tombstone is
-//! needed exactly as long as there is one. Memory: about 120 bytes and the key itself for a
-//! key whose value is one piece, 16 bytes for each piece more.
+//! It contains exactly the keys with a record on flash: for each, the newest record and the number
+//! of pieces of older values still on flash. A tombstone is needed as long as that number is not 0.
+//! Memory: the key and about 120 bytes for a value of one piece, 16 bytes for each further piece.
 
 use std::collections::BTreeMap;
 
 use crate::kv::page::{DELETED, piece_size};
 
-/// Where a piece stands.
+/// The address of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PieceAddress {
     pub(super) block: u32,
@@ -38,13 +37,13 @@ pub(super) struct Waiting {
     pub(super) value: Option<Vec<u8>>,
 }
 
-/// What is known of a key.
+/// The state of a key.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     /// The newest record that is completely on flash.
     pub(super) stored: Option<Stored>,
     pub(super) waiting: Option<Box<Waiting>>,
-    /// Pieces of other values of this key that stand on flash.
+    /// Pieces of other values of this key on flash.
     pub(super) dead: u32,
 }
 
@@ -68,7 +67,7 @@ impl Entry {
 /// The map.
 pub(super) type Index = BTreeMap<Box<[u8]>, Entry>;
 
-/// Puts `parts` where `origin` was; whether it was there.
+/// Replaces `origin` by `parts`; returns whether it was there.
 pub(super) fn exchange(
     places: &mut Vec<PieceAddress>,
     origin: PieceAddress,

@@ -1,48 +1,47 @@
-//! Keys and values on the raw level.
+//! A key-value store on the raw level.
 //!
-//! Source: Prism-SSD (Shen et al., ICDCS'19), section VII, which proposes the interface as
-//! an extension. The store is a log: records are packed into pages, pages go to open blocks on
-//! several LUNs in turn, nothing is changed in place, and an index in memory says where the
-//! newest record of each key stands (about 120 bytes and the key). No out-of-band byte is
-//! used, and two blocks open at once are enough: one for users, one for copies.
+//! Source: Prism-SSD (Shen et al., ICDCS'19), section VII, which proposes the interface as an
+//! extension. The store is a log: records are packed into pages, pages go to open blocks on several
+//! LUNs in turn, nothing is changed in place, and an index in memory has the address of the newest
+//! record of each key (about 120 bytes and the key). Out-of-band bytes are not used, and two blocks
+//! open at once are enough: one for users, one for copies.
 //!
-//! **Writing.** A set or delete puts its record on a page in memory, which is programmed when
-//! it is full or at [`KvStore::flush`]. A record that does not fit in the rest of a page is
-//! split into pieces, each with key and checksum. It takes effect in the index when its last
-//! piece is programmed; until then the record before it is needed. Programs are posted: the
-//! share's clock moves on to where the data is sent, and only a flush waits for the cells.
+//! **Writing.** A set or delete puts its record on a page in memory, which is programmed when it is
+//! full or at [`KvStore::flush`]. A record that does not fit in the rest of a page is split into
+//! pieces, each with key and checksum. It takes effect in the index when its last piece is
+//! programmed; until then the previous record stays. Programs are asynchronous: the share's clock
+//! advances to the end of the transfer, and only a flush waits for the programs.
 //!
-//! **Order.** After a loss of power the store holds a prefix of the calls in their order,
-//! with all of them up to the last flush. Pages are programmed in the order of the records,
-//! and a record counts if every piece of it is there. With a volatile cache below, a block
-//! that is synced survives while an earlier one does not; so there users have one block open
-//! at a time, and it is synced when it is full, before it can be copied or the next is begun.
+//! **Order.** After a power failure the store holds a prefix of the calls in their order, with all
+//! of them up to the last flush. Pages are programmed in the order of the records, and a record is
+//! valid if all of its pieces are there. With a volatile cache, a later block can survive without
+//! an earlier one; so user writes have only one open block there, which is synced when it is full,
+//! before it can be copied or the next one is opened.
 //!
-//! **Cleaning** takes the full block with the fewest live bytes, if a page is gained at least,
-//! copies what is needed, and erases it when the copies are on flash. Copies keep the place of
-//! their record in the order of calls, and pieces are split further where a page ends, never
-//! into parts below an eighth of a page. The tombstone of a delete is needed as long as a
-//! piece of an older value of *its* key stands on flash; the index counts these, so a tombstone
-//! is garbage as soon as the last of them is erased, and a store full of tombstones cleans
-//! itself.
+//! **Cleaning** takes the full block with the fewest live bytes, if that gains at least a page,
+//! copies its live pieces, and erases it when the copies are on flash. Copies keep the place of
+//! their record in the order of calls, and pieces are split further where a page ends, never into
+//! parts below an eighth of a page. The tombstone of a delete is needed as long as a piece of an
+//! older value of *its* key is on flash; the index counts these, so a tombstone is garbage as soon
+//! as the last of them is erased, and a store full of tombstones can be cleaned.
 //!
-//! **Room.** Records are charged for the most headers they can ever need. With what is charged
-//! below a bound, some full block gains whenever only the reserve is erased, so a set that was
-//! admitted always ends; see `room.rs`. Users leave the reserve to copies, and copies open the
-//! last erased block only if they have no other. A victim that gains needs less than a block, so
-//! one erased block is enough to empty it.
+//! **Capacity.** Each record is charged for the largest number of headers that it can ever need. As
+//! long as the sum is below a bound, cleaning some full block gains space whenever only the reserve
+//! is erased, so an admitted set always succeeds; see `room.rs`. User writes leave the reserve to
+//! copies, and copies open the last erased block only if they have no other. A victim that gains
+//! has less than a block of live data, so one erased block is enough to empty it.
 //!
-//! **Recovery** reads everything, programs nothing and erases nothing, so power may go again
-//! at any moment. Blocks that were open take no more pages. Of two copies of a piece the one
-//! programmed first wins. So if power goes while a victim is copied, the victim keeps all it
-//! has; the block that was opened last for copies holds nothing else, is garbage as a whole,
-//! and is erased before anything is copied. Cuts that follow each other therefore find the same
-//! block in the reserve again, and never use it up. With a volatile cache an erase is synced
-//! before its block counts as erased: one that came undone would take the reserve with it.
+//! **Recovery** reads everything, programs nothing and erases nothing, so power may fail again at
+//! any moment. Blocks that were open take no more pages. Of two copies of a piece the one
+//! programmed first wins. So if power fails while a victim is copied, the pieces in the victim stay
+//! valid; the block opened last for copies holds only copies of them, is garbage as a whole, and is
+//! erased before any further copy. Repeated power failures therefore find the same block in the
+//! reserve again and never use it up. With a volatile cache, an erase is synced before its block
+//! counts as erased: if the erase were undone, the reserve would be lost.
 //!
-//! **Costs.** Cleaning reads every page of a victim. A scan of all blocks finds the victim, so
-//! a block cleaned costs a look at each block. Opening reads the whole share. Blocks of a LUN
-//! are erased in turn; data that lies still is not moved to level wear.
+//! **Costs.** Cleaning reads every page of a victim. Finding a victim scans the table of blocks.
+//! Opening reads the whole share. Blocks of a LUN are erased in turn; cold data is not moved to
+//! level wear.
 //!
 //! ```
 //! use prism_base::Bytes;
@@ -89,35 +88,34 @@ use crate::error::{FlashError, Result};
 use crate::monitor::{Hold, OpCounts, Share};
 use store::Store;
 
-/// The most bytes of a value: what a call keeps in memory stays small.
+/// The longest value in bytes, which limits the memory of a call.
 pub const VALUE_MAX: usize = 16 << 20;
 
-/// What a store holds, and what it has cost since it was opened.
+/// Content of a store, and its operations since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct KvStats {
     /// Keys that have a value.
     pub records: u64,
     /// Bytes of these keys and values.
     pub live_bytes: u64,
-    /// Bytes that they are charged, with headers and with deletions that still have to be
-    /// remembered.
+    /// Bytes that they are charged, including headers and tombstones.
     pub charged_bytes: u64,
-    /// The most bytes that records can be charged: what the share has without its
-    /// over-provisioning, or what cleaning can cope with, if that is less. The second falls
-    /// as longer keys and values are set.
+    /// The limit of bytes charged: the share without its over-provisioning, or the bound for
+    /// cleaning if that is less. The bound falls as longer keys and values are set.
     pub capacity_bytes: u64,
     /// Bytes of keys and values set, and of keys deleted.
     pub written_bytes: u64,
-    /// Operations on flash: `host` for users, with the reads of opening, `gc` for cleaning.
+    /// Operations on flash: `host` for sets, deletes and gets, and the reads when opening, `gc` for
+    /// cleaning.
     pub counts: OpCounts,
-    /// Bytes programmed over bytes written; 0 before the first.
+    /// Bytes programmed divided by bytes written; 0 before the first.
     pub write_amplification: f64,
 }
 
-/// A store of keys and values on a share; threads may use it at once.
+/// A key-value store on a share; threads may use it at once.
 ///
-/// Should the device fail in a call that writes, every later one returns the same error,
-/// while reads go on; open the share again to see what has remained.
+/// If the device fails in a call that writes, every later such call returns the same error, while
+/// reads still work; open the share again to recover.
 #[derive(Debug)]
 pub struct KvStore {
     store: Mutex<Store>,
@@ -125,7 +123,7 @@ pub struct KvStore {
 }
 
 impl KvStore {
-    /// Opens the store in `share`, or makes one if the share holds nothing.
+    /// Opens the store in `share`, or makes one if the share is empty.
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] or [`FlashError::Busy`] if the share is used otherwise,
@@ -139,10 +137,10 @@ impl KvStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().expect("nobody panics while he holds the store")
+        self.store.lock().expect("no thread panics while it holds the store")
     }
 
-    /// The most bytes of a key: 255, or an eighth of a page if that is less.
+    /// The longest key in bytes: 255, or an eighth of a page if that is less.
     #[must_use]
     pub fn key_max(&self) -> usize {
         self.lock().shape.key_max()
@@ -170,12 +168,12 @@ impl KvStore {
         store.write(|store| store.set(key, Some(value)))
     }
 
-    /// Deletes a key; whether it had a value. It is durable after the next
-    /// [`KvStore::flush`]. A full store takes it too.
+    /// Deletes a key; returns whether it had a value. It is durable after the next
+    /// [`KvStore::flush`]. Works in a full store, too.
     ///
     /// # Errors
-    /// [`FlashError::Invalid`] as [`KvStore::set`]; [`FlashError::NoSpace`] only if the share
-    /// was made smaller than what it holds needs.
+    /// [`FlashError::Invalid`] as [`KvStore::set`]; [`FlashError::NoSpace`] only if the share was
+    /// made too small for its data.
     pub fn delete(&self, key: &[u8]) -> Result<bool> {
         let mut store = self.lock();
         check_key(&store, key)?;
@@ -192,7 +190,7 @@ impl KvStore {
     /// The value of a key, if it has one.
     ///
     /// # Errors
-    /// [`FlashError::Torn`] if what was written cannot be read any more.
+    /// [`FlashError::Torn`] if a record cannot be read any more.
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut store = self.lock();
         let now = store.share.now_if_timed()?;
@@ -201,8 +199,7 @@ impl KvStore {
         Ok(value)
     }
 
-    /// The first `limit` keys of a range in their order, with their values; all are read at
-    /// once.
+    /// The first `limit` keys of a range, in order, with their values, which are read in parallel.
     ///
     /// # Errors
     /// As [`KvStore::get`].
@@ -237,7 +234,7 @@ impl KvStore {
         self.lock().write(Store::flush)
     }
 
-    /// What the store holds and has cost. Looks at every key.
+    /// Content and operations of the store. Iterates over all keys.
     #[must_use]
     pub fn stats(&self) -> KvStats {
         let store = self.lock();
@@ -261,18 +258,18 @@ impl KvStore {
         stats
     }
 
-    /// Flushes, and gives the share back with what it holds.
+    /// Flushes, and returns the share with its data.
     ///
     /// # Errors
     /// As [`KvStore::flush`]; the share is detached then.
     pub fn into_share(self) -> Result<Share> {
         self.flush()?;
-        let store = self.store.into_inner().expect("nobody panics while he holds the store");
+        let store = self.store.into_inner().expect("no thread panics while it holds the store");
         Ok(store.share)
     }
 }
 
-/// Whether no key can be within bounds.
+/// Whether the bounds exclude every key.
 fn is_empty(bounds: (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
     match bounds {
         (Bound::Included(from), Bound::Included(to)) => from > to,

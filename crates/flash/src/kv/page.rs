@@ -1,10 +1,10 @@
-//! What stands on a page: a header, and pieces of records one behind the other.
+//! The format of a page: a header, followed by pieces of records.
 //!
-//! Page: hash (8) of what follows up to the bytes used, magic (4), bytes used (4), place in
-//! the order of all programs (8), pieces. Piece: hash (8) of what follows, place of its
-//! record in the order of all calls (8), length of the value or [`DELETED`] (4), where in the
-//! value the piece begins (4), its length (4), length of the key (1), key, bytes of the value.
-//! Numbers are little endian, hashes XxHash64.
+//! Page: hash (8) of what follows up to the bytes used, magic (4), bytes used (4), sequence number
+//! of the program (8), pieces. Piece: hash (8) of what follows, sequence number of the call of its
+//! record (8), length of the value or [`DELETED`] (4), offset of the piece in the value (4), its
+//! length (4), length of the key (1), key, bytes of the value. Numbers are little endian, hashes
+//! XxHash64.
 
 use prism_base::{Decoder, Encoder};
 use twox_hash::XxHash64;
@@ -24,15 +24,15 @@ pub(super) const PIECE_HEADER: usize = 29;
 /// The length of a value that was deleted: the piece is a tombstone.
 pub(super) const DELETED: u32 = u32::MAX;
 
-/// A part of a record, or all of it. Every piece says whose it is, so that pages can be read
-/// one without the other.
+/// A part of a record, or all of it. Every piece has its key, so that pages can be read
+/// independently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece<'a> {
-    /// The place of the record in the order of all calls.
+    /// The sequence number of the record's call.
     pub(super) sequence: u64,
     /// Bytes of the whole value, or [`DELETED`].
     pub(super) len: u32,
-    /// The first byte of the value that is here.
+    /// Offset of the piece in the value.
     pub(super) offset: u32,
     pub(super) key: &'a [u8],
     pub(super) part: &'a [u8],
@@ -61,7 +61,7 @@ impl<'a> Piece<'a> {
         page[first..first + 8].copy_from_slice(&hash.to_le_bytes());
     }
 
-    /// The piece that `bytes` begin with, if they are what was encoded.
+    /// The piece at the beginning of `bytes`, if its hash is right.
     pub(super) fn decode(bytes: &'a [u8]) -> Option<Self> {
         let mut from = Decoder::new(bytes);
         let hash = from.u64().ok()?;
@@ -97,8 +97,8 @@ pub(super) fn seal(page: &mut Vec<u8>, sequence: u64, page_size: usize) {
     page.resize(page_size, 0);
 }
 
-/// The place of a page in the order of programs, and its pieces with the byte at which each
-/// begins; `None` if the store did not write it.
+/// The sequence number of a page, and its pieces with their offsets; `None` if the store did not
+/// write the page.
 pub(super) fn open(page: &[u8]) -> Option<(u64, impl Iterator<Item = (u32, Piece<'_>)>)> {
     let mut from = Decoder::new(page);
     let (hash, magic, used) = (from.u64().ok()?, from.u32().ok()?, from.u32().ok()? as usize);
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_what_was_written_or_nothing() {
+    fn a_damaged_page_is_rejected() {
         let pieces = [
             Piece { sequence: 7, len: 3, offset: 0, key: b"key", part: b"abc" },
             Piece { sequence: 8, len: DELETED, offset: 0, key: b"k", part: b"" },
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_piece_is_no_piece() {
+    fn a_damaged_piece_is_rejected() {
         let piece = Piece { sequence: 1, len: 2, offset: 0, key: b"key", part: b"ab" };
         let mut bytes = Vec::new();
         piece.encode(&mut bytes);

@@ -1,4 +1,4 @@
-//! Opening: every block is read, and the newest record of each key that is complete wins.
+//! Recovery: reads all blocks and takes the newest complete record of each key.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -14,13 +14,13 @@ use crate::kv::store::{Block, COPIES, Store, USER, Use};
 use crate::medium::PageState;
 use crate::monitor::{Hold, Level, OpCounts, Share};
 
-/// A piece that stands on flash.
+/// A piece on flash.
 #[derive(Debug)]
 struct FoundPiece {
-    /// Of its record.
+    /// Sequence number of its record.
     sequence: u64,
     offset: u32,
-    /// Of its page.
+    /// Sequence number of its page.
     programmed: u64,
     len: u32,
     place: PieceAddress,
@@ -30,11 +30,12 @@ struct FoundPiece {
 type Pieces = BTreeMap<Box<[u8]>, Vec<FoundPiece>>;
 
 impl Store {
-    /// The store that stands on `share`.
+    /// Recovers the store on `share`.
     pub(super) fn recover(share: Share) -> Result<Self> {
         let geometry = share.geometry()?;
         let is_volatile = share.is_volatile()?;
-        // What a process that died has left must not be lost behind what is written now.
+        // Writes that a former process left in a volatile cache must not be lost while later ones
+        // survive.
         if is_volatile {
             share.sync()?;
         }
@@ -76,11 +77,11 @@ impl Store {
         Ok(store)
     }
 
-    /// Reads a block; takes no more pages for it.
+    /// Reads a block and closes it.
     fn scan_block(&mut self, block: u32, pieces: &mut Pieces) -> Result<()> {
         let written = self.share.write_pointer(block)?;
         if written == 0 {
-            // One whose erase was interrupted is not erased.
+            // A block whose erase was interrupted has to be erased again.
             if self.share.state_of(block)? == PageState::Erased {
                 self.put_erased(block);
             }
@@ -109,7 +110,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes over what stands of a key.
+    /// Adds a key to the index, from its pieces on flash.
     fn take_over(&mut self, key: Box<[u8]>, mut found: Vec<FoundPiece>) {
         found.sort_by_key(|f| (std::cmp::Reverse(f.sequence), f.offset, f.programmed));
         let of_records = found.chunk_by(|a, b| a.sequence == b.sequence);
@@ -131,12 +132,11 @@ impl Store {
     }
 }
 
-/// The record that pieces, sorted by offset and program, make up together, if none is
-/// missing.
+/// The record that pieces, sorted by offset and program, form together, if none is missing.
 ///
-/// Copies of a piece are the piece again, or parts of it. Of pieces that begin together the
-/// one programmed first is the largest, and it wins: what an interrupted cleaning has copied
-/// is garbage, and the block that took it is free again.
+/// Copies of a piece are the piece again, or parts of it. Of pieces with the same offset the one
+/// programmed first is the largest, and it wins: copies of an interrupted cleaning are garbage, and
+/// their block is free again.
 fn complete(found: &[FoundPiece]) -> Option<Stored> {
     let first = &found[0];
     let (sequence, len) = (first.sequence, first.len);
@@ -151,12 +151,12 @@ fn complete(found: &[FoundPiece]) -> Option<Stored> {
     (next == Some(wanted)).then(|| Stored { sequence, len, places: places.into() })
 }
 
-/// Readies a share for its first use, or checks that it holds a store.
+/// Prepares a share for its first use, or checks that it holds a store.
 pub(super) fn claim(share: &Share) -> Result<Hold> {
     let hold = share.hold(Level::Pairs)?;
     let geometry = share.geometry()?;
     if geometry.max_open_blocks < 2 {
-        let what = "a store needs two open blocks: say so in the allocation".into();
+        let what = "a store needs two open blocks: set open_blocks in the allocation".into();
         return Err(FlashError::NoSpace { what });
     }
     let mark = vec![Level::Pairs as u8, page::FORMAT];

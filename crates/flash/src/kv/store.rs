@@ -1,5 +1,5 @@
-//! The store behind its lock: what is written goes through a page in memory to flash, and
-//! takes effect in the index when all of it is programmed.
+//! The store behind its lock: records are collected on a page in memory, programmed, and entered
+//! into the index when all of their pieces are programmed.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::kv::room::{Longest, Shape};
 use crate::medium::PageState;
 use crate::monitor::{OpCounts, Share};
 
-/// Frontiers by number.
+/// Indices of the frontiers.
 pub(super) const USER: usize = 0;
 pub(super) const COPIES: usize = 1;
 
@@ -23,16 +23,16 @@ pub(super) const COPIES: usize = 1;
 pub(super) enum Use {
     Erased,
     Open,
-    /// It takes no more pages: a candidate for cleaning.
+    /// Closed: a candidate for cleaning.
     Closed,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) used: Use,
-    /// Bytes of pieces that are needed.
+    /// Bytes of live pieces.
     pub(super) live: u64,
-    /// The place of its last page in the order of programs, as far as it is closed.
+    /// The sequence number of its last page, if it is closed.
     pub(super) closed: u64,
 }
 
@@ -42,36 +42,35 @@ pub(super) struct Store {
     pub(super) shape: Shape,
     pub(super) blocks_per_lun: u32,
     pub(super) blocks: Vec<Block>,
-    /// Erased blocks by LUN, and how many they are.
+    /// Erased blocks by LUN, and their number.
     pub(super) free: Vec<VecDeque<u32>>,
     pub(super) free_count: u32,
-    /// The LUN that gives the next block.
+    /// The LUN of the next block.
     pub(super) next_lun: usize,
     pub(super) index: Index,
     pub(super) fronts: [Frontier; 2],
     pub(super) next_sequence: u64,
     pub(super) next_page: u64,
     pub(super) longest: Longest,
-    /// What all records are charged that stand on flash or are on their way to it, and the
-    /// tombstones of it.
+    /// Bytes charged for all records on flash or in flight, and those for tombstones among them.
     pub(super) charged: u64,
     pub(super) tombstones: u64,
-    /// What the newest record of each key is charged.
+    /// Bytes charged for the newest record of each key.
     pub(super) newest: u64,
-    /// When what was copied last is read.
+    /// The end of the last read for a copy.
     pub(super) copied: SimTime,
-    /// When the last program ends.
+    /// The end of the last program.
     pub(super) end: SimTime,
     pub(super) counts: OpCounts,
-    /// Bytes of keys and values that users have set or deleted.
+    /// Bytes of keys and values set, and of keys deleted.
     pub(super) written: u64,
-    /// Why nothing more is written.
+    /// The error after which nothing more is written.
     pub(super) failed: Option<FlashError>,
 }
 
 impl Store {
-    /// Runs something that writes. If the device fails in it, nothing is written any more:
-    /// what is in memory and what is on flash may have parted.
+    /// Runs a call that writes. If the device fails in it, nothing is written any more, as the
+    /// state in memory may differ from that on flash.
     pub(super) fn write<T>(&mut self, call: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -97,8 +96,8 @@ impl Store {
         self.append(USER, Piece { sequence, len, offset: 0, key, part }, None)
     }
 
-    /// Whether a record has room. If records that are replaced already take it, or old
-    /// tombstones, makes it.
+    /// Whether there is room for a record. Makes room if it is taken by replaced records or old
+    /// tombstones.
     pub(super) fn admit(&mut self, key: &[u8], value: usize) -> Result<bool> {
         let charge = self.shape.charge(key.len(), value);
         let longest = self.longest.with(key.len(), value);
@@ -109,14 +108,14 @@ impl Store {
                 return Ok(false);
             }
         }
-        // With nothing in flight, what is charged is the newest of each key.
+        // With nothing in flight, only the newest record of each key is charged.
         if self.charged + charge > self.shape.bound_for_values(longest) {
             self.program_begun(USER)?;
         }
         Ok(self.charged + charge <= self.shape.bound_for_values(longest))
     }
 
-    /// What the newest record of a key is charged.
+    /// Bytes charged for the newest record of a key.
     fn charge_of_newest(&self, key: &[u8]) -> u64 {
         let len = self.index.get(key).and_then(Entry::newest_len);
         len.map_or(0, |len| self.charge_of(key.len(), len))
@@ -126,7 +125,7 @@ impl Store {
         self.charged + self.charge_of(key.len(), DELETED) <= self.shape.bound(self.longest)
     }
 
-    /// What a record is charged.
+    /// Bytes charged for a record.
     pub(super) fn charge_of(&self, key: usize, len: u32) -> u64 {
         self.shape.charge(key, if len == DELETED { 0 } else { len as usize })
     }
@@ -143,8 +142,8 @@ impl Store {
         self.tombstones -= if len == DELETED { charge } else { 0 };
     }
 
-    /// Puts a record, or a piece that comes from `origin`, on the page of a frontier, split
-    /// where the page ends.
+    /// Appends a record, or a copy of the piece at `origin`, to the page of a frontier, split where
+    /// the page ends.
     pub(super) fn append(
         &mut self,
         which: usize,
@@ -180,17 +179,18 @@ impl Store {
         }
     }
 
-    /// Programs the page of a frontier, if it holds something.
+    /// Programs the page of a frontier, if it holds a piece.
     pub(super) fn program_begun(&mut self, which: usize) -> Result<()> {
         if self.fronts[which].is_begun() { self.program(which) } else { Ok(()) }
     }
 
-    /// Programs the page of a frontier, and lets take effect what is complete with it.
+    /// Programs the page of a frontier, and enters the records that are complete with it into the
+    /// index.
     pub(super) fn program(&mut self, which: usize) -> Result<()> {
         let slot = self.slot(which)?;
         let ready = if which == USER { self.share.now_if_timed()? } else { self.copied };
         let front = &mut self.fronts[which];
-        let at = front.slots[slot].expect("a slot that is open");
+        let at = front.slots[slot].expect("an open slot");
         let used = (front.page.len() - page::PAGE_HEADER) as u64;
         page::seal(&mut front.page, self.next_page, self.shape.page_size);
         let access = self.share.access(at.block, at.page, front.cause, ready);
@@ -210,7 +210,7 @@ impl Store {
         self.next_page += 1;
         if which == USER {
             self.share.reach_if_timed(programmed.sent)?;
-            // The next block, and copies of this one, must not survive without it.
+            // The next block and copies of this one must not survive a power failure without it.
             if full {
                 self.share.sync_if_volatile()?;
             }
@@ -251,7 +251,7 @@ impl Store {
         Err(FlashError::NoSpace { what })
     }
 
-    /// An erased block of the LUN whose turn it is.
+    /// An erased block of the next LUN in turn.
     fn take_erased(&mut self) -> u32 {
         let luns = self.free.len();
         let turn = (0..luns).map(|step| (self.next_lun + step) % luns);
@@ -270,11 +270,11 @@ impl Store {
         self.free_count += 1;
     }
 
-    /// A record is completely on flash: it replaces what the key had.
+    /// A record is completely on flash: it replaces the previous one of its key.
     fn settle(&mut self, flying: Flying) {
         let Flying { key, sequence, len, places, .. } = flying;
         let stored = Stored { sequence, len, places: places.into() };
-        let entry = self.index.get_mut(&key).expect("what is written has an entry");
+        let entry = self.index.get_mut(&key).expect("a record in flight has an entry");
         entry.waiting.take_if(|waiting| waiting.sequence == sequence);
         if let Some(old) = entry.stored.replace(stored) {
             if old.len != DELETED {
@@ -286,7 +286,7 @@ impl Store {
         self.bury(&key);
     }
 
-    /// A piece of a record has been copied: it stands elsewhere now, perhaps in parts.
+    /// A piece of a record has been copied: updates its address, or addresses if it was split.
     fn moved(&mut self, flying: &Flying, origin: PieceAddress) {
         let Flying { key, sequence, places, .. } = flying;
         let stored = self.index.get_mut(key).and_then(|entry| entry.stored.as_mut());
@@ -301,11 +301,11 @@ impl Store {
             (None, Some(first)) => exchange(&mut first.places, origin, places),
             (None, None) => false,
         };
-        assert!(found, "a piece was copied that is not needed");
+        assert!(found, "a piece was copied that is not live");
         self.no_longer_live(key.len(), &[origin]);
     }
 
-    /// Whether the piece of this record at this place is needed.
+    /// Whether the piece of this record at this address is live.
     pub(super) fn is_live(&self, piece: &Piece<'_>, place: PieceAddress) -> bool {
         let stored = self.index.get(piece.key).and_then(|entry| entry.stored.as_ref());
         if let Some(stored) = stored.filter(|stored| stored.sequence == piece.sequence) {
@@ -321,7 +321,7 @@ impl Store {
         }
     }
 
-    /// Forgets the tombstone of a key of which nothing older stands on flash.
+    /// Removes the tombstone of a key that has no older piece on flash.
     pub(super) fn bury(&mut self, key: &[u8]) {
         let Some(entry) = self.index.get_mut(key) else { return };
         if entry.dead > 0 {
@@ -339,14 +339,14 @@ impl Store {
         }
     }
 
-    /// What was written before is durable when this returns.
+    /// Makes all earlier writes durable.
     pub(super) fn flush(&mut self) -> Result<()> {
         self.program_begun(USER)?;
         self.share.sync_if_volatile()?;
         self.share.reach_if_timed(self.end)
     }
 
-    /// The value that a key has, and when it is there.
+    /// The value of a key, and the end of its read.
     pub(super) fn value(&mut self, key: &[u8], now: SimTime) -> Result<(Option<Vec<u8>>, SimTime)> {
         let Some(entry) = self.index.get(key) else { return Ok((None, now)) };
         match (&entry.waiting, &entry.stored) {

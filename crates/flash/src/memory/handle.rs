@@ -1,4 +1,4 @@
-//! A memory device that stays in reach while a monitor uses it.
+//! A memory device that tests can still reach while a monitor uses it.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::memory::MemoryDevice;
 
-/// A memory device in the hands of a monitor and of somebody who cuts its power, wears out
-/// its blocks, or brings it back. Clones are the same device.
+/// A memory device shared by a monitor and a test that cuts its power, wears out its blocks, or
+/// restarts it. Clones are the same device.
 #[derive(Clone, Debug)]
 pub struct SharedMemory {
     geometry: DeviceGeometry,
@@ -21,12 +21,12 @@ impl From<MemoryDevice> for SharedMemory {
 }
 
 impl SharedMemory {
-    /// The device itself; whoever else uses it waits.
+    /// Locks the device; other users wait.
     ///
     /// # Panics
-    /// If somebody has panicked while he held it.
+    /// If a thread has panicked while it held the lock.
     pub fn lock(&self) -> MutexGuard<'_, MemoryDevice> {
-        self.device.lock().expect("nobody panics while he holds the device")
+        self.device.lock().expect("no thread panics while it holds the device")
     }
 }
 

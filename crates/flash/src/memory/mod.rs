@@ -1,9 +1,8 @@
-//! A flash device in memory: as fast as a copy, with every rule of flash, and with every way
-//! to fail that an application has to survive.
+//! A flash device in memory: as fast as a copy, with all rules of flash and all failures that an
+//! application has to survive.
 //!
-//! It keeps its own account of blocks instead of using the drive's array of cells, because a
-//! volatile cache needs blocks that go back in time. Memory: pages that hold data, and 32
-//! bytes a block.
+//! It has its own state of blocks instead of the simulated drive's array, because losing a volatile
+//! cache rolls blocks back. Memory: the pages that hold data, and 32 bytes per block.
 
 mod handle;
 
@@ -15,13 +14,13 @@ use crate::medium::{DeviceGeometry, GeometryError, Medium, MediumError, PageStat
 
 pub use handle::SharedMemory;
 
-/// Whether what was done is durable at once.
+/// Whether operations are durable at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// It is, as cells are.
+    /// Operations are durable at once, as on flash.
     None,
-    /// After the next sync, as in a file below a page cache: with the power goes, of what was
-    /// done since, everything but some first operations of each block.
+    /// Operations are durable after the next sync, as in a file below a page cache: a power failure
+    /// undoes, of the operations since, all but some first ones of each block.
     Volatile,
 }
 
@@ -44,7 +43,7 @@ impl Block {
     }
 }
 
-/// What was done to a block since the last sync.
+/// How to undo an operation on a block since the last sync.
 #[derive(Debug)]
 enum Undo {
     Program,
@@ -59,13 +58,13 @@ pub struct MemoryDevice {
     geometry: DeviceGeometry,
     cache: Cache,
     blocks: Vec<Block>,
-    /// Cells of erased blocks, to be used again.
+    /// Buffers of erased blocks, for reuse.
     pool: Vec<Box<[u8]>>,
     open: u32,
     /// In order; kept only with a volatile cache.
     unsynced: Vec<(u32, Undo)>,
     operations: u64,
-    /// The operation during which power goes.
+    /// The operation during which power fails.
     cut_at: u64,
     powered: bool,
     failures: Option<(f64, Rng)>,
@@ -75,7 +74,7 @@ impl MemoryDevice {
     /// An erased device.
     ///
     /// # Errors
-    /// [`GeometryError`] names the number that makes no sense.
+    /// [`GeometryError`] names the field that is out of range.
     pub fn new(geometry: DeviceGeometry, cache: Cache) -> Result<Self, GeometryError> {
         geometry.check()?;
         Ok(Self {
@@ -92,7 +91,7 @@ impl MemoryDevice {
         })
     }
 
-    /// Marks `block` as bad from the beginning.
+    /// Marks `block` as bad by the manufacturer.
     pub fn mark_factory_bad(&mut self, block: u32) {
         self.blocks[block as usize].factory_bad = true;
     }
@@ -118,20 +117,20 @@ impl MemoryDevice {
         self.blocks.iter().map(|block| block.erases)
     }
 
-    /// Power goes during the operation after the next `operations`.
+    /// Power fails during the operation after the next `operations`.
     pub fn cut_power_after(&mut self, operations: u64) {
         self.cut_at = self.operations + operations;
     }
 
-    /// Whether power has gone.
+    /// Whether power has failed.
     #[must_use]
     pub fn lost_power(&self) -> bool {
         !self.powered
     }
 
-    /// Power goes now, if it has not gone yet, and comes back: with a volatile cache each
-    /// block keeps some first operations of those since the last sync, drawn by `rng`, and the
-    /// next one may be torn. The death of a process is *not* this: it loses nothing here.
+    /// Cuts power, unless it has failed already, and restores it. With a volatile cache each block
+    /// keeps the first few of its operations since the last sync, as many as `rng` chooses, and the
+    /// next one may be torn. This is *not* the end of a process, which loses nothing here.
     pub fn restart(&mut self, rng: &mut Rng) {
         let undo = std::mem::take(&mut self.unsynced);
         let mut of_block: FastMap<u32, Vec<Undo>> = FastMap::default();
@@ -186,7 +185,7 @@ impl MemoryDevice {
         }
     }
 
-    /// Counts an operation; whether power goes during it.
+    /// Counts an operation; returns whether power fails during it.
     fn operation(&mut self) -> Result<bool, MediumError> {
         if !self.powered {
             return Err(MediumError::PowerLost);
@@ -298,7 +297,7 @@ impl Medium for MemoryDevice {
         }
         let slot = self.slot_bytes();
         let page_size = self.geometry.page_size as usize;
-        assert!(data.len() == page_size, "a program writes a page of {page_size} bytes");
+        assert!(data.len() == page_size, "a program takes a page of {page_size} bytes");
         let pages = self.geometry.pages_per_block;
         let state = &mut self.blocks[block as usize];
         let cells = state.cells.get_or_insert_with(|| {

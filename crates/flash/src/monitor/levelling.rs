@@ -1,17 +1,17 @@
-//! Global wear levelling: a LUN that is written much and one that is written little change
-//! places, block by block, while both are in use.
+//! Global wear levelling: exchanges a LUN that is written much with one that is written little,
+//! block by block, while both are in use.
 //!
 //! Source: FlashBlox (Huang et al., FAST'17), and the flash monitor of Prism-SSD (Shen et al.,
-//! ICDCS'19), which names the module and leaves it out. The most worn
-//! LUN gives what it holds to the one that is written least (of those the least worn), as
-//! soon as their mean erase counts differ by more than a gap. If all writes go to one of N
-//! LUNs, after K rounds the most worn has at most (K + 1) / (K + 1/N) times the mean, so the
-//! ratio stays below 1 + delta from K = (N - 1 - delta) / (N delta) on.
+//! ICDCS'19), which names the module without describing it. The most worn LUN is exchanged with the
+//! one that is written least (among equals, the least worn), as soon as their mean erase counts
+//! differ by more than a gap. If all writes go to one of N LUNs, after K rounds the most worn has
+//! at most (K + 1) / (K + 1/N) times the mean, so the ratio stays below 1 + delta from K = (N - 1 -
+//! delta) / (N delta) on.
 //!
-//! A block moves by copy, record, and only then is the old one given up, so power may go at
-//! any moment. Copies are bounded by a share of all erases, over the whole life of the device:
-//! what they cost is in the journal before it is spent, and what has earned it follows from the
-//! erase counts, so that neither is lost when a process or the power ends.
+//! A block is copied, then a record written, and only then is the old block freed, so power may
+//! fail at any moment. The erases for levelling are limited to a fraction of all erases over the
+//! life of the device: they are recorded in the journal before they are made, and the other erases
+//! follow from the erase counts, so neither number is lost when a process ends or power fails.
 
 use prism_base::SimTime;
 use prism_nand::Cause;
@@ -20,14 +20,14 @@ use crate::error::Result;
 use crate::monitor::records::Record;
 use crate::monitor::state::Monitor;
 
-/// When LUNs change places by themselves.
+/// When LUNs are exchanged.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GlobalWear {
-    /// They do if the mean erase counts of two LUNs differ by more than this...
+    /// LUNs are exchanged if their mean erase counts differ by more than this...
     pub min_gap: u32,
-    /// ... and by more than this part of the device's mean.
+    /// ... and by more than this fraction of the device's mean.
     pub delta: f64,
-    /// Erases for levelling, as a part of all erases, at most.
+    /// Upper limit of erases for levelling, as a fraction of all erases.
     pub budget: f64,
 }
 
@@ -47,13 +47,13 @@ pub struct WearReport {
     pub mean: f64,
     /// The lowest mean erase count of a LUN.
     pub min: f64,
-    /// Pairs of LUNs that have changed places since the device was formatted.
+    /// Pairs of LUNs exchanged since the device was formatted.
     pub exchanges: u64,
     /// Erases that levelling has cost since then, at most.
     pub erases: u64,
 }
 
-/// Two virtual LUNs that change places, and the LUNs of the device on which they began.
+/// Two virtual LUNs that are exchanged, and the LUNs of the device on which they were before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exchange {
     pub(crate) hot: u32,
@@ -62,33 +62,33 @@ pub(crate) struct Exchange {
     pub(crate) fresh: u32,
 }
 
-/// How far levelling has come, as it is kept.
+/// The progress of levelling, as stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Erases that are not levelling's own, and those that are.
+    /// Erases that are not for levelling, and those that are.
     pub(crate) all_erases: u64,
     pub(crate) erases: u64,
     pub(crate) exchanges: u64,
-    /// Erases since it was last looked whether somebody has to move.
+    /// Erases since the last check whether LUNs have to be exchanged.
     pub(crate) since_check: u32,
-    /// By virtual LUN: erases since it changed places.
+    /// By virtual LUN: erases since it was last exchanged.
     pub(crate) recent: Vec<u32>,
-    /// By LUN of the device: erases of all its blocks when this was noted, modulo 2^32. What is
-    /// found beyond them later came after it.
+    /// By LUN of the device: erases of all its blocks when this was recorded, modulo 2^32. Any more
+    /// found when the device is opened were made after the record.
     pub(crate) noted_at: Vec<u32>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Levelling {
     pub(crate) policy: Option<GlobalWear>,
-    /// Who is changing places.
+    /// The LUNs that are being exchanged.
     pair: Option<Exchange>,
-    /// The next block of them to look at.
+    /// The next block of them to exchange.
     next: u32,
     progress: Progress,
 }
 
-/// Looking at every block takes time, so it is done once in so many erases.
+/// A check looks at every block, so it is made once in this many erases.
 const CHECK_EVERY: u32 = 32;
 
 impl Levelling {
@@ -98,7 +98,7 @@ impl Levelling {
         Self { policy: None, pair: None, next: 0, progress }
     }
 
-    /// Takes over what the journal says; `false` if it speaks of another number of LUNs.
+    /// Restores the progress from the journal; `false` if it is that of another number of LUNs.
     pub(crate) fn set_progress(&mut self, progress: Progress) -> bool {
         let fits = |of: &[u32]| of.len() == self.progress.recent.len();
         let fits = fits(&progress.recent) && fits(&progress.noted_at);
@@ -156,22 +156,22 @@ impl Monitor {
         sums
     }
 
-    /// How far levelling has come, for the journal.
+    /// The progress of levelling, as a record.
     pub(super) fn progress(&self) -> Record {
         let noted_at = self.lun_erases();
         Record::Levelling(Progress { noted_at, ..self.levelling.progress.clone() })
     }
 
-    /// Counts what was erased after the journal was told of it. Where less is found than was
-    /// noted, erases came undone, or the counts of the last ones are lost.
+    /// Counts the erases made after the last record of the progress. If fewer are found than
+    /// recorded, erases were undone, or their counts were lost.
     pub(super) fn count_unnoted(&mut self) {
         let noted = std::mem::take(&mut self.levelling.progress.noted_at);
-        let home = |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]);
-        let homes: Vec<u32> = (0..self.luns.len() as u32).map(home).collect();
+        let physical_lun = |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]);
+        let physical_luns: Vec<u32> = (0..self.luns.len() as u32).map(physical_lun).collect();
         let found = self.lun_erases();
-        for (lun, home) in (0..).zip(homes) {
-            if let Some(&noted) = noted.get(home as usize) {
-                let more = found[home as usize].wrapping_sub(noted) as i32;
+        for (lun, physical_lun) in (0..).zip(physical_luns) {
+            if let Some(&noted) = noted.get(physical_lun as usize) {
+                let more = found[physical_lun as usize].wrapping_sub(noted) as i32;
                 self.levelling.count(lun, more.max(0) as u32);
             }
         }
@@ -188,7 +188,7 @@ impl Monitor {
         }
     }
 
-    /// After an erase: moves a block if somebody has to move and the budget allows it.
+    /// After an erase: moves a block if an exchange is due and the budget allows it.
     pub(crate) fn level_a_little(&mut self, now: SimTime) -> Result<()> {
         let Some(policy) = self.levelling.policy else { return Ok(()) };
         let level = &mut self.levelling;
@@ -207,8 +207,8 @@ impl Monitor {
         Ok(())
     }
 
-    /// Levels now: moves up to `blocks` blocks or one more, whatever the budget. Returns whether
-    /// more would have to move.
+    /// Levels now: moves up to `blocks` + 1 blocks regardless of the budget. Returns whether more
+    /// should move.
     pub(crate) fn level(&mut self, policy: GlobalWear, blocks: u32, now: SimTime) -> Result<bool> {
         if self.levelling.pair.is_none() {
             self.begin_exchange(policy)?;
@@ -217,30 +217,30 @@ impl Monitor {
         Ok(self.levelling.pair.is_some())
     }
 
-    /// Chooses two LUNs that have to change places, if there are such.
+    /// Chooses two LUNs to exchange, if any have to be.
     fn begin_exchange(&mut self, policy: GlobalWear) -> Result<()> {
         let wear = self.lun_wear();
         let mean = wear.iter().sum::<f64>() / wear.len() as f64;
-        let home =
+        let physical_lun =
             |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]) as usize;
         let luns = 0..self.luns.len() as u32;
-        let by_wear = |a: &u32, b: &u32| wear[home(*a)].total_cmp(&wear[home(*b)]);
+        let by_wear = |a: &u32, b: &u32| wear[physical_lun(*a)].total_cmp(&wear[physical_lun(*b)]);
         let Some(hot) = luns.clone().max_by(by_wear) else { return Ok(()) };
         let rate = |lun: u32| self.levelling.progress.recent[lun as usize];
         let coldest = |a: &u32, b: &u32| rate(*a).cmp(&rate(*b)).then_with(|| by_wear(a, b));
         let Some(cold) = luns.filter(|&lun| lun != hot).min_by(coldest) else { return Ok(()) };
-        let gap = wear[home(hot)] - wear[home(cold)];
+        let gap = wear[physical_lun(hot)] - wear[physical_lun(cold)];
         if gap <= f64::from(policy.min_gap).max(policy.delta * mean) || rate(hot) <= rate(cold) {
             return Ok(());
         }
-        let (worn, fresh) = (home(hot) as u32, home(cold) as u32);
+        let (worn, fresh) = (physical_lun(hot) as u32, physical_lun(cold) as u32);
         let pair = Some(Exchange { hot, cold, worn, fresh });
         self.commit(&[Record::Exchange { pair }])?;
         self.levelling.set_pair(pair);
         Ok(())
     }
 
-    /// Goes on with an exchange by some blocks.
+    /// Continues the exchange with up to `blocks` + 1 blocks.
     fn exchange_blocks(&mut self, blocks: u32, now: SimTime) -> Result<()> {
         let Some(pair) = self.levelling.pair else { return Ok(()) };
         let mut left = blocks;
@@ -262,11 +262,11 @@ impl Monitor {
         Ok(())
     }
 
-    /// Moves the blocks at one place of both LUNs; returns how many had to.
+    /// Exchanges the blocks at one index of both LUNs; returns how many were moved.
     fn exchange_place(&mut self, pair: Exchange, place: u32, now: SimTime) -> Result<u32> {
         let Exchange { hot, cold, worn, fresh } = pair;
         let (a, b) = (hot * self.usable + place, cold * self.usable + place);
-        // What has moved before power went stays.
+        // A block that was moved before a power failure stays.
         let stays = |&(virtual_block, from, _): &(u32, u32, u32)| {
             self.lun_of(self.virtual_blocks[virtual_block as usize]) != from
         };
@@ -275,27 +275,27 @@ impl Monitor {
         if moves.is_empty() {
             return Ok(0);
         }
-        // Paid before it is bought: what power interrupts was not for nothing.
+        // Charged before the erases are made, so that interrupted ones count too.
         self.levelling.progress.erases += moves.len() as u64;
         let noted = self.progress_before(&moves);
         self.commit(&[noted])?;
         let mut moved = 0;
         for (virtual_block, _, to) in moves {
             let Some(spare) = self.take_spare(to, Cause::Wear)? else {
-                // What finds no spare block stays too.
+                // Without a spare block, the virtual block stays.
                 self.levelling.progress.erases -= 1;
                 continue;
             };
             let block = self.virtual_blocks[virtual_block as usize];
             let pages = self.medium()?.write_pointer(block);
-            self.rehome(virtual_block, spare, pages, Cause::Wear, now)?;
+            self.remap(virtual_block, spare, pages, Cause::Wear, now)?;
             moved += 1;
         }
         Ok(moved)
     }
 
-    /// How far levelling has come when one block of each of these LUNs is erased for it, so
-    /// that these erases do not count among those of others later.
+    /// The progress after one block of each target LUN is erased for levelling, so that these
+    /// erases are not counted as those of the shares later.
     fn progress_before(&self, moves: &[(u32, u32, u32)]) -> Record {
         let mut noted_at = self.lun_erases();
         for &(_, _, to) in moves {

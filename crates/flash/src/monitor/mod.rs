@@ -1,11 +1,11 @@
 //! The flash monitor: who owns which LUNs of a device.
 //!
-//! Several applications share one device. Each has a *share*: LUNs of its own, round robin
-//! over the channels, part of which is over-provisioning. Nobody reads, writes or erases what
-//! is not his, and a LUN is erased before it changes hands. Bad blocks are replaced from
-//! spare ones and never seen. Source: Prism-SSD (Shen et al., ICDCS'19), section IV.A. Beyond
-//! it: shares that grow and shrink, limits of bandwidth, global wear levelling, and tables
-//! that survive a loss of power.
+//! Several applications share one device. Each has a *share*: LUNs of its own, round robin over the
+//! channels, some of which are over-provisioning. An application can access its own share only, and
+//! a LUN is erased before another share gets it. Bad blocks are replaced by spare ones, invisibly
+//! to the application. Source: Prism-SSD (Shen et al., ICDCS'19), section IV.A. Additions: shares
+//! that grow and shrink, bandwidth limits, global wear levelling, and tables that survive a power
+//! failure.
 
 mod levelling;
 mod records;
@@ -33,26 +33,26 @@ pub use state::OpCounts;
 pub(crate) use state::{Access, Programmed, Urgency};
 pub use wall::WallClock;
 
-/// How a device is run; nothing of it is kept on flash.
+/// Options of a session with a device; none is stored on flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
     /// How long operations take in virtual time; `None` for a device without time.
     pub timing: Option<Timing>,
-    /// When LUNs change places by themselves; `None` for never.
+    /// When global wear levelling exchanges LUNs; `None` for never.
     pub wear: Option<GlobalWear>,
 }
 
-/// What a share is to be.
+/// The size and the limits of a new share.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allocation {
     /// Bytes for the application.
     pub capacity: Bytes,
     /// Over-provisioning in percent of the capacity.
     pub over_provisioning: u32,
-    /// The most bytes a second that go in and out; `None` for no limit.
+    /// Limit of reads and writes together, in bytes/s; `None` for no limit.
     pub bandwidth: Option<u64>,
-    /// Blocks that may be partly written at once, where the device limits them; `None` for a
-    /// part of the device's limit as large as the share.
+    /// Blocks that may be partly written at once, where the device limits them; `None` for a part
+    /// of the limit in proportion to the share's LUNs.
     pub open_blocks: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ pub struct ShareInfo {
     pub ops_luns: u32,
     /// Whether an application is attached to it.
     pub attached: bool,
-    /// What was done in it since the device was opened.
+    /// Operations in it since the device was opened.
     pub counts: OpCounts,
 }
 
@@ -85,16 +85,16 @@ pub struct ShareInfo {
 pub struct Device(Arc<Mutex<Monitor>>);
 
 impl Device {
-    /// Makes an empty device of `medium`: everything on it is lost.
+    /// Formats `medium`: all of its data is lost.
     ///
     /// # Errors
-    /// [`FlashError`] if the geometry makes no sense, the device has too many bad blocks, or
-    /// it fails.
+    /// [`FlashError`] if the geometry is out of range, the device has too many bad blocks, or it
+    /// fails.
     pub fn format(mut medium: Box<dyn Medium>, options: Options) -> Result<Self> {
         medium.geometry().check()?;
         let mut worn_out = Vec::new();
         for block in 0..medium.geometry().blocks() {
-            // A block whose erase was interrupted shows no page, and is not erased.
+            // A block whose erase was interrupted has no pages, and still has to be erased.
             let torn = medium.read(block, 0, 0, &mut [], &mut [])? == PageState::Torn;
             if (torn || medium.write_pointer(block) > 0) && !medium.is_factory_bad(block) {
                 match medium.erase(block) {
@@ -106,7 +106,7 @@ impl Device {
         medium.sync()?;
         let (mut monitor, _) = Monitor::blank(medium, options.timing)?;
         for block in worn_out {
-            // Whoever gets the LUN finds a spare block in its place.
+            // The block is replaced when a share gets the LUN.
             let lun = monitor.lun_of(block);
             monitor.luns[lun as usize] = LunUse::Dirty;
         }
@@ -116,7 +116,7 @@ impl Device {
         Ok(Self(Arc::new(Mutex::new(monitor))))
     }
 
-    /// Opens a device that was formatted; what a loss of power interrupted is put right.
+    /// Opens a device that was formatted, and recovers from a power failure.
     ///
     /// # Errors
     /// [`FlashError::NotFormatted`] if it holds no tables, or those of another geometry.
@@ -127,9 +127,9 @@ impl Device {
         Ok(Self(Arc::new(Mutex::new(monitor))))
     }
 
-    /// From now on operations take their time in the world too: a call of a share that is
-    /// attached later comes back when `clock` says that the device would be done. The clocks of
-    /// shares begin at zero now.
+    /// From now on operations also take their time on `clock`: a call on a share that is attached
+    /// later returns when the device would have completed it. The clocks of shares start at zero
+    /// now.
     ///
     /// # Errors
     /// [`FlashError::NoClock`] on a device without timing.
@@ -144,11 +144,11 @@ impl Device {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Monitor> {
-        self.0.lock().expect("nobody panics while he holds the device")
+        self.0.lock().expect("no thread panics while it holds the device")
     }
 
-    /// Takes the medium away, as the death of the process does: nothing is written. Every
-    /// handle that is left is refused from now on.
+    /// Closes the device without writing anything, as the end of the process would, and returns its
+    /// medium. Calls on remaining handles fail from now on.
     ///
     /// # Errors
     /// [`FlashError::Released`] if it was taken before.
@@ -156,20 +156,20 @@ impl Device {
         self.lock().medium.take().ok_or(FlashError::Released)
     }
 
-    /// The shape of the device as it is, spare blocks and tables included.
+    /// The geometry of the device, including spare blocks and tables.
     #[must_use]
     pub fn geometry(&self) -> DeviceGeometry {
         self.lock().geometry
     }
 
-    /// What a LUN gives to a share: its blocks without spare ones and tables.
+    /// Bytes of a LUN that a share can use: those of its blocks without spare ones and tables.
     #[must_use]
     pub fn lun_capacity(&self) -> Bytes {
         let monitor = self.lock();
         Bytes(u64::from(monitor.usable) * monitor.geometry.block_bytes())
     }
 
-    /// LUNs that belong to no share and can be used.
+    /// Usable LUNs that belong to no share.
     #[must_use]
     pub fn free_luns(&self) -> u32 {
         self.lock().luns.iter().filter(|lun| lun.is_free()).count() as u32
@@ -191,14 +191,13 @@ impl Device {
         shares.iter().map(info).collect()
     }
 
-    /// What was done for the tables, for failed blocks and for levelling since the device was
-    /// opened.
+    /// Operations for the tables, for failed blocks and for levelling since the device was opened.
     #[must_use]
     pub fn own_counts(&self) -> OpCounts {
         self.lock().counts
     }
 
-    /// The blocks of the device on which the blocks of a share stand, LUN by LUN.
+    /// The physical blocks of a share, LUN by LUN.
     ///
     /// # Errors
     /// [`FlashError::NoShare`].
@@ -215,8 +214,8 @@ impl Device {
         Ok(virtual_blocks.copied().collect())
     }
 
-    /// Blocks that failed and were replaced, and those that the maker marked, as the device
-    /// counts them.
+    /// Physical blocks that failed and were replaced, and those that the manufacturer marked as
+    /// bad.
     #[must_use]
     pub fn bad_blocks(&self) -> Vec<u32> {
         let monitor = self.lock();
@@ -225,8 +224,7 @@ impl Device {
         (0..monitor.geometry.blocks()).filter(bad).collect()
     }
 
-    /// How often each block was erased, as far as that is known: exactly, where the medium
-    /// keeps count.
+    /// How often each block was erased, as far as is known: exactly, if the medium counts erases.
     #[must_use]
     pub fn erase_counts(&self) -> Vec<u32> {
         self.lock().erases.clone()
@@ -238,8 +236,8 @@ impl Device {
         self.lock().wear_report()
     }
 
-    /// Levels wear now, moving about `blocks` blocks, whatever the budget of
-    /// [`Options::wear`]. Returns whether more would have to move.
+    /// Levels wear now, moving about `blocks` blocks regardless of the budget of [`Options::wear`].
+    /// Returns whether more blocks should move.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
@@ -250,10 +248,10 @@ impl Device {
     /// Allocates a share and attaches to it.
     ///
     /// # Errors
-    /// [`FlashError::ShareExists`], [`FlashError::NoLuns`], [`FlashError::NoClock`] for a
-    /// limit of bandwidth without timing, [`FlashError::Invalid`] for one of 0,
-    /// [`FlashError::NoSpace`] if no block may be open, [`FlashError::Tables`] if the name is
-    /// too long for the device's tables.
+    /// [`FlashError::ShareExists`], [`FlashError::NoLuns`], [`FlashError::NoClock`] for a bandwidth
+    /// limit without timing, [`FlashError::Invalid`] for a limit of 0, [`FlashError::NoSpace`] if
+    /// no block may be open, [`FlashError::Tables`] if the name is too long for the device's
+    /// tables.
     pub fn allocate(&self, name: &str, wanted: Allocation) -> Result<Share> {
         let mut monitor = self.lock();
         if monitor.shares.iter().flatten().any(|share| share.name == name) {
@@ -284,7 +282,7 @@ impl Device {
     /// Attaches to a share that was allocated before.
     ///
     /// # Errors
-    /// [`FlashError::NoShare`], or [`FlashError::InUse`] if it has a handle already.
+    /// [`FlashError::NoShare`], or [`FlashError::InUse`] if it is attached already.
     pub fn attach(&self, name: &str) -> Result<Share> {
         let mut monitor = self.lock();
         let named = |share: &Option<state::ShareState>| {
@@ -305,7 +303,7 @@ impl Device {
         Ok(Share::new(self.clone(), place, id))
     }
 
-    /// Gives up a share to which nobody is attached: what it holds is lost.
+    /// Releases a share that is not attached: its data is lost.
     ///
     /// # Errors
     /// [`FlashError::NoShare`], [`FlashError::InUse`].
@@ -333,8 +331,8 @@ impl Monitor {
         }
     }
 
-    /// How many blocks a new share of `luns` LUNs may have open. Two of the device's are the
-    /// monitor's own: for its journal, and for a block that it moves.
+    /// How many blocks a new share of `luns` LUNs may have open. The monitor itself needs two of
+    /// the device's: for its journal, and for a block that it moves.
     fn open_max(&self, wanted: Option<u32>, luns: u32) -> Result<u32> {
         let Some(max) = self.geometry.max_open_blocks else { return Ok(u32::MAX) };
         let given: u32 = self.shares.iter().flatten().map(|share| share.open_max).sum();
@@ -370,8 +368,8 @@ impl Monitor {
         Ok(taken)
     }
 
-    /// Takes free LUNs and erases what others have left on them. One on which a block has
-    /// failed that no spare one replaces is passed over.
+    /// Takes free LUNs and erases the data of former shares. Skips a LUN with a failed block and no
+    /// spare one.
     fn take_clean_luns(&mut self, count: u32) -> Result<Vec<u32>> {
         loop {
             let taken = self.take_luns(count)?;
@@ -381,7 +379,7 @@ impl Monitor {
         }
     }
 
-    /// Erases what others have left on LUNs. Returns whether all of them can be used.
+    /// Erases the data of former shares on LUNs. Returns whether all of the LUNs are usable.
     fn clean_luns(&mut self, luns: &[u32]) -> Result<bool> {
         let (mut any, mut all) = (false, true);
         for &lun in luns {
@@ -407,7 +405,7 @@ impl Monitor {
     fn clean_lun(&mut self, lun: u32) -> Result<()> {
         for virtual_block in lun * self.usable..(lun + 1) * self.usable {
             let block = self.virtual_blocks[virtual_block as usize];
-            // One whose erase was interrupted shows no page, and is not erased.
+            // A block whose erase was interrupted has no pages, and still has to be erased.
             let used = self.medium()?.write_pointer(block) > 0;
             if used || self.is_torn(block)? {
                 self.erase_virtual_block(virtual_block, prism_nand::Cause::Host, SimTime::ZERO)?;

@@ -1,29 +1,29 @@
-//! What the monitor keeps in its journal.
+//! The records of the monitor's journal.
 
 use prism_base::codec::{DecodeError, Decoder, Encoder};
 
 use crate::medium::DeviceGeometry;
 use crate::monitor::levelling::{Exchange, Progress};
 
-/// Version of the tables that are written.
+/// The version of the tables that this code writes.
 const FORMAT: u32 = 2;
-/// The oldest that is read: it has no [`Record::Levelling`].
+/// The oldest version that it reads; it has no [`Record::Levelling`].
 const FORMAT_MIN: u32 = 1;
 
-/// A share as it is kept.
+/// A share, as stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShareRecord {
     pub(crate) id: u32,
     pub(crate) name: String,
-    /// LUNs of the reserve, out of all of them.
+    /// LUNs of over-provisioning, out of all of them.
     pub(crate) ops_luns: u32,
     /// Blocks that may be partly written at once.
     pub(crate) open_max: u32,
-    /// Bytes a second; 0 for no limit.
+    /// Bandwidth limit in bytes/s; 0 for no limit.
     pub(crate) bandwidth: u64,
-    /// Virtual LUNs, in the order in which the share counts them.
+    /// Virtual LUNs, in the order of the share.
     pub(crate) luns: Vec<u32>,
-    /// What the level above keeps.
+    /// The metadata of the level above.
     pub(crate) meta: Vec<u8>,
 }
 
@@ -32,21 +32,21 @@ pub(crate) struct ShareRecord {
 pub(crate) enum Record {
     /// The first of every checkpoint.
     Format { geometry: DeviceGeometry, reserved_per_lun: u32 },
-    /// A share as it is now; it replaces what was known of it.
+    /// The new state of a share; it replaces the former one.
     Share(ShareRecord),
-    /// A share is gone; its LUNs hold what it left.
+    /// A share was released; its LUNs are not erased.
     Released { id: u32 },
-    /// LUNs that are free; those listed are not erased yet.
+    /// The free LUNs that are not erased yet; all other free LUNs are.
     Dirty { luns: Vec<u32> },
-    /// A virtual block stands on another block now.
+    /// A virtual block is mapped to another block.
     VirtualBlock { virtual_block: u32, block: u32 },
     /// Blocks that are bad.
     Bad { blocks: Vec<u32> },
     /// Erases of blocks from one on.
     Wear { first: u32, counts: Vec<u32> },
-    /// Two virtual LUNs are being exchanged; `None` when they are.
+    /// Two virtual LUNs are being exchanged; `None` at the end of an exchange.
     Exchange { pair: Option<Exchange> },
-    /// How far global wear levelling has come.
+    /// The progress of global wear levelling.
     Levelling(Progress),
 }
 
@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_come_back() {
+    fn records_decode_to_what_was_encoded() {
         let geometry = DeviceGeometry {
             channels: 1,
             luns_per_channel: 2,

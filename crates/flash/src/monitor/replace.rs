@@ -1,5 +1,4 @@
-//! Moves data from one block to another: a failed block is replaced, and a virtual block
-//! changes places.
+//! Moves data from one block to another, to replace a failed block or to level wear.
 
 use prism_base::{Bytes, SimTime};
 use prism_nand::Cause;
@@ -10,8 +9,8 @@ use crate::monitor::records::Record;
 use crate::monitor::state::Monitor;
 
 impl Monitor {
-    /// The block of `virtual_block` has failed: its first `pages` pages go to a spare block of
-    /// its LUN, and the virtual block with them.
+    /// Replaces the failed block of `virtual_block`: maps it to a spare block of the LUN, with a
+    /// copy of its first `pages` pages.
     pub(super) fn replace(
         &mut self,
         virtual_block: u32,
@@ -25,17 +24,17 @@ impl Monitor {
             let Some(spare) = self.take_spare(lun, Cause::Scrub)? else {
                 return Err(FlashError::WornOut { lun });
             };
-            let end = self.rehome(virtual_block, spare, pages, Cause::Scrub, ready)?;
+            let end = self.remap(virtual_block, spare, pages, Cause::Scrub, ready)?;
             if self.virtual_blocks[virtual_block as usize] == spare {
                 return Ok(end);
             }
         }
     }
 
-    /// Moves `virtual_block` with the first `pages` pages that stand there to the erased block
-    /// `to`. Should that one fail, it is bad and the virtual block stays. The block that is left
-    /// is spare, unless it is bad.
-    pub(crate) fn rehome(
+    /// Maps `virtual_block` to the erased block `to`, with a copy of its first `pages` pages. If
+    /// `to` fails, it is marked as bad and the mapping stays. Otherwise the old block becomes
+    /// spare, unless it is bad.
+    pub(crate) fn remap(
         &mut self,
         virtual_block: u32,
         to: u32,
@@ -51,7 +50,7 @@ impl Monitor {
             self.commit(&[Record::Bad { blocks: vec![to] }])?;
             return Ok(ready);
         }
-        // Of a block whose erase was interrupted nothing is copied: it is erased then.
+        // A block whose erase was interrupted has nothing to copy; the new one is erased.
         if !was_open {
             self.finish_if_open(to)?;
         }
@@ -66,10 +65,10 @@ impl Monitor {
         }
         self.commit(&records)?;
         if was_open {
-            // Not before: should power go, it is still the virtual block's.
+            // Not before: after a power failure the virtual block may still be mapped to it.
             self.medium()?.finish(from)?;
             if !self.medium()?.is_open(to) {
-                // Nothing of it could be copied.
+                // No page of it could be copied.
                 let lun = self.by_usable.divide(virtual_block);
                 let owner = self.shares.iter_mut().flatten().find(|s| s.luns.contains(&lun));
                 owner.into_iter().for_each(|share| share.open -= 1);
@@ -87,14 +86,13 @@ impl Monitor {
         Ok(end)
     }
 
-    /// Takes no more pages for a block that nobody writes any more, so that it does not count
-    /// among those that may be partly written.
+    /// Closes a block that is not written any more, so that it does not count as partly written.
     pub(super) fn finish_if_open(&mut self, block: u32) -> Result<()> {
         let medium = self.medium()?;
         Ok(if medium.is_open(block) { medium.finish(block) } else { Ok(()) }?)
     }
 
-    /// The least worn spare block of a LUN, erased: what stood on it was left there.
+    /// The least worn spare block of a LUN. It is erased first, as it may hold old data.
     pub(crate) fn take_spare(&mut self, lun: u32, cause: Cause) -> Result<Option<u32>> {
         loop {
             let spares = &self.spares[lun as usize];
@@ -109,9 +107,9 @@ impl Monitor {
         }
     }
 
-    /// Copies the first `pages` pages of a block to an erased one; whether that took them.
-    /// Torn pages at the end are left out; one before others is copied as zeros, which no
-    /// level takes for its own.
+    /// Copies the first `pages` pages of a block to an erased one; returns whether it could be
+    /// programmed. Torn pages at the end are left out; a torn page before others is copied as
+    /// zeros, which every level above ignores.
     pub(crate) fn copy_pages(
         &mut self,
         from: u32,

@@ -12,16 +12,17 @@ use crate::monitor::state::{Access, Monitor, OpCounts, Programmed, Urgency};
 use crate::monitor::wall::Wall;
 use crate::monitor::{Device, LunUse};
 
-/// The shape of a share. LUNs are numbered in the order in which they were allocated, one of
-/// each channel in turn; channels are numbered as the share got them. It is not rectangular:
-/// 30 LUNs over 12 channels are 3 on six of them and 2 on the others.
+/// The geometry of a share. LUNs are numbered in the order of their allocation, round robin over
+/// the channels; channels are numbered in the order in which the share got LUNs on them. Channels
+/// can have different numbers of LUNs: 30 LUNs over 12 channels are 3 on six of them and 2 on the
+/// others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShareGeometry {
     /// LUNs of each channel, by their number in the share.
     pub channels: Vec<Vec<u32>>,
-    /// LUNs, those of the reserve included.
+    /// LUNs, including over-provisioning.
     pub luns: u32,
-    /// LUNs of the reserve (over-provisioning).
+    /// LUNs of over-provisioning.
     pub ops_luns: u32,
     /// Blocks of a LUN.
     pub blocks_per_lun: u32,
@@ -48,14 +49,14 @@ impl ShareGeometry {
         u64::from(self.pages_per_block) * u64::from(self.page_size)
     }
 
-    /// Bytes of all LUNs but those of the reserve.
+    /// Bytes of all LUNs except over-provisioning.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         u64::from(self.luns - self.ops_luns) * u64::from(self.blocks_per_lun) * self.block_bytes()
     }
 }
 
-/// The levels that keep something of themselves in a share.
+/// The levels that store metadata of their own in a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     Policy = 1,
@@ -72,7 +73,7 @@ impl Level {
         }
     }
 
-    /// The level whose name is the first byte of what is kept.
+    /// The level that wrote this metadata, by its first byte.
     fn of(meta: &[u8]) -> Option<Self> {
         match meta.first()? {
             1 => Some(Self::Policy),
@@ -100,17 +101,17 @@ impl Drop for Handle {
     }
 }
 
-/// A handle of a share. The last clone that is dropped detaches from it; what it holds stays.
+/// A handle of a share. Dropping the last clone detaches from the share; its data stays.
 #[derive(Clone, Debug)]
 pub struct Share(Arc<Handle>);
 
-/// The sole right of a level to what a share holds, until it is dropped.
+/// A level's exclusive use of a share, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold(Share);
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // A share that is gone is held by nobody.
+        // A released share is not held any more.
         let _ = self.0.with(|monitor, place| {
             monitor.shares[place].as_mut().expect("checked").held = false;
             Ok(())
@@ -126,7 +127,7 @@ impl Share {
         Self(Arc::new(Handle { device, place, id, timed, wall }))
     }
 
-    /// Runs `call` on the monitor, which has this share at the place it is given.
+    /// Runs `call` with the monitor and the index of this share in it.
     #[inline]
     pub(super) fn with<T>(&self, call: impl FnOnce(&mut Monitor, usize) -> Result<T>) -> Result<T> {
         let mut monitor = self.0.device.lock();
@@ -140,7 +141,7 @@ impl Share {
         &self.0.device
     }
 
-    /// The shape of the share.
+    /// The geometry of the share.
     ///
     /// # Errors
     /// [`FlashError::Released`].
@@ -148,7 +149,7 @@ impl Share {
         self.with(|monitor, place| {
             let share = monitor.shares[place].as_ref().expect("checked");
             let all = monitor.geometry;
-            // Numbered as they come, so that an address stays what it is when LUNs are added.
+            // Numbered in the order of the LUNs, so that addresses stay valid when LUNs are added.
             let mut numbers = Vec::new();
             let mut by_channel: Vec<Vec<u32>> = Vec::new();
             for (number, &lun) in (0..).zip(&share.luns) {
@@ -174,7 +175,7 @@ impl Share {
         })
     }
 
-    /// What was done in the share since the device was opened.
+    /// Operations in the share since the device was opened.
     ///
     /// # Errors
     /// [`FlashError::Released`].
@@ -182,7 +183,7 @@ impl Share {
         self.with(|monitor, place| Ok(monitor.shares[place].as_ref().expect("checked").counts))
     }
 
-    /// The share's clock. It stands still on a device without timing.
+    /// The share's clock. It does not advance on a device without timing.
     ///
     /// # Errors
     /// [`FlashError::Released`].
@@ -205,11 +206,11 @@ impl Share {
         self.reach(now + time)
     }
 
-    /// The share's clock goes on to `time`, if it is not there yet.
+    /// Advances the share's clock to `time`, unless it is later already.
     pub(crate) fn reach(&self, time: SimTime) -> Result<()> {
         self.with(|monitor, place| {
             let share = monitor.shares[place].as_mut().expect("checked");
-            // In real time it is there when the world is: others go on meanwhile.
+            // In real time it advances with the wall clock: other calls can run meanwhile.
             if self.0.wall.is_none() {
                 share.now = share.now.max(time);
             }
@@ -221,7 +222,7 @@ impl Share {
         Ok(())
     }
 
-    /// Changes the limit of bandwidth, in bytes a second; `None` for no limit.
+    /// Changes the bandwidth limit, in bytes/s; `None` for no limit.
     ///
     /// # Errors
     /// [`FlashError::NoClock`] on a device without timing, [`FlashError::Invalid`] for 0.
@@ -248,13 +249,12 @@ impl Share {
         })
     }
 
-    /// Gives back the last LUNs of the share, which have to be erased; those of the reserve
-    /// first.
+    /// Gives back the last LUNs of the share, which have to be erased; over-provisioning first.
     ///
     /// # Errors
-    /// [`FlashError::ShrinkBelowUse`] if one of them holds something, or none would be left;
-    /// [`FlashError::Busy`] if a level has divided the share's blocks among its own. Nothing
-    /// has changed then.
+    /// [`FlashError::ShrinkBelowUse`] if one of them holds data, or none would be left;
+    /// [`FlashError::Busy`] if a higher level owns all blocks of the share. Nothing has changed
+    /// then.
     pub fn shrink(&self, luns: u32) -> Result<()> {
         if let Some(level) = Level::of(&self.meta()?) {
             let what = format!("{} owns every block of the share; release it", level.name());
@@ -289,8 +289,8 @@ impl Share {
         })
     }
 
-    /// Gives up the share: what it holds is erased. If power goes before that is done, it is
-    /// erased before anybody else gets it.
+    /// Releases the share and erases its data: now or, after a power failure, before another share
+    /// gets its LUNs.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
@@ -316,13 +316,13 @@ impl Share {
         if self.0.timed { self.now() } else { Ok(SimTime::ZERO) }
     }
 
-    /// As [`Share::reach`], for nothing on a device without timing.
+    /// As [`Share::reach`]; does nothing on a device without timing.
     #[inline]
     pub(crate) fn reach_if_timed(&self, time: SimTime) -> Result<()> {
         if self.0.timed { self.reach(time) } else { Ok(()) }
     }
 
-    /// Checks that `level` may use the share: `None` for one that keeps nothing of itself.
+    /// Checks that `level` may use the share; `None` is a level without metadata.
     pub(crate) fn claim(&self, level: Option<Level>) -> Result<()> {
         let found = Level::of(&self.meta()?);
         match (found, level) {
@@ -334,8 +334,8 @@ impl Share {
         }
     }
 
-    /// As [`Share::claim`], and nobody else may until the hold is dropped: a level that is
-    /// open twice would not know what it has written itself.
+    /// As [`Share::claim`], and exclusively until the hold is dropped: a level that is open twice
+    /// would not see its own writes.
     pub(crate) fn hold(&self, level: Level) -> Result<Hold> {
         self.claim(Some(level))?;
         self.with(|monitor, place| {
@@ -349,14 +349,14 @@ impl Share {
         Ok(Hold(self.clone()))
     }
 
-    /// What the level above keeps of itself.
+    /// The metadata of the level above.
     pub(crate) fn meta(&self) -> Result<Vec<u8>> {
         self.with(|monitor, place| {
             Ok(monitor.shares[place].as_ref().expect("checked").meta.clone())
         })
     }
 
-    /// Keeps `meta`; it is durable when this returns.
+    /// Stores `meta`, which is durable when this returns.
     ///
     /// # Errors
     /// [`FlashError::Tables`] if the device's tables have no room for it. Nothing has changed
@@ -382,24 +382,24 @@ impl Share {
         self.with(|monitor, place| monitor.read(place, at, offset, data, oob))
     }
 
-    /// Says that a part of a page is going to be read; whether it is read already. On a
-    /// device with timing nothing is read before its time.
+    /// Prefetches a part of a page; returns whether the device has started to. A device with timing
+    /// does not prefetch.
     pub(crate) fn prefetch(&self, block: u32, page: u32, offset: u32, len: u32) -> bool {
-        let hint =
+        let prefetch =
             |monitor: &mut Monitor, place| Ok(monitor.prefetch(place, (block, page), offset, len));
-        !self.0.timed && self.with(hint).unwrap_or(false)
+        !self.0.timed && self.with(prefetch).unwrap_or(false)
     }
 
-    /// Which of the pages that were hinted at has come; see [`Monitor::first_arrived`].
+    /// Which of the prefetched pages is complete; see [`Monitor::first_arrived`].
     pub(crate) fn first_arrived(
         &self,
         reads: impl Iterator<Item = Option<(u32, u32)>> + Clone,
     ) -> usize {
-        // What is wrong is told by the read.
+        // The read itself reports any error.
         self.with(|monitor, place| monitor.first_arrived(place, reads)).unwrap_or(0)
     }
 
-    /// Whether a run of pages is read faster with hints.
+    /// Whether sequential reads gain from prefetches.
     pub(crate) fn wants_hints(&self) -> bool {
         let wants = |monitor: &mut Monitor, _| Ok(monitor.medium()?.wants_hints());
         !self.0.timed && self.with(wants).unwrap_or(false)
@@ -416,12 +416,12 @@ impl Share {
         self.with(|monitor, place| monitor.erase(place, at))
     }
 
-    /// Takes no more pages for a block.
+    /// Closes a block.
     pub(crate) fn finish(&self, block: u32) -> Result<()> {
         self.with(|monitor, place| monitor.finish(place, block))
     }
 
-    /// Takes no more pages for a block that is partly written.
+    /// Closes a block that is partly written.
     pub(crate) fn finish_if_open(&self, block: u32) -> Result<()> {
         self.with(|monitor, place| {
             let on_device = monitor.block_of(place, block)?;
@@ -462,7 +462,7 @@ impl Share {
         })
     }
 
-    /// As [`Share::sync`], for nothing where what is done is durable at once.
+    /// As [`Share::sync`]; does nothing on a medium without a volatile cache.
     pub(crate) fn sync_if_volatile(&self) -> Result<()> {
         self.with(|monitor, _| monitor.sync_if_volatile())
     }
@@ -477,7 +477,7 @@ impl Share {
         self.with(|monitor, _| monitor.sync())
     }
 
-    /// Reads, programs and erases for the share itself begin now.
+    /// An access of normal urgency.
     #[inline]
     pub(crate) fn access(&self, block: u32, page: u32, cause: Cause, ready: SimTime) -> Access {
         Access { block, page, cause, ready, urgency: Urgency::Normal }

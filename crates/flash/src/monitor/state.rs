@@ -1,9 +1,9 @@
-//! The monitor's state: which block stands where, who owns it, and every operation on flash.
+//! The monitor's state: the mapping of virtual blocks, the owners of LUNs, and all operations on
+//! flash.
 //!
-//! A *virtual block* is a block as shares see it, `virtual LUN * usable blocks + place`; a table
-//! says on which block of the device it stands. So a failed block is replaced, and two LUNs
-//! change places, below the feet of whoever uses them. Cost: 8 bytes a virtual block, 5 bytes a
-//! block.
+//! A *virtual block* is a block as shares see it, `virtual LUN * usable blocks + index`; a table
+//! maps it to a block of the device. So failed blocks are replaced and LUNs exchanged without a
+//! change for the shares. Cost: 8 bytes per virtual block, 5 bytes per block.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::monitor::records::Record;
 use crate::monitor::tables::RingBlocks;
 use crate::monitor::wall::Wall;
 
-/// What was done on flash, by cause: pages read and programmed, blocks erased.
+/// Operations on flash, by cause: pages read and programmed, blocks erased.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpCounts {
     /// Pages read.
@@ -35,11 +35,11 @@ pub struct OpCounts {
 pub(crate) enum LunUse {
     /// Erased, free.
     Free,
-    /// Free, and not yet erased.
+    /// Free, but not yet erased.
     Dirty,
     /// Part of a share.
     Owned,
-    /// Not erased, and a block of it cannot be: tried again after the device was opened.
+    /// Not erased, as one of its blocks failed; tried again when the device is opened next.
     WornOut,
 }
 
@@ -59,12 +59,12 @@ pub(crate) struct ShareState {
     pub(crate) luns: Vec<u32>,
     pub(crate) meta: Vec<u8>,
     pub(crate) attached: bool,
-    /// Whether a level has it open that keeps tables of its own in memory.
+    /// Whether a level with tables in memory has it open.
     pub(crate) held: bool,
     /// Blocks that may be partly written, and those that are.
     pub(crate) open_max: u32,
     pub(crate) open: u32,
-    /// Bytes a second, if limited, and when the next transfer may begin.
+    /// Bytes/s, if limited, and when the next transfer may begin.
     pub(crate) bandwidth: Option<u64>,
     pub(crate) next_transfer: SimTime,
     /// The share's clock.
@@ -72,26 +72,26 @@ pub(crate) struct ShareState {
     pub(crate) counts: OpCounts,
 }
 
-/// Whether an access waits for what can wait.
+/// Whether an access waits for less urgent operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Urgency {
     Normal,
     Urgent,
 }
 
-/// Which page, why, and from when on.
+/// An access to a page: its cause and its earliest start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Access {
-    /// Of the share: LUN of the share times usable blocks, plus block.
+    /// Block of the share: LUN of the share times usable blocks, plus block of the LUN.
     pub(crate) block: u32,
     pub(crate) page: u32,
     pub(crate) cause: Cause,
     pub(crate) ready: SimTime,
-    /// What is urgent goes ahead of a limit of bandwidth.
+    /// Urgent accesses do not wait for the bandwidth limit.
     pub(crate) urgency: Urgency,
 }
 
-/// When a program is done with the caller's buffer, and when with the cells.
+/// When the data of a program is transferred, and when the program is complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Programmed {
     pub(crate) sent: SimTime,
@@ -105,10 +105,10 @@ pub(crate) struct Monitor {
     pub(crate) usable: u32,
     pub(crate) by_usable: Divisor,
     pub(crate) timeline: Option<Timeline>,
-    /// Operations take their time in the world too.
+    /// The clock of real time, if operations also take wall-clock time.
     pub(crate) wall: Option<Wall>,
     pub(crate) virtual_blocks: Vec<u32>,
-    /// The virtual blocks as the device was divided first.
+    /// The mapping as it was when the device was formatted.
     pub(crate) origin: Vec<u32>,
     /// By block of the device.
     pub(crate) erases: Vec<u32>,
@@ -122,18 +122,18 @@ pub(crate) struct Monitor {
     pub(crate) next_channel: u32,
     pub(crate) ring: RingBlocks,
     pub(crate) journal: Option<Journal>,
-    /// Blocks erased since their wear was recorded.
+    /// Blocks erased since their erase counts were recorded.
     pub(crate) worn: Vec<u32>,
     pub(crate) levelling: Levelling,
     /// Operations for the tables and for levelling.
     pub(crate) counts: OpCounts,
     pub(crate) unsynced: bool,
-    /// Whether some of that were programs, which have to be durable before an erase.
+    /// Whether unsynced operations include programs, which have to be durable before an erase.
     pub(crate) programmed: bool,
-    /// A block of a share was partly written, is not any more, and may be again when power goes.
+    /// A block of a share was filled, closed or erased since the last sync: a power failure may
+    /// make it partly written again.
     pub(crate) closed_unsynced: bool,
-    /// Before this time nothing can be asked for any more, and how often the timeline was
-    /// asked since that was looked at.
+    /// No operation can start before this time any more; and operations since it was last computed.
     pub(crate) floor: SimTime,
     pub(crate) since_forgotten: u32,
     pub(crate) scratch: Vec<u8>,
@@ -145,8 +145,8 @@ impl std::fmt::Debug for dyn Medium {
     }
 }
 
-/// After so many erases their counts go into the journal; on a small device sooner, as the
-/// records have to fit into a checkpoint beside the tables.
+/// Erases after which their counts are written to the journal; fewer on a small device, as the
+/// records have to fit into a checkpoint together with the tables.
 const WORN_MAX: usize = 256;
 
 impl Monitor {
@@ -175,7 +175,7 @@ impl Monitor {
         }
     }
 
-    /// The block of the device on which block `block` of a share stands.
+    /// The block of the device to which block `block` of a share is mapped.
     pub(crate) fn block_of(&self, share: usize, block: u32) -> Result<u32> {
         Ok(self.virtual_blocks[self.virtual_block(share, block)? as usize])
     }
@@ -194,13 +194,13 @@ impl Monitor {
         block / self.geometry.blocks_per_lun
     }
 
-    /// How far a share may lag behind the one that is ahead, in nanoseconds of virtual time.
-    /// One that lags further is taken to have been idle.
+    /// How far the clock of a share may lag behind the latest, in nanoseconds of virtual time. A
+    /// share that lags further is taken to have been idle.
     const LAG_MAX: u64 = 1_000_000_000;
-    /// The timeline forgets what is over once in so many operations.
+    /// The timeline forgets past operations once in this many new ones.
     const FORGET_EVERY: u32 = 1024;
 
-    /// `ready`, but not before what the timeline has forgotten.
+    /// `ready`, or the end of what the timeline has forgotten, if that is later.
     #[inline]
     pub(crate) fn at_earliest(&mut self, ready: SimTime) -> SimTime {
         self.since_forgotten += 1;
@@ -223,9 +223,9 @@ impl Monitor {
         }
     }
 
-    /// Delays `ready` to what the share's bandwidth allows.
+    /// Delays `ready` according to the share's bandwidth limit.
     fn admit(&mut self, share: usize, bytes: u64, at: Access) -> SimTime {
-        /// What a share that was idle may catch up with.
+        /// Time for which an idle share may save up bandwidth, in nanoseconds.
         const BURST: u64 = 1_000_000;
         let ready = self.at_earliest(at.ready);
         let state = self.shares[share].as_mut().expect("checked by the caller");
@@ -234,11 +234,11 @@ impl Monitor {
         let from = SimTime(begin.0.saturating_sub(BURST).max(state.next_transfer.0));
         let time = (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(rate)) as u64;
         state.next_transfer = SimTime(from.0 + time);
-        // What is urgent does not wait for its turn, and is paid for by what follows.
+        // An urgent access does not wait, but delays those that follow.
         if at.urgency == Urgency::Urgent { ready } else { begin }
     }
 
-    /// Reads from a page of a share; returns what it holds and when the data is there.
+    /// Reads from a page of a share; returns the state of the page and the end of the read.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -265,7 +265,7 @@ impl Monitor {
         Ok((state, end))
     }
 
-    /// A hint that a part of a page is going to be read; whether it is read already.
+    /// Prefetches a part of a page; returns whether the medium has started to.
     pub(crate) fn prefetch(&mut self, share: usize, at: (u32, u32), offset: u32, len: u32) -> bool {
         let (block, page) = at;
         match (self.block_of(share, block), self.medium.as_deref_mut()) {
@@ -276,8 +276,8 @@ impl Monitor {
         }
     }
 
-    /// Which of the pages that were hinted at has come, the first in the order of `reads`; waits
-    /// until one has. `None` among them is none of the share's.
+    /// Waits until the prefetch of one of `reads` is complete; returns the index of the first such
+    /// page. `None` is an address outside of the share.
     pub(crate) fn first_arrived(
         &mut self,
         share: usize,
@@ -285,7 +285,7 @@ impl Monitor {
     ) -> Result<usize> {
         let mut known = 0;
         loop {
-            // Others may have reads in flight too, and what has come may be theirs.
+            // A completed prefetch may be that of another caller.
             let come = self.medium()?.arrivals(known);
             match reads.clone().position(|read| self.has_arrived(share, read)) {
                 Some(place) => return Ok(place),
@@ -295,7 +295,7 @@ impl Monitor {
         }
     }
 
-    /// What is wrong with a read is told by the read: it waits for nothing.
+    /// True also for an invalid address: the read returns its error at once.
     fn has_arrived(&self, share: usize, at: Option<(u32, u32)>) -> bool {
         let on_device =
             at.and_then(|(block, page)| Some((self.block_of(share, block).ok()?, page)));
@@ -320,7 +320,7 @@ impl Monitor {
             return Err(FlashError::TooManyOpen { max: state.open_max });
         }
         if at.page == 0 && self.closed_unsynced && self.geometry.max_open_blocks.is_some() {
-            // Were that undone, more blocks would be partly written than may be.
+            // If a power failure undid the closing, too many blocks would be partly written.
             self.sync_if_volatile()?;
         }
         let mut ready = at.ready;
@@ -362,7 +362,7 @@ impl Monitor {
         let block = self.virtual_blocks[virtual_block as usize];
         let was_open = self.medium()?.is_open(block);
         let end = self.erase_virtual_block(virtual_block, at.cause, at.ready)?;
-        // Of one that was replaced the move has kept count.
+        // If the block was replaced, `remap` has updated the count.
         let same = self.virtual_blocks[virtual_block as usize] == block;
         let state = self.shares[share].as_mut().expect("checked by the caller");
         state.open -= u32::from(was_open && same);
@@ -372,8 +372,8 @@ impl Monitor {
         Ok(end)
     }
 
-    /// Erases what stands on `virtual_block`. With a volatile cache what was programmed before
-    /// has to be durable first: it may be the copy of what is erased here.
+    /// Erases the block of `virtual_block`. With a volatile cache, earlier programs have to be
+    /// durable first: they may be copies of the data erased here.
     pub(crate) fn erase_virtual_block(
         &mut self,
         virtual_block: u32,
@@ -395,7 +395,7 @@ impl Monitor {
         Ok(self.timeline.as_mut().map_or(ready, |timeline| timeline.erase(lun, ready).end))
     }
 
-    /// Erases a block of the device; whether it worked.
+    /// Erases a block of the device; returns whether that succeeded.
     pub(crate) fn erase_block(&mut self, block: u32) -> Result<bool> {
         self.erases[block as usize] += 1;
         match self.medium()?.erase(block) {
@@ -414,7 +414,7 @@ impl Monitor {
         WORN_MAX.min(self.erases.len() / 4)
     }
 
-    /// Puts the wear of enough erases into the journal.
+    /// Writes the counts of erased blocks to the journal once there are enough of them.
     pub(crate) fn note_wear(&mut self) -> Result<()> {
         if self.worn.len() < self.worn_max() {
             return Ok(());

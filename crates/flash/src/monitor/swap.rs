@@ -1,10 +1,11 @@
-//! Levelling of wear within a LUN: what stands on two blocks changes places, below the
-//! addresses of whoever owns them.
+//! Wear levelling within a LUN: exchanges the contents of two blocks; their addresses in the share
+//! stay the same.
 //!
-//! What is written often goes to a fresh block, what rests goes to the worn one. There is no
-//! direct exchange on flash: a spare block takes the first, and the block that the second leaves
-//! becomes spare. Each of the two moves is a copy, then a record in the journal, so a loss of
-//! power finds each virtual block either where it was or where it goes, with all of its data.
+//! Data that is rewritten often (hot) moves to a less worn block, data that is not (cold) to the
+//! worn one. Flash has no direct exchange: a spare block takes the first, and the block that the
+//! second leaves becomes spare. Each of the two moves is a copy, then a record in the journal, so
+//! after a power failure each virtual block is either at its old place or at its new one, with all
+//! of its data.
 
 use prism_base::SimTime;
 use prism_nand::Cause;
@@ -28,9 +29,9 @@ impl Share {
         })
     }
 
-    /// What stands on block `hot` goes to a fresh block, what stands on the less worn block
-    /// `cold` to a worn one. Returns when that is done; `None` if there was no block to do it
-    /// with, and then everything may still stand where it stood.
+    /// Moves the data of block `hot` to a less worn block, and that of the less worn block `cold`
+    /// to a worn one. Returns the end of the moves; `None` if there was no spare block, in which
+    /// case one or both may not have moved.
     pub(crate) fn swap_wear(&self, hot: u32, cold: u32, ready: SimTime) -> Result<Option<SimTime>> {
         self.with(|monitor, place| {
             let (hot, cold) =
@@ -47,14 +48,14 @@ impl Monitor {
         let (worn, fresh) = (self.virtual_blocks[hot as usize], self.virtual_blocks[cold as usize]);
         let lun = self.lun_of(worn);
         if lun != self.lun_of(fresh) {
-            // The LUN is about to change places with another, which levels more than this.
+            // The LUN is being exchanged with another, which levels more than this.
             return Ok(None);
         }
         let wear = |&block: &u32| self.erases[block as usize];
         let Some(spare) = self.spares[lun as usize].iter().copied().min_by_key(wear) else {
             return Ok(None);
         };
-        // A spare block that is more worn than the worn one takes what rests instead.
+        // A spare block that is more worn than the worn one takes the cold data instead.
         let moves = if wear(&spare) < wear(&worn) {
             [(hot, spare), (cold, worn)]
         } else {
@@ -89,7 +90,7 @@ impl Monitor {
         let erased = self.timeline.as_mut().map_or(ready, |time| time.erase(lun, ready).end);
         let from = self.virtual_blocks[virtual_block as usize];
         let pages = self.medium()?.write_pointer(from);
-        let end = self.rehome(virtual_block, to, pages, Cause::Wear, erased)?;
+        let end = self.remap(virtual_block, to, pages, Cause::Wear, erased)?;
         Ok((self.virtual_blocks[virtual_block as usize] == to).then_some(end))
     }
 }

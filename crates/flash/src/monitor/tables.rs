@@ -1,5 +1,5 @@
-//! The monitor's tables on flash: written to a journal of their own blocks, found again when
-//! the device is opened.
+//! The monitor's tables on flash: a journal on blocks of its own, replayed when the device is
+//! opened.
 
 use std::collections::VecDeque;
 
@@ -14,9 +14,9 @@ use crate::monitor::levelling::{Exchange, Levelling};
 use crate::monitor::records::{Record, ShareRecord, WEAR_CHUNK};
 use crate::monitor::state::{LunUse, Monitor, OpCounts, ShareState};
 
-/// The blocks of the journal. Each has an alternate that takes over when it fails, which
-/// nobody has to note: of the two, the one whose first page was written later counts, and of
-/// copies of one page the block with more pages. If both are erased the first one counts, and
+/// The blocks of the journal. Each has an alternate that replaces it when it fails. That is not
+/// recorded: of the two blocks, the one whose first page was written later is used, and if those
+/// are copies of one page, the block with more pages. If both are erased the first one is used, and
 /// fails again.
 #[derive(Debug, Default)]
 pub(crate) struct RingBlocks {
@@ -59,17 +59,17 @@ struct Ring<'a> {
 }
 
 impl Ring<'_> {
-    /// The alternate of a block that has failed takes over, with its first `pages` pages.
+    /// Replaces a block that has failed by its alternate, with a copy of its first `pages` pages.
     fn take_over(&mut self, place: u32, pages: u32) -> Result<(), MediumError> {
         let (from, to) = (self.blocks.first[place as usize], self.blocks.alternate[place as usize]);
-        // Nobody writes it any more, and it must not count as partly written while the other is.
+        // It is not written any more, and must not count as partly written while the other is.
         if self.medium.is_open(from) {
             self.medium.finish(from)?;
         }
         self.medium.erase(to)?;
         let mut page_bytes = vec![0; self.page_size()];
         for page in 0..pages {
-            // A torn page ends the pages of its block that count.
+            // A torn page is copied as zeros, which the journal ignores.
             if self.medium.read(from, page, 0, &mut page_bytes, &mut [])? != PageState::Written {
                 page_bytes.fill(0);
             }
@@ -142,7 +142,7 @@ fn tables_error(error: JournalError<MediumError>) -> FlashError {
     }
 }
 
-/// Which blocks of a device are whose.
+/// The division of a device's blocks.
 struct Division {
     reserved_per_lun: u32,
     ring: RingBlocks,
@@ -152,10 +152,10 @@ struct Division {
 
 /// Blocks of the journal: a checkpoint of all tables takes less than half of them.
 fn ring_blocks(geometry: &DeviceGeometry) -> u32 {
-    /// Bytes that the tables take for each block at most, and for a few shares.
+    /// Upper limit of bytes of the tables per block, and bytes for a few shares.
     const PER_BLOCK: u64 = 32;
     const SHARES: u64 = 4096;
-    /// What a page of the journal keeps for itself.
+    /// Bytes of a journal page that are not for records.
     const PAGE_HEADER: u32 = 64;
     let tables = u64::from(geometry.blocks()) * PER_BLOCK + SHARES;
     let page = u64::from(geometry.page_size - PAGE_HEADER);
@@ -163,10 +163,10 @@ fn ring_blocks(geometry: &DeviceGeometry) -> u32 {
     (2 * checkpoint as u32 + 2).max(4)
 }
 
-/// Divides a device: the journal's blocks and their alternates go round the LUNs, then each
-/// LUN has as many virtual blocks as the others, and the rest are spare.
+/// Divides a device: the journal's blocks and their alternates are spread over the LUNs, then each
+/// LUN gets the same number of virtual blocks, and the rest are spare.
 fn divide(medium: &mut dyn Medium) -> Result<Division> {
-    /// Of the blocks of a LUN, one in so many is spare, and two at least.
+    /// One of this many blocks of a LUN is spare, and at least two are.
     const SPARE_SHARE: u32 = 50;
     let geometry = *medium.geometry();
     let (luns, per_lun) = (geometry.luns(), geometry.blocks_per_lun);
@@ -194,7 +194,7 @@ fn divide(medium: &mut dyn Medium) -> Result<Division> {
 }
 
 impl Monitor {
-    /// A monitor over a divided medium that knows of no share.
+    /// A monitor over a divided medium, without shares.
     pub(super) fn blank(
         mut medium: Box<dyn Medium>,
         timing: Option<Timing>,
@@ -263,7 +263,7 @@ impl Monitor {
         };
         let mut ring = std::mem::take(&mut self.ring);
         let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
-        // Callers differ in whether the tables say already what the records say.
+        // Some callers have changed the tables before, some have not.
         let snapshot = || self.snapshot().into_iter().chain(records.iter().cloned()).collect();
         let done = journal.sync(&mut pages, snapshot);
         let (programs, erases) = (pages.programs, pages.erases);
@@ -275,20 +275,21 @@ impl Monitor {
         Ok(())
     }
 
-    /// Checks that the tables fit a checkpoint with `new` in place of what is known of that
-    /// share, whatever else comes to stand in them. Were they to get too large, nobody's
-    /// blocks could be replaced any more.
+    /// Checks that the tables fit into a checkpoint with `new` as the state of that share, whatever
+    /// other records are added later. Were they too large, failed blocks could not be replaced any
+    /// more.
     ///
     /// # Errors
     /// [`FlashError::Tables`].
     pub(super) fn check_room(&self, new: &ShareRecord) -> Result<()> {
-        /// Bytes of the record of a virtual block that has moved; of a block in the records of
-        /// wear and of bad ones; of the record of one erase; and of all that is there once.
+        /// Bytes of the record of a remapped virtual block; of a block in the records of erase
+        /// counts and of bad blocks; of the record of one erase; and of all records that exist
+        /// once.
         const VIRTUAL_BLOCK: usize = 16;
         const BLOCK: usize = 9;
         const ERASE: usize = 24;
         const ONCE: usize = 256;
-        /// Of how far levelling has come, for each LUN.
+        /// Bytes of the progress of levelling per LUN.
         const LEVELLING: usize = 8;
         let bytes = |share: &ShareRecord| Record::Share(share.clone()).encode().len() + 4;
         let shares = self.shares.iter().flatten().map(ShareState::record);
@@ -297,7 +298,7 @@ impl Monitor {
             return Ok(());
         }
         let sizes = || others.iter().chain([new]).map(bytes);
-        // A checkpoint says twice what has made it due. Lists of LUNs may still grow.
+        // A checkpoint has the record that caused it twice. Lists of LUNs may still grow.
         let per_lun = (12 + 2 * LEVELLING) * self.luns.len();
         let shares = sizes().sum::<usize>() + sizes().max().unwrap_or(0) + per_lun;
         let worn = self.worn_max() * ERASE;
@@ -315,7 +316,7 @@ impl Monitor {
         Err(FlashError::Tables { what })
     }
 
-    /// Everything the tables say, as records.
+    /// The content of the tables, as records.
     fn snapshot(&self) -> Vec<Vec<u8>> {
         let mut records = vec![self.format_record().encode()];
         for share in self.shares.iter().flatten() {
@@ -353,7 +354,7 @@ impl Monitor {
         Record::Dirty { luns: (0..self.luns.len() as u32).filter(dirty).collect() }
     }
 
-    /// Takes over what the journal said.
+    /// Restores the tables from the records of the journal.
     pub(super) fn replay(&mut self, records: &[Vec<u8>]) -> Result<()> {
         let wrong = |what: String| FlashError::NotFormatted { what };
         if records.is_empty() {
@@ -363,7 +364,7 @@ impl Monitor {
             let record = Record::decode(bytes).map_err(|error| wrong(error.to_string()))?;
             self.apply(record).map_err(|what| wrong(what.into()))?;
         }
-        // Blocks on which virtual blocks stand, and those with the ring's.
+        // Blocks of virtual blocks, and these together with those of the ring.
         let mut taken = vec![false; self.erases.len()];
         self.virtual_blocks.iter().for_each(|&block| taken[block as usize] = true);
         let mut used = taken.clone();
@@ -373,7 +374,7 @@ impl Monitor {
             let blocks = first..first + self.geometry.blocks_per_lun;
             let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
             for block in blocks.clone() {
-                // Its own count is exact, those in the journal come in batches.
+                // The medium's count is exact, those in the journal are written in batches.
                 let counted = medium.erase_count(block);
                 self.erases[block as usize] = counted.unwrap_or(self.erases[block as usize]);
             }
@@ -381,10 +382,10 @@ impl Monitor {
                 !used[block as usize] && !self.bad[block as usize] && !medium.is_factory_bad(block)
             };
             self.spares[lun] = blocks.clone().filter(free).collect();
-            // What a move or the journal left when power went counts as partly written.
+            // Blocks that an interrupted move or the journal left partly written.
             for block in blocks.filter(|&block| !taken[block as usize]) {
                 match self.finish_if_open(block) {
-                    // Who only reads opens no block, so that it does not matter.
+                    // A read-only device opens no further block.
                     Err(FlashError::Medium(MediumError::ReadOnly { .. })) => {}
                     done => done?,
                 }
@@ -471,7 +472,7 @@ impl Monitor {
         Ok(())
     }
 
-    /// Adds a share, or replaces what is known of it.
+    /// Adds a share, or replaces its state.
     pub(super) fn put_share(&mut self, record: ShareRecord) {
         let known = |share: &Option<ShareState>| share.as_ref().is_some_and(|s| s.id == record.id);
         let place = self.shares.iter().position(known);
@@ -530,7 +531,7 @@ mod tests {
     use crate::monitor::{Allocation, Device, GlobalWear, Options};
     use crate::raw::{Address, Raw};
 
-    /// Tables of version 1, which says nothing of how far levelling has come.
+    /// Tables of version 1, which lacks the progress of levelling.
     fn former(share: &str) -> Box<dyn Medium> {
         let geometry = DeviceGeometry {
             channels: 2,
@@ -571,7 +572,7 @@ mod tests {
         assert_eq!((device.wear().erases, device.wear().exchanges), (0, 0));
         let raw = Raw::open(device.attach("a").unwrap()).unwrap();
         raw.write_page(Address::default(), &[7; 2048]).unwrap();
-        // It goes on with the exchange that it finds.
+        // The exchange continues.
         while device.level_wear(wear, 4).unwrap() {}
         let spent = device.wear();
         assert!(spent.exchanges == 1 && spent.erases > 10, "{spent:?}");

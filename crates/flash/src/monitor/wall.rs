@@ -1,18 +1,18 @@
-//! Real time: calls come back when a real device would be done.
+//! Real time: calls return when a real device would have completed them.
 //!
-//! The timeline stays what it is; a share's clock is the world's, counted from when real time
-//! began. A call begins at the world's time, or later if the share's clock is ahead of it, and
-//! waits for its end. So what a program measures with a watch is what the model says, as
-//! long as the host does its own part of the work in less time than the device.
+//! The timeline is that of virtual time; a share's clock is the wall clock since real time began. A
+//! call starts at wall-clock time, or later if the share's clock is ahead, and waits for its end.
+//! So a program measures the latencies of the model, as long as the host's own work takes less time
+//! than the device's.
 
 use prism_base::{Nanos, SimTime};
 
-/// The clock of the world, which this crate does not know.
+/// A wall clock. The caller passes it, as this crate reads no clock.
 pub trait WallClock: Send + Sync {
     /// Nanoseconds since some moment; never less than before.
     fn now(&self) -> Nanos;
 
-    /// Comes back when [`WallClock::now`] is `time` or more.
+    /// Returns when [`WallClock::now`] is `time` or more.
     fn wait_until(&self, time: Nanos);
 }
 
@@ -34,12 +34,12 @@ impl Wall {
         Self { clock, origin: clock.now() }
     }
 
-    /// The time of the world.
+    /// Time since real time began.
     pub fn now(self) -> SimTime {
         SimTime(self.clock.now().0.saturating_sub(self.origin.0))
     }
 
-    /// Waits until it is `time` in the world.
+    /// Waits until `time` after real time began.
     pub fn wait_until(self, time: SimTime) {
         self.clock.wait_until(Nanos(self.origin.0.saturating_add(time.0)));
     }

@@ -1,16 +1,16 @@
-//! The object level: the device knows what belongs together and what is gone.
+//! The object level: objects with attributes, so that the device knows which data belongs together
+//! and which is deleted.
 //!
-//! Source: block management with objects, Rajimwale, Prabhakaran and Davis, USENIX ATC'09,
-//! section 3.7: the device handles allocation, so deleted data is never copied, and what an
-//! application knows of an object steers where it is placed and what waits for what. Objects
-//! are byte arrays with attributes; their data lies in one page-mapped range over the whole
-//! share, with a placement handle for each lifetime.
+//! Source: block management with objects, Rajimwale, Prabhakaran and Davis, USENIX ATC'09, section
+//! 3.7: the device handles allocation, so deleted data is never copied, and an object's attributes
+//! decide its placement and the priority of its requests. Objects are byte arrays with attributes;
+//! their data is in one page-mapped range over the whole share, with a placement handle for each
+//! lifetime.
 //!
-//! A completed [`ObjectStore::flush`] promises everything before it: data, sizes, attributes,
-//! deletions. Without one, a loss of power leaves each object at its size of the last flush,
-//! with any of the units that were overwritten since either old or new. Units that a flush
-//! has promised to one object are not given to another before a flush has promised that they
-//! are free.
+//! A completed [`ObjectStore::flush`] makes everything before it durable: data, sizes, attributes,
+//! deletions. A power failure leaves each object at its size of the last flush; each unit
+//! overwritten since is either old or new. Units of an object at one flush are not given to another
+//! object before a later flush has freed them.
 //!
 //! ```
 //! use prism_base::Bytes;
@@ -57,19 +57,19 @@ use crate::policy::trims::{open_journal, sync_journal};
 use crate::policy::{Cleaning, Inner, Lifetime, Mapping, OverProvisioning, RangeConfig};
 use table::{Extent, FreeUnits, Object, decode, encode};
 
-/// The name of an object; not used again once a flush has promised that it was.
+/// The id of an object; never reused after a flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
-/// What an application says of an object.
+/// The attributes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// Its reads and writes go before others: they wait neither for cleaning that can wait
-    /// nor for a limit of bandwidth.
+    /// Its reads and writes have priority: they wait neither for deferrable cleaning nor for a
+    /// bandwidth limit.
     pub priority: bool,
     /// It cannot be written, truncated or deleted.
     pub read_only: bool,
-    /// It will not be changed for long: it is placed with others that rest.
+    /// It will not be changed for long: it is placed with other cold objects.
     pub cold: bool,
     /// How long its data is expected to live.
     pub lifetime: Lifetime,
@@ -97,21 +97,20 @@ impl Attributes {
     }
 }
 
-/// An object as it is listed.
+/// An object, as listed by [`ObjectStore::list`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ObjectInfo {
     /// Its name.
     pub id: ObjectId,
     /// Its size in bytes.
     pub size: u64,
-    /// What is said of it.
+    /// Its attributes.
     pub attributes: Attributes,
 }
 
-/// One block of the share in so many is for the table of objects; four at least.
+/// One block of the share in this many is for the table of objects; at least four are.
 const TABLE_SHARE: u32 = 64;
-/// The capacity of the store is this part of the share's blocks in percent, at most; cleaning
-/// needs the rest.
+/// Upper limit of the store's capacity, in percent of the share's blocks; cleaning needs the rest.
 const CAPACITY_PERCENT: u64 = 90;
 
 #[derive(Debug)]
@@ -134,7 +133,7 @@ struct State {
 pub struct ObjectStore(Mutex<State>);
 
 impl ObjectStore {
-    /// Takes `share`: with the objects it has, or empty if it was not used.
+    /// Opens `share`: with its objects, or empty if it was not used.
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if another level keeps its data there,
@@ -145,7 +144,7 @@ impl ObjectStore {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nobody panics while he holds the store")
+        self.0.lock().expect("no thread panics while it holds the store")
     }
 
     /// The share, to let time pass or to read its counts.
@@ -154,7 +153,7 @@ impl ObjectStore {
         self.lock().inner.share.clone()
     }
 
-    /// Bytes that objects can have together, and that are free.
+    /// Bytes for all objects together, and those that are free.
     #[must_use]
     pub fn capacity(&self) -> (u64, u64) {
         let state = self.lock();
@@ -166,7 +165,7 @@ impl ObjectStore {
     /// Makes an empty object.
     ///
     /// # Errors
-    /// [`FlashError`] of a device that has failed before.
+    /// The [`FlashError`] with which the device failed before.
     pub fn create(&self, attributes: Attributes) -> Result<ObjectId> {
         let mut state = self.lock();
         state.alive()?;
@@ -180,14 +179,14 @@ impl ObjectStore {
     /// Size and attributes of an object.
     ///
     /// # Errors
-    /// [`FlashError::NotAllocated`] if there is none of that name.
+    /// [`FlashError::NotAllocated`] if there is no such object.
     pub fn info(&self, id: ObjectId) -> Result<ObjectInfo> {
         let state = self.lock();
         let object = state.object(id)?;
         Ok(ObjectInfo { id, size: object.size, attributes: object.attributes })
     }
 
-    /// All objects, by name.
+    /// All objects, by id.
     #[must_use]
     pub fn list(&self) -> Vec<ObjectInfo> {
         let state = self.lock();
@@ -199,7 +198,7 @@ impl ObjectStore {
         state.objects.iter().map(info).collect()
     }
 
-    /// Changes what is said of an object; what is written from now on is placed accordingly.
+    /// Changes the attributes of an object; later writes are placed accordingly.
     ///
     /// # Errors
     /// [`FlashError::NotAllocated`].
@@ -211,8 +210,8 @@ impl ObjectStore {
         Ok(())
     }
 
-    /// Reads from `offset` on; returns how many bytes there were. What lies between parts
-    /// that were written is zero.
+    /// Reads from `offset` on; returns the number of bytes read. Gaps between written parts are
+    /// zero.
     ///
     /// # Errors
     /// [`FlashError::NotAllocated`].
@@ -241,7 +240,7 @@ impl ObjectStore {
         self.lock().write(id, offset, data)
     }
 
-    /// Writes at the end; returns where that was.
+    /// Writes at the end; returns the offset.
     ///
     /// # Errors
     /// As [`ObjectStore::write`].
@@ -252,7 +251,7 @@ impl ObjectStore {
         Ok(offset)
     }
 
-    /// Makes an object `size` bytes long: cut off, or with zeros at the end.
+    /// Sets the size of an object: truncates it, or extends it with zeros.
     ///
     /// # Errors
     /// As [`ObjectStore::write`].
@@ -260,7 +259,7 @@ impl ObjectStore {
         self.lock().truncate(id, size)
     }
 
-    /// Deletes an object. What it held is never copied again from the next flush on.
+    /// Deletes an object. Its data is never copied again from the next flush on.
     ///
     /// # Errors
     /// [`FlashError::NotAllocated`], [`FlashError::Invalid`] if it is read-only.
@@ -274,10 +273,10 @@ impl ObjectStore {
         Ok(())
     }
 
-    /// Everything done so far is durable when this returns.
+    /// Makes everything done so far durable.
     ///
     /// # Errors
-    /// [`FlashError`] if the device fails, or the table of objects has no room
+    /// [`FlashError`] if the device fails, or the table of objects is full
     /// ([`FlashError::Tables`]).
     pub fn flush(&self) -> Result<()> {
         let mut state = self.lock();
@@ -285,8 +284,8 @@ impl ObjectStore {
         state.flush()
     }
 
-    /// Cleans in time to spare, up to `program_units` program units of copies. Returns whether
-    /// there was anything to do.
+    /// Cleans in idle time, up to `program_units` program units of copies. Returns whether there
+    /// was anything to do.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
@@ -297,10 +296,10 @@ impl ObjectStore {
         range.idle(program_units)
     }
 
-    /// Counts everything anew and compares (for tests, and for who doubts).
+    /// Checks the invariants of the store (for tests).
     ///
     /// # Panics
-    /// If a law is broken.
+    /// If an invariant does not hold.
     pub fn assert_consistent(&self) {
         let mut state = self.lock();
         let owned: u64 = state.objects.values().map(Object::units).sum();
@@ -322,7 +321,7 @@ impl State {
             let all = blocks * inner.format.block_bytes();
             let most = all * user / u64::from(geometry.luns) * CAPACITY_PERCENT / 100;
             if let Err(error) = configure(&mut inner, most) {
-                // Nothing is in it yet: another level may still use it.
+                // The share is still empty: another level may use it.
                 inner.share.set_meta(Vec::new())?;
                 return Err(error);
             }
@@ -346,7 +345,7 @@ impl State {
         Ok(state)
     }
 
-    /// Takes over the table, and gives up what belongs to no object: power went before it did.
+    /// Restores the table, and trims units without an object, left by a power failure.
     fn replay(&mut self, records: &[Vec<u8>]) -> Result<()> {
         let tables = |what: String| FlashError::Tables { what };
         for bytes in records {
@@ -423,7 +422,7 @@ impl State {
         done
     }
 
-    /// Units for `size` bytes, or none more.
+    /// Allocates the units for `size` bytes, or none of them.
     fn grow(&mut self, id: ObjectId, size: u64) -> Result<()> {
         let have = self.object(id)?.units();
         let mut missing = size.div_ceil(self.unit).saturating_sub(have);
@@ -447,8 +446,8 @@ impl State {
         Ok(())
     }
 
-    /// What lies in the last unit behind an object's end is old; before the object grows over
-    /// it, it becomes zero.
+    /// The rest of the last unit after an object's end is old data; it is zeroed before the object
+    /// grows over it.
     fn zero_gap(&mut self, id: ObjectId, size: u64, offset: u64) -> Result<()> {
         let end = size.next_multiple_of(self.unit).min(offset);
         if end <= size {
@@ -488,7 +487,7 @@ impl State {
     }
 
     fn flush(&mut self) -> Result<()> {
-        // Data first: the table must not speak of what is not there.
+        // Data first: the table must not refer to missing data.
         let done = self.inner.flush().and_then(|()| self.flush_table());
         self.noted(done)
     }
@@ -506,7 +505,7 @@ impl State {
         let snapshot = || {
             let mut records: Vec<_> =
                 objects.iter().map(|(&id, object)| encode(id, Some(object))).collect();
-            // The highest id ever used, though its object may be gone.
+            // The highest id ever used, even if its object is deleted.
             if next_id > 1 && !objects.contains_key(&ObjectId(next_id - 1)) {
                 records.push(encode(ObjectId(next_id - 1), None));
             }
@@ -523,8 +522,8 @@ impl State {
     }
 }
 
-/// Makes the one range of the store: as large as the share allows, up to `most` bytes, and
-/// smaller if more LUNs can then be written side by side.
+/// Makes the one range of the store: as large as the share allows, up to `most` bytes, and smaller
+/// if more LUNs can then be written in parallel.
 fn configure(inner: &mut Inner, most: u64) -> Result<()> {
     /// Blocks of a LUN for each kind of data, so that open ones are few among them.
     const BLOCKS_PER_KIND: u32 = 16;

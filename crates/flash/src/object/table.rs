@@ -1,4 +1,4 @@
-//! The table of objects: what each is, where it lies, and which units are free.
+//! The table of objects: their attributes and extents, and the free units.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ impl Object {
         parts
     }
 
-    /// Takes units off the end until `units` are left; returns them.
+    /// Removes units from the end until `units` are left; returns them.
     pub(crate) fn shorten(&mut self, units: u64) -> Vec<Extent> {
         let mut gone = Vec::new();
         let mut over = self.units().saturating_sub(units);
@@ -87,8 +87,8 @@ impl FreeUnits {
         self.runs.iter().map(|(&start, &count)| Extent { start, count })
     }
 
-    /// Up to `count` units that follow each other: at `near` if they are free there, else
-    /// those of the first run that has as many, else those of the longest.
+    /// Allocates up to `count` contiguous units: at `near` if units are free there, else from the
+    /// first run of that length, else from the longest run.
     pub(crate) fn take(&mut self, count: u32, near: Option<u32>) -> Option<Extent> {
         let at_near = near.and_then(|near| self.runs.get_key_value(&near));
         let fits = || self.runs.iter().find(|(_, run)| **run >= count);
@@ -119,7 +119,7 @@ impl FreeUnits {
         self.runs.insert(start, count);
     }
 
-    /// Takes out what an object owns; whether it was free.
+    /// Removes an object's extent from the free units; returns whether it was free.
     pub(crate) fn claim(&mut self, extent: Extent) -> bool {
         let Some((&start, &run)) = self.runs.range(..=extent.start).next_back() else {
             return false;
@@ -140,7 +140,7 @@ impl FreeUnits {
     }
 }
 
-/// A change of the table, as the journal keeps it.
+/// Encodes a change of the table for the journal.
 pub(crate) fn encode(id: ObjectId, object: Option<&Object>) -> Vec<u8> {
     let mut out = Encoder::new();
     out.u64(id.0);
@@ -154,7 +154,7 @@ pub(crate) fn encode(id: ObjectId, object: Option<&Object>) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// What [`encode`] wrote: an object, or `None` for one that is gone.
+/// Decodes what [`encode`] wrote: an object, or `None` for a deleted one.
 pub(crate) fn decode(bytes: &[u8]) -> Result<(ObjectId, Option<Object>), DecodeError> {
     let mut from = Decoder::new(bytes);
     let id = ObjectId(from.u64()?);
@@ -163,7 +163,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(ObjectId, Option<Object>), DecodeE
     }
     let flags = from.u32()?;
     let lifetime = Lifetime::ALL.get((flags >> 3) as usize);
-    let lifetime = *lifetime.ok_or_else(|| from.wrong("a lifetime that is not known"))?;
+    let lifetime = *lifetime.ok_or_else(|| from.wrong("an unknown lifetime"))?;
     let attributes = Attributes {
         priority: flags & 1 != 0,
         read_only: flags & 2 != 0,
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn objects_come_back() {
+    fn objects_decode_to_what_was_encoded() {
         let object = Object {
             attributes: Attributes {
                 cold: true,

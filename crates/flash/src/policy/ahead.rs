@@ -1,30 +1,29 @@
-//! Reading ahead within one read of many pages: the device is told of the next ones while the
-//! first is waited for.
+//! Read-ahead within one read of many pages: prefetches the next pages while it waits for the
+//! first.
 
 use super::range::{Range, UnitLocation};
 
-/// Pages that are in flight at once: enough that a fast disk is busy.
+/// Prefetches in flight: enough to keep a fast disk busy.
 const AHEAD: u32 = 32;
 
-/// How far the device was told of what a read is going to want.
+/// How far a read is prefetched.
 pub(super) struct Ahead {
-    /// The first byte it was not told of, and the end of the read; equal if nothing more is
-    /// to be told.
+    /// The first byte that is not prefetched, and the end of the read; equal at the end.
     at: u64,
     end: u64,
-    /// Pages that it was told of and that were not yet asked for.
+    /// Pages that are prefetched and not yet read.
     pub(super) in_flight: u32,
 }
 
 impl Ahead {
-    /// For a read of `len` bytes from `at` on. One of a page or less is asked for at once.
+    /// For a read of `len` bytes from `at` on. A read of a page or less is not prefetched.
     pub(super) fn new(range: &Range, at: u64, len: usize) -> Self {
         let is_run = len > range.flash().format.page_size as usize;
         let more = if is_run && range.flash().share().wants_hints() { len as u64 } else { 0 };
         Self { at, end: at + more, in_flight: 0 }
     }
 
-    /// Tells the device of the next pages.
+    /// Prefetches the next pages.
     #[inline]
     pub(super) fn go_on(&mut self, range: &Range) {
         while self.at < self.end && self.in_flight < AHEAD {

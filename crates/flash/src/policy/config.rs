@@ -1,4 +1,4 @@
-//! What a range of the policy level is told, and how it is kept.
+//! The configuration of a range of the policy level, and its encoding.
 
 use prism_base::{DecodeError, Decoder, Encoder};
 use prism_ftl::{Benefit, VictimPolicy};
@@ -8,30 +8,30 @@ use crate::monitor::Level;
 /// How addresses of a range are mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
-    /// By unit: any order of writing, the largest map.
+    /// Page-level mapping, in units: for writes in any order; the largest map.
     Page,
-    /// By block: cheap for whole blocks written in order, dear for anything else. A block
+    /// Block-level mapping: cheap for whole blocks written in order, expensive otherwise. A block
     /// that is rewritten in order is replaced without a copy.
     Block,
-    /// By block, with log blocks for each group of blocks.
+    /// Block-level mapping with log blocks for each group of blocks.
     Hybrid {
         /// Logical blocks of a group (N).
         group_blocks: u32,
-        /// Log blocks of a group at most (K).
+        /// Upper limit of log blocks of a group (K).
         group_log_blocks: u32,
     },
 }
 
-/// Which block is cleaned.
+/// How the block to be cleaned is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cleaning {
-    /// The one that holds the least valid data.
+    /// The block with the least valid data.
     Greedy,
-    /// The one that was filled first.
+    /// The block that was filled first.
     Fifo,
-    /// The one whose garbage is worth most for its age.
+    /// The block with the best ratio of benefit to cost, weighted by age.
     CostBenefit,
-    /// The one in which nothing has changed for longest.
+    /// The block that has not changed for longest.
     Lru,
 }
 
@@ -49,29 +49,29 @@ impl Cleaning {
     }
 }
 
-/// How much more flash a range has than addresses.
+/// The over-provisioning of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OverProvisioning {
-    /// In percent of its size, open and erased blocks of the mapping included; more if the
-    /// mapping cannot work with that.
+    /// In percent of its size, including the open and erased blocks of the mapping; more if the
+    /// mapping needs more.
     Percent(u32),
-    /// Whatever is left of the share.
+    /// All that is left of the share.
     Rest,
 }
 
-/// How a range is managed.
+/// The configuration of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeConfig {
     /// Its mapping.
     pub mapping: Mapping,
     /// Its cleaning.
     pub cleaning: Cleaning,
-    /// Its spare flash.
+    /// Its over-provisioning.
     pub over_provisioning: OverProvisioning,
-    /// Placement handles: kinds of data, by lifetime, that are kept in different blocks. Only
+    /// Placement handles: kinds of data, by lifetime, that are written to different blocks. Only
     /// with [`Mapping::Page`]; 1 for one kind.
     pub handles: u32,
-    /// Blocks that may be partly written at once; `None` for half of what the share has left
+    /// Blocks that may be partly written at once; `None` for half of those that the share has left,
     /// if it is limited.
     pub open_blocks: Option<u32>,
 }
@@ -97,7 +97,7 @@ impl RangeConfig {
             OverProvisioning::Percent(percent) => percent,
             OverProvisioning::Rest => u32::MAX,
         };
-        let cleaning = cleaning.expect("a policy is among all of them") as u32;
+        let cleaning = cleaning.expect("every policy is in the list") as u32;
         let open = self.open_blocks.unwrap_or(0);
         [kind, n, k, cleaning, percent, self.handles, open]
             .into_iter()
@@ -110,10 +110,10 @@ impl RangeConfig {
             0 => Mapping::Page,
             1 => Mapping::Block,
             2 => Mapping::Hybrid { group_blocks, group_log_blocks },
-            _ => return Err(from.wrong("a mapping that is not known")),
+            _ => return Err(from.wrong("an unknown mapping")),
         };
         let cleaning = Cleaning::ALL.get(from.u32()? as usize);
-        let cleaning = *cleaning.ok_or_else(|| from.wrong("a cleaning that is not known"))?;
+        let cleaning = *cleaning.ok_or_else(|| from.wrong("an unknown cleaning policy"))?;
         let over_provisioning = match from.u32()? {
             u32::MAX => OverProvisioning::Rest,
             percent => OverProvisioning::Percent(percent),
@@ -127,15 +127,15 @@ impl RangeConfig {
 /// How long data is expected to live; each has a placement handle of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lifetime {
-    /// Nothing is known.
+    /// Unknown.
     Unknown,
-    /// It is overwritten or deleted soon.
+    /// Overwritten or deleted soon.
     Short,
-    /// In between.
+    /// Between short and long.
     Medium,
-    /// It stays for long.
+    /// Not changed for long.
     Long,
-    /// It is never changed.
+    /// Never changed.
     Extreme,
 }
 
@@ -164,7 +164,7 @@ pub struct ContainerInfo {
     pub lifetime: Lifetime,
 }
 
-/// A range as it is kept.
+/// A range, as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RangeRecord {
     pub(crate) id: u32,
@@ -177,11 +177,11 @@ pub(crate) struct RangeRecord {
     pub(crate) containers: Vec<ContainerInfo>,
 }
 
-/// All that the policy level keeps of itself.
+/// The metadata of the policy level.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tables {
     pub(crate) journal: Vec<u32>,
-    /// Blocks of the journal of a level above.
+    /// Blocks of the journal of the level above.
     pub(crate) above: Vec<u32>,
     pub(crate) ranges: Vec<RangeRecord>,
     pub(crate) next_id: u32,
@@ -243,13 +243,13 @@ fn containers(from: &mut Decoder<'_>) -> Result<Vec<ContainerInfo>, DecodeError>
         let name = name.map_err(|_| from.wrong("a name that is no text"))?;
         let (begin, end) = (from.u64()?, from.u64()?);
         let lifetime = Lifetime::ALL.get(from.u32()? as usize);
-        let lifetime = *lifetime.ok_or_else(|| from.wrong("a lifetime that is not known"))?;
+        let lifetime = *lifetime.ok_or_else(|| from.wrong("an unknown lifetime"))?;
         all.push(ContainerInfo { name, begin, end, lifetime });
     }
     Ok(all)
 }
 
-/// Numbers as pairs of a first one and how many follow each other.
+/// Run-length encodes numbers, as pairs of the first number of a run and its length.
 fn runs(numbers: &[u32]) -> Vec<u32> {
     let mut pairs: Vec<u32> = Vec::new();
     for &number in numbers {

@@ -1,8 +1,8 @@
 //! Containers: named parts of a range, each for data of one lifetime.
 //!
 //! Source: the extension that Prism-SSD (Shen et al., ICDCS'19) proposes in section VII. The
-//! containers of a range share its spare flash; each lifetime has a placement handle, so that
-//! data that dies together lies together.
+//! containers of a range share its over-provisioning; each lifetime has a placement handle, so that
+//! data of one lifetime is stored in the same blocks.
 
 use prism_nand::Cause;
 
@@ -23,7 +23,8 @@ impl Policy {
     ///
     /// # Errors
     /// [`FlashError::Invalid`] if no range begins there or the name is taken,
-    /// [`FlashError::Unaligned`], [`FlashError::NoSpace`] if no part of the range is as large.
+    /// [`FlashError::Unaligned`], [`FlashError::NoSpace`] if no free part of the range is large
+    /// enough.
     pub fn create_container(
         &self,
         range: u64,
@@ -54,14 +55,14 @@ impl Policy {
         inner.tables.ranges.iter().flat_map(|range| range.containers.clone()).collect()
     }
 
-    /// Deletes a container with what it holds. It is gone for good when this returns.
+    /// Deletes a container with its data, durably.
     ///
     /// # Errors
-    /// [`FlashError::Invalid`] if there is none of that name.
+    /// [`FlashError::Invalid`] if there is none of this name.
     pub fn delete_container(&self, name: &str) -> Result<()> {
         let info = self.container(name)?.info;
         let mut inner = self.lock();
-        // First what it holds, so that its next owner does not find it.
+        // Its data first, so that the next owner of the addresses cannot read it.
         inner.trim(info.begin, info.end - info.begin)?;
         inner.flush()?;
         let mut tables = inner.tables.clone();
@@ -106,7 +107,7 @@ impl Inner {
             place += 1;
         }
         if range.end - at < bytes {
-            let what = format!("no {bytes} bytes of the range are free; delete a container");
+            let what = format!("no {bytes} contiguous bytes of the range are free; delete a container");
             return Err(FlashError::NoSpace { what });
         }
         let info = ContainerInfo { name: name.into(), begin: at, end: at + bytes, lifetime };
@@ -117,7 +118,7 @@ impl Inner {
 }
 
 impl Container<'_> {
-    /// What it is.
+    /// Its name, addresses and lifetime.
     #[must_use]
     pub fn info(&self) -> &ContainerInfo {
         &self.info

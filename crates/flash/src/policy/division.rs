@@ -1,4 +1,4 @@
-//! Which blocks of a share a range gets, and how its translation layer is set up.
+//! Chooses the blocks of a range and the configuration of its FTL.
 
 use prism_ftl::{
     Frontiers, FtlConfig, HybridConfig, Logs, PageConfig, Placement, VictimPolicy, WearPolicy,
@@ -9,14 +9,14 @@ use crate::monitor::ShareGeometry;
 use crate::policy::config::{Mapping, OverProvisioning, RangeConfig};
 use crate::policy::program_units::ProgramUnitFormat;
 
-/// A die group of fewer blocks would be mostly open and reserved ones.
+/// In a smaller die group, most blocks would be open or reserved.
 const DIE_GROUP_BLOCKS_MIN: u32 = 12;
-/// Log blocks without which mappings by block merge all the time.
+/// With fewer log blocks, block-level mappings merge all the time.
 const LOGS_MIN: u32 = 2;
-/// Erases by which a block with resting data may lie behind before it is moved.
+/// Erases by which a block with cold data may lag behind before its data is moved.
 const WEAR_BEHIND: u32 = 64;
 
-/// What a range is made of.
+/// The blocks of a range.
 #[derive(Clone, Debug)]
 pub(crate) struct Division {
     pub(crate) die_groups: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Division {
 }
 
 /// The FTL for `units` logical units on `die_groups` die groups of `per_die_group` blocks; `open`
-/// is the most blocks that may be partly written.
+/// is the limit of partly written blocks.
 pub(crate) fn ftl_config(
     config: &RangeConfig,
     format: &ProgramUnitFormat,
@@ -56,8 +56,8 @@ pub(crate) fn ftl_config(
         Mapping::Hybrid { group_blocks, group_log_blocks } => (group_blocks, group_log_blocks),
     };
     let data = units.div_ceil(format.units * format.program_units_per_block);
-    // One block is kept for the merge. Partly written are log blocks, and as its target one
-    // for each die group.
+    // One block is reserved for merges. Open blocks are the log blocks and, for each die group, the
+    // target of a merge.
     let logs =
         (die_groups * per_die_group).saturating_sub(data + 1).min(open.saturating_sub(die_groups));
     FtlConfig::Hybrid(HybridConfig {
@@ -109,7 +109,7 @@ pub(crate) fn divide(
         if open_needed(config, die_groups) > open {
             continue;
         }
-        // What the mapping needs beside the data may be more than was asked for.
+        // The mapping may need more spare blocks than the over-provisioning requested.
         let exact = matches!(config.over_provisioning, OverProvisioning::Rest);
         let first =
             if exact { wanted / u64::from(die_groups) } else { wanted.div_ceil(die_groups.into()) };
@@ -142,8 +142,8 @@ pub(crate) fn divide(
     Err(FlashError::NoSpace { what })
 }
 
-/// `per_die_group` free blocks for each die group: of the LUNs that are the die group's, one
-/// after another, then of whichever LUN has most.
+/// `per_die_group` free blocks for each die group: from its own LUNs, one after another, then from
+/// the LUN with the most.
 fn take_blocks(
     share: &ShareGeometry,
     used: &[bool],
@@ -175,9 +175,9 @@ fn take_blocks(
     for blocks in &mut taken {
         while blocks.len() < per_die_group as usize {
             let richest = free.iter_mut().max_by_key(|blocks| blocks.len()).expect("has LUNs");
-            blocks.push(richest.pop().expect("as many are free as were asked for"));
+            blocks.push(richest.pop().expect("enough blocks are free"));
         }
-        // Runs are short to keep.
+        // Sorted, they are stored in fewer runs.
         blocks.sort_unstable();
     }
     taken.into_iter().flatten().collect()

@@ -1,4 +1,4 @@
-//! Blocks of a share as flash for a translation layer and the engine without time.
+//! Blocks of a share as flash for an FTL and the engine without time.
 
 use prism_base::SimTime;
 use prism_engine::Flash;
@@ -11,7 +11,7 @@ use crate::medium::PageState;
 use crate::monitor::{Access, Programmed, Share, Urgency};
 use crate::policy::program_units::{ProgramUnitFormat, Tag, decode_header, encode_header};
 
-/// Why something is read, and from when on.
+/// The cause, urgency and start of a read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     pub(crate) cause: Cause,
@@ -19,7 +19,7 @@ pub(crate) struct Reading {
     pub(crate) now: SimTime,
 }
 
-/// The pages that were read last, for copies of units that stand together.
+/// The page and header read last, for copies of units from the same page.
 #[derive(Debug, Default)]
 struct LastRead {
     /// Block of the share and page.
@@ -53,9 +53,9 @@ pub(crate) struct RangeFlash {
     header: Vec<u8>,
     tags: Vec<Tag>,
     last: LastRead,
-    /// That of the host program units that come.
+    /// The urgency of the next host program units.
     pub(crate) urgency: Urgency,
-    /// What went wrong while it was recovered, which the FTL cannot be told.
+    /// An error during recovery, which cannot be returned through the FTL.
     failed: Option<FlashError>,
 }
 
@@ -93,7 +93,7 @@ impl RangeFlash {
         self.sequence = sequence;
     }
 
-    /// Where `program_unit` stands: block of the share, and its number there.
+    /// The location of `program_unit`: block of the share, and its index in the block.
     #[inline]
     fn place_of(&self, program_unit: ProgramUnitId) -> (u32, u32) {
         let block = self.layout.block_of(program_unit);
@@ -103,8 +103,7 @@ impl RangeFlash {
     /// Reads bytes of the unit at `at`, from `offset` on, and waits for them.
     ///
     /// # Errors
-    /// [`FlashError`] if the device fails; [`FlashError::Torn`] if what the map points to
-    /// cannot be read.
+    /// [`FlashError`] if the device fails; [`FlashError::Torn`] if a mapped unit cannot be read.
     #[inline]
     pub(crate) fn read_unit(
         &self,
@@ -125,8 +124,8 @@ impl RangeFlash {
         }
     }
 
-    /// Says that [`RangeFlash::read_unit`] is going to be asked for `len` bytes; whether they
-    /// are read already.
+    /// Prefetches `len` bytes for [`RangeFlash::read_unit`]; returns whether the device has started
+    /// to.
     pub(crate) fn prefetch_unit(&self, at: Pun, offset: u32, len: usize) -> bool {
         let program_unit = self.layout.program_unit_of(at);
         let (block, program_unit_in_block) = self.place_of(program_unit);
@@ -170,7 +169,7 @@ impl RangeFlash {
         Ok((tag.version, from as usize))
     }
 
-    /// Puts the content of a program unit together: what is copied is read, the rest is given.
+    /// Assembles the content of a program unit of copies from flash.
     fn assemble(&mut self, units: &[UnitWrite], cause: Cause, now: SimTime) -> Result<SimTime> {
         let unit = self.format.unit as usize;
         let mut program_unit = std::mem::take(&mut self.program_unit);
@@ -193,7 +192,7 @@ impl RangeFlash {
         Ok(self.last.end)
     }
 
-    /// Programs the pages of a program unit; `self.tags` say what it holds, `data` is its content.
+    /// Programs the pages of a program unit with the units of `self.tags` and the content `data`.
     fn program_pages(
         &mut self,
         program_unit: ProgramUnitId,
@@ -229,9 +228,8 @@ impl RangeFlash {
         Ok(())
     }
 
-    /// Notes when a program unit was programmed. Copies are the library's own, so the caller
-    /// waits for none of them to be sent, but for those in front of his next program unit on its
-    /// LUN.
+    /// Notes the end of a program. The caller does not wait for the transfer of copies, except for
+    /// those that delay its next program unit on the same LUN.
     fn note(&mut self, cause: Cause, done: Programmed) {
         if cause == Cause::Host {
             self.sent = self.sent.max(done.sent);
@@ -239,8 +237,8 @@ impl RangeFlash {
         self.programmed = self.programmed.max(done.end);
     }
 
-    /// A program unit is about to be programmed: if it opens one block too many, those that the FTL
-    /// left partly written and will not write any more are finished.
+    /// Before a program that opens one block too many: closes the blocks that the FTL left partly
+    /// written and will not write any more.
     fn make_open(&mut self, program_unit: ProgramUnitId, ftl: &Ftl) -> Result<()> {
         let block = self.layout.block_of(program_unit);
         let in_block = program_unit.0 - self.layout.first_program_unit(block).0;
@@ -260,8 +258,7 @@ impl RangeFlash {
         Ok(())
     }
 
-    /// Blocks that a loss of power left partly written take nothing more: the FTL closes
-    /// them, too.
+    /// Closes the blocks that a power failure left partly written, as the FTL does.
     pub(crate) fn finish_open(&self) -> Result<()> {
         for &block in &self.blocks {
             self.share.finish_if_open(block)?;
@@ -269,7 +266,7 @@ impl RangeFlash {
         Ok(())
     }
 
-    /// Erases every block that is not.
+    /// Erases every block that is not erased.
     pub(crate) fn erase_all(&self) -> Result<()> {
         for &block in &self.blocks {
             self.share.erase_if_used(block)?;
@@ -277,7 +274,7 @@ impl RangeFlash {
         self.share.sync()
     }
 
-    /// The error that a recovery has met, if it has.
+    /// The error of a recovery, if there was one.
     pub(crate) fn take_failure(&mut self) -> Result<()> {
         self.failed.take().map_or(Ok(()), Err)
     }
@@ -345,7 +342,7 @@ impl Flash for RangeFlash {
     }
 
     fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32> {
-        // What was copied out of the block has to be on flash before.
+        // Copies of the block's data have to be complete before.
         let ready = self.programmed.max(self.share.now_if_timed()?);
         self.open.retain(|&open| open != block);
         let block = self.blocks[block.0 as usize];
@@ -376,7 +373,7 @@ impl FlashScan for RangeFlash {
     fn is_unstable(&self, block: BlockId) -> bool {
         let block = self.blocks[block.0 as usize];
         let torn = self.share.state_of(block).is_ok_and(|state| state == PageState::Torn);
-        // The first page alone may be torn, by a program.
+        // If only the first page is torn, a program was interrupted.
         torn && self.share.write_pointer(block) == Ok(0)
     }
 
@@ -395,7 +392,7 @@ impl FlashScan for RangeFlash {
         }
         let header = &mut self.last.header;
         header.resize(self.format.header_bytes() as usize, 0);
-        // All program units are asked for at once; LUNs read side by side.
+        // All reads start at the same time, so that LUNs read in parallel.
         let now = self.share.now_if_timed().unwrap_or(SimTime::ZERO);
         let access = self.share.access(block, first, Cause::Map, now);
         let read = if self.format.in_band {

@@ -1,14 +1,14 @@
-//! The policy level: logical ranges, each with the mapping, the cleaning and the spare flash
-//! that suit what is kept there.
+//! The policy level: logical ranges, each with the mapping, the cleaning and the over-provisioning
+//! that suit its data.
 //!
-//! Source: Prism-SSD (Shen et al., ICDCS'19), section IV.D. Each range is a translation layer
-//! of the `ftl` crate over blocks of the share, run by the engine without time: the code of
-//! the simulated drive. Beyond the paper: trims, flushes with a promise, spare flash by range,
-//! containers (named parts of a range by lifetime), recovery. Where the paper calls one call
-//! by two names (`Flash_Write` in the text, `FTL_Write` in the table), it is `write` here.
+//! Source: Prism-SSD (Shen et al., ICDCS'19), section IV.D. Each range is an FTL of the `ftl` crate
+//! over blocks of the share, run by the engine without time: the same code as in the simulated
+//! drive. Additions to the paper: trims, durable flushes, over-provisioning per range, containers
+//! (named parts of a range by lifetime), recovery. Where the paper has two names for one call
+//! (`Flash_Write` in the text, `FTL_Write` in the table), it is `write` here.
 //!
-//! What a completed [`Policy::flush`] promised is there when the power comes back: data by
-//! the headers of its program units, trims by a journal. Design: docs/design/flash.md.
+//! A completed [`Policy::flush`] survives a power failure: recovery finds data by the headers of
+//! its program units, trims in a journal. Design: docs/design/flash.md.
 //!
 //! ```
 //! use prism_base::Bytes;
@@ -39,7 +39,7 @@
 //! policy.read(0, &mut read)?;
 //! assert_eq!(read, [0; 5]);
 //!
-//! // Parts of a range by how long their data lives.
+//! // Parts of a range by the lifetime of their data.
 //! let rows = policy.create_container(1 << 20, "rows", 1 << 20, Lifetime::Long)?;
 //! rows.write(4096, b"a row")?;
 //! rows.read(4096, &mut read)?;
@@ -72,12 +72,12 @@ use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journ
 pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
 pub use container::Container;
 
-/// Trims that may wait for a flush before they are made durable anyway.
+/// Trims that are pending at most, before they are made durable without a flush.
 const TRIMS_WAITING_MAX: u32 = 512;
-/// The mapping unit: the smallest that is written without reading what is beside it.
+/// The size of a mapping unit, the smallest that is written without a read-modify-write.
 const UNIT: u32 = 4096;
 
-/// A range as it is listed.
+/// A range, as listed by [`Policy::ranges`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeInfo {
     /// Its first address.
@@ -86,12 +86,12 @@ pub struct RangeInfo {
     pub end: u64,
     /// How it is managed.
     pub config: RangeConfig,
-    /// Bytes that are written in it.
+    /// Bytes of its mapped units.
     pub mapped: u64,
-    /// Blocks of the share that it is made of.
+    /// Blocks of the share that it owns.
     pub blocks: u32,
-    /// Blocks that are written side by side, as data of one kind: as many as the share has
-    /// LUNs, unless blocks or open blocks are too few for that.
+    /// Blocks that are written in parallel for data of one kind: the number of the share's LUNs,
+    /// unless blocks or open blocks are too few for that.
     pub die_groups: u32,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Inner {
 pub struct Policy(Mutex<Inner>);
 
 impl Policy {
-    /// Takes `share`: as it was left, if it was at the policy level before, else with no range.
+    /// Opens `share`: with its ranges, if it was at the policy level before, else without any.
     ///
     /// # Errors
     /// [`FlashError::WrongLevel`] if another level keeps its data there,
@@ -124,7 +124,7 @@ impl Policy {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().expect("nobody panics while he holds the level")
+        self.0.lock().expect("no thread panics while it holds the level")
     }
 
     /// The share, to let time pass or to read its counts.
@@ -133,30 +133,30 @@ impl Policy {
         self.lock().share.clone()
     }
 
-    /// Bytes of a unit: what is written without reading what is beside it.
+    /// Bytes of a mapping unit, the smallest that is written without a read-modify-write.
     #[must_use]
     pub fn unit(&self) -> u32 {
         self.lock().format.unit
     }
 
-    /// Bytes of data in a block: what a range mapped by blocks replaces without copies.
+    /// Bytes of data in a block, which a range with block-level mapping replaces without copies.
     #[must_use]
     pub fn block_bytes(&self) -> u64 {
         self.lock().format.block_bytes()
     }
 
-    /// Sets up the addresses `begin..end` (`FTL_Ioctl` of the paper): they can be read and
-    /// written from then on. An empty range of the same addresses is set up anew.
+    /// Makes a range of the addresses `begin..end` (`FTL_Ioctl` of the paper), which can be read
+    /// and written from then on. Replaces an empty range of the same addresses.
     ///
     /// # Errors
-    /// [`FlashError::Unaligned`] for what is no multiple of a unit, [`FlashError::Busy`] if it
-    /// overlaps a range or holds data, [`FlashError::NoSpace`] or [`FlashError::Mapping`] if
-    /// the share has not the blocks for it. Nothing has changed then.
+    /// [`FlashError::Unaligned`] for an address that is not a multiple of a unit,
+    /// [`FlashError::Busy`] if it overlaps a range or holds data, [`FlashError::NoSpace`] or
+    /// [`FlashError::Mapping`] if the share has too few blocks. Nothing has changed then.
     pub fn configure(&self, begin: u64, end: u64, config: RangeConfig) -> Result<()> {
         self.lock().configure(begin, end, config)
     }
 
-    /// Gives up the range that begins at `begin` and holds nothing.
+    /// Removes the empty range that begins at `begin`.
     ///
     /// # Errors
     /// [`FlashError::Invalid`] if none begins there, [`FlashError::Busy`] if it holds data:
@@ -180,28 +180,27 @@ impl Policy {
         inner.ranges.iter().map(info).collect()
     }
 
-    /// Reads; what was never written is zero.
+    /// Reads; bytes that were never written are zero.
     ///
     /// # Errors
-    /// [`FlashError::OutOfRange`] if not all of it is in one range.
+    /// [`FlashError::OutOfRange`] if not all bytes are in one range.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
         let mut inner = self.lock();
         let (range, offset) = inner.range_of(address, into.len() as u64)?;
         range.read(offset, into, Cause::Host, Urgency::Normal)
     }
 
-    /// Writes. It is durable after the next [`Policy::flush`]; parts of units cost reading
-    /// the rest.
+    /// Writes. The data is durable after the next [`Policy::flush`]; a part of a unit costs a
+    /// read-modify-write.
     ///
     /// # Errors
-    /// [`FlashError::OutOfRange`] if not all of it is in one range; [`FlashError`] if the
-    /// device fails, after which the share has to be opened again.
+    /// [`FlashError::OutOfRange`] if not all bytes are in one range; [`FlashError`] if the device
+    /// fails, after which the share has to be opened again.
     pub fn write(&self, address: u64, data: &[u8]) -> Result<()> {
         self.write_with_handle(address, data, 0)
     }
 
-    /// As [`Policy::write`], as data of a placement handle; the last one if there are not so
-    /// many.
+    /// As [`Policy::write`], as data of a placement handle; of the last handle if there are fewer.
     ///
     /// # Errors
     /// As [`Policy::write`].
@@ -211,7 +210,7 @@ impl Policy {
         range.write(offset, data, handle, Urgency::Normal)
     }
 
-    /// Gives up what is at these addresses: they read as zeros from now on.
+    /// Trims these addresses: they read as zeros from now on.
     ///
     /// # Errors
     /// [`FlashError::Unaligned`], [`FlashError::OutOfRange`].
@@ -219,16 +218,16 @@ impl Policy {
         self.lock().trim(address, bytes)
     }
 
-    /// Everything that was written and trimmed is durable when this returns.
+    /// Makes everything written and trimmed so far durable.
     ///
     /// # Errors
-    /// [`FlashError`] if the device fails; what was flushed before is still there.
+    /// [`FlashError`] if the device fails; data of earlier flushes stays durable.
     pub fn flush(&self) -> Result<()> {
         self.lock().flush()
     }
 
-    /// Cleans in time to spare, up to `program_units` program units of copies in each range.
-    /// Returns whether there was anything to do.
+    /// Cleans in idle time, up to `program_units` program units of copies in each range. Returns
+    /// whether there was anything to do.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
@@ -240,10 +239,10 @@ impl Policy {
         Ok(any)
     }
 
-    /// Counts everything anew and compares (for tests, and for who doubts).
+    /// Checks the invariants of the level (for tests).
     ///
     /// # Panics
-    /// If a law is broken.
+    /// If an invariant does not hold.
     pub fn assert_consistent(&self) {
         self.lock().ranges.iter().for_each(Range::assert_consistent);
     }
@@ -261,7 +260,7 @@ impl Inner {
         let tables = if meta.is_empty() {
             for block in 0..geometry.blocks() {
                 if share.write_pointer(block)? > 0 {
-                    let what = "the share holds what another level wrote; erase its blocks first";
+                    let what = "the share holds data of another level; erase its blocks first";
                     return Err(FlashError::Busy { what: what.into() });
                 }
             }
@@ -301,7 +300,7 @@ impl Inner {
         })
     }
 
-    /// The blocks that the ranges and journals of `tables` have.
+    /// The blocks of the ranges and journals of `tables`.
     fn used(&self, tables: &Tables) -> Vec<bool> {
         let mut used = vec![false; self.geometry.blocks() as usize];
         let ranges = tables.ranges.iter().flat_map(|range| &range.blocks);
@@ -312,15 +311,15 @@ impl Inner {
         used
     }
 
-    /// Takes over `tables` if they can be kept.
+    /// Stores `tables` and, if that succeeds, uses them.
     pub(crate) fn save(&mut self, tables: Tables) -> Result<()> {
         self.share.set_meta(tables.encode(self.level))?;
         self.tables = tables;
         Ok(())
     }
 
-    /// What a range of `bytes` bytes beside those of `tables` would be made of, with the open
-    /// blocks that it would have.
+    /// The blocks that a new range of `bytes` bytes would get alongside those of `tables`, and its
+    /// open blocks.
     pub(crate) fn plan(
         &self,
         tables: &Tables,
@@ -365,7 +364,7 @@ impl Inner {
         if let Some(place) = old {
             self.ranges[place].finish_open()?;
         }
-        // Blocks of a range that is gone hold what it left.
+        // Blocks of a removed range may still hold its data.
         range.erase_all()?;
         others.next_id += 1;
         let place = others.ranges.partition_point(|range| range.begin < begin);
@@ -385,11 +384,11 @@ impl Inner {
         }
         if end <= begin || (end - begin) / unit > u64::from(u32::MAX / 4) {
             let what =
-                format!("the range {begin}..{end} is empty or too large; choose its end anew");
+                format!("the range {begin}..{end} is empty or too large; choose another end");
             return Err(FlashError::Invalid { what });
         }
         if config.handles > 1 && config.mapping != Mapping::Page {
-            let what = "only ranges mapped by page have placement handles; use Mapping::Page or 1";
+            let what = "only ranges with page-level mapping have placement handles; use Mapping::Page or 1";
             return Err(FlashError::Invalid { what: what.into() });
         }
         if config.handles > self.geometry.blocks() {
@@ -402,7 +401,7 @@ impl Inner {
             let same = (b, e) == (begin, end);
             if begin < e && b < end && (!same || !range.is_empty()) {
                 let what = if same {
-                    format!("the range {b}..{e} holds data; trim it before it is set up anew")
+                    format!("the range {b}..{e} holds data; trim it before it is configured again")
                 } else {
                     format!("{begin}..{end} overlaps the range {b}..{e}; choose other addresses")
                 };
@@ -412,8 +411,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Blocks that further ranges may have partly written: all but those of the ranges of
-    /// `tables` and of the journal, which takes a second one for each checkpoint.
+    /// Open blocks left for further ranges: all but those of the ranges of `tables` and of the
+    /// journal, which needs a second one for each checkpoint.
     fn open_left(&self, tables: &Tables) -> u32 {
         let max = self.geometry.max_open_blocks;
         if max == u32::MAX {
@@ -439,7 +438,7 @@ impl Inner {
             let what = format!("the range {b}..{e} holds data; trim it and flush first");
             return Err(FlashError::Busy { what });
         }
-        // Its blocks hold nothing that counts, and may not count as partly written.
+        // Its blocks hold no valid data, and must not count as partly written.
         range.finish_open()?;
         let mut tables = self.tables.clone();
         tables.ranges.remove(place);
@@ -460,7 +459,7 @@ impl Inner {
             }
             _ => {
                 let count = self.tables.ranges.iter().map(|range| range.end).max().unwrap_or(0);
-                let what = "address (with its length, in no one range):";
+                let what = "address (with its length, not in one range):";
                 Err(FlashError::OutOfRange { what, value: address, count })
             }
         }

@@ -1,9 +1,9 @@
-//! How a program unit of a range lies on pages, and the header that says what is in it.
+//! The layout of a program unit on pages, and its header, which lists its units.
 //!
-//! A program unit is what a translation layer programs at once. Where pages have enough out-of-band
-//! bytes, a program unit is a page and its header goes there. Where they have not, as on zoned
-//! devices, a program unit is several pages of which the first is the header: nothing above the raw
-//! level needs out-of-band bytes.
+//! A program unit is what an FTL programs at once. If pages have enough out-of-band bytes, a
+//! program unit is one page with its header out of band. Otherwise, as on zoned devices, it is
+//! several pages, and the first is the header: no level above the raw level needs out-of-band
+//! bytes.
 
 use std::hash::Hasher;
 
@@ -16,17 +16,17 @@ use crate::monitor::ShareGeometry;
 
 /// The first bytes of every header.
 const MAGIC: u32 = 0x3157_5250;
-/// Bytes of a header beside those of its units: magic, count, sequence, checksum.
+/// Bytes of a header without those of its units: magic, count, sequence, checksum.
 const FIXED: u32 = 4 + 4 + 8 + 8;
 /// Bytes of a header for each unit: logical unit, version.
 const PER_UNIT: u32 = 4 + 8;
-/// Most pages of a program unit that has its header in band: the header then takes a sixteenth.
+/// Limit of pages of a program unit with its header in band: the header then takes a sixteenth.
 const PROGRAM_UNIT_PAGES_MAX: u32 = 16;
 
-/// Program units that a block has at least, if it has pages enough.
+/// Minimum of program units of a block, if it has enough pages.
 const PROGRAM_UNITS_MIN: u32 = 4;
 
-/// How program units lie on pages.
+/// The layout of program units on pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProgramUnitFormat {
     pub(crate) unit: u32,
@@ -36,7 +36,7 @@ pub(crate) struct ProgramUnitFormat {
     pub(crate) in_band: bool,
     pub(crate) units: u32,
     pub(crate) program_units_per_block: u32,
-    /// Pages at the end of a block that make no program unit.
+    /// Pages at the end of a block that are too few for a program unit.
     pub(crate) rest: u32,
 }
 
@@ -52,7 +52,7 @@ impl ProgramUnitFormat {
             return Self { unit, page_size, pages, in_band, units, program_units_per_block, rest };
         }
         let fits = |pages: &u32| header((pages - 1) * per_page) <= page_size;
-        // Cleaning gains whole program units, so a block has to have several.
+        // Cleaning frees whole program units, so a block has to have several.
         let most = PROGRAM_UNIT_PAGES_MAX.min(block / PROGRAM_UNITS_MIN).max(2);
         let most = (2..=most).rev().find(fits).unwrap_or(2);
         // A program unit length that divides the block wastes nothing, if it is not much shorter.
@@ -69,8 +69,7 @@ impl ProgramUnitFormat {
         }
     }
 
-    /// The flash as a translation layer sees it: only pages that hold data, `die_groups` die
-    /// groups.
+    /// The geometry for the FTL: pages with data only, in `die_groups` die groups.
     pub(crate) fn geometry(&self, die_groups: u32, blocks_per_die_group: u32) -> Geometry {
         Geometry {
             channels: 1,
@@ -88,7 +87,7 @@ impl ProgramUnitFormat {
         }
     }
 
-    /// Bytes of data in a row.
+    /// Bytes of data in a program unit.
     pub(crate) fn program_unit_bytes(&self) -> u32 {
         self.units * self.unit
     }
@@ -98,8 +97,8 @@ impl ProgramUnitFormat {
         u64::from(self.program_unit_bytes()) * u64::from(self.program_units_per_block)
     }
 
-    /// The page of its block that unit `place` of program unit `program_unit` stands on, and
-    /// where in it.
+    /// The page of the block with unit `place` of program unit `program_unit`, and the unit's
+    /// offset in the page.
     #[inline]
     pub(crate) fn place(&self, program_unit: u32, place: u32) -> (u32, u32) {
         if !self.in_band {
@@ -120,7 +119,7 @@ impl ProgramUnitFormat {
     }
 }
 
-/// What the header of a program unit says of one unit.
+/// The entry of one unit in the header of a program unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tag {
     /// The logical unit; `None` for padding.
@@ -148,7 +147,8 @@ pub(crate) fn encode_header(sequence: u64, tags: &[Tag], out: &mut Vec<u8>) {
     out.extend_from_slice(&checksum.to_le_bytes());
 }
 
-/// The sequence of a program unit, and what it holds into `tags`; `None` if this is no header.
+/// Decodes a header: returns the sequence of the program unit and fills `tags`; `None` if this is
+/// no header.
 pub(crate) fn decode_header(bytes: &[u8], tags: &mut Vec<Tag>) -> Option<u64> {
     let mut from = Decoder::new(bytes);
     if from.u32().ok()? != MAGIC {
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_come_back_and_damage_is_seen() {
+    fn headers_decode_and_damage_is_detected() {
         let tags = [Tag { lpn: Some(7), version: 9 }, Tag { lpn: None, version: 0 }];
         let (mut bytes, mut back) = (Vec::new(), Vec::new());
         encode_header(42, &tags, &mut bytes);

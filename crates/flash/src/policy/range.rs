@@ -1,4 +1,4 @@
-//! One range: a write buffer of program units, a translation layer, an engine over its blocks.
+//! One range: a write buffer of program units, an FTL, and an engine over its blocks.
 
 use prism_base::{FastMap, SimTime};
 use prism_engine::{Immediate, Pace};
@@ -14,12 +14,11 @@ use crate::policy::division::ftl_config;
 use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::program_units::ProgramUnitFormat;
 
-/// Program units of copies that a host program unit brings with it while erased blocks are low:
-/// enough for a write amplification of 3, and few enough that the next program unit of the die
-/// group does not stand behind many.
+/// Program units of copies per host program unit while erased blocks are low: enough for a write
+/// amplification of 3, and few enough not to delay the next program unit of the die group for long.
 const COPIES_PER_HOST_PROGRAM: u32 = 2;
 
-/// Units of one stream that wait for their program unit to be full.
+/// Buffered units of one stream, until their program unit is full.
 #[derive(Debug, Default)]
 struct ProgramUnit {
     units: Vec<UnitWrite>,
@@ -35,19 +34,19 @@ pub(crate) struct Range {
     units_per_program_unit: usize,
     /// By stream.
     program_units: Vec<ProgramUnit>,
-    /// Where units are that wait for their program unit: stream and place.
+    /// Buffered units: stream and index in its program unit.
     pending: FastMap<u32, (u32, u32)>,
     version: u64,
-    /// Trims that are not durable yet. The FTL knows nothing of them: until they are, what
-    /// they trim is the last thing that a flush has promised.
+    /// Trims that are not durable yet. The FTL does not have them: until they are durable, a power
+    /// failure has to leave the data of the last flush.
     trims: PendingTrims,
-    /// Trims that are in the journal, as long as something older may stand on flash.
+    /// Trims in the journal, as long as older data of their units may be on flash.
     kept: PendingTrims,
     /// Units programmed since the last flush, noted if `kept` has anything.
     programmed: Vec<u32>,
-    /// That of the last write.
+    /// The urgency of the last write.
     urgency: Urgency,
-    /// What ended this range's life until it is opened again.
+    /// The error after which the range has to be opened again.
     failed: Option<FlashError>,
 }
 
@@ -116,7 +115,7 @@ impl Range {
         self.failed.clone().map_or(Ok(()), Err)
     }
 
-    /// Notes a failure of the device: what the FTL knows may be wrong from then on.
+    /// Notes a failure of the device: the state of the FTL may be wrong from then on.
     fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
         if let Err(error) = &done {
             self.failed = Some(error.clone());
@@ -124,22 +123,22 @@ impl Range {
         done
     }
 
-    /// Whether nothing is written in it.
+    /// Whether it has no mapped or buffered unit.
     pub(crate) fn is_empty(&self) -> bool {
         self.engine.ftl().mapped() == 0 && self.pending.is_empty()
     }
 
-    /// Bytes that are written in it.
+    /// Bytes of its mapped units.
     pub(crate) fn mapped_bytes(&self) -> u64 {
         self.engine.ftl().mapped() * u64::from(self.unit)
     }
 
-    /// The blocks of the share that it is made of.
+    /// Its blocks of the share.
     pub(crate) fn blocks(&self) -> &[u32] {
         self.flash().blocks()
     }
 
-    /// Its blocks take nothing more until they are erased.
+    /// Closes its blocks until they are erased.
     pub(crate) fn finish_open(&self) -> Result<()> {
         self.flash().finish_open()
     }
@@ -148,7 +147,7 @@ impl Range {
         self.flash().erase_all()
     }
 
-    /// Reads bytes from `offset` of the range on; what was never written is zero.
+    /// Reads bytes from `offset` of the range on; bytes that were never written are zero.
     pub(crate) fn read(
         &mut self,
         offset: u64,
@@ -188,8 +187,8 @@ impl Range {
         Ok(end)
     }
 
-    /// Where the first of `left` bytes from `at` on are: the place of their unit, the offset in
-    /// it, and how many follow each other there.
+    /// The location of the first of `left` bytes from `at` on: that of their unit, the offset in
+    /// it, and the number of bytes that are contiguous there.
     pub(super) fn piece(&self, at: u64, left: usize) -> (UnitLocation, u32, usize) {
         let unit = u64::from(self.unit);
         let (lpn, within) = ((at / unit) as u32, (at % unit) as u32);
@@ -212,8 +211,8 @@ impl Range {
         self.engine.ftl().lookup(lpn).map_or(UnitLocation::Unmapped, UnitLocation::Flash)
     }
 
-    /// How many units from `lpn` on, which is at `pun`, follow each other on one page, as far
-    /// as `bytes` reach.
+    /// How many units from `lpn` on, which is at `pun`, are contiguous on one page, within `bytes`
+    /// bytes.
     fn run_from(&self, lpn: u32, pun: Pun, bytes: usize) -> u32 {
         let wanted = bytes.div_ceil(self.unit as usize) as u32;
         let format = &self.flash().format;
@@ -229,7 +228,7 @@ impl Range {
     }
 
     /// Writes bytes from `offset` of the range on, as data of `handle`. Parts of units are
-    /// completed with what is there.
+    /// completed by a read.
     pub(crate) fn write(
         &mut self,
         offset: u64,
@@ -263,8 +262,8 @@ impl Range {
         self.share().reach_if_timed(sent)
     }
 
-    /// The units of a whole program unit, if `data` has as many from `lpn` on and none of them
-    /// waits in the buffer: such a program unit needs no copy.
+    /// The units of a whole program unit, if `data` has that many from `lpn` on and none of them is
+    /// buffered: such a program unit is programmed without a copy.
     fn whole_program_unit(&mut self, lpn: u32, data: &[u8], handle: u32) -> Option<Vec<UnitWrite>> {
         let count = self.units_per_program_unit as u32;
         if data.len() < self.units_per_program_unit * self.unit as usize {
@@ -312,7 +311,7 @@ impl Range {
         }
     }
 
-    /// Programs what waits in the program unit of `stream`.
+    /// Programs the buffered program unit of `stream`.
     fn issue_program(&mut self, stream: u32) -> Result<()> {
         let mut program_unit = std::mem::take(&mut self.program_units[stream as usize]);
         if !self.pending.is_empty() {
@@ -346,8 +345,8 @@ impl Range {
         Ok(())
     }
 
-    /// Trims units: they read as zeros from now on, and after power is lost once a flush is
-    /// done.
+    /// Trims units: they read as zeros from now on and, once a flush is complete, also after a
+    /// power failure.
     pub(crate) fn trim(&mut self, start: u32, end: u32) -> Result<()> {
         self.alive()?;
         let version = self.version;
@@ -361,7 +360,7 @@ impl Range {
         Ok(())
     }
 
-    /// Takes a unit out of the buffer; the last of its program unit takes its place.
+    /// Removes a unit from the buffer; the last one of its program unit takes its place.
     fn drop_pending(&mut self, lpn: u32) {
         let Some((stream, place)) = self.pending.remove(&lpn) else { return };
         let program_unit = &mut self.program_units[stream as usize];
@@ -375,7 +374,7 @@ impl Range {
         }
     }
 
-    /// Programs everything that waits in the buffer.
+    /// Programs all buffered units.
     pub(crate) fn program_all(&mut self) -> Result<()> {
         self.alive()?;
         self.urgency = Urgency::Normal;
@@ -392,12 +391,12 @@ impl Range {
         self.trims.iter()
     }
 
-    /// All trims that the journal has to have, once the new ones are in it.
+    /// All trims that the journal has to contain, including the new ones.
     pub(crate) fn all_trims(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         self.kept.iter().chain(self.trims.iter())
     }
 
-    /// Everything programmed and all trims are durable.
+    /// Updates the trims after a flush: everything programmed and all trims are durable.
     pub(crate) fn flushed(&mut self) -> Result<()> {
         if !self.trims.is_empty() {
             let trims = std::mem::take(&mut self.trims);
@@ -407,7 +406,7 @@ impl Range {
             }
         }
         for lpn in self.programmed.drain(..) {
-            // What stands on flash is newer than any trim of it, unless it was trimmed since.
+            // A mapped unit is newer than any trim of it.
             if self.engine.ftl().lookup(lpn).is_some() {
                 self.kept.carve(lpn, lpn + 1, u64::MAX);
             }
@@ -416,8 +415,8 @@ impl Range {
         self.share().reach_if_timed(programmed)
     }
 
-    /// Writes zeros over trimmed units until no more than `most` ranges of them are kept: the
-    /// journal has a limit, and zeros are what a trimmed unit reads as.
+    /// Limits the ranges of trims to `most`, as the journal is small: writes zeros over trimmed
+    /// units, which read as zeros anyway.
     pub(crate) fn limit_trims(&mut self, most: usize) -> Result<()> {
         let count = self.all_trims().count();
         if count <= most {
@@ -437,24 +436,24 @@ impl Range {
         Ok(())
     }
 
-    /// Cleans in time that the caller has to spare: up to `program_units` program units of
-    /// copies. Returns whether there was anything to do.
+    /// Cleans in idle time: up to `program_units` program units of copies. Returns whether there
+    /// was anything to do.
     pub(crate) fn idle(&mut self, program_units: u32) -> Result<bool> {
         self.alive()?;
         let done = self.engine.clean_idle(program_units);
         self.noted(done)
     }
 
-    /// The laws that hold at rest.
+    /// Checks the invariants of the FTL.
     ///
     /// # Panics
-    /// If one is broken.
+    /// If one does not hold.
     pub(crate) fn assert_consistent(&self) {
         self.engine.ftl().assert_consistent();
     }
 }
 
-/// Where a unit is.
+/// The location of a unit.
 pub(super) enum UnitLocation {
     Buffered(u32, u32),
     Flash(Pun),

@@ -71,7 +71,7 @@ impl Pages for ShareRing<'_> {
     }
 }
 
-/// What a journal that cannot go on is called for the owner of the share.
+/// The error of the journal, as reported to the owner of the share.
 pub(crate) fn journal_error(error: JournalError<FlashError>) -> FlashError {
     match error {
         JournalError::Pages(error) => error,
@@ -92,7 +92,7 @@ pub(crate) fn open_journal(
     Journal::open(&mut ring).map_err(journal_error)
 }
 
-/// Makes everything in the share and what was appended to the journal durable.
+/// Makes all data in the share and all appended records of the journal durable.
 pub(crate) fn sync_journal(
     journal: &mut Journal,
     share: &Share,
@@ -106,7 +106,7 @@ pub(crate) fn sync_journal(
     share.reach_if_timed(ring.now)
 }
 
-/// The most ranges of trims for which a checkpoint fits the journal with ease.
+/// The limit of ranges of trims, so that a checkpoint fits the journal with ease.
 pub(crate) fn trims_max(geometry: &ShareGeometry) -> usize {
     (geometry.block_bytes() / TRIM_BYTES / 4) as usize
 }

@@ -1,4 +1,4 @@
-//! Commands of the raw level, queued.
+//! The command queue of the raw level.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,21 +9,21 @@ use prism_base::SimTime;
 use super::{Address, Raw};
 use crate::error::Result;
 
-/// A command to be queued. Buffers come back with the completion.
+/// A command to be queued. The completion returns its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// Reads the first bytes of a page, as many as `data` has.
     Read {
         /// The page.
         at: Address,
-        /// Where to.
+        /// The buffer to read into.
         data: Vec<u8>,
     },
     /// Writes a page.
     Write {
         /// The page.
         at: Address,
-        /// What.
+        /// The page's new content.
         data: Vec<u8>,
     },
     /// Erases a block.
@@ -33,83 +33,83 @@ pub enum Command {
     },
 }
 
-/// A command that is done.
+/// The completion of a command.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Completion {
-    /// What it was submitted with.
+    /// The tag passed to [`Queue::submit`].
     pub tag: u64,
-    /// When it was done.
+    /// When the command was complete.
     pub end: SimTime,
-    /// How it went.
+    /// Its result.
     pub result: Result<()>,
     /// The buffer of the command; empty for an erase.
     pub data: Vec<u8>,
 }
 
-/// Ordered by time, then as submitted.
+/// A command in flight, ordered by its end, then by submission.
 #[derive(Debug)]
-struct Under {
+struct InFlight {
     number: u64,
     completion: Completion,
 }
 
-impl PartialEq for Under {
+impl PartialEq for InFlight {
     fn eq(&self, other: &Self) -> bool {
         self.number == other.number
     }
 }
 
-impl Eq for Under {}
+impl Eq for InFlight {}
 
-impl PartialOrd for Under {
+impl PartialOrd for InFlight {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Under {
+impl Ord for InFlight {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.completion.end, self.number).cmp(&(other.completion.end, other.number))
     }
 }
 
-/// A read that the device does ahead.
+/// A queued read that the device prefetches.
 #[derive(Debug)]
-struct ReadAhead {
+struct QueuedRead {
     number: u64,
     tag: u64,
     at: Address,
     data: Vec<u8>,
 }
 
-/// Commands in flight: submitted at the share's clock, completed in the order in which they
-/// are done. Commands on one LUN are done as submitted, but for reads of a device that reads
-/// ahead.
+/// Commands in flight. They start at the time of the share's clock and complete in the order of
+/// their ends. Commands on one LUN are executed in the order of submission, except for reads on a
+/// device that prefetches.
 ///
-/// Such a device (a file) has as many reads in flight as are queued, and they are done as the
-/// disk brings them; writes and erases come after the reads of their block that were submitted
-/// before. What a read finds is told by its completion: a block that is erased meanwhile by a
-/// call that was not queued has lost it.
+/// Such a device (a file) has all queued reads in flight, which complete in the order of the disk;
+/// a write or an erase waits for the earlier reads of its block. A read returns the content of the
+/// page when it completes: if a call outside of the queue erases the block meanwhile, the read
+/// fails.
 #[derive(Debug)]
 pub struct Queue<R> {
     raw: R,
     depth: usize,
-    in_flight: BinaryHeap<Reverse<Under>>,
+    in_flight: BinaryHeap<Reverse<InFlight>>,
     /// In the order in which they were submitted.
-    reads: VecDeque<ReadAhead>,
+    reads: VecDeque<QueuedRead>,
     submitted: u64,
 }
 
 impl<R: Deref<Target = Raw>> Queue<R> {
-    /// A queue of commands for `raw`, `depth` of which may be in flight: over a reference, or
-    /// over an [`Arc`](std::sync::Arc) where the queue has to outlive its maker.
+    /// A queue for `raw` with at most `depth` commands in flight. `raw` is a reference, or an
+    /// [`Arc`](std::sync::Arc) if the queue has to outlive the function that makes it.
     #[must_use]
     pub fn new(raw: R, depth: usize) -> Self {
         let (in_flight, reads) = (BinaryHeap::new(), VecDeque::new());
         Self { raw, depth: depth.max(1), in_flight, reads, submitted: 0 }
     }
 
-    /// The level that it is a queue of.
+    /// The raw level below the queue.
     pub fn raw(&self) -> &Raw {
         &self.raw
     }
@@ -117,8 +117,8 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// Submits a command.
     ///
     /// # Errors
-    /// The command itself, if as many are in flight as the queue is deep: take a completion
-    /// first. What goes wrong with the command is told by its completion.
+    /// The command itself, if the queue is full: take a completion first. Errors of the command are
+    /// reported by its completion.
     pub fn submit(&mut self, command: Command, tag: u64) -> Result<(), Command> {
         if self.len() == self.depth {
             return Err(command);
@@ -129,7 +129,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         let (end, data) = match command {
             Command::Read { at, data } => {
                 if self.raw.prefetch(at, data.len()) {
-                    self.reads.push_back(ReadAhead { number, tag, at, data });
+                    self.reads.push_back(QueuedRead { number, tag, at, data });
                 } else {
                     self.read_now(number, tag, at, data, now);
                 }
@@ -158,14 +158,14 @@ impl<R: Deref<Target = Raw>> Queue<R> {
             Ok(end) => Completion { tag, end, result: Ok(()), data },
             Err(error) => Completion { tag, end: now, result: Err(error), data },
         };
-        self.in_flight.push(Reverse(Under { number, completion }));
+        self.in_flight.push(Reverse(InFlight { number, completion }));
     }
 
-    /// Reads of a block that were queued come before what changes it.
+    /// Executes the queued reads of a block before it is written or erased.
     fn finish_reads_of(&mut self, at: Address) {
-        let of_block = |read: &ReadAhead| read.at.with_page(0) == at.with_page(0);
+        let of_block = |read: &QueuedRead| read.at.with_page(0) == at.with_page(0);
         while let Some(place) = self.reads.iter().position(of_block) {
-            let ReadAhead { number, tag, at, data } = self.reads.remove(place).expect("just seen");
+            let QueuedRead { number, tag, at, data } = self.reads.remove(place).expect("just seen");
             self.read_now(number, tag, at, data, SimTime::ZERO);
         }
     }
@@ -182,23 +182,23 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         self.len() == 0
     }
 
-    /// Waits for the next command that is done; `None` if none is in flight.
+    /// Waits for the next completion; `None` if no command is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
-        // Only a device without timing reads ahead, and there other commands end as submitted.
-        let first = self.in_flight.peek().map(|Reverse(under)| under.number);
+        // Only a device without timing prefetches; its other commands complete in order.
+        let first = self.in_flight.peek().map(|Reverse(command)| command.number);
         let before = self.reads.partition_point(|read| first.is_none_or(|n| read.number < n));
         if before > 0 {
             let place = match before {
                 1 => 0,
                 _ => self.raw.first_arrived(self.reads.iter().take(before).map(|read| read.at)),
             };
-            let read = self.reads.remove(place).expect("one of those that were asked about");
-            let ReadAhead { number, tag, at, data } = read;
+            let read = self.reads.remove(place).expect("an index below `before`");
+            let QueuedRead { number, tag, at, data } = read;
             self.read_now(number, tag, at, data, SimTime::ZERO);
         }
-        let Reverse(under) = self.in_flight.pop()?;
-        // A share that is gone keeps no clock, and its commands have failed already.
-        let _ = self.raw.share.reach_if_timed(under.completion.end);
-        Some(under.completion)
+        let Reverse(command) = self.in_flight.pop()?;
+        // A released share has no clock, and its commands have failed already.
+        let _ = self.raw.share.reach_if_timed(command.completion.end);
+        Some(command.completion)
     }
 }
