@@ -1,6 +1,6 @@
-//! Gives the shared library its soname, by which programs find it when they start.
+//! Sets the soname of the shared library, by which the dynamic linker finds it.
 
-#![allow(clippy::print_stdout, reason = "it is how cargo is told")]
+#![allow(clippy::print_stdout, reason = "cargo reads directives from stdout")]
 
 fn main() {
     let major = std::env::var("CARGO_PKG_VERSION_MAJOR").unwrap_or_default();

@@ -30,7 +30,7 @@ impl ContainerObject {
         Self { policy: Arc::clone(policy), info: container.info().clone() }
     }
 
-    /// The container, if it is still there: one that was deleted and made again is another.
+    /// The container, unless it was deleted: one that was deleted and made again is another.
     fn with<T>(&self, run: impl FnOnce(Container<'_>) -> prism::Result<T>) -> Result<T, Failure> {
         let found = self.policy.policy.container(&self.info.name).ok();
         let same = found.filter(|container| *container.info() == self.info);
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn prism_container_create(
     container: *mut *mut prism_container,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, name) = unsafe { (Out::handle(container)?, text(name, "the name")?) };
         let (policy, life) = (get::<PolicyObject>(policy)?, lifetime(life)?);
         let new = policy.policy.create_container(range, name, length, life)?;
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn prism_container_create(
     })
 }
 
-/// Opens the container of that name.
+/// Opens the container of this name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_container_open(
     policy: *mut prism_policy,
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn prism_container_open(
     container: *mut *mut prism_container,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, name) = unsafe { (Out::handle(container)?, text(name, "the name")?) };
         let policy = get::<PolicyObject>(policy)?;
         out.put(open(ContainerObject::new(&policy, &policy.policy.container(name)?))?);
@@ -90,29 +90,29 @@ pub extern "C" fn prism_container_close(container: *mut prism_container) -> c_in
     call(|| close::<ContainerObject>(container).map(|_| 0))
 }
 
-/// Deletes the container of that name with what it holds. It is gone for good when this
-/// returns; its handles answer `PRISM_ERELEASED`, and still have to be closed.
+/// Deletes the container of this name with its data, durably. Calls on its handles return
+/// `PRISM_ERELEASED` from now on; the handles still have to be closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_container_delete(
     policy: *mut prism_policy,
     name: *const c_char,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let name = unsafe { text(name, "the name") }?;
         get::<PolicyObject>(policy)?.policy.delete_container(name)?;
         Ok(0)
     })
 }
 
-/// Returns how many containers the ranges have.
+/// Returns the number of containers of all ranges.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_containers(policy: *mut prism_policy) -> c_int {
     call(|| number(get::<PolicyObject>(policy)?.policy.containers().len()))
 }
 
-/// Tells of container number `index`, by address. Its name goes to `name`, which has room for
-/// `capacity` bytes; a name that is longer is cut off. Returns the length of the name.
+/// Describes container number `index`, by address. Writes its name to `name`, a buffer of
+/// `capacity` bytes, truncated if necessary. Returns the length of the name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_container(
     policy: *mut prism_policy,
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn prism_policy_container(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, room) =
             unsafe { (OutStruct::new(info)?, slice_mut(name.cast(), capacity, "the name")?) };
         let all = get::<PolicyObject>(policy)?.policy.containers();
@@ -135,14 +135,14 @@ pub unsafe extern "C" fn prism_policy_container(
     })
 }
 
-/// Where the container lies, and for what.
+/// The addresses and the lifetime of the container.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_container_get_info(
     container: *mut prism_container,
     info: *mut prism_container_info,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(info) }?;
         let object = get::<ContainerObject>(container)?;
         object.with(|container| {
@@ -163,14 +163,14 @@ pub unsafe extern "C" fn prism_container_read(
     call(|| {
         let object = get::<ContainerObject>(container)?;
         object.check(length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
         object.with(|container| container.read(offset, data))?;
         Ok(0)
     })
 }
 
-/// Writes from `offset` on, as data of the container's lifetime. It is durable after the next
+/// Writes from `offset` on, as data of the container's lifetime. The data is durable after the next
 /// `prism_policy_flush`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_container_write(
@@ -182,14 +182,14 @@ pub unsafe extern "C" fn prism_container_write(
     call(|| {
         let object = get::<ContainerObject>(container)?;
         object.check(length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
         object.with(|container| container.write(offset, data))?;
         Ok(0)
     })
 }
 
-/// Gives up `length` bytes from `offset` on, which are whole units.
+/// Trims `length` bytes from `offset` on, which have to be whole units.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_container_trim(
     container: *mut prism_container,

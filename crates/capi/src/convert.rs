@@ -1,7 +1,7 @@
-//! Structures of C as values of the library, and back.
+//! Conversion between C structures and values of the library.
 //!
-//! A number that stands for nothing is refused here, with the name of its field. What the
-//! library itself checks is left to it.
+//! An invalid number is rejected here, with the name of its field, unless the library checks it
+//! itself.
 
 use prism::object::Attributes;
 use prism::policy::{Cleaning, Lifetime, Mapping, OverProvisioning, RangeConfig, RangeInfo};
@@ -15,19 +15,19 @@ use crate::ffi_boundary::read_if_any;
 use crate::status::Failure;
 use crate::structs::*;
 
-/// The longest that one operation may take: with this, even years of operations stay below what
-/// virtual time can count.
+/// The longest time of one operation: with this, even years of operations do not overflow virtual
+/// time.
 const OPERATION_NS_MAX: u64 = 1_000_000_000_000;
 
 fn field<T>(value: Option<T>, what: &str, given: impl std::fmt::Display) -> Result<T, Failure> {
-    value.ok_or_else(|| Failure::argument(format!("{what} is {given}, which stands for nothing")))
+    value.ok_or_else(|| Failure::argument(format!("{what} is {given}, which is not a valid value")))
 }
 
 fn zero(reserved: u32) -> Result<(), Failure> {
     field((reserved == 0).then_some(()), "reserved", reserved)
 }
 
-/// A number for which 0 means that there is none.
+/// An optional number, with 0 for none.
 fn none_if_zero<T: Default + PartialEq>(value: T) -> Option<T> {
     Some(value).filter(|value| *value != T::default())
 }
@@ -117,11 +117,11 @@ impl prism_wear_policy {
 
 impl prism_options {
     /// # Safety
-    /// Its pointers are null or good.
+    /// Its pointers are null or valid.
     pub(crate) unsafe fn value(&self) -> Result<Options, Failure> {
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let timing = unsafe { read_if_any(self.timing) }?;
-        // SAFETY: as the caller promises.
+        // SAFETY: guaranteed by the caller.
         let wear = unsafe { read_if_any(self.wear) }?;
         Ok(Options {
             timing: timing.map(|timing| timing.value()).transpose()?,
@@ -304,9 +304,9 @@ mod tests {
         }
     }
 
-    /// A gap would be read as if it held something.
+    /// Padding would be read as data.
     #[test]
-    fn structures_have_no_gaps() {
+    fn structures_have_no_padding() {
         let source = include_str!("structs.rs");
         let mut structs = 0;
         for text in source.split("pub struct ").skip(1) {

@@ -23,18 +23,18 @@ pub struct prism_device;
 
 pub(crate) struct DeviceObject {
     device: Device,
-    /// What it stands on, if that stays when the device is closed.
+    /// The memory below it, which outlives the device; `None` for a file.
     memory: Option<Arc<Memory>>,
 }
 
 held!(DeviceObject, prism_device, Device);
 
 /// # Safety
-/// `options` is null or good.
+/// `options` is null or valid.
 unsafe fn options_of(options: *const prism_options) -> Result<Options, Failure> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     match unsafe { read_if_any(options) }? {
-        // SAFETY: the pointers of the structure are part of the promise.
+        // SAFETY: the contract includes the pointers of the structure.
         Some(options) => unsafe { options.value() },
         None => Ok(Options::default()),
     }
@@ -56,8 +56,8 @@ fn on_memory(
     }
 }
 
-/// Makes an empty device of flash in memory: everything on it is lost. `options` may be NULL:
-/// no virtual time, no levelling by itself.
+/// Formats flash in memory as an empty device: all of its data is lost. `options` may be NULL: no
+/// virtual time, no automatic wear levelling.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_format_memory(
     memory: *mut prism_memory,
@@ -65,15 +65,15 @@ pub unsafe extern "C" fn prism_device_format_memory(
     device: *mut *mut prism_device,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
         out.put(on_memory(memory, options, Device::format)?);
         Ok(0)
     })
 }
 
-/// Opens a device that was formatted on flash in memory; what a loss of power interrupted is
-/// put right. `options` may be NULL.
+/// Opens a device that was formatted on flash in memory, and recovers from a power failure.
+/// `options` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_open_memory(
     memory: *mut prism_memory,
@@ -81,17 +81,17 @@ pub unsafe extern "C" fn prism_device_open_memory(
     device: *mut *mut prism_device,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
         out.put(on_memory(memory, options, Device::open)?);
         Ok(0)
     })
 }
 
-/// Makes a file with an empty device in it; the file must not exist. It is sparse: it takes room
-/// as pages are programmed. One process at a time has it open. `options` may be NULL. If it fails,
-/// no file is left: `PRISM_ENOSPACE` if the disk is full, `PRISM_EWORNOUT` if there are too few
-/// blocks for the device's own tables.
+/// Makes a file with an empty device in it; the file must not exist. It is sparse: it grows on disk
+/// as pages are programmed. Only one process at a time can have it open. `options` may be NULL. If
+/// it fails, no file is left: `PRISM_ENOSPACE` if the disk is full, `PRISM_EWORNOUT` if there are
+/// too few blocks for the device's own tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_create(
     path: *const c_char,
@@ -100,9 +100,9 @@ pub unsafe extern "C" fn prism_device_create(
     device: *mut *mut prism_device,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (path, geometry) = unsafe { (text(path, "the path")?, read(geometry)?) };
         let device = FlashFile::format(Path::new(path), geometry.value()?, &[], options)?;
         out.put(open(DeviceObject { device, memory: None })?);
@@ -110,8 +110,8 @@ pub unsafe extern "C" fn prism_device_create(
     })
 }
 
-/// Opens a device in a file; what a loss of power interrupted is put right. A file that may not
-/// be written can be read. `PRISM_EINUSE` if it is open already. `options` may be NULL.
+/// Opens a device in a file, and recovers from a power failure. Without permission to write the
+/// file, the device is read-only. `PRISM_EINUSE` if it is open already. `options` may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_open(
     path: *const c_char,
@@ -119,9 +119,9 @@ pub unsafe extern "C" fn prism_device_open(
     device: *mut *mut prism_device,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let path = unsafe { text(path, "the path") }?;
         let device = Device::open(Box::new(FlashFile::open(Path::new(path))?), options)?;
         out.put(open(DeviceObject { device, memory: None })?);
@@ -129,8 +129,8 @@ pub unsafe extern "C" fn prism_device_open(
     })
 }
 
-/// From now on operations take their time in the world too: a call of a share that is attached
-/// later returns when the device would be done. `PRISM_ENOCLOCK` on a device without timing.
+/// From now on operations also take real time: a call on a share that is attached later returns
+/// when the device would have completed it. `PRISM_ENOCLOCK` on a device without timing.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_device_in_real_time(device: *mut prism_device) -> c_int {
     call(|| {
@@ -139,10 +139,10 @@ pub extern "C" fn prism_device_in_real_time(device: *mut prism_device) -> c_int 
     })
 }
 
-/// Closes the device, as the end of the process does, so flush the levels before: what they have
-/// in memory is not written. A file is synced; if that fails, the device is closed all the same.
-/// Handles of shares and levels that are left answer `PRISM_ERELEASED` from now on, and still
-/// have to be closed.
+/// Closes the device as the end of the process would, so flush the levels before: data that they
+/// have in memory is not written. A file is synced; if that fails, the device is closed
+/// nevertheless. Calls on remaining handles of shares and levels return `PRISM_ERELEASED` from now
+/// on; the handles still have to be closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_device_close(device: *mut prism_device) -> c_int {
     call(|| {
@@ -158,50 +158,49 @@ pub extern "C" fn prism_device_close(device: *mut prism_device) -> c_int {
     })
 }
 
-/// The shape of the device as it is, spare blocks and tables included.
+/// The geometry of the device, including spare blocks and tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_geometry(
     device: *mut prism_device,
     geometry: *mut prism_geometry,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(geometry) }?;
         out.put(get::<DeviceObject>(device)?.device.geometry().into());
         Ok(0)
     })
 }
 
-/// Puts the bytes that a LUN gives to a share into `bytes`: its blocks without spare ones and
-/// tables.
+/// Writes the bytes of a LUN that a share can use to `bytes`: those of its blocks without spare
+/// ones and tables.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_lun_capacity(
     device: *mut prism_device,
     bytes: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::new(bytes, "bytes") }?;
         out.put(get::<DeviceObject>(device)?.device.lun_capacity().0);
         Ok(0)
     })
 }
 
-/// Returns how many LUNs belong to no share and can be used.
+/// Returns the number of usable LUNs that belong to no share.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_device_free_luns(device: *mut prism_device) -> c_int {
     call(|| number(get::<DeviceObject>(device)?.device.free_luns()))
 }
 
-/// What was done for the tables, for failed blocks and for levelling since the device was
-/// opened.
+/// Operations for the tables, for failed blocks and for levelling since the device was opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_counts(
     device: *mut prism_device,
     counts: *mut prism_counts,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(counts) }?;
         out.put(get::<DeviceObject>(device)?.device.own_counts().into());
         Ok(0)
@@ -215,7 +214,7 @@ pub unsafe extern "C" fn prism_device_wear(
     report: *mut prism_wear_report,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(report) }?;
         let wear = get::<DeviceObject>(device)?.device.wear();
         let (max, mean, min) = (wear.max, wear.mean, wear.min);
@@ -225,8 +224,8 @@ pub unsafe extern "C" fn prism_device_wear(
     })
 }
 
-/// Levels wear now, moving about `blocks` blocks, whatever the budget of the options. Returns 1
-/// if more would have to move, else 0.
+/// Levels wear now, moving about `blocks` blocks regardless of the budget of the options. Returns 1
+/// if more blocks should move, else 0.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_level_wear(
     device: *mut prism_device,
@@ -234,21 +233,20 @@ pub unsafe extern "C" fn prism_device_level_wear(
     blocks: u32,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let policy = unsafe { read(policy) }?.value()?;
         Ok(get::<DeviceObject>(device)?.device.level_wear(policy, blocks)?.into())
     })
 }
 
-/// Returns how many shares there are.
+/// Returns the number of shares.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_device_shares(device: *mut prism_device) -> c_int {
     call(|| number(get::<DeviceObject>(device)?.device.shares().len()))
 }
 
-/// Tells of share number `index`, in the order in which they were allocated. Its name goes to
-/// `name`, which has room for `capacity` bytes; a name that is longer is cut off. Returns the
-/// length of the name.
+/// Describes share number `index`, in the order of their allocation. Writes its name to `name`, a
+/// buffer of `capacity` bytes, truncated if necessary. Returns the length of the name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_share(
     device: *mut prism_device,
@@ -258,7 +256,7 @@ pub unsafe extern "C" fn prism_device_share(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, room) =
             unsafe { (OutStruct::new(info)?, slice_mut(name.cast(), capacity, "the name")?) };
         let shares = get::<DeviceObject>(device)?.device.shares();
@@ -288,9 +286,9 @@ pub unsafe extern "C" fn prism_device_allocate(
     share: *mut *mut prism_share,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::handle(share) }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (name, wanted) = unsafe { (text(name, "the name")?, read(wanted)?) };
         let device = get::<DeviceObject>(device)?;
         out.put(open(device.device.allocate(name, wanted.value())?)?);
@@ -306,21 +304,21 @@ pub unsafe extern "C" fn prism_device_attach(
     share: *mut *mut prism_share,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, name) = unsafe { (Out::handle(share)?, text(name, "the name")?) };
         out.put(open(get::<DeviceObject>(device)?.device.attach(name)?)?);
         Ok(0)
     })
 }
 
-/// Gives up a share to which nobody is attached: what it holds is lost.
+/// Releases a share that is not attached: its data is lost.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_release(
     device: *mut prism_device,
     name: *const c_char,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let name = unsafe { text(name, "the name") }?;
         get::<DeviceObject>(device)?.device.release(name)?;
         Ok(0)

@@ -1,9 +1,9 @@
-//! What every call does at the FFI boundary: panics stop here, pointers become references, and
-//! structures of other versions become those of this one.
+//! The FFI boundary, which every call crosses: catches panics, converts pointers to references, and
+//! converts structures of other versions to those of this one.
 //!
-//! The promise of the caller, which the header states and each unsafe block relies on: a
-//! pointer is null or points to what the call says, of the length the call says, and nobody
-//! else writes there during the call.
+//! Each unsafe block relies on the contract stated in the header: a pointer is null or points to an
+//! object of the type and length that the call describes, and no other thread writes to it during
+//! the call.
 
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::status::{Failure, Status, note};
 
-/// Runs a call: its number, or the status of its failure, whose message is noted.
+/// Runs a call; returns its result, or the status of its failure, whose message is stored.
 pub(crate) fn call(work: impl FnOnce() -> Result<c_int, Failure>) -> c_int {
     let failure = match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(number)) => return number,
@@ -29,13 +29,13 @@ fn said(panic: &(dyn Any + Send)) -> String {
     format!("a bug of the library: {}", text.unwrap_or("it panicked"))
 }
 
-/// A number that is the result of a call: counts are smaller than this, or said to be.
+/// Converts a count to the result of a call.
 pub(crate) fn number(count: impl TryInto<c_int>) -> Result<c_int, Failure> {
-    let what = "the result is larger than an int can say";
+    let what = "the result is larger than an int";
     count.try_into().map_err(|_| Failure::new(Status::PRISM_EOTHER, what))
 }
 
-/// Locks what a panic of another call cannot have left in pieces.
+/// Locks a mutex, even if another call has panicked: its content is never left inconsistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -51,31 +51,31 @@ fn check<T>(pointer: *const T, what: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A place for one result.
+/// An output parameter.
 pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
     /// # Safety
-    /// `to` is null or points to room for a `T` until this is dropped.
+    /// `to` is null or points to memory for a `T` until this is dropped.
     pub(crate) unsafe fn new(to: *mut T, what: &str) -> Result<Self, Failure> {
         check(to, what)?;
         Ok(Self(to))
     }
 
     pub(crate) fn put(&self, value: T) {
-        // SAFETY: `new` was promised room for it, and it is aligned.
+        // SAFETY: `new` requires valid memory, and the pointer is aligned.
         unsafe { self.0.write(value) }
     }
 }
 
 impl<H> Out<*mut H> {
-    /// A place for a handle, which is NULL until there is one.
+    /// An output parameter for a handle, which is NULL until there is one.
     ///
     /// # Safety
     /// As [`Out::new`].
     pub(crate) unsafe fn handle(to: *mut *mut H) -> Result<Self, Failure> {
-        // SAFETY: the caller passes the promise on.
-        let out = unsafe { Self::new(to, "the place for the handle") }?;
+        // SAFETY: this function has the same contract.
+        let out = unsafe { Self::new(to, "the pointer to the handle") }?;
         out.put(std::ptr::null_mut());
         Ok(out)
     }
@@ -88,7 +88,7 @@ fn check_slice<T>(pointer: *const T, count: usize, what: &str) -> Result<(), Fai
     if count > 0 { check(pointer, what) } else { Ok(()) }
 }
 
-/// `count` values that C has; NULL is fine for none.
+/// `count` values of the caller; may be NULL if there are none.
 ///
 /// # Safety
 /// `from` is null or points to `count` values for as long as `'a`.
@@ -101,14 +101,14 @@ pub(crate) unsafe fn slice<'a, T>(
     if count == 0 {
         return Ok(&[]);
     }
-    // SAFETY: it is neither null nor misaligned, not too long, and the rest was promised.
+    // SAFETY: it is not null, misaligned or too long, and the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts(from, count) })
 }
 
-/// Room of C for `count` values; NULL is fine for none.
+/// A buffer of the caller for `count` values; may be NULL if there are none.
 ///
 /// # Safety
-/// As [`slice`], and nobody else uses the room.
+/// As [`slice`], and no other reference to the buffer exists.
 pub(crate) unsafe fn slice_mut<'a, T>(
     to: *mut T,
     count: usize,
@@ -118,29 +118,29 @@ pub(crate) unsafe fn slice_mut<'a, T>(
     if count == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: it is neither null nor misaligned, not too long, and the rest was promised.
+    // SAFETY: it is not null, misaligned or too long, and the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts_mut(to, count) })
 }
 
-/// Bytes to be written or looked up.
+/// Bytes that a call reads.
 ///
 /// # Safety
 /// As [`slice`].
 pub(crate) unsafe fn bytes<'a>(from: *const c_void, len: usize) -> Result<&'a [u8], Failure> {
-    // SAFETY: the caller passes the promise on.
+    // SAFETY: this function has the same contract.
     unsafe { slice(from.cast(), len, "the data") }
 }
 
-/// Bytes to be read into.
+/// Bytes that a call writes.
 ///
 /// # Safety
 /// As [`slice_mut`].
 pub(crate) unsafe fn bytes_mut<'a>(to: *mut c_void, len: usize) -> Result<&'a mut [u8], Failure> {
-    // SAFETY: the caller passes the promise on.
+    // SAFETY: this function has the same contract.
     unsafe { slice_mut(to.cast(), len, "the room for data") }
 }
 
-/// Refuses a length before anything is looked at or allocated.
+/// Checks a length before any access or allocation.
 pub(crate) fn at_most(len: usize, most: u64, what: &str) -> Result<(), Failure> {
     if len as u64 <= most {
         return Ok(());
@@ -149,18 +149,19 @@ pub(crate) fn at_most(len: usize, most: u64, what: &str) -> Result<(), Failure> 
     Err(Failure::new(Status::PRISM_ERANGE, what))
 }
 
-/// A text of C.
+/// A C string.
 ///
 /// # Safety
-/// `from` is null or points to a text that ends with a zero, for as long as `'a`.
+/// `from` is null or points to a zero-terminated string, for as long as `'a`.
 pub(crate) unsafe fn text<'a>(from: *const c_char, what: &str) -> Result<&'a str, Failure> {
     check(from, what)?;
-    // SAFETY: it is not null, and its end was promised.
+    // SAFETY: it is not null, and the caller guarantees the terminating zero.
     let text = unsafe { CStr::from_ptr(from) };
     text.to_str().map_err(|_| Failure::argument(format!("{what} is not UTF-8")))
 }
 
-/// Puts a text and its zero into room of C, cut off if it has to be. Returns its length.
+/// Copies a text and a terminating zero into a buffer of the caller, truncated if necessary.
+/// Returns the length of the text.
 pub(crate) fn put_text(text: &str, room: &mut [u8]) -> Result<c_int, Failure> {
     if let Some(most) = room.len().checked_sub(1) {
         let len = text.len().min(most);
@@ -170,19 +171,20 @@ pub(crate) fn put_text(text: &str, room: &mut [u8]) -> Result<c_int, Failure> {
     number(text.len())
 }
 
-/// A structure that says how large it is, so that it can grow at its end: a program that was
-/// built with an older header has a shorter one, whose missing fields are zero, and zero means
-/// what there was before the field.
+/// A structure that begins with its size, so that it can grow at its end: a program built with an
+/// older header passes a shorter one, whose missing fields are zero, and zero means the behaviour
+/// before the field was added.
 ///
 /// # Safety
-/// The type is `repr(C)`, begins with `size: usize`, has no padding, and may have any bits.
+/// The type is `repr(C)`, begins with `size: usize`, has no padding, and every bit pattern is
+/// valid.
 pub(crate) unsafe trait Versioned: Copy {
     /// Bytes of the first version.
     const FIRST: usize;
     const NAME: &'static str;
 }
 
-/// A size beyond this was not set.
+/// A size above this was not initialised.
 const SIZE_MAX: usize = 4096;
 
 fn check_size<T: Versioned>(size: usize) -> Result<(), Failure> {
@@ -198,13 +200,13 @@ fn check_size<T: Versioned>(size: usize) -> Result<(), Failure> {
 /// Reads a structure of any version.
 ///
 /// # Safety
-/// `from` is null or points to a structure of the size that it says.
+/// `from` is null or points to a structure of the size in its first field.
 pub(crate) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, Failure> {
     check(from, T::NAME)?;
-    // SAFETY: the structure begins with its size, and was promised to be there.
+    // SAFETY: the structure begins with its size, and the caller guarantees the pointer.
     let size = unsafe { from.cast::<usize>().read() };
     check_size::<T>(size)?;
-    // SAFETY: it is of that size.
+    // SAFETY: the caller guarantees this size.
     let given = unsafe { std::slice::from_raw_parts(from.cast::<u8>(), size) };
     let known = size.min(size_of::<T>());
     if given[known..].iter().any(|&byte| byte != 0) {
@@ -214,25 +216,25 @@ pub(crate) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, Failure> {
              install a newer one"
         )));
     }
-    // SAFETY: zeros are a value of every such type.
+    // SAFETY: all zeros is a valid value of every such type.
     let mut value: T = unsafe { std::mem::zeroed() };
-    // SAFETY: `known` bytes are within both, and every pattern of bits is a value.
+    // SAFETY: `known` bytes are within both, and every bit pattern is valid.
     unsafe {
         std::ptr::copy_nonoverlapping(given.as_ptr(), (&raw mut value).cast(), known);
     }
     Ok(value)
 }
 
-/// As [`read`], where NULL stands for no structure.
+/// As [`read`]; NULL is no structure.
 ///
 /// # Safety
 /// As [`read`].
 pub(crate) unsafe fn read_if_any<T: Versioned>(from: *const T) -> Result<Option<T>, Failure> {
-    // SAFETY: the caller passes the promise on.
+    // SAFETY: this function has the same contract.
     if from.is_null() { Ok(None) } else { unsafe { read(from) }.map(Some) }
 }
 
-/// Room of C for a structure of any version.
+/// An output structure of any version.
 pub(crate) struct OutStruct<T> {
     to: *mut T,
     size: usize,
@@ -240,23 +242,23 @@ pub(crate) struct OutStruct<T> {
 
 impl<T: Versioned> OutStruct<T> {
     /// # Safety
-    /// `to` is null or points to room of the size that the field there says, until this is
-    /// dropped.
+    /// `to` is null or points to a structure of the size in its first field, until this is dropped.
     pub(crate) unsafe fn new(to: *mut T) -> Result<Self, Failure> {
         check(to, T::NAME)?;
-        // SAFETY: the structure begins with its size, and was promised to be there.
+        // SAFETY: the structure begins with its size, and the caller guarantees the pointer.
         let size = unsafe { to.cast::<usize>().read() };
         check_size::<T>(size)?;
         Ok(Self { to, size })
     }
 
-    /// Fills in what the caller knows of it; what only he knows becomes zero.
+    /// Fills in the fields that the caller's version has; fields that only that version has become
+    /// zero.
     pub(crate) fn put(&self, value: T) {
         let known = self.size.min(size_of::<T>());
         let head = size_of::<usize>();
         let to = self.to.cast::<u8>();
-        // SAFETY: the room has `size` bytes, the value at least `known`, and they are apart. The
-        // size itself stays.
+        // SAFETY: the destination has `size` bytes, the value at least `known`, and they do not
+        // overlap. The size field is not overwritten.
         unsafe {
             let from = (&raw const value).cast::<u8>();
             std::ptr::copy_nonoverlapping(from.add(head), to.add(head), known - head);
@@ -265,12 +267,12 @@ impl<T: Versioned> OutStruct<T> {
     }
 }
 
-/// Says of structures what [`Versioned`] asks for. Each is of its first version; one that grows
-/// keeps the size that it has here as a number.
+/// Implements [`Versioned`] for structures in their first version. For one that grows, replace its
+/// size here by a number.
 macro_rules! sized {
     ($($name:ident),* $(,)?) => {$(
-        // SAFETY: the structures of this crate are made of numbers alone, and a test adds up
-        // their fields.
+        // SAFETY: the structures of this crate consist of numbers, and a test checks that they have
+        // no padding.
         unsafe impl $crate::ffi_boundary::Versioned for $name {
             const FIRST: usize = size_of::<$name>();
             const NAME: &'static str = stringify!($name);
@@ -278,7 +280,7 @@ macro_rules! sized {
     )*};
 }
 
-/// Says which object a handle is of, and makes the table of its kind.
+/// Implements [`Held`](crate::handle::Held) for a type, with a table for its handles.
 macro_rules! held {
     ($object:ty, $handle:ty, $kind:ident) => {
         impl $crate::handle::Held for $object {
@@ -297,7 +299,7 @@ macro_rules! held {
 mod tests {
     use super::*;
 
-    /// A structure of today; one with the first two fields was its first version.
+    /// A structure whose first version had only the first two fields.
     #[repr(C)]
     #[derive(Clone, Copy, Debug, PartialEq)]
     struct Grown {
@@ -313,7 +315,7 @@ mod tests {
     }
 
     fn read_of(words: &[usize]) -> Result<Grown, Status> {
-        // SAFETY: every case has as many words as it says, or says a wrong number.
+        // SAFETY: every case has the number of words of its size field, or an invalid size.
         unsafe { read(words.as_ptr().cast::<Grown>()) }.map_err(|failure| failure.status)
     }
 
@@ -333,9 +335,9 @@ mod tests {
     fn structures_of_all_versions_are_filled() {
         for (size, expected) in [(16, [16, 1, 9, 9]), (24, [24, 1, 2, 9]), (32, [32, 1, 2, 0])] {
             let mut words: [usize; 4] = [size, 9, 9, 9];
-            // SAFETY: there are four words, and at most four are said to be.
+            // SAFETY: there are four words, and the size is at most that.
             let out = unsafe { OutStruct::new(words.as_mut_ptr().cast::<Grown>()) };
-            out.expect("a good size").put(Grown { size: 0, old: 1, new: 2 });
+            out.expect("a valid size").put(Grown { size: 0, old: 1, new: 2 });
             assert_eq!(words, expected);
         }
     }
@@ -345,7 +347,7 @@ mod tests {
         assert_eq!(call(|| Ok(7)), 7);
         assert_eq!(call(|| Err(Failure::argument("no"))), Status::PRISM_EARGUMENT as c_int);
         assert_eq!(call(|| panic!("planted {}", 1)), Status::PRISM_EPANIC as c_int);
-        // SAFETY: messages are texts that end.
+        // SAFETY: messages are zero-terminated.
         let message = unsafe { CStr::from_ptr(crate::status::prism_last_message()) };
         assert_eq!(message.to_str(), Ok("a bug of the library: planted 1"));
     }

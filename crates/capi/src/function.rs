@@ -1,5 +1,5 @@
-//! The function level: the library allocates, erases and levels; the application maps and
-//! cleans.
+//! The function level: the library allocates and erases blocks and levels wear; the application
+//! does the mapping and the cleaning.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Mutex;
@@ -18,18 +18,18 @@ use crate::structs::{
     prism_address, prism_allocated, prism_completion, prism_pair, prism_wear_level,
 };
 
-/// A share at the function level. Threads may use it at once; a call that waits moves the
-/// share's clock for all of them.
+/// A share at the function level. Threads may use it at once; a blocking call advances the share's
+/// clock for all of them.
 pub struct prism_function;
 
-/// The channel with the least to do.
+/// The channel with the least work queued.
 pub const PRISM_CHANNEL_ANY: u32 = u32::MAX;
 
-/// Commands that can be queued at the function level, and not taken back.
+/// Limit of commands in the queue of the function level, completed ones included.
 pub const PRISM_FUNCTION_QUEUE_MAX: u32 = 4096;
 const _: () = assert!(PRISM_FUNCTION_QUEUE_MAX as usize == QUEUE_MAX);
 
-/// What is handed out or given back.
+/// The unit of an allocation or a trim.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum prism_unit {
@@ -74,15 +74,15 @@ impl FunctionObject {
     }
 }
 
-/// Opens the function level in a share, which stays attached until this is closed. Blocks that
-/// hold something are allocated: `prism_function_allocated` lists them.
+/// Opens the function level in a share, which stays attached until the level is closed. Blocks that
+/// hold data are allocated: `prism_function_allocated` lists them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_open(
     share: *mut prism_share,
     function: *mut *mut prism_function,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::handle(function) }?;
         let function = Function::open(Share::clone(&*get::<Share>(share)?))?;
         let block_bytes = function.geometry().block_bytes();
@@ -92,16 +92,16 @@ pub unsafe extern "C" fn prism_function_open(
     })
 }
 
-/// Closes the level. Commands that wait are not done, and a block that waits for its erase still
-/// holds what it held: `prism_function_drain` comes before.
+/// Closes the level. Queued commands are dropped, and a block that is queued for its erase keeps
+/// its data: call `prism_function_drain` before.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_close(function: *mut prism_function) -> c_int {
     call(|| close::<FunctionObject>(function).map(|_| 0))
 }
 
-/// Hands out an erased block, or the next page of an open one (`Address_Mapper` of the paper).
+/// Allocates an erased block, or the next page of an open one (`Address_Mapper` of the paper).
 /// `channel` may be `PRISM_CHANNEL_ANY`, `unit` is one of `prism_unit`. `PRISM_ENOSPACE` if the
-/// channel has none left, or only those of the reserve are.
+/// channel has none left, or only over-provisioning.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_address_mapper(
     function: *mut prism_function,
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn prism_function_address_mapper(
     allocated: *mut prism_allocated,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(allocated) }?;
         let channel = match channel {
             PRISM_CHANNEL_ANY => Channel::Any,
@@ -124,8 +124,8 @@ pub unsafe extern "C" fn prism_function_address_mapper(
     })
 }
 
-/// Writes whole pages of one block, from `at` on: the next of the block (`Flash_Write` of the
-/// paper).
+/// Writes whole pages of one block, from `at` on, which has to be its next page (`Flash_Write` of
+/// the paper).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_write(
     function: *mut prism_function,
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn prism_function_write(
     call(|| {
         let object = get::<FunctionObject>(function)?;
         object.check(length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
         object.function.write(at.into(), data)?;
         Ok(0)
@@ -155,14 +155,14 @@ pub unsafe extern "C" fn prism_function_read(
     call(|| {
         let object = get::<FunctionObject>(function)?;
         object.check(length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
         object.function.read(at.into(), data)?;
         Ok(0)
     })
 }
 
-/// Gives a block or a page back (`Flash_Trim` of the paper); its erase is in the background.
+/// Trims a block or a page (`Flash_Trim` of the paper); the block is erased in the background.
 /// `unit` is one of `prism_unit`.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_trim(
@@ -176,7 +176,7 @@ pub extern "C" fn prism_function_trim(
     })
 }
 
-/// Waits until no block waits for its erase.
+/// Waits until all trimmed blocks are erased.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_drain(function: *mut prism_function) -> c_int {
     call(|| {
@@ -185,20 +185,20 @@ pub extern "C" fn prism_function_drain(function: *mut prism_function) -> c_int {
     })
 }
 
-/// Returns how many blocks wait for their erase or are being erased.
+/// Returns the number of trimmed blocks that are not erased yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_erasing(function: *mut prism_function) -> c_int {
     call(|| number(get::<FunctionObject>(function)?.function.erasing()?))
 }
 
-/// Returns how many blocks of a channel are erased, those of the reserve included.
+/// Returns the number of erased blocks of a channel, including over-provisioning.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_free(function: *mut prism_function, channel: u32) -> c_int {
     call(|| number(get::<FunctionObject>(function)?.function.free(channel)?))
 }
 
-/// Returns how many blocks are handed out. Their addresses go to `blocks`, LUN by LUN, each with
-/// the page that is to be written next, as many as `capacity` has room for.
+/// Returns the number of allocated blocks. Writes their addresses to `blocks`, LUN by LUN, each
+/// with its next page to write, at most `capacity` of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_allocated(
     function: *mut prism_function,
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn prism_function_allocated(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let room = unsafe { slice_mut(blocks, capacity, "the room for blocks") }?;
         let allocated = get::<FunctionObject>(function)?.function.allocated()?;
         let filled = room.iter_mut().zip(&allocated);
@@ -215,9 +215,9 @@ pub unsafe extern "C" fn prism_function_allocated(
     })
 }
 
-/// Keeps blocks free: `percent` of the capacity that is left (`Flash_SetOPS` of the paper). How
-/// many that is goes to `blocks`. `PRISM_EOPS` if too many are handed out: then `must_free` says
-/// how many have to be trimmed first. Both may be NULL.
+/// Sets the over-provisioning to `percent` of the remaining capacity (`Flash_SetOPS` of the paper),
+/// and writes its number of blocks to `blocks`. `PRISM_EOPS` if too many blocks are allocated:
+/// `must_free` is then set to the number to trim first. Both may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_set_ops(
     function: *mut prism_function,
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn prism_function_set_ops(
 ) -> c_int {
     let put = |to: *mut u32, what, value| {
         if !to.is_null() {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract in the header.
             unsafe { Out::new(to, what) }?.put(value);
         }
         Ok::<_, Failure>(())
@@ -249,10 +249,9 @@ pub unsafe extern "C" fn prism_function_set_ops(
     })
 }
 
-/// Levels wear (`Wear_Leveler` of the paper): the data of at most `max_pairs` pairs of blocks
-/// changes places, where their erase counts differ by more than `min_gap`, the widest gaps
-/// first. Addresses keep naming the same data. Returns how many pairs there were; they go to
-/// `pairs`, as many as `capacity` has room for.
+/// Levels wear (`Wear_Leveler` of the paper): exchanges the data of at most `max_pairs` pairs of
+/// blocks whose erase counts differ by more than `min_gap`, the widest gaps first. Addresses do not
+/// change. Returns the number of pairs, and writes them to `pairs`, at most `capacity` of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_wear_level(
     function: *mut prism_function,
@@ -263,7 +262,7 @@ pub unsafe extern "C" fn prism_function_wear_level(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, room) =
             unsafe { (OutStruct::new(level)?, slice_mut(pairs, capacity, "the room for pairs")?) };
         let done = get::<FunctionObject>(function)?.function.wear_level(max_pairs, min_gap)?;
@@ -285,8 +284,8 @@ pub extern "C" fn prism_function_sync(function: *mut prism_function) -> c_int {
     })
 }
 
-/// Queues the read of `length` bytes from `at` on. They are handed over with the completion.
-/// `PRISM_EFULL` if `PRISM_FUNCTION_QUEUE_MAX` are queued.
+/// Queues the read of `length` bytes from `at` on. The completion delivers the data. `PRISM_EFULL`
+/// if `PRISM_FUNCTION_QUEUE_MAX` are queued.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_queue_read(
     function: *mut prism_function,
@@ -317,7 +316,7 @@ pub unsafe extern "C" fn prism_function_queue_write(
     call(|| {
         let object = get::<FunctionObject>(function)?;
         object.check(length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?.to_vec();
         object.submit(tag, Direction::Other, |function, number| {
             function.submit_write(at.into(), data, number)
@@ -325,8 +324,8 @@ pub unsafe extern "C" fn prism_function_queue_write(
     })
 }
 
-/// Queues a trim: it is complete at once, and the erase follows when what was queued for the
-/// block before is done.
+/// Queues a trim: it completes at once, and the erase follows after the commands queued for the
+/// block before.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_queue_trim(
     function: *mut prism_function,
@@ -342,13 +341,13 @@ pub extern "C" fn prism_function_queue_trim(
     })
 }
 
-/// Returns how many commands are queued and their completion not taken.
+/// Returns the number of queued commands, including those whose completion was not taken yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_queue_length(function: *mut prism_function) -> c_int {
     call(|| number(lock(&get::<FunctionObject>(function)?.tags).len()))
 }
 
-/// Waits for the next queued command that is done, as `prism_raw_queue_complete` does.
+/// Waits for the next completion, as `prism_raw_queue_complete` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_queue_complete(
     function: *mut prism_function,
@@ -357,7 +356,7 @@ pub unsafe extern "C" fn prism_function_queue_complete(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, room) = unsafe { (OutStruct::new(completion)?, bytes_mut(data, capacity)?) };
         let object = get::<FunctionObject>(function)?;
         let mut tags = lock(&object.tags);

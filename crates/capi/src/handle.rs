@@ -1,15 +1,16 @@
-//! Handles: what C holds of an object.
+//! Handles: how C code refers to objects.
 //!
-//! A handle looks like a pointer and is a number: the kind of object, a place in the table of
-//! its kind, and how often that place was used. It is looked up and never followed. So a handle
-//! that was closed, one of another kind, and a number that was made up are all told from a
-//! good one, and an object lives as long as a call is busy with it, whoever closes its handle.
+//! A handle looks like a pointer and is a number: the kind of object, an index into the table of
+//! its kind, and a generation that counts the uses of that entry. It is looked up and never
+//! dereferenced. So a closed handle, a handle of another kind and an invented number are all
+//! rejected, and an object lives as long as a call uses it, even if another thread closes its
+//! handle.
 
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::status::{Failure, Status};
 
-/// What a handle is of.
+/// The kind of object of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Memory = 1,
@@ -46,49 +47,49 @@ impl Kind {
 /// The lowest bit is set, which no address of an object in memory has.
 const MARK: usize = 1;
 const KIND_BITS: u32 = 4;
-/// Handles that can be open at once: 16 million, or 4 thousand where pointers are short.
+/// Handles that can be open at once: 16 million, or 4 thousand with 32-bit pointers.
 const PLACE_BITS: u32 = if usize::BITS >= 64 { 24 } else { 12 };
-const PLACES: usize = 1 << PLACE_BITS;
+const ENTRIES_MAX: usize = 1 << PLACE_BITS;
 const USES: usize = 1 << (usize::BITS - PLACE_BITS - KIND_BITS - 1);
 
-/// An object that C holds, as `Handle` points to it.
+/// An object behind a handle of the C type `Handle`.
 pub(crate) trait Held: Sized + Send + Sync + 'static {
-    /// What C calls the handle.
+    /// The C type of the handle.
     type Handle;
     const KIND: Kind;
     fn table() -> &'static Table<Self>;
 }
 
 #[derive(Debug)]
-struct Place<T> {
+struct Entry<T> {
     uses: usize,
     object: Option<Arc<T>>,
 }
 
 /// The objects of one kind.
 #[derive(Debug)]
-pub(crate) struct Table<T>(RwLock<Places<T>>);
+pub(crate) struct Table<T>(RwLock<Entries<T>>);
 
 #[derive(Debug)]
-struct Places<T> {
-    all: Vec<Place<T>>,
+struct Entries<T> {
+    all: Vec<Entry<T>>,
     free: Vec<usize>,
 }
 
 impl<T> Table<T> {
     pub(crate) const fn new() -> Self {
-        Self(RwLock::new(Places { all: Vec::new(), free: Vec::new() }))
+        Self(RwLock::new(Entries { all: Vec::new(), free: Vec::new() }))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Places<T>> {
+    fn read(&self) -> RwLockReadGuard<'_, Entries<T>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Places<T>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Entries<T>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles of this kind that are open.
+    /// Open handles of this kind.
     pub(crate) fn open(&self) -> usize {
         let places = self.read();
         places.all.len() - places.free.len()
@@ -99,7 +100,7 @@ fn token(kind: Kind, place: usize, uses: usize) -> usize {
     ((uses << PLACE_BITS | place) << KIND_BITS | kind as usize) << 1 | MARK
 }
 
-/// The place and the uses of a token.
+/// The index and the generation of a token.
 fn parts(kind: Kind, token: usize) -> Result<(usize, usize), Failure> {
     let wanted = kind.name();
     if token == 0 {
@@ -110,10 +111,10 @@ fn parts(kind: Kind, token: usize) -> Result<(usize, usize), Failure> {
     match found {
         Some((found, _)) if token & MARK == MARK && *found == kind => {
             let rest = token >> (1 + KIND_BITS);
-            Ok((rest % PLACES, rest >> PLACE_BITS))
+            Ok((rest % ENTRIES_MAX, rest >> PLACE_BITS))
         }
         Some((_, name)) if token & MARK == MARK => {
-            let what = format!("a {wanted} is wanted here, and this is a {name}");
+            let what = format!("a {wanted} is expected here, and this is a {name}");
             Err(Failure::new(Status::PRISM_EHANDLE, what))
         }
         _ => Err(Failure::new(Status::PRISM_EHANDLE, format!("this is no {wanted}"))),
@@ -125,17 +126,17 @@ fn closed(kind: Kind) -> Failure {
     Failure::new(Status::PRISM_EHANDLE, what)
 }
 
-/// Puts an object into its table.
+/// Adds an object to its table.
 pub(crate) fn open<T: Held>(object: T) -> Result<*mut T::Handle, Failure> {
     let mut places = T::table().write();
     let place = match places.free.pop() {
         Some(place) => place,
-        None if places.all.len() == PLACES => {
-            let what = format!("{PLACES} handles of this kind are open: close some first");
+        None if places.all.len() == ENTRIES_MAX => {
+            let what = format!("{ENTRIES_MAX} handles of this kind are open: close some first");
             return Err(Failure::new(Status::PRISM_EBUSY, what));
         }
         None => {
-            places.all.push(Place { uses: 0, object: None });
+            places.all.push(Entry { uses: 0, object: None });
             places.all.len() - 1
         }
     };
@@ -152,7 +153,7 @@ pub(crate) fn get<T: Held>(handle: *const T::Handle) -> Result<Arc<T>, Failure> 
     entry.and_then(|entry| entry.object.clone()).ok_or_else(|| closed(T::KIND))
 }
 
-/// Takes the object of a handle out of its table. It goes when the last call that uses it
+/// Removes the object of a handle from its table. It is dropped when the last call that uses it
 /// returns.
 pub(crate) fn close<T: Held>(handle: *mut T::Handle) -> Result<Arc<T>, Failure> {
     let (place, uses) = parts(T::KIND, handle.addr())?;
@@ -160,7 +161,7 @@ pub(crate) fn close<T: Held>(handle: *mut T::Handle) -> Result<Arc<T>, Failure> 
     let entry = places.all.get_mut(place).filter(|entry| entry.uses == uses);
     let entry = entry.ok_or_else(|| closed(T::KIND))?;
     let object = entry.object.take().ok_or_else(|| closed(T::KIND))?;
-    // A number comes again only after all others of its place.
+    // A generation is reused only after all others of its entry.
     entry.uses = (entry.uses + 1) % USES;
     places.free.push(place);
     Ok(object)
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn handles_are_told_apart() {
+    fn handles_are_distinguished() {
         let (one, two) = (open(Thing(1)).expect("room"), open(Thing(2)).expect("room"));
         assert_eq!((get::<Thing>(one).map(|t| t.0).ok(), one.addr() % 2), (Some(1), 1));
         assert_eq!(status(get::<Other>(one)), Some(Status::PRISM_EHANDLE));
@@ -205,7 +206,7 @@ mod tests {
         }
         assert_eq!(close::<Thing>(one).map(|thing| thing.0).ok(), Some(1));
         assert_eq!(status(close::<Thing>(one)), Some(Status::PRISM_EHANDLE));
-        // The place is used again, and the old handle does not come alive by it.
+        // The entry is reused, and the old handle stays invalid.
         let three = open(Thing(3)).expect("room");
         assert_eq!(status(get::<Thing>(one)), Some(Status::PRISM_EHANDLE));
         assert_eq!(get::<Thing>(three).map(|t| t.0).ok(), Some(3));
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_busy_outlives_its_handle() {
+    fn an_object_in_use_outlives_its_handle() {
         let handle = open(Other).expect("room");
         let busy = get::<Other>(handle).expect("it is open");
         drop(close::<Other>(handle));

@@ -1,4 +1,4 @@
-//! Keys and values.
+//! The key-value store.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Bound;
@@ -12,13 +12,14 @@ use crate::share::prism_share;
 use crate::status::{Failure, Status};
 use crate::structs::prism_kv_info;
 
-/// A store of keys and values. Threads may use it at once.
+/// A key-value store. Threads may use it at once.
 pub struct prism_kv;
 
 held!(KvStore, prism_kv, Kv);
 
-/// What `prism_kv_scan` calls for each key with its value, which are gone when it returns. It
-/// returns 0 to go on. It must not throw; it may use the store.
+/// The callback of `prism_kv_scan`, called for each key with its value, which are valid until it
+/// returns. It returns 0 to continue the scan. It must not throw an exception; it may use the
+/// store.
 pub type prism_kv_visit = Option<
     unsafe extern "C" fn(
         context: *mut c_void,
@@ -29,7 +30,7 @@ pub type prism_kv_visit = Option<
     ) -> c_int,
 >;
 
-/// No key of any store is longer.
+/// The longest key of any store.
 const KEY_MAX: u64 = 255;
 
 /// # Safety
@@ -39,29 +40,29 @@ unsafe fn key_of<'a>(key: *const c_void, length: usize) -> Result<&'a [u8], Fail
         let what = format!("a key of {length} bytes: the most is {KEY_MAX}");
         return Err(Failure::new(Status::PRISM_EINVALID, what));
     }
-    // SAFETY: the caller passes the promise on.
+    // SAFETY: this function has the same contract.
     unsafe { bytes(key, length) }
 }
 
-/// Opens the store in a share, or makes one if the share holds nothing. The share stays attached
-/// until this is closed.
+/// Opens the store in a share, or makes one if the share is empty. The share stays attached until
+/// the store is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_kv_open(share: *mut prism_share, kv: *mut *mut prism_kv) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::handle(kv) }?;
         out.put(open(KvStore::open(Share::clone(&*get::<Share>(share)?))?)?);
         Ok(0)
     })
 }
 
-/// Closes the store. What was not flushed is lost.
+/// Closes the store. Writes that were not flushed are lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_kv_close(kv: *mut prism_kv) -> c_int {
     call(|| close::<KvStore>(kv).map(|_| 0))
 }
 
-/// Returns the most bytes of a key: 255, or an eighth of a page if that is less.
+/// Returns the longest key in bytes: 255, or an eighth of a page if that is less.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_kv_key_max(kv: *mut prism_kv) -> c_int {
     call(|| number(get::<KvStore>(kv)?.key_max()))
@@ -79,7 +80,7 @@ pub unsafe extern "C" fn prism_kv_set(
     call(|| {
         let store = get::<KvStore>(kv)?;
         at_most(value_length, VALUE_MAX as u64, "a value")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (key, value) = unsafe { (key_of(key, key_length)?, bytes(value, value_length)?) };
         store.set(key, value)?;
         Ok(0)
@@ -94,14 +95,14 @@ pub unsafe extern "C" fn prism_kv_delete(
     key_length: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let key = unsafe { key_of(key, key_length) }?;
         Ok(get::<KvStore>(kv)?.delete(key)?.into())
     })
 }
 
-/// Returns 1 if the key has a value, else 0. The value goes to `value` and its length to
-/// `value_length`; if `capacity` is less, that is `PRISM_ETOOSMALL`, and only the length is told.
+/// Returns 1 if the key has a value, else 0. Writes the value to `value` and its length to
+/// `value_length`; if `capacity` is less, writes only the length and returns `PRISM_ETOOSMALL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_kv_get(
     kv: *mut prism_kv,
@@ -112,9 +113,9 @@ pub unsafe extern "C" fn prism_kv_get(
     value_length: *mut usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::new(value_length, "value_length") }?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (key, room) = unsafe { (key_of(key, key_length)?, bytes_mut(value, capacity)?) };
         out.put(0);
         let Some(found) = get::<KvStore>(kv)?.get(key)? else { return Ok(0) };
@@ -128,8 +129,8 @@ pub unsafe extern "C" fn prism_kv_get(
     })
 }
 
-/// Calls `visit` for the first `limit` keys in their order, from `from` on and before `to`, with
-/// their values; all are read at once. A bound that is NULL is none. Returns how many keys were
+/// Calls `visit` for the first `limit` keys in order, from `from` on and before `to`, with their
+/// values, which are read in parallel. A bound that is NULL is no bound. Returns the number of keys
 /// visited.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_kv_scan(
@@ -144,7 +145,7 @@ pub unsafe extern "C" fn prism_kv_scan(
 ) -> c_int {
     call(|| {
         let visit = visit.ok_or_else(|| Failure::argument("visit is NULL"))?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (first, end) = unsafe { (bytes(from, from_length)?, bytes(to, to_length)?) };
         let first = if from.is_null() { Bound::Unbounded } else { Bound::Included(first) };
         let end = if to.is_null() { Bound::Unbounded } else { Bound::Excluded(end) };
@@ -153,7 +154,7 @@ pub unsafe extern "C" fn prism_kv_scan(
         for (key, value) in &found {
             visited += 1;
             let (key_at, value_at) = (key.as_ptr().cast(), value.as_ptr().cast());
-            // SAFETY: it is a function of the caller, who takes what its type says.
+            // SAFETY: it is a function of the caller with these parameters.
             let go_on = unsafe { visit(context, key_at, key.len(), value_at, value.len()) };
             if go_on != 0 {
                 break;
@@ -172,11 +173,11 @@ pub extern "C" fn prism_kv_flush(kv: *mut prism_kv) -> c_int {
     })
 }
 
-/// What the store holds and has cost. Looks at every key.
+/// Content and operations of the store. Iterates over all keys.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_kv_get_info(kv: *mut prism_kv, info: *mut prism_kv_info) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(info) }?;
         let stats = get::<KvStore>(kv)?.stats();
         out.put(prism_kv_info {

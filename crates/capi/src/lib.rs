@@ -1,15 +1,15 @@
-//! The flash library for programs in C, and for whatever can call C.
+//! The flash library for programs in C and other languages that can call C.
 //!
-//! What a program sees is `include/prism.h`, which is made of this source; the manual is
+//! The interface is `include/prism.h`, which is generated from this source; the manual is
 //! docs/c-api.md. No panic crosses the FFI boundary, handles are numbers that are looked up, and
-//! structures say how large they are, so that they can grow. The crate adds no behaviour: each
-//! call is one of the crate `prism`.
+//! structures begin with their size, so that they can grow. The crate adds no behaviour: each call
+//! corresponds to one of the crate `prism`.
 
-#![allow(unsafe_code, reason = "pointers of C are followed, and names are exported")]
-#![allow(non_camel_case_types, reason = "types have the names that they have in C")]
+#![allow(unsafe_code, reason = "C pointers are dereferenced, and names are exported")]
+#![allow(non_camel_case_types, reason = "types have their C names")]
 #![allow(
     clippy::missing_safety_doc,
-    reason = "one promise holds for all calls: it stands at the head of the header"
+    reason = "one contract holds for all calls: it is at the top of the header"
 )]
 #![warn(clippy::undocumented_unsafe_blocks)]
 
@@ -46,7 +46,7 @@ pub use structs::*;
 use ffi_boundary::call;
 use handle::Held;
 
-/// Returns how many handles of all kinds are open: a test that closed all of its own finds 0.
+/// Returns the number of open handles of all kinds, for tests of handle leaks.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_open_handles() -> std::ffi::c_int {
     call(|| {

@@ -1,4 +1,4 @@
-//! Devices in memory, which stay in the hands of who made them.
+//! Devices in memory, which the program can still reach while they are in use.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,11 @@ use crate::handle::{close, get, open};
 use crate::status::{Failure, Status};
 use crate::structs::prism_geometry;
 
-/// Flash in memory, with every rule of flash and every way to fail. It keeps what it holds while
-/// devices on it are closed and opened, until it is closed itself. Threads may use it at once.
+/// Flash in memory, with all rules and failures of flash. Its data stays while devices on it are
+/// closed and opened, until it is closed itself. Threads may use it at once.
 pub struct prism_memory;
 
-/// Blocks of a device in memory at most: its tables stay below a gigabyte.
+/// Limit of blocks of a device in memory, so that its tables stay below a gigabyte.
 const BLOCKS_MAX: u64 = 1 << 22;
 
 pub(crate) struct Memory {
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn prism_memory_create(
     memory: *mut *mut prism_memory,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, geometry) = unsafe { (Out::handle(memory)?, read(geometry)?) };
         let (geometry, cache) = (geometry.value()?, cache(cache_kind)?);
         geometry.check().map_err(prism::FlashError::from)?;
@@ -73,13 +73,13 @@ pub unsafe extern "C" fn prism_memory_create(
     })
 }
 
-/// Gives up the memory, once no device is open on it any more.
+/// Closes the handle; the memory is freed when no device is open on it any more.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_memory_close(memory: *mut prism_memory) -> c_int {
     call(|| close::<Memory>(memory).map(|_| 0))
 }
 
-/// Power goes during the operation (program, erase, finish or sync) after the next `operations`.
+/// Power fails during the operation (program, erase, finish or sync) after the next `operations`.
 /// Every call on the device fails from then on with `PRISM_EPOWER`.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_memory_cut_power_after(
@@ -89,22 +89,23 @@ pub extern "C" fn prism_memory_cut_power_after(
     call(|| {
         let memory = get::<Memory>(memory)?;
         let mut flash = memory.flash.lock();
-        // The end of all numbers is never.
+        // The largest number means never.
         let most = u64::MAX - flash.operations();
         flash.cut_power_after(operations.min(most));
         Ok(0)
     })
 }
 
-/// Returns 1 if power has gone, else 0.
+/// Returns 1 if power has failed, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_memory_lost_power(memory: *mut prism_memory) -> c_int {
     call(|| Ok(get::<Memory>(memory)?.flash.lock().lost_power().into()))
 }
 
-/// Power goes now, if it has not gone yet, and comes back. With a volatile cache each block
-/// keeps some first operations of those since the last sync, drawn by `seed`, and the next one
-/// may be torn. Close the device before, and open it again behind: `PRISM_EINUSE` else.
+/// Cuts power, unless it has failed already, and restores it. With a volatile cache each block
+/// keeps the first few of its operations since the last sync, as many as `seed` determines, and the
+/// next one may be torn. Close the device before, and open it again after this: otherwise
+/// `PRISM_EINUSE`.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_memory_restart(memory: *mut prism_memory, seed: u64) -> c_int {
     call(|| {
@@ -116,7 +117,7 @@ pub extern "C" fn prism_memory_restart(memory: *mut prism_memory, seed: u64) -> 
     })
 }
 
-/// Every program and erase of `block`, as the device counts, fails from now on.
+/// Every program and erase of `block`, a number of the device, fails from now on.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_memory_wear_out(memory: *mut prism_memory, block: u32) -> c_int {
     call(|| {
@@ -127,7 +128,7 @@ pub extern "C" fn prism_memory_wear_out(memory: *mut prism_memory, block: u32) -
     })
 }
 
-/// Marks `block` as bad from the beginning; to be done before the device is formatted.
+/// Marks `block` as bad by the manufacturer; call it before the device is formatted.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_memory_mark_bad(memory: *mut prism_memory, block: u32) -> c_int {
     call(|| {
@@ -156,23 +157,23 @@ pub extern "C" fn prism_memory_fail_at_random(
     })
 }
 
-/// Puts the programs, erases, finishes and syncs so far into `operations`.
+/// Writes the number of programs, erases, finishes and syncs so far to `operations`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_memory_operations(
     memory: *mut prism_memory,
     operations: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::new(operations, "operations") }?;
         out.put(get::<Memory>(memory)?.flash.lock().operations());
         Ok(0)
     })
 }
 
-/// Reads the first bytes of a page as it lies on flash, below the monitor. Returns 1 if the page
-/// was written, 0 if it is erased, `PRISM_ETORN` if it cannot be read. The buffer is unchanged
-/// unless the page was written.
+/// Reads the first bytes of a page on flash, below the monitor. Returns 1 if the page was written,
+/// 0 if it is erased, `PRISM_ETORN` if it cannot be read. The buffer is unchanged unless the page
+/// was written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_memory_read(
     memory: *mut prism_memory,
@@ -193,7 +194,7 @@ pub unsafe extern "C" fn prism_memory_read(
             return Err(Failure::new(Status::PRISM_ERANGE, what));
         }
         at_most(length, bytes.into(), "a page")?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
         let state = memory.flash.lock().read(block, page, 0, data, &mut []);
         match state.map_err(prism::FlashError::from)? {

@@ -16,7 +16,7 @@ pub struct prism_objects;
 
 pub(crate) struct StoreObject {
     store: ObjectStore,
-    /// Bytes that objects can have together: no request moves more.
+    /// Bytes for all objects together, the limit of the length of a request.
     capacity: u64,
 }
 
@@ -33,15 +33,15 @@ impl StoreObject {
     }
 }
 
-/// Opens the store in a share: with the objects it has, or empty. The share stays attached until
-/// this is closed.
+/// Opens the store in a share, with its objects, if any. The share stays attached until the store
+/// is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_open(
     share: *mut prism_share,
     objects: *mut *mut prism_objects,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::handle(objects) }?;
         let store = ObjectStore::open(Share::clone(&*get::<Share>(share)?))?;
         let (capacity, _) = store.capacity();
@@ -50,14 +50,13 @@ pub unsafe extern "C" fn prism_objects_open(
     })
 }
 
-/// Closes the store. What was not flushed is lost.
+/// Closes the store. Writes that were not flushed are lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_objects_close(objects: *mut prism_objects) -> c_int {
     call(|| close::<StoreObject>(objects).map(|_| 0))
 }
 
-/// Puts the bytes that objects can have together into `size`, and those that are free into
-/// `free_bytes`.
+/// Writes the bytes for all objects together to `size`, and those that are free to `free_bytes`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_capacity(
     objects: *mut prism_objects,
@@ -65,7 +64,7 @@ pub unsafe extern "C" fn prism_objects_capacity(
     free_bytes: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, free) = unsafe { (Out::new(size, "size")?, Out::new(free_bytes, "free_bytes")?) };
         let (all, left) = get::<StoreObject>(objects)?.store.capacity();
         out.put(all);
@@ -74,8 +73,7 @@ pub unsafe extern "C" fn prism_objects_capacity(
     })
 }
 
-/// Makes an empty object and puts its name into `id`. `attributes` may be NULL: nothing is known
-/// of it.
+/// Makes an empty object and writes its id to `id`. `attributes` may be NULL for the defaults.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_create(
     objects: *mut prism_objects,
@@ -83,7 +81,7 @@ pub unsafe extern "C" fn prism_objects_create(
     id: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, attributes) = unsafe { (Out::new(id, "id")?, read_if_any(attributes)?) };
         let attributes = attributes.map(|given| given.value()).transpose()?.unwrap_or_default();
         out.put(get::<StoreObject>(objects)?.store.create(attributes)?.0);
@@ -91,8 +89,7 @@ pub unsafe extern "C" fn prism_objects_create(
     })
 }
 
-/// Puts the size of an object into `size` and what is said of it into `attributes`. Either may
-/// be NULL.
+/// Writes the size of an object to `size` and its attributes to `attributes`. Either may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_info(
     objects: *mut prism_objects,
@@ -104,13 +101,13 @@ pub unsafe extern "C" fn prism_objects_info(
         let size_out = if size.is_null() {
             None
         } else {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract in the header.
             Some(unsafe { Out::new(size, "size") }?)
         };
         let attributes_out = if attributes.is_null() {
             None
         } else {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract in the header.
             Some(unsafe { OutStruct::new(attributes) }?)
         };
         let info = get::<StoreObject>(objects)?.store.info(ObjectId(id))?;
@@ -120,8 +117,8 @@ pub unsafe extern "C" fn prism_objects_info(
     })
 }
 
-/// Returns how many objects there are. Their names go to `ids`, the lowest first, as many as
-/// `capacity` has room for.
+/// Returns the number of objects. Writes their ids to `ids`, the lowest first, at most `capacity`
+/// of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_list(
     objects: *mut prism_objects,
@@ -129,7 +126,7 @@ pub unsafe extern "C" fn prism_objects_list(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let room = unsafe { slice_mut(ids, capacity, "the room for names") }?;
         let all = get::<StoreObject>(objects)?.store.list();
         room.iter_mut().zip(&all).for_each(|(to, info)| *to = info.id.0);
@@ -137,7 +134,7 @@ pub unsafe extern "C" fn prism_objects_list(
     })
 }
 
-/// Changes what is said of an object; what is written from now on is placed accordingly.
+/// Changes the attributes of an object; later writes are placed accordingly.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_set_attributes(
     objects: *mut prism_objects,
@@ -145,15 +142,14 @@ pub unsafe extern "C" fn prism_objects_set_attributes(
     attributes: *const prism_attributes,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let attributes = unsafe { crate::ffi_boundary::read(attributes) }?.value()?;
         get::<StoreObject>(objects)?.store.set_attributes(ObjectId(id), attributes)?;
         Ok(0)
     })
 }
 
-/// Reads from `offset` on. How many bytes there were goes to `read`; beyond the end of the
-/// object there are none.
+/// Reads from `offset` on, up to the end of the object. Writes the number of bytes read to `read`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_read(
     objects: *mut prism_objects,
@@ -165,16 +161,16 @@ pub unsafe extern "C" fn prism_objects_read(
 ) -> c_int {
     call(|| {
         let object = get::<StoreObject>(objects)?;
-        // No object has more.
+        // No object is longer.
         let most = usize::try_from(object.capacity).unwrap_or(usize::MAX);
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, data) = unsafe { (Out::new(read, "read")?, bytes_mut(data, length.min(most))?) };
         out.put(object.store.read(ObjectId(id), offset, data)?);
         Ok(0)
     })
 }
 
-/// Writes at `offset`; the object grows as far as needed.
+/// Writes at `offset`; the object gprogram_units as far as needed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_write(
     objects: *mut prism_objects,
@@ -186,14 +182,14 @@ pub unsafe extern "C" fn prism_objects_write(
     call(|| {
         let object = get::<StoreObject>(objects)?;
         object.check(length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
         object.store.write(ObjectId(id), offset, data)?;
         Ok(0)
     })
 }
 
-/// Writes at the end. Where that was goes to `offset`, which may be NULL.
+/// Writes at the end. `offset`, which may be NULL, is set to the offset of the data.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_append(
     objects: *mut prism_objects,
@@ -208,10 +204,10 @@ pub unsafe extern "C" fn prism_objects_append(
         let out = if offset.is_null() {
             None
         } else {
-            // SAFETY: the caller's promise.
+            // SAFETY: the contract in the header.
             Some(unsafe { Out::new(offset, "offset") }?)
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
         let at = object.store.append(ObjectId(id), data)?;
         out.iter().for_each(|out| out.put(at));
@@ -219,7 +215,7 @@ pub unsafe extern "C" fn prism_objects_append(
     })
 }
 
-/// Makes an object `size` bytes long: cut off, or with zeros at the end.
+/// Sets the size of an object: truncates it, or extends it with zeros.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_objects_truncate(objects: *mut prism_objects, id: u64, size: u64) -> c_int {
     call(|| {
@@ -228,7 +224,7 @@ pub extern "C" fn prism_objects_truncate(objects: *mut prism_objects, id: u64, s
     })
 }
 
-/// Deletes an object. What it held is never copied again from the next flush on.
+/// Deletes an object. Its data is never copied again from the next flush on.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_objects_delete(objects: *mut prism_objects, id: u64) -> c_int {
     call(|| {
@@ -237,7 +233,7 @@ pub extern "C" fn prism_objects_delete(objects: *mut prism_objects, id: u64) -> 
     })
 }
 
-/// Everything done so far is durable when this returns.
+/// Makes everything done so far durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_objects_flush(objects: *mut prism_objects) -> c_int {
     call(|| {
@@ -246,9 +242,9 @@ pub extern "C" fn prism_objects_flush(objects: *mut prism_objects) -> c_int {
     })
 }
 
-/// Cleans in time to spare, up to `rows` rows of copies. Returns 1 if there was anything to do,
-/// else 0.
+/// Cleans in idle time, up to `program_units` program units of copies. Returns 1 if there was
+/// anything to do, else 0.
 #[unsafe(no_mangle)]
-pub extern "C" fn prism_objects_idle(objects: *mut prism_objects, rows: u32) -> c_int {
-    call(|| Ok(get::<StoreObject>(objects)?.store.idle(rows)?.into()))
+pub extern "C" fn prism_objects_idle(objects: *mut prism_objects, program_units: u32) -> c_int {
+    call(|| Ok(get::<StoreObject>(objects)?.store.idle(program_units)?.into()))
 }

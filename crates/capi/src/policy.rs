@@ -1,4 +1,4 @@
-//! The policy level: logical ranges, each with a mapping and a cleaning.
+//! The policy level: logical ranges, each with a mapping and a cleaning policy.
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,7 @@ pub struct prism_policy;
 
 pub(crate) struct PolicyObject {
     pub(crate) policy: Policy,
-    /// Where the last range ends: no request is longer.
+    /// The end of the last range, the limit of the length of a request.
     end: AtomicU64,
 }
 
@@ -34,15 +34,15 @@ impl PolicyObject {
     }
 }
 
-/// Opens the policy level in a share: as it was left, or with no range. The share stays attached
-/// until this is closed.
+/// Opens the policy level in a share, with its ranges, if any. The share stays attached until the
+/// level is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_open(
     share: *mut prism_share,
     policy: *mut *mut prism_policy,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::handle(policy) }?;
         let policy = Policy::open(Share::clone(&*get::<Share>(share)?))?;
         let object = PolicyObject { policy, end: AtomicU64::new(0) };
@@ -52,43 +52,42 @@ pub unsafe extern "C" fn prism_policy_open(
     })
 }
 
-/// Closes the level. What was not flushed is lost. A container that is still open keeps the
-/// level.
+/// Closes the level. Writes that were not flushed are lost. Open containers keep the level open.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_close(policy: *mut prism_policy) -> c_int {
     call(|| close::<PolicyObject>(policy).map(|_| 0))
 }
 
-/// Puts the bytes of a unit into `bytes`: what is written without reading what is beside it.
-/// Ranges, containers and trims are whole units.
+/// Writes the bytes of a mapping unit to `bytes`, the smallest that is written without a
+/// read-modify-write. Ranges, containers and trims consist of whole units.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_unit(policy: *mut prism_policy, bytes: *mut u32) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::new(bytes, "bytes") }?;
         out.put(get::<PolicyObject>(policy)?.policy.unit());
         Ok(0)
     })
 }
 
-/// Puts the bytes of data in a block into `bytes`: what a range mapped by block replaces without
-/// copies.
+/// Writes the bytes of data in a block to `bytes`, which a range with block-level mapping replaces
+/// without copies.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_block_bytes(
     policy: *mut prism_policy,
     bytes: *mut u64,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::new(bytes, "bytes") }?;
         out.put(get::<PolicyObject>(policy)?.policy.block_bytes());
         Ok(0)
     })
 }
 
-/// Sets up the addresses from `begin` up to `end`, which is not part of them (`FTL_Ioctl` of the
-/// paper): they can be read and written from then on. An empty range of the same addresses is
-/// set up anew.
+/// Makes a range of the addresses from `begin` up to but excluding `end` (`FTL_Ioctl` of the
+/// paper), which can be read and written from then on. Replaces an empty range of the same
+/// addresses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_configure(
     policy: *mut prism_policy,
@@ -97,7 +96,7 @@ pub unsafe extern "C" fn prism_policy_configure(
     config: *const prism_range_config,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let config = unsafe { read(config) }?.value()?;
         let object = get::<PolicyObject>(policy)?;
         object.policy.configure(begin, end, config)?;
@@ -106,7 +105,7 @@ pub unsafe extern "C" fn prism_policy_configure(
     })
 }
 
-/// Gives up the range that begins at `begin` and holds nothing.
+/// Removes the empty range that begins at `begin`.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_remove(policy: *mut prism_policy, begin: u64) -> c_int {
     call(|| {
@@ -117,13 +116,13 @@ pub extern "C" fn prism_policy_remove(policy: *mut prism_policy, begin: u64) -> 
     })
 }
 
-/// Returns how many ranges there are.
+/// Returns the number of ranges.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_ranges(policy: *mut prism_policy) -> c_int {
     call(|| number(get::<PolicyObject>(policy)?.policy.ranges().len()))
 }
 
-/// Tells of range number `index`, by address.
+/// Describes range number `index`, by address.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_range(
     policy: *mut prism_policy,
@@ -131,7 +130,7 @@ pub unsafe extern "C" fn prism_policy_range(
     info: *mut prism_range_info,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(info) }?;
         let ranges = get::<PolicyObject>(policy)?.policy.ranges();
         let (value, count) = (index as u64, ranges.len() as u64);
@@ -141,7 +140,7 @@ pub unsafe extern "C" fn prism_policy_range(
     })
 }
 
-/// Reads within one range (`FTL_Read` of the paper); what was never written is zero.
+/// Reads within one range (`FTL_Read` of the paper); bytes that were never written are zero.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_read(
     policy: *mut prism_policy,
@@ -152,14 +151,14 @@ pub unsafe extern "C" fn prism_policy_read(
     call(|| {
         let object = get::<PolicyObject>(policy)?;
         object.check(length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
         object.policy.read(address, data)?;
         Ok(0)
     })
 }
 
-/// Writes within one range (`FTL_Write` of the paper). It is durable after the next
+/// Writes within one range (`FTL_Write` of the paper). The data is durable after the next
 /// `prism_policy_flush`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_write(
@@ -168,11 +167,11 @@ pub unsafe extern "C" fn prism_policy_write(
     data: *const c_void,
     length: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract in the header.
     unsafe { prism_policy_write_with_handle(policy, address, data, length, 0) }
 }
 
-/// Writes as data of a placement handle; the last one if there are not so many.
+/// Writes as data of a placement handle; of the last handle if there are fewer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_write_with_handle(
     policy: *mut prism_policy,
@@ -184,14 +183,14 @@ pub unsafe extern "C" fn prism_policy_write_with_handle(
     call(|| {
         let object = get::<PolicyObject>(policy)?;
         object.check(length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
         object.policy.write_with_handle(address, data, placement)?;
         Ok(0)
     })
 }
 
-/// Gives up what is at these addresses, which are whole units: they read as zeros from now on.
+/// Trims these addresses, which have to be whole units: they read as zeros from now on.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_trim(policy: *mut prism_policy, address: u64, length: u64) -> c_int {
     call(|| {
@@ -200,7 +199,7 @@ pub extern "C" fn prism_policy_trim(policy: *mut prism_policy, address: u64, len
     })
 }
 
-/// Everything that was written and trimmed is durable when this returns.
+/// Makes everything written and trimmed so far durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_flush(policy: *mut prism_policy) -> c_int {
     call(|| {
@@ -209,9 +208,9 @@ pub extern "C" fn prism_policy_flush(policy: *mut prism_policy) -> c_int {
     })
 }
 
-/// Cleans in time to spare, up to `rows` rows of copies in each range. Returns 1 if there was
-/// anything to do, else 0.
+/// Cleans in idle time, up to `program_units` program units of copies in each range. Returns 1 if
+/// there was anything to do, else 0.
 #[unsafe(no_mangle)]
-pub extern "C" fn prism_policy_idle(policy: *mut prism_policy, rows: u32) -> c_int {
-    call(|| Ok(get::<PolicyObject>(policy)?.policy.idle(rows)?.into()))
+pub extern "C" fn prism_policy_idle(policy: *mut prism_policy, program_units: u32) -> c_int {
+    call(|| Ok(get::<PolicyObject>(policy)?.policy.idle(program_units)?.into()))
 }

@@ -1,4 +1,4 @@
-//! What both queues do with completions: tags, and buffers that are too small.
+//! Completions of both queues: tags, and buffers that are too small.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -9,18 +9,18 @@ use crate::ffi_boundary::OutStruct;
 use crate::status::{Failure, Status, note, status_of};
 use crate::structs::prism_completion;
 
-/// What was submitted and not completed. The library sees numbers of ours for tags, since it
-/// does not say of a completion whether the command was a read.
+/// Commands that were submitted and not completed. The tags passed to the library are numbers of
+/// this table, since a completion does not say whether the command was a read.
 #[derive(Default)]
 pub(crate) struct Tags {
     next: u64,
     /// By number, the caller's tag, and whether it is a read.
     waiting: BTreeMap<u64, (u64, bool)>,
-    /// One that did not fit into the caller's buffer.
+    /// A completion that did not fit into the caller's buffer.
     kept: Option<Completion>,
 }
 
-/// What a command does with its buffer.
+/// The direction of a command's transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     Reads,
@@ -28,12 +28,12 @@ pub(crate) enum Direction {
 }
 
 impl Tags {
-    /// A number for a command that is about to be submitted.
+    /// The number of the next command to be submitted.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// The command was submitted under that number.
+    /// Notes that a command was submitted with the next number.
     pub(crate) fn submitted(&mut self, tag: u64, direction: Direction) {
         self.waiting.insert(self.next, (tag, direction == Direction::Reads));
         self.next += 1;
@@ -44,8 +44,8 @@ impl Tags {
         self.waiting.len()
     }
 
-    /// Takes a completion: 1, or 0 if none is left. One that reads more than there is room for
-    /// stays, and only its length is told.
+    /// Takes a completion; returns 1, or 0 if none is left. If its data does not fit into the
+    /// buffer, the completion stays, and only its length is returned.
     pub(crate) fn complete(
         &mut self,
         next: impl FnOnce() -> Option<Completion>,
@@ -80,7 +80,7 @@ impl Tags {
     }
 }
 
-/// What a full queue answers.
+/// The failure of a submission to a full queue.
 pub(crate) fn full() -> Failure {
     Failure::new(Status::PRISM_EFULL, "the queue is full: take a completion first")
 }

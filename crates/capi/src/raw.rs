@@ -1,4 +1,4 @@
-//! The raw level: pages and blocks, and every rule of flash.
+//! The raw level: pages and blocks, under the rules of flash.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
@@ -15,17 +15,17 @@ use crate::share::prism_share;
 use crate::status::{Failure, Status};
 use crate::structs::{prism_address, prism_completion};
 
-/// A share at the raw level. Threads may use it at once; what they do to one block has an order
-/// that is theirs to keep.
+/// A share at the raw level. Threads may use it at once; they have to order their operations on one
+/// block.
 pub struct prism_raw;
 
-/// Commands of the raw level that are in flight together. Threads may use it at once.
+/// A command queue of the raw level. Threads may use it at once.
 pub struct prism_raw_queue;
 
-/// Commands of a queue at most: more would only cost memory.
+/// Limit of a queue's depth: more would only cost memory.
 const DEPTH_MAX: u32 = 1 << 16;
 
-/// Calls share it, growing has it alone.
+/// Calls take a read lock, growing and shrinking a write lock.
 pub(crate) struct RawObject(RwLock<Arc<Raw>>);
 
 pub(crate) struct QueueObject(Mutex<(Queue<Arc<Raw>>, Tags)>);
@@ -47,20 +47,20 @@ impl RawObject {
     }
 }
 
-/// The length of a page, or less of it.
+/// Checks that a length is at most that of a page.
 fn check_page(raw: &Raw, length: usize, oob_length: usize) -> Result<(), Failure> {
     at_most(length, raw.geometry().page_size.into(), "a page")?;
     at_most(oob_length, raw.geometry().oob_size.into(), "the out-of-band part of a page")
 }
 
-/// Opens the raw level in a share, which stays attached until this is closed.
+/// Opens the raw level in a share, which stays attached until the level is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_open(
     share: *mut prism_share,
     raw: *mut *mut prism_raw,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::handle(raw) }?;
         let raw = Raw::open(Share::clone(&*get::<Share>(share)?))?;
         out.put(open(RawObject(RwLock::new(Arc::new(raw))))?);
@@ -68,14 +68,14 @@ pub unsafe extern "C" fn prism_raw_open(
     })
 }
 
-/// Closes the handle. A queue that is still open keeps the level.
+/// Closes the handle. Open queues keep the level open.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_close(raw: *mut prism_raw) -> c_int {
     call(|| close::<RawObject>(raw).map(|_| 0))
 }
 
-/// Returns how many blocks the share has. Their addresses go to `blocks`, LUN by LUN, those of a
-/// channel together, as many as `capacity` has room for.
+/// Returns the number of blocks of the share. Writes their addresses to `blocks`, LUN by LUN and
+/// channel by channel, at most `capacity` of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_blocks(
     raw: *mut prism_raw,
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn prism_raw_blocks(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let room = unsafe { slice_mut(blocks, capacity, "the room for blocks") }?;
         let object = get::<RawObject>(raw)?;
         let raw = object.raw();
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn prism_raw_read_page(
     data: *mut c_void,
     length: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise, and no out-of-band bytes.
+    // SAFETY: the contract in the header, and no out-of-band bytes.
     unsafe { prism_raw_read_page_oob(raw, at, data, length, std::ptr::null_mut(), 0) }
 }
 
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn prism_raw_read_page_oob(
         let object = get::<RawObject>(raw)?;
         let raw = object.raw();
         check_page(&raw, length, oob_length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (data, oob) = unsafe { (bytes_mut(data, length)?, bytes_mut(oob, oob_length)?) };
         raw.read_page_and_oob(at.into(), data, oob)?;
         Ok(0)
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn prism_raw_write_page(
     data: *const c_void,
     length: usize,
 ) -> c_int {
-    // SAFETY: the caller's promise, and no out-of-band bytes.
+    // SAFETY: the contract in the header, and no out-of-band bytes.
     unsafe { prism_raw_write_page_oob(raw, at, data, length, std::ptr::null(), 0) }
 }
 
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn prism_raw_write_page_oob(
         let object = get::<RawObject>(raw)?;
         let raw = object.raw();
         check_page(&raw, length, oob_length)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (data, oob) = unsafe { (bytes(data, length)?, bytes(oob, oob_length)?) };
         raw.write_page_and_oob(at.into(), data, oob)?;
         Ok(0)
@@ -168,7 +168,7 @@ pub extern "C" fn prism_raw_erase_block(raw: *mut prism_raw, at: prism_address) 
     })
 }
 
-/// Takes no more pages for a block, so that it no longer counts as partly written.
+/// Closes a block: it takes no more pages and no longer counts as partly written.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_finish_block(raw: *mut prism_raw, at: prism_address) -> c_int {
     call(|| {
@@ -183,7 +183,7 @@ pub extern "C" fn prism_raw_write_pointer(raw: *mut prism_raw, at: prism_address
     call(|| number(get::<RawObject>(raw)?.raw().write_pointer(at.into())?))
 }
 
-/// Puts into `erases` how often the block under this address was erased.
+/// Writes to `erases` how often the block at this address was erased.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_erase_count(
     raw: *mut prism_raw,
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn prism_raw_erase_count(
     erases: *mut u32,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::new(erases, "erases") }?;
         out.put(get::<RawObject>(raw)?.raw().erase_count(at.into())?);
         Ok(0)
@@ -219,14 +219,14 @@ pub extern "C" fn prism_raw_shrink(raw: *mut prism_raw, luns: u32) -> c_int {
     call(|| get::<RawObject>(raw)?.resize(|raw| raw.shrink(luns)))
 }
 
-/// Runs commands that begin together; tells which of them has failed.
+/// Runs a vectored call, and reports which command failed.
 fn vectored(
     raw: *mut prism_raw,
     at: &[prism_address],
     failed: *mut usize,
     run: impl FnOnce(&Raw, &[Address]) -> Result<(), VectorError>,
 ) -> Result<c_int, Failure> {
-    // SAFETY: the caller of the calls below has promised it.
+    // SAFETY: the contract of the calls below.
     let failed = if failed.is_null() { None } else { Some(unsafe { Out::new(failed, "failed") }?) };
     let object = get::<RawObject>(raw)?;
     let at: Vec<Address> = at.iter().map(|&at| at.into()).collect();
@@ -240,9 +240,9 @@ fn vectored(
     }
 }
 
-/// Reads pages, all begun now, into `data`, page after page; returns when the last is done.
-/// `failed` may be NULL: it gets the place of the command that failed. Those before it are done,
-/// those behind it were not begun.
+/// Reads pages into `data`, page after page. All reads start now; returns when the last is
+/// complete. `failed`, which may be NULL, is set to the index of the command that failed. Those
+/// before it are complete, those after it were not started.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_read_pages(
     raw: *mut prism_raw,
@@ -253,14 +253,14 @@ pub unsafe extern "C" fn prism_raw_read_pages(
     failed: *mut usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (at, data) = unsafe { (slice(pages, count, "pages")?, bytes_mut(data, length)?) };
         vectored(raw, at, failed, |raw, at| raw.read_pages(at, data))
     })
 }
 
-/// Writes pages, all begun now, from `data`, page after page; returns when the last is done.
-/// `failed` is as in `prism_raw_read_pages`.
+/// Writes pages from `data`, page after page. All writes start now; returns when the last is
+/// complete. `failed` is as in `prism_raw_read_pages`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_write_pages(
     raw: *mut prism_raw,
@@ -271,13 +271,13 @@ pub unsafe extern "C" fn prism_raw_write_pages(
     failed: *mut usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (at, data) = unsafe { (slice(pages, count, "pages")?, bytes(data, length)?) };
         vectored(raw, at, failed, |raw, at| raw.write_pages(at, data))
     })
 }
 
-/// Erases blocks, all begun now; returns when the last is done. `failed` is as in
+/// Erases blocks. All erases start now; returns when the last is complete. `failed` is as in
 /// `prism_raw_read_pages`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_erase_blocks(
@@ -287,13 +287,13 @@ pub unsafe extern "C" fn prism_raw_erase_blocks(
     failed: *mut usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let at = unsafe { slice(blocks, count, "blocks") }?;
         vectored(raw, at, failed, |raw, at| raw.erase_blocks(at))
     })
 }
 
-/// Opens a queue, `depth` of whose commands may be in flight: 1 to 65536.
+/// Opens a queue with at most `depth` commands in flight: 1 to 65536.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_queue_open(
     raw: *mut prism_raw,
@@ -301,7 +301,7 @@ pub unsafe extern "C" fn prism_raw_queue_open(
     queue: *mut *mut prism_raw_queue,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::handle(queue) }?;
         if !(1..=DEPTH_MAX).contains(&depth) {
             let what = format!("the depth is {depth}, and between 1 and {DEPTH_MAX}");
@@ -314,7 +314,7 @@ pub unsafe extern "C" fn prism_raw_queue_open(
     })
 }
 
-/// Closes a queue. What was submitted takes effect all the same.
+/// Closes a queue. Submitted commands still take effect.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_queue_close(queue: *mut prism_raw_queue) -> c_int {
     call(|| close::<QueueObject>(queue).map(|_| 0))
@@ -331,8 +331,8 @@ fn submit(object: &QueueObject, tag: u64, command: Command) -> Result<c_int, Fai
     Ok(0)
 }
 
-/// Submits the read of a page, or of its first `length` bytes. They are handed over with the
-/// completion. `PRISM_EFULL` if the queue is full.
+/// Submits the read of a page, or of its first `length` bytes. The completion delivers the data.
+/// `PRISM_EFULL` if the queue is full.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_queue_read(
     queue: *mut prism_raw_queue,
@@ -359,7 +359,7 @@ pub unsafe extern "C" fn prism_raw_queue_write(
     call(|| {
         let object = get::<QueueObject>(queue)?;
         check_page(lock(&object.0).0.raw(), length, 0)?;
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?.to_vec();
         submit(&object, tag, Command::Write { at: at.into(), data })
     })
@@ -381,10 +381,10 @@ pub extern "C" fn prism_raw_queue_length(queue: *mut prism_raw_queue) -> c_int {
     call(|| number(lock(&get::<QueueObject>(queue)?.0).1.len()))
 }
 
-/// Waits for the next command that is done. Returns 1 with its completion, 0 if none is under
-/// way. What a read has read goes to `data`; if that has not `capacity` for it,
-/// `PRISM_ETOOSMALL` is returned, the completion says how long it is, and is still to be taken.
-/// How the command went is in the completion, and why it failed in `prism_last_message`.
+/// Waits for the next completion. Returns 1 with the completion, 0 if no command is in flight.
+/// Writes the data of a read to `data`; if it has more than `capacity` bytes, returns
+/// `PRISM_ETOOSMALL` with its length in the completion, which stays to be taken again. The
+/// completion has the result of the command, and `prism_last_message` the reason of a failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_queue_complete(
     queue: *mut prism_raw_queue,
@@ -393,7 +393,7 @@ pub unsafe extern "C" fn prism_raw_queue_complete(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let (out, room) = unsafe { (OutStruct::new(completion)?, bytes_mut(data, capacity)?) };
         let object = get::<QueueObject>(queue)?;
         let (queue, tags) = &mut *lock(&object.0);

@@ -1,4 +1,4 @@
-//! Shares: what one application owns of a device.
+//! Shares: the part of a device that one application owns.
 
 use std::ffi::c_int;
 
@@ -9,37 +9,38 @@ use crate::handle::{close, get};
 use crate::status::{Failure, Status};
 use crate::structs::{prism_counts, prism_share_geometry};
 
-/// A share. A level that is opened in it keeps it attached, so close the level's handle and this
-/// one before somebody else attaches. Threads may use it at once.
+/// A share. A level that is open in it keeps it attached, so close both handles before attaching to
+/// it again. Threads may use it at once.
 pub struct prism_share;
 
 held!(Share, prism_share, Share);
 
-/// The end of virtual time: 146 years, beyond which no clock is moved.
+/// The end of virtual time: 146 years, beyond which no clock advances.
 const TIME_MAX: u64 = 1 << 62;
 
-/// Detaches from the share, once every level in it is closed as well; what it holds stays.
+/// Closes the handle. The share is detached once every level in it is closed as well; its data
+/// stays.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_close(share: *mut prism_share) -> c_int {
     call(|| close::<Share>(share).map(|_| 0))
 }
 
-/// The shape of the share (`Get_SSD_Geometry` of the paper).
+/// The geometry of the share (`Get_SSD_Geometry` of the paper).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_share_get_geometry(
     share: *mut prism_share,
     geometry: *mut prism_share_geometry,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(geometry) }?;
         out.put(get::<Share>(share)?.geometry()?.into());
         Ok(0)
     })
 }
 
-/// Returns how many LUNs the share has on one of its channels. Their numbers in the share go to
-/// `luns`, as many as `capacity` has room for.
+/// Returns the number of LUNs of the share on one of its channels. Writes their numbers in the
+/// share to `luns`, at most `capacity` of them.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_share_channel(
     share: *mut prism_share,
@@ -48,8 +49,8 @@ pub unsafe extern "C" fn prism_share_channel(
     capacity: usize,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
-        let room = unsafe { slice_mut(luns, capacity, "the room for LUNs") }?;
+        // SAFETY: the contract in the header.
+        let room = unsafe { slice_mut(luns, capacity, "the buffer for LUNs") }?;
         let geometry = get::<Share>(share)?.geometry()?;
         let count = geometry.channels.len() as u64;
         let luns = geometry.channels.get(channel as usize);
@@ -63,26 +64,26 @@ pub unsafe extern "C" fn prism_share_channel(
     })
 }
 
-/// What was done in the share since the device was opened.
+/// Operations in the share since the device was opened.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_share_get_counts(
     share: *mut prism_share,
     counts: *mut prism_counts,
 ) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(counts) }?;
         out.put(get::<Share>(share)?.counts()?.into());
         Ok(0)
     })
 }
 
-/// Puts the share's clock into `now_ns`: nanoseconds of virtual time. It stands still on a
+/// Writes the share's clock to `now_ns`, in nanoseconds of virtual time. It does not advance on a
 /// device without timing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_share_now(share: *mut prism_share, now_ns: *mut u64) -> c_int {
     call(|| {
-        // SAFETY: the caller's promise.
+        // SAFETY: the contract in the header.
         let out = unsafe { Out::new(now_ns, "now_ns") }?;
         out.put(get::<Share>(share)?.now()?.0);
         Ok(0)
@@ -104,7 +105,7 @@ pub extern "C" fn prism_share_pass(share: *mut prism_share, time_ns: u64) -> c_i
     })
 }
 
-/// Changes the limit of bandwidth, in bytes a second; 0 for no limit.
+/// Changes the bandwidth limit, in bytes/s; 0 for no limit.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_limit_bandwidth(
     share: *mut prism_share,
@@ -117,8 +118,8 @@ pub extern "C" fn prism_share_limit_bandwidth(
     })
 }
 
-/// Adds LUNs, which get the next numbers; `ops_luns` of them are over-provisioning. The raw
-/// level learns of them by `prism_raw_grow`, the function level when it is opened again.
+/// Adds LUNs, which get the next numbers; `ops_luns` of them are over-provisioning. The raw level
+/// can use them after `prism_raw_grow`, the function level after it is opened again.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_grow(share: *mut prism_share, luns: u32, ops_luns: u32) -> c_int {
     call(|| {
@@ -127,7 +128,7 @@ pub extern "C" fn prism_share_grow(share: *mut prism_share, luns: u32, ops_luns:
     })
 }
 
-/// Gives back the last LUNs of the share, which have to be erased; those of the reserve first.
+/// Gives back the last LUNs of the share, which have to be erased; over-provisioning first.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_shrink(share: *mut prism_share, luns: u32) -> c_int {
     call(|| {
@@ -136,8 +137,8 @@ pub extern "C" fn prism_share_shrink(share: *mut prism_share, luns: u32) -> c_in
     })
 }
 
-/// Gives up the share: what it holds is erased. Its handles answer `PRISM_ERELEASED` from now
-/// on, and still have to be closed.
+/// Releases the share and erases its data. Calls on its handles return `PRISM_ERELEASED` from now
+/// on; the handles still have to be closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_release(share: *mut prism_share) -> c_int {
     call(|| {

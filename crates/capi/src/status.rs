@@ -1,4 +1,4 @@
-//! What calls return, and what went wrong last.
+//! The status codes of calls, and the message of the last failure.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -117,27 +117,27 @@ impl prism_status {
         (PRISM_EWORNOUT, c"no spare block is left"),
         (PRISM_ENOLUNS, c"not enough LUNs are free"),
         (PRISM_EEXISTS, c"a share or a file of that name exists"),
-        (PRISM_ENOSHARE, c"there is no share of that name"),
+        (PRISM_ENOSHARE, c"there is no share of this name"),
         (PRISM_EINUSE, c"it is in use already"),
         (PRISM_ERELEASED, c"the share was released or its device closed"),
         (PRISM_ESHRINK, c"the LUNs hold data"),
-        (PRISM_ELEVEL, c"the share is set up for another level"),
-        (PRISM_ENOSPACE, c"there is no room"),
+        (PRISM_ELEVEL, c"the share holds data of another level"),
+        (PRISM_ENOSPACE, c"there is no space left"),
         (PRISM_ENOTALLOCATED, c"it is not allocated"),
-        (PRISM_EOPS, c"the reserve is in use"),
+        (PRISM_EOPS, c"the over-provisioning is in use"),
         (PRISM_EBUSY, c"it is busy"),
-        (PRISM_EINVALID, c"it is not possible"),
-        (PRISM_ENOCLOCK, c"the device keeps no time"),
+        (PRISM_EINVALID, c"an argument is invalid"),
+        (PRISM_ENOCLOCK, c"the device has no timing"),
         (PRISM_ENOTFORMATTED, c"this is no formatted device"),
         (PRISM_ETABLES, c"the tables of the device cannot be kept"),
         (PRISM_EIO, c"reading or writing a file failed"),
         (PRISM_EREADONLY, c"the device is read-only"),
-        (PRISM_EDAMAGED, c"what was written is damaged"),
+        (PRISM_EDAMAGED, c"written data is damaged"),
         (PRISM_EFILE, c"the file cannot be opened as a device"),
     ];
 }
 
-/// Why a call fails: its status, and a sentence with the facts.
+/// The failure of a call: its status, and a sentence with the details.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) status: Status,
@@ -218,7 +218,7 @@ pub(crate) fn status_of(error: &FlashError) -> Status {
         FlashError::NoClock => PRISM_ENOCLOCK,
         FlashError::NotFormatted { .. } => PRISM_ENOTFORMATTED,
         FlashError::Tables { .. } => PRISM_ETABLES,
-        // The family may grow; its message says what it is.
+        // A variant added later; its message describes it.
         _ => PRISM_EOTHER,
     }
 }
@@ -227,31 +227,31 @@ thread_local! {
     static LAST: RefCell<Option<CString>> = const { RefCell::new(None) };
 }
 
-/// Notes why a call of this thread has failed.
+/// Stores the message of a failed call of this thread.
 pub(crate) fn note(message: &str) {
     let text: Vec<u8> = message.bytes().filter(|&byte| byte != 0).collect();
     let text = CString::new(text).unwrap_or_default();
-    // A thread that ends has nobody left to ask.
+    // A thread that ends cannot ask for the message any more.
     let _ = LAST.try_with(|last| *last.borrow_mut() = Some(text));
 }
 
-/// A short text for a status. The text is never freed, and never NULL.
+/// Returns a short text for a status. It is static and never NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_strerror(status: c_int) -> *const c_char {
     let known = Status::ALL.iter().find(|(known, _)| *known as c_int == status);
-    known.map_or(c"a status that is not known", |(_, text)| text).as_ptr()
+    known.map_or(c"unknown status", |(_, text)| text).as_ptr()
 }
 
-/// What went wrong in the last call of this thread that failed: a sentence with the facts, and
-/// with what to do. It is empty before the first failure, stays when later calls succeed, and
-/// is valid until the next call of this thread that fails.
+/// Returns the message of the last failed call of this thread: a sentence with the details and the
+/// remedy. It is empty before the first failure, stays when later calls succeed, and is valid until
+/// the next call of this thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_last_message() -> *const c_char {
     let noted = |last: &RefCell<Option<CString>>| last.borrow().as_ref().map(|text| text.as_ptr());
     LAST.try_with(noted).ok().flatten().unwrap_or(c"".as_ptr())
 }
 
-/// The version of the library, as "0.1.0". It is never freed.
+/// Returns the version of the library, such as "0.1.0", as a static string.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     fn text(from: *const c_char) -> &'static str {
-        // SAFETY: the calls above return texts that end.
+        // SAFETY: the calls above return zero-terminated strings.
         unsafe { CStr::from_ptr(from) }.to_str().expect("texts are UTF-8")
     }
 
@@ -274,12 +274,12 @@ mod tests {
         texts.sort_unstable();
         texts.dedup();
         assert_eq!(texts.len(), Status::ALL.len());
-        assert_eq!(text(prism_strerror(-9)), "a status that is not known");
+        assert_eq!(text(prism_strerror(-9)), "unknown status");
         assert_eq!(text(prism_version()), env!("CARGO_PKG_VERSION"));
     }
 
     #[test]
-    fn messages_are_those_of_a_thread() {
+    fn every_thread_has_its_own_message() {
         note("one\0two");
         assert_eq!(text(prism_last_message()), "onetwo");
         let other = std::thread::spawn(|| text(prism_last_message()).to_owned());

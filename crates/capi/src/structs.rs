@@ -1,59 +1,59 @@
 //! The structures and numbers that cross the FFI boundary.
 //!
-//! A structure that may grow begins with its size. All are made of numbers without gaps, so
-//! that every pattern of bits is a value; what a number may be is checked where it is used.
+//! A structure that may grow begins with its size. All consist of numbers without padding, so that
+//! every bit pattern is valid; the range of a number is checked where it is used.
 
-/// The version of this header, which `prism_version` says of the library.
+/// The version of this header; `prism_version` returns that of the library.
 pub const PRISM_VERSION_MAJOR: u32 = 0;
 /// The version of this header, its second number.
 pub const PRISM_VERSION_MINOR: u32 = 1;
 /// The version of this header, its third number.
 pub const PRISM_VERSION_PATCH: u32 = 0;
 
-/// Any number: of blocks that may be partly written, where there is no limit.
+/// No limit of partly written blocks.
 pub const PRISM_ANY: u32 = u32::MAX;
 /// All flash that is left of a share, as over-provisioning of a range.
 pub const PRISM_REST: u32 = u32::MAX;
-/// Room for counts by cause; those without a cause are 0.
+/// Length of arrays of counts by cause; entries without a cause are 0.
 pub const PRISM_CAUSES_MAX: usize = 16;
-/// Types of pages at most, each with its times.
+/// Limit of page types, each with its times.
 pub const PRISM_PAGE_TYPES_MAX: usize = 8;
 
-/// Whether what was done is durable at once.
+/// Whether operations are durable at once.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum prism_cache {
-    /// It is, as cells are.
+    /// Operations are durable at once, as on flash.
     PRISM_CACHE_NONE = 0,
-    /// After the next sync or flush.
+    /// Operations are durable after the next sync or flush.
     PRISM_CACHE_VOLATILE = 1,
 }
 
-/// Why a flash operation was done: the place of its count in `prism_counts`.
+/// The cause of a flash operation, the index of its count in `prism_counts`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum prism_cause {
-    /// The application asked for it.
+    /// A request of the application.
     PRISM_CAUSE_HOST = 0,
     /// Cleaning (garbage collection).
     PRISM_CAUSE_GC = 1,
     /// Wear levelling.
     PRISM_CAUSE_WEAR = 2,
-    /// Tables: of the monitor, and of what was trimmed.
+    /// Tables of the monitor and of trims.
     PRISM_CAUSE_MAP = 3,
-    /// Merges of mappings by block.
+    /// Merges of block-level mappings.
     PRISM_CAUSE_MERGE = 4,
-    /// Refresh of data that ages.
+    /// Refresh of aged data.
     PRISM_CAUSE_SCRUB = 5,
     /// Parity.
     PRISM_CAUSE_PARITY = 6,
-    /// Filling up what had to be programmed before it was full.
+    /// Padding of a program unit that had to be programmed before it was full.
     PRISM_CAUSE_PAD = 7,
-    /// Completing a unit of which a part was written.
+    /// Read-modify-write of a partly written unit.
     PRISM_CAUSE_RMW = 8,
-    /// Moves out of a write cache.
+    /// Moves from a write cache.
     PRISM_CAUSE_FOLD = 9,
-    /// Moving what is valid out of a block that has failed.
+    /// Moves of valid data from a failed block.
     PRISM_CAUSE_RETIRE = 10,
 }
 
@@ -61,25 +61,25 @@ pub enum prism_cause {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum prism_mapping {
-    /// By unit: any order of writing, the largest map.
+    /// Page-level mapping, in units: for writes in any order; the largest map.
     PRISM_MAP_PAGE = 0,
-    /// By block: for whole blocks that are written in order.
+    /// Block-level mapping: for whole blocks that are written in order.
     PRISM_MAP_BLOCK = 1,
-    /// By block, with log blocks for each group of blocks.
+    /// Block-level mapping with log blocks for each group of blocks.
     PRISM_MAP_HYBRID = 2,
 }
 
-/// Which block of a range is cleaned.
+/// How the block of a range to be cleaned is chosen.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum prism_cleaning {
-    /// The one that holds the least valid data.
+    /// The block with the least valid data.
     PRISM_CLEAN_GREEDY = 0,
-    /// The one that was filled first.
+    /// The block that was filled first.
     PRISM_CLEAN_FIFO = 1,
-    /// The one whose garbage is worth most for its age.
+    /// The block with the best ratio of benefit to cost, weighted by age.
     PRISM_CLEAN_COST_BENEFIT = 2,
-    /// The one in which nothing has changed for longest.
+    /// The block that has not changed for longest.
     PRISM_CLEAN_LRU = 3,
 }
 
@@ -87,19 +87,19 @@ pub enum prism_cleaning {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum prism_lifetime {
-    /// Nothing is known.
+    /// Unknown.
     PRISM_LIFE_UNKNOWN = 0,
-    /// It is overwritten or deleted soon.
+    /// Overwritten or deleted soon.
     PRISM_LIFE_SHORT = 1,
-    /// In between.
+    /// Between short and long.
     PRISM_LIFE_MEDIUM = 2,
-    /// It stays for long.
+    /// Not changed for long.
     PRISM_LIFE_LONG = 3,
-    /// It is never changed.
+    /// Never changed.
     PRISM_LIFE_EXTREME = 4,
 }
 
-/// The shape of a device.
+/// The geometry of a device.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_geometry {
@@ -133,7 +133,7 @@ pub struct prism_timing {
     pub t_read_ns: [u64; PRISM_PAGE_TYPES_MAX],
     /// Nanoseconds from the page register to the array, for each type of page.
     pub t_program_ns: [u64; PRISM_PAGE_TYPES_MAX],
-    /// How many types of pages there are: 1 for one time for all.
+    /// Number of page types: 1 if all pages have the same times.
     pub page_types: u64,
     /// Nanoseconds of an erase.
     pub t_erase_ns: u64,
@@ -143,21 +143,21 @@ pub struct prism_timing {
     pub bus_bytes_per_second: u64,
 }
 
-/// When LUNs change places to level wear.
+/// When LUNs are exchanged to level wear.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_wear_policy {
     /// sizeof(prism_wear_policy).
     pub size: usize,
-    /// They do if the mean erase counts of two LUNs differ by more than this...
+    /// LUNs are exchanged if their mean erase counts differ by more than this...
     pub min_gap: u64,
-    /// ... and by more than this part of the device's mean.
+    /// ... and by more than this fraction of the device's mean.
     pub delta: f64,
-    /// Erases for levelling, as a part of all erases, at most.
+    /// Upper limit of erases for levelling, as a fraction of all erases.
     pub budget: f64,
 }
 
-/// How a device is run. Nothing of it is kept on flash.
+/// Options of a session with a device; none is stored on flash.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_options {
@@ -165,11 +165,11 @@ pub struct prism_options {
     pub size: usize,
     /// The times of a device with virtual time; NULL for one without.
     pub timing: *const prism_timing,
-    /// When LUNs change places by themselves; NULL for never.
+    /// When LUNs are exchanged automatically; NULL for never.
     pub wear: *const prism_wear_policy,
 }
 
-/// What a share is to be.
+/// The size and the limits of a new share.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_allocation {
@@ -177,29 +177,29 @@ pub struct prism_allocation {
     pub size: usize,
     /// Bytes for the application.
     pub capacity: u64,
-    /// The most bytes a second that go in and out; 0 for no limit.
+    /// Limit of reads and writes together, in bytes/s; 0 for no limit.
     pub bandwidth: u64,
     /// Over-provisioning in percent of the capacity.
     pub over_provisioning: u32,
-    /// Blocks that may be partly written at once, where the device limits them; 0 for a part of
-    /// the device's limit as large as the share.
+    /// Blocks that may be partly written at once, where the device limits them; 0 for a part of the
+    /// limit in proportion to the share's LUNs.
     pub open_blocks: u32,
 }
 
-/// The shape of a share. It is not rectangular: `prism_share_channel` says how many LUNs each
-/// channel has.
+/// The geometry of a share. Channels can have different numbers of LUNs, which
+/// `prism_share_channel` returns.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_share_geometry {
     /// sizeof(prism_share_geometry).
     pub size: usize,
-    /// Bytes of all LUNs but those of the reserve.
+    /// Bytes of all LUNs except over-provisioning.
     pub capacity: u64,
     /// Channels on which the share has LUNs.
     pub channels: u32,
-    /// LUNs, those of the reserve included.
+    /// LUNs, including over-provisioning.
     pub luns: u32,
-    /// LUNs of the reserve (over-provisioning).
+    /// LUNs of over-provisioning.
     pub ops_luns: u32,
     /// Blocks of a LUN.
     pub blocks_per_lun: u32,
@@ -213,7 +213,7 @@ pub struct prism_share_geometry {
     pub max_open_blocks: u32,
 }
 
-/// A share as the monitor lists it.
+/// A share, as listed by `prism_device_share`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_share_info {
@@ -229,7 +229,7 @@ pub struct prism_share_info {
     pub reserved: u32,
 }
 
-/// What was done on flash, by cause: `programs[PRISM_CAUSE_GC]`.
+/// Operations on flash, by cause: `programs[PRISM_CAUSE_GC]`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_counts {
@@ -255,13 +255,13 @@ pub struct prism_wear_report {
     pub mean: f64,
     /// The lowest mean erase count of a LUN.
     pub min: f64,
-    /// Pairs of LUNs that have changed places since the device was formatted.
+    /// Pairs of LUNs exchanged since the device was formatted.
     pub exchanges: u64,
     /// Erases that levelling has cost since then, at most.
     pub erases: u64,
 }
 
-/// How a range of the policy level is managed.
+/// The configuration of a range of the policy level.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_range_config {
@@ -273,19 +273,19 @@ pub struct prism_range_config {
     pub cleaning: u32,
     /// Logical blocks of a group (N), with `PRISM_MAP_HYBRID`; else 0.
     pub group_blocks: u32,
-    /// Log blocks of a group at most (K), with `PRISM_MAP_HYBRID`; else 0.
+    /// Upper limit of log blocks of a group (K), with `PRISM_MAP_HYBRID`; else 0.
     pub group_log_blocks: u32,
-    /// Spare flash in percent of the range, or `PRISM_REST`. The paper has 25.
+    /// Over-provisioning in percent of the range, or `PRISM_REST`. The paper has 25.
     pub over_provisioning: u32,
-    /// Placement handles: kinds of data that are kept in different blocks; 0 counts as 1.
+    /// Placement handles: kinds of data that are written to different blocks; 0 counts as 1.
     pub handles: u32,
-    /// Blocks that may be partly written at once; 0 for what fits.
+    /// Blocks that may be partly written at once; 0 for a default.
     pub open_blocks: u32,
     /// 0.
     pub reserved: u32,
 }
 
-/// A range as it is listed.
+/// A range, as listed by `prism_policy_range`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_range_info {
@@ -295,11 +295,11 @@ pub struct prism_range_info {
     pub begin: u64,
     /// The address after its last.
     pub end: u64,
-    /// Bytes that are written in it.
+    /// Bytes of its mapped units.
     pub mapped: u64,
-    /// Blocks of the share that it is made of.
+    /// Blocks of the share that it owns.
     pub blocks: u32,
-    /// Blocks that are written side by side, as data of one kind.
+    /// Blocks that are written in parallel for data of one kind.
     pub die_groups: u32,
     /// One of `prism_mapping`.
     pub mapping: u32,
@@ -333,13 +333,13 @@ pub struct prism_container_info {
     pub lifetime: u64,
 }
 
-/// What an application says of an object.
+/// The attributes of an object.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_attributes {
     /// sizeof(prism_attributes).
     pub size: usize,
-    /// 1 if its reads and writes go before others, else 0.
+    /// 1 if its reads and writes have priority, else 0.
     pub priority: u32,
     /// 1 if it cannot be written, truncated or deleted, else 0.
     pub read_only: u32,
@@ -349,7 +349,7 @@ pub struct prism_attributes {
     pub lifetime: u32,
 }
 
-/// What a store of keys and values holds, and what it has cost since it was opened.
+/// Content of a key-value store, and its operations since it was opened.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_kv_info {
@@ -359,19 +359,19 @@ pub struct prism_kv_info {
     pub records: u64,
     /// Bytes of these keys and values.
     pub live_bytes: u64,
-    /// Bytes that they are charged, with headers and deletions.
+    /// Bytes that they are charged, including headers and tombstones.
     pub charged_bytes: u64,
-    /// The most bytes that records can be charged.
+    /// The limit of bytes charged.
     pub capacity_bytes: u64,
     /// Bytes of keys and values set, and of keys deleted.
     pub written_bytes: u64,
-    /// Pages programmed, for whatever reason.
+    /// Pages programmed, for any cause.
     pub programs: u64,
-    /// Bytes programmed over bytes written; 0 before the first.
+    /// Bytes programmed divided by bytes written; 0 before the first.
     pub write_amplification: f64,
 }
 
-/// A page of a share; where a block is meant, `page` is not looked at.
+/// A page of a share; calls on a block ignore `page`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_address {
@@ -385,40 +385,40 @@ pub struct prism_address {
     pub page: u32,
 }
 
-/// A queued command that is done.
+/// The completion of a queued command.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_completion {
     /// sizeof(prism_completion).
     pub size: usize,
-    /// What it was submitted with.
+    /// The tag with which the command was submitted.
     pub tag: u64,
-    /// When it was done: nanoseconds of virtual time.
+    /// The end of the command, in nanoseconds of virtual time.
     pub end_ns: u64,
-    /// Bytes that a read has put into the buffer; 0 for other commands.
+    /// Bytes that a read has written to the buffer; 0 for other commands.
     pub length: u64,
-    /// How it went: a `prism_status`.
+    /// The result, a `prism_status`.
     pub status: i32,
     /// 0.
     pub reserved: u32,
 }
 
-/// What was handed out at the function level.
+/// The result of an allocation at the function level.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_allocated {
     /// sizeof(prism_allocated).
     pub size: usize,
-    /// Where it is.
+    /// Its address.
     pub at: prism_address,
-    /// How many more there are in the channel without a wait, in the unit asked for, those of
-    /// the reserve not counted. 0 says that this was the last one.
+    /// How many more of the same unit the channel has without a wait, excluding over-provisioning.
+    /// 0 if this was the last one.
     pub free_left: u32,
-    /// Blocks of the channel that wait for their erase.
+    /// Trimmed blocks of the channel that are not erased yet.
     pub erasing: u32,
 }
 
-/// What levelling has done, and how worn the blocks of a share are.
+/// The result of levelling, and the wear of the blocks of a share.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_wear_level {
@@ -434,13 +434,13 @@ pub struct prism_wear_level {
     pub min: u32,
 }
 
-/// Two blocks whose data levelling has exchanged; their addresses name what they named.
+/// Two blocks whose data levelling has moved; their addresses still refer to the same data.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct prism_pair {
-    /// What stood on a worn block, and went to a fresh one.
+    /// The block whose data moved from a worn block to a fresh one.
     pub hot: prism_address,
-    /// What rested, and went to the worn block.
+    /// The block whose cold data moved to the worn block.
     pub cold: prism_address,
 }
 
