@@ -41,7 +41,7 @@ static int same(prism_address a, prism_address b)
     return a.channel == b.channel && a.lun == b.lun && a.block == b.block && a.page == b.page;
 }
 
-/* Blocks of a channel are told in the order of their addresses. */
+/* Blocks of a channel are distinguished by their addresses. */
 static int before(prism_address a, prism_address b)
 {
     return a.lun != b.lun ? a.lun < b.lun : a.block < b.block;

@@ -2,9 +2,9 @@
  * Algorithm IV.2 of the Prism-SSD paper: allocating blocks and collecting garbage at the
  * function level.
  *
- * The library chooses blocks, erases them in the background and says how many are left. The
- * application maps, and decides when to clean and what: here the block of the channel with the
- * least valid data ("Greedy").
+ * The library chooses blocks, erases them in the background and returns the number of free ones.
+ * The application maps, and decides when to clean and which block: here the block of the channel
+ * with the least valid data ("Greedy").
  */
 #include "example.h"
 
@@ -17,7 +17,7 @@ typedef struct {
     int filled;
 } block;
 
-/* A store of logical pages that come a block at a time. */
+/* A store of logical pages, written a block at a time. */
 static struct {
     prism_function *flash;
     int pages;
@@ -25,7 +25,7 @@ static struct {
     char *is_mapped;
     block blocks[BLOCKS_MAX];
     int count;
-    /* By channel, the block that takes what is copied. */
+    /* By channel, the block that takes copies. */
     int has_copies_to[CHANNELS];
     prism_address copies_to[CHANNELS];
     uint64_t copies;
@@ -55,7 +55,7 @@ static block *find(prism_address at)
     return NULL;
 }
 
-/* A block that was handed out just now; "LBN <- PBN" follows with each page. */
+/* A newly allocated block; "LBN <- PBN" follows with each page. */
 static prism_allocated map_block(uint32_t channel)
 {
     prism_allocated allocated = {.size = sizeof allocated};
@@ -93,7 +93,7 @@ static int valid(const block *of)
     return count;
 }
 
-/* The channel with the least to keep. */
+/* The channel with the least valid data. */
 static uint32_t least_loaded(void)
 {
     int load[CHANNELS] = {0};
@@ -151,7 +151,7 @@ static void app_gc(uint32_t channel)
         }
         *find(victim.at) = store.blocks[--store.count];
         TRY(prism_function_trim(store.flash, victim.at, PRISM_UNIT_BLOCK));
-        /* Its erase is in the background; the next turn of the loop wants to see it done. */
+        /* It is erased in the background; wait, so that the next iteration finds it free. */
         TRY(prism_function_drain(store.flash));
     }
 }

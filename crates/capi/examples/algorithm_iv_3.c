@@ -2,8 +2,8 @@
  * Algorithm IV.3 of the Prism-SSD paper: setting up two ranges at the policy level, with the
  * sizes divided by a thousand.
  *
- * The code of the paper says block mapping with FIFO, then page mapping with greedy cleaning;
- * its text has the two policies the other way round. This is the code.
+ * The code of the paper says block mapping with FIFO, then page mapping with greedy cleaning; its
+ * text has the two policies the other way round. This program follows the code.
  */
 #include "example.h"
 
@@ -54,7 +54,7 @@ int main(void)
     CHECK(memcmp(text, "below the limit", sizeof text) == 0);
     TRY(prism_policy_flush(policy));
 
-    /* No request reaches over the split: nobody could say which policy it has. */
+    /* A request must not span two ranges, which have different policies. */
     CHECK(prism_policy_write(policy, split_addr - 1, "ab", 2) == PRISM_ERANGE);
     prism_range_info ranges[2] = {{.size = sizeof ranges[0]}, {.size = sizeof ranges[1]}};
     CHECK(TRY(prism_policy_ranges(policy)) == 2);

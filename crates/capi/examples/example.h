@@ -1,6 +1,5 @@
 /*
- * What the examples share: checks, the library's random streams, and pages that can be told
- * apart.
+ * Common code of the examples: checks, the library's random streams, and numbered pages.
  */
 #ifndef PRISM_EXAMPLE_H
 #define PRISM_EXAMPLE_H
@@ -11,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Ends the program if something is not as it should be. */
+/* Ends the program if the condition is false. */
 #define CHECK(condition)                                                                       \
     do {                                                                                       \
         if (!(condition)) {                                                                    \
@@ -20,7 +19,7 @@
         }                                                                                      \
     } while (0)
 
-/* Ends the program if a call failed, with the reason that the library gives. */
+/* Ends the program with the library's message if a call failed. */
 #define TRY(call) try_(call, #call, __FILE__, __LINE__)
 
 static inline int try_(int result, const char *call, const char *file, int line)
@@ -41,8 +40,8 @@ static inline void *room(size_t bytes)
 }
 
 /*
- * The generator of the library, xoshiro256** seeded through SplitMix64, so that these programs
- * do what the ones in Rust do.
+ * The generator of the library, xoshiro256** seeded through SplitMix64, so that these programs do
+ * the same as those in Rust.
  */
 typedef struct {
     uint64_t state[4];
@@ -104,7 +103,7 @@ static inline int rng_chance(example_rng *rng, double p)
     return (double)(rng_next(rng) >> 11) / 9007199254740992.0 < p;
 }
 
-/* Fills a buffer with one number, lowest byte first. */
+/* Fills a buffer with one number, little-endian. */
 static inline void stamp(void *buffer, size_t bytes, uint64_t number)
 {
     unsigned char *to = (unsigned char *)buffer;

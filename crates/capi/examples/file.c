@@ -1,8 +1,9 @@
 /*
  * A device in a file: a counter of visits that outlives the process.
  *
- * The file is open once at a time, what was synced is there at the next visit, and everything
- * above is as on a device in memory. The file has the program's own name and ".flash".
+ * One process at a time can open the file, synced data is there at the next visit, and the levels
+ * above are used as on a device in memory. The file is the program's own name with ".flash"
+ * appended.
  */
 #include "example.h"
 

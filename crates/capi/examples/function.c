@@ -1,8 +1,8 @@
 /*
- * The function level: a cache of slabs, each a block, as key-value caches keep them.
+ * The function level: a cache of slabs of one block each, as in key-value caches.
  *
- * The library allocates, erases and counts wear. The cache knows what the library cannot: a slab
- * may simply be dropped. So it never copies anything.
+ * The library allocates, erases and counts wear. The cache may simply drop a slab, which the
+ * library cannot know. So it never copies data.
  */
 #include "example.h"
 
@@ -39,8 +39,8 @@ static void evict(void)
 }
 
 /*
- * Stores a slab on the channel with the least to do. The oldest goes as soon as nothing is left
- * to hand out, so that its erase is over before somebody waits for it.
+ * Stores a slab on the channel with the least work. Drops the oldest slab when the channel has no
+ * free block left, so that its erase is complete before the next allocation.
  */
 static prism_address put(unsigned char byte)
 {
@@ -82,7 +82,7 @@ static void check(void)
     }
 }
 
-/* A read that is queued behind writes of the same LUN is done before them. */
+/* A read that is queued after writes on the same LUN is executed before them. */
 static void reads_go_first(void)
 {
     static unsigned char slab[SLAB];
@@ -99,7 +99,7 @@ static void reads_go_first(void)
 
     static const uint64_t tags[] = {9, 0, 1};
     prism_completion done = {.size = sizeof done};
-    /* Without room for what was read, the completion says how much that is, and waits. */
+    /* If the buffer is too small, the completion has the length of the data, and stays. */
     CHECK(prism_function_queue_complete(cache.flash, &done, NULL, 0) == PRISM_ETOOSMALL);
     CHECK(done.length == PAGE);
     for (int i = 0; i < 3; i++) {
@@ -111,7 +111,7 @@ static void reads_go_first(void)
     CHECK(TRY(prism_function_queue_complete(cache.flash, &done, slab, SLAB)) == 0);
 }
 
-/* A reserve cannot be made of blocks that are in use; the call says how many are missing. */
+/* Blocks in use cannot become over-provisioning; the call returns how many are missing. */
 static void reserve(void)
 {
     uint32_t blocks, must_free, granted;
@@ -122,7 +122,7 @@ static void reserve(void)
     }
     TRY(prism_function_set_ops(cache.flash, 25, &granted, NULL));
     CHECK(granted == blocks);
-    /* Who writes in bursts gives the reserve up before one. */
+    /* An application that writes in bursts can drop the over-provisioning before one. */
     TRY(prism_function_set_ops(cache.flash, 0, NULL, NULL));
 }
 
@@ -149,7 +149,7 @@ int main(void)
     reads_go_first();
 
     /*
-     * One slab rests while the others come and go. Levelling moves it to a worn block, and its
+     * One slab stays while the others are replaced. Levelling moves it to a worn block, and its
      * address stays.
      */
     prism_address rests = put(77);

@@ -1,14 +1,14 @@
 /*
- * Keys and values: sessions of users, on a zoned device with 14 open zones.
+ * The key-value store: sessions of users, on a zoned device with 14 open zones.
  *
- * The store needs no out-of-band bytes and writes nothing in place, so a block may be a zone.
- * This program is C and C++.
+ * The store uses no out-of-band bytes and does not write in place, so a block may be a zone. This
+ * program is C and C++.
  */
 #include "example.h"
 
 enum { USERS = 500, SESSION_MAX = 2000 };
 
-/* What the store should hold: a length, or -1 for nothing, and the byte it is made of. */
+/* The expected value: its length, or -1 for none, and the byte it consists of. */
 static int lengths[USERS];
 static unsigned char bytes[USERS];
 
@@ -30,7 +30,7 @@ static void check_user(prism_kv *kv, int user)
     }
 }
 
-/* Sees keys from user 100 on, each with what was set last. */
+/* Expects the keys from user 100 on, each with its last value. */
 static int visit(void *context, const void *key, size_t key_length, const void *value,
                  size_t value_length)
 {
@@ -89,7 +89,7 @@ int main(void)
         lengths[user] = -1;
     }
 
-    /* Users come and go, until the store has been written several times over. */
+    /* Sessions are set and deleted until the store has been overwritten several times. */
     work(kv);
     uint64_t sessions = 0;
     for (int user = 0; user < USERS; user++) {
@@ -104,7 +104,7 @@ int main(void)
     int next = 100;
     CHECK(TRY(prism_kv_scan(kv, "user/0100", 9, "user/0200", 9, 3, visit, &next)) == 3);
 
-    /* One flush for many sets. Power goes behind it, and none of them is lost. */
+    /* One flush for many sets. Power fails after it, and none of them is lost. */
     TRY(prism_kv_flush(kv));
     TRY(prism_kv_set(kv, "in doubt", 8, "set, and not flushed", 20));
     TRY(prism_kv_close(kv));

@@ -1,8 +1,8 @@
 /*
  * The monitor: two applications on one device, each on LUNs of its own.
  *
- * Neither sees the other, a block that fails is replaced below their feet, and in virtual time
- * the share of one can be held to a number of bytes a second.
+ * Neither sees the other, a block that fails is replaced invisibly, and in virtual time the
+ * bandwidth of a share can be limited.
  */
 #include "example.h"
 
@@ -45,14 +45,14 @@ static void check_some(prism_raw *raw, unsigned char byte)
     }
 }
 
-/* What a block of the device holds, below the monitor: -1 for nothing. */
+/* The content of a block of the device, below the monitor: -1 for an erased one. */
 static int first_byte(prism_memory *memory, uint32_t block)
 {
     unsigned char byte;
     return TRY(prism_memory_read(memory, block, 0, &byte, 1)) == 1 ? byte : -1;
 }
 
-/* A block wears out. The share does not notice; the device has a spare block less. */
+/* A block wears out. The share does not notice; the device has one spare block less. */
 static void wear_out(prism_memory *memory, prism_raw *fast)
 {
     uint32_t worn = 0;
@@ -63,11 +63,11 @@ static void wear_out(prism_memory *memory, prism_raw *fast)
     TRY(prism_memory_wear_out(memory, worn));
     write_some(fast, 3);
     check_some(fast, 3);
-    /* It could not be erased, and is left alone. */
+    /* It could not be erased, and is not used any more. */
     CHECK(first_byte(memory, worn) == 1);
 }
 
-/* Shares grow by what is free, and are given back. The next owner finds nothing. */
+/* Shares grow by free LUNs, and are released. The next owner finds them erased. */
 static void give_back(prism_device *device, prism_share *slow)
 {
     TRY(prism_share_grow(slow, 2, 0));
@@ -128,12 +128,12 @@ int main(void)
     TRY(prism_device_allocate(device, "slow", &wanted, &slow_share));
     TRY(prism_raw_open(slow_share, &slow));
 
-    /* Addresses are those of the share: what is not one's own cannot be said. */
+    /* Addresses are those of the share: blocks of others have none. */
     unsigned char page[PAGE];
     prism_address beyond = {.channel = 3};
     CHECK(prism_raw_read_page(slow, beyond, page, PAGE) == PRISM_ERANGE);
 
-    /* Each has its clock. A limit holds up only whom it is for. */
+    /* Each share has its own clock. A limit delays only its own share. */
     uint64_t fast_now, slow_now;
     write_some(fast, 1);
     write_some(slow, 2);

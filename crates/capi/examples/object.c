@@ -1,8 +1,8 @@
 /*
  * The object level: recordings that grow, are kept or deleted, and an index that is rewritten.
  *
- * The library knows which bytes belong together and which are gone, so nothing that was deleted
- * is ever copied, and no file system has to say it twice.
+ * The library knows which bytes belong together and which are deleted, so it never copies deleted
+ * data, and no file system has to trim.
  */
 #include "example.h"
 
@@ -29,7 +29,7 @@ static struct {
 } kept[KEPT_MAX];
 static int kept_count;
 
-/* Recordings come and go as wholes, many times the size of the device. */
+/* Recordings are written and deleted as a whole, many times the size of the device. */
 static void record(prism_objects *store, uint64_t index)
 {
     example_rng rng = rng_stream(3, "object");
@@ -78,7 +78,7 @@ int main(void)
     prism_share *share = share_of(device, "recordings", 3, 25);
     TRY(prism_objects_open(share, &store));
 
-    /* What is rewritten all the time and waits for nobody, and what rests. */
+    /* An index that is rewritten often and has priority, and a cold recording. */
     prism_attributes urgent = {
         .size = sizeof urgent, .priority = 1, .lifetime = PRISM_LIFE_SHORT,
     };
@@ -96,7 +96,7 @@ int main(void)
     uint64_t copies = counts.programs[PRISM_CAUSE_GC];
     CHECK(copies * 2 < counts.programs[PRISM_CAUSE_HOST]);
 
-    /* What was flushed is there when power comes back; what was not may be there in part. */
+    /* Flushed data survives a power failure; other data may survive in part. */
     uint64_t lost = create(store, NULL);
     append(store, lost, 7);
     TRY(prism_objects_close(store));

@@ -1,9 +1,9 @@
 /*
  * The policy level: a small database on two ranges, each managed as suits it.
  *
- * Its log is written round and round, in order: mapped by block, it costs no copies. Its table is
- * written anywhere: mapped by page, with two containers for data of two lifetimes. The database
- * brings one rule of its own: the log is flushed before the table is written.
+ * Its log is circular and written in order: with block-level mapping, it costs no copies. Its table
+ * is written in any order: it has page-level mapping, and two containers for data of two lifetimes.
+ * The database has one rule of its own: the log is flushed before the table is written.
  */
 #include "example.h"
 
@@ -11,7 +11,7 @@ enum { ROW = 4096, LOG = 1 << 20, TABLE = 6 << 20, ROWS = (4 << 20) / ROW, PLACE
 
 static unsigned char buffer[ROW];
 
-/* One transaction: row `row` gets `value`. */
+/* One transaction: sets row `row` to `value`. */
 static const void *record(uint64_t sequence, uint64_t row, uint64_t value)
 {
     memset(buffer, 0, sizeof buffer);
@@ -87,7 +87,7 @@ static uint64_t recover(prism_policy *policy, prism_container *rows)
     return entries[PLACES - 1].sequence;
 }
 
-/* A log that goes round costs what it holds. */
+/* A circular log has no write amplification. */
 static void go_round(prism_policy *policy, prism_share *share)
 {
     for (int round = 0; round < 4; round++) {
@@ -128,7 +128,7 @@ int main(void)
     prism_container *rows = set_up(policy);
     go_round(policy, share);
 
-    /* Transactions until power goes. Those that were committed are there. */
+    /* Transactions until power fails. The committed ones survive. */
     static uint64_t table[ROWS];
     example_rng rng = rng_stream(7, "policy");
     TRY(prism_memory_cut_power_after(memory, 5000));
@@ -155,7 +155,7 @@ int main(void)
     uint64_t last = recover(policy, rows);
     CHECK(last == sequence - 1 || last == sequence);
     if (last == sequence) {
-        /* Power went in its commit, and it made it. */
+        /* Power failed during its commit, and it was durable. */
         table[row] = value;
     }
     check(rows, table);

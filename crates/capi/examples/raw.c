@@ -1,9 +1,9 @@
 /*
  * The raw level: a log that keeps the newest pages, as a flight recorder does.
  *
- * The application knows everything about its data: it comes in order, and the oldest goes first.
- * So there is nothing to map and nothing to clean. Pages go to all LUNs at once, and blocks are
- * erased in turn.
+ * The application knows that its data is written in order and that the oldest is dropped first. So
+ * it needs no mapping and no cleaning. Pages are written to all LUNs at once, and blocks are erased
+ * in turn.
  */
 #include "example.h"
 
@@ -18,8 +18,8 @@ static struct {
 } recorder;
 
 /*
- * Goes on behind the newest block. A block that power has left half full stays so: a partly
- * written page is in nobody's way.
+ * Continues after the newest block. A block that a power failure left partly written stays so,
+ * which does no harm.
  */
 static void open_recorder(prism_share *share)
 {
@@ -50,7 +50,7 @@ static void open_recorder(prism_share *share)
     }
 }
 
-/* Where a stripe stands. */
+/* The address of a stripe. */
 static void pages_of(uint64_t stripe, prism_address pages[LUNS])
 {
     for (int lun = 0; lun < LUNS; lun++) {
@@ -66,7 +66,7 @@ static int append(void)
     prism_address pages[LUNS];
     pages_of(recorder.next, pages);
     if (pages[0].page == 0) {
-        /* What is oldest makes room; power may have interrupted this very erase before. */
+        /* The oldest block is erased; a power failure may have interrupted this erase before. */
         int result = prism_raw_erase_blocks(recorder.raw, pages, LUNS, NULL);
         if (result < 0) {
             return result;
@@ -89,7 +89,7 @@ static void check(uint64_t stripe)
     CHECK(is_stamped(data, sizeof data, stripe));
 }
 
-/* The same pages, read as commands of a queue: each is done in its time. */
+/* The same pages, read as commands of a queue: each has its own end. */
 static void check_queued(uint64_t stripe)
 {
     prism_address pages[LUNS];
@@ -139,7 +139,7 @@ int main(void)
     took -= before;
     CHECK(took < 1500000);
 
-    /* Power goes in the middle of a stripe, after the log has gone round. */
+    /* Power fails in the middle of a stripe, after the log has wrapped around. */
     while (recorder.next < 1000) {
         TRY(append());
     }

@@ -1,10 +1,10 @@
 /*
  * Real time: a device in a file whose calls take as long as those of real flash.
  *
- * A call returns when the device would be done, by the clock of the world, so a program can be
- * tried under the latencies of flash that the machine does not have. What is checked here holds
- * however busy the machine is: nothing is done before its time, and what one LUN does is done
- * one after the other. The file has the program's own name and ".flash".
+ * A call returns when the device would have completed it, by wall clock, so a program can be tried
+ * with the latencies of flash that the machine does not have. The checks hold however busy the
+ * machine is: no operation ends too early, and operations of one LUN are serial. The file is the
+ * program's own name with ".flash" appended.
  */
 #define _POSIX_C_SOURCE 200809L
 #include "example.h"
@@ -13,7 +13,7 @@
 
 enum { PAGE = 4096, READS = 8 };
 
-/* Nanoseconds of a clock that only goes forward. */
+/* Nanoseconds of a monotonic clock. */
 static uint64_t now(void)
 {
     struct timespec time;
@@ -21,7 +21,7 @@ static uint64_t now(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* The clock of a share, which is that of the world from when real time began. */
+/* The clock of a share: wall-clock time since real time began. */
 static uint64_t share_now(prism_share *share)
 {
     uint64_t time;
@@ -29,7 +29,7 @@ static uint64_t share_now(prism_share *share)
     return time;
 }
 
-/* A page is written, read, and its block erased: each takes its time in the world. */
+/* A page is written, read, and its block erased: each takes its latency in real time. */
 static void one_by_one(prism_raw *raw, prism_share *share, const prism_timing *timing)
 {
     unsigned char page[PAGE];
@@ -49,7 +49,7 @@ static void one_by_one(prism_raw *raw, prism_share *share, const prism_timing *t
     CHECK(share_now(share) - began >= erased - start);
 }
 
-/* Reads of one LUN in a queue: in order, none before the one that was asked for first. */
+/* Queued reads of one LUN complete in order of submission. */
 static void in_a_queue(prism_raw *raw, const prism_timing *timing)
 {
     unsigned char page[PAGE];

@@ -11,22 +11,22 @@ use prism::{FlashError, FlashFileError, MediumError};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum prism_status {
-    /// It is done.
+    /// Success.
     PRISM_OK = 0,
-    /// An argument is wrong in itself: a null pointer, a structure whose size is not set, a
-    /// number that stands for nothing.
+    /// An argument is invalid in any state: a null pointer, a structure without its size, a number
+    /// that is no value of its type.
     PRISM_EARGUMENT = -1,
     /// The handle is closed already, is one of another kind, or never was one.
     PRISM_EHANDLE = -2,
-    /// The buffer is too small for what was to be put there.
+    /// The buffer is too small for the data.
     PRISM_ETOOSMALL = -3,
     /// The queue is full: take a completion first.
     PRISM_EFULL = -4,
-    /// A bug of the library: close the handle; the message says where it is.
+    /// A bug of the library: close the handle; the message locates the bug.
     PRISM_EPANIC = -5,
-    /// A failure that has no number of its own; the message says what it is.
+    /// A failure without a status of its own; the message describes it.
     PRISM_EOTHER = -6,
-    /// A geometry makes no sense.
+    /// A field of a geometry is out of range.
     PRISM_EGEOMETRY = -10,
     /// The device failed.
     PRISM_EMEDIUM = -11,
@@ -36,21 +36,21 @@ pub enum prism_status {
     PRISM_EMAPPING = -13,
     /// An address is outside of what the caller owns.
     PRISM_ERANGE = -14,
-    /// A length or an address is no multiple of what it has to be.
+    /// A length or an address is not a multiple of the unit it has to be aligned to.
     PRISM_EALIGN = -15,
-    /// Nothing was written there since the last erase.
+    /// The page was not written since the last erase.
     PRISM_EUNWRITTEN = -16,
-    /// A loss of power interrupted what was written there.
+    /// A power failure interrupted the program or erase of the page.
     PRISM_ETORN = -17,
     /// Another page of the block is next.
     PRISM_EORDER = -18,
-    /// The block takes nothing more before it is erased.
+    /// The block is full or closed: erase it first.
     PRISM_ENOTERASED = -19,
     /// Too many blocks are partly written.
     PRISM_EOPEN = -20,
     /// A LUN has no spare block left for one that failed.
     PRISM_EWORNOUT = -21,
-    /// The device has not so many free LUNs.
+    /// The device has fewer free LUNs than requested.
     PRISM_ENOLUNS = -22,
     /// A share or a file of that name exists.
     PRISM_EEXISTS = -23,
@@ -62,19 +62,19 @@ pub enum prism_status {
     PRISM_ERELEASED = -26,
     /// LUNs that hold data cannot be given back.
     PRISM_ESHRINK = -27,
-    /// The share is set up for another level.
+    /// The share holds data of another level.
     PRISM_ELEVEL = -28,
-    /// There is no room: in the share, or on the disk that the file is on. The message says which.
+    /// There is no space left, in the share or on the disk of the file. The message says which.
     PRISM_ENOSPACE = -29,
-    /// It was given back already, or never handed out.
+    /// The block or page was trimmed before, or never allocated.
     PRISM_ENOTALLOCATED = -30,
-    /// The reserve asked for is in use.
+    /// Blocks requested as over-provisioning are in use.
     PRISM_EOPS = -31,
-    /// A range holds data, overlaps another, or something is still open above.
+    /// A range holds data or overlaps another, or a higher level is still open.
     PRISM_EBUSY = -32,
-    /// Something that exists or does not, or is not allowed; the message says what.
+    /// The request is not possible in the present state; the message says why.
     PRISM_EINVALID = -33,
-    /// The device keeps no time.
+    /// The device has no timing.
     PRISM_ENOCLOCK = -34,
     /// This is no formatted device.
     PRISM_ENOTFORMATTED = -35,
@@ -84,9 +84,9 @@ pub enum prism_status {
     PRISM_EIO = -37,
     /// The device is read-only.
     PRISM_EREADONLY = -38,
-    /// What was written is damaged.
+    /// Written data is damaged.
     PRISM_EDAMAGED = -39,
-    /// A file cannot be opened, or is none of this version; the message says why.
+    /// A file cannot be opened, or has another format or version; the message says why.
     PRISM_EFILE = -40,
 }
 
@@ -97,20 +97,20 @@ impl prism_status {
     /// Every status, for `prism_strerror`.
     const ALL: [(Self, &'static CStr); 38] = [
         (PRISM_OK, c"done"),
-        (PRISM_EARGUMENT, c"an argument is wrong in itself"),
+        (PRISM_EARGUMENT, c"an argument is invalid"),
         (PRISM_EHANDLE, c"the handle is closed, or one of another kind"),
         (PRISM_ETOOSMALL, c"the buffer is too small"),
         (PRISM_EFULL, c"the queue is full"),
         (PRISM_EPANIC, c"a bug of the library"),
-        (PRISM_EOTHER, c"a failure without a number of its own"),
-        (PRISM_EGEOMETRY, c"the geometry makes no sense"),
+        (PRISM_EOTHER, c"a failure without a status of its own"),
+        (PRISM_EGEOMETRY, c"the geometry is out of range"),
         (PRISM_EMEDIUM, c"the device failed"),
         (PRISM_EPOWER, c"the device has lost power"),
         (PRISM_EMAPPING, c"the mapping does not fit the flash"),
         (PRISM_ERANGE, c"the address is out of range"),
         (PRISM_EALIGN, c"an address or a length is not aligned"),
         (PRISM_EUNWRITTEN, c"nothing was written there"),
-        (PRISM_ETORN, c"a loss of power interrupted what was written there"),
+        (PRISM_ETORN, c"a power failure interrupted the write or erase"),
         (PRISM_EORDER, c"another page of the block is next"),
         (PRISM_ENOTERASED, c"the block is not erased"),
         (PRISM_EOPEN, c"too many blocks are partly written"),
@@ -126,7 +126,7 @@ impl prism_status {
         (PRISM_ENOTALLOCATED, c"it is not allocated"),
         (PRISM_EOPS, c"the over-provisioning is in use"),
         (PRISM_EBUSY, c"it is busy"),
-        (PRISM_EINVALID, c"an argument is invalid"),
+        (PRISM_EINVALID, c"the request is not possible in this state"),
         (PRISM_ENOCLOCK, c"the device has no timing"),
         (PRISM_ENOTFORMATTED, c"this is no formatted device"),
         (PRISM_ETABLES, c"the tables of the device cannot be kept"),

@@ -154,7 +154,7 @@ pub enum FlashError {
         /// What, and what to do.
         what: String,
     },
-    /// An argument is invalid.
+    /// A request that is invalid, or not possible in the present state.
     #[error("{what}")]
     Invalid {
         /// What is wrong, and what to do.

@@ -1,16 +1,16 @@
-//! The buffers of operations that are in flight: parts of one mapping. So a page in one of them
-//! is one piece of memory for the kernel and the disk, or few, and its address soon found.
+//! The buffers of operations in flight, parts of one mapping. With huge pages, a buffer is
+//! physically contiguous, so the kernel needs few segments and few lookups for it.
 
 use std::{io, mem, slice};
 
 use memmap2::{Advice, MmapMut, MmapOptions};
 
-/// Bytes of a huge page; the mapping is made of such as far as the system has them.
+/// Bytes of a huge page; the mapping consists of huge pages if the system has them.
 const HUGE: usize = 2 << 20;
 
-/// Buffers of one size that neither move nor overlap. They take memory when they are used.
+/// Buffers of one size that neither move nor overlap. They take memory when they are first used.
 ///
-/// The kernel may have some of them: who owns the buffers touches those again when it is done.
+/// The kernel may use some of them: the owner must not access those until the kernel is done.
 pub(crate) struct Buffers {
     /// `None` once the memory was left to the kernel.
     map: Option<MmapMut>,
@@ -19,15 +19,15 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// `count` buffers of `size` bytes, a multiple of what direct I/O wants.
+    /// `count` buffers of `size` bytes, a multiple of the alignment for direct I/O.
     ///
     /// # Errors
     /// If the system gives no such mapping.
     pub(crate) fn new(count: usize, size: usize) -> io::Result<Self> {
         let len = (count * size).next_multiple_of(HUGE);
-        // Most of them may never be used: nothing is set aside for them.
+        // Most of them may never be used, so no swap is reserved.
         let map = MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
-        // What the system does with small pages is as right.
+        // Small pages work as well.
         #[cfg(target_os = "linux")]
         let _ = map.advise(Advice::HugePage);
         Ok(Self { map: Some(map), count, size })
@@ -40,32 +40,32 @@ impl Buffers {
     /// A buffer that the kernel does not write to.
     pub(crate) fn of(&self, index: usize) -> &[u8] {
         let start = self.address(index);
-        // SAFETY: the address is that of `size` bytes within the mapping, which lives as long
-        // as `self`; who writes to the buffer borrows all of them, and the kernel has it not.
-        #[allow(unsafe_code, reason = "a slice of the whole mapping would be of others' too")]
+        // SAFETY: the address is that of `size` bytes within the mapping, which lives as long as
+        // `self`; writing to a buffer borrows all of them, and the kernel does not use it.
+        #[allow(unsafe_code, reason = "a slice of the whole mapping would alias other buffers")]
         unsafe {
             slice::from_raw_parts(start, self.size)
         }
     }
 
-    /// A buffer that the kernel does not have.
+    /// A buffer that the kernel does not use.
     pub(crate) fn of_mut(&mut self, index: usize) -> &mut [u8] {
         let start = self.address(index).cast_mut();
-        // SAFETY: as in `of`; the mapping may be written to, and nobody else borrows it.
-        #[allow(unsafe_code, reason = "a slice of the whole mapping would be of others' too")]
+        // SAFETY: as in `of`; the mapping is writable, and it is borrowed exclusively.
+        #[allow(unsafe_code, reason = "a slice of the whole mapping would alias other buffers")]
         unsafe {
             slice::from_raw_parts_mut(start, self.size)
         }
     }
 
-    /// Where a buffer begins, for the kernel.
+    /// The address of a buffer, for the kernel.
     pub(crate) fn address(&self, index: usize) -> *const u8 {
         assert!(index < self.count, "buffer {index} of {}", self.count);
         let map = self.map.as_ref().expect("memory that was left to the kernel is not used");
         map.as_ptr().wrapping_add(index * self.size)
     }
 
-    /// Leaves the memory to the kernel for ever, which may still write to it.
+    /// Leaks the memory, because the kernel may still write to it.
     pub(crate) fn leak(&mut self) {
         mem::forget(self.map.take());
     }
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "buffer 2 of 2")]
-    fn there_are_no_more_than_were_made() {
+    fn an_index_beyond_the_buffers_panics() {
         Buffers::new(2, 4096).unwrap().of(2);
     }
 }

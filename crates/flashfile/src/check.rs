@@ -1,5 +1,4 @@
-//! Reading everything: is each page what was programmed, and is nothing written where
-//! nothing belongs.
+//! The check of a whole file: each page has to be what was programmed, and unused bytes zero.
 
 use std::io;
 
@@ -9,19 +8,19 @@ use crate::format::Superblock;
 use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
 use prism_flash::Medium;
 
-/// Findings of one kind that are listed; a disk that has gone bad would fill the memory.
+/// Limit of listed findings of one kind, so that a bad disk does not fill the memory.
 const LISTED: usize = 1000;
 
-/// What [`FlashFile::check`] found.
+/// The result of [`FlashFile::check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Pages that were read.
     pub pages: u64,
     /// Pages that are not what was programmed, as block and page: the first thousand.
     pub damaged: Vec<(u32, u32)>,
-    /// All of them.
+    /// The number of all of them.
     pub damaged_pages: u64,
-    /// What else is damaged, in sentences: what is kept twice, and bytes that nothing uses.
+    /// Other damage, as sentences: structures stored twice, and unused bytes.
     pub other: Vec<String>,
 }
 
@@ -34,11 +33,11 @@ impl CheckReport {
 }
 
 impl FlashFile {
-    /// Reads the whole device. `progress` is told how many pages of how many were read. What was
-    /// programmed since the last sync belongs to it, and is not durable for that.
+    /// Reads the whole device. `progress` is called with the pages read and their total. Pages
+    /// programmed since the last sync are included, and are not durable afterwards.
     ///
     /// # Errors
-    /// [`FlashFileError::Io`] if it cannot be read, or what was programmed cannot be written; the
+    /// [`FlashFileError::Io`] if it cannot be read, or programmed pages cannot be written; the
     /// device is read-only then.
     pub fn check(
         &mut self,
@@ -49,7 +48,7 @@ impl FlashFile {
         if self.refusal.is_none()
             && let Err(error) = self.headers.write_back(&mut self.engine)
         {
-            // Told here, and by every sync from now on.
+            // Reported here, and by every sync from now on.
             let _ = self.refuse("writing", &error);
             return Err(broken("writing", error));
         }
@@ -58,7 +57,7 @@ impl FlashFile {
 
     fn check_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> io::Result<CheckReport> {
         let mut report = CheckReport { other: self.damage.clone(), ..CheckReport::default() };
-        // What is kept may be better than what the file has by now.
+        // Cached headers may be intact where the file is damaged by now.
         self.headers.forget();
         self.check_superblocks(&mut report)?;
         self.check_padding(&mut report)?;
@@ -81,7 +80,7 @@ impl FlashFile {
     }
 
     fn read_ahead(&mut self, block: u32, page: u32) {
-        /// Pages in flight: enough that a fast disk is busy.
+        /// Pages in flight: enough to keep a fast disk busy.
         const AHEAD: u32 = 32;
         let (size, end) = (self.layout.geometry.page_size, self.write_pointer(block));
         let ahead = if page == 0 { 0..AHEAD } else { page + AHEAD - 1..page + AHEAD };
@@ -95,7 +94,7 @@ impl FlashFile {
         Ok(self.read_header(block, page)? && self.read_chunks(block, page, 0, size)?.is_some())
     }
 
-    /// A copy that is damaged was told when the file was opened; two that differ were not.
+    /// A damaged copy was reported when the file was opened; two that differ were not.
     fn check_superblocks(&mut self, report: &mut CheckReport) -> io::Result<()> {
         let mut copies = [[0; SECTOR]; 2];
         self.engine.read_at(0, &mut copies[0])?;
@@ -107,7 +106,7 @@ impl FlashFile {
         Ok(())
     }
 
-    /// What is never written is zero.
+    /// Bytes that are never written have to be zero.
     fn check_padding(&mut self, report: &mut CheckReport) -> io::Result<()> {
         let layout = self.layout;
         let sector = SECTOR as u64;
@@ -135,19 +134,20 @@ impl FlashFile {
             let dirty = bytes.iter().position(|&byte| byte != 0);
             if let Some(at) = dirty.filter(|_| report.other.len() < LISTED) {
                 let at = region.start + at as u64;
-                report.other.push(format!("byte {at} is used by nothing and is not zero"));
+                report.other.push(format!("byte {at} is unused and not zero"));
             }
         }
         Ok(())
     }
 }
 
-/// Bytes of a file with a device of `geometry`, of which only what was written takes room.
+/// The length of a file with a device of `geometry`; it is sparse, so only written parts use disk
+/// space.
 ///
 /// # Panics
-/// If the geometry makes no sense.
+/// If the geometry is out of range.
 #[must_use]
 pub fn file_len(geometry: prism_flash::DeviceGeometry) -> prism_base::Bytes {
-    geometry.check().expect("a geometry that makes sense");
+    geometry.check().expect("a valid geometry");
     prism_base::Bytes(Layout::new(geometry).len())
 }

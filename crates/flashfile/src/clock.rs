@@ -1,4 +1,4 @@
-//! The clock of the world, for flash in real time: no result depends on it.
+//! The wall clock for flash in real time: no result depends on it.
 
 use std::hint::spin_loop;
 use std::sync::OnceLock;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use prism_base::Nanos;
 use prism_flash::WallClock;
 
-/// How late the system may wake a sleeper: so much before the end it is waited for awake.
+/// How late the system may wake a sleeping thread: for this time before its end, a wait spins.
 const WAKE_LATE: Nanos = Nanos(120_000);
 
-/// When this process first asked for the time.
+/// The time of this process's first call.
 static BEGIN: OnceLock<Instant> = OnceLock::new();
 
-/// The clock of the world that only goes forward, for flash in real time. Waits are exact to
-/// about a microsecond: their last part is spent awake.
+/// A monotonic clock, for flash in real time. Waits are exact to about a microsecond: they spin at
+/// the end.
 #[derive(Clone, Copy, Debug)]
 pub struct RealClock;
 
@@ -24,8 +24,7 @@ pub static REAL: RealClock = RealClock;
 
 impl WallClock for RealClock {
     fn now(&self) -> Nanos {
-        // By way of the C library, which knows under which tools it may ask without a call into
-        // the kernel.
+        // Through the C library, which uses the vDSO instead of a system call where it can.
         Nanos(BEGIN.get_or_init(Instant::now).elapsed().as_nanos() as u64)
     }
 

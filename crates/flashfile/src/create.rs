@@ -1,4 +1,4 @@
-//! Making a file: all of it, or nothing of it is left.
+//! Making a file: completely, or no file is left.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -18,17 +18,17 @@ use crate::open::{
 use crate::simulated::SimulatedFile;
 
 impl FlashFile {
-    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse: it
-    /// takes room as pages are programmed.
+    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse: it grows
+    /// on disk as pages are programmed.
     ///
     /// # Errors
-    /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if the
-    /// system does not let it be made, and then nothing is left of it.
+    /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if it cannot be
+    /// made; no file is left then.
     pub fn create(path: &Path, geometry: DeviceGeometry) -> Result<Self, FlashFileError> {
         Self::create_with(path, geometry, Settings::USUAL)
     }
 
-    /// As [`FlashFile::create`], in a way that is said.
+    /// As [`FlashFile::create`], with these settings.
     ///
     /// # Errors
     /// As [`FlashFile::create`].
@@ -47,7 +47,7 @@ impl FlashFile {
         let file = File::options().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(failed)?;
         let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|lock| {
-            let identity = drawn_identity().map_err(|source| broken(&name, "drawing", source))?;
+            let identity = random_identity().map_err(|source| broken(&name, "drawing", source))?;
             let mut engine = Engine::Portable(Portable::new(file));
             let filled = fill(&mut engine, &layout, identity).and_then(|()| keep_name(path));
             filled.map_err(|source| not_made(&name, source))?;
@@ -56,19 +56,19 @@ impl FlashFile {
             Self::load(name.clone(), engine, Some(lock), None)
         });
         if made.is_err() {
-            // What was begun is of no use to anybody.
+            // An incomplete file is of no use.
             let _ = std::fs::remove_file(path);
         }
         made
     }
 
-    /// Makes a file with a formatted device, ready for shares. Blocks in `factory_bad` are
-    /// never used, as those that the maker of a real device has marked.
+    /// Makes a file with a formatted device, ready for shares. Blocks in `factory_bad` are never
+    /// used, like those that the manufacturer of a real device has marked.
     ///
     /// # Errors
-    /// As [`FlashFile::create`]; [`FlashFileError::FactoryBad`] for a block that there is not,
-    /// [`FlashFileError::Format`] if the blocks do not suffice for the device's own tables. In
-    /// any case nothing is left of it.
+    /// As [`FlashFile::create`]; [`FlashFileError::FactoryBad`] for a block that the device does
+    /// not have, [`FlashFileError::Format`] if there are too few blocks for the device's own
+    /// tables. No file is left after an error.
     pub fn format(
         path: &Path,
         geometry: DeviceGeometry,
@@ -114,19 +114,19 @@ fn not_made(name: &str, source: io::Error) -> FlashFileError {
     FlashFileError::Make { file: name.to_owned(), source }
 }
 
-/// Makes the name of a new file durable: it stands in its folder, not in the file.
+/// Makes the name of a new file durable: it is stored in its folder, not in the file.
 fn keep_name(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }
 
-fn drawn_identity() -> io::Result<u64> {
+fn random_identity() -> io::Result<u64> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Writes an empty device: the superblocks last, so that a file that is not whole is none.
+/// Writes an empty device: the superblocks last, so that an incomplete file is not a flash file.
 fn fill(engine: &mut Engine, layout: &Layout, identity: u64) -> io::Result<()> {
     engine.set_len(layout.len())?;
     let blocks = layout.geometry.blocks() as usize;

@@ -1,12 +1,12 @@
-//! The device: what a medium has to do, on a file.
+//! The device: a medium on a file.
 //!
-//! What is durable is what the block records say. A sync first makes pages and their page headers,
-//! which may have waited in memory, durable, and only then the records that count them; so a loss
-//! of power finds each block as it was at the last sync or at the one that was in flight, and
-//! never in between. An erase changes the record alone. Pages of a block whose erase is not
-//! durable are not overwritten: the program that would do so syncs first.
+//! The block records define what is durable. A sync first makes pages and their page headers, which
+//! may still be in memory, durable, and only then the records that count them; so after a power
+//! failure each block is as at the last sync or at the one that was in flight, and never in
+//! between. An erase changes the record alone. Pages of a block whose erase is not durable are not
+//! overwritten: the program that would do so syncs first.
 //!
-//! Memory: 8 bytes a block, the buffers of pages in flight, and at most 16 MiB of page headers.
+//! Memory: 8 bytes per block, the buffers of pages in flight, and at most 16 MiB of page headers.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -25,34 +25,33 @@ use crate::lock::Lock;
 /// A flash device in a file. It is a [`Medium`]: [`prism_flash::Device::format`] and
 /// [`prism_flash::Device::open`] take it.
 ///
-/// Dropping it syncs, as far as that is possible; [`FlashFile::close`] also says whether it
-/// was.
+/// Dropping it syncs and ignores errors; [`FlashFile::close`] returns them.
 #[derive(Debug)]
 pub struct FlashFile {
     pub(crate) name: String,
     pub(crate) layout: Layout,
     pub(crate) superblock: Superblock,
     pub(crate) engine: Engine,
-    /// Given up after the engine has ended what is in flight.
+    /// Released after the engine has completed the operations in flight.
     pub(crate) _lock: Option<Lock>,
     pub(crate) records: Vec<Record>,
-    /// Of the last sync.
+    /// Number of the last sync.
     pub(crate) sequence: u64,
     /// Blocks that are partly written.
     pub(crate) open: u32,
     /// Sectors of records that have changed since the last sync.
     pub(crate) dirty: BTreeSet<u32>,
-    /// Whether pages were programmed since.
+    /// Whether pages were programmed since the last sync.
     pub(crate) programmed: bool,
-    /// Blocks that were erased since.
+    /// Blocks erased since the last sync.
     pub(crate) erased: FastSet<u32>,
-    /// Why nothing can be written.
+    /// Why the device is read-only.
     pub(crate) refusal: Option<String>,
     /// Whether that is because a write failed.
     pub(crate) failed: bool,
     pub(crate) header: Vec<u8>,
     pub(crate) headers: HeaderCache,
-    /// What was found damaged when the file was opened, and taken from a second copy.
+    /// Damage found when the file was opened, and repaired from the second copy.
     pub(crate) damage: Vec<String>,
 }
 
@@ -63,25 +62,25 @@ impl FlashFile {
         &self.name
     }
 
-    /// A number drawn when the file was made.
+    /// A random number, chosen when the file was made.
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.superblock.identity
     }
 
-    /// The version of its format; what is older than [`crate::VERSION`] stays as it is.
+    /// The version of its format; a file of a version below [`crate::VERSION`] is not converted.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.superblock.version
     }
 
-    /// Why nothing can be written, if so.
+    /// Why the device is read-only, if so.
     #[must_use]
     pub fn refusal(&self) -> Option<&str> {
         self.refusal.as_deref()
     }
 
-    /// What was found damaged when the file was opened, and taken from its second copy.
+    /// Damage found when the file was opened, and repaired from its second copy.
     #[must_use]
     pub fn damage(&self) -> &[String] {
         &self.damage
@@ -97,8 +96,8 @@ impl FlashFile {
         }
     }
 
-    /// Marks `block` as bad from the beginning; durable with the next sync. Meant for a
-    /// device that is not formatted yet.
+    /// Marks `block` as bad by the manufacturer; durable with the next sync. To be called before
+    /// the device is formatted.
     pub fn mark_factory_bad(&mut self, block: u32) {
         self.records[block as usize].factory_bad = true;
         self.dirty.insert(Layout::record_sector(block));
@@ -107,7 +106,7 @@ impl FlashFile {
     /// Syncs and closes.
     ///
     /// # Errors
-    /// [`MediumError`] if something done since the last sync is not durable.
+    /// [`MediumError`] if an operation since the last sync is not durable.
     pub fn close(mut self) -> Result<(), MediumError> {
         self.sync()
     }
@@ -131,8 +130,7 @@ impl FlashFile {
         }
     }
 
-    /// The device takes no more writes: what failed may be lost, and what follows could hide
-    /// it.
+    /// Makes the device read-only: the failed write may be lost, and later writes could hide that.
     pub(crate) fn refuse(&mut self, operation: &str, error: &io::Error) -> MediumError {
         let failure = medium_failure(&self.name, operation, error);
         if let MediumError::Io { what } | MediumError::DiskFull { what } = &failure {
@@ -159,7 +157,7 @@ impl FlashFile {
         }
     }
 
-    /// Reads the page header of a page into `self.header`; whether it is that page's.
+    /// Reads the page header of a page into `self.header`; returns whether it is that page's.
     pub(crate) fn read_header(&mut self, block: u32, page: u32) -> io::Result<bool> {
         let at = self.layout.header_at(block, page);
         self.headers.read(&self.engine, at, &mut self.header)?;
@@ -217,7 +215,7 @@ impl FlashFile {
     /// Pages and page headers first, then the records that count them.
     fn sync_in_order(&mut self) -> io::Result<()> {
         if self.programmed {
-            // First what was begun: of a disk that fills up page headers take nothing from pages.
+            // Pages in flight first: on a disk that fills up, they have priority over page headers.
             self.engine.drain()?;
             self.headers.write_back(&mut self.engine)?;
             self.engine.sync()?;
@@ -277,7 +275,7 @@ impl Medium for FlashFile {
         self.engine.has_arrived(self.layout.page_at(block, page))
     }
 
-    /// The page cache reads ahead of a run in larger pieces than hints ask for.
+    /// For sequential reads, the page cache reads ahead in larger pieces than prefetches.
     fn wants_hints(&self) -> bool {
         matches!(self.engine, Engine::Uring(_))
     }
@@ -326,9 +324,9 @@ impl Medium for FlashFile {
     ) -> Result<(), MediumError> {
         self.check_program(block, page)?;
         let page_size = self.layout.geometry.page_size as usize;
-        assert!(data.len() == page_size, "a program writes a page of {page_size} bytes");
+        assert!(data.len() == page_size, "a program takes a page of {page_size} bytes");
         if self.erased.contains(&block) {
-            // Were the erase undone, what it erased would be overwritten and not be there.
+            // If a power failure undid the erase, the old data would be overwritten.
             self.sync()?;
         }
         let written = self.write_page(block, page, data, oob);
@@ -361,7 +359,7 @@ impl Medium for FlashFile {
     }
 
     fn sync(&mut self) -> Result<(), MediumError> {
-        // Who was told of the failure need not be who asks now.
+        // The caller that got the failure need not be the caller of this sync.
         if self.dirty.is_empty() && !self.failed {
             return Ok(());
         }
@@ -376,7 +374,7 @@ impl Medium for FlashFile {
 
 impl Drop for FlashFile {
     fn drop(&mut self) {
-        // Who wants to know calls `close`; nobody is left here to be told.
+        // Errors are ignored here; `close` returns them.
         let _ = self.sync();
     }
 }

@@ -1,7 +1,7 @@
-//! How bytes get into the file and out of it: one of three ways, behind the same calls.
+//! The engines that read and write the file: three of them, with one interface.
 //!
 //! Superblocks, records and page headers (*tables*) go through the page cache. Pages have calls of
-//! their own, so that they can go past it.
+//! their own, so that they can bypass it.
 
 use std::fs::File;
 use std::io;
@@ -17,13 +17,13 @@ use crate::uring::Uring;
 pub(crate) enum Engine {
     /// Pages by io_uring and direct I/O.
     Uring(Box<Uring>),
-    /// Everything through the page cache, one call after the other.
+    /// Everything through the page cache, synchronously.
     Portable(Portable),
     /// A file that loses power, in tests.
     Simulated(Session),
 }
 
-/// A file that every system has.
+/// An ordinary file, on any system.
 #[derive(Debug)]
 pub(crate) struct Portable {
     pub(crate) file: File,
@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// Pages of page headers that are kept in memory.
+    /// Pages of page headers that are cached.
     pub(crate) fn headers_kept(&self) -> usize {
         match self {
             Self::Uring(_) | Self::Portable(_) => headers::KEPT,
@@ -88,7 +88,7 @@ impl Engine {
     /// Reads `len` bytes of the page at `page_at`, from its byte `from` on.
     ///
     /// # Errors
-    /// Also why an earlier write of that page failed.
+    /// Also the error of an earlier write of that page.
     pub(crate) fn read_page(&mut self, page_at: u64, from: u64, len: usize) -> io::Result<&[u8]> {
         match self {
             Self::Uring(uring) => uring.read(page_at, from, len),
@@ -97,8 +97,7 @@ impl Engine {
         }
     }
 
-    /// Writes a page, perhaps behind the caller's back: it is written after
-    /// [`Engine::drain`].
+    /// Writes a page, perhaps asynchronously: the write is complete after [`Engine::drain`].
     pub(crate) fn write_page(&mut self, page_at: u64, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Uring(uring) => uring.write(page_at, bytes),
@@ -107,7 +106,7 @@ impl Engine {
         }
     }
 
-    /// Begins to read what [`Engine::read_page`] is going to be asked for; whether it did.
+    /// Prefetches for [`Engine::read_page`]; returns whether it started a read.
     pub(crate) fn prefetch(&mut self, page_at: u64, from: u64, len: usize) -> bool {
         match self {
             Self::Uring(uring) => uring.prefetch(page_at, from, len),
@@ -119,8 +118,8 @@ impl Engine {
         }
     }
 
-    /// Waits until more than `known` of the reads that were begun have come and were not asked
-    /// for, or no other is on its way; how many have come.
+    /// Waits until more than `known` prefetches are complete and not yet fetched, or none is in
+    /// flight. Returns how many are complete.
     pub(crate) fn arrivals(&mut self, known: usize) -> usize {
         match self {
             Self::Uring(uring) => uring.arrivals(known),
@@ -128,7 +127,8 @@ impl Engine {
         }
     }
 
-    /// Whether the beginning of a page is not on its way: it has come, or was not begun.
+    /// Whether no prefetch of the beginning of a page is in flight: it is complete, or was not
+    /// started.
     pub(crate) fn has_arrived(&self, page_at: u64) -> bool {
         match self {
             Self::Uring(uring) => uring.has_arrived(page_at),
@@ -139,7 +139,7 @@ impl Engine {
     /// Waits until every page is written.
     ///
     /// # Errors
-    /// Why the first one was not.
+    /// The error of the first write that failed.
     pub(crate) fn drain(&mut self) -> io::Result<()> {
         match self {
             Self::Uring(uring) => uring.drain(),
@@ -147,7 +147,7 @@ impl Engine {
         }
     }
 
-    /// Makes everything durable that was written.
+    /// Makes all completed writes durable.
     pub(crate) fn sync(&mut self) -> io::Result<()> {
         match self {
             Self::Uring(uring) => uring.file().sync_data(),

@@ -10,29 +10,29 @@ use prism_flash::{FlashError, MediumError};
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FlashFileError {
-    /// The system does not open or create the file.
+    /// The system refused to open the file.
     #[error("{file}: {}", open_failure(source))]
     Open {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A file of that name exists already.
+    /// A file of this name exists already.
     #[error("{file}: it exists already; remove it if you can lose what it holds, or open it")]
     Exists {
         /// The file.
         file: String,
     },
-    /// The file could not be made; nothing is left of it.
+    /// The file could not be made; none is left.
     #[error("{file}: {}", make_failure(source))]
     Make {
         /// The file.
         file: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The device could not be divided; nothing is left of the file.
+    /// The device could not be formatted; no file is left.
     #[error("{file}: {error}; give it more blocks for each LUN, or mark fewer of them as bad")]
     Format {
         /// The file.
@@ -40,7 +40,7 @@ pub enum FlashFileError {
         /// Why.
         error: FlashError,
     },
-    /// A block was to be bad that the device has not.
+    /// A block to be marked as bad does not exist.
     #[error("{file}: block {block} is marked as bad, and there are {blocks}, from block 0 on")]
     FactoryBad {
         /// The file.
@@ -50,15 +50,15 @@ pub enum FlashFileError {
         /// Blocks of the device.
         blocks: u32,
     },
-    /// Somebody else has it open.
+    /// Another process, or this one, has it open.
     #[error("{file}: it is in use by {}; end that first", holder(*pid))]
     InUse {
         /// The file.
         file: String,
-        /// The process that holds it, where the system tells.
+        /// The process that has it open, if the system lists it.
         pid: Option<u32>,
     },
-    /// The file is something else.
+    /// The file is not a flash file.
     #[error("{file}: this is no flash file; make one with `prism device create`")]
     NotAFlashFile {
         /// The file.
@@ -74,10 +74,10 @@ pub enum FlashFileError {
         file: String,
         /// Its version.
         version: u32,
-        /// The newest that is known.
+        /// The newest known version.
         known: u32,
     },
-    /// The end is missing.
+    /// The file is truncated.
     #[error(
         "{file}: the file is truncated: it has {found} bytes and should have {wanted}; restore it \
          from a copy"
@@ -90,17 +90,17 @@ pub enum FlashFileError {
         /// The length that its superblock demands, in bytes; at least.
         wanted: u64,
     },
-    /// Bytes changed that nobody wrote, in both copies of what is kept twice.
+    /// Both copies of a structure are damaged.
     #[error("{file}: {what} damaged in both copies, at byte {at}; restore it from a copy")]
     Damaged {
         /// The file.
         file: String,
         /// Which part of it.
         what: String,
-        /// Where its first copy stands, in bytes.
+        /// The offset of its first copy, in bytes.
         at: u64,
     },
-    /// The geometry makes no sense, or no file can have it.
+    /// The geometry is out of range, or too large for a file.
     #[error("{file}: {error}")]
     Geometry {
         /// The file.
@@ -113,12 +113,12 @@ pub enum FlashFileError {
     Io {
         /// The file.
         file: String,
-        /// What was tried.
+        /// The operation.
         operation: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The way of reading and writing that was asked for cannot be had.
+    /// The requested engine is not available.
     #[error("{file}: {what}")]
     Engine {
         /// The file.
@@ -172,7 +172,7 @@ fn io_failure(operation: &str, error: &io::Error) -> String {
     }
 }
 
-/// The same, as the device below a program that knows nothing of files.
+/// The same, as an error of the medium.
 pub(crate) fn medium_failure(file: &str, operation: &str, error: &io::Error) -> MediumError {
     let what = format!("{file}: {}", io_failure(operation, error));
     if is_full(error) { MediumError::DiskFull { what } } else { MediumError::Io { what } }

@@ -12,7 +12,7 @@ use crate::layout::{Layout, SECTOR};
 pub const VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"PRISMFLS";
-/// Where the hash of a superblock stands: the last bytes of its sector, in every version.
+/// Offset of the hash of a superblock: the last bytes of its sector, in every version.
 const HASH_AT: usize = SECTOR - 8;
 
 /// How the data of a file is hashed.
@@ -33,18 +33,18 @@ impl ChunkHash {
     }
 }
 
-/// What a superblock says.
+/// The content of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
-    /// That of the file: older ones stay what they are.
+    /// The version of the file, which is never converted.
     pub(crate) version: u32,
-    /// Drawn when the file is made; hashes begin with it, so that no part of another file
-    /// passes for one of this.
+    /// Chosen at random when the file is made; hashes include it, so that no part of another file
+    /// is valid in this one.
     pub(crate) identity: u64,
     pub(crate) geometry: DeviceGeometry,
 }
 
-/// Why a sector is no superblock that can be used.
+/// Why a sector is not a usable superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SuperblockError {
     NoMagic,
@@ -116,7 +116,7 @@ impl Superblock {
     }
 }
 
-/// What is known of a block.
+/// The record of a block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Record {
     /// Erases so far; also the epoch that the page headers of its pages carry.
@@ -153,7 +153,7 @@ impl Record {
     }
 }
 
-/// The sector of records of which `index` is the place, as it is with sync `sequence`.
+/// Encodes sector `index` of the records, as of sync `sequence`.
 pub(crate) fn encode_records(
     identity: u64,
     sequence: u64,
@@ -172,7 +172,7 @@ pub(crate) fn encode_records(
     sector
 }
 
-/// The sequence and the records of a sector, `None` if it is damaged or another's.
+/// The sequence and the records of a sector, `None` if it is damaged or belongs elsewhere.
 pub(crate) fn decode_records(
     identity: u64,
     index: u32,
@@ -210,7 +210,7 @@ pub(crate) fn encode_header(
         place.copy_from_slice(&hash.of(chunk).to_le_bytes());
     }
     let spare = &mut header[fixed + hashes..][..layout.geometry.oob_size as usize];
-    // As erased cells read.
+    // The value of erased cells.
     spare.fill(0xFF);
     spare[..oob.len()].copy_from_slice(oob);
     let hash = XxHash64::oneshot(hash.identity ^ page, &header[8..]);

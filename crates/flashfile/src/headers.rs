@@ -1,10 +1,9 @@
-//! Page headers that are kept in memory: reading a page costs no second call into the system as
-//! long as the page headers of its neighbours were read before, and programming one costs none at
-//! all.
+//! A cache of page headers: reading a page costs no second system call if the page headers of its
+//! neighbours were read before, and programming a page costs none for its header.
 //!
-//! What is written goes into the pages of the file that are kept here and waits: page headers are
-//! promised by a sync only, which has them all written before the records that count their
-//! pages. Before that they are written when another page needs the place.
+//! It is a write-back cache of pages of the file: page headers have to be durable only after a
+//! sync, which writes them all before the records that count their pages. Before that they are
+//! written when they are evicted.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -16,37 +15,37 @@ use crate::engine::Engine;
 use crate::layout::ALIGN;
 
 const PAGE: usize = ALIGN as usize;
-/// Pages of the file that are kept: 16 MiB, the page headers of 2 GiB of pages of 4 KiB.
+/// Pages of the file that are cached: 16 MiB, the page headers of 2 GiB of pages of 4 KiB.
 pub(crate) const KEPT: usize = 4096;
-/// The number of no page.
+/// The page number of an empty entry.
 const NONE: u64 = u64::MAX;
 
-/// A cache of those pages of the file that hold page headers. Its memory comes as it is used.
+/// A cache of the pages of the file that hold page headers. Its memory is allocated as it is used.
 #[derive(Debug)]
 pub(crate) struct HeaderCache {
     places: usize,
     pages: Option<Pages>,
 }
 
-/// What is in a place.
+/// The state of a cache entry.
 #[derive(Clone, Copy, Debug)]
-struct Kept {
-    /// Of the page.
+struct CacheEntry {
+    /// Number of the page.
     number: u64,
-    /// Its bytes that the file has not yet; none if both are equal.
+    /// The range of its dirty bytes; empty if both are equal.
     from: u16,
     to: u16,
 }
 
 #[derive(Debug)]
 struct Pages {
-    kept: Vec<Kept>,
+    kept: Vec<CacheEntry>,
     bytes: Zeroed<u8>,
-    /// Numbers of dirty pages: a sync of few programs does not go through all places.
+    /// Numbers of dirty pages, so that a sync does not search all entries.
     dirty: BTreeSet<u64>,
 }
 
-impl Kept {
+impl CacheEntry {
     const EMPTY: Self = Self { number: NONE, from: 0, to: 0 };
 
     fn is_dirty(self) -> bool {
@@ -63,15 +62,15 @@ impl Kept {
 
 impl Pages {
     fn new(places: usize) -> Self {
-        let (kept, bytes) = (vec![Kept::EMPTY; places], Zeroed::new(places * PAGE));
+        let (kept, bytes) = (vec![CacheEntry::EMPTY; places], Zeroed::new(places * PAGE));
         Self { kept, bytes, dirty: BTreeSet::new() }
     }
 
-    /// The place of a page. Neighbours are neighbours, and as many pages as there are places, from
-    /// a multiple of their number on, have one each. Of which of those they are the first is
-    /// mixed in: blocks that are programmed alternately are often a power of two apart.
+    /// The entry of a page. Each aligned group of as many pages as there are entries maps to all
+    /// entries, neighbours to neighbours, from a start that is a hash of the group's number: blocks
+    /// that are programmed alternately are often a power of two apart.
     fn place(&self, number: u64) -> usize {
-        /// 2^64 by the golden ratio.
+        /// 2^64 divided by the golden ratio.
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
         let places = self.kept.len() as u64;
         let shift = (number / places).wrapping_mul(MIX) >> 32;
@@ -82,16 +81,16 @@ impl Pages {
         &mut self.bytes[place * PAGE..][..PAGE]
     }
 
-    /// Reads a page into its place, in which nothing is dirty.
+    /// Reads a page into its entry, which must not be dirty.
     fn fetch(&mut self, engine: &Engine, place: usize, number: u64) -> io::Result<()> {
-        // Should it fail, nothing is there.
-        self.kept[place] = Kept::EMPTY;
+        // If the read fails, the entry stays empty.
+        self.kept[place] = CacheEntry::EMPTY;
         engine.read_at(number * ALIGN, self.bytes_of(place))?;
         self.kept[place].number = number;
         Ok(())
     }
 
-    /// Writes what is dirty in places whose pages are neighbours. If that fails it stays dirty.
+    /// Writes the dirty bytes of entries with neighbouring pages. If that fails they stay dirty.
     fn write(&mut self, engine: &mut Engine, places: Range<usize>) -> io::Result<()> {
         let (first, last) = (self.kept[places.start], self.kept[places.end - 1]);
         let from = places.start * PAGE + usize::from(first.from);
@@ -104,8 +103,7 @@ impl Pages {
         Ok(())
     }
 
-    /// Places of dirty pages, as the pages follow each other in the file; in one range those
-    /// that one call can write.
+    /// Entries of dirty pages, in the order of the file; each range can be written by one call.
     fn dirty_runs(&self) -> Vec<Range<usize>> {
         let dirty: Vec<usize> = self.dirty.iter().map(|&number| self.place(number)).collect();
         let joined = |&one: &usize, &next: &usize| {
@@ -117,9 +115,9 @@ impl Pages {
 }
 
 impl HeaderCache {
-    /// Keeps `places` pages of the file.
+    /// A cache of `places` pages of the file.
     pub(crate) fn new(places: usize) -> Self {
-        assert!(places > 0, "a header that is written needs a place");
+        assert!(places > 0, "a header that is written needs an entry");
         Self { places, pages: None }
     }
 
@@ -136,8 +134,8 @@ impl HeaderCache {
         let place = pages.place(number);
         if pages.kept[place].number != number {
             if pages.kept[place].is_dirty() {
-                // A read writes nothing, so that it does not fail for a write. What is not kept
-                // is as the file has it.
+                // A read does not evict dirty pages, so that it cannot fail because of a write. A
+                // page that is not cached is up to date in the file.
                 return engine.read_at(at, header);
             }
             pages.fetch(engine, place, number)?;
@@ -149,11 +147,11 @@ impl HeaderCache {
     /// Writes a page header; it is in the file after [`HeaderCache::write_back`].
     ///
     /// # Errors
-    /// Also why others, which made room for it, were not written. They are still kept.
+    /// Also the error of writing pages evicted for it, which stay cached then.
     pub(crate) fn write(&mut self, engine: &mut Engine, at: u64, header: &[u8]) -> io::Result<()> {
         let Some((number, part)) = within_page(at, header.len()) else {
-            // It is at the end of one page and at the beginning of the next, and whole page headers
-            // of a page are between such: dirty bytes are not from its parts.
+            // It spans two or more pages, and complete page headers are between its parts, so it is
+            // written directly.
             return engine.write_at(at, header);
         };
         let pages = self.pages();
@@ -172,23 +170,23 @@ impl HeaderCache {
         Ok(())
     }
 
-    /// Writes all page headers that the file has not yet. Those that could not be written stay.
+    /// Writes all dirty page headers. Those that could not be written stay dirty.
     pub(crate) fn write_back(&mut self, engine: &mut Engine) -> io::Result<()> {
         let Some(pages) = &mut self.pages else { return Ok(()) };
         pages.dirty_runs().into_iter().try_for_each(|run| pages.write(engine, run))
     }
 
-    /// Forgets what the file has too.
+    /// Drops clean entries.
     pub(crate) fn forget(&mut self) {
         for kept in self.pages.iter_mut().flat_map(|pages| &mut pages.kept) {
             if !kept.is_dirty() {
-                *kept = Kept::EMPTY;
+                *kept = CacheEntry::EMPTY;
             }
         }
     }
 }
 
-/// The page of the file in which a page header stands, and where; `None` if it stands in several.
+/// The page of the file with a page header, and the offset in it; `None` if it spans several pages.
 fn within_page(at: u64, len: usize) -> Option<(u64, Range<usize>)> {
     let within = (at % ALIGN) as usize;
     (within + len <= PAGE).then_some((at / ALIGN, within..within + len))
@@ -200,7 +198,7 @@ mod tests {
     use crate::simulated::SimulatedFile;
 
     #[test]
-    fn places_are_those_of_neighbours_and_not_of_powers_of_two() {
+    fn neighbours_and_powers_of_two_do_not_collide() {
         let pages = Pages::new(KEPT);
         for first in [0, 7 * KEPT as u64] {
             let places = |number: u64| pages.place(first + number);
@@ -217,7 +215,7 @@ mod tests {
 
     /// Page headers of 1024 bytes by number, and the writes that they take.
     #[test]
-    fn what_is_dirty_side_by_side_is_written_at_once() {
+    fn neighbouring_dirty_pages_are_written_at_once() {
         for (headers, writes) in [
             (&[0, 1, 2, 3, 4, 5, 6, 7][..], 1),
             (&[7, 2, 4, 3, 5, 6], 1),

@@ -1,20 +1,20 @@
-//! Where everything stands in the file: a function of the geometry alone.
+//! The layout of the file, a function of the geometry alone.
 //!
 //! In this order: two superblocks, the block records, the same records again, the page headers of
 //! all pages, the data. docs/spec/flash-file.md is the whole format.
 
 use prism_flash::DeviceGeometry;
 
-/// What a disk writes whole or not at all, in bytes.
+/// The unit that a disk writes atomically, in bytes.
 pub(crate) const SECTOR: usize = 512;
-/// Regions begin at multiples of this many bytes: direct I/O and page caches want it.
+/// Alignment of regions in bytes, for direct I/O and page caches.
 pub(crate) const ALIGN: u64 = 4096;
-/// Where the second superblock stands.
+/// Offset of the second superblock.
 pub(crate) const SECOND_SUPERBLOCK: u64 = ALIGN;
-/// Chunks of a page that have a hash of their own, at most: a page header stays small.
+/// Limit of chunks of a page, each with its hash, so that page headers stay small.
 const CHUNKS_MAX: u32 = 16;
 
-/// A stretch of the file.
+/// A region of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) start: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Layout {
     /// Sectors of each copy of the block records.
     pub(crate) record_sectors: u32,
     pub(crate) records: [Region; 2],
-    /// What has a hash of its own: a part of a page.
+    /// Bytes of a chunk, the part of a page with a hash of its own.
     pub(crate) chunk: u32,
     pub(crate) header: u32,
     /// Page headers of a block begin at a sector of their own.
@@ -58,7 +58,7 @@ impl Layout {
         let page = geometry.page_size;
         let chunk = page.div_ceil(CHUNKS_MAX).next_multiple_of(ALIGN as u32).min(page);
         let needed = Self::HEADER_FIXED + 8 * page.div_ceil(chunk) + geometry.oob_size;
-        // A page header stands in one sector, or begins one.
+        // A page header is within one sector, or begins at one.
         let sector = SECTOR as u32;
         let header = if needed > sector {
             needed.next_multiple_of(sector)
@@ -79,7 +79,7 @@ impl Layout {
         self.data.end()
     }
 
-    /// The record sector that a block's record stands in.
+    /// The record sector with a block's record.
     pub(crate) fn record_sector(block: u32) -> u32 {
         block / Self::RECORDS
     }
@@ -102,7 +102,7 @@ impl Layout {
         self.data.start + self.page_number(block, page) * u64::from(self.geometry.page_size)
     }
 
-    /// Whether pages can be read and written past the page cache.
+    /// Whether pages can be read and written with direct I/O.
     pub(crate) fn fits_direct_io(&self) -> bool {
         u64::from(self.geometry.page_size).is_multiple_of(ALIGN)
     }

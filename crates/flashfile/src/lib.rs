@@ -1,16 +1,16 @@
 //! A flash device in a file that outlives the process.
 //!
-//! [`FlashFile`] is a [`prism_flash::Medium`] over a sparse file: what was synced survives
-//! the death of the process and the loss of power, no flipped byte passes for data, and one
-//! process at a time has it open. It is a crate of its own, so that a program which embeds
-//! the library gets this file and nothing else of the world.
+//! [`FlashFile`] is a [`prism_flash::Medium`] over a sparse file: synced data survives the end of
+//! the process and a power failure, flipped bytes are detected, and one process at a time has it
+//! open. It is a crate of its own, so that a program which embeds the library gets no other system
+//! dependencies.
 //!
-//! * `layout` says where everything stands, `format` how it looks;
+//! * `layout` has the positions in the file, `format` the encodings;
 //! * `engine` moves bytes: `uring` by io_uring and direct I/O from and to its `buffers`, or
 //!   portably, or in a `simulated` file that loses power;
 //! * `device` is the medium, `create` makes it, `open` and `lock` open it, `check` reads it
 //!   all;
-//! * `clock` is for devices whose operations take their time in the world too.
+//! * `clock` is for devices whose operations also take real time.
 //!
 //! Format: docs/spec/flash-file.md. Design: docs/design/file-device.md.
 //!

@@ -1,4 +1,4 @@
-//! One process at a time: a lock on the file, and who holds it.
+//! A lock on the file, for one process at a time, and its holder.
 
 use std::fs::File;
 use std::io;
@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use rustix::fs::{FlockOperation, flock, major, minor};
 use rustix::io::Errno;
 
-/// Who may use the file beside its holder.
+/// Who else may use the file at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// Nobody.
+    /// No other process.
     Exclusive,
-    /// Others that only read.
+    /// Others that open it for reading only.
     Readers,
 }
 
@@ -22,13 +22,13 @@ pub(crate) struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Not left to the last descriptor that is closed: a child that this process is just
-        // starting has them all for a moment.
+        // Unlocked explicitly: a child process that is being started has copies of all descriptors
+        // for a moment.
         let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
-/// Locks `file`; `None` if somebody else holds it.
+/// Locks `file`; `None` if it is locked already.
 pub(crate) fn lock(file: &File, sharing: Sharing) -> io::Result<Option<Lock>> {
     let operation = match sharing {
         Sharing::Exclusive => FlockOperation::NonBlockingLockExclusive,
@@ -50,7 +50,7 @@ pub(crate) fn holder(file: &File) -> Option<u32> {
     holder_in(&std::fs::read_to_string("/proc/locks").ok()?, &place)
 }
 
-/// Lines are `1: FLOCK ADVISORY WRITE 4242 fe:00:1234 0 EOF`. A process that is not in sight
+/// Lines are `1: FLOCK ADVISORY WRITE 4242 fe:00:1234 0 EOF`. A process of another PID namespace
 /// has number 0 or less.
 fn holder_in(locks: &str, place: &str) -> Option<u32> {
     locks.lines().find_map(|line| {
@@ -65,7 +65,7 @@ fn holder_in(locks: &str, place: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// As a child has it that was just forked.
+    /// As a child process has it after a fork.
     #[test]
     fn a_copy_of_the_descriptor_does_not_keep_the_lock() {
         let folder = tempfile::tempdir().unwrap();
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_holder_is_found_in_the_list_of_the_system() {
+    fn the_holder_is_found_in_proc_locks() {
         let locks = "1: POSIX  ADVISORY  WRITE 7 fe:00:12 0 EOF\n\
                      2: FLOCK  ADVISORY  WRITE 0 fe:00:13 0 EOF\n\
                      3: FLOCK  ADVISORY  READ 9 fe:00:12 0 EOF\n\

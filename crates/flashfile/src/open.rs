@@ -1,4 +1,4 @@
-//! Opening a file: who may, what stands in it, and what is put right.
+//! Opening a file: locks it, reads its tables, and repairs damaged copies.
 
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -33,10 +33,10 @@ pub enum EngineChoice {
     Portable,
 }
 
-/// What is going to be done with the device.
+/// How the device is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Everything; only reading, if the file may not be written.
+    /// Reading and writing; only reading without permission to write the file.
     Write,
     /// Only reading. Others may read at the same time.
     Read,
@@ -47,35 +47,34 @@ pub enum Access {
 pub struct Settings {
     /// How pages are read and written.
     pub engine: EngineChoice,
-    /// Writes, and beside them reads, that may be in flight at once. Each takes a page of
-    /// memory.
+    /// Limit of writes in flight, and of reads in flight. Each takes a page of memory.
     pub depth: u32,
-    /// What is going to be done.
+    /// How the device is accessed.
     pub access: Access,
 }
 
 impl Settings {
-    /// The fastest way, 64 operations in flight, for reading and writing.
+    /// The fastest engine, 64 operations in flight, for reading and writing.
     pub const USUAL: Self = Self { engine: EngineChoice::Best, depth: 64, access: Access::Write };
-    /// As usual, and only for reading.
+    /// The defaults, for reading only.
     pub const READ_ONLY: Self = Self { access: Access::Read, ..Self::USUAL };
 }
 
-/// Operations in flight, at most: more do not make any disk faster.
+/// Limit of operations in flight: more make no disk faster.
 const DEPTH_MAX: u32 = 1024;
 
 impl FlashFile {
-    /// Opens a file for reading and writing, and for reading alone if it may not be written.
-    /// What a loss of power left unfinished is put right.
+    /// Opens a file for reading and writing, or for reading only without permission to write it.
+    /// Recovers from a power failure.
     ///
     /// # Errors
-    /// [`FlashFileError::InUse`] if another process has it open (or this one), and whatever
-    /// is wrong with the file.
+    /// [`FlashFileError::InUse`] if another process has it open (or this one), and the errors of
+    /// reading the file.
     pub fn open(path: &Path) -> Result<Self, FlashFileError> {
         Self::open_with(path, Settings::USUAL)
     }
 
-    /// As [`FlashFile::open`], in a way that is said.
+    /// As [`FlashFile::open`], with these settings.
     ///
     /// # Errors
     /// As [`FlashFile::open`].
@@ -100,7 +99,7 @@ impl FlashFile {
         let layout = checked_layout(&name, superblock.geometry)?;
         let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
         if refusal.is_none() {
-            settle(&file, &layout).map_err(|e| broken(&name, "making durable what it holds", e))?;
+            settle(&file, &layout).map_err(|e| broken(&name, "syncing it", e))?;
         }
         let engine = engine_for(path, &name, file, &layout, settings, refusal.is_none())?;
         Self::load(name, engine, Some(lock), refusal)
@@ -114,7 +113,7 @@ impl FlashFile {
         Self::load(SIMULATED.to_owned(), Engine::Simulated(file.open()), None, None)
     }
 
-    /// Reads what is needed to work: superblock and block records.
+    /// Reads the superblock and the block records.
     pub(crate) fn load(
         name: String,
         mut engine: Engine,
@@ -151,8 +150,8 @@ impl FlashFile {
             .filter(|&block| prism_flash::Medium::is_open(&device, block))
             .count() as u32;
         if device.refusal.is_none() {
-            let put_right = device.put_right(&stale, !damage.is_empty());
-            put_right.map_err(|e| broken(&device.name, "putting it right", e))?;
+            let repair = device.repair(&stale, !damage.is_empty());
+            repair.map_err(|e| broken(&device.name, "repairing it", e))?;
         }
         device.damage = damage;
         Ok(device)
@@ -187,7 +186,7 @@ impl FlashFile {
             if one.as_ref() != two.as_ref() {
                 stale.push(sector);
             }
-            // Copies of the same sync are equal; of two, the later is what counts.
+            // Copies of the same sync are equal; of two different ones, the later is valid.
             let newest = [one, two].into_iter().flatten().max_by_key(|(sequence, _)| *sequence);
             let Some((sequence, records)) = newest else {
                 let file = self.name.clone();
@@ -199,10 +198,9 @@ impl FlashFile {
         Ok(stale)
     }
 
-    /// Makes both copies of everything equal again. What a process that died has written is
-    /// in the page cache and may not be durable; the sync makes it so, as everything from now
-    /// on is built on it.
-    fn put_right(&mut self, stale: &[u32], superblocks: bool) -> io::Result<()> {
+    /// Makes both copies of each structure equal again. The writes of a process that died are in
+    /// the page cache and may not be durable; the sync makes them durable before any further write.
+    fn repair(&mut self, stale: &[u32], superblocks: bool) -> io::Result<()> {
         if superblocks {
             write_superblocks(&mut self.engine, self.superblock)?;
         }
@@ -232,9 +230,8 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Makes durable what a process that died has written. A sync that failed for it leaves
-/// records in the page cache that pass for written and are not on the disk: they are forgotten,
-/// so that those of the disk are read.
+/// Makes the writes of a process that died durable. If its sync failed, the page cache has records
+/// as clean that are not on the disk: drops them, so that those of the disk are read.
 fn settle(file: &File, layout: &Layout) -> io::Result<()> {
     file.sync_data()?;
     for records in layout.records {
@@ -298,7 +295,7 @@ fn find_superblock(
     }
 }
 
-/// The engine that was asked for, or else the best there is.
+/// The requested engine, or the best available one.
 pub(crate) fn engine_for(
     path: &Path,
     name: &str,
@@ -331,7 +328,7 @@ pub(crate) fn engine_for(
             Ok(Engine::Portable(Portable::new(file)))
         }
         Err(error) => {
-            let what = format!("no io_uring with direct I/O here: {error}; use the portable way");
+            let what = format!("no io_uring with direct I/O here: {error}; use the portable engine");
             Err(FlashFileError::Engine { file: name.to_owned(), what })
         }
     }

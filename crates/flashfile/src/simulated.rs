@@ -1,10 +1,9 @@
-//! A file in memory on a host that loses its power: for tests of what stands on it.
+//! A file in memory on a host that can lose power, for tests.
 //!
-//! Writes go to a page cache and become durable with a sync. With the power goes, of every
-//! sector written since, anything but one of the contents that it had: what was durable, or
-//! what any of the writes left. So writes are dropped, reordered and torn between sectors. A
-//! sector itself is whole, as disks promise. The death of a process is another thing: what
-//! was written stays in the page cache, and is not yet durable.
+//! Writes go to a page cache and become durable with a sync. After a power failure, each sector
+//! written since then has one of its contents: the durable one, or that after any of the writes. So
+//! writes are dropped, reordered and torn between sectors, but a sector is written atomically, as
+//! on disks. If only the process ends, its writes stay in the page cache, and are not durable yet.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,17 +17,17 @@ use crate::layout::SECTOR;
 #[derive(Debug, Default)]
 struct Disk {
     durable: Vec<u8>,
-    /// What each sector came to hold since the last sync, oldest first.
+    /// The contents of each sector since the last sync, oldest first.
     cached: BTreeMap<u64, Vec<[u8; SECTOR]>>,
     operations: u64,
-    /// The operation during which power goes.
+    /// The operation during which power fails.
     cut_at: u64,
-    /// The first operation for which the disk has no room.
+    /// The first operation for which the disk is full.
     full_at: u64,
     powered: bool,
-    /// A process that has died can do nothing more.
+    /// Number of the process; earlier ones are dead.
     session: u64,
-    /// Pages of page headers that a device keeps.
+    /// Pages of page headers that a device caches.
     headers_kept: usize,
 }
 
@@ -36,7 +35,7 @@ struct Disk {
 #[derive(Clone, Debug)]
 pub struct SimulatedFile(Arc<Mutex<Disk>>);
 
-/// The file in the hands of one process.
+/// The file, as opened by one process.
 #[derive(Debug)]
 pub(crate) struct Session {
     file: SimulatedFile,
@@ -69,7 +68,7 @@ impl SimulatedFile {
     }
 
     fn lock(&self) -> MutexGuard<'_, Disk> {
-        self.0.lock().expect("nobody panics while he holds the disk")
+        self.0.lock().expect("no thread panics while it holds the disk")
     }
 
     /// Writes and syncs so far.
@@ -78,7 +77,7 @@ impl SimulatedFile {
         self.lock().operations
     }
 
-    /// Power goes during the operation after the next `operations`.
+    /// Power fails during the operation after the next `operations`.
     pub fn cut_power_after(&self, operations: u64) {
         let mut disk = self.lock();
         disk.cut_at = disk.operations.saturating_add(operations);
@@ -90,22 +89,22 @@ impl SimulatedFile {
         disk.full_at = disk.operations.saturating_add(operations);
     }
 
-    /// Who opens the file from now on keeps so many pages of page headers in memory, each of 4 KiB:
-    /// few, so that page headers are written before a sync too.
+    /// Sets the size of the header cache of devices opened from now on, in pages of 4 KiB: few, so
+    /// that page headers are also written before a sync.
     pub fn keep_headers(&self, pages: usize) {
         self.lock().headers_kept = pages;
     }
 
-    /// Whether power has gone.
+    /// Whether power has failed.
     #[must_use]
     pub fn lost_power(&self) -> bool {
         !self.lock().powered
     }
 
-    /// Power goes, if it has not gone yet, and comes back. Of each sector that was written
-    /// since the last sync `rng` draws what it holds.
+    /// Cuts power, unless it has failed already, and restores it. `rng` chooses the content of each
+    /// sector written since the last sync.
     pub fn restart(&self, rng: &mut Rng) {
-        /// How likely a sector keeps anything: from nothing over a mixture to all.
+        /// Probability that a sector keeps a write: none, some or all.
         const KEPT: [f64; 5] = [0.0, 0.1, 0.5, 0.9, 1.0];
         let kept = KEPT[rng.below(KEPT.len() as u64) as usize];
         let mut disk = self.lock();
@@ -194,7 +193,7 @@ impl Disk {
         }
     }
 
-    /// Counts an operation; whether power goes during it.
+    /// Counts an operation; returns whether power fails during it.
     fn operation(&mut self, session: u64) -> io::Result<bool> {
         self.check(session)?;
         self.operations += 1;
@@ -226,7 +225,7 @@ impl Session {
         self.file.lock().headers_kept
     }
 
-    /// The length is durable at once: making a file is not what is tested here.
+    /// The length is durable at once: making a file is not tested here.
     pub(crate) fn set_len(&mut self, len: u64) -> io::Result<()> {
         let mut disk = self.file.lock();
         disk.check(self.session)?;
@@ -278,8 +277,8 @@ mod tests {
 
     use super::*;
 
-    /// Two sectors, each written twice after a sync: whatever power leaves is one of the
-    /// contents, every combination comes, and what a kill leaves is the last.
+    /// Two sectors, each written twice after a sync: a power failure leaves one of the contents of
+    /// each, in every combination, and a kill leaves the last.
     #[test]
     fn random_cuts_leave_any_mixture_and_a_kill_everything() {
         let mut seen = std::collections::BTreeSet::new();

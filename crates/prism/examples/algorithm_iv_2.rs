@@ -1,9 +1,9 @@
 //! Algorithm IV.2 of the Prism-SSD paper: allocating blocks and collecting garbage at the
 //! function level.
 //!
-//! The library chooses blocks, erases them in the background and says how many are left. The
-//! application maps, and decides when to clean and what: here the block of the channel with
-//! the least valid data ("Greedy").
+//! The library chooses blocks, erases them in the background and returns the number of free ones.
+//! The application maps, and decides when to clean and which block: here the block of the channel
+//! with the least valid data ("Greedy").
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -28,13 +28,13 @@ const PAGE: usize = 4096;
 const PAGES: usize = 16;
 const GC_THRESHOLD: u32 = 3;
 
-/// A store of logical pages that come a block at a time.
+/// A store of logical pages, written a block at a time.
 struct BlockStore {
     flash: Function,
     map: Vec<Option<Address>>,
     /// By block, the logical pages on it, in the order of its pages.
     blocks: BTreeMap<Address, Vec<usize>>,
-    /// By channel, the block that takes what is copied.
+    /// By channel, the block that takes copies.
     copies_to: BTreeMap<u32, Address>,
     copies: u64,
 }
@@ -54,8 +54,8 @@ impl BlockStore {
         Ok(())
     }
 
-    /// The channel with the least to keep. The library's [`Channel::Any`] goes by what its LUNs
-    /// have to do; of what is still valid it knows nothing.
+    /// The channel with the least valid data. The library's [`Channel::Any`] considers the work of
+    /// its LUNs; it does not know which data is valid.
     fn least_loaded(&self) -> u32 {
         let valid =
             |channel: &u32| self.map.iter().flatten().filter(|at| at.channel == *channel).count();
@@ -108,7 +108,7 @@ impl BlockStore {
             }
             self.blocks.remove(&victim);
             self.flash.trim(victim, Unit::Block)?;
-            // Its erase is in the background; the next turn of the loop wants to see it done.
+            // It is erased in the background; wait, so that the next iteration finds it free.
             self.flash.drain()?;
         }
         Ok(())
@@ -129,7 +129,7 @@ impl BlockStore {
 /// Runs the example.
 ///
 /// # Errors
-/// None, if the library keeps its promises.
+/// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = MemoryDevice::new(GEOMETRY, Cache::None)?;
     let device = Device::format(Box::new(memory), Options::default())?;

@@ -1,8 +1,8 @@
 //! Algorithm IV.3 of the Prism-SSD paper: setting up two ranges at the policy level, with the
 //! sizes divided by a thousand.
 //!
-//! The code of the paper says block mapping with FIFO, then page mapping with greedy cleaning;
-//! its text has the two policies the other way round. This is the code.
+//! The code of the paper says block mapping with FIFO, then page mapping with greedy cleaning; its
+//! text has the two policies the other way round. This program follows the code.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -24,7 +24,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
 /// Runs the example.
 ///
 /// # Errors
-/// None, if the library keeps its promises.
+/// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = MemoryDevice::new(GEOMETRY, Cache::None)?;
     let device = Device::format(Box::new(memory), Options::default())?;
@@ -52,7 +52,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(&text, b"below the limit");
     policy.flush()?;
 
-    // No request reaches over the split: nobody could say which policy it has.
+    // A request must not span two ranges, which have different policies.
     let over = policy.write(split_addr - 1, b"ab");
     assert!(matches!(over, Err(FlashError::OutOfRange { .. })), "{over:?}");
     let ranges = policy.ranges();

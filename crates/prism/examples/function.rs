@@ -1,7 +1,7 @@
-//! The function level: a cache of slabs, each a block, as key-value caches keep them.
+//! The function level: a cache of slabs of one block each, as in key-value caches.
 //!
-//! The library allocates, erases and counts wear. The cache knows what the library cannot: a
-//! slab may simply be dropped. So it never copies anything.
+//! The library allocates, erases and counts wear. The cache may simply drop a slab, which the
+//! library cannot know. So it never copies data.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -42,8 +42,8 @@ struct SlabCache {
 }
 
 impl SlabCache {
-    /// Stores a slab on the channel with the least to do. The oldest goes as soon as nothing
-    /// is left to hand out, so that its erase is over before somebody waits for it.
+    /// Stores a slab on the channel with the least work. Drops the oldest slab when the channel has
+    /// no free block left, so that its erase is complete before the next allocation.
     fn put(&mut self, byte: u8) -> prism::Result<Address> {
         let new = loop {
             match self.flash.address_mapper(Channel::Any, Unit::Block) {
@@ -74,7 +74,7 @@ impl SlabCache {
     }
 }
 
-/// A read that is queued behind writes of the same LUN is done before them.
+/// A read that is queued after writes on the same LUN is executed before them.
 fn reads_go_first(cache: &SlabCache) -> prism::Result<()> {
     let flash = &cache.flash;
     let (byte, old) = cache.slabs[0];
@@ -93,7 +93,7 @@ fn reads_go_first(cache: &SlabCache) -> prism::Result<()> {
 /// Runs the example.
 ///
 /// # Errors
-/// None, if the library keeps its promises.
+/// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = MemoryDevice::new(GEOMETRY, Cache::None)?;
     let device = Device::format(Box::new(memory), Options { timing: Some(TIMING), wear: None })?;
@@ -106,7 +106,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     }
     cache.check()?;
 
-    // A reserve cannot be made of blocks that are in use; the error says how many are missing.
+    // Blocks in use cannot become over-provisioning; the error has the number that is missing.
     let Err(FlashError::OverProvisioning { blocks, must_free }) = cache.flash.set_ops(25) else {
         panic!("the cache has filled the share");
     };
@@ -115,11 +115,11 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     }
     assert_eq!(cache.flash.set_ops(25)?, blocks);
 
-    // Who writes in bursts gives the reserve up before one.
+    // An application that writes in bursts can drop the over-provisioning before one.
     cache.flash.set_ops(0)?;
     reads_go_first(&cache)?;
 
-    // One slab rests while the others come and go. Levelling moves it to a worn block, and its
+    // One slab stays while the others are replaced. Levelling moves it to a worn block, and its
     // address stays.
     let rests = cache.put(77)?;
     cache.slabs.retain(|&(_, at)| at != rests);

@@ -1,6 +1,6 @@
-//! Keys and values: sessions of users, on a zoned device with 14 open zones.
+//! The key-value store: sessions of users, on a zoned device with 14 open zones.
 //!
-//! The store needs no out-of-band bytes and writes nothing in place, so a block may be a zone.
+//! The store uses no out-of-band bytes and does not write in place, so a block may be a zone.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -29,14 +29,14 @@ fn key(user: u64) -> String {
 /// Runs the example.
 ///
 /// # Errors
-/// None, if the library keeps its promises.
+/// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::Volatile)?);
     let device = Device::format(Box::new(memory.clone()), Options::default())?;
     let capacity = Bytes(2 * device.lun_capacity().0);
     let store = KvStore::open(device.allocate("sessions", Allocation::new(capacity, 50))?)?;
 
-    // Users come and go, until the store has been written several times over.
+    // Sessions are set and deleted until the store has been overwritten several times.
     let mut rng = Rng::stream(5, "kv");
     let mut sessions = BTreeMap::new();
     for _ in 0..20_000 {
@@ -58,7 +58,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let expected = sessions.range(100..200).take(3);
     assert!(first.into_iter().eq(expected.map(|(&user, s)| (key(user).into_bytes(), s.clone()))));
 
-    // One flush for many sets. Power goes behind it, and none of them is lost.
+    // One flush for many sets. Power fails after it, and none of them is lost.
     store.flush()?;
     store.set(b"in doubt", b"set, and not flushed")?;
     drop((store, device));

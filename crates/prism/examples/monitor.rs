@@ -1,7 +1,7 @@
 //! The monitor: two applications on one device, each on LUNs of its own.
 //!
-//! Neither sees the other, a block that fails is replaced below their feet, and in virtual
-//! time the share of one can be held to a number of bytes a second.
+//! Neither sees the other, a block that fails is replaced invisibly, and in virtual time the
+//! bandwidth of a share can be limited.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -41,7 +41,7 @@ fn write_some(raw: &Raw, byte: u8) -> prism::Result<()> {
     Ok(())
 }
 
-/// What a block of the device holds, below the monitor.
+/// The content of a block of the device, below the monitor.
 fn first_byte(memory: &SharedMemory, block: u32) -> Option<u8> {
     let mut byte = [0; 1];
     let read = memory.lock().read(block, 0, 0, &mut byte, &mut []);
@@ -51,7 +51,7 @@ fn first_byte(memory: &SharedMemory, block: u32) -> Option<u8> {
 /// Runs the example.
 ///
 /// # Errors
-/// None, if the library keeps its promises.
+/// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::None)?);
     let options = Options { timing: Some(TIMING), wear: Some(GlobalWear::default()) };
@@ -68,18 +68,18 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let wanted = Allocation { bandwidth: limit, ..Allocation::new(Bytes(2 * lun), 0) };
     let slow = Raw::open(device.allocate("slow", wanted)?)?;
 
-    // Addresses are those of the share: what is not one's own cannot be said.
+    // Addresses are those of the share: blocks of others have none.
     let beyond = Address { channel: 3, ..Address::default() };
     let refused = slow.read_page(beyond, &mut [0; 4096]);
     assert!(matches!(refused, Err(FlashError::OutOfRange { .. })), "{refused:?}");
 
-    // Each has its clock. A limit holds up only whom it is for.
+    // Each share has its own clock. A limit delays only its own share.
     write_some(&fast, 1)?;
     write_some(&slow, 2)?;
     let (fast_now, slow_now) = (fast.share().now()?, slow.share().now()?);
     assert!(fast_now < SimTime(300_000_000), "{fast_now:?}");
 
-    // A block wears out. The share does not notice; the device has a spare block less.
+    // A block wears out. The share does not notice; the device has one spare block less.
     let device_blocks = 0..GEOMETRY.blocks();
     let worn = device_blocks.into_iter().find(|&block| first_byte(&memory, block) == Some(1));
     let worn = worn.expect("the share has written one");
@@ -92,7 +92,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     }
     assert_eq!(first_byte(&memory, worn), Some(1), "it could not be erased, and is left alone");
 
-    // Shares grow by what is free, and are given back. The next owner finds nothing.
+    // Shares grow by free LUNs, and are released. The next owner finds them erased.
     let share = slow.into_share();
     share.grow(2, 0)?;
     assert_eq!((share.geometry()?.luns, device.free_luns()), (4, 16 - 5 - 4));

@@ -1,7 +1,7 @@
 //! The object level: recordings that grow, are kept or deleted, and an index that is rewritten.
 //!
-//! The library knows which bytes belong together and which are gone, so nothing that was
-//! deleted is ever copied, and no file system has to say it twice.
+//! The library knows which bytes belong together and which are deleted, so it never copies deleted
+//! data, and no file system has to trim.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -29,7 +29,7 @@ const CHUNK: usize = 64 << 10;
 /// Runs the example.
 ///
 /// # Errors
-/// None, if the library keeps its promises.
+/// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::None)?);
     let device = Device::format(Box::new(memory.clone()), Options::default())?;
@@ -37,7 +37,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let share = device.allocate("recordings", Allocation::new(capacity, 25))?;
     let store = ObjectStore::open(share)?;
 
-    // What is rewritten all the time and waits for nobody, and what rests.
+    // An index that is rewritten often and has priority, and a cold recording.
     let urgent = Attributes { priority: true, lifetime: Lifetime::Short, ..Attributes::default() };
     let index = store.create(urgent)?;
     let rests = Attributes { cold: true, ..Attributes::default() };
@@ -48,7 +48,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     store.set_attributes(keep, Attributes { read_only: true, ..rests })?;
     assert!(matches!(store.append(keep, &[1]), Err(FlashError::Invalid { .. })));
 
-    // Recordings come and go as wholes, many times the size of the device.
+    // Recordings are written and deleted as a whole, many times the size of the device.
     let mut rng = Rng::stream(3, "object");
     let mut kept = Vec::new();
     for number in 0..60u8 {
@@ -68,7 +68,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let copies = counts.programs[Cause::Gc];
     assert!(copies * 2 < counts.programs[Cause::Host], "{copies} pages were copied");
 
-    // What was flushed is there when power comes back; what was not may be there in part.
+    // Flushed data survives a power failure; other data may survive in part.
     let lost = store.create(Attributes::default())?;
     store.append(lost, &[7; CHUNK])?;
     drop((store, device));

@@ -1,8 +1,8 @@
 //! The policy level: a small database on two ranges, each managed as suits it.
 //!
-//! Its log is written round and round, in order: mapped by block, it costs no copies. Its
-//! table is written anywhere: mapped by page, with two containers for data of two lifetimes.
-//! The database brings one rule of its own: the log is flushed before the table is written.
+//! Its log is circular and written in order: with block-level mapping, it costs no copies. Its
+//! table is written in any order: it has page-level mapping, and two containers for data of two
+//! lifetimes. The database has one rule of its own: the log is flushed before the table is written.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -29,14 +29,14 @@ const LOG: u64 = 1 << 20;
 const TABLE: u64 = 6 << 20;
 const ROWS: u64 = (4 << 20) / ROW;
 
-/// One transaction: row `row` gets `value`.
+/// One transaction: sets row `row` to `value`.
 fn record(sequence: u64, row: u64, value: u64) -> Vec<u8> {
     let mut record: Vec<u8> = [sequence, row, value].iter().flat_map(|n| n.to_le_bytes()).collect();
     record.resize(ROW as usize, 0);
     record
 }
 
-/// Where the log has the record of a transaction.
+/// The address of a transaction's record in the log.
 fn log_address(sequence: u64) -> u64 {
     sequence * ROW % LOG
 }
@@ -81,7 +81,7 @@ fn recover(policy: &Policy) -> prism::Result<u64> {
 /// Runs the example.
 ///
 /// # Errors
-/// None, if the library keeps its promises.
+/// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::Volatile)?);
     let device = Device::format(Box::new(memory.clone()), Options::default())?;
@@ -90,7 +90,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let policy = Policy::open(share)?;
     set_up(&policy)?;
 
-    // A log that goes round costs what it holds.
+    // A circular log has no write amplification.
     for round in 0..4 {
         for place in 0..LOG / ROW {
             policy.write(place * ROW, &[round; ROW as usize])?;
@@ -102,7 +102,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(counts.programs[Cause::Merge], 0);
     policy.trim(0, LOG)?;
 
-    // Transactions until power goes. Those that were committed are there.
+    // Transactions until power fails. The committed ones survive.
     let mut rng = Rng::stream(7, "policy");
     let mut table = vec![0; ROWS as usize];
     memory.lock().cut_power_after(5000);
@@ -124,7 +124,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let last = recover(&policy)?;
     assert!(last == sequence - 1 || last == sequence, "{last} of {sequence} transactions");
     if last == sequence {
-        // Power went in its commit, and it made it.
+        // Power failed during its commit, and it was durable.
         table[in_doubt.0 as usize] = in_doubt.1;
     }
     let rows = policy.container("rows")?;

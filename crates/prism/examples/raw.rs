@@ -1,8 +1,8 @@
 //! The raw level: a log that keeps the newest pages, as a flight recorder does.
 //!
-//! The application knows everything about its data: it comes in order, and the oldest goes
-//! first. So there is nothing to map and nothing to clean. Pages go to all LUNs at once, and
-//! blocks are erased in turn.
+//! The application knows that its data is written in order and that the oldest is dropped first. So
+//! it needs no mapping and no cleaning. Pages are written to all LUNs at once, and blocks are
+//! erased in turn.
 
 #![allow(clippy::print_stdout, reason = "it is a program")]
 
@@ -40,8 +40,8 @@ struct Recorder {
 }
 
 impl Recorder {
-    /// Goes on behind the newest block. A block that power has left half full stays so: a
-    /// partly written page is in nobody's way.
+    /// Continues after the newest block. A block that a power failure left partly written stays so,
+    /// which does no harm.
     fn open(raw: Raw) -> prism::Result<Self> {
         let luns: Vec<_> = raw.blocks().filter(|at| at.block == 0).collect();
         let mut next = 0;
@@ -60,7 +60,7 @@ impl Recorder {
         GEOMETRY.pages_per_block.into()
     }
 
-    /// Where a stripe stands.
+    /// The address of a stripe.
     fn pages_of(&self, stripe: u64) -> Vec<Address> {
         let blocks = u64::from(self.raw.geometry().blocks_per_lun);
         let block = (stripe / Self::pages() % blocks) as u32;
@@ -72,7 +72,7 @@ impl Recorder {
         let stripe = self.next;
         let pages = self.pages_of(stripe);
         if pages[0].page == 0 {
-            // What is oldest makes room; power may have interrupted this very erase before.
+            // The oldest block is erased; a power failure may have interrupted this erase before.
             self.raw.erase_blocks(&pages)?;
         }
         let page = stripe.to_le_bytes().repeat(GEOMETRY.page_size as usize / 8);
@@ -93,7 +93,7 @@ impl Recorder {
 /// Runs the example.
 ///
 /// # Errors
-/// None, if the library keeps its promises.
+/// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let options = Options { timing: Some(TIMING), wear: None };
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::None)?);
@@ -109,7 +109,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let took = log.raw.share().now()?.since(before);
     assert!(took < Nanos(1_500_000), "a stripe takes {took:?}");
 
-    // Power goes in the middle of a stripe, after the log has gone round.
+    // Power fails in the middle of a stripe, after the log has wrapped around.
     while log.next < 1000 {
         log.append()?;
     }

@@ -1,14 +1,14 @@
-//! Reads ahead: begun by a hint, asked for later, or given up.
+//! Prefetched reads: started early, fetched later, or abandoned.
 
 use super::{Read, Uring, Use};
 
-/// Reads ahead that are given to the kernel together.
+/// Prefetches that are submitted together.
 const HINTS_AT_ONCE: usize = 4;
 
 impl Uring {
-    /// Begins a read that is going to be asked for; whether there was room for it.
+    /// Starts a prefetch; returns whether there was a buffer for it.
     pub(crate) fn prefetch(&mut self, page_at: u64, from: u64, len: usize) -> bool {
-        self.hints += 1;
+        self.prefetches += 1;
         let at = page_at + from;
         if self.writing.contains_key(&page_at) || self.reading.contains_key(&at) {
             return true;
@@ -21,15 +21,15 @@ impl Uring {
         match room.then(|| self.begin_read(at, len)) {
             Some(Ok(index)) => {
                 self.reading.insert(at, index);
-                // A call into the kernel for each costs more than it gains.
+                // A system call for each would cost more than it gains.
                 self.queued() < HINTS_AT_ONCE.min(self.depth) || self.submit().is_ok()
             }
             Some(Err(_)) | None => false,
         }
     }
 
-    /// Waits until more than `known` reads have come that nobody has asked for yet, or no other
-    /// is on its way; how many have come. What goes wrong is told by the read itself.
+    /// Waits until more than `known` prefetches are complete and not yet fetched, or none is in
+    /// flight. Returns how many are complete. The read itself returns any error.
     pub(crate) fn arrivals(&mut self, known: usize) -> usize {
         self.take_completions();
         while self.arrived <= known && self.arrived < self.reading.len() {
@@ -40,13 +40,13 @@ impl Uring {
         self.arrived
     }
 
-    /// Whether no read ahead that begins there is on its way, as far as is known.
+    /// Whether no prefetch of this position is in flight, as far as is known.
     pub(crate) fn has_arrived(&self, at: u64) -> bool {
         let index = self.reading.get(&at);
         index.is_none_or(|&index| !matches!(self.uses[index], Use::Reading(_)))
     }
 
-    /// Gives up what was read ahead of a page that is about to change.
+    /// Abandons the prefetches of a page that is about to change.
     pub(super) fn forget_reads(&mut self, page_at: u64) {
         if self.reading.is_empty() {
             return;
@@ -55,11 +55,11 @@ impl Uring {
         self.forget(|read| page.contains(&read.at));
     }
 
-    /// Gives up what was read ahead long ago, and nobody has asked for.
+    /// Abandons old prefetches that were not fetched.
     fn forget_stale(&mut self) {
-        /// Hints after which one is stale, in depths.
+        /// Number of later prefetches after which one is stale, in multiples of the depth.
         const STALE: u64 = 4;
-        let oldest = self.hints.saturating_sub(STALE * self.depth as u64);
+        let oldest = self.prefetches.saturating_sub(STALE * self.depth as u64);
         self.forget(|read| read.hint < oldest);
     }
 

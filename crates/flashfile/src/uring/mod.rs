@@ -1,13 +1,12 @@
-//! Pages by io_uring, past the page cache: writes go on behind the caller, several of them given
-//! to the kernel at once, and many reads are in flight.
+//! Pages by io_uring with direct I/O: writes are asynchronous and submitted in batches, and many
+//! reads are in flight.
 //!
-//! A write goes to the kernel when enough others wait for that, and has its buffer before: while
-//! the disk works the next ones are put together. Until it is done its buffer serves reads. A drain
-//! gives everything to the kernel; nothing waits for what it was not given.
+//! A write is copied to a buffer and submitted when enough others are ready: while the disk works,
+//! the next batch is assembled. Until a write is complete, reads are served from its buffer. A
+//! drain submits all writes; no wait is for an operation that was not submitted.
 //!
-//! Every operation has a buffer of its own, which nobody touches until the kernel is done
-//! with it. That is what the unsafe call in `ring` rests on. `ahead` has the reads that are
-//! begun by hints.
+//! Every operation has a buffer of its own, which is not accessed until the kernel is done with it.
+//! The unsafe call in `ring` relies on that. `ahead` has the prefetched reads.
 
 use std::fs::File;
 use std::io;
@@ -31,7 +30,7 @@ mod tests;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Free,
-    /// The kernel writes it to the file, or is going to.
+    /// A write of the page, submitted or ready.
     Writing {
         page_at: u64,
     },
@@ -39,58 +38,57 @@ enum Use {
     Reading(Read),
     /// It was read, with this result.
     Read(Read, Result<(), Errno>),
-    /// The kernel reads into it, and nobody wants it any more.
+    /// The kernel reads into it, and the result is not needed any more.
     Abandoned,
 }
 
-/// Writes that are given to the kernel together, at most; no more than half of the depth, so that
-/// the disk has others meanwhile. A call into the kernel for each, and a call of the disk, cost
-/// more than anything else in a write; and neighbours that are given together become one request
-/// to the disk.
+/// Limit of writes submitted together; at most half of the depth, so that the disk has others
+/// meanwhile. System calls and disk requests are the largest costs of a write, and neighbours that
+/// are submitted together are merged into one request.
 const WRITES_AT_ONCE: usize = 8;
 
-/// Writes that are given to the kernel together, at `depth`.
+/// Writes that are submitted together, at `depth`.
 fn at_once(depth: usize) -> usize {
     WRITES_AT_ONCE.min(depth.div_ceil(2))
 }
 
-/// A read that was asked for.
+/// A read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Read {
     at: u64,
     len: usize,
-    /// How many hints had come before.
+    /// The number of prefetches before it.
     hint: u64,
 }
 
 /// A file with pages in flight.
 pub(crate) struct Uring {
     ring: IoUring,
-    /// The only one that has used the ring, as long as there is only one.
+    /// The thread that has used the ring, as long as it is the only one.
     alone: Option<ThreadId>,
     /// Through the page cache.
     file: File,
-    /// Past it.
+    /// With direct I/O.
     direct: File,
     page_size: usize,
-    /// Writes, and beside them reads, that may be in flight.
+    /// Limit of writes in flight, and of reads in flight.
     depth: usize,
     buffers: Buffers,
     uses: Vec<Use>,
     free: Vec<usize>,
-    /// Of writes that the kernel gets next.
+    /// Buffers of writes to be submitted next.
     ready: Vec<usize>,
-    /// By where they stand in the file, those that are ready too.
+    /// Buffers of writes by offset in the file, including those that are ready.
     writing: FastMap<u64, usize>,
     reading: FastMap<u64, usize>,
-    hints: u64,
-    /// Reads that are done and not yet given to their callers.
+    prefetches: u64,
+    /// Completed reads that are not yet fetched.
     arrived: usize,
-    /// Operations that the kernel has, or gets with the next call.
+    /// Operations that are submitted, or will be with the next system call.
     in_flight: usize,
     failed: FastMap<u64, Errno>,
     first_failure: Option<Errno>,
-    /// The buffer that the last read gave to its caller.
+    /// The buffer that the last read returned to its caller.
     held: Option<usize>,
 }
 
@@ -101,7 +99,7 @@ impl std::fmt::Debug for Uring {
 }
 
 impl Uring {
-    /// Takes the same file twice, through the page cache and past it.
+    /// Takes the same file twice, opened with and without direct I/O.
     ///
     /// # Errors
     /// If the kernel has no io_uring for this process, or the file system no direct I/O.
@@ -111,10 +109,11 @@ impl Uring {
         page_size: usize,
         depth: usize,
     ) -> io::Result<Self> {
-        // One for each write and each read ahead and those that are ready, one for a read that was
-        // not announced or is held, and one so that at least one is in flight if none is free.
+        // One for each write in flight, each prefetch and each ready write, one for a read without
+        // a prefetch or held by its caller, and one so that at least one is in flight if none is
+        // free.
         let mut buffers = Buffers::new(2 * depth + at_once(depth) + 2, page_size)?;
-        // File systems say only at the first transfer which alignment they want.
+        // File systems report an unsuitable alignment only at the first transfer.
         direct.read_at(buffers.of_mut(0), 0)?;
         let count = buffers.count();
         Ok(Self {
@@ -130,7 +129,7 @@ impl Uring {
             ready: Vec::new(),
             writing: FastMap::default(),
             reading: FastMap::default(),
-            hints: 0,
+            prefetches: 0,
             arrived: 0,
             in_flight: 0,
             failed: FastMap::default(),
@@ -143,7 +142,7 @@ impl Uring {
         &self.file
     }
 
-    /// Copies a page and begins to write it.
+    /// Copies a page and starts to write it.
     pub(crate) fn write(&mut self, page_at: u64, bytes: &[u8]) -> io::Result<()> {
         assert!(bytes.len() == self.page_size, "a whole page is written");
         let at_once = at_once(self.depth);
@@ -164,17 +163,17 @@ impl Uring {
         Ok(())
     }
 
-    /// Gives the writes that are ready to the kernel, which never has more than `depth`.
+    /// Submits the ready writes, at most `depth` in flight.
     fn give_writes(&mut self) -> io::Result<()> {
         while self.writing.len() > self.depth {
-            // As many as are given together. To wait for one alone was slower at random and no
-            // faster in order, although the disk has more then.
+            // Waits for a whole batch. Waiting for a single write was slower for random writes and
+            // no faster for sequential ones, although it keeps more in flight.
             self.reap(at_once(self.depth))?;
         }
         let fd = types::Fd(self.direct.as_raw_fd());
         for index in std::mem::take(&mut self.ready) {
             let Use::Writing { page_at } = self.uses[index] else {
-                unreachable!("what is ready is written")
+                unreachable!("a ready buffer is a write")
             };
             let pointer = self.buffers.address(index);
             let entry = opcode::Write::new(fd, pointer, self.page_size as u32).offset(page_at);
@@ -218,14 +217,14 @@ impl Uring {
         Ok(&self.buffers.of(index)[..len])
     }
 
-    /// Waits for a read; how it went.
+    /// Waits for a read; returns its result.
     fn await_read(&mut self, index: usize, at: u64) -> io::Result<Result<(), Errno>> {
         loop {
             if let Use::Read(_, result) = self.uses[index] {
                 return Ok(result);
             }
             if let Err(error) = self.reap(1) {
-                // Nobody knows of it but this call, unless it was announced.
+                // Only this call uses it, unless it was prefetched.
                 if self.reading.get(&at) != Some(&index) {
                     self.uses[index] = Use::Abandoned;
                 }
@@ -256,19 +255,19 @@ impl Uring {
         let fd = types::Fd(self.direct.as_raw_fd());
         let pointer = self.buffers.address(index).cast_mut();
         let entry = opcode::Read::new(fd, pointer, len as u32).offset(at);
-        let read = Read { at, len, hint: self.hints };
+        let read = Read { at, len, hint: self.prefetches };
         self.queue(index, Use::Reading(read), entry.build())?;
         Ok(index)
     }
 
-    /// A buffer that is free; waits for one. At most `depth` are written and as many read ahead,
-    /// some are ready and one is held: if none is free, the kernel has one that was abandoned.
+    /// A free buffer; waits for one. At most `depth` are written and `depth` prefetched, some are
+    /// ready and one is held: if none is free, the kernel has one that was abandoned.
     fn take_buffer(&mut self) -> io::Result<usize> {
         loop {
             if let Some(index) = self.free.pop() {
                 return Ok(index);
             }
-            assert!(self.in_flight > 0, "a buffer comes back: {self:?}");
+            assert!(self.in_flight > 0, "a buffer becomes free: {self:?}");
             self.reap(1)?;
         }
     }
@@ -287,11 +286,11 @@ impl Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Who wants to know drains.
+        // Errors are ignored here; `drain` returns them.
         let _ = self.give_writes();
         while self.in_flight > 0 {
             if self.reap(1).is_err() {
-                // The kernel may still use them; leaking is what is left.
+                // The kernel may still use them, so they are leaked.
                 return self.buffers.leak();
             }
         }

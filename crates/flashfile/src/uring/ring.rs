@@ -1,4 +1,4 @@
-//! The ring: operations go into it, and what became of them comes out.
+//! The submission and completion queues.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -9,9 +9,9 @@ use rustix::io::Errno;
 
 use super::{Read, Uring, Use};
 
-/// A ring for `depth` writes and as many reads. If one thread is `alone` with it, it is not
-/// interrupted when something is done, but looks after it with its next call into the kernel, as
-/// far as the kernel knows of that (5.19). Another thread that waits would wait for that call too.
+/// A ring for `depth` writes and `depth` reads. If only one thread uses it (`alone`), completions
+/// do not interrupt that thread but are processed with its next system call, if the kernel supports
+/// that (5.19). With several threads, a waiting one would depend on that call of another.
 pub(super) fn new(depth: usize, alone: bool) -> io::Result<IoUring> {
     let entries = (2 * depth + 1).next_power_of_two() as u32;
     let undisturbed = alone.then(|| IoUring::builder().setup_coop_taskrun().build(entries));
@@ -22,7 +22,7 @@ pub(super) fn new(depth: usize, alone: bool) -> io::Result<IoUring> {
 }
 
 impl Uring {
-    /// Says that this thread uses the ring. From the second one on it is a ring for several.
+    /// Notes that this thread uses the ring, and replaces the ring if it is the second one.
     fn note_thread(&mut self) -> io::Result<()> {
         if self.alone.is_none_or(|alone| alone == thread::current().id()) {
             return Ok(());
@@ -35,7 +35,7 @@ impl Uring {
         Ok(())
     }
 
-    /// Puts an operation on buffer `index` into the ring, for the next call into the kernel.
+    /// Queues an operation on buffer `index` for the next submission.
     pub(super) fn queue(
         &mut self,
         index: usize,
@@ -48,10 +48,10 @@ impl Uring {
         }
         let entry = entry.user_data(index as u64);
         loop {
-            // SAFETY: the buffer is a part of a mapping that nothing else has, and which neither
-            // moves nor goes before the operation is done: `uses` says so, and `drop` waits. It
-            // is long enough, and the file descriptor is open as long as the ring.
-            #[allow(unsafe_code, reason = "the kernel is given an address")]
+            // SAFETY: the buffer is part of a mapping and is neither accessed nor moved or unmapped
+            // before the operation is complete: `uses` tracks it, and `drop` waits. It is long
+            // enough, and the file descriptor is open as long as the ring.
+            #[allow(unsafe_code, reason = "the kernel gets an address")]
             let pushed = unsafe { self.ring.submission().push(&entry) };
             if pushed.is_ok() {
                 break;
@@ -66,12 +66,12 @@ impl Uring {
         Ok(())
     }
 
-    /// Operations that the kernel gets with the next call.
+    /// Operations to be submitted with the next system call.
     pub(super) fn queued(&mut self) -> usize {
         self.ring.submission().len()
     }
 
-    /// Gives to the kernel what was queued.
+    /// Submits the queued operations.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         loop {
             match self.ring.submit() {
@@ -82,8 +82,8 @@ impl Uring {
         }
     }
 
-    /// Takes in what is done. If nothing is, it gives to the kernel what was queued and waits
-    /// for `wanted` operations, or for as many as are in flight.
+    /// Processes completions. If there is none, submits the queued operations and waits for
+    /// `wanted` of those in flight, or all if there are fewer.
     pub(super) fn reap(&mut self, wanted: usize) -> io::Result<()> {
         let wanted = wanted.min(self.in_flight);
         if wanted > 0 && self.ring.completion().is_empty() {
@@ -119,12 +119,12 @@ impl Uring {
                 self.arrived += 1;
             }
             Use::Abandoned => self.put_buffer(index),
-            Use::Free | Use::Read(..) => unreachable!("the kernel had no such buffer"),
+            Use::Free | Use::Read(..) => unreachable!("no operation was submitted on such a buffer"),
         }
     }
 
-    /// What the kernel did of a write; the rest of a short one is written here, which also
-    /// says why it was short.
+    /// Processes the result of a write; writes the rest of a short one, which also reveals its
+    /// error.
     fn finish_write(&self, index: usize, page_at: u64, result: i32) -> Result<(), Errno> {
         let Some(done) = bytes_done(result)? else {
             return errno_of(self.file.write_all_at(self.buffers.of(index), page_at));
@@ -145,12 +145,12 @@ impl Uring {
     }
 }
 
-/// Whether a call into the ring fails only for now.
+/// Whether an error of a submission is temporary.
 fn is_passing(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
 }
 
-/// Bytes transferred; `None` if the operation has to be done again.
+/// Bytes transferred; `None` if the operation has to be repeated.
 fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
     if result >= 0 {
         return Ok(Some(result as usize));
@@ -162,6 +162,6 @@ fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
 }
 
 pub(super) fn errno_of(result: io::Result<()>) -> Result<(), Errno> {
-    // A file that ends too early has no number of its own.
+    // A file that ends too early has no errno of its own.
     result.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }

@@ -1,4 +1,4 @@
-//! Writes wait for each other and for nothing else, on a real ring.
+//! Writes are batched, and no wait blocks for ever, on a real ring.
 
 use prism_testkit::skipped;
 use std::fs::{File, OpenOptions};
@@ -11,8 +11,8 @@ use super::{Uring, WRITES_AT_ONCE, at_once};
 const PAGE: usize = 4096;
 const PAGES: u64 = 200;
 
-/// A file of zeros, and the same by io_uring where there is one.
-#[allow(clippy::print_stdout, reason = "what is skipped is said")]
+/// A file of zeros, and the same with io_uring if available.
+#[allow(clippy::print_stdout, reason = "reports skipped tests")]
 fn ring(depth: usize) -> Option<(File, Uring)> {
     let named = tempfile::NamedTempFile::new().unwrap();
     named.as_file().set_len(PAGES * PAGE as u64).unwrap();
@@ -44,7 +44,7 @@ fn check_file(file: &File, written: u64, context: &str) {
 }
 
 #[test]
-fn writes_go_together_and_are_read_meanwhile() {
+fn writes_are_batched_and_readable_meanwhile() {
     let Some((file, mut uring)) = ring(32) else { return };
     for number in 0..3 {
         write(&mut uring, number);
@@ -53,9 +53,9 @@ fn writes_go_together_and_are_read_meanwhile() {
     for number in 0..3 {
         assert!(uring.read(at(number), 0, PAGE).unwrap() == [number as u8 + 1; PAGE]);
     }
-    assert_eq!(uring.ready.len(), 3, "they were read from where they wait");
+    assert_eq!(uring.ready.len(), 3, "they were read from their buffers");
     (3..WRITES_AT_ONCE as u64).for_each(|number| write(&mut uring, number));
-    assert_eq!(uring.ready.len(), 0, "there are enough of them");
+    assert_eq!(uring.ready.len(), 0, "a batch is complete");
     write(&mut uring, WRITES_AT_ONCE as u64);
     uring.drain().unwrap();
     assert_eq!((uring.ready.len(), uring.in_flight), (0, 0));
@@ -71,16 +71,16 @@ fn the_kernel_has_no_more_than_the_depth_and_the_next_ones_are_ready() {
             let (ready, given) = (uring.ready.len(), uring.in_flight);
             assert!(given <= depth && ready <= at_once(depth), "depth {depth}: {given}, {ready}");
             assert_eq!(given + ready, uring.writing.len(), "depth {depth}");
-            // With room in the kernel none waits for more than its companions.
+            // While fewer than `depth` are in flight, only an incomplete batch is held back.
             let room = uring.writing.len() <= depth;
             assert!(!room || ready < at_once(depth), "depth {depth}: {given}, {ready}");
         }
     }
 }
 
-/// Whatever somebody waits for comes, with any number of writes queued before.
+/// Every wait ends, with any number of writes queued before.
 #[test]
-fn nothing_waits_for_what_was_not_submitted() {
+fn no_wait_is_for_an_unsubmitted_write() {
     for depth in [1, 2, 3, 7, 16, 17, 64] {
         for writes in (0..20).chain([31, 32, 33, 64, 65, 130]) {
             let context = format!("depth {depth}, {writes} writes");
@@ -102,7 +102,7 @@ fn nothing_waits_for_what_was_not_submitted() {
 }
 
 #[test]
-fn threads_take_turns_and_find_what_others_have_begun() {
+fn threads_share_prefetches_and_writes() {
     let Some((file, mut uring)) = ring(8) else { return };
     assert!(uring.alone.is_some());
     for number in 0..20 {
