@@ -47,7 +47,8 @@ impl FlashFile {
         let file = File::options().read(true).write(true).create_new(true).open(path);
         let file = file.map_err(failed)?;
         let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|lock| {
-            let identity = random_identity().map_err(|source| broken(&name, "drawing", source))?;
+            let identity = random_identity()
+                .map_err(|source| broken(&name, "reading /dev/urandom", source))?;
             let mut engine = Engine::Portable(Portable::new(file));
             let filled = fill(&mut engine, &layout, identity).and_then(|()| keep_name(path));
             filled.map_err(|source| not_made(&name, source))?;

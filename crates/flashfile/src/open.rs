@@ -328,7 +328,8 @@ pub(crate) fn engine_for(
             Ok(Engine::Portable(Portable::new(file)))
         }
         Err(error) => {
-            let what = format!("no io_uring with direct I/O here: {error}; use the portable engine");
+            let what =
+                format!("no io_uring with direct I/O here: {error}; use the portable engine");
             Err(FlashFileError::Engine { file: name.to_owned(), what })
         }
     }

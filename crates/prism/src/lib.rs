@@ -1,4 +1,4 @@
-//! A user-level flash library: one device, shared by applications, each at the level that
+//! A user-level flash library: applications share one device, each at the level of abstraction that
 //! suits it.
 //!
 // The manual is a file of its own because the rows of its tables are long.

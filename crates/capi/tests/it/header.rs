@@ -1,4 +1,4 @@
-//! The header is what the source of the library says, and everything in it is documented.
+//! The header is generated from the source, and docs/c-api.md has every call.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ fn checked_in() -> String {
 }
 
 #[test]
-fn the_header_is_made_of_the_source() {
+fn the_header_is_generated_from_the_source() {
     let config = cbindgen::Config::from_file(folder().join("cbindgen.toml")).expect("its settings");
     let bindings = cbindgen::Builder::new().with_crate(folder()).with_config(config).generate();
     let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("prism.h");

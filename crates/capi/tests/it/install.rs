@@ -1,4 +1,4 @@
-//! `make install` puts everything where a program finds it.
+//! `make install` installs all that a program needs to compile and run.
 
 use prism_testkit::skipped;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::c::{self, built, source, succeed};
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 #[test]
-fn a_program_is_built_with_what_was_installed() {
+fn a_program_is_built_with_the_installed_library() {
     if !c::has("make") {
         skipped("the installation of the C library", "make");
         return;
@@ -17,11 +17,11 @@ fn a_program_is_built_with_what_was_installed() {
     let folder = tempfile::tempdir().expect("room for an installation");
     let root = folder.path().join("stage");
     let mut make = Command::new("make");
-    // The libraries of this test, so that nothing is built.
+    // The libraries of this test, so that none is built.
     make.arg("-C").arg(source().join("../..")).arg("install").arg("PREFIX=/opt/prism");
     make.arg(format!("DESTDIR={}", root.display()));
     make.arg(format!("CAPI_BUILT={}", built().display()));
-    // A make that runs this test has told it things that are not for this one.
+    // The environment of a make that runs this test must not affect this make.
     for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
         make.env_remove(name);
     }

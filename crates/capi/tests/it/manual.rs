@@ -1,4 +1,4 @@
-//! The program in the manual is one.
+//! The program in the manual compiles and runs.
 
 use std::fs;
 use std::process::Command;

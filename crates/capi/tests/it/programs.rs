@@ -1,12 +1,12 @@
-//! The programs in C: they compile without a warning against header and library, find what they
-//! check, say what the programs in Rust say, and no tool finds an error of memory in them.
+//! The programs in C: they compile without warnings, pass their own checks, print what the programs
+//! in Rust print, and no tool finds a memory error in them.
 
 use prism_testkit::skipped;
 use std::process::Command;
 
 use crate::c::{self, NAMES, Setting, succeed};
 
-/// What the program in Rust prints, with what the test harness adds.
+/// The output of the program in Rust, including that of the test harness.
 fn output_of_twin(name: &str) -> String {
     let mut this = Command::new(std::env::current_exe().expect("this test"));
     this.args(["--exact", &format!("twin::{name}"), "--nocapture", "--test-threads=1"]);
@@ -14,14 +14,14 @@ fn output_of_twin(name: &str) -> String {
 }
 
 #[test]
-fn every_program_says_what_its_twin_in_rust_says() {
+fn every_program_prints_what_its_rust_version_prints() {
     let setting = Setting::new("shared");
     for name in NAMES {
         let program = setting.compile(name, &[]);
         let said = succeed(&mut Command::new(program));
         let line = said.trim_end();
         assert!(!line.is_empty() && !line.contains('\n'), "{name} says {said:?}");
-        // There are no programs in Rust of these kinds.
+        // These have no counterpart in Rust.
         let alone = match name {
             "file" => Some("3 pages after three visits, 4 after four"),
             "real_time" => Some(
@@ -80,7 +80,7 @@ fn programs_run_under_valgrind() {
         valgrind.args(["--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"]);
         succeed(valgrind.arg(setting.compile(name, &["-g"])));
     };
-    // Each takes seconds: half of them at a time on each of two cores.
+    // Each takes seconds: half of them run on each of two cores.
     std::thread::scope(|scope| {
         for half in NAMES.chunks(NAMES.len().div_ceil(2)) {
             scope.spawn(move || half.iter().for_each(|name| check(name)));
@@ -89,7 +89,7 @@ fn programs_run_under_valgrind() {
 }
 
 #[test]
-fn the_header_is_also_one_of_cpp() {
+fn the_header_compiles_as_cpp() {
     let setting = Setting::new("cpp");
     let program = setting.compile_cpp("kv");
     assert!(succeed(&mut Command::new(program)).contains("sessions"));

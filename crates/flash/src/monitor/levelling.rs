@@ -166,7 +166,8 @@ impl Monitor {
     /// recorded, erases were undone, or their counts were lost.
     pub(super) fn count_unnoted(&mut self) {
         let noted = std::mem::take(&mut self.levelling.progress.noted_at);
-        let physical_lun = |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]);
+        let physical_lun =
+            |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]);
         let physical_luns: Vec<u32> = (0..self.luns.len() as u32).map(physical_lun).collect();
         let found = self.lun_erases();
         for (lun, physical_lun) in (0..).zip(physical_luns) {

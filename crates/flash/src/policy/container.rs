@@ -107,7 +107,8 @@ impl Inner {
             place += 1;
         }
         if range.end - at < bytes {
-            let what = format!("no {bytes} contiguous bytes of the range are free; delete a container");
+            let what =
+                format!("no {bytes} contiguous bytes of the range are free; delete a container");
             return Err(FlashError::NoSpace { what });
         }
         let info = ContainerInfo { name: name.into(), begin: at, end: at + bytes, lifetime };

@@ -1,5 +1,4 @@
-//! The function level against a model of blocks: what is handed out, what it holds, what is
-//! refused.
+//! The function level compared with a model of blocks: allocations, contents, refused calls.
 
 use prism_testkit::seeds;
 use std::collections::BTreeMap;
@@ -42,8 +41,8 @@ fn block_of(at: Address) -> Address {
 
 #[test]
 fn algorithm_iv_2() {
-    // Ten blocks in the channel with the least to do; below a threshold the application
-    // chooses a victim, copies what it wants of it, and trims it.
+    // Ten blocks in the channel with the least work; below a threshold the application chooses a
+    // victim, copies its valid pages, and trims it.
     let function = Function::open(share(geometry(), 2)).unwrap();
     let per_channel = function.geometry().blocks_per_lun;
     let threshold = per_channel - 2;
@@ -78,7 +77,7 @@ fn algorithm_iv_2() {
 struct Block {
     handed: u32,
     trimmed: Vec<u32>,
-    /// Stamps by page; 0 for what the library filled.
+    /// Stamps by page; 0 for padding of the library.
     content: Vec<u64>,
 }
 
@@ -130,7 +129,7 @@ impl Model {
         blocks * self.geometry.blocks_per_lun - used
     }
 
-    /// A block, mostly one that is handed out.
+    /// A block, mostly an allocated one.
     fn any_block(&mut self) -> Address {
         if self.blocks.is_empty() || self.below(8) == 0 {
             let channel = self.below(self.geometry.channels.len() as u32);
@@ -288,7 +287,7 @@ impl Model {
         }
     }
 
-    /// Opens the share again: what holds something is allocated, as a whole.
+    /// Opens the share again: blocks with data are allocated, as a whole.
     fn reopen(&mut self) {
         let unused = Function::open(share(geometry(), 1)).unwrap();
         let used = std::mem::replace(&mut self.function, unused);
@@ -429,7 +428,7 @@ fn zones_limit_blocks_that_are_partly_written() {
     let function = Function::open(share(zoned, 16)).unwrap();
     let max = function.geometry().max_open_blocks;
     assert_eq!(max, 12);
-    // Pages are handed out of 12 channels, and then of these only.
+    // Pages are allocated from 12 channels, and then from these only.
     let mut open: BTreeMap<u32, Address> = BTreeMap::new();
     for number in 0..48 {
         let at = function.address_mapper(Channel::Any, Unit::Page).unwrap().at;
@@ -459,11 +458,11 @@ fn zones_limit_blocks_that_are_partly_written() {
 }
 
 #[test]
-fn pages_given_back_unwritten_do_not_stay_open() {
+fn pages_trimmed_unwritten_do_not_stay_open() {
     let zoned = DeviceGeometry { channels: 4, oob_size: 0, max_open_blocks: Some(4), ..geometry() };
     let function = Function::open(share(zoned, 8)).unwrap();
     assert_eq!(function.geometry().max_open_blocks, 2);
-    // Of each block the last page is given back, and the others are written.
+    // The last page of each block is trimmed, and the others are written.
     for round in 0..20 {
         let channel = Channel::Number(round % 4);
         let pages: Vec<_> =
@@ -476,7 +475,7 @@ fn pages_given_back_unwritten_do_not_stay_open() {
 }
 
 #[test]
-fn erased_blocks_are_handed_out_by_wear() {
+fn erased_blocks_are_allocated_by_wear() {
     let function = Function::open(share(geometry(), 1)).unwrap();
     let blocks = function.geometry().blocks();
     for _ in 0..blocks * 5 {
@@ -486,21 +485,21 @@ fn erased_blocks_are_handed_out_by_wear() {
     }
     let wear = function.wear_level(0, 0).unwrap();
     assert_eq!((wear.min, wear.max, wear.variance), (5, 5, 0.0));
-    // What was never written needs no erase.
+    // A block that was never written needs no erase.
     let at = function.address_mapper(Channel::Any, Unit::Block).unwrap().at;
     function.trim(at, Unit::Block).unwrap();
     assert_eq!(function.wear_level(0, 0).unwrap().max, 5);
 }
 
 #[test]
-fn a_block_that_cannot_be_erased_is_lost_and_told() {
+fn a_block_that_cannot_be_erased_is_lost_and_reported() {
     let mut memory = MemoryDevice::new(geometry(), Cache::None).unwrap();
     memory.fail_at_random(0.02, 3);
     let device = Device::format(Box::new(memory), Options::default()).unwrap();
     let capacity = Bytes(device.lun_capacity().0);
     let share = device.allocate("a", Allocation::new(capacity, 0)).unwrap();
     let function = Function::open(share).unwrap();
-    let mut told = 0;
+    let mut reported = 0;
     let end = loop {
         let at = match function.address_mapper(Channel::Any, Unit::Block) {
             Ok(new) => new.at,
@@ -508,11 +507,11 @@ fn a_block_that_cannot_be_erased_is_lost_and_told() {
         };
         let failed = function.write(at, &page(1)).is_err();
         function.trim(at, Unit::Block).unwrap();
-        told += u32::from(function.drain().is_err());
-        assert!(!failed || told > 0 || function.free(0).unwrap() > 0);
+        reported += u32::from(function.drain().is_err());
+        assert!(!failed || reported > 0 || function.free(0).unwrap() > 0);
     };
     assert!(matches!(end, FlashError::NoSpace { .. }), "{end}");
-    assert!(told > 0 && function.allocated().unwrap().is_empty());
+    assert!(reported > 0 && function.allocated().unwrap().is_empty());
 }
 
 #[test]
@@ -552,7 +551,7 @@ fn threads_share_the_function_level() {
 
 /// LUNs that the share has given back while the level is open take no part in levelling.
 #[test]
-fn wear_is_levelled_on_what_is_left_of_the_share() {
+fn wear_is_levelled_on_a_share_that_has_shrunk() {
     let share = share(geometry(), 4);
     let function = Function::open(share.clone()).unwrap();
     let new = function.address_mapper(Channel::Number(0), Unit::Block).unwrap();

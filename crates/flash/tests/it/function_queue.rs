@@ -1,5 +1,5 @@
-//! The order of queued commands at the function level, with and without time: reads before
-//! writes before erases, and what may not be reordered is not.
+//! The order of queued commands at the function level, with and without time: reads before writes
+//! before erases, without reordering dependent commands.
 
 use prism_testkit::seeds;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ fn both(check: impl Fn(Function, bool)) {
 }
 
 #[test]
-fn reads_go_before_writes_that_wait() {
+fn reads_go_before_queued_writes() {
     both(|function, timed| {
         let (old, new) = (block(&function, 0), block(&function, 0));
         function.write(old, &page(1)).unwrap();
@@ -90,7 +90,7 @@ fn reads_go_before_writes_that_wait() {
 }
 
 #[test]
-fn a_write_is_passed_so_often_and_not_more() {
+fn a_write_is_passed_up_to_the_limit() {
     both(|function, _| {
         let (old, new) = (block(&function, 0), block(&function, 0));
         function.write(old, &page(1)).unwrap();
@@ -104,7 +104,7 @@ fn a_write_is_passed_so_often_and_not_more() {
 }
 
 #[test]
-fn reads_that_were_there_first_do_not_count_as_passing() {
+fn earlier_reads_do_not_count_as_passing() {
     both(|function, _| {
         let (old, new) = (block(&function, 0), block(&function, 0));
         function.write(old, &page(1)).unwrap();
@@ -119,7 +119,7 @@ fn reads_that_were_there_first_do_not_count_as_passing() {
 }
 
 #[test]
-fn an_erase_is_passed_so_often_and_not_more() {
+fn an_erase_is_passed_up_to_the_limit() {
     let function = function(1, Some(timing()));
     let (old, worn) = (block(&function, 0), block(&function, 0));
     function.write(old, &page(1)).unwrap();
@@ -228,7 +228,7 @@ fn an_allocation_waits_for_an_erase_if_it_must() {
     }
     let start = function.share().now().unwrap();
     function.trim(first, Unit::Block).unwrap();
-    // It goes before the writes that wait.
+    // It goes before the queued writes.
     let new = function.address_mapper(Channel::Any, Unit::Block).unwrap();
     assert_eq!((new.at, new.erasing), (first, 0));
     let took = function.share().now().unwrap().since(start).0;
@@ -237,7 +237,7 @@ fn an_allocation_waits_for_an_erase_if_it_must() {
 }
 
 #[test]
-fn any_channel_is_the_one_with_the_least_to_do() {
+fn any_channel_is_the_one_with_the_least_work() {
     let function = function(2, Some(timing()));
     let (a, b) = (block(&function, 0), block(&function, 1));
     for (at, count) in [(a, 3), (b, 2)] {
@@ -253,7 +253,7 @@ fn any_channel_is_the_one_with_the_least_to_do() {
 }
 
 #[test]
-fn a_full_queue_gives_the_command_back() {
+fn a_full_queue_returns_the_command() {
     let function = function(1, None);
     let at = block(&function, 0);
     for tag in 0..QUEUE_MAX as u64 {
@@ -266,7 +266,7 @@ fn a_full_queue_gives_the_command_back() {
     assert_eq!(all(&function).len(), QUEUE_MAX);
 }
 
-/// What was queued, by tag: the page and what a read may find there.
+/// Queued commands by tag: the page, and the allowed results of a read.
 struct Expected {
     read: Option<u8>,
     write: Option<Address>,
@@ -342,7 +342,7 @@ fn random(seed: u64, timing: Option<Timing>) {
 }
 
 #[test]
-fn random_commands_keep_what_may_not_be_reordered() {
+fn random_commands_keep_dependent_commands_in_order() {
     for seed in seeds(0..20) {
         random(seed, None);
         random(seed, Some(timing()));

@@ -1,5 +1,5 @@
-//! Wear levelling at the function level: it evens out wear, and no loss of power changes what
-//! an address holds.
+//! Wear levelling at the function level: it evens out wear, and no power failure changes the data
+//! of an address.
 
 use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ fn open(memory: &SharedMemory, fresh: bool) -> Result<Function, FlashError> {
     }
 }
 
-/// What each block holds: a byte by page.
+/// The content of each block: a byte per page.
 type Model = BTreeMap<Address, Vec<u8>>;
 
 fn check(function: &Function, model: &Model, label: &str) {
@@ -89,7 +89,7 @@ fn levelling_evens_out_a_hot_and_a_cold_half() {
     let (level, memory) = new();
     let (min, max) = hot_and_cold(&level, 4000, true);
     assert!(max - min < 60, "with levelling {min} to {max}");
-    // Each pair costs two erases, so that levelling is not what wears the device.
+    // Each pair costs two erases, so levelling adds little wear.
     let device = level.share().device().clone();
     let own = device.own_counts().erases[prism_nand::Cause::Wear];
     assert!((10..400).contains(&own), "{own} erases for levelling");
@@ -114,7 +114,7 @@ fn a_gap_that_is_allowed_moves_nothing() {
     let report = function.wear_level(8, 4).unwrap();
     assert_eq!(report.pairs.len(), 1);
     assert_eq!(report.pairs[0].1, cold);
-    // What rests on a worn block is not moved again, and the block can be written on.
+    // Cold data on a worn block is not moved again, and the block stays writable.
     assert_eq!(function.wear_level(8, 4).unwrap().pairs, []);
     function.write(cold.with_page(2), &[3; PAGE]).unwrap();
     check(&function, &Model::from([(cold, vec![1, 1, 3])]), "written on");
@@ -127,7 +127,7 @@ struct Life<'a> {
     doubt: &'a mut Option<Address>,
 }
 
-/// Hot writes over cold data with much levelling, until power goes.
+/// Hot writes over cold data with much levelling, until power fails.
 fn work(life: &mut Life, rng: &mut Rng) -> Result<(), FlashError> {
     let function = &life.function;
     for _ in 0..rng.below(60) {
@@ -137,7 +137,7 @@ fn work(life: &mut Life, rng: &mut Rng) -> Result<(), FlashError> {
                 let at = function.address_mapper(Channel::Any, Unit::Block)?.at;
                 *life.doubt = Some(at);
                 let byte = rng.below(256) as u8;
-                // Where few blocks may be partly written, they are written as wholes.
+                // If few blocks may be partly written, blocks are written as a whole.
                 let partly = function.geometry().max_open_blocks == u32::MAX;
                 let pages = if partly { 1 + rng.below(4) as usize } else { 4 };
                 function.write(at, &vec![byte; pages * PAGE])?;
@@ -168,8 +168,8 @@ fn is_power_lost(error: &FlashError) -> bool {
     matches!(error, FlashError::Medium(MediumError::PowerLost)) || text.contains("power")
 }
 
-/// Lets power go so many times in the life of one device, mostly within an operation. Returns
-/// the erases for levelling and the cuts within an operation.
+/// Cuts power several times in the life of one device, mostly within an operation. Returns the
+/// erases for levelling and the cuts within an operation.
 fn lives(seed: u64, cache: Cache, max_open: Option<u32>, turns: u32) -> (u32, u32) {
     let rng = &mut Rng::stream(seed, "function.wear");
     let memory = MemoryDevice::new(geometry(max_open), cache).unwrap();
@@ -198,7 +198,7 @@ fn lives(seed: u64, cache: Cache, max_open: Option<u32>, turns: u32) -> (u32, u3
         swaps += device.own_counts().erases[prism_nand::Cause::Wear] as u32;
         drop((life, device));
         if let Some(at) = doubt {
-            // Being written, it was not promised; being trimmed, it is gone or not.
+            // A write in flight was not durable; a trim in flight may be complete or not.
             model.remove(&at);
         }
         cuts += u32::from(memory.lock().lost_power());
@@ -208,7 +208,7 @@ fn lives(seed: u64, cache: Cache, max_open: Option<u32>, turns: u32) -> (u32, u3
 }
 
 #[test]
-fn random_cuts_leave_every_address_what_it_was() {
+fn random_cuts_leave_the_data_of_every_address() {
     let (mut swaps, mut cuts) = (0, 0);
     for seed in seeds(0..30) {
         for (cache, max_open) in

@@ -1,5 +1,5 @@
-//! The monitor: what it promised is there after power was cut at any operation, and wear is
-//! levelled over LUNs.
+//! The monitor: durable data survives a power failure at any operation, and wear is levelled over
+//! LUNs.
 
 use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeMap;
@@ -25,14 +25,14 @@ fn geometry(rng: &mut Rng) -> DeviceGeometry {
     }
 }
 
-/// What one share should hold: by block, its pages, and how many of them are surely durable.
+/// The expected content of a share: by block, its pages, and how many of them are durable.
 #[derive(Clone, Debug, Default)]
 struct ShareModel {
     luns: u32,
     blocks: BTreeMap<Address, Vec<u8>>,
 }
 
-/// What the device should hold, and what the operation in flight may have changed.
+/// The expected content of the device, and what the operation in flight may have changed.
 #[derive(Clone, Debug, Default)]
 struct Model {
     shares: BTreeMap<String, ShareModel>,
@@ -46,7 +46,7 @@ struct Life {
     raws: BTreeMap<String, Raw>,
 }
 
-/// One step; errors are those of power that is gone.
+/// One step; any error is due to the power failure.
 fn step(life: &mut Life, model: &mut Model, rng: &mut Rng, cache: Cache) -> Result<(), FlashError> {
     let names: Vec<_> = life.raws.keys().cloned().collect();
     let pick = |rng: &mut Rng| names.get(rng.below(names.len().max(1) as u64) as usize).cloned();
@@ -135,8 +135,8 @@ fn random_block(raw: &Raw, rng: &mut Rng) -> Address {
     Address { channel, lun, block: block as u32, page: 0 }
 }
 
-/// The device holds what the model says; what was in doubt is settled in the model. Returns
-/// false if the device is worn out.
+/// Checks that the device equals the model; the model then takes the result of the operation in
+/// flight. Returns false if the device is worn out.
 fn check(life: &mut Life, model: &mut Model, cache: Cache, context: &str) -> bool {
     let doubt = model.doubt.take();
     let found: BTreeMap<_, _> =
@@ -188,15 +188,15 @@ fn check_block(
         return true;
     }
     assert!(doubt, "{context}: {block:?} holds {} pages, not {expected:?}", found.len());
-    // A write or an erase was cut off: either as before with a torn page behind, or nothing
-    // that can be read.
+    // A write or an erase was interrupted: either the former content and a torn page, or no
+    // readable page.
     let before = found.len() == expected.len() + 1
         && found.iter().zip(&expected).all(|(read, &byte)| same(read, byte));
     let nothing = found.iter().all(Result::is_err);
     let unsynced = cache == Cache::Volatile;
     assert!(before || nothing || unsynced, "{context}: {block:?} after a cut");
     share.blocks.remove(&block);
-    // A device at its end is not looked at again.
+    // A worn-out device is not checked again.
     raw.erase_block(block).and_then(|()| raw.sync()).is_ok()
 }
 
@@ -220,7 +220,7 @@ fn lives(cache: Cache) {
         let mut model = Model::default();
         'life: for turn in 0..60 {
             let context = format!("seed {seed} turn {turn}");
-            // Power may go while the device is opened, and in the work that follows.
+            // Power may fail while the device is opened, and in the work that follows.
             let far = if cache == Cache::Volatile { 400 } else { 120 };
             memory.lock().cut_power_after(rng.below(far));
             if let Some(mut life) = open(&context) {
@@ -252,13 +252,13 @@ fn random_cuts_at_any_operation_lose_nothing() {
     lives(Cache::None);
 }
 
-/// Every step is synced here: what is not may be lost, which is for the levels above.
+/// Every step is synced here; losing unsynced operations is up to the levels above.
 #[test]
 fn random_cuts_with_a_cache_lose_nothing() {
     lives(Cache::Volatile);
 }
 
-/// Attaches to everything without a look at it.
+/// Attaches to all shares without checking them.
 fn attach_all(life: &mut Life, model: &Model) {
     for name in model.shares.keys() {
         let raw = Raw::open(life.device.attach(name).expect("not attached")).expect("raw");
@@ -266,9 +266,9 @@ fn attach_all(life: &mut Life, model: &Model) {
     }
 }
 
-/// The worst that can happen to a device of N LUNs: all erases go to one share of one LUN.
-/// After K rounds, in each of which every LUN has carried it once, the most worn LUN has at
-/// most (K + 1) / (K + 1/N) times the mean.
+/// The worst case of a device of N LUNs: all erases go to one share of one LUN. After K rounds, in
+/// each of which every LUN has carried it once, the most worn LUN has at most (K + 1) / (K + 1/N)
+/// times the mean.
 #[test]
 fn wear_over_luns_stays_within_its_bound() {
     const LUNS: u32 = 12;
@@ -305,20 +305,20 @@ fn wear_over_luns_stays_within_its_bound() {
         }
         let bound = (cycles + 1.0) / (cycles + 1.0 / f64::from(LUNS));
         let ratio = report.max / report.mean;
-        // Looking once in so many erases, and moving block by block, takes its time.
+        // Periodic checks and block-by-block moves delay levelling.
         assert!(
             round < 10 || ratio <= bound * 1.05,
             "round {round}: {ratio} over {bound}, {report:?}"
         );
     }
     assert!(worst_late < 1.1 + 0.01, "{worst_late}");
-    // Every block still holds what was written last, or nothing: none was mixed up.
+    // Every block still holds its last data, or none: none was mixed up.
     let report = device.wear();
     assert!(report.erases * 10 < report.mean as u64 * u64::from(LUNS) * 16, "{report:?}");
 }
 
-/// On a medium that keeps no counts of its own, what was erased last is not known after a
-/// kill: levelling may get less far for that, and never costs more than it may.
+/// On a medium without erase counts, the last erases are unknown after a kill: levelling may
+/// progress less, and never exceeds its budget.
 #[test]
 fn the_budget_of_levelling_outlives_a_process() {
     let geometry = DeviceGeometry {
@@ -370,7 +370,7 @@ fn without_levelling_one_lun_wears_alone() {
     assert!(report.max > 3.0 * report.mean.max(1.0) && report.exchanges == 0, "{report:?}");
 }
 
-/// A device that was used before, even one that power left torn, is empty after it is formatted.
+/// A used device, even one with torn pages, is empty after it is formatted.
 #[test]
 fn random_devices_are_empty_after_they_are_formatted() {
     for seed in seeds(0..40) {
@@ -394,9 +394,8 @@ fn random_devices_are_empty_after_they_are_formatted() {
     }
 }
 
-/// A share that has as many blocks open as it may leaves the monitor two: the block of its
-/// journal, and the one to which it moves another. What power or failures have left partly
-/// written must not take their places.
+/// A share with the maximum of open blocks leaves two to the monitor: the block of its journal, and
+/// the target of a move. Blocks that power or other failures left partly written must not count.
 #[test]
 fn random_failures_leave_blocks_that_do_not_count_as_open() {
     for seed in seeds(0..300) {
@@ -433,8 +432,8 @@ fn random_failures_leave_blocks_that_do_not_count_as_open() {
     }
 }
 
-/// A volatile cache may forget that a block was filled, finished or erased. What a share has
-/// open when the power is back must not be more than it may have: others would be refused.
+/// A volatile cache may forget that a block was filled, finished or erased. After a power failure,
+/// a share must not have more open blocks than allowed, or writes of others would be refused.
 #[test]
 fn random_losses_of_a_cache_open_no_more_blocks_than_allowed() {
     for seed in seeds(0..60) {
@@ -478,7 +477,7 @@ fn random_losses_of_a_cache_open_no_more_blocks_than_allowed() {
     }
 }
 
-/// A device on which blocks have failed is formatted all the same: they are hidden again.
+/// A device with failed blocks can be formatted: they are hidden again.
 #[test]
 fn random_failed_blocks_stay_hidden_after_a_format() {
     for seed in seeds(0..40) {
@@ -510,10 +509,10 @@ fn random_failed_blocks_stay_hidden_after_a_format() {
     }
 }
 
-/// A block of which power has left only a torn page is empty after levelling has moved it, and
-/// does not count as partly written any more.
+/// A block with only a torn page is empty after levelling has moved it, and does not count as
+/// partly written any more.
 #[test]
-fn what_is_empty_when_it_has_moved_is_not_open() {
+fn a_moved_block_without_pages_is_not_open() {
     let geometry = DeviceGeometry {
         channels: 1,
         luns_per_channel: 2,
@@ -547,10 +546,10 @@ fn what_is_empty_when_it_has_moved_is_not_open() {
     }
 }
 
-/// A free LUN on which a block cannot be erased any more is passed over, and said to be no
-/// longer free.
+/// A free LUN with a block that cannot be erased any more is skipped, and no longer counted as
+/// free.
 #[test]
-fn worn_out_luns_are_not_given_to_anybody() {
+fn worn_out_luns_are_not_allocated() {
     let mut rng = Rng::stream(9, "monitor.worn");
     let memory: SharedMemory = MemoryDevice::new(geometry(&mut rng), Cache::None).unwrap().into();
     let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();

@@ -1,4 +1,4 @@
-//! The object level against a plain map of byte arrays, through any loss of power.
+//! The object level compared with a map of byte arrays, through any power failure.
 
 use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeMap;
@@ -36,15 +36,15 @@ fn attributes(rng: &mut Rng) -> Attributes {
 
 type State = Option<(Attributes, Vec<u8>)>;
 
-/// What should be there.
+/// The model of the store.
 #[derive(Clone, Debug, Default)]
 struct Model {
     now: BTreeMap<ObjectId, (Attributes, Vec<u8>)>,
-    /// All states of each object since the last completed flush, that one first. A store that
-    /// gets short of space flushes by itself, and a flush that is cut off may have come to
-    /// some objects and not to others.
+    /// All states of each object since the last completed flush, that one first. A store that runs
+    /// short of space flushes by itself, and an interrupted flush may have included some objects
+    /// and not others.
     states: BTreeMap<ObjectId, Vec<State>>,
-    /// What was written since: object, offset, bytes.
+    /// Writes since then: object, offset, bytes.
     since: Vec<(ObjectId, u64, Vec<u8>)>,
 }
 
@@ -54,7 +54,7 @@ impl Model {
         self.since.clear();
     }
 
-    /// After a call: notes what has changed.
+    /// After a call: records the new states.
     fn note(&mut self) {
         for id in self.now.keys() {
             self.states.entry(*id).or_insert_with(|| vec![None]);
@@ -68,7 +68,7 @@ impl Model {
     }
 }
 
-/// One random call; what it does is noted first, for power may go in it.
+/// One random call; its effect is recorded first, as power may fail during it.
 fn step(store: &ObjectStore, model: &mut Model, rng: &mut Rng) -> Result<(), FlashError> {
     let ids: Vec<_> = model.now.keys().copied().collect();
     let pick = |rng: &mut Rng| ids.get(rng.below(ids.len().max(1) as u64) as usize).copied();
@@ -84,7 +84,7 @@ fn step(store: &ObjectStore, model: &mut Model, rng: &mut Rng) -> Result<(), Fla
         }
         (4, Some(id)) => {
             let size = rng.below(9000);
-            // If it grows again, what was cut off is zero.
+            // If it grows again, the truncated part is zero.
             model.since.push((id, size, vec![0; 20_000]));
             match store.truncate(id, size) {
                 Err(FlashError::NoSpace { .. }) => {}
@@ -161,8 +161,8 @@ fn open(memory: &SharedMemory, format: bool) -> Result<ObjectStore, FlashError> 
     ObjectStore::open(share)
 }
 
-/// Every object is in one of the states it had since the last flush, but for bytes that were
-/// written since, which may be either.
+/// Every object is in one of its states since the last flush, except that bytes written since may
+/// be old or new.
 fn check(store: &ObjectStore, model: &Model, context: &str) {
     let listed: BTreeMap<_, _> = store.list().into_iter().map(|info| (info.id, info)).collect();
     for id in listed.keys() {
@@ -242,7 +242,7 @@ fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
             let store = open(&memory, false).unwrap_or_else(|e| panic!("{context}: {e}"));
             store.assert_consistent();
             check(&store, &model, &context);
-            // What there is now is what was promised from here on.
+            // The present state is durable from here on.
             model.now.clear();
             for info in store.list() {
                 let mut bytes = vec![0; info.size as usize];
@@ -292,8 +292,8 @@ fn timed_store(bandwidth: Option<u64>) -> ObjectStore {
     ObjectStore::open(device.allocate("objects", wanted).unwrap()).unwrap()
 }
 
-/// Mean time of a write of one page, in nanoseconds, to a normal object and to one with
-/// priority, written in turn on a store that has to clean all the time.
+/// Mean time of a write of one page, in nanoseconds, to a normal object and to one with priority,
+/// written alternately to a store that has to clean all the time.
 fn turns(store: &ObjectStore) -> [f64; 2] {
     let objects = [false, true].map(|priority| {
         let id = store.create(Attributes { priority, ..Attributes::default() }).unwrap();
@@ -318,13 +318,13 @@ fn turns(store: &ObjectStore) -> [f64; 2] {
 }
 
 #[test]
-fn what_has_priority_waits_less_for_cleaning() {
+fn objects_with_priority_wait_less_for_cleaning() {
     let [normal, priority] = turns(&timed_store(None));
     assert!(priority * 1.2 < normal, "{priority} ns with priority, {normal} ns without");
 }
 
 #[test]
-fn what_has_priority_goes_ahead_of_a_limit_of_bandwidth() {
+fn objects_with_priority_ignore_the_bandwidth_limit() {
     let store = timed_store(Some(2_000_000));
     let [normal, priority] = turns(&store);
     assert!(priority * 2.0 < normal, "{priority} ns with priority, {normal} ns without");

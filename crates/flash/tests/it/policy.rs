@@ -1,5 +1,5 @@
-//! The policy level: every mapping and cleaning equals a plain array, and what a flush
-//! promised survives any loss of power.
+//! The policy level: every mapping and cleaning policy equals an array, and flushed data survives
+//! any power failure.
 
 use prism_base::{Bytes, Rng};
 use prism_flash::policy::{Cleaning, Lifetime, Mapping, OverProvisioning, Policy, RangeConfig};
@@ -44,11 +44,11 @@ struct World {
     ranges: Vec<(u64, u64)>,
 }
 
-/// What should be there: the state now, and the state that was flushed last with everything
-/// that may have come to flash since.
+/// The model: the present state, and that of the last flush with all later states that may be on
+/// flash.
 struct Model {
     now: Vec<u8>,
-    /// For each unit, the contents it may have after a loss of power.
+    /// For each unit, its possible contents after a power failure.
     may_be: Vec<Vec<u8>>,
     unit: usize,
 }
@@ -58,7 +58,7 @@ impl Model {
         Self { now: vec![0; bytes], may_be: vec![vec![0]; bytes / unit], unit }
     }
 
-    /// Units are filled with one byte each, so a byte says all of a unit.
+    /// Each unit is filled with one byte, which stands for its content.
     fn set(&mut self, unit: usize, byte: u8) {
         self.now[unit * self.unit..(unit + 1) * self.unit].fill(byte);
         self.may_be[unit].push(byte);
@@ -156,7 +156,7 @@ fn random_writes_to_every_mapping_equal_an_array() {
     }
 }
 
-/// Opens what is there; `None` if power went meanwhile.
+/// Opens the level; `None` if power failed meanwhile.
 fn reopen(memory: &SharedMemory, ranges: &[(u64, u64)], context: &str) -> Option<World> {
     let open = || {
         let device = Device::open(Box::new(memory.clone()), Options::default())?;
@@ -169,8 +169,8 @@ fn reopen(memory: &SharedMemory, ranges: &[(u64, u64)], context: &str) -> Option
     }
 }
 
-/// After power was lost, each unit holds something that it held since the last flush; that is
-/// what it holds from then on.
+/// After a power failure, each unit has one of its contents since the last flush, and keeps it from
+/// then on.
 fn settle(world: &World, model: &mut Model, context: &str) {
     world.policy.assert_consistent();
     for &(begin, end) in &world.ranges {
@@ -202,7 +202,7 @@ fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
         drop(world);
         for turn in 0..turns {
             let context = format!("{label}, seed {seed}, turn {turn}");
-            // Power may go while it is opened, and in the work that follows.
+            // Power may fail while it is opened, and in the work that follows.
             let far = if rng.chance(0.2) { 2000 } else { 100 };
             memory.lock().cut_power_after(rng.below(far));
             if let Some(world) = reopen(&memory, &ranges, &context) {
@@ -224,21 +224,21 @@ fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
 }
 
 #[test]
-fn random_cuts_tear_operations_and_what_was_flushed_stays() {
+fn random_cuts_tear_operations_and_keep_flushed_data() {
     let cuts = lives("policy.torn", Cache::None, 120, 60);
     assert!(!all_seeds() || cuts > 5_500, "{cuts} cuts");
 }
 
 #[test]
-fn random_cuts_lose_a_cache_and_what_was_flushed_stays() {
+fn random_cuts_lose_a_cache_and_keep_flushed_data() {
     let cuts = lives("policy.cache", Cache::Volatile, 120, 60);
     assert!(!all_seeds() || cuts > 5_500, "{cuts} cuts");
 }
 
-/// The death of a process tears nothing and loses no cache: what was programmed is there, and
-/// only what waited for its program unit to fill up is not.
+/// The end of a process tears no operation and loses no cache: programmed units survive, and only
+/// units buffered for an incomplete program unit are lost.
 #[test]
-fn random_deaths_of_a_process_lose_only_what_was_not_programmed() {
+fn random_deaths_of_a_process_lose_only_buffered_units() {
     for seed in seeds(0..30) {
         let mut rng = Rng::stream(seed, "policy.death");
         let memory: SharedMemory =
@@ -251,7 +251,7 @@ fn random_deaths_of_a_process_lose_only_what_was_not_programmed() {
         }
         world.policy.flush().unwrap();
         model.flushed();
-        // Enough to fill the program unit of a stream, whatever waits in it already.
+        // Enough to fill the program unit of a stream, however many units it has already.
         let (begin, _) = world.ranges[0];
         let program_unit = world.policy.block_bytes() as usize;
         for (place, byte) in (0..program_unit / unit).zip(1u8..) {
@@ -296,7 +296,7 @@ fn plain() -> Policy {
 }
 
 #[test]
-fn what_another_level_wrote_is_not_erased() {
+fn data_of_another_level_is_not_erased() {
     let policy = plain();
     let device = policy.share().device().clone();
     drop(policy);
@@ -340,7 +340,7 @@ fn bad_use_is_refused_and_changes_nothing() {
     let other = prism_flash::object::ObjectStore::open(policy.share());
     assert!(matches!(other, Err(FlashError::WrongLevel { .. })));
     assert!(matches!(prism_flash::Raw::open(policy.share()), Err(FlashError::WrongLevel { .. })));
-    // A range that holds data is not set up anew; one that is trimmed is.
+    // A range that holds data is not replaced; one that is trimmed is.
     assert!(matches!(refused(0, 1 << 20, block), FlashError::Busy { .. }));
     assert!(matches!(policy.remove(0), Err(FlashError::Busy { .. })));
     assert!(matches!(policy.remove(4096), Err(FlashError::Invalid { .. })));
@@ -391,8 +391,8 @@ fn containers_are_named_parts_of_a_range() {
     assert_eq!(policy.container("data").unwrap().info().begin, 1 << 20);
 }
 
-/// Data of two lifetimes written in turn: with a handle for each, what dies together lies
-/// together, and cleaning has less to copy.
+/// Data of two lifetimes written alternately: with a handle for each, data of one lifetime shares
+/// blocks, and cleaning has less to copy.
 #[test]
 fn containers_keep_lifetimes_apart() {
     let copies = |handles: u32| {
@@ -420,7 +420,7 @@ fn containers_keep_lifetimes_apart() {
 }
 
 #[test]
-fn a_range_that_cannot_be_set_up_anew_stays_as_it_was() {
+fn a_range_that_cannot_be_replaced_stays() {
     let policy = plain();
     let config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
     policy.configure(0, 1 << 20, config).unwrap();
@@ -436,8 +436,8 @@ fn a_range_that_cannot_be_set_up_anew_stays_as_it_was() {
     policy.write(0, &[1; 4096]).unwrap();
 }
 
-/// What a range leaves partly written when it is removed, or set up anew, does not hold the
-/// places of the next one's open blocks.
+/// Blocks that a removed or replaced range leaves partly written do not count as open blocks of the
+/// next one.
 #[test]
 fn ranges_come_and_go_with_few_open_blocks() {
     let geometry = DeviceGeometry {
@@ -474,10 +474,10 @@ fn ranges_come_and_go_with_few_open_blocks() {
     }
 }
 
-/// What one application names and divides is kept in the tables of all: it is refused before
-/// they get too large for the device's journal, and the others go on.
+/// Names and ranges of all applications share the device's tables: an addition is refused before
+/// they get too large for the device's journal, and the others continue.
 #[test]
-fn nobody_fills_the_tables_of_the_device() {
+fn the_tables_of_the_device_cannot_be_filled() {
     let geometry = DeviceGeometry {
         channels: 2,
         luns_per_channel: 2,
@@ -517,12 +517,12 @@ fn nobody_fills_the_tables_of_the_device() {
     let policy = Policy::open(device.attach("p").unwrap()).unwrap();
     let names: Vec<_> = policy.containers().into_iter().map(|container| container.name).collect();
     assert_eq!(names, made);
-    // With less in them there is room again.
+    // Smaller tables have room again.
     policy.delete_container(&made[0]).unwrap();
     policy.create_container(0, "short", 512, Lifetime::Short).unwrap();
 }
 
-/// Two tables in memory of the same blocks would each overwrite what the other has written.
+/// Two tables in memory of the same blocks would overwrite each other's data.
 #[test]
 fn a_level_is_open_once() {
     let policy = plain();

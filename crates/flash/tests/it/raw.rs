@@ -1,4 +1,4 @@
-//! The raw level: every rule of flash, and nobody on the ground of others.
+//! The raw level: the rules of flash, and the isolation of shares.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_flash::raw::{Address, Command, Raw};
@@ -80,7 +80,7 @@ fn pages_are_written_in_order_read_back_and_erased() {
 }
 
 #[test]
-fn what_is_outside_of_the_share_is_refused() {
+fn addresses_outside_of_the_share_are_refused() {
     let device = device();
     let (a, b) = (luns(&device, "a", 3), luns(&device, "b", 5));
     let (a, b) = (Raw::open(a).unwrap(), Raw::open(b).unwrap());
@@ -91,7 +91,7 @@ fn what_is_outside_of_the_share_is_refused() {
             raw.write_page(block, &[tag; 4096]).unwrap();
         }
     }
-    // Every address that there could be: a share reaches its own LUNs and no others.
+    // All addresses: a share reaches its own LUNs and no others.
     for (raw, luns) in [(&a, 3), (&b, 5)] {
         let mut reached = 0;
         for (channel, lun, block) in
@@ -137,7 +137,7 @@ fn commands_are_queued_and_vectored() {
 }
 
 #[test]
-fn shares_grow_shrink_and_leave_nothing_behind() {
+fn shares_grow_and_shrink_and_are_erased() {
     let device = device();
     let mut raw = Raw::open(luns(&device, "a", 2)).unwrap();
     raw.grow(3).unwrap();
@@ -221,7 +221,7 @@ fn blocks_that_fail_are_replaced_and_hidden() {
             }
         }
     }
-    // The spare blocks of some LUN are used up at last, and that is said.
+    // Finally the spare blocks of some LUN are used up, and the call reports it.
     assert!(matches!(failed, Some(FlashError::WornOut { .. })), "{failed:?}");
     assert!(device.own_counts().programs.total() > 10);
 }
@@ -267,7 +267,7 @@ fn timed() -> Device {
 const TRANSFER: u64 = 10_240;
 
 #[test]
-fn one_operation_at_a_time_takes_what_the_cells_and_the_bus_take() {
+fn single_operations_take_array_and_bus_time() {
     let raw = Raw::open(luns(&timed(), "a", 4)).unwrap();
     let at = Address::default();
     raw.write_page(at, &[1; 4096]).unwrap();
@@ -281,7 +281,7 @@ fn one_operation_at_a_time_takes_what_the_cells_and_the_bus_take() {
 }
 
 #[test]
-fn luns_work_side_by_side_and_a_queue_completes_in_the_order_of_time() {
+fn luns_work_in_parallel_and_a_queue_completes_in_time_order() {
     let raw = Raw::open(luns(&timed(), "a", 4)).unwrap();
     let pages: Vec<_> = (0..4).map(|c| Address { channel: c, ..Address::default() }).collect();
     raw.write_pages(&pages, &vec![7; 4 * 4096]).unwrap();
@@ -292,14 +292,14 @@ fn luns_work_side_by_side_and_a_queue_completes_in_the_order_of_time() {
     queue.submit(Command::Read { at: pages[1], data: vec![0; 4096] }, 2).unwrap();
     queue.submit(Command::Read { at: pages[0], data: vec![0; 4096] }, 3).unwrap();
     let order: Vec<_> = std::iter::from_fn(|| queue.complete()).collect();
-    // A read of what is being erased fails at once.
+    // A read of a block that is being erased fails at once.
     assert_eq!(order.iter().map(|done| done.tag).collect::<Vec<_>>(), [3, 2, 1]);
     assert!(matches!(order[0].result, Err(FlashError::Unwritten { .. })));
     assert_eq!(raw.share().now().unwrap().since(before), Nanos(100 + 3_000_000));
 }
 
 #[test]
-fn bandwidth_is_limited_and_others_are_not_held_up() {
+fn bandwidth_limits_do_not_delay_other_shares() {
     let device = timed();
     let (slow, fast) = (luns(&device, "slow", 4), luns(&device, "fast", 4));
     slow.limit_bandwidth(Some(1_000_000)).unwrap();
@@ -312,7 +312,7 @@ fn bandwidth_is_limited_and_others_are_not_held_up() {
     let (slow, fast) = (slow.share().now().unwrap().0, fast.share().now().unwrap().0);
     // 40,960 bytes at 1 MB/s are 41 ms, of which the first and a burst come at once.
     assert!((35_000_000..43_000_000).contains(&slow), "{slow}");
-    // They share a bus, now and then.
+    // They share a bus, and sometimes wait for it.
     let alone = 10 * (100 + TRANSFER + 500_000);
     assert!((alone..alone + alone / 100).contains(&fast), "{fast}");
     let untimed = self::device();
@@ -320,7 +320,7 @@ fn bandwidth_is_limited_and_others_are_not_held_up() {
 }
 
 #[test]
-fn a_limit_that_lets_nothing_through_is_refused() {
+fn a_bandwidth_limit_of_zero_is_refused() {
     let device = timed();
     let none = Allocation { bandwidth: Some(0), ..Allocation::new(Bytes(1), 0) };
     assert!(matches!(device.allocate("a", none), Err(FlashError::Invalid { .. })));
@@ -330,9 +330,9 @@ fn a_limit_that_lets_nothing_through_is_refused() {
     raw.write_page(Address::default(), &[1; 4096]).unwrap();
 }
 
-/// What power interrupts is torn, but to finish a block programs nothing.
+/// An interrupted program leaves a torn page, but closing a block programs none.
 #[test]
-fn a_finish_that_a_cache_forgets_leaves_no_page() {
+fn an_interrupted_finish_leaves_no_torn_page() {
     let mut memory = MemoryDevice::new(geometry(), Cache::Volatile).unwrap();
     let mut rng = Rng::stream(1, "raw.finish");
     for block in 0..40 {
@@ -343,7 +343,7 @@ fn a_finish_that_a_cache_forgets_leaves_no_page() {
 }
 
 #[test]
-fn a_vector_and_its_bytes_have_to_fit() {
+fn the_bytes_of_a_vector_have_to_match_its_pages() {
     let raw = Raw::open(luns(&device(), "a", 1)).unwrap();
     let pages = [Address::default(), Address { block: 1, ..Address::default() }];
     for bytes in [0, 4096, 3 * 4096, 2 * 4096 + 1] {

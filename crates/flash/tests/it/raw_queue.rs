@@ -1,4 +1,4 @@
-//! A queue over a medium that reads ahead: commands are done in the order in which reads come.
+//! A queue over a medium that prefetches: commands complete in the order in which reads complete.
 
 use std::any::Any;
 
@@ -9,16 +9,16 @@ use prism_flash::{
     Options, PageState,
 };
 
-/// How the reads of a medium come.
+/// How the prefetches of a medium complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
-    /// So many at a time, those begun last first.
+    /// This many at a time, those started last first.
     LastFirst(usize),
-    /// None before it is asked for, as if waiting failed.
+    /// None before it is fetched, as if waiting failed.
     Never,
 }
 
-/// Memory that reads ahead.
+/// Memory that prefetches.
 struct Ahead {
     memory: MemoryDevice,
     order: Order,
@@ -145,18 +145,18 @@ fn order_of_completion(order: Order) -> Vec<u64> {
 }
 
 #[test]
-fn reads_are_done_in_the_order_in_which_they_come() {
+fn reads_complete_in_the_order_of_the_device() {
     assert_eq!(order_of_completion(Order::LastFirst(1)), [7, 6, 5, 4, 3, 2, 1, 0]);
-    // Of those that have come, the one that was submitted first.
+    // Of those that are complete, the one that was submitted first.
     assert_eq!(order_of_completion(Order::LastFirst(3)), [5, 6, 7, 2, 3, 4, 0, 1]);
 }
 
 #[test]
-fn reads_that_do_not_come_are_done_as_submitted() {
+fn reads_without_arrivals_complete_as_submitted() {
     assert_eq!(order_of_completion(Order::Never), [0, 1, 2, 3, 4, 5, 6, 7]);
 }
 
-/// A read of another queue that has come does not end the wait for those of this one.
+/// A completed read of another queue does not end the wait for those of this one.
 #[test]
 fn queues_wait_for_their_own_reads() {
     let raw = raw(Order::LastFirst(2));
@@ -170,9 +170,9 @@ fn queues_wait_for_their_own_reads() {
     assert_eq!(tags, [[2, 3, 0, 1], [4, 5, 6, 7]]);
 }
 
-/// What has become wrong since it was submitted is told by each command, and nothing waits.
+/// A command that became invalid after its submission returns its error without a wait.
 #[test]
-fn reads_of_a_share_that_is_gone_end() {
+fn reads_of_a_released_share_end() {
     let raw = raw(Order::Never);
     let mut queue = raw.queue(8);
     for tag in 0..4 {

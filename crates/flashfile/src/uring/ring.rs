@@ -119,7 +119,9 @@ impl Uring {
                 self.arrived += 1;
             }
             Use::Abandoned => self.put_buffer(index),
-            Use::Free | Use::Read(..) => unreachable!("no operation was submitted on such a buffer"),
+            Use::Free | Use::Read(..) => {
+                unreachable!("no operation was submitted on such a buffer")
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! Files that are not whole, and what is said of them; a process that is killed.
+//! Damaged files and their errors; a process that is killed.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -20,7 +20,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
     max_open_blocks: None,
 };
 
-/// Blocks 0 to 3 hold something: full, partly written, finished, erased again.
+/// Blocks 0 to 3 are used: full, partly written, finished, erased again.
 fn fill(device: &mut FlashFile) {
     let page_size = device.geometry().page_size as usize;
     for (block, pages) in [(0, 3), (1, 2), (2, 1), (3, 3)] {
@@ -35,10 +35,10 @@ fn fill(device: &mut FlashFile) {
     device.sync().unwrap();
 }
 
-/// What a page holds, with its out-of-band bytes.
+/// The content of a page, with its out-of-band bytes.
 type Content = (PageState, Vec<u8>, Vec<u8>);
 
-/// Everything that the device says, `None` for a page that it does not vouch for.
+/// Everything that the device returns, `None` for a damaged page.
 fn contents(device: &mut FlashFile) -> Vec<Option<Content>> {
     let pages = (0..5).flat_map(|block| (0..3).map(move |page| (block, page)));
     let read = |(block, page)| {
@@ -50,7 +50,7 @@ fn contents(device: &mut FlashFile) -> Vec<Option<Content>> {
     pages.map(read).collect()
 }
 
-/// A file as version 1 made it: its superblock says so, and nothing else of an empty one differs.
+/// A file of version 1: only the superblock of an empty file differs.
 fn older_file() -> SimulatedFile {
     let file = SimulatedFile::new();
     FlashFile::create_simulated(&file, GEOMETRY).unwrap().close().unwrap();
@@ -64,7 +64,7 @@ fn older_file() -> SimulatedFile {
 }
 
 #[test]
-fn a_file_of_version_1_goes_on_as_it_is() {
+fn a_file_of_version_1_stays_usable() {
     let file = older_file();
     let mut device = FlashFile::open_simulated(&file).unwrap();
     fill(&mut device);
@@ -83,8 +83,8 @@ fn identity_of(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes[16..24].try_into().unwrap())
 }
 
-/// Each byte of a file in turn: a page that is not what was programmed is never read, and
-/// what is not noticed changes nothing.
+/// Each byte of a file in turn: damaged data is never returned, and undetected changes have no
+/// effect.
 #[test]
 fn every_flipped_byte_is_detected_or_harmless() {
     let file = SimulatedFile::new();
@@ -117,13 +117,13 @@ fn every_flipped_byte_is_detected_or_harmless() {
     }
     // Both superblocks and both copies of the records: a sector each, whatever byte.
     assert_eq!(healed, 4 * 512);
-    // What nothing reads: data and page headers of pages that hold nothing.
+    // Unused bytes: data and page headers of erased pages.
     let erased = 15 - 6;
     assert_eq!(unseen, erased * (512 + 64));
     assert_eq!(found, bytes.len() - healed - unseen);
 }
 
-/// Both copies of a thing damaged: refused, and the place is named.
+/// Both copies of a structure damaged: refused, with the offset.
 #[test]
 fn damage_in_both_copies_is_refused() {
     let file = SimulatedFile::new();
@@ -153,7 +153,7 @@ fn message(opened: Result<FlashFile, FlashFileError>) -> String {
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_said() {
+fn errors_describe_what_is_wrong_with_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flash");
     let check = |path: &Path, text: &str| {
@@ -212,10 +212,10 @@ fn one_process_at_a_time_and_readers_together() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     let may_not = File::options().write(true).open(&path).is_err();
     let device = FlashFile::open(&path).unwrap();
-    assert_eq!(device.refusal().is_some(), may_not, "whoever may write, writes");
+    assert_eq!(device.refusal().is_some(), may_not, "the device is writable with permission to write");
 }
 
-/// A file that becomes shorter under the device: what cannot be read is an error.
+/// A file that is truncated while the device is open: reads beyond its end fail.
 #[test]
 fn a_file_that_shrinks_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
@@ -237,7 +237,7 @@ const BLOCKS: u64 = 16;
 /// Pages of a sync.
 const SYNC: u64 = 7;
 
-/// Writes page after page, round and round the blocks, and says how many are durable.
+/// Writes page after page, cycling through the blocks, and prints how many are durable.
 #[allow(clippy::print_stderr, reason = "the parent reads it")]
 fn write_for_ever(path: &Path) {
     let mut device = FlashFile::open(path).unwrap();
@@ -275,18 +275,18 @@ fn a_process_that_is_killed_loses_nothing_durable() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let told = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let mut told = told.filter_map(|line| line.strip_prefix("durable ")?.parse::<u64>().ok());
-        let durable = told.by_ref().take(lines).last().unwrap();
+        let reported = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut reported = reported.filter_map(|line| line.strip_prefix("durable ")?.parse::<u64>().ok());
+        let durable = reported.by_ref().take(lines).last().unwrap();
         let error = FlashFile::open(&path).unwrap_err();
         let FlashFileError::InUse { pid, .. } = error else { panic!("{error}") };
         assert!(pid.is_none_or(|pid| pid == child.id()), "{pid:?}");
         child.kill().unwrap();
-        let durable = told.last().unwrap_or(durable);
+        let durable = reported.last().unwrap_or(durable);
         child.wait().unwrap();
         let mut device = FlashFile::open(&path).unwrap();
         assert!(device.check(&mut |_, _| {}).unwrap().is_whole());
-        // It may have gone on by a sync and what follows it, and erased some blocks for that.
+        // It may have continued up to and after another sync, and erased some blocks for that.
         let oldest = (durable + 2 * SYNC + PAGES).saturating_sub(BLOCKS * PAGES);
         for number in oldest.next_multiple_of(PAGES)..durable {
             let (block, page) = ((number / PAGES % BLOCKS) as u32, (number % PAGES) as u32);

@@ -1,5 +1,5 @@
-//! Page headers that wait for a sync: however many they are, whatever fails meanwhile, each is
-//! read as it was written, and none is counted before it is durable.
+//! Cached page headers before a sync: with any number of them and any failure, each is read as it
+//! was written, and none is counted before it is durable.
 
 use prism_testkit::skipped;
 use std::fs::File;
@@ -9,7 +9,7 @@ use prism_base::Rng;
 use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 use prism_flashfile::{EngineChoice, FlashFile, FlashFileError, Settings, SimulatedFile};
 
-/// A page header has a page of the file for itself; there are more than are kept in memory.
+/// Each page header takes a page of the file; there are more than the cache holds.
 const MANY: DeviceGeometry = DeviceGeometry {
     channels: 1,
     luns_per_channel: 1,
@@ -29,7 +29,7 @@ const FEW: DeviceGeometry = DeviceGeometry {
     ..MANY
 };
 
-/// What is programmed into each page, different from all others.
+/// The content of each page, different from all others.
 fn content(geometry: &DeviceGeometry, block: u32, page: u32) -> (Vec<u8>, Vec<u8>) {
     let number = (1000 * block + page + 1).to_le_bytes();
     let oob = number.map(|byte| !byte).repeat(geometry.oob_size as usize / 4);
@@ -50,7 +50,7 @@ fn check_page(device: &mut FlashFile, block: u32, page: u32, context: &str) {
     assert!(read == (data, oob), "{context}: page {page} of block {block}");
 }
 
-/// Pages by block, all of which hold what they should.
+/// Checks the pages of all blocks; returns their number by block.
 fn check_pages(device: &mut FlashFile, context: &str) -> Vec<u32> {
     let blocks = device.geometry().blocks();
     let programmed: Vec<u32> = (0..blocks).map(|block| device.write_pointer(block)).collect();
@@ -66,7 +66,7 @@ fn check_whole(device: &mut FlashFile, context: &str) {
 }
 
 #[test]
-fn more_headers_than_are_kept() {
+fn more_headers_than_the_cache_holds() {
     let folder = tempfile::tempdir().unwrap();
     for engine in [EngineChoice::Portable, EngineChoice::Uring] {
         let context = format!("{engine:?}");
@@ -102,11 +102,11 @@ fn more_headers_than_are_kept() {
     }
 }
 
-/// The disk is full from each write on: those of pages, of page headers that make room for
-/// others, and of page headers at a sync. What was taken stays readable, what fails is told, once
-/// and for all.
+/// The disk is full from each write on: those of pages, of page headers that make room for others,
+/// and of page headers at a sync. Programmed pages stay readable, and a failure is reported by
+/// every call after it.
 #[test]
-fn headers_that_find_no_room_are_told() {
+fn headers_on_a_full_disk_are_reported() {
     // Programs that failed for their page, and for page headers; syncs.
     let mut failed = [0; 3];
     for (kept, left) in (1..4).flat_map(|kept| (0..60).map(move |left| (kept, left))) {
@@ -142,7 +142,7 @@ fn headers_that_find_no_room_are_told() {
         file.kill();
         let mut device = FlashFile::open_simulated(&file).unwrap();
         let found = check_pages(&mut device, &context);
-        // No record was written, or some were and all that they count is there.
+        // No record was written, or all pages counted by those that were are there.
         assert!(found.iter().zip(&durable).all(|(found, durable)| found >= durable), "{context}");
         check_whole(&mut device, &context);
         (0..12).filter(|&block| found[block as usize] < 5).for_each(|block| {
@@ -155,7 +155,7 @@ fn headers_that_find_no_room_are_told() {
     assert!(failed.iter().all(|&times| times > 10), "{failed:?}");
 }
 
-/// A check has what waits written, as far as that goes, and judges what the file has.
+/// A check writes cached headers, as far as possible, and checks the content of the file.
 #[test]
 fn a_check_before_the_sync() {
     let file = SimulatedFile::new();
@@ -174,9 +174,9 @@ fn a_check_before_the_sync() {
     check_whole(&mut device, "what it has taken");
 }
 
-/// A page header that has changed in the file is found, although one beside it waits in memory.
+/// A page header damaged in the file is found, although its neighbour is dirty in memory.
 #[test]
-fn a_check_finds_what_has_changed_below() {
+fn a_check_finds_damage_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flash");
     let geometry = DeviceGeometry { page_size: 4096, ..FEW };
@@ -190,7 +190,7 @@ fn a_check_finds_what_has_changed_below() {
     file.read_exact_at(&mut byte, 4 * 4096).unwrap();
     file.write_all_at(&[byte[0] ^ 1], 4 * 4096).unwrap();
     program(&mut device, 0).unwrap();
-    check_page(&mut device, 0, 1, "beside what has changed");
+    check_page(&mut device, 0, 1, "next to the damage");
     let report = device.check(&mut |_, _| {}).unwrap();
     assert_eq!((report.pages, report.damaged), (2, vec![(0, 0)]));
 }

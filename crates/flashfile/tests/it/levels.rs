@@ -1,5 +1,5 @@
-//! The monitor and the levels on a device in a file: shares, what they hold and how worn
-//! their blocks are, found again after a clean close, a kill and a loss of power.
+//! The monitor and the levels on a device in a file: shares, their data and erase counts survive a
+//! clean close, a kill and a power failure.
 
 use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
     max_open_blocks: None,
 };
 
-/// How a life ends.
+/// How a session ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Clean,
@@ -34,7 +34,7 @@ const ENDS: [End; 3] = [End::Clean, End::Kill, End::Power];
 
 fn open(file: &SimulatedFile) -> Result<Device, FlashError> {
     let medium = FlashFile::open_simulated(file).map_err(|error| {
-        // Nothing is ever damaged: only the power may be gone.
+        // Files are never damaged: the only error is lost power.
         assert!(file.lost_power(), "{error}");
         FlashError::Medium(prism_flash::MediumError::PowerLost)
     })?;
@@ -49,13 +49,13 @@ fn end(file: &SimulatedFile, rng: &mut Rng, end: End) {
     }
 }
 
-/// Two stores on shares of one device, and what they may hold.
+/// Two stores on shares of one device, and their possible contents.
 struct World {
     seed: u64,
     rng: Rng,
     file: SimulatedFile,
     stores: Option<(Policy, KvStore)>,
-    /// By row or key: what was promised, and everything written since.
+    /// By row or key: the durable value, and all values written since.
     rows: BTreeMap<u64, Vec<u8>>,
     pairs: BTreeMap<u64, Vec<u8>>,
 }
@@ -113,8 +113,8 @@ impl World {
         Ok(())
     }
 
-    /// Each row and each key has what was promised, or something written since; that is what
-    /// is promised from now on.
+    /// Each row and each key has its durable value or one written since, which is durable from now
+    /// on.
     fn check(&mut self) {
         let (policy, store) = self.stores.as_ref().expect("open");
         for (&row, allowed) in &mut self.rows {
@@ -175,9 +175,9 @@ fn random_ends_lose_nothing_flushed_above_a_file() {
     assert!(!all_seeds() || ended > 700, "{ended}");
 }
 
-/// Shares, their LUNs, erase counts, bad blocks and an exchange of LUNs that is half done.
+/// Shares, their LUNs, erase counts, bad blocks and an incomplete exchange of LUNs.
 #[test]
-fn what_the_monitor_knows_is_found_again() {
+fn the_monitors_state_is_recovered() {
     for how in ENDS {
         let file = SimulatedFile::new();
         let mut medium = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
@@ -214,7 +214,7 @@ fn what_the_monitor_knows_is_found_again() {
         };
         assert_eq!(names(&device.shares()), names(&before.0));
         if how == End::Power {
-            // Erases after the last sync may not have happened.
+            // Erases after the last sync may be undone.
             let counts = device.erase_counts();
             assert!(counts.iter().zip(&before.1).all(|(found, noted)| found <= noted));
             assert!(counts.iter().sum::<u32>() + 4 > before.1.iter().sum());
@@ -222,7 +222,7 @@ fn what_the_monitor_knows_is_found_again() {
             assert_eq!(device.erase_counts(), before.1);
         }
         assert_eq!(device.bad_blocks(), before.2);
-        // The exchange goes on where it stood, and what both hold is where it was.
+        // The exchange continues, and the data of both stays at its address.
         while device.level_wear(policy, 3).unwrap() {}
         for (name, byte) in [("hot", 4), ("cold", 9)] {
             let raw = Raw::open(device.attach(name).unwrap()).unwrap();
@@ -233,9 +233,9 @@ fn what_the_monitor_knows_is_found_again() {
     }
 }
 
-/// Commands of one queue take effect as submitted, whether the device reads ahead or not.
+/// Commands of one queue take effect in order of submission, whether the device prefetches or not.
 #[test]
-fn a_queued_read_comes_before_what_changes_its_block() {
+fn a_queued_read_precedes_later_changes_of_its_block() {
     let folder = tempfile::tempdir().unwrap();
     let geometry = DeviceGeometry { page_size: 4096, ..GEOMETRY };
     let medium = FlashFile::create(&folder.path().join("flash"), geometry).unwrap();

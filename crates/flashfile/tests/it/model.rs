@@ -1,4 +1,4 @@
-//! Random operations on a device in a real file, by each engine, beside a naive model; the
+//! Random operations on a device in a real file, with each engine, compared with a naive model; the
 //! file is closed and opened again in between.
 
 use prism_testkit::{seeds, skipped};
@@ -8,7 +8,7 @@ use prism_base::Rng;
 use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 use prism_flashfile::{Access, EngineChoice, FlashFile, Settings};
 
-/// A block as one would write it down: what was programmed, in order.
+/// A block of the model: the programmed pages, in order.
 #[derive(Clone, Default)]
 struct Block {
     pages: Vec<(Vec<u8>, Vec<u8>)>,
@@ -51,7 +51,7 @@ impl World {
         self.rng.below(self.blocks.len() as u64) as u32
     }
 
-    /// What the model says to a program.
+    /// The model's result of a program.
     fn refusal(&self, block: u32, page: u32) -> Option<MediumError> {
         let of = |b: &Block| (b.pages.len() as u32, b.finished);
         let (expected, finished) = of(&self.blocks[block as usize]);
@@ -86,7 +86,7 @@ impl World {
         }
     }
 
-    /// Reads a part of a page, perhaps with a hint before, right or wrong.
+    /// Reads a part of a page, perhaps after a prefetch of the same or another part.
     fn read(&mut self) {
         let block = self.block();
         let page = self.rng.below(self.geometry.pages_per_block.into()) as u32;

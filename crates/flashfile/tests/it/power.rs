@@ -1,5 +1,5 @@
-//! Power goes, or the process dies, at every operation: what was synced is there, and each
-//! block is as it was at the last sync or at the one that was in flight.
+//! A power failure or the end of the process at every operation: synced data survives, and each
+//! block is as at the last sync or at the one that was in flight.
 
 use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeSet;
@@ -16,13 +16,13 @@ struct Block {
     erases: u32,
 }
 
-/// How a life ends.
+/// How a session ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Power,
-    /// The process dies: what it wrote stays.
+    /// The process dies: its writes stay.
     Kill,
-    /// The process dies, another one opens the file, and then power goes.
+    /// The process dies, another one opens the file, and then power fails.
     KillThenPower,
 }
 
@@ -32,8 +32,7 @@ struct World {
     file: SimulatedFile,
     geometry: DeviceGeometry,
     device: Option<FlashFile>,
-    /// What each block may hold when it is found again: as at the last sync, and as at a sync
-    /// that was in flight.
+    /// The possible states of each block: as at the last sync, and as at a sync that was in flight.
     durable: Vec<Block>,
     now: Vec<Block>,
     /// Blocks whose erase is not durable.
@@ -42,8 +41,8 @@ struct World {
     cuts: u64,
 }
 
-/// A geometry drawn so that records take one or two sectors and page headers share theirs or not,
-/// or stand in two pages of the file.
+/// A random geometry: records take one or two sectors, and page headers share a sector or not, or
+/// span two pages of the file.
 fn any_geometry(rng: &mut Rng) -> DeviceGeometry {
     DeviceGeometry {
         channels: 1 + rng.below(3) as u32,
@@ -61,7 +60,7 @@ impl World {
         let mut rng = Rng::stream(seed, "power");
         let geometry = any_geometry(&mut rng);
         let file = SimulatedFile::new();
-        // With few of them page headers are written as others need the place, too.
+        // With a small cache, page headers are also written when they are evicted.
         file.keep_headers([1, 2, 3, 4096][rng.below(4) as usize]);
         let device = FlashFile::create_simulated(&file, geometry).unwrap();
         let blocks = vec![Block::default(); geometry.blocks() as usize];
@@ -70,7 +69,7 @@ impl World {
         Self { seed, rng, file, geometry, device, durable, now, erased, stamp: 0, cuts: 0 }
     }
 
-    /// The page that number `stamp` stands for.
+    /// The content of the page with number `stamp`.
     fn page(&self, stamp: u64) -> (Vec<u8>, Vec<u8>) {
         let mut bytes = Rng::stream(stamp, "page");
         let mut draw = |len: u32| (0..len).map(|_| bytes.below(256) as u8).collect();
@@ -84,7 +83,7 @@ impl World {
         match self.device.as_mut().expect("open").program(block, page, &data, &oob) {
             Ok(()) => {
                 if self.erased.contains(&block) {
-                    // What was erased is not overwritten before the erase is durable.
+                    // Erased pages are not overwritten before the erase is durable.
                     self.synced();
                 }
                 let record = &mut self.now[block as usize];
@@ -130,7 +129,7 @@ impl World {
         Ok(())
     }
 
-    /// Works until the power is gone; `operations` is the number that still take place.
+    /// Works until power fails, after `operations` operations.
     fn work(&mut self, operations: u64) {
         self.file.cut_power_after(operations);
         for _ in 0..10_000 {
@@ -143,7 +142,7 @@ impl World {
         panic!("seed {}: it does nothing", self.seed);
     }
 
-    /// Ends this life, and finds what is left; perhaps power goes again while it is opened.
+    /// Ends this session and checks the file; perhaps power fails again while it is opened.
     fn recover(&mut self, end: End, again: u32) {
         self.cuts += 1;
         if end == End::Power {
@@ -161,7 +160,7 @@ impl World {
         }
         if end == End::KillThenPower {
             let device = FlashFile::open_simulated(&self.file).expect("nothing is damaged");
-            // It has made durable what it found, and so nothing else may be found later.
+            // Opening has made this state durable, so a later open must find the same.
             self.durable = self.found(&device, "after the kill");
             self.now = self.durable.clone();
             drop(device);
@@ -175,7 +174,7 @@ impl World {
         self.synced();
     }
 
-    /// What each block is, of the two states that it may be in.
+    /// The state of each block, which has to be one of its two possible ones.
     fn found(&self, device: &FlashFile, when: &str) -> Vec<Block> {
         let of = |block: u32| {
             let (erases, pages) = (device.erase_count(block), device.write_pointer(block));
@@ -208,7 +207,7 @@ impl World {
     }
 }
 
-/// A world that has been worked on.
+/// A device after random operations.
 fn settled(seed: u64) -> World {
     let mut world = World::new(seed);
     for _ in 0..world.rng.below(60) {
@@ -252,8 +251,7 @@ fn random_kills_and_cuts_mixed() {
     assert!(!all_seeds() || cuts > 6000, "{cuts}");
 }
 
-/// From the same beginning, power goes in the first operation of the disk, the second, and so
-/// on: none is left out.
+/// From the same state, power fails in the first operation of the disk, the second, and so on.
 #[test]
 fn random_devices_cut_at_every_operation() {
     for seed in seeds(4000..4012) {

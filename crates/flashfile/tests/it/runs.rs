@@ -1,5 +1,5 @@
-//! Reads of many pages at the policy level, which the device is told of beforehand, beside an
-//! array of bytes: what was rewritten, trimmed or not yet programmed is read as it is now.
+//! Reads of many pages at the policy level, with prefetches, compared with an array of bytes:
+//! rewritten, trimmed and buffered units are read with their present content.
 
 use prism_base::{Bytes, Rng};
 use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
@@ -19,7 +19,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
 
 const SIZE: usize = 3 << 20;
 
-/// Somewhere, and mostly more than a page; now and then more than is in flight at once.
+/// A random range, mostly longer than a page, sometimes longer than the prefetch window.
 fn part(rng: &mut Rng) -> (usize, usize) {
     let at = rng.below(SIZE as u64) as usize;
     let most = [2000, 20_000, 400_000][rng.below(3) as usize];
@@ -79,9 +79,9 @@ fn random_runs_are_read_as_they_were_written_last() {
     }
 }
 
-/// Reads ahead that nobody asks for are given up: those that are asked for find a buffer.
+/// Prefetches that are not fetched are abandoned: later reads find a buffer.
 #[test]
-fn hints_that_were_wrong_take_no_room_for_ever() {
+fn unused_prefetches_do_not_keep_their_buffers() {
     let folder = tempfile::tempdir().unwrap();
     let settings = Settings { depth: 2, ..Settings::USUAL };
     let path = folder.path().join("flash");

@@ -1,5 +1,5 @@
-//! Global wear levelling over many short lives of a device: it keeps within its budget as a
-//! whole, and gets as far as in one long life.
+//! Global wear levelling over many short sessions of a device: it keeps within its total budget,
+//! and levels as well as in one long session.
 
 use prism_base::Rng;
 use prism_flash::raw::{Address, Raw};
@@ -21,7 +21,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
 const POLICY: GlobalWear = GlobalWear { min_gap: 8, delta: 0.0, budget: 0.1 };
 const OPTIONS: Options = Options { timing: None, wear: Some(POLICY) };
 
-/// How a life ends.
+/// How a session ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum End {
     Clean,
@@ -45,7 +45,7 @@ fn opened(file: &SimulatedFile) -> Device {
     Device::open(Box::new(medium), OPTIONS).unwrap()
 }
 
-/// What many lives came to.
+/// The totals of many sessions.
 #[derive(Debug, Default)]
 struct Sum {
     erases: u64,
@@ -55,7 +55,7 @@ struct Sum {
     mean: f64,
 }
 
-/// Erases blocks of one share in turn, so many in each life.
+/// Erases blocks of one share in turn, with a number of erases per session.
 fn lives(end: End, each: u64) -> Sum {
     let file = formatted();
     let mut rng = Rng::stream(each, "wear.lives");
@@ -90,7 +90,7 @@ fn lives(end: End, each: u64) -> Sum {
 }
 
 #[test]
-fn short_lives_level_as_a_long_one_does() {
+fn short_sessions_level_as_well_as_a_long_one() {
     let long = lives(End::Clean, 6000);
     assert!(long.exchanges > 8, "{long:?}");
     for end in [End::Clean, End::Kill, End::Power] {
@@ -103,8 +103,8 @@ fn short_lives_level_as_a_long_one_does() {
     }
 }
 
-/// Power goes within the levelling, again and again: what it has cost is never forgotten, and
-/// each cut makes it look no more than two erases dearer.
+/// Power fails during levelling, again and again: its cost is never forgotten, and each failure
+/// overestimates it by at most two erases.
 #[test]
 fn random_cuts_never_make_levelling_cheaper() {
     for seed in seeds(0..12) {
@@ -122,7 +122,7 @@ fn random_cuts_never_make_levelling_cheaper() {
                 let at = Address { block: number % blocks, ..Address::default() };
                 let done = raw.write_page(at, &[1; 1024]).and_then(|()| raw.erase_block(at));
                 assert!(done.is_ok() || file.lost_power(), "seed {seed}: {done:?}");
-                // A page that power has left is in the way.
+                // A page left by a power failure has to be erased.
                 number += 1;
             }
             spent += device.own_counts().erases[Cause::Wear];

@@ -1,4 +1,4 @@
-//! Every example of the manual runs and finds what it says.
+//! Every example runs and passes its own checks.
 
 #[path = "../../examples/algorithm_iv_1.rs"]
 mod algorithm_iv_1;

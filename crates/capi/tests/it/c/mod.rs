@@ -19,11 +19,10 @@ pub const NAMES: [&str; 11] = [
     "real_time",
 ];
 
-/// Nothing may be said against the header or a program.
+/// No warning is allowed in the header or a program.
 const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"];
 
-/// What a program needs that is linked with the static library, as `rustc --print
-/// native-static-libs` says it.
+/// The libraries needed with the static library, as listed by `rustc --print native-static-libs`.
 const NATIVE: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];
 
 /// The folder into which cargo has built the libraries.
@@ -36,7 +35,7 @@ pub fn source() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Runs a command that has to succeed. Returns what it printed.
+/// Runs a command that has to succeed. Returns its output.
 pub fn succeed(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -50,13 +49,13 @@ pub fn has(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// A folder with the libraries under the names that they are installed with.
+/// A folder with the libraries under their installed names.
 pub struct Setting(PathBuf);
 
 impl Setting {
     pub fn new(name: &str) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("c-{name}"));
-        // What another run has left is of another library.
+        // Files of a former run may be of another library.
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).expect("room for programs");
         for (from, to) in [
@@ -99,7 +98,7 @@ impl Setting {
         self.run(compiler, name, &["-lprism"])
     }
 
-    /// A program that is in no file yet.
+    /// A program given as text.
     pub fn compile_text(&self, name: &str, text: &str) -> PathBuf {
         let file = self.0.join(format!("{name}.c"));
         fs::write(&file, text).expect("room for a program");

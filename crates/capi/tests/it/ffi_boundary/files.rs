@@ -1,5 +1,5 @@
-//! Calls on devices in files, and what happens to files that nobody calls: they are cut short,
-//! written over, removed, folders, texts, or of a name that stands for nothing.
+//! Calls on devices in files, and on files that are truncated, overwritten, removed, folders,
+//! texts, or invalid names.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char, c_int};
@@ -43,8 +43,8 @@ impl Files {
         self.held.values().any(|held| held == path)
     }
 
-    /// Makes a call, or does something to a file. Returns the result, and whether the handle
-    /// was good; for what is no call `None`.
+    /// Makes a call, or changes a file. Returns the result, and whether the handle was valid;
+    /// `None` for a change.
     pub fn step(&mut self, op: &Op) -> Option<(c_int, bool)> {
         let path = self.path(op);
         match op.call % CALLS {
@@ -86,7 +86,7 @@ impl Files {
         let was_held = self.is_held(path);
         let mut device = null_mut();
         let result = self.with_path(op, path, |path, options| {
-            // SAFETY: the structures are what they say.
+            // SAFETY: the structures have the size in their first field.
             unsafe { prism_device_create(path, &geometry, options, &mut device) }
         });
         if result == PRISM_OK as i32 {
@@ -106,7 +106,7 @@ impl Files {
         let was_held = self.is_held(path);
         let mut device = null_mut();
         let result = self.with_path(op, path, |path, options| {
-            // SAFETY: the structures are what they say.
+            // SAFETY: the structures have the size in their first field.
             unsafe { prism_device_open(path, options, &mut device) }
         });
         if result == PRISM_OK as i32 {
@@ -119,8 +119,8 @@ impl Files {
         result
     }
 
-    /// Calls with the path as C has it, now and then with one that is none; and with times
-    /// that are short, so that real time does not last.
+    /// Calls with the path as a C string, now and then an invalid one; and with short times, so
+    /// that real time does not take long.
     fn with_path(
         &self,
         op: &Op,
@@ -163,7 +163,7 @@ impl Files {
         let (device, good) = self.world.pick::<prism_device>(Kind::Device, op);
         let result = prism_device_close(device);
         if good {
-            // It is closed all the same if its file could not be synced.
+            // It is closed even if its file could not be synced.
             self.world.closed(Kind::Device, device, 0);
             self.held.remove(&device.addr());
         }
@@ -176,8 +176,8 @@ impl Files {
         let (mut share, mut raw) = (null_mut(), null_mut());
         let wanted = allocation(1, 0);
         let (data, mut found) = ([op.b as u8; PAGE], [0u8; PAGE]);
-        // SAFETY: structures and buffers have what they say; handles that were not opened are
-        // null, which every call tells.
+        // SAFETY: structures and buffers have the sizes passed; handles that were not opened are
+        // null, which every call rejects.
         let result = unsafe {
             let mut result = prism_device_attach(device, c"it".as_ptr(), &mut share);
             if result < 0 {

@@ -1,7 +1,7 @@
-//! The calls, made with whatever numbers an [`Op`] has.
+//! The calls, made with the numbers of an [`Op`].
 //!
-//! Each function makes one of the calls on one kind of handle. It returns the result, and
-//! whether the handle was good.
+//! Each function makes one of the calls on one kind of handle. It returns the result, and whether
+//! the handle was valid.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::{null, null_mut};
@@ -14,7 +14,7 @@ use crate::ffi_boundary::world::{
 
 type Step = (c_int, bool);
 
-/// The place of a call among all that [`step`] can make.
+/// The index of a call among all that [`step`] can make.
 pub fn place(op: &Op) -> (u8, u8) {
     let group = match op.call % 16 {
         group @ (2 | 5 | 8 | 11 | 14) => group - 1,
@@ -25,7 +25,7 @@ pub fn place(op: &Op) -> (u8, u8) {
 
 const NAMES: [&[u8]; 4] = [b"a\0", b"b\0", b"\0", b"\xff\xfe\0"];
 
-/// A name that C could give, mostly a good one.
+/// A name, mostly a valid one.
 fn name(op: &Op, number: u64) -> *const c_char {
     match (op.odd % 64, number % 8) {
         (50, _) => null(),
@@ -70,7 +70,7 @@ pub fn step(world: &mut World, op: &Op) -> Step {
 fn memory(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_memory>(Kind::Memory, op);
     let (number, block) = (op.a, op.a as u32);
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             0 => {
@@ -139,7 +139,7 @@ fn make_device(world: &mut World, op: &Op) -> Step {
     };
     let options = if op.c.is_multiple_of(2) { world.give(options, op) } else { null_mut() };
     let mut new = null_mut();
-    // SAFETY: the structures have what they say.
+    // SAFETY: the structures have the size in their first field.
     let result = unsafe {
         match op.call {
             0 => prism_device_format_memory(memory, options, &mut new),
@@ -159,7 +159,7 @@ fn device(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_device>(Kind::Device, op);
     let (room, length) = world.buffer(op);
     let mut share = null_mut();
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             2..=4 => {
@@ -209,7 +209,7 @@ fn open_level<T>(
 ) -> Step {
     let (share, good) = world.pick::<prism_share>(Kind::Share, op);
     let mut new = null_mut();
-    // SAFETY: the place for the handle is one.
+    // SAFETY: the pointer to the handle is valid.
     let result = unsafe { open(share, &mut new) };
     if result == 0 {
         world.opened(kind, new);
@@ -220,7 +220,7 @@ fn open_level<T>(
 fn share(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_share>(Kind::Share, op);
     let (mut luns, mut now) = ([0; 8], 0);
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             0 | 1 => {
@@ -253,7 +253,7 @@ fn raw(world: &mut World, op: &Op) -> Step {
     let vector = [at, prism_address { page: at.page.wrapping_add(1), ..at }, at];
     let (mut count, mut place, mut oob) = (0, 0, [0u8; 128]);
     let oob = oob.as_mut_ptr().cast();
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             3 if op.b.is_multiple_of(4) => {
@@ -293,7 +293,7 @@ fn queue(world: &mut World, op: &Op) -> Step {
     if op.call < 4 {
         let (raw, good) = world.pick::<prism_raw>(Kind::Raw, op);
         let mut new = null_mut();
-        // SAFETY: the place for the handle is one.
+        // SAFETY: the pointer to the handle is valid.
         let result = unsafe { prism_raw_queue_open(raw, op.b as u32, &mut new) };
         if result == 0 {
             world.opened(Kind::Queue, new);
@@ -301,7 +301,7 @@ fn queue(world: &mut World, op: &Op) -> Step {
         return (result, good);
     }
     let (handle, good) = world.pick::<prism_raw_queue>(Kind::Queue, op);
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             4 if op.b.is_multiple_of(4) => {
@@ -330,7 +330,7 @@ fn function(world: &mut World, op: &Op) -> Step {
     let (data, length) = world.buffer(op);
     let (at, unit) = (address(op), if op.odd % 16 == 9 { op.b as u32 } else { op.b as u32 % 2 });
     let (mut blocks, mut missing, mut vector) = (0, 0, [at; 3]);
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             3 if op.b.is_multiple_of(4) => {
@@ -364,7 +364,7 @@ fn function(world: &mut World, op: &Op) -> Step {
 fn function_queue(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_function>(Kind::Function, op);
     let (at, (data, length)) = (address(op), world.buffer(op));
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             0..=3 => prism_function_queue_read(handle, at, length, op.b),
@@ -387,7 +387,7 @@ fn policy(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_policy>(Kind::Policy, op);
     let (data, length) = world.buffer(op);
     let (mut unit, mut bytes) = (0, 0);
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             3 if op.b.is_multiple_of(4) => {
@@ -431,7 +431,7 @@ fn container(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_container>(Kind::Container, op);
     let (data, length) = world.buffer(op);
     let mut new = null_mut();
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let (result, good) = unsafe {
         match op.call {
             0..=2 => {
@@ -445,8 +445,8 @@ fn container(world: &mut World, op: &Op) -> Step {
             6 => {
                 let info = world.give(zeroed(), op);
                 let index = op.a as usize;
-                let told = prism_policy_container(policy, index, info, data.cast(), length);
-                (told, policy_good)
+                let result = prism_policy_container(policy, index, info, data.cast(), length);
+                (result, policy_good)
             }
             7 => {
                 let result = prism_container_close(handle);
@@ -480,7 +480,7 @@ fn objects(world: &mut World, op: &Op) -> Step {
         lifetime: op.b as u32 % 6,
     };
     let (mut number, mut other, mut got) = (0, 0, 0);
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             3 if op.b.is_multiple_of(4) => {
@@ -528,7 +528,7 @@ fn kv(world: &mut World, op: &Op) -> Step {
     let key = world.room.as_ptr().cast();
     let key_length = if op.odd % 16 == 9 { op.b as usize } else { 1 + op.b as usize % 40 };
     let (mut found, mut visited) = (0usize, 0 as c_int);
-    // SAFETY: structures and buffers are of the world, and have what they say.
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
             3 if op.b.is_multiple_of(4) => {

@@ -1,6 +1,6 @@
 //! Random calls across the FFI boundary, in any order, with handles that are closed, of another
-//! kind or invented, and with sizes and numbers that make no sense: every call returns, no call
-//! panics, and a handle is valid exactly if the model says so.
+//! kind or invented, and with invalid sizes and numbers: every call returns, no call panics, and a
+//! handle is valid exactly if the model says so.
 
 #![allow(unsafe_code, reason = "it calls as C does")]
 
@@ -167,7 +167,7 @@ fn files_of_a_fixed_seed_get_far() {
     }
 }
 
-/// A call on pairs and on the model of them.
+/// A call on a key-value store and on its model.
 ///
 /// # Safety
 /// `kv` is open.
@@ -181,7 +181,7 @@ unsafe fn pair_call(
     let at = (&raw const key).cast::<c_void>();
     let mut room = vec![0u8; length];
     let mut found = 0;
-    // SAFETY: the key has one byte, the room has `length`.
+    // SAFETY: the key has one byte, the buffer has `length`.
     unsafe {
         match call {
             0 | 1 => {
@@ -216,7 +216,7 @@ unsafe fn pair_call(
     Ok(())
 }
 
-/// Threads that use, close and lose the same handles: each call answers for itself.
+/// Threads that use and close the same handles: each call returns a result of its own.
 #[test]
 fn threads_may_close_what_others_use() {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -238,7 +238,7 @@ fn threads_may_close_what_others_use() {
                     let share = std::ptr::without_provenance_mut::<prism_share>(tokens.0);
                     for call in 0..40usize {
                         let data = [call as u8; 4096];
-                        // SAFETY: the data is as long as it says.
+                        // SAFETY: the data has the length passed.
                         let result = unsafe {
                             prism_policy_write(
                                 policy,

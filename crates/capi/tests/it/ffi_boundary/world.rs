@@ -1,11 +1,11 @@
-//! Handles of all kinds, good and bad, and the model that knows which are which.
+//! Handles of all kinds, valid and invalid, and the model of which are valid.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{null, null_mut, without_provenance_mut};
 
 use prism_capi::*;
 
-/// A call to be made; what its numbers mean, each call says.
+/// A call to be made; the meaning of its numbers depends on the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
     pub call: u8,
@@ -36,9 +36,9 @@ struct Entry {
     open: bool,
 }
 
-/// More than any structure may say that it has.
+/// More than the size of any structure.
 const STRUCT_ROOM: usize = 8192;
-/// More than any call of these tests moves.
+/// More than the data of any call of these tests.
 pub const ROOM: usize = 1 << 20;
 
 pub struct World {
@@ -47,14 +47,14 @@ pub struct World {
     pub room: Vec<u64>,
 }
 
-/// Zeros, which every structure of the library may be.
+/// Zeros, a valid value of every structure of the library.
 pub fn zeroed<T: Copy>() -> T {
-    // SAFETY: the structures are numbers.
+    // SAFETY: the structures consist of numbers.
     unsafe { std::mem::zeroed() }
 }
 
 pub fn message() -> String {
-    // SAFETY: messages are texts that end.
+    // SAFETY: messages are zero-terminated.
     unsafe { CStr::from_ptr(prism_last_message()) }.to_string_lossy().into_owned()
 }
 
@@ -83,7 +83,7 @@ pub fn range_config() -> prism_range_config {
 
 pub fn lun_bytes(device: *mut prism_device) -> u64 {
     let mut bytes = 0;
-    // SAFETY: the place is one.
+    // SAFETY: the pointer is valid.
     unsafe { prism_device_lun_capacity(device, &mut bytes) };
     bytes
 }
@@ -94,11 +94,11 @@ impl World {
         Self { handles: Vec::new(), structure, room }
     }
 
-    /// A device with a share of three LUNs and one of reserve.
+    /// A device with a share of three LUNs and one of over-provisioning.
     pub fn with_share() -> (Self, *mut prism_share) {
         let mut world = Self::new();
         let (mut memory, mut device, mut share) = (null_mut(), null_mut(), null_mut());
-        // SAFETY: every pointer is to what it says.
+        // SAFETY: every pointer is valid.
         unsafe {
             assert_eq!(prism_memory_create(&geometry(), 0, &mut memory), 0);
             assert_eq!(prism_device_format_memory(memory, null(), &mut device), 0);
@@ -124,7 +124,7 @@ impl World {
         self.handles.iter().any(same)
     }
 
-    /// A handle for a call, mostly a good one, and whether it is.
+    /// A handle for a call, mostly a valid one, and whether it is.
     pub fn pick<T>(&self, kind: Kind, op: &Op) -> (*mut T, bool) {
         let of_kind: Vec<_> =
             self.handles.iter().filter(|entry| entry.kind == kind && entry.open).collect();
@@ -153,11 +153,11 @@ impl World {
         }
     }
 
-    /// A structure with a size that is mostly good, in room that has all it may say.
+    /// A structure with a mostly valid size, in memory for the largest size.
     pub fn give<T: Copy>(&mut self, value: T, op: &Op) -> *mut T {
         self.structure.fill(if op.odd % 32 == 17 { op.c } else { 0 });
         let at = self.structure.as_mut_ptr().cast::<T>();
-        // SAFETY: there is more room than any structure takes, and it is aligned.
+        // SAFETY: the memory is larger than any structure, and aligned.
         unsafe { at.write(value) };
         self.structure[0] = match op.odd % 32 {
             8 => op.b,
@@ -169,8 +169,8 @@ impl World {
         at
     }
 
-    /// A buffer with a length that is mostly its own or less; one that is longer than what the
-    /// room has is longer than anything can be.
+    /// A buffer with a length that is mostly its own or less; a longer one is longer than any
+    /// object can be.
     pub fn buffer(&mut self, op: &Op) -> (*mut c_void, usize) {
         let at = self.room.as_mut_ptr().cast();
         match op.odd % 64 {
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// What the library should say of that.
+    /// The expected result of the library.
     pub fn open_handles(&self) -> c_int {
         self.handles.iter().filter(|entry| entry.open).count() as c_int
     }

@@ -1,4 +1,4 @@
-//! The programs in Rust that do what those in C do, as tests whose output can be read.
+//! The programs in Rust that correspond to those in C, as tests with captured output.
 
 #[path = "../../../../prism/examples/algorithm_iv_1.rs"]
 mod algorithm_iv_1;

@@ -1,5 +1,5 @@
-//! Flash in memory that can be cut off at any operation, with or without a volatile cache,
-//! and that enforces what the journal promises about its programs.
+//! Flash in memory whose power can be cut at any operation, with or without a volatile cache, and
+//! which enforces the journal's rules for programs.
 
 use prism_base::Rng;
 use prism_flash::PageState;
@@ -12,7 +12,7 @@ pub enum Cell {
     Written(Vec<u8>),
 }
 
-/// What a cut leaves of the operations since the last sync.
+/// What a power failure leaves of the operations since the last sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cache {
     /// All of them, the last one torn or not begun.
@@ -42,7 +42,7 @@ pub struct Flash {
     unsynced: Vec<Vec<Change>>,
     page_size: usize,
     pub cache: Cache,
-    /// Operations before the power goes.
+    /// Operations before power fails.
     pub until_cut: u64,
     /// Operations before one fails.
     pub until_failure: u64,
@@ -74,12 +74,12 @@ impl Flash {
         }
     }
 
-    /// A process ends and another one begins; the power stays.
+    /// A process ends and another one starts, without a power failure.
     pub fn next_session(&mut self) {
         self.ours.fill(false);
     }
 
-    /// The power goes if it has not yet, and comes back.
+    /// Cuts power, unless it has failed already, and restores it.
     pub fn power_cycle(&mut self) {
         if self.until_cut > 0 {
             self.lose(None);
@@ -88,7 +88,7 @@ impl Flash {
         self.next_session();
     }
 
-    /// What is left when power goes, while `last` is in flight.
+    /// The state after a power failure while `last` is in flight.
     fn lose(&mut self, last: Option<(usize, Change)>) {
         let mut kept: Vec<usize> = self.unsynced.iter().map(Vec::len).collect();
         if let Some((block, change)) = last {
@@ -111,7 +111,7 @@ impl Flash {
         self.cells.clone_from(&self.durable);
     }
 
-    /// One operation, perhaps the one in which something happens.
+    /// One operation, perhaps the one that fails or is interrupted.
     fn step(&mut self, change: Option<(usize, Change)>) -> Result<(), Fault> {
         if self.until_cut == 0 {
             return Err(Fault::Cut);
@@ -148,7 +148,7 @@ impl Flash {
         assert_eq!(pages[page], Cell::Erased, "block {block}, page {page} is not erased");
         if page > 0 {
             assert_ne!(pages[page - 1], Cell::Erased, "block {block}, page {page} out of order");
-            assert!(self.ours[block], "block {block} was left partly written by somebody else");
+            assert!(self.ours[block], "block {block} was left partly written by another session");
             return;
         }
         for (other, pages) in self.cells.iter().enumerate() {

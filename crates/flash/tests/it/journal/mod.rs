@@ -1,5 +1,5 @@
-//! The journal against a model of what was promised: thousands of cuts at every operation,
-//! with and without a volatile cache, failing operations, processes that end, damage.
+//! The journal compared with a model of durable records: thousands of power failures, at every
+//! operation, with and without a volatile cache, failing operations, processes that end, damage.
 
 mod flash;
 
@@ -13,26 +13,26 @@ use proptest::prelude::*;
 
 const HEADER: usize = 48;
 
-/// A user of the journal whose table is the last few of the records it ever appended, and
-/// what was promised to it.
+/// A user of the journal whose table is the last few of its records, and the records known to be
+/// durable.
 struct User {
     seed: u64,
     flash: Flash,
     rng: Rng,
-    /// Records that the table holds, and their length at most.
+    /// Records in the table, and their maximum length.
     window: u64,
     length: u64,
     /// The record that the table begins with, and the one that it ends before.
     first: u64,
     next: u64,
-    /// What a replay may begin with: the beginnings of all snapshots.
+    /// The records with which a replay may begin: the first of each snapshot.
     begins: BTreeSet<u64>,
     synced: u64,
     cuts: u64,
 }
 
 impl User {
-    /// A ring drawn at random, and a table that may be as large as a checkpoint.
+    /// A random ring, and a table that may be as large as a checkpoint.
     fn new(seed: u64, cache: Cache) -> Self {
         let mut rng = Rng::stream(seed, "user");
         let (blocks, pages) = (3 + rng.below(6), 1 + rng.below(6));
@@ -48,14 +48,14 @@ impl User {
         Self { seed, flash, rng, window, length, first, next, begins, synced, cuts }
     }
 
-    /// Record number `number`: as long as its number says, up to `length`.
+    /// Record number `number`: its length depends on the number, up to `length`.
     fn record(&self, number: u64) -> Vec<u8> {
         let filler = Rng::stream(number, "length").below(self.length - 8 + 1);
         let bytes = (0..filler).map(|at| (number * 31 + at * 7) as u8);
         number.to_le_bytes().into_iter().chain(bytes).collect()
     }
 
-    /// Opens, and compares what is returned with what was promised.
+    /// Opens, and compares the returned records with the durable ones.
     fn open(&mut self) -> Result<Journal, JournalError<Fault>> {
         self.flash.next_session();
         let (journal, records) = Journal::open(&mut self.flash)?;
@@ -97,7 +97,7 @@ impl User {
         Ok(())
     }
 
-    /// Opens and works until the power goes after `operations`, at times in new processes.
+    /// Opens and works until power fails after `operations`, sometimes in new processes.
     fn live(&mut self, operations: u64) {
         self.cuts += 1;
         self.flash.until_cut = operations + 1;
@@ -117,7 +117,7 @@ impl User {
         self.sync(&mut journal)
     }
 
-    /// Nothing is in the way any more: everything must work, and be there afterwards.
+    /// Without further failures, everything must work and be durable.
     fn settle(&mut self) {
         self.flash.counts_reads = false;
         for _ in 0..3 {
@@ -326,7 +326,7 @@ fn unsuitable_rings_are_refused() {
 }
 
 #[test]
-fn what_others_wrote_is_left_alone() {
+fn foreign_pages_are_not_changed() {
     let (mut flash, mut journal) = ring(3);
     journal.append(b"one").unwrap();
     journal.sync(&mut flash, || vec![b"one".into()]).unwrap();
@@ -365,8 +365,8 @@ fn damage_ends_the_replay_or_refuses_it() {
 proptest! {
     #![proptest_config(cases(600))]
 
-    /// Flipped bytes give a part of the truth or an error, never something else, and the
-    /// journal goes on from there.
+    /// With flipped bytes, a replay returns a prefix of the records or an error, and the journal
+    /// stays usable.
     #[test]
     fn random_flipped_bytes_are_never_believed(
         seed in 0_u64..1000,

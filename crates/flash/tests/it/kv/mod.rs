@@ -1,4 +1,4 @@
-//! Keys and values: a model, a full store, and what is refused.
+//! The key-value store: a model, a full store, and refused calls.
 
 mod power;
 mod world;
@@ -40,7 +40,7 @@ fn random_calls_follow_the_model() {
         for step in 0..1500 {
             world.step().unwrap_or_else(|e| panic!("seed {seed}, step {step}: {e}"));
             match world.rng.below(300) {
-                // The process dies: what was programmed is there, the rest may be.
+                // The process dies: programmed records survive, the others may.
                 0 => {
                     world.reopen().unwrap();
                     world.check_recovered();
@@ -49,7 +49,8 @@ fn random_calls_follow_the_model() {
                     world.store().flush().unwrap();
                     let charged = world.store().stats().charged_bytes;
                     world.reopen().unwrap();
-                    // With the same tombstones: what keeps them is counted right.
+                    // With the same tombstones: the pieces that they are needed for are counted
+                    // correctly.
                     let again = world.store().stats().charged_bytes;
                     assert_eq!(again, charged, "seed {seed}, step {step}");
                     assert_eq!(world.dump(), world.expected, "seed {seed}, step {step}");
@@ -82,7 +83,7 @@ fn ranges(world: &mut World) {
     assert_eq!(world.store().scan(b.as_slice()..a.as_slice(), limit), Ok(Vec::new()));
 }
 
-/// Sets keys that begin with `name` until the store is full; how many it took.
+/// Sets keys that begin with `name` until the store is full; returns their number.
 fn fill(store: &KvStore, name: &str, value: &[u8]) -> u32 {
     for number in 0.. {
         match store.set(format!("{name} {number:08}").as_bytes(), value) {
@@ -152,7 +153,7 @@ fn one_old_key_does_not_keep_the_tombstones_of_others() {
 }
 
 #[test]
-fn long_values_and_what_is_too_long() {
+fn long_values_and_values_that_are_too_long() {
     let geometry = DeviceGeometry { pages_per_block: 64, ..GEOMETRY };
     let store = KvStore::open(share(geometry, whole)).unwrap();
     let long: Vec<u8> = (0..1 << 20).map(|n: u32| (n * 7 / 3) as u8).collect();
@@ -206,7 +207,7 @@ fn shares_of_other_levels_are_left_alone() {
 }
 
 #[test]
-fn records_are_packed_and_pages_go_round_the_luns() {
+fn records_are_packed_and_pages_are_spread_over_the_luns() {
     let geometry = DeviceGeometry { channels: 4, max_open_blocks: None, ..GEOMETRY };
     let all = |device: &Device| Allocation::new(Bytes(device.lun_capacity().0 * 8), 0);
     let store = KvStore::open(share(geometry, all)).unwrap();
@@ -231,7 +232,7 @@ fn records_are_packed_and_pages_go_round_the_luns() {
     assert_eq!(luns.count(), 5);
 }
 
-/// How long writing takes with so many open blocks, and a read of its own.
+/// The time of writes with this many open blocks, and that of a single read.
 fn timed(open_blocks: u32) -> (Nanos, Nanos) {
     let timing = Timing {
         t_read: PageTimes::uniform(Nanos(50_000)),

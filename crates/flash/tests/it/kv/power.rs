@@ -1,4 +1,4 @@
-//! Power cuts at every operation: what was flushed is there, and a prefix of the rest.
+//! Power failures at every operation: flushed calls survive, and a prefix of the rest.
 
 use prism_flash::{Cache, FlashError, MediumError};
 use prism_testkit::{all_seeds, seeds};
@@ -9,11 +9,11 @@ fn is_cut(error: &FlashError) -> bool {
     matches!(error, FlashError::Medium(MediumError::PowerLost))
 }
 
-/// Works until power goes after `operations` more of the device.
+/// Works until power fails after `operations` more of the device.
 fn work_until_cut(world: &mut World, operations: u64) {
     world.handle.lock().cut_power_after(operations);
     let seed = world.seed;
-    // A store so full that nothing fits does nothing; its power goes while it is idle.
+    // A store too full for any call is idle when power fails.
     for _ in 0..1000 {
         if world.handle.lock().lost_power() {
             break;
@@ -24,8 +24,8 @@ fn work_until_cut(world: &mut World, operations: u64) {
     }
 }
 
-/// Power comes back; it may go again while the store is opened, `again` times.
-/// Returns how often power went.
+/// Restores power; it may fail again while the store is opened, `again` times. Returns the number
+/// of power failures.
 fn recover(world: &mut World, again: u64) -> u64 {
     let mut cuts = 1;
     for left in (0..=again).rev() {
@@ -46,7 +46,7 @@ fn recover(world: &mut World, again: u64) -> u64 {
     cuts
 }
 
-/// A store that has been worked on, and is perhaps full.
+/// A store after random calls, perhaps full.
 fn settled(seed: u64, cache: Cache) -> World {
     let mut world = World::any(seed, cache);
     if seed.is_multiple_of(2) {
@@ -79,7 +79,7 @@ fn cuts(fixed: std::ops::Range<u64>, cache: Cache, each: u64) -> u64 {
             let again = [0, 0, 2][world.rng.below(3) as usize];
             count += recover(&mut world, again);
         }
-        // It has not choked: a value can be set, deleted, and is where it belongs.
+        // It still works: a value can be set, read and deleted.
         let key = world.expected.keys().next().cloned();
         if let Some(key) = key {
             assert_eq!(world.store().delete(&key), Ok(true), "seed {seed}");
@@ -104,7 +104,7 @@ fn random_cuts_behind_a_volatile_cache() {
     assert!(!all_seeds() || cuts > 2800, "{cuts} cuts");
 }
 
-/// From the same beginning, power goes in the first, the second, and so on.
+/// From the same state, power fails in the first operation, the second, and so on.
 #[test]
 fn random_stores_cut_at_every_operation() {
     for seed in seeds(1..4) {

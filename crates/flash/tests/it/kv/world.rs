@@ -1,4 +1,4 @@
-//! A device that tests can reach while a store uses it, and what a store must hold.
+//! A device that tests can reach while a store uses it, and the expected content of the store.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use prism_flash::{
     SharedMemory,
 };
 
-/// What a store is to hold.
+/// The expected content of a store.
 pub type Pairs = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A device, its store, and every call in order.
@@ -17,10 +17,10 @@ pub struct World {
     pub rng: Rng,
     pub handle: SharedMemory,
     pub store: Option<KvStore>,
-    /// What is promised, and the calls since then.
+    /// The durable content, and the calls since then.
     pub durable: Pairs,
     pub calls: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// What the calls lead to.
+    /// The content after these calls.
     pub expected: Pairs,
     pub keys: u64,
     pub value_max: u64,
@@ -40,7 +40,7 @@ impl World {
             oob_size: pick(&[0, 64]),
             max_open_blocks: [None, Some(4), Some(6), Some(14)][pick(&[0, 1, 2, 3]) as usize],
         };
-        // So many for the share, beside what the device needs for itself.
+        // LUNs of the share, in addition to the blocks that the device needs itself.
         let blocks = u64::from(pick(&[6, 9, 9, 25]));
         loop {
             let memory = Box::new(MemoryDevice::new(geometry, cache).unwrap());
@@ -108,13 +108,13 @@ impl World {
         value
     }
 
-    /// Takes note of a call that may take effect.
+    /// Records a call that may take effect.
     fn note(&mut self, key: Vec<u8>, value: Option<Vec<u8>>) {
         apply(&mut self.expected, &key, value.as_deref());
         self.calls.push((key, value));
     }
 
-    /// Any call; an error only if power goes in it.
+    /// A random call; an error only if power fails during it.
     pub fn step(&mut self) -> Result<(), FlashError> {
         let key = self.key();
         match self.rng.below(20) {
@@ -150,7 +150,7 @@ impl World {
         Ok(())
     }
 
-    /// Opens device and store again; an error only if power goes in it.
+    /// Opens device and store again; an error only if power fails meanwhile.
     pub fn reopen(&mut self) -> Result<(), FlashError> {
         self.store = None;
         let device = Device::open(Box::new(self.handle.clone()), Options::default())?;
@@ -162,8 +162,8 @@ impl World {
         self.store().scan(.., usize::MAX).unwrap().into_iter().collect()
     }
 
-    /// Checks that the store holds what the calls lead to, or some first of them, with all
-    /// that was promised.
+    /// Checks that the store has the content after all calls or a prefix of them, with all durable
+    /// ones.
     pub fn check_recovered(&mut self) {
         let found = self.dump();
         let mut state = std::mem::take(&mut self.durable);

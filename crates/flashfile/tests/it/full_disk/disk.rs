@@ -11,9 +11,9 @@ use tempfile::TempDir;
 
 use super::pages::GEOMETRY;
 
-/// Bytes of a disk: xfs makes none smaller. What is not written takes no room.
+/// Bytes of a disk, the minimum of xfs. The image is sparse.
 const DISK_BYTES: u64 = 320 << 20;
-/// The last bytes that are not taken to fill one up.
+/// Bytes left free when a disk is filled.
 const STEP: u64 = 64 << 10;
 
 /// A file system that is mounted, and gone when this is dropped.
@@ -24,7 +24,7 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Why there is none, as the error.
+    /// The error says why there is none.
     fn mount(kind: &'static str) -> Result<Self, String> {
         if run("id", &["-u"])? != "0" {
             return Err("a small disk needs root to be mounted".into());
@@ -53,12 +53,12 @@ impl Disk {
         self.folder.path().join("mounted")
     }
 
-    /// Fills the disk up but for about `left` bytes.
+    /// Fills the disk except for about `left` bytes.
     pub fn leave(&self, left: u64) {
         let options = File::options().create(true).read(true).write(true).truncate(false).clone();
         let ballast = options.open(self.folder().join("ballast")).expect("a file");
         let mut len = ballast.metadata().expect("it is open").len();
-        // What a file system says is free is not always for everybody.
+        // Not all of the free space reported by a file system is usable.
         for step in [64 << 20, 8 << 20, 1 << 20, STEP] {
             while fallocate(&ballast, FallocateFlags::empty(), len, step).is_ok() {
                 len += step;
@@ -72,9 +72,9 @@ impl Disk {
         run("sync", &["-f", self.folder().to_str().expect("UTF-8")]).expect("it is mounted");
     }
 
-    /// All that others have written goes.
+    /// Frees the space that the ballast takes.
     pub fn make_room(&self) {
-        // Of a file that is removed some file systems free the room later.
+        // Some file systems free the space of a removed file later, so it is truncated.
         let ballast = File::options().write(true).open(self.folder().join("ballast"));
         ballast.and_then(|file| file.set_len(0)).expect("it was there");
         self.sync();
@@ -83,8 +83,8 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // A test that fails must not leave them behind, and must not hide why it failed: what
-        // it had open may end later than this.
+        // A failing test must not leave the mount behind and must not hide its failure: its open
+        // files may be closed later than this.
         let _ = run("umount", &["-l", self.folder().to_str().unwrap_or_default()]);
         if let Some(device) = &self.device {
             let _ = run("losetup", &["-d", device]);
@@ -92,8 +92,7 @@ impl Drop for Disk {
     }
 }
 
-/// Calls `test` with every file system and engine that this machine has, and says aloud which
-/// it has not.
+/// Calls `test` with every file system and engine of this machine, and reports the missing ones.
 pub fn on_each(test: impl Fn(&Disk, Settings)) {
     for kind in ["tmpfs", "ext4", "xfs", "btrfs"] {
         for engine in [EngineChoice::Portable, EngineChoice::Uring] {
@@ -133,7 +132,7 @@ fn package(kind: &str) -> &'static str {
     }
 }
 
-/// What the program printed; why it failed, as the error.
+/// The output of a program; on failure, the error says why.
 fn run(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;

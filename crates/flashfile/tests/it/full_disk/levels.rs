@@ -1,4 +1,4 @@
-//! Above the device: a flush that failed fails again, and never says later that all is well.
+//! The levels on a full disk: after a flush has failed, no later flush succeeds.
 
 use prism_base::Bytes;
 use prism_flash::object::{Attributes, ObjectId, ObjectStore};
@@ -19,7 +19,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
     max_open_blocks: None,
 };
 
-/// Something that writes, and something that makes it durable.
+/// A write, and the flush that makes it durable.
 trait Level {
     fn write(&self, number: u8) -> Result<(), FlashError>;
     fn flush(&self) -> Result<(), FlashError>;
@@ -71,7 +71,7 @@ fn device(file: &SimulatedFile) -> Device {
     Device::format(Box::new(medium), Options::default()).unwrap()
 }
 
-/// Fills the disk up after every number of writes to it; returns how often the flush failed.
+/// Lets the disk fill up after every number of writes; returns how often the flush failed.
 fn check(open: impl Fn(Share) -> Box<dyn Level>) -> u32 {
     let mut failures = 0;
     for left in 0..60 {
@@ -117,12 +117,12 @@ fn a_flush_that_failed_fails_again() {
     assert!(all.iter().all(|&failures| failures > 5), "{all:?}");
 }
 
-/// A flush of one share makes the whole device durable; if it fails, nobody else may take
-/// what he wrote for durable.
+/// A flush of one share makes the whole device durable; if it fails, flushes of other shares have
+/// to fail too.
 #[test]
 fn a_flush_that_failed_for_another_fails_too() {
     let mut failures = 0;
-    // Of some length, and nothing of it waits for more to be programmed with.
+    // Of a length such that no part of it stays buffered.
     for (left, len) in (2..5).flat_map(|left| (1..2100).step_by(19).map(move |len| (left, len))) {
         let file = SimulatedFile::new();
         let device = device(&file);

@@ -1,4 +1,4 @@
-//! A device that cannot be made leaves nothing behind, and touches nothing that was there.
+//! A device that cannot be made leaves no file behind, and changes no other file.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use super::pages::GEOMETRY;
 const LARGE_TABLES: DeviceGeometry = DeviceGeometry { blocks_per_lun: 8000, ..GEOMETRY };
 
 #[test]
-fn what_finds_no_room_leaves_nothing() {
+fn a_full_disk_leaves_no_file() {
     on_each(|disk, settings| {
         let there = disk.folder().join("there");
         fs::write(&there, "mine").unwrap();
@@ -37,10 +37,10 @@ fn what_finds_no_room_leaves_nothing() {
     });
 }
 
-/// The tables have room, what the monitor writes into its journal has not, or there are not
-/// blocks enough for it.
+/// The tables fit on the disk but the monitor's journal does not, or the device has too few blocks
+/// for it.
 #[test]
-fn what_cannot_be_formatted_leaves_nothing() {
+fn a_failed_format_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flash");
     let small = DeviceGeometry { blocks_per_lun: 4, ..GEOMETRY };
@@ -58,7 +58,7 @@ fn what_cannot_be_formatted_leaves_nothing() {
 }
 
 #[test]
-fn a_file_that_no_file_system_holds_is_refused_by_name() {
+fn a_file_too_large_for_the_file_system_is_refused() {
     let large = DeviceGeometry {
         channels: 4,
         luns_per_channel: 4,
@@ -69,7 +69,7 @@ fn a_file_that_no_file_system_holds_is_refused_by_name() {
     };
     on_each(|disk, settings| {
         if disk.kind != "ext4" {
-            // The others hold files of so many bytes.
+            // The others support files of this length.
             return;
         }
         let path = disk.folder().join("flash");

@@ -1,5 +1,5 @@
-//! The disk below a device has no room: that is told, by every call from then on, what was
-//! flushed is there when the device is opened again, and with room it goes on.
+//! The disk below a device is full: every later call reports it, flushed data is there when the
+//! device is opened again, and with free space it works again.
 
 mod disk;
 mod levels;

@@ -1,4 +1,4 @@
-//! Pages of a device until its disk is full: on real file systems, by each engine.
+//! Writes pages until the disk is full: on real file systems, with each engine.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn program(device: &mut FlashFile, number: u32) -> Result<(), MediumError> {
     device.program(block, page, &content(number), b"spare")
 }
 
-/// The pages below `count` are there.
+/// Checks the pages below `count`.
 fn check(device: &mut FlashFile, count: u32, context: &str) {
     let mut data = content(0);
     for number in 0..count {
@@ -63,7 +63,7 @@ fn fill(device: &mut FlashFile, every: u32, context: &str) -> (u32, MediumError)
     (durable, refused)
 }
 
-/// It was told that the disk is full; it is told again, whatever is asked for.
+/// After the disk was full once, every call that writes reports it again.
 fn check_refusals(device: &mut FlashFile, name: &str, context: &str) {
     let next = (0..GEOMETRY.blocks()).find(|&block| device.write_pointer(block) == 0);
     let (block, data) = (next.expect("one holds nothing"), content(0));
@@ -97,7 +97,7 @@ fn life(disk: &Disk, path: &Path, settings: Settings, every: u32) {
     let said = device.close().expect_err("not all of it is durable");
     assert!(matches!(said, MediumError::ReadOnly { .. }), "{context}: {said}");
 
-    // Without room: what was synced is there, and nothing new.
+    // On the full disk, synced pages can be read, and none can be written.
     let mut device = FlashFile::open_with(path, settings).unwrap();
     check(&mut device, durable, &context);
     assert!(device.check(&mut |_, _| {}).unwrap().is_whole(), "{context}");
@@ -105,7 +105,7 @@ fn life(disk: &Disk, path: &Path, settings: Settings, every: u32) {
 
     disk.make_room();
     let mut device = FlashFile::open_with(path, settings).unwrap();
-    // What was counted beside it was durable too.
+    // More pages than reported may be durable.
     let found: u32 = (0..GEOMETRY.blocks()).map(|block| device.write_pointer(block)).sum();
     assert!(found >= durable, "{context}: {found} of {durable}");
     check(&mut device, found, &context);
@@ -116,21 +116,21 @@ fn life(disk: &Disk, path: &Path, settings: Settings, every: u32) {
     assert!(device.check(&mut |_, _| {}).unwrap().is_whole(), "{context}");
 }
 
-/// Now and then a sync, so that something is durable when the room ends.
+/// With syncs, so that some pages are durable when the disk is full.
 #[test]
-fn what_was_synced_is_there_when_the_disk_is_full() {
+fn synced_pages_survive_a_full_disk() {
     on_each(|disk, settings| life(disk, &disk.folder().join("flash"), settings, 20));
 }
 
-/// No sync at all: what fails behind the caller's back is told by what comes next.
+/// Without a sync: the failure of an asynchronous write is reported by the next call.
 #[test]
-fn a_write_that_fails_behind_the_back_is_told() {
+fn a_failed_asynchronous_write_is_reported() {
     on_each(|disk, settings| life(disk, &disk.folder().join("flash"), settings, u32::MAX));
 }
 
-/// Fewer pages than are written at once, and then only a sync: nothing else could tell.
+/// Fewer pages than a batch, and then only a sync, which has to report the failure.
 #[test]
-fn the_sync_after_a_failed_write_tells_it() {
+fn the_sync_after_a_failed_write_reports_it() {
     on_each(|disk, settings| {
         let context = format!("{} {:?}", disk.kind, settings.engine);
         let path = disk.folder().join("flash");
@@ -138,17 +138,17 @@ fn the_sync_after_a_failed_write_tells_it() {
         disk.leave(400 << 10);
         let taken = (0..60).take_while(|&number| program(&mut device, number).is_ok()).count();
         assert!(taken > 5, "{context}: {taken}");
-        let Err(told) = device.sync() else { panic!("{context}: the disk holds it all") };
-        let full = matches!(told, MediumError::DiskFull { .. } | MediumError::ReadOnly { .. });
-        assert!(full && told.to_string().contains("the disk is full"), "{context}: {told}");
+        let Err(failure) = device.sync() else { panic!("{context}: the disk holds it all") };
+        let full = matches!(failure, MediumError::DiskFull { .. } | MediumError::ReadOnly { .. });
+        assert!(full && failure.to_string().contains("the disk is full"), "{context}: {failure}");
         assert!(device.sync().is_err(), "{context}: a second sync forgets nothing");
     });
 }
 
-/// Page headers as long as pages, and room for the pages alone: the page headers wait, and the
-/// sync that has them written tells.
+/// Page headers as long as pages, and space for the pages alone: the page headers are cached, and
+/// the sync that writes them reports the failure.
 #[test]
-fn headers_without_room_are_told_by_the_sync() {
+fn headers_without_space_are_reported_by_the_sync() {
     let geometry = DeviceGeometry { page_size: 4096, oob_size: 4000, ..GEOMETRY };
     let page = |number: u32| ((number + 1).to_le_bytes().repeat(1024), number.to_le_bytes());
     on_each(|disk, settings| {
@@ -173,11 +173,11 @@ fn headers_without_room_are_told_by_the_sync() {
         // 392 pages more are 1568 KiB, and their page headers as much.
         disk.leave(2 << 20);
         let taken = (8..400).take_while(|&number| program(&mut device, number).is_ok()).count();
-        // Others may need more room than the bytes that are written.
+        // Other file systems may need more space than the bytes written.
         assert!(disk.kind != "tmpfs" || taken == 392, "{context}: {taken}");
-        let Err(told) = device.sync() else { panic!("{context}: the disk holds it all") };
-        let full = matches!(told, MediumError::DiskFull { .. } | MediumError::ReadOnly { .. });
-        assert!(full && told.to_string().contains("the disk is full"), "{context}: {told}");
+        let Err(failure) = device.sync() else { panic!("{context}: the disk holds it all") };
+        let full = matches!(failure, MediumError::DiskFull { .. } | MediumError::ReadOnly { .. });
+        assert!(full && failure.to_string().contains("the disk is full"), "{context}: {failure}");
         assert!(device.sync().is_err(), "{context}: a second sync forgets nothing");
         check(&mut device, if disk.kind == "tmpfs" { 400 } else { 8 });
         device.close().expect_err("not all of it is durable");
