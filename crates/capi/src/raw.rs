@@ -137,7 +137,7 @@ pub unsafe extern "C" fn prism_raw_write_page(
     unsafe { prism_raw_write_page_oob(raw, at, data, length, std::ptr::null(), 0) }
 }
 
-/// Writes a page and out-of-band bytes, at most as many as there are.
+/// Writes a page and its out-of-band bytes, of which `oob_length` may be fewer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_write_page_oob(
     raw: *mut prism_raw,

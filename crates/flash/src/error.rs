@@ -56,7 +56,7 @@ pub enum FlashError {
     /// Pages of a block are written in order.
     #[error("page {page} was written out of order: page {expected} is next in its block")]
     OutOfOrder {
-        /// The page asked for.
+        /// The page to be written.
         page: u32,
         /// The page that is next.
         expected: u32,
@@ -66,7 +66,7 @@ pub enum FlashError {
     NotErased {
         /// The block.
         block: u32,
-        /// The page asked for.
+        /// The page to be written.
         page: u32,
     },
     /// Too many blocks are partly written.
@@ -84,7 +84,7 @@ pub enum FlashError {
     /// The device has fewer free LUNs than requested.
     #[error("{asked} LUNs were asked for and {free} are free: ask for less or release a share")]
     NoLuns {
-        /// LUNs asked for.
+        /// LUNs requested.
         asked: u32,
         /// LUNs that are free.
         free: u32,

@@ -112,7 +112,7 @@ pub enum MediumError {
     OutOfOrder {
         /// The block.
         block: u32,
-        /// The page asked for.
+        /// The page to be programmed.
         page: u32,
         /// The page that is next.
         expected: u32,
@@ -221,7 +221,7 @@ pub trait Medium: Send {
     }
 
     /// Whether sequential reads gain from prefetches, because no cache below reads ahead by itself.
-    fn wants_hints(&self) -> bool {
+    fn gains_from_prefetch(&self) -> bool {
         false
     }
 

@@ -243,7 +243,7 @@ impl Raw {
         self.write_page_and_oob(at, data, &[])
     }
 
-    /// Writes a page and out-of-band bytes, at most as many as there are.
+    /// Writes a page and its out-of-band bytes, of which `oob` may have fewer.
     ///
     /// # Errors
     /// As [`Raw::write_page`].

@@ -276,7 +276,7 @@ impl Medium for FlashFile {
     }
 
     /// For sequential reads, the page cache reads ahead in larger pieces than prefetches.
-    fn wants_hints(&self) -> bool {
+    fn gains_from_prefetch(&self) -> bool {
         matches!(self.engine, Engine::Uring(_))
     }
 

@@ -97,7 +97,7 @@ fn damage_is_found_and_named() {
     for part in [
         "1 damaged",
         "page 1 does not match its checksum",
-        "byte 5000 is used by nothing",
+        "byte 5000 is unused",
         "the records of blocks 0 to 60: copy 1 is damaged; the other is whole",
         "restore it from a copy",
     ] {

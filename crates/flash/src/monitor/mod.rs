@@ -1,4 +1,4 @@
-//! The flash monitor: who owns which LUNs of a device.
+//! The flash monitor, which divides a device into shares.
 //!
 //! Several applications share one device. Each has a *share*: LUNs of its own, round robin over the
 //! channels, some of which are over-provisioning. An application can access its own share only, and

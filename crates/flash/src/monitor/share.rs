@@ -400,8 +400,8 @@ impl Share {
     }
 
     /// Whether sequential reads gain from prefetches.
-    pub(crate) fn wants_hints(&self) -> bool {
-        let wants = |monitor: &mut Monitor, _| Ok(monitor.medium()?.wants_hints());
+    pub(crate) fn gains_from_prefetch(&self) -> bool {
+        let wants = |monitor: &mut Monitor, _| Ok(monitor.medium()?.gains_from_prefetch());
         !self.0.timed && self.with(wants).unwrap_or(false)
     }
 

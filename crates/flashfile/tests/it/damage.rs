@@ -212,7 +212,11 @@ fn one_process_at_a_time_and_readers_together() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).unwrap();
     let may_not = File::options().write(true).open(&path).is_err();
     let device = FlashFile::open(&path).unwrap();
-    assert_eq!(device.refusal().is_some(), may_not, "the device is writable with permission to write");
+    assert_eq!(
+        device.refusal().is_some(),
+        may_not,
+        "the device is writable with permission to write"
+    );
 }
 
 /// A file that is truncated while the device is open: reads beyond its end fail.
@@ -276,7 +280,8 @@ fn a_process_that_is_killed_loses_nothing_durable() {
             .spawn()
             .unwrap();
         let reported = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-        let mut reported = reported.filter_map(|line| line.strip_prefix("durable ")?.parse::<u64>().ok());
+        let mut reported =
+            reported.filter_map(|line| line.strip_prefix("durable ")?.parse::<u64>().ok());
         let durable = reported.by_ref().take(lines).last().unwrap();
         let error = FlashFile::open(&path).unwrap_err();
         let FlashFileError::InUse { pid, .. } = error else { panic!("{error}") };

@@ -323,8 +323,8 @@ fn queued_reads_come_in_any_order_and_each_once() {
     assert!(queue.complete().is_none());
 }
 
-/// The page finds no room, which the program tells, or its page header does not, which waits for
-/// the sync.
+/// The disk is full for the page, which the program reports, or for its page header, which the sync
+/// reports.
 #[test]
 fn a_full_disk_loses_nothing_that_was_synced() {
     for left in [0, 1] {
