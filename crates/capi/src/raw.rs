@@ -137,7 +137,7 @@ pub unsafe extern "C" fn prism_raw_write_page(
     unsafe { prism_raw_write_page_oob(raw, at, data, length, std::ptr::null(), 0) }
 }
 
-/// Writes a page and its out-of-band bytes, of which `oob_length` may be fewer.
+/// Writes a page and its first `oob_length` out-of-band bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_write_page_oob(
     raw: *mut prism_raw,

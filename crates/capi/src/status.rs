@@ -6,8 +6,8 @@ use std::io::ErrorKind;
 
 use prism::{FlashError, FlashFileError, MediumError};
 
-/// What a call returns that failed. Calls that did what they were asked return 0, or a number
-/// that is positive if they say so. A call that was refused has changed nothing.
+/// The result of a call that failed. Calls that succeeded return 0, or a positive number that their
+/// comment describes. A call that was refused has changed nothing.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum prism_status {

@@ -115,7 +115,7 @@ pub struct prism_geometry {
     pub pages_per_block: u32,
     /// Bytes of a page.
     pub page_size: u32,
-    /// Out-of-band bytes that come with each page; 0 on zoned devices.
+    /// Out-of-band bytes of each page; 0 on zoned devices.
     pub oob_size: u32,
     /// Blocks that may be partly written at once; 0 for any number.
     pub max_open_blocks: u32,

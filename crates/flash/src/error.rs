@@ -133,7 +133,7 @@ pub enum FlashError {
         what: String,
     },
     /// The block or page was trimmed before, or never allocated.
-    #[error("{what} {number} is not allocated: it was trimmed before, or never handed out")]
+    #[error("{what} {number} is not allocated: it was trimmed before, or never allocated")]
     NotAllocated {
         /// What kind of thing.
         what: &'static str,

@@ -31,9 +31,10 @@
 //! otherwise), and an epoch never occupies more than n - m: if records would need more blocks, a
 //! checkpoint is written instead. So m blocks are always free or obsolete, which is room for a
 //! checkpoint. If a power failure interrupts it, its pages are obsolete and there is room again,
-//! however often. A checkpoint occupies m blocks, or m + 1 if it starts in the middle of one, and m
-//! + 1 <= n - m; so the invariant holds for the new epoch too. Even the largest checkpoint leaves
-//! at least one page for records. A ring works well if its snapshots take a small part of it.
+//! however often. A checkpoint occupies m blocks, or m + 1 if it starts in the middle of one, which
+//! is at most n - m; so the invariant holds for the new epoch too. Even the largest checkpoint
+//! leaves at least one page for records. A ring works well if its snapshots take a small part of
+//! it.
 //!
 //! # Damage
 //!
@@ -180,7 +181,7 @@ impl Ring {
     }
 }
 
-/// Where the next page goes.
+/// The position of the next page.
 #[derive(Clone, Copy, Debug)]
 struct Position {
     block: u32,

@@ -22,7 +22,7 @@ pub struct DeviceGeometry {
     pub pages_per_block: u32,
     /// Bytes of a page.
     pub page_size: u32,
-    /// Out-of-band bytes that come with each page; 0 on zoned devices.
+    /// Out-of-band bytes of each page; 0 on zoned devices.
     pub oob_size: u32,
     /// Blocks that may be partly written at once, as zoned devices limit them; `None` for any
     /// number.

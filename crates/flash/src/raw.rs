@@ -243,7 +243,7 @@ impl Raw {
         self.write_page_and_oob(at, data, &[])
     }
 
-    /// Writes a page and its out-of-band bytes, of which `oob` may have fewer.
+    /// Writes a page and its first out-of-band bytes, as many as `oob` has.
     ///
     /// # Errors
     /// As [`Raw::write_page`].

@@ -18,7 +18,7 @@ pub(super) const RECORD_HEADER: usize = 4;
 /// What the content of a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A piece of a checkpoint that goes on.
+    /// A piece of a checkpoint, but not the last.
     Checkpoint = 1,
     /// The last piece of a checkpoint.
     CheckpointEnd = 2,

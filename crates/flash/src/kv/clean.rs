@@ -30,7 +30,7 @@ impl Store {
         for key in dead {
             let entry = self.index.get_mut(&key).expect("a piece of the key was on flash");
             entry.dead -= 1;
-            self.bury(&key);
+            self.remove_tombstone(&key);
         }
         Ok(true)
     }

@@ -17,7 +17,7 @@ pub(super) struct Open {
 
 /// A record, or a piece that is copied, until all of it is programmed.
 #[derive(Clone, Debug)]
-pub(super) struct Flying {
+pub(super) struct InFlight {
     pub(super) key: Box<[u8]>,
     pub(super) sequence: u64,
     /// Bytes of the record's value, or [`page::DELETED`].
@@ -42,7 +42,7 @@ pub(super) struct Frontier {
     /// The pieces in it: the offset of each, and its bytes of the value.
     pub(super) pieces: Vec<(u32, u32)>,
     /// The records of the pieces, in order. Only the first can have pieces on flash already.
-    pub(super) flying: VecDeque<Flying>,
+    pub(super) in_flight: VecDeque<InFlight>,
 }
 
 impl Frontier {
@@ -55,7 +55,7 @@ impl Frontier {
             turn: 0,
             page: begun,
             pieces: Vec::new(),
-            flying: VecDeque::new(),
+            in_flight: VecDeque::new(),
         }
     }
 
@@ -70,13 +70,13 @@ impl Frontier {
 
     /// Notes that the page was programmed: calls `settle` with every record that is complete with
     /// it.
-    pub(super) fn programmed(&mut self, at: Open, mut settle: impl FnMut(Flying)) {
+    pub(super) fn programmed(&mut self, at: Open, mut settle: impl FnMut(InFlight)) {
         for (byte, part) in std::mem::take(&mut self.pieces) {
-            let flying = self.flying.front_mut().expect("every piece belongs to a record");
-            flying.places.push(PieceAddress { block: at.block, page: at.page, at: byte, part });
-            flying.left -= part;
-            if flying.left == 0 {
-                settle(self.flying.pop_front().expect("just seen"));
+            let in_flight = self.in_flight.front_mut().expect("every piece belongs to a record");
+            in_flight.places.push(PieceAddress { block: at.block, page: at.page, at: byte, part });
+            in_flight.left -= part;
+            if in_flight.left == 0 {
+                settle(self.in_flight.pop_front().expect("just seen"));
             }
         }
         page::begin(&mut self.page);

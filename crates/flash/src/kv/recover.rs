@@ -128,7 +128,7 @@ impl Store {
             self.newest += self.charge_of(key.len(), stored.len);
         }
         self.index.insert(key.clone(), entry);
-        self.bury(&key);
+        self.remove_tombstone(&key);
     }
 }
 

@@ -73,14 +73,14 @@ impl Shape {
         (self.payload() - unsplit - head) as u64
     }
 
-    /// Cleaning a block with fewer live bytes gains at least a page: `n` bytes need at most `n /
-    /// useful`, rounded down, and one more page.
+    /// Cleaning a block with fewer live bytes gains at least a page: `n` bytes need at most one
+    /// page more than `n / useful`, rounded down.
     pub(super) fn gains_below(&self, longest: Longest) -> u64 {
         u64::from(self.pages - 1) * self.useful(longest)
     }
 
     /// With at most this many bytes charged, one of the full blocks gains whenever no more than the
-    /// reserve is erased: the average of live bytes is low enough.
+    /// reserve is erased: on average they have fewer live bytes than [`Self::gains_below`].
     pub(super) fn bound(&self, longest: Longest) -> u64 {
         let others = self.reserve + self.width[0] + self.width[1] + 1;
         u64::from(self.blocks.saturating_sub(others)) * self.gains_below(longest)

@@ -7,7 +7,7 @@ use prism_base::SimTime;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
-use crate::kv::frontier::{Flying, Frontier, Open};
+use crate::kv::frontier::{Frontier, InFlight, Open};
 use crate::kv::index::{Entry, Index, PieceAddress, Stored, Waiting, bytes_of, exchange};
 use crate::kv::page::{self, DELETED, Piece, piece_size};
 use crate::kv::room::{Longest, Shape};
@@ -152,8 +152,8 @@ impl Store {
     ) -> Result<()> {
         let (len, key) = (piece.len, piece.key.into());
         let (sequence, left) = (piece.sequence, piece.part.len() as u32);
-        let flying = Flying { key, sequence, len, origin, left, places: Vec::new() };
-        self.fronts[which].flying.push_back(flying);
+        let in_flight = InFlight { key, sequence, len, origin, left, places: Vec::new() };
+        self.fronts[which].in_flight.push_back(in_flight);
         let (mut piece, part_min) = (piece, self.shape.part_min());
         loop {
             let front = &mut self.fronts[which];
@@ -201,7 +201,7 @@ impl Store {
         let full = next.page == self.shape.pages;
         front.slots[slot] = (!full).then_some(next);
         let mut done = Vec::new();
-        front.programmed(at, |flying| done.push(flying));
+        front.programmed(at, |in_flight| done.push(in_flight));
         let block = &mut self.blocks[at.block as usize];
         block.live += used;
         if full {
@@ -215,10 +215,10 @@ impl Store {
                 self.share.sync_if_volatile()?;
             }
         }
-        for flying in done {
-            match flying.origin {
-                None => self.settle(flying),
-                Some(origin) => self.moved(&flying, origin),
+        for in_flight in done {
+            match in_flight.origin {
+                None => self.settle(in_flight),
+                Some(origin) => self.moved(&in_flight, origin),
             }
         }
         Ok(())
@@ -271,8 +271,8 @@ impl Store {
     }
 
     /// A record is completely on flash: it replaces the previous one of its key.
-    fn settle(&mut self, flying: Flying) {
-        let Flying { key, sequence, len, places, .. } = flying;
+    fn settle(&mut self, in_flight: InFlight) {
+        let InFlight { key, sequence, len, places, .. } = in_flight;
         let stored = Stored { sequence, len, places: places.into() };
         let entry = self.index.get_mut(&key).expect("a record in flight has an entry");
         entry.waiting.take_if(|waiting| waiting.sequence == sequence);
@@ -283,15 +283,15 @@ impl Store {
             self.no_longer_live(key.len(), &old.places);
             self.discharge(key.len(), old.len);
         }
-        self.bury(&key);
+        self.remove_tombstone(&key);
     }
 
     /// A piece of a record has been copied: updates its address, or addresses if it was split.
-    fn moved(&mut self, flying: &Flying, origin: PieceAddress) {
-        let Flying { key, sequence, places, .. } = flying;
+    fn moved(&mut self, in_flight: &InFlight, origin: PieceAddress) {
+        let InFlight { key, sequence, places, .. } = in_flight;
         let stored = self.index.get_mut(key).and_then(|entry| entry.stored.as_mut());
         let stored = stored.filter(|stored| stored.sequence == *sequence);
-        let found = match (stored, self.fronts[USER].flying.front_mut()) {
+        let found = match (stored, self.fronts[USER].in_flight.front_mut()) {
             (Some(stored), _) => {
                 let mut all = std::mem::take(&mut stored.places).into_vec();
                 let found = exchange(&mut all, origin, places);
@@ -311,7 +311,7 @@ impl Store {
         if let Some(stored) = stored.filter(|stored| stored.sequence == piece.sequence) {
             return stored.places.contains(&place);
         }
-        let first = self.fronts[USER].flying.front();
+        let first = self.fronts[USER].in_flight.front();
         first.is_some_and(|f| f.sequence == piece.sequence && f.places.contains(&place))
     }
 
@@ -322,7 +322,7 @@ impl Store {
     }
 
     /// Removes the tombstone of a key that has no older piece on flash.
-    pub(super) fn bury(&mut self, key: &[u8]) {
+    pub(super) fn remove_tombstone(&mut self, key: &[u8]) {
         let Some(entry) = self.index.get_mut(key) else { return };
         if entry.dead > 0 {
             return;

@@ -19,7 +19,8 @@ impl Ahead {
     /// For a read of `len` bytes from `at` on. A read of a page or less is not prefetched.
     pub(super) fn new(range: &Range, at: u64, len: usize) -> Self {
         let is_run = len > range.flash().format.page_size as usize;
-        let more = if is_run && range.flash().share().gains_from_prefetch() { len as u64 } else { 0 };
+        let more =
+            if is_run && range.flash().share().gains_from_prefetch() { len as u64 } else { 0 };
         Self { at, end: at + more, in_flight: 0 }
     }
 
