@@ -388,7 +388,7 @@ impl Inner {
             return Err(FlashError::Invalid { what });
         }
         if config.handles > 1 && config.mapping != Mapping::Page {
-            let what = "only ranges with page-level mapping have placement handles; use Mapping::Page or 1";
+            let what = "placement handles need page-level mapping; use Mapping::Page, or 1 handle";
             return Err(FlashError::Invalid { what: what.into() });
         }
         if config.handles > self.geometry.blocks() {
