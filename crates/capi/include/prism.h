@@ -1,20 +1,21 @@
 /*
  * Prism: flash at the level of abstraction that suits an application.
- * This file is made of the library's source: change that, and not this.
+ * This file is generated from the library's source: change the source, not this file.
  *
- * Results. Every call that returns int returns a negative prism_status if it fails, and else 0
- * or a number that its comment names. A call that was refused has changed nothing.
- * prism_strerror has a short text for a status, prism_last_message the facts.
+ * Results. Every call that returns int returns a negative prism_status on failure, otherwise 0
+ * or a number that its comment describes. A call that was refused has changed nothing.
+ * prism_strerror returns a short text for a status, prism_last_message the details.
  *
- * Handles. What is a pointer to prism_device and the like is a number that is looked up. NULL,
- * a handle that was closed and one of another kind are told from good ones. Each that a call
- * gives you is closed once, in any order. Every handle may be used by several threads at once.
+ * Handles. A pointer to prism_device, prism_share or any other opaque type is a number that the
+ * library looks up. NULL, closed handles and handles of another kind are rejected. Close every
+ * handle that a call returns once, in any order. Several threads may use a handle at once.
  *
- * Structures that begin with `size` are given with size set to sizeof, those that are filled in
- * too. Set all else to zero before you set what you need: zero is what there was before a field.
+ * Structures. If a structure begins with `size`, set size to sizeof, also where the call fills
+ * the structure in. Set all other fields to zero first: zero means the behaviour of library
+ * versions without the field.
  *
- * Pointers are NULL or point to what the call says. Buffers are used during the call only.
- * NULL is refused, but for a length of 0 and where it is said to be allowed.
+ * Pointers. A pointer is NULL or points to what the call describes. Buffers are used during the
+ * call only. NULL is refused, except for a length of 0 and where the comment allows it.
  */
 
 #ifndef PRISM_H
@@ -25,17 +26,17 @@
 
 
 /**
- * The channel with the least to do.
+ * The channel with the least work queued.
  */
 #define PRISM_CHANNEL_ANY UINT32_MAX
 
 /**
- * Commands that can be queued at the function level, and not taken back.
+ * Limit of commands in the queue of the function level, completed ones included.
  */
 #define PRISM_FUNCTION_QUEUE_MAX 4096
 
 /**
- * The version of this header, which `prism_version` says of the library.
+ * The version of this header; `prism_version` returns that of the library.
  */
 #define PRISM_VERSION_MAJOR 0
 
@@ -50,7 +51,7 @@
 #define PRISM_VERSION_PATCH 0
 
 /**
- * Any number: of blocks that may be partly written, where there is no limit.
+ * No limit of partly written blocks.
  */
 #define PRISM_ANY UINT32_MAX
 
@@ -60,27 +61,27 @@
 #define PRISM_REST UINT32_MAX
 
 /**
- * Room for counts by cause; those without a cause are 0.
+ * Length of arrays of counts by cause; entries without a cause are 0.
  */
 #define PRISM_CAUSES_MAX 16
 
 /**
- * Types of pages at most, each with its times.
+ * Limit of page types, each with its times.
  */
 #define PRISM_PAGE_TYPES_MAX 8
 
 /**
- * What a call returns that failed. Calls that did what they were asked return 0, or a number
- * that is positive if they say so. A call that was refused has changed nothing.
+ * The result of a call that failed. Calls that succeeded return 0, or a positive number that their
+ * comment describes. A call that was refused has changed nothing.
  */
 typedef enum prism_status {
   /**
-   * It is done.
+   * Success.
    */
   PRISM_OK = 0,
   /**
-   * An argument is wrong in itself: a null pointer, a structure whose size is not set, a
-   * number that stands for nothing.
+   * An argument is invalid in any state: a null pointer, a structure without its size, a number
+   * that is no value of its type.
    */
   PRISM_EARGUMENT = -1,
   /**
@@ -88,7 +89,7 @@ typedef enum prism_status {
    */
   PRISM_EHANDLE = -2,
   /**
-   * The buffer is too small for what was to be put there.
+   * The buffer is too small for the data.
    */
   PRISM_ETOOSMALL = -3,
   /**
@@ -96,15 +97,15 @@ typedef enum prism_status {
    */
   PRISM_EFULL = -4,
   /**
-   * A bug of the library: close the handle; the message says where it is.
+   * A bug of the library: close the handle; the message locates the bug.
    */
   PRISM_EPANIC = -5,
   /**
-   * A failure that has no number of its own; the message says what it is.
+   * A failure without a status of its own; the message describes it.
    */
   PRISM_EOTHER = -6,
   /**
-   * A geometry makes no sense.
+   * A field of a geometry is out of range.
    */
   PRISM_EGEOMETRY = -10,
   /**
@@ -124,15 +125,15 @@ typedef enum prism_status {
    */
   PRISM_ERANGE = -14,
   /**
-   * A length or an address is no multiple of what it has to be.
+   * A length or an address is not a multiple of the unit it has to be aligned to.
    */
   PRISM_EALIGN = -15,
   /**
-   * Nothing was written there since the last erase.
+   * The page was not written since the last erase.
    */
   PRISM_EUNWRITTEN = -16,
   /**
-   * A loss of power interrupted what was written there.
+   * A power failure interrupted the program or erase of the page.
    */
   PRISM_ETORN = -17,
   /**
@@ -140,7 +141,7 @@ typedef enum prism_status {
    */
   PRISM_EORDER = -18,
   /**
-   * The block takes nothing more before it is erased.
+   * The block is full or closed: erase it first.
    */
   PRISM_ENOTERASED = -19,
   /**
@@ -152,7 +153,7 @@ typedef enum prism_status {
    */
   PRISM_EWORNOUT = -21,
   /**
-   * The device has not so many free LUNs.
+   * The device has fewer free LUNs than requested.
    */
   PRISM_ENOLUNS = -22,
   /**
@@ -176,31 +177,31 @@ typedef enum prism_status {
    */
   PRISM_ESHRINK = -27,
   /**
-   * The share is set up for another level.
+   * The share holds data of another level.
    */
   PRISM_ELEVEL = -28,
   /**
-   * There is no room: in the share, or on the disk that the file is on. The message says which.
+   * There is no space left, in the share or on the disk of the file. The message says which.
    */
   PRISM_ENOSPACE = -29,
   /**
-   * It was given back already, or never handed out.
+   * The block or page was trimmed before, or never allocated.
    */
   PRISM_ENOTALLOCATED = -30,
   /**
-   * The reserve asked for is in use.
+   * Blocks requested as over-provisioning are in use.
    */
   PRISM_EOPS = -31,
   /**
-   * A range holds data, overlaps another, or something is still open above.
+   * A range holds data or overlaps another, or a higher level is still open.
    */
   PRISM_EBUSY = -32,
   /**
-   * Something that exists or does not, or is not allowed; the message says what.
+   * The request is not possible in the present state; the message says why.
    */
   PRISM_EINVALID = -33,
   /**
-   * The device keeps no time.
+   * The device has no timing.
    */
   PRISM_ENOCLOCK = -34,
   /**
@@ -220,35 +221,35 @@ typedef enum prism_status {
    */
   PRISM_EREADONLY = -38,
   /**
-   * What was written is damaged.
+   * Written data is damaged.
    */
   PRISM_EDAMAGED = -39,
   /**
-   * A file cannot be opened, or is none of this version; the message says why.
+   * A file cannot be opened, or has another format or version; the message says why.
    */
   PRISM_EFILE = -40,
 } prism_status;
 
 /**
- * Whether what was done is durable at once.
+ * Whether operations are durable at once.
  */
 typedef enum prism_cache {
   /**
-   * It is, as cells are.
+   * Operations are durable at once, as on flash.
    */
   PRISM_CACHE_NONE = 0,
   /**
-   * After the next sync or flush.
+   * Operations are durable after the next sync or flush.
    */
   PRISM_CACHE_VOLATILE = 1,
 } prism_cache;
 
 /**
- * Why a flash operation was done: the place of its count in `prism_counts`.
+ * The cause of a flash operation, the index of its count in `prism_counts`.
  */
 typedef enum prism_cause {
   /**
-   * The application asked for it.
+   * A request of the application.
    */
   PRISM_CAUSE_HOST = 0,
   /**
@@ -260,15 +261,15 @@ typedef enum prism_cause {
    */
   PRISM_CAUSE_WEAR = 2,
   /**
-   * Tables: of the monitor, and of what was trimmed.
+   * Tables of the monitor and of trims.
    */
   PRISM_CAUSE_MAP = 3,
   /**
-   * Merges of mappings by block.
+   * Merges of block-level mappings.
    */
   PRISM_CAUSE_MERGE = 4,
   /**
-   * Refresh of data that ages.
+   * Refresh of aged data.
    */
   PRISM_CAUSE_SCRUB = 5,
   /**
@@ -276,19 +277,19 @@ typedef enum prism_cause {
    */
   PRISM_CAUSE_PARITY = 6,
   /**
-   * Filling up what had to be programmed before it was full.
+   * Padding of a program unit that had to be programmed before it was full.
    */
   PRISM_CAUSE_PAD = 7,
   /**
-   * Completing a unit of which a part was written.
+   * Read-modify-write of a partly written unit.
    */
   PRISM_CAUSE_RMW = 8,
   /**
-   * Moves out of a write cache.
+   * Moves from a write cache.
    */
   PRISM_CAUSE_FOLD = 9,
   /**
-   * Moving what is valid out of a block that has failed.
+   * Moves of valid data from a failed block.
    */
   PRISM_CAUSE_RETIRE = 10,
 } prism_cause;
@@ -298,37 +299,37 @@ typedef enum prism_cause {
  */
 typedef enum prism_mapping {
   /**
-   * By unit: any order of writing, the largest map.
+   * Page-level mapping, in units: for writes in any order; the largest map.
    */
   PRISM_MAP_PAGE = 0,
   /**
-   * By block: for whole blocks that are written in order.
+   * Block-level mapping: for whole blocks that are written in order.
    */
   PRISM_MAP_BLOCK = 1,
   /**
-   * By block, with log blocks for each group of blocks.
+   * Block-level mapping with log blocks for each group of blocks.
    */
   PRISM_MAP_HYBRID = 2,
 } prism_mapping;
 
 /**
- * Which block of a range is cleaned.
+ * How the block of a range to be cleaned is chosen.
  */
 typedef enum prism_cleaning {
   /**
-   * The one that holds the least valid data.
+   * The block with the least valid data.
    */
   PRISM_CLEAN_GREEDY = 0,
   /**
-   * The one that was filled first.
+   * The block that was filled first.
    */
   PRISM_CLEAN_FIFO = 1,
   /**
-   * The one whose garbage is worth most for its age.
+   * The block with the best ratio of benefit to cost, weighted by age.
    */
   PRISM_CLEAN_COST_BENEFIT = 2,
   /**
-   * The one in which nothing has changed for longest.
+   * The block that has not changed for longest.
    */
   PRISM_CLEAN_LRU = 3,
 } prism_cleaning;
@@ -338,29 +339,29 @@ typedef enum prism_cleaning {
  */
 typedef enum prism_lifetime {
   /**
-   * Nothing is known.
+   * Unknown.
    */
   PRISM_LIFE_UNKNOWN = 0,
   /**
-   * It is overwritten or deleted soon.
+   * Overwritten or deleted soon.
    */
   PRISM_LIFE_SHORT = 1,
   /**
-   * In between.
+   * Between short and long.
    */
   PRISM_LIFE_MEDIUM = 2,
   /**
-   * It stays for long.
+   * Not changed for long.
    */
   PRISM_LIFE_LONG = 3,
   /**
-   * It is never changed.
+   * Never changed.
    */
   PRISM_LIFE_EXTREME = 4,
 } prism_lifetime;
 
 /**
- * What is handed out or given back.
+ * The unit of an allocation or a trim.
  */
 typedef enum prism_unit {
   /**
@@ -384,19 +385,19 @@ typedef struct prism_container prism_container;
 typedef struct prism_device prism_device;
 
 /**
- * A share at the function level. Threads may use it at once; a call that waits moves the
- * share's clock for all of them.
+ * A share at the function level. Threads may use it at once; a blocking call advances the share's
+ * clock for all of them.
  */
 typedef struct prism_function prism_function;
 
 /**
- * A store of keys and values. Threads may use it at once.
+ * A key-value store. Threads may use it at once.
  */
 typedef struct prism_kv prism_kv;
 
 /**
- * Flash in memory, with every rule of flash and every way to fail. It keeps what it holds while
- * devices on it are closed and opened, until it is closed itself. Threads may use it at once.
+ * Flash in memory, with all rules and failures of flash. Its data stays while devices on it are
+ * closed and opened, until it is closed itself. Threads may use it at once.
  */
 typedef struct prism_memory prism_memory;
 
@@ -411,19 +412,19 @@ typedef struct prism_objects prism_objects;
 typedef struct prism_policy prism_policy;
 
 /**
- * A share at the raw level. Threads may use it at once; what they do to one block has an order
- * that is theirs to keep.
+ * A share at the raw level. Threads may use it at once; they have to order their operations on one
+ * block.
  */
 typedef struct prism_raw prism_raw;
 
 /**
- * Commands of the raw level that are in flight together. Threads may use it at once.
+ * A command queue of the raw level. Threads may use it at once.
  */
 typedef struct prism_raw_queue prism_raw_queue;
 
 /**
- * A share. A level that is opened in it keeps it attached, so close the level's handle and this
- * one before somebody else attaches. Threads may use it at once.
+ * A share. A level that is open in it keeps it attached, so close both handles before attaching to
+ * it again. Threads may use it at once.
  */
 typedef struct prism_share prism_share;
 
@@ -466,7 +467,7 @@ typedef struct prism_timing {
    */
   uint64_t t_program_ns[PRISM_PAGE_TYPES_MAX];
   /**
-   * How many types of pages there are: 1 for one time for all.
+   * Number of page types: 1 if all pages have the same times.
    */
   uint64_t page_types;
   /**
@@ -484,7 +485,7 @@ typedef struct prism_timing {
 } prism_timing;
 
 /**
- * When LUNs change places to level wear.
+ * When LUNs are exchanged to level wear.
  */
 typedef struct prism_wear_policy {
   /**
@@ -492,21 +493,21 @@ typedef struct prism_wear_policy {
    */
   size_t size;
   /**
-   * They do if the mean erase counts of two LUNs differ by more than this...
+   * LUNs are exchanged if their mean erase counts differ by more than this...
    */
   uint64_t min_gap;
   /**
-   * ... and by more than this part of the device's mean.
+   * ... and by more than this fraction of the device's mean.
    */
   double delta;
   /**
-   * Erases for levelling, as a part of all erases, at most.
+   * Upper limit of erases for levelling, as a fraction of all erases.
    */
   double budget;
 } prism_wear_policy;
 
 /**
- * How a device is run. Nothing of it is kept on flash.
+ * Options of a session with a device; none is stored on flash.
  */
 typedef struct prism_options {
   /**
@@ -518,13 +519,13 @@ typedef struct prism_options {
    */
   const struct prism_timing *timing;
   /**
-   * When LUNs change places by themselves; NULL for never.
+   * When LUNs are exchanged automatically; NULL for never.
    */
   const struct prism_wear_policy *wear;
 } prism_options;
 
 /**
- * The shape of a device.
+ * The geometry of a device.
  */
 typedef struct prism_geometry {
   /**
@@ -552,7 +553,7 @@ typedef struct prism_geometry {
    */
   uint32_t page_size;
   /**
-   * Out-of-band bytes that come with each page; 0 on zoned devices.
+   * Out-of-band bytes of each page; 0 on zoned devices.
    */
   uint32_t oob_size;
   /**
@@ -566,7 +567,7 @@ typedef struct prism_geometry {
 } prism_geometry;
 
 /**
- * What was done on flash, by cause: `programs[PRISM_CAUSE_GC]`.
+ * Operations on flash, by cause: `programs[PRISM_CAUSE_GC]`.
  */
 typedef struct prism_counts {
   /**
@@ -608,7 +609,7 @@ typedef struct prism_wear_report {
    */
   double min;
   /**
-   * Pairs of LUNs that have changed places since the device was formatted.
+   * Pairs of LUNs exchanged since the device was formatted.
    */
   uint64_t exchanges;
   /**
@@ -618,7 +619,7 @@ typedef struct prism_wear_report {
 } prism_wear_report;
 
 /**
- * A share as the monitor lists it.
+ * A share, as listed by `prism_device_share`.
  */
 typedef struct prism_share_info {
   /**
@@ -644,7 +645,7 @@ typedef struct prism_share_info {
 } prism_share_info;
 
 /**
- * What a share is to be.
+ * The size and the limits of a new share.
  */
 typedef struct prism_allocation {
   /**
@@ -656,7 +657,7 @@ typedef struct prism_allocation {
    */
   uint64_t capacity;
   /**
-   * The most bytes a second that go in and out; 0 for no limit.
+   * Limit of reads and writes together, in bytes/s; 0 for no limit.
    */
   uint64_t bandwidth;
   /**
@@ -664,14 +665,14 @@ typedef struct prism_allocation {
    */
   uint32_t over_provisioning;
   /**
-   * Blocks that may be partly written at once, where the device limits them; 0 for a part of
-   * the device's limit as large as the share.
+   * Blocks that may be partly written at once, where the device limits them; 0 for a part of the
+   * limit in proportion to the share's LUNs.
    */
   uint32_t open_blocks;
 } prism_allocation;
 
 /**
- * A page of a share; where a block is meant, `page` is not looked at.
+ * A page of a share; calls on a block ignore `page`.
  */
 typedef struct prism_address {
   /**
@@ -693,7 +694,7 @@ typedef struct prism_address {
 } prism_address;
 
 /**
- * What was handed out at the function level.
+ * The result of an allocation at the function level.
  */
 typedef struct prism_allocated {
   /**
@@ -701,22 +702,22 @@ typedef struct prism_allocated {
    */
   size_t size;
   /**
-   * Where it is.
+   * Its address.
    */
   struct prism_address at;
   /**
-   * How many more there are in the channel without a wait, in the unit asked for, those of
-   * the reserve not counted. 0 says that this was the last one.
+   * How many more of the same unit the channel has without a wait, excluding over-provisioning.
+   * 0 if this was the last one.
    */
   uint32_t free_left;
   /**
-   * Blocks of the channel that wait for their erase.
+   * Trimmed blocks of the channel that are not erased yet.
    */
   uint32_t erasing;
 } prism_allocated;
 
 /**
- * What levelling has done, and how worn the blocks of a share are.
+ * The result of levelling, and the wear of the blocks of a share.
  */
 typedef struct prism_wear_level {
   /**
@@ -742,21 +743,21 @@ typedef struct prism_wear_level {
 } prism_wear_level;
 
 /**
- * Two blocks whose data levelling has exchanged; their addresses name what they named.
+ * Two blocks whose data levelling has moved; their addresses still refer to the same data.
  */
 typedef struct prism_pair {
   /**
-   * What stood on a worn block, and went to a fresh one.
+   * The block whose data moved from a worn block to a fresh one.
    */
   struct prism_address hot;
   /**
-   * What rested, and went to the worn block.
+   * The block whose cold data moved to the worn block.
    */
   struct prism_address cold;
 } prism_pair;
 
 /**
- * A queued command that is done.
+ * The completion of a queued command.
  */
 typedef struct prism_completion {
   /**
@@ -764,19 +765,19 @@ typedef struct prism_completion {
    */
   size_t size;
   /**
-   * What it was submitted with.
+   * The tag with which the command was submitted.
    */
   uint64_t tag;
   /**
-   * When it was done: nanoseconds of virtual time.
+   * The end of the command, in nanoseconds of virtual time.
    */
   uint64_t end_ns;
   /**
-   * Bytes that a read has put into the buffer; 0 for other commands.
+   * Bytes that a read has written to the buffer; 0 for other commands.
    */
   uint64_t length;
   /**
-   * How it went: a `prism_status`.
+   * The result, a `prism_status`.
    */
   int32_t status;
   /**
@@ -786,8 +787,9 @@ typedef struct prism_completion {
 } prism_completion;
 
 /**
- * What `prism_kv_scan` calls for each key with its value, which are gone when it returns. It
- * returns 0 to go on. It must not throw; it may use the store.
+ * The callback of `prism_kv_scan`, called for each key with its value, which are valid until it
+ * returns. It returns 0 to continue the scan. It must not throw an exception; it may use the
+ * store.
  */
 typedef int (*prism_kv_visit)(void *context,
                               const void *key,
@@ -796,7 +798,7 @@ typedef int (*prism_kv_visit)(void *context,
                               size_t value_length);
 
 /**
- * What a store of keys and values holds, and what it has cost since it was opened.
+ * Content of a key-value store, and its operations since it was opened.
  */
 typedef struct prism_kv_info {
   /**
@@ -812,11 +814,11 @@ typedef struct prism_kv_info {
    */
   uint64_t live_bytes;
   /**
-   * Bytes that they are charged, with headers and deletions.
+   * Bytes that they are charged, including headers and tombstones.
    */
   uint64_t charged_bytes;
   /**
-   * The most bytes that records can be charged.
+   * The limit of bytes charged.
    */
   uint64_t capacity_bytes;
   /**
@@ -824,17 +826,17 @@ typedef struct prism_kv_info {
    */
   uint64_t written_bytes;
   /**
-   * Pages programmed, for whatever reason.
+   * Pages programmed, for any cause.
    */
   uint64_t programs;
   /**
-   * Bytes programmed over bytes written; 0 before the first.
+   * Bytes programmed divided by bytes written; 0 before the first.
    */
   double write_amplification;
 } prism_kv_info;
 
 /**
- * What an application says of an object.
+ * The attributes of an object.
  */
 typedef struct prism_attributes {
   /**
@@ -842,7 +844,7 @@ typedef struct prism_attributes {
    */
   size_t size;
   /**
-   * 1 if its reads and writes go before others, else 0.
+   * 1 if its reads and writes have priority, else 0.
    */
   uint32_t priority;
   /**
@@ -860,7 +862,7 @@ typedef struct prism_attributes {
 } prism_attributes;
 
 /**
- * How a range of the policy level is managed.
+ * The configuration of a range of the policy level.
  */
 typedef struct prism_range_config {
   /**
@@ -880,19 +882,19 @@ typedef struct prism_range_config {
    */
   uint32_t group_blocks;
   /**
-   * Log blocks of a group at most (K), with `PRISM_MAP_HYBRID`; else 0.
+   * Upper limit of log blocks of a group (K), with `PRISM_MAP_HYBRID`; else 0.
    */
   uint32_t group_log_blocks;
   /**
-   * Spare flash in percent of the range, or `PRISM_REST`. The paper has 25.
+   * Over-provisioning in percent of the range, or `PRISM_REST`. The paper has 25.
    */
   uint32_t over_provisioning;
   /**
-   * Placement handles: kinds of data that are kept in different blocks; 0 counts as 1.
+   * Placement handles: kinds of data that are written to different blocks; 0 counts as 1.
    */
   uint32_t handles;
   /**
-   * Blocks that may be partly written at once; 0 for what fits.
+   * Blocks that may be partly written at once; 0 for a default.
    */
   uint32_t open_blocks;
   /**
@@ -902,7 +904,7 @@ typedef struct prism_range_config {
 } prism_range_config;
 
 /**
- * A range as it is listed.
+ * A range, as listed by `prism_policy_range`.
  */
 typedef struct prism_range_info {
   /**
@@ -918,15 +920,15 @@ typedef struct prism_range_info {
    */
   uint64_t end;
   /**
-   * Bytes that are written in it.
+   * Bytes of its mapped units.
    */
   uint64_t mapped;
   /**
-   * Blocks of the share that it is made of.
+   * Blocks of the share that it owns.
    */
   uint32_t blocks;
   /**
-   * Blocks that are written side by side, as data of one kind.
+   * Blocks that are written in parallel for data of one kind.
    */
   uint32_t die_groups;
   /**
@@ -964,8 +966,8 @@ typedef struct prism_range_info {
 } prism_range_info;
 
 /**
- * The shape of a share. It is not rectangular: `prism_share_channel` says how many LUNs each
- * channel has.
+ * The geometry of a share. Channels can have different numbers of LUNs, which
+ * `prism_share_channel` returns.
  */
 typedef struct prism_share_geometry {
   /**
@@ -973,7 +975,7 @@ typedef struct prism_share_geometry {
    */
   size_t size;
   /**
-   * Bytes of all LUNs but those of the reserve.
+   * Bytes of all LUNs except over-provisioning.
    */
   uint64_t capacity;
   /**
@@ -981,11 +983,11 @@ typedef struct prism_share_geometry {
    */
   uint32_t channels;
   /**
-   * LUNs, those of the reserve included.
+   * LUNs, including over-provisioning.
    */
   uint32_t luns;
   /**
-   * LUNs of the reserve (over-provisioning).
+   * LUNs of over-provisioning.
    */
   uint32_t ops_luns;
   /**
@@ -1015,7 +1017,7 @@ extern "C" {
 #endif // __cplusplus
 
 /**
- * Returns how many handles of all kinds are open: a test that closed all of its own finds 0.
+ * Returns the number of open handles of all kinds, for tests of handle leaks.
  */
 int prism_open_handles(void);
 
@@ -1031,7 +1033,7 @@ int prism_container_create(struct prism_policy *policy,
                            struct prism_container **container);
 
 /**
- * Opens the container of that name.
+ * Opens the container of this name.
  */
 int prism_container_open(struct prism_policy *policy,
                          const char *name,
@@ -1043,19 +1045,19 @@ int prism_container_open(struct prism_policy *policy,
 int prism_container_close(struct prism_container *container);
 
 /**
- * Deletes the container of that name with what it holds. It is gone for good when this
- * returns; its handles answer `PRISM_ERELEASED`, and still have to be closed.
+ * Deletes the container of this name with its data, durably. Calls on its handles return
+ * `PRISM_ERELEASED` from now on; the handles still have to be closed.
  */
 int prism_container_delete(struct prism_policy *policy, const char *name);
 
 /**
- * Returns how many containers the ranges have.
+ * Returns the number of containers of all ranges.
  */
 int prism_policy_containers(struct prism_policy *policy);
 
 /**
- * Tells of container number `index`, by address. Its name goes to `name`, which has room for
- * `capacity` bytes; a name that is longer is cut off. Returns the length of the name.
+ * Describes container number `index`, by address. Writes its name to `name`, a buffer of
+ * `capacity` bytes, truncated if necessary. Returns the length of the name.
  */
 int prism_policy_container(struct prism_policy *policy,
                            size_t index,
@@ -1064,7 +1066,7 @@ int prism_policy_container(struct prism_policy *policy,
                            size_t capacity);
 
 /**
- * Where the container lies, and for what.
+ * The addresses and the lifetime of the container.
  */
 int prism_container_get_info(struct prism_container *container,
                              struct prism_container_info *info);
@@ -1078,7 +1080,7 @@ int prism_container_read(struct prism_container *container,
                          size_t length);
 
 /**
- * Writes from `offset` on, as data of the container's lifetime. It is durable after the next
+ * Writes from `offset` on, as data of the container's lifetime. The data is durable after the next
  * `prism_policy_flush`.
  */
 int prism_container_write(struct prism_container *container,
@@ -1087,31 +1089,31 @@ int prism_container_write(struct prism_container *container,
                           size_t length);
 
 /**
- * Gives up `length` bytes from `offset` on, which are whole units.
+ * Trims `length` bytes from `offset` on, which have to be whole units.
  */
 int prism_container_trim(struct prism_container *container, uint64_t offset, uint64_t length);
 
 /**
- * Makes an empty device of flash in memory: everything on it is lost. `options` may be NULL:
- * no virtual time, no levelling by itself.
+ * Formats flash in memory as an empty device: all of its data is lost. `options` may be NULL: no
+ * virtual time, no automatic wear levelling.
  */
 int prism_device_format_memory(struct prism_memory *memory,
                                const struct prism_options *options,
                                struct prism_device **device);
 
 /**
- * Opens a device that was formatted on flash in memory; what a loss of power interrupted is
- * put right. `options` may be NULL.
+ * Opens a device that was formatted on flash in memory, and recovers from a power failure.
+ * `options` may be NULL.
  */
 int prism_device_open_memory(struct prism_memory *memory,
                              const struct prism_options *options,
                              struct prism_device **device);
 
 /**
- * Makes a file with an empty device in it; the file must not exist. It is sparse: it takes room
- * as pages are programmed. One process at a time has it open. `options` may be NULL. If it fails,
- * no file is left: `PRISM_ENOSPACE` if the disk is full, `PRISM_EWORNOUT` if there are too few
- * blocks for the device's own tables.
+ * Makes a file with an empty device in it; the file must not exist. It is sparse: it grows on disk
+ * as pages are programmed. Only one process at a time can have it open. `options` may be NULL. If
+ * it fails, no file is left: `PRISM_ENOSPACE` if the disk is full, `PRISM_EWORNOUT` if there are
+ * too few blocks for the device's own tables.
  */
 int prism_device_create(const char *path,
                         const struct prism_geometry *geometry,
@@ -1119,46 +1121,45 @@ int prism_device_create(const char *path,
                         struct prism_device **device);
 
 /**
- * Opens a device in a file; what a loss of power interrupted is put right. A file that may not
- * be written can be read. `PRISM_EINUSE` if it is open already. `options` may be NULL.
+ * Opens a device in a file, and recovers from a power failure. Without permission to write the
+ * file, the device is read-only. `PRISM_EINUSE` if it is open already. `options` may be NULL.
  */
 int prism_device_open(const char *path,
                       const struct prism_options *options,
                       struct prism_device **device);
 
 /**
- * From now on operations take their time in the world too: a call of a share that is attached
- * later returns when the device would be done. `PRISM_ENOCLOCK` on a device without timing.
+ * From now on operations also take real time: a call on a share that is attached later returns
+ * when the device would have completed it. `PRISM_ENOCLOCK` on a device without timing.
  */
 int prism_device_in_real_time(struct prism_device *device);
 
 /**
- * Closes the device, as the end of the process does, so flush the levels before: what they have
- * in memory is not written. A file is synced; if that fails, the device is closed all the same.
- * Handles of shares and levels that are left answer `PRISM_ERELEASED` from now on, and still
- * have to be closed.
+ * Closes the device as the end of the process would, so flush the levels before: data that they
+ * have in memory is not written. A file is synced; if that fails, the device is closed
+ * nevertheless. Calls on remaining handles of shares and levels return `PRISM_ERELEASED` from now
+ * on; the handles still have to be closed.
  */
 int prism_device_close(struct prism_device *device);
 
 /**
- * The shape of the device as it is, spare blocks and tables included.
+ * The geometry of the device, including spare blocks and tables.
  */
 int prism_device_geometry(struct prism_device *device, struct prism_geometry *geometry);
 
 /**
- * Puts the bytes that a LUN gives to a share into `bytes`: its blocks without spare ones and
- * tables.
+ * Writes the bytes of a LUN that a share can use to `bytes`: those of its blocks without spare
+ * ones and tables.
  */
 int prism_device_lun_capacity(struct prism_device *device, uint64_t *bytes);
 
 /**
- * Returns how many LUNs belong to no share and can be used.
+ * Returns the number of usable LUNs that belong to no share.
  */
 int prism_device_free_luns(struct prism_device *device);
 
 /**
- * What was done for the tables, for failed blocks and for levelling since the device was
- * opened.
+ * Operations for the tables, for failed blocks and for levelling since the device was opened.
  */
 int prism_device_counts(struct prism_device *device, struct prism_counts *counts);
 
@@ -1168,22 +1169,21 @@ int prism_device_counts(struct prism_device *device, struct prism_counts *counts
 int prism_device_wear(struct prism_device *device, struct prism_wear_report *report);
 
 /**
- * Levels wear now, moving about `blocks` blocks, whatever the budget of the options. Returns 1
- * if more would have to move, else 0.
+ * Levels wear now, moving about `blocks` blocks regardless of the budget of the options. Returns 1
+ * if more blocks should move, else 0.
  */
 int prism_device_level_wear(struct prism_device *device,
                             const struct prism_wear_policy *policy,
                             uint32_t blocks);
 
 /**
- * Returns how many shares there are.
+ * Returns the number of shares.
  */
 int prism_device_shares(struct prism_device *device);
 
 /**
- * Tells of share number `index`, in the order in which they were allocated. Its name goes to
- * `name`, which has room for `capacity` bytes; a name that is longer is cut off. Returns the
- * length of the name.
+ * Describes share number `index`, in the order of their allocation. Writes its name to `name`, a
+ * buffer of `capacity` bytes, truncated if necessary. Returns the length of the name.
  */
 int prism_device_share(struct prism_device *device,
                        size_t index,
@@ -1207,26 +1207,27 @@ int prism_device_attach(struct prism_device *device,
                         struct prism_share **share);
 
 /**
- * Gives up a share to which nobody is attached: what it holds is lost.
+ * Releases a share that is not attached: its data is lost.
  */
 int prism_device_release(struct prism_device *device, const char *name);
 
 /**
- * Opens the function level in a share, which stays attached until this is closed. Blocks that
- * hold something are allocated: `prism_function_allocated` lists them.
+ * Opens the function level in a share, which stays attached until the level is closed. Blocks that
+ * hold data are allocated: `prism_function_allocated` lists them.
  */
-int prism_function_open(struct prism_share *share, struct prism_function **function);
+int prism_function_open(struct prism_share *share,
+                        struct prism_function **function);
 
 /**
- * Closes the level. Commands that wait are not done, and a block that waits for its erase still
- * holds what it held: `prism_function_drain` comes before.
+ * Closes the level. Queued commands are dropped, and a block that is queued for its erase keeps
+ * its data: call `prism_function_drain` before.
  */
 int prism_function_close(struct prism_function *function);
 
 /**
- * Hands out an erased block, or the next page of an open one (`Address_Mapper` of the paper).
+ * Allocates an erased block, or the next page of an open one (`Address_Mapper` of the paper).
  * `channel` may be `PRISM_CHANNEL_ANY`, `unit` is one of `prism_unit`. `PRISM_ENOSPACE` if the
- * channel has none left, or only those of the reserve are.
+ * channel has none left, or only over-provisioning.
  */
 int prism_function_address_mapper(struct prism_function *function,
                                   uint32_t channel,
@@ -1234,8 +1235,8 @@ int prism_function_address_mapper(struct prism_function *function,
                                   struct prism_allocated *allocated);
 
 /**
- * Writes whole pages of one block, from `at` on: the next of the block (`Flash_Write` of the
- * paper).
+ * Writes whole pages of one block, from `at` on, which has to be its next page (`Flash_Write` of
+ * the paper).
  */
 int prism_function_write(struct prism_function *function,
                          struct prism_address at,
@@ -1252,7 +1253,7 @@ int prism_function_read(struct prism_function *function,
                         size_t length);
 
 /**
- * Gives a block or a page back (`Flash_Trim` of the paper); its erase is in the background.
+ * Trims a block or a page (`Flash_Trim` of the paper); the block is erased in the background.
  * `unit` is one of `prism_unit`.
  */
 int prism_function_trim(struct prism_function *function,
@@ -1260,32 +1261,32 @@ int prism_function_trim(struct prism_function *function,
                         uint32_t unit);
 
 /**
- * Waits until no block waits for its erase.
+ * Waits until all trimmed blocks are erased.
  */
 int prism_function_drain(struct prism_function *function);
 
 /**
- * Returns how many blocks wait for their erase or are being erased.
+ * Returns the number of trimmed blocks that are not erased yet.
  */
 int prism_function_erasing(struct prism_function *function);
 
 /**
- * Returns how many blocks of a channel are erased, those of the reserve included.
+ * Returns the number of erased blocks of a channel, including over-provisioning.
  */
 int prism_function_free(struct prism_function *function, uint32_t channel);
 
 /**
- * Returns how many blocks are handed out. Their addresses go to `blocks`, LUN by LUN, each with
- * the page that is to be written next, as many as `capacity` has room for.
+ * Returns the number of allocated blocks. Writes their addresses to `blocks`, LUN by LUN, each
+ * with its next page to write, at most `capacity` of them.
  */
 int prism_function_allocated(struct prism_function *function,
                              struct prism_address *blocks,
                              size_t capacity);
 
 /**
- * Keeps blocks free: `percent` of the capacity that is left (`Flash_SetOPS` of the paper). How
- * many that is goes to `blocks`. `PRISM_EOPS` if too many are handed out: then `must_free` says
- * how many have to be trimmed first. Both may be NULL.
+ * Sets the over-provisioning to `percent` of the remaining capacity (`Flash_SetOPS` of the paper),
+ * and writes its number of blocks to `blocks`. `PRISM_EOPS` if too many blocks are allocated:
+ * `must_free` is then set to the number to trim first. Both may be NULL.
  */
 int prism_function_set_ops(struct prism_function *function,
                            uint32_t percent,
@@ -1293,10 +1294,9 @@ int prism_function_set_ops(struct prism_function *function,
                            uint32_t *must_free);
 
 /**
- * Levels wear (`Wear_Leveler` of the paper): the data of at most `max_pairs` pairs of blocks
- * changes places, where their erase counts differ by more than `min_gap`, the widest gaps
- * first. Addresses keep naming the same data. Returns how many pairs there were; they go to
- * `pairs`, as many as `capacity` has room for.
+ * Levels wear (`Wear_Leveler` of the paper): exchanges the data of at most `max_pairs` pairs of
+ * blocks whose erase counts differ by more than `min_gap`, the widest gaps first. Addresses do not
+ * change. Returns the number of pairs, and writes them to `pairs`, at most `capacity` of them.
  */
 int prism_function_wear_level(struct prism_function *function,
                               uint32_t max_pairs,
@@ -1311,8 +1311,8 @@ int prism_function_wear_level(struct prism_function *function,
 int prism_function_sync(struct prism_function *function);
 
 /**
- * Queues the read of `length` bytes from `at` on. They are handed over with the completion.
- * `PRISM_EFULL` if `PRISM_FUNCTION_QUEUE_MAX` are queued.
+ * Queues the read of `length` bytes from `at` on. The completion delivers the data. `PRISM_EFULL`
+ * if `PRISM_FUNCTION_QUEUE_MAX` are queued.
  */
 int prism_function_queue_read(struct prism_function *function,
                               struct prism_address at,
@@ -1330,8 +1330,8 @@ int prism_function_queue_write(struct prism_function *function,
                                uint64_t tag);
 
 /**
- * Queues a trim: it is complete at once, and the erase follows when what was queued for the
- * block before is done.
+ * Queues a trim: it completes at once, and the erase follows after the commands queued for the
+ * block before.
  */
 int prism_function_queue_trim(struct prism_function *function,
                               struct prism_address at,
@@ -1339,12 +1339,12 @@ int prism_function_queue_trim(struct prism_function *function,
                               uint64_t tag);
 
 /**
- * Returns how many commands are queued and their completion not taken.
+ * Returns the number of queued commands, including those whose completion was not taken yet.
  */
 int prism_function_queue_length(struct prism_function *function);
 
 /**
- * Waits for the next queued command that is done, as `prism_raw_queue_complete` does.
+ * Waits for the next completion, as `prism_raw_queue_complete` does.
  */
 int prism_function_queue_complete(struct prism_function *function,
                                   struct prism_completion *completion,
@@ -1352,18 +1352,19 @@ int prism_function_queue_complete(struct prism_function *function,
                                   size_t capacity);
 
 /**
- * Opens the store in a share, or makes one if the share holds nothing. The share stays attached
- * until this is closed.
+ * Opens the store in a share, or makes one if the share is empty. The share stays attached until
+ * the store is closed.
  */
-int prism_kv_open(struct prism_share *share, struct prism_kv **kv);
+int prism_kv_open(struct prism_share *share,
+                  struct prism_kv **kv);
 
 /**
- * Closes the store. What was not flushed is lost.
+ * Closes the store. Writes that were not flushed are lost.
  */
 int prism_kv_close(struct prism_kv *kv);
 
 /**
- * Returns the most bytes of a key: 255, or an eighth of a page if that is less.
+ * Returns the longest key in bytes: 255, or an eighth of a page if that is less.
  */
 int prism_kv_key_max(struct prism_kv *kv);
 
@@ -1382,8 +1383,8 @@ int prism_kv_set(struct prism_kv *kv,
 int prism_kv_delete(struct prism_kv *kv, const void *key, size_t key_length);
 
 /**
- * Returns 1 if the key has a value, else 0. The value goes to `value` and its length to
- * `value_length`; if `capacity` is less, that is `PRISM_ETOOSMALL`, and only the length is told.
+ * Returns 1 if the key has a value, else 0. Writes the value to `value` and its length to
+ * `value_length`; if `capacity` is less, writes only the length and returns `PRISM_ETOOSMALL`.
  */
 int prism_kv_get(struct prism_kv *kv,
                  const void *key,
@@ -1393,8 +1394,8 @@ int prism_kv_get(struct prism_kv *kv,
                  size_t *value_length);
 
 /**
- * Calls `visit` for the first `limit` keys in their order, from `from` on and before `to`, with
- * their values; all are read at once. A bound that is NULL is none. Returns how many keys were
+ * Calls `visit` for the first `limit` keys in order, from `from` on and before `to`, with their
+ * values, which are read in parallel. A bound that is NULL is no bound. Returns the number of keys
  * visited.
  */
 int prism_kv_scan(struct prism_kv *kv,
@@ -1412,7 +1413,7 @@ int prism_kv_scan(struct prism_kv *kv,
 int prism_kv_flush(struct prism_kv *kv);
 
 /**
- * What the store holds and has cost. Looks at every key.
+ * Content and operations of the store. Iterates over all keys.
  */
 int prism_kv_get_info(struct prism_kv *kv, struct prism_kv_info *info);
 
@@ -1424,35 +1425,38 @@ int prism_memory_create(const struct prism_geometry *geometry,
                         struct prism_memory **memory);
 
 /**
- * Gives up the memory, once no device is open on it any more.
+ * Closes the handle; the memory is freed when no device is open on it any more.
  */
 int prism_memory_close(struct prism_memory *memory);
 
 /**
- * Power goes during the operation (program, erase, finish or sync) after the next `operations`.
+ * Power fails during the operation (program, erase, finish or sync) after the next `operations`.
  * Every call on the device fails from then on with `PRISM_EPOWER`.
  */
-int prism_memory_cut_power_after(struct prism_memory *memory, uint64_t operations);
+int prism_memory_cut_power_after(struct prism_memory *memory,
+                                 uint64_t operations);
 
 /**
- * Returns 1 if power has gone, else 0.
+ * Returns 1 if power has failed, else 0.
  */
 int prism_memory_lost_power(struct prism_memory *memory);
 
 /**
- * Power goes now, if it has not gone yet, and comes back. With a volatile cache each block
- * keeps some first operations of those since the last sync, drawn by `seed`, and the next one
- * may be torn. Close the device before, and open it again behind: `PRISM_EINUSE` else.
+ * Cuts power, unless it has failed already, and restores it. With a volatile cache each block
+ * keeps the first few of its operations since the last sync, as many as `seed` determines, and the
+ * next one may be torn. Close the device before, and open it again after this: otherwise
+ * `PRISM_EINUSE`.
  */
-int prism_memory_restart(struct prism_memory *memory, uint64_t seed);
+int prism_memory_restart(struct prism_memory *memory,
+                         uint64_t seed);
 
 /**
- * Every program and erase of `block`, as the device counts, fails from now on.
+ * Every program and erase of `block`, a number of the device, fails from now on.
  */
 int prism_memory_wear_out(struct prism_memory *memory, uint32_t block);
 
 /**
- * Marks `block` as bad from the beginning; to be done before the device is formatted.
+ * Marks `block` as bad by the manufacturer; call it before the device is formatted.
  */
 int prism_memory_mark_bad(struct prism_memory *memory, uint32_t block);
 
@@ -1462,14 +1466,14 @@ int prism_memory_mark_bad(struct prism_memory *memory, uint32_t block);
 int prism_memory_fail_at_random(struct prism_memory *memory, double rate, uint64_t seed);
 
 /**
- * Puts the programs, erases, finishes and syncs so far into `operations`.
+ * Writes the number of programs, erases, finishes and syncs so far to `operations`.
  */
 int prism_memory_operations(struct prism_memory *memory, uint64_t *operations);
 
 /**
- * Reads the first bytes of a page as it lies on flash, below the monitor. Returns 1 if the page
- * was written, 0 if it is erased, `PRISM_ETORN` if it cannot be read. The buffer is unchanged
- * unless the page was written.
+ * Reads the first bytes of a page on flash, below the monitor. Returns 1 if the page was written,
+ * 0 if it is erased, `PRISM_ETORN` if it cannot be read. The buffer is unchanged unless the page
+ * was written.
  */
 int prism_memory_read(struct prism_memory *memory,
                       uint32_t block,
@@ -1478,33 +1482,31 @@ int prism_memory_read(struct prism_memory *memory,
                       size_t length);
 
 /**
- * Opens the store in a share: with the objects it has, or empty. The share stays attached until
- * this is closed.
+ * Opens the store in a share, with its objects, if any. The share stays attached until the store
+ * is closed.
  */
-int prism_objects_open(struct prism_share *share, struct prism_objects **objects);
+int prism_objects_open(struct prism_share *share,
+                       struct prism_objects **objects);
 
 /**
- * Closes the store. What was not flushed is lost.
+ * Closes the store. Writes that were not flushed are lost.
  */
 int prism_objects_close(struct prism_objects *objects);
 
 /**
- * Puts the bytes that objects can have together into `size`, and those that are free into
- * `free_bytes`.
+ * Writes the bytes for all objects together to `size`, and those that are free to `free_bytes`.
  */
 int prism_objects_capacity(struct prism_objects *objects, uint64_t *size, uint64_t *free_bytes);
 
 /**
- * Makes an empty object and puts its name into `id`. `attributes` may be NULL: nothing is known
- * of it.
+ * Makes an empty object and writes its id to `id`. `attributes` may be NULL for the defaults.
  */
 int prism_objects_create(struct prism_objects *objects,
                          const struct prism_attributes *attributes,
                          uint64_t *id);
 
 /**
- * Puts the size of an object into `size` and what is said of it into `attributes`. Either may
- * be NULL.
+ * Writes the size of an object to `size` and its attributes to `attributes`. Either may be NULL.
  */
 int prism_objects_info(struct prism_objects *objects,
                        uint64_t id,
@@ -1512,21 +1514,22 @@ int prism_objects_info(struct prism_objects *objects,
                        struct prism_attributes *attributes);
 
 /**
- * Returns how many objects there are. Their names go to `ids`, the lowest first, as many as
- * `capacity` has room for.
+ * Returns the number of objects. Writes their ids to `ids`, the lowest first, at most `capacity`
+ * of them.
  */
-int prism_objects_list(struct prism_objects *objects, uint64_t *ids, size_t capacity);
+int prism_objects_list(struct prism_objects *objects,
+                       uint64_t *ids,
+                       size_t capacity);
 
 /**
- * Changes what is said of an object; what is written from now on is placed accordingly.
+ * Changes the attributes of an object; later writes are placed accordingly.
  */
 int prism_objects_set_attributes(struct prism_objects *objects,
                                  uint64_t id,
                                  const struct prism_attributes *attributes);
 
 /**
- * Reads from `offset` on. How many bytes there were goes to `read`; beyond the end of the
- * object there are none.
+ * Reads from `offset` on, up to the end of the object. Writes the number of bytes read to `read`.
  */
 int prism_objects_read(struct prism_objects *objects,
                        uint64_t id,
@@ -1536,7 +1539,7 @@ int prism_objects_read(struct prism_objects *objects,
                        size_t *read);
 
 /**
- * Writes at `offset`; the object grows as far as needed.
+ * Writes at `offset`; the object gprogram_units as far as needed.
  */
 int prism_objects_write(struct prism_objects *objects,
                         uint64_t id,
@@ -1545,7 +1548,7 @@ int prism_objects_write(struct prism_objects *objects,
                         size_t length);
 
 /**
- * Writes at the end. Where that was goes to `offset`, which may be NULL.
+ * Writes at the end. `offset`, which may be NULL, is set to the offset of the data.
  */
 int prism_objects_append(struct prism_objects *objects,
                          uint64_t id,
@@ -1554,54 +1557,55 @@ int prism_objects_append(struct prism_objects *objects,
                          uint64_t *offset);
 
 /**
- * Makes an object `size` bytes long: cut off, or with zeros at the end.
+ * Sets the size of an object: truncates it, or extends it with zeros.
  */
 int prism_objects_truncate(struct prism_objects *objects, uint64_t id, uint64_t size);
 
 /**
- * Deletes an object. What it held is never copied again from the next flush on.
+ * Deletes an object. Its data is never copied again from the next flush on.
  */
 int prism_objects_delete(struct prism_objects *objects, uint64_t id);
 
 /**
- * Everything done so far is durable when this returns.
+ * Makes everything done so far durable.
  */
 int prism_objects_flush(struct prism_objects *objects);
 
 /**
- * Cleans in time to spare, up to `rows` rows of copies. Returns 1 if there was anything to do,
- * else 0.
+ * Cleans in idle time, up to `program_units` program units of copies. Returns 1 if there was
+ * anything to do, else 0.
  */
-int prism_objects_idle(struct prism_objects *objects, uint32_t rows);
+int prism_objects_idle(struct prism_objects *objects, uint32_t program_units);
 
 /**
- * Opens the policy level in a share: as it was left, or with no range. The share stays attached
- * until this is closed.
+ * Opens the policy level in a share, with its ranges, if any. The share stays attached until the
+ * level is closed.
  */
-int prism_policy_open(struct prism_share *share, struct prism_policy **policy);
+int prism_policy_open(struct prism_share *share,
+                      struct prism_policy **policy);
 
 /**
- * Closes the level. What was not flushed is lost. A container that is still open keeps the
- * level.
+ * Closes the level. Writes that were not flushed are lost. Open containers keep the level open.
  */
 int prism_policy_close(struct prism_policy *policy);
 
 /**
- * Puts the bytes of a unit into `bytes`: what is written without reading what is beside it.
- * Ranges, containers and trims are whole units.
+ * Writes the bytes of a mapping unit to `bytes`, the smallest that is written without a
+ * read-modify-write. Ranges, containers and trims consist of whole units.
  */
 int prism_policy_unit(struct prism_policy *policy, uint32_t *bytes);
 
 /**
- * Puts the bytes of data in a block into `bytes`: what a range mapped by block replaces without
- * copies.
+ * Writes the bytes of data in a block to `bytes`, which a range with block-level mapping replaces
+ * without copies.
  */
-int prism_policy_block_bytes(struct prism_policy *policy, uint64_t *bytes);
+int prism_policy_block_bytes(struct prism_policy *policy,
+                             uint64_t *bytes);
 
 /**
- * Sets up the addresses from `begin` up to `end`, which is not part of them (`FTL_Ioctl` of the
- * paper): they can be read and written from then on. An empty range of the same addresses is
- * set up anew.
+ * Makes a range of the addresses from `begin` up to but excluding `end` (`FTL_Ioctl` of the
+ * paper), which can be read and written from then on. Replaces an empty range of the same
+ * addresses.
  */
 int prism_policy_configure(struct prism_policy *policy,
                            uint64_t begin,
@@ -1609,29 +1613,29 @@ int prism_policy_configure(struct prism_policy *policy,
                            const struct prism_range_config *config);
 
 /**
- * Gives up the range that begins at `begin` and holds nothing.
+ * Removes the empty range that begins at `begin`.
  */
 int prism_policy_remove(struct prism_policy *policy, uint64_t begin);
 
 /**
- * Returns how many ranges there are.
+ * Returns the number of ranges.
  */
 int prism_policy_ranges(struct prism_policy *policy);
 
 /**
- * Tells of range number `index`, by address.
+ * Describes range number `index`, by address.
  */
 int prism_policy_range(struct prism_policy *policy,
                        size_t index,
                        struct prism_range_info *info);
 
 /**
- * Reads within one range (`FTL_Read` of the paper); what was never written is zero.
+ * Reads within one range (`FTL_Read` of the paper); bytes that were never written are zero.
  */
 int prism_policy_read(struct prism_policy *policy, uint64_t address, void *data, size_t length);
 
 /**
- * Writes within one range (`FTL_Write` of the paper). It is durable after the next
+ * Writes within one range (`FTL_Write` of the paper). The data is durable after the next
  * `prism_policy_flush`.
  */
 int prism_policy_write(struct prism_policy *policy,
@@ -1640,7 +1644,7 @@ int prism_policy_write(struct prism_policy *policy,
                        size_t length);
 
 /**
- * Writes as data of a placement handle; the last one if there are not so many.
+ * Writes as data of a placement handle; of the last handle if there are fewer.
  */
 int prism_policy_write_with_handle(struct prism_policy *policy,
                                    uint64_t address,
@@ -1649,34 +1653,35 @@ int prism_policy_write_with_handle(struct prism_policy *policy,
                                    uint32_t placement);
 
 /**
- * Gives up what is at these addresses, which are whole units: they read as zeros from now on.
+ * Trims these addresses, which have to be whole units: they read as zeros from now on.
  */
 int prism_policy_trim(struct prism_policy *policy, uint64_t address, uint64_t length);
 
 /**
- * Everything that was written and trimmed is durable when this returns.
+ * Makes everything written and trimmed so far durable.
  */
 int prism_policy_flush(struct prism_policy *policy);
 
 /**
- * Cleans in time to spare, up to `rows` rows of copies in each range. Returns 1 if there was
- * anything to do, else 0.
+ * Cleans in idle time, up to `program_units` program units of copies in each range. Returns 1 if
+ * there was anything to do, else 0.
  */
-int prism_policy_idle(struct prism_policy *policy, uint32_t rows);
+int prism_policy_idle(struct prism_policy *policy,
+                      uint32_t program_units);
 
 /**
- * Opens the raw level in a share, which stays attached until this is closed.
+ * Opens the raw level in a share, which stays attached until the level is closed.
  */
 int prism_raw_open(struct prism_share *share, struct prism_raw **raw);
 
 /**
- * Closes the handle. A queue that is still open keeps the level.
+ * Closes the handle. Open queues keep the level open.
  */
 int prism_raw_close(struct prism_raw *raw);
 
 /**
- * Returns how many blocks the share has. Their addresses go to `blocks`, LUN by LUN, those of a
- * channel together, as many as `capacity` has room for.
+ * Returns the number of blocks of the share. Writes their addresses to `blocks`, LUN by LUN and
+ * channel by channel, at most `capacity` of them.
  */
 int prism_raw_blocks(struct prism_raw *raw, struct prism_address *blocks, size_t capacity);
 
@@ -1707,7 +1712,7 @@ int prism_raw_write_page(struct prism_raw *raw,
                          size_t length);
 
 /**
- * Writes a page and out-of-band bytes, at most as many as there are.
+ * Writes a page and its first `oob_length` out-of-band bytes.
  */
 int prism_raw_write_page_oob(struct prism_raw *raw,
                              struct prism_address at,
@@ -1723,7 +1728,7 @@ int prism_raw_write_page_oob(struct prism_raw *raw,
 int prism_raw_erase_block(struct prism_raw *raw, struct prism_address at);
 
 /**
- * Takes no more pages for a block, so that it no longer counts as partly written.
+ * Closes a block: it takes no more pages and no longer counts as partly written.
  */
 int prism_raw_finish_block(struct prism_raw *raw, struct prism_address at);
 
@@ -1733,7 +1738,7 @@ int prism_raw_finish_block(struct prism_raw *raw, struct prism_address at);
 int prism_raw_write_pointer(struct prism_raw *raw, struct prism_address at);
 
 /**
- * Puts into `erases` how often the block under this address was erased.
+ * Writes to `erases` how often the block at this address was erased.
  */
 int prism_raw_erase_count(struct prism_raw *raw, struct prism_address at, uint32_t *erases);
 
@@ -1753,9 +1758,9 @@ int prism_raw_grow(struct prism_raw *raw, uint32_t luns);
 int prism_raw_shrink(struct prism_raw *raw, uint32_t luns);
 
 /**
- * Reads pages, all begun now, into `data`, page after page; returns when the last is done.
- * `failed` may be NULL: it gets the place of the command that failed. Those before it are done,
- * those behind it were not begun.
+ * Reads pages into `data`, page after page. All reads start now; returns when the last is
+ * complete. `failed`, which may be NULL, is set to the index of the command that failed. Those
+ * before it are complete, those after it were not started.
  */
 int prism_raw_read_pages(struct prism_raw *raw,
                          const struct prism_address *pages,
@@ -1765,8 +1770,8 @@ int prism_raw_read_pages(struct prism_raw *raw,
                          size_t *failed);
 
 /**
- * Writes pages, all begun now, from `data`, page after page; returns when the last is done.
- * `failed` is as in `prism_raw_read_pages`.
+ * Writes pages from `data`, page after page. All writes start now; returns when the last is
+ * complete. `failed` is as in `prism_raw_read_pages`.
  */
 int prism_raw_write_pages(struct prism_raw *raw,
                           const struct prism_address *pages,
@@ -1776,7 +1781,7 @@ int prism_raw_write_pages(struct prism_raw *raw,
                           size_t *failed);
 
 /**
- * Erases blocks, all begun now; returns when the last is done. `failed` is as in
+ * Erases blocks. All erases start now; returns when the last is complete. `failed` is as in
  * `prism_raw_read_pages`.
  */
 int prism_raw_erase_blocks(struct prism_raw *raw,
@@ -1785,18 +1790,18 @@ int prism_raw_erase_blocks(struct prism_raw *raw,
                            size_t *failed);
 
 /**
- * Opens a queue, `depth` of whose commands may be in flight: 1 to 65536.
+ * Opens a queue with at most `depth` commands in flight: 1 to 65536.
  */
 int prism_raw_queue_open(struct prism_raw *raw, uint32_t depth, struct prism_raw_queue **queue);
 
 /**
- * Closes a queue. What was submitted takes effect all the same.
+ * Closes a queue. Submitted commands still take effect.
  */
 int prism_raw_queue_close(struct prism_raw_queue *queue);
 
 /**
- * Submits the read of a page, or of its first `length` bytes. They are handed over with the
- * completion. `PRISM_EFULL` if the queue is full.
+ * Submits the read of a page, or of its first `length` bytes. The completion delivers the data.
+ * `PRISM_EFULL` if the queue is full.
  */
 int prism_raw_queue_read(struct prism_raw_queue *queue,
                          struct prism_address at,
@@ -1823,10 +1828,10 @@ int prism_raw_queue_erase(struct prism_raw_queue *queue, struct prism_address at
 int prism_raw_queue_length(struct prism_raw_queue *queue);
 
 /**
- * Waits for the next command that is done. Returns 1 with its completion, 0 if none is under
- * way. What a read has read goes to `data`; if that has not `capacity` for it,
- * `PRISM_ETOOSMALL` is returned, the completion says how long it is, and is still to be taken.
- * How the command went is in the completion, and why it failed in `prism_last_message`.
+ * Waits for the next completion. Returns 1 with the completion, 0 if no command is in flight.
+ * Writes the data of a read to `data`; if it has more than `capacity` bytes, returns
+ * `PRISM_ETOOSMALL` with its length in the completion, which stays to be taken again. The
+ * completion has the result of the command, and `prism_last_message` the reason of a failure.
  */
 int prism_raw_queue_complete(struct prism_raw_queue *queue,
                              struct prism_completion *completion,
@@ -1834,18 +1839,19 @@ int prism_raw_queue_complete(struct prism_raw_queue *queue,
                              size_t capacity);
 
 /**
- * Detaches from the share, once every level in it is closed as well; what it holds stays.
+ * Closes the handle. The share is detached once every level in it is closed as well; its data
+ * stays.
  */
 int prism_share_close(struct prism_share *share);
 
 /**
- * The shape of the share (`Get_SSD_Geometry` of the paper).
+ * The geometry of the share (`Get_SSD_Geometry` of the paper).
  */
 int prism_share_get_geometry(struct prism_share *share, struct prism_share_geometry *geometry);
 
 /**
- * Returns how many LUNs the share has on one of its channels. Their numbers in the share go to
- * `luns`, as many as `capacity` has room for.
+ * Returns the number of LUNs of the share on one of its channels. Writes their numbers in the
+ * share to `luns`, at most `capacity` of them.
  */
 int prism_share_channel(struct prism_share *share,
                         uint32_t channel,
@@ -1853,15 +1859,16 @@ int prism_share_channel(struct prism_share *share,
                         size_t capacity);
 
 /**
- * What was done in the share since the device was opened.
+ * Operations in the share since the device was opened.
  */
 int prism_share_get_counts(struct prism_share *share, struct prism_counts *counts);
 
 /**
- * Puts the share's clock into `now_ns`: nanoseconds of virtual time. It stands still on a
+ * Writes the share's clock to `now_ns`, in nanoseconds of virtual time. It does not advance on a
  * device without timing.
  */
-int prism_share_now(struct prism_share *share, uint64_t *now_ns);
+int prism_share_now(struct prism_share *share,
+                    uint64_t *now_ns);
 
 /**
  * Lets `time_ns` nanoseconds of virtual time pass for this share.
@@ -1869,41 +1876,43 @@ int prism_share_now(struct prism_share *share, uint64_t *now_ns);
 int prism_share_pass(struct prism_share *share, uint64_t time_ns);
 
 /**
- * Changes the limit of bandwidth, in bytes a second; 0 for no limit.
+ * Changes the bandwidth limit, in bytes/s; 0 for no limit.
  */
 int prism_share_limit_bandwidth(struct prism_share *share, uint64_t bytes_per_second);
 
 /**
- * Adds LUNs, which get the next numbers; `ops_luns` of them are over-provisioning. The raw
- * level learns of them by `prism_raw_grow`, the function level when it is opened again.
+ * Adds LUNs, which get the next numbers; `ops_luns` of them are over-provisioning. The raw level
+ * can use them after `prism_raw_grow`, the function level after it is opened again.
  */
-int prism_share_grow(struct prism_share *share, uint32_t luns, uint32_t ops_luns);
+int prism_share_grow(struct prism_share *share,
+                     uint32_t luns,
+                     uint32_t ops_luns);
 
 /**
- * Gives back the last LUNs of the share, which have to be erased; those of the reserve first.
+ * Gives back the last LUNs of the share, which have to be erased; over-provisioning first.
  */
 int prism_share_shrink(struct prism_share *share, uint32_t luns);
 
 /**
- * Gives up the share: what it holds is erased. Its handles answer `PRISM_ERELEASED` from now
- * on, and still have to be closed.
+ * Releases the share and erases its data. Calls on its handles return `PRISM_ERELEASED` from now
+ * on; the handles still have to be closed.
  */
 int prism_share_release(struct prism_share *share);
 
 /**
- * A short text for a status. The text is never freed, and never NULL.
+ * Returns a short text for a status. It is static and never NULL.
  */
 const char *prism_strerror(int status);
 
 /**
- * What went wrong in the last call of this thread that failed: a sentence with the facts, and
- * with what to do. It is empty before the first failure, stays when later calls succeed, and
- * is valid until the next call of this thread that fails.
+ * Returns the message of the last failed call of this thread: a sentence with the details and the
+ * remedy. It is empty before the first failure, stays when later calls succeed, and is valid until
+ * the next call of this thread that fails.
  */
 const char *prism_last_message(void);
 
 /**
- * The version of the library, as "0.1.0". It is never freed.
+ * Returns the version of the library, such as "0.1.0", as a static string.
  */
 const char *prism_version(void);
 
