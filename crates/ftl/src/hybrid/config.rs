@@ -118,8 +118,8 @@ impl HybridConfig {
 
     /// The most log blocks: as configured, or as many as data and merges leave.
     ///
-    /// With D logical blocks, L log blocks and T blocks in all, merges can always proceed if
-    /// L + D < T. Every block is erased, holds the data of one logical block, is a log block, is the
+    /// With D logical blocks, L log blocks and T blocks in all, merges can always proceed if L + D
+    /// < T. Every block is erased, holds the data of one logical block, is a log block, is the
     /// target of a merge, or waits for its erase; data blocks are at most D. So erased blocks,
     /// targets and blocks to be erased are together at least T - D - L >= 1. If one is erased, a
     /// merge can begin. A merge that has its target needs no further block and frees the block that

@@ -9,7 +9,7 @@ mod words;
 
 use regex::{Regex, RegexBuilder};
 
-use self::words::{EXCEPTIONS, NOT_YET, REFUSED, Word};
+use self::words::{EXCEPTIONS, REFUSED, Word};
 use crate::source::{Source, fail, files};
 
 /// Which files are read, by how their names end: code, documents, texts of commands, pictures.
@@ -90,22 +90,9 @@ fn refused_words_are_not_written() {
     fail(&places(&read_files(), REFUSED));
 }
 
-/// Says how often the words that are still in use are found: a word that is gone belongs in
-/// the other table. `cargo test -p xtask --test tidy not_yet -- --nocapture`
-#[test]
-#[allow(clippy::print_stderr, reason = "it reports, and is not there for long")]
-fn words_not_yet_refused_are_counted() {
-    let files = read_files();
-    for word in NOT_YET {
-        let found = places(&files, std::slice::from_ref(word));
-        let first = found.first().map_or("move it to REFUSED", |place| place);
-        eprintln!("{:5} {}: {first}", found.len(), word.found);
-    }
-}
-
 #[test]
 fn each_word_is_found_and_no_other() {
-    for word in REFUSED.iter().chain(NOT_YET) {
+    for word in REFUSED {
         let pattern = pattern(word);
         assert!(pattern.is_match(word.example), "{} is not in {:?}", word.found, word.example);
         assert!(!pattern.is_match(word.write), "{} is in {:?}", word.found, word.write);
