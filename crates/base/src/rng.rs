@@ -6,8 +6,10 @@
 //! because results must stay the same bytes in all versions of Prism, which a library does not
 //! promise.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 /// One stream of random numbers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, BorshSerialize)]
 pub struct Rng {
     state: [u64; 4],
 }
@@ -23,18 +25,6 @@ impl Rng {
         let mut mix = seed ^ hash;
         let state = std::array::from_fn(|_| split_mix(&mut mix));
         Self { state }
-    }
-
-    /// The state of the stream, for [`Rng::from_state`].
-    #[must_use]
-    pub fn state(&self) -> [u64; 4] {
-        self.state
-    }
-
-    /// The stream with this state; `None` if it is all zeros, which no stream reaches.
-    #[must_use]
-    pub fn from_state(state: [u64; 4]) -> Option<Self> {
-        (state != [0; 4]).then_some(Self { state })
     }
 
     /// The next 64 random bits.
@@ -77,6 +67,16 @@ impl Rng {
     }
 }
 
+impl BorshDeserialize for Rng {
+    fn deserialize_reader<R: std::io::Read>(reader: &mut R) -> std::io::Result<Self> {
+        match <[u64; 4]>::deserialize_reader(reader)? {
+            // It would yield zeros for ever.
+            [0, 0, 0, 0] => Err(crate::snapshot::invalid("a random stream without a state")),
+            state => Ok(Self { state }),
+        }
+    }
+}
+
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
@@ -101,9 +101,9 @@ mod tests {
     fn a_stream_continues_from_its_state() {
         let mut one = Rng::stream(1, "a");
         one.next_u64();
-        let mut other = Rng::from_state(one.state()).unwrap();
+        let mut other = Rng::try_from_slice(&borsh::to_vec(&one).unwrap()).unwrap();
         assert_eq!(one.next_u64(), other.next_u64());
-        assert!(Rng::from_state([0; 4]).is_none());
+        assert!(Rng::try_from_slice(&[0; 32]).is_err());
     }
 
     #[test]

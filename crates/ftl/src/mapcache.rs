@@ -5,7 +5,8 @@
 //! are in LRU order, and those of one translation page are linked, so that writing a page back
 //! cleans all of its entries at once, as DFTL's batched updates do. 40 bytes per entry.
 
-use prism_base::{DecodeError, Decoder, Encoder, FastMap};
+use prism_base::snapshot::{invalid, load, save};
+use prism_base::{FastMap, Snapshot};
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -86,6 +87,29 @@ pub struct MapCache {
     pages: FastMap<u32, u32>,
     newest: u32,
     oldest: u32,
+}
+
+/// As the entries, the most recently used first, each with whether it has changed.
+impl Snapshot for MapCache {
+    fn save_fields(&self, out: &mut Vec<u8>) {
+        let mut at = self.newest;
+        let entries = std::iter::from_fn(|| {
+            let node = (at != NONE).then(|| self.nodes[at as usize])?;
+            at = node.older;
+            Some((node.lpn, node.dirty))
+        });
+        save(&entries.collect::<Vec<(u32, bool)>>(), out);
+    }
+
+    fn load_fields(&mut self, from: &mut &[u8]) -> std::io::Result<()> {
+        for (lpn, dirty) in load::<Vec<(u32, bool)>>(from)? {
+            if self.index.contains_key(&lpn) || self.is_over(1) {
+                return Err(invalid("an entry of the map is cached twice, or there are too many"));
+            }
+            self.insert(lpn, false, dirty);
+        }
+        Ok(())
+    }
 }
 
 impl MapCache {
@@ -236,34 +260,10 @@ impl MapCache {
         }
     }
 
-    /// Encodes the entries, the most recently used first, and which of them have changed.
-    pub fn encode(&self, out: &mut Encoder) {
-        let mut at = self.newest;
-        let entries = std::iter::from_fn(|| {
-            let node = (at != NONE).then(|| self.nodes[at as usize])?;
-            at = node.older;
-            Some((node.lpn, u8::from(node.dirty)))
-        });
-        let (lpns, dirty): (Vec<u32>, Vec<u8>) = entries.unzip();
-        out.column_u32(&lpns);
-        out.column_u8(&dirty);
-    }
-
-    /// Inserts the entries that [`MapCache::encode`] wrote into this empty cache; `units` is the
-    /// number of logical units.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if there are too many entries, or they do not belong to such a map.
-    pub fn restore(&mut self, from: &mut Decoder<'_>, units: u32) -> Result<(), DecodeError> {
-        let lpns = from.list_below(self.capacity.min(units as usize), units)?;
-        let dirty = from.bytes(lpns.len())?;
-        for (&lpn, &dirty) in lpns.iter().zip(dirty) {
-            if self.index.contains_key(&lpn) || dirty > 1 {
-                return Err(from.wrong("an entry of the map is cached twice"));
-            }
-            self.insert(lpn, false, dirty == 1);
-        }
-        Ok(())
+    /// Whether every entry is one of the first `units` logical units.
+    #[must_use]
+    pub fn is_below(&self, units: u32) -> bool {
+        self.index.keys().all(|&lpn| lpn < units)
     }
 
     fn unlink(&mut self, node: u32) {
@@ -369,16 +369,16 @@ mod tests {
             assert_eq!(cache.len(), model.len());
             if rng.chance(0.01) {
                 // A round trip through a snapshot.
-                let mut out = Encoder::new();
-                cache.encode(&mut out);
-                let bytes = out.into_bytes();
-                let mut loaded = MapCache::new(20, 8);
-                loaded.restore(&mut Decoder::new(&bytes), 64).unwrap();
-                let small = MapCache::new(1, 8).restore(&mut Decoder::new(&bytes), 64);
+                let mut bytes = Vec::new();
+                cache.save_fields(&mut bytes);
+                let small = MapCache::new(1, 8).load_fields(&mut &bytes[..]);
                 assert!(small.is_ok() == (model.len() <= 1));
-                assert!(model.is_empty() || loaded.restore(&mut Decoder::new(&bytes), 64).is_err());
                 let mut again = MapCache::new(20, 8);
-                again.restore(&mut Decoder::new(&bytes), 64).unwrap();
+                again.load_fields(&mut &bytes[..]).unwrap();
+                assert!(again.is_below(64));
+                assert!(model.is_empty() || again.load_fields(&mut &bytes[..]).is_err());
+                let mut again = MapCache::new(20, 8);
+                again.load_fields(&mut &bytes[..]).unwrap();
                 cache = again;
             }
         }

@@ -1,11 +1,12 @@
 //! Plans: the flash operations that an FTL requests, as data: the units of a program, and the reads
 //! that it waits for.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use prism_nand::{DieGroupId, Layout, ProgramUnitId, Pun};
 use smallvec::SmallVec;
 
 /// A range of logical units that was trimmed, and the version of the trim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct TrimRange {
     /// First logical unit.
     pub start: u32,

@@ -13,6 +13,7 @@
 //! into an array. A `u32` of 4 KiB units reaches 8 TiB of raw flash (the FTL uses one bit); larger
 //! drives need a larger mapping unit.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::Bytes;
 
 /// Number of a die (a LUN): die `d` is on channel `d % channels`.
@@ -24,7 +25,9 @@ pub struct DieId(pub u32);
 pub struct DieGroupId(pub u32);
 
 /// Number of a block in the whole device. Ganged planes and the dies of a superblock share one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, BorshSerialize, BorshDeserialize,
+)]
 pub struct BlockId(pub u32);
 
 /// Number of a program unit in the whole device.

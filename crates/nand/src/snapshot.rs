@@ -1,105 +1,68 @@
-//! A device at rest as bytes, and back. The format: docs/spec/drive-state.md.
+//! Snapshots of a device at rest. The format: docs/spec/drive-state.md.
 
-use prism_base::{DecodeError, Decoder, Encoder, SimTime};
+use std::io;
+
+use prism_base::snapshot::invalid;
+use prism_base::{Nanos, SimTime, Snapshot, snapshot_fields};
 
 use crate::array::{Nand, READS_ERASED, UNSTABLE};
 use crate::geometry::BlockId;
 
+snapshot_fields!(Nand {
+    parts: cells, faults;
+    columns: erase_counts, left_out;
+    values: program_units_programmed_total, program_units_erased_total, erases_total;
+});
+
 impl Nand {
-    /// Appends the state of a device that keeps no content and has no operation in flight: for
-    /// each block of a die the program units programmed and the erases, which erases did not end,
-    /// the totals, and, if it ages, what that has done to it. `now` is the time by the clock that
-    /// tells ages.
-    ///
-    /// # Panics
-    /// If the device keeps content.
-    pub fn encode(&self, now: SimTime, out: &mut Encoder) {
-        assert!(self.store.is_none(), "content is not part of a state at rest");
-        out.column_u16(
-            &self.cells.iter().map(|&[program_units, _]| program_units).collect::<Vec<_>>(),
-        );
-        out.column_u32(&self.erase_counts);
-        out.column_u16(&self.left_out);
-        for flag in [UNSTABLE, READS_ERASED] {
-            let set = (0..).zip(self.cells.iter()).filter(|(_, [_, state])| state & flag != 0);
-            out.column_u32(&set.map(|(index, _)| index).collect::<Vec<u32>>());
-        }
-        for total in [
-            self.program_units_programmed_total,
-            self.program_units_erased_total,
-            self.erases_total,
-        ] {
-            out.u64(total);
-        }
-        if let Some(faults) = &self.faults {
-            faults.encode(now, out);
-        }
+    /// How old the oldest data can be at `now`; 0 if the device does not age.
+    #[must_use]
+    pub fn oldest_age(&self, now: SimTime) -> Nanos {
+        let age = self.faults.as_ref().map_or(0, |faults| faults.model.age.0.saturating_add(now.0));
+        Nanos(age)
     }
 
-    /// This device, which is new, in the state that [`Nand::encode`] wrote; the clock that
-    /// tells ages begins anew. A device that ages gets its luck from the state as well.
+    /// Loads the state of a device of the same kind, whose oldest data can be as old as `age`
+    /// ([`Nand::oldest_age`]) at time 0. `self` is new.
     ///
     /// # Errors
-    /// [`DecodeError`] if the bytes are no state of a device of this kind.
-    ///
-    /// # Panics
-    /// If anything was programmed before, or the device keeps content.
-    pub fn restored(mut self, from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        assert!(self.program_units_programmed_total == 0 && self.store.is_none(), "a new device");
-        let blocks = self.cells.len();
-        let saved = from.column_u16(blocks)?;
-        self.cells
-            .iter_mut()
-            .zip(saved)
-            .for_each(|([program_units, _], saved)| *program_units = saved);
+    /// If the bytes end too early or contradict themselves.
+    pub fn load(&mut self, age: Nanos, from: &mut &[u8]) -> io::Result<()> {
+        self.load_fields(from)?;
+        if let Some(faults) = &mut self.faults {
+            faults.model.age = age;
+        }
+        self.check().map_err(invalid)
+    }
+
+    fn check(&self) -> Result<(), &'static str> {
         let dies = self.layout.dies_per_die_group();
         let most = |index: u32| self.layout.program_units_of(BlockId(index / dies)) / dies;
-        if (0..)
-            .zip(self.cells.iter())
-            .any(|(i, &[program_units, _])| u32::from(program_units) > most(i))
-        {
-            return Err(from.wrong("a block has more program units programmed than it has"));
+        let cells = || (0..).zip(self.cells.iter().copied());
+        if cells().any(|(i, [programmed, state])| {
+            u32::from(programmed) > most(i) || state > UNSTABLE | READS_ERASED
+        }) {
+            return Err("a block has more program units programmed than it has");
         }
-        self.erase_counts = from.column_u32(blocks)?.collect();
-        self.left_out = from.column_u16(self.left_out.len())?.collect();
-        let program_units = self.cells.iter();
-        if self
-            .left_out
-            .iter()
-            .zip(program_units)
-            .any(|(left_out, [program_units, _])| left_out > program_units)
-        {
-            return Err(from.wrong("more program units are left out than there are"));
+        if self.left_out.iter().zip(cells()).any(|(left_out, (_, [all, _]))| *left_out > all) {
+            return Err("more program units are left out than there are");
         }
-        for flag in [UNSTABLE, READS_ERASED] {
-            for index in from.list_below(blocks, blocks as u32)? {
-                self.cells[index as usize][1] |= flag;
-            }
-        }
-        self.program_units_programmed_total = from.u64()?;
-        self.program_units_erased_total = from.u64()?;
-        self.erases_total = from.u64()?;
-        let programmed: u64 =
-            self.cells.iter().map(|&[program_units, _]| u64::from(program_units)).sum();
-        let left_out: u64 =
-            self.left_out.iter().map(|&program_units| u64::from(program_units)).sum();
-        let standing = programmed - left_out;
-        if self.program_units_erased_total.checked_add(standing)
+        let sum = |values: &[u16]| values.iter().map(|&value| u64::from(value)).sum::<u64>();
+        let held: u64 = cells().map(|(_, [programmed, _])| u64::from(programmed)).sum();
+        let held = held - sum(&self.left_out);
+        if self.program_units_erased_total.checked_add(held)
             != Some(self.program_units_programmed_total)
         {
-            return Err(from.wrong(
-                "program units programmed are not program units erased plus program units standing",
-            ));
+            return Err("program units programmed are not those erased plus those that hold data");
         }
-        let erases: u64 = self.erase_counts.iter().map(|&count| u64::from(count)).sum();
-        if erases != self.erases_total {
-            return Err(from.wrong("the erases of all blocks are not those of the device"));
+        if self.erase_counts.iter().map(|&count| u64::from(count)).sum::<u64>() != self.erases_total
+        {
+            return Err("the erases of all blocks are not those of the device");
         }
         let program_units = self.geometry().blocks() * self.layout.program_units_per_block();
-        let units = self.geometry().units();
-        if let Some(faults) = &mut self.faults {
-            faults.restore(from, program_units, units)?;
+        match &self.faults {
+            Some(faults) => faults.check(program_units, self.geometry().units()),
+            None => Ok(()),
         }
-        Ok(self)
     }
 }

@@ -9,10 +9,12 @@
 
 mod snapshot;
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 use crate::request::{HostOp, Request, SubmitError};
 
 /// The state of a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub enum ZoneState {
     /// Nothing is written.
     Empty,

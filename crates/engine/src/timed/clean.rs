@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use prism_base::{Nanos, SimTime};
+use prism_base::{Nanos, SimTime, snapshot_fields};
 use prism_ftl::{ReadRecovery, ReadRun};
 use prism_nand::{BlockId, Cause, DieGroupId, DieId, ProgramUnitId, Status};
 
@@ -58,16 +58,13 @@ impl Cleaner {
         self.victim.is_none() && steps == 0 && self.in_order.is_empty() && !self.paused
     }
 
-    /// The state of a die group at rest: active, idle, stuck, and whether to check wear levelling.
-    pub(super) fn flags(&self) -> [bool; 4] {
-        [self.active, self.idle, self.stuck, self.check_wear]
-    }
-
-    /// A cleaner at rest with the state `flags`.
-    pub(super) fn with_flags([active, idle, stuck, check_wear]: [bool; 4]) -> Self {
-        Self { active, idle, stuck, check_wear, ..Self::default() }
+    /// Whether it is time to clean and nothing would be gained.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck
     }
 }
+
+snapshot_fields!(Cleaner { values: active, idle, stuck, check_wear; });
 
 impl Engine {
     /// Continues the cleaning of `die_group`, or begins it if it is needed.

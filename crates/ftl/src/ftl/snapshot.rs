@@ -1,15 +1,13 @@
-//! An FTL at rest as bytes, and back, whatever its mapping.
+//! Snapshots of an FTL at rest, whatever its mapping. The format: docs/spec/drive-state.md.
 
+use std::io;
 use std::ops::RangeInclusive;
 
-use prism_base::{DecodeError, Decoder, Encoder};
+use prism_base::Snapshot;
+use prism_base::snapshot::invalid;
 use prism_nand::{BlockId, Geometry, Nand};
 
 use super::{Ftl, FtlConfig};
-use crate::hybrid::Hybrid;
-use crate::page::PageMap;
-use crate::ranges::Ranges;
-use crate::zoned::Zoned;
 
 impl Ftl {
     /// Whether nothing is in flight or promised: no program, no trim, no step of a cleaning or
@@ -24,44 +22,35 @@ impl Ftl {
         }
     }
 
-    /// Appends the state of the FTL. Counts are no part of it.
+    /// The FTL whose state was saved ([`Snapshot::save_fields`]), over flash of the same shape and
+    /// with the same configuration. Whether the flash holds what the FTL expects is checked by
+    /// [`Ftl::agrees_with`].
     ///
-    /// # Panics
-    /// If it is not at rest.
-    pub fn encode(&self, out: &mut Encoder) {
+    /// # Errors
+    /// If the bytes end too early or contradict themselves.
+    pub fn load(geometry: Geometry, config: FtlConfig, from: &mut &[u8]) -> io::Result<Self> {
+        let ftl = Self::new(geometry, config, 0);
+        let mut ftl = ftl.map_err(|_| invalid("the configuration does not fit the flash"))?;
+        ftl.load_fields(from)?;
+        ftl.check().map_err(invalid)?;
+        Ok(ftl)
+    }
+
+    /// Works out what follows from the fields that were loaded, and refuses contradictions.
+    pub(crate) fn check(&mut self) -> Result<(), &'static str> {
         match self {
-            Self::Page(map) => map.encode(out),
-            Self::Hybrid(map) => map.encode(out),
-            Self::Ranges(map) => map.encode(out),
-            Self::Zoned(map) => map.encode(out),
+            Self::Page(map) => map.check(),
+            Self::Hybrid(map) => map.check(),
+            Self::Ranges(map) => map.check(),
+            Self::Zoned(map) => map.check(),
         }
     }
 
-    /// The FTL that [`Ftl::encode`] wrote, over flash of the same shape and with the same
-    /// configuration, which have been checked. Whether the flash holds what the FTL thinks,
-    /// says [`Ftl::stands_on`].
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the bytes are no state of such an FTL.
-    pub fn decode(
-        geometry: Geometry,
-        config: FtlConfig,
-        from: &mut Decoder<'_>,
-    ) -> Result<Self, DecodeError> {
-        Ok(match config {
-            FtlConfig::Page(config) => Self::Page(PageMap::decode(geometry, config, from)?),
-            FtlConfig::Hybrid(config) => Self::Hybrid(Hybrid::decode(geometry, config, from)?),
-            FtlConfig::Ranges(config) => Self::Ranges(Ranges::decode(geometry, config, from)?),
-            FtlConfig::Zoned(config) => Self::Zoned(Zoned::decode(geometry, config, from)?),
-        })
-    }
-
-    /// Whether `nand` holds what the FTL thinks: so many program units in blocks that may be
-    /// written further, and in each place that the map points to what was programmed there.
-    /// `units` are the logical units, translation pages among them. Looks at every block and
-    /// unit.
+    /// Whether `nand` holds what the FTL expects: so many program units in blocks that may be
+    /// written further, and data in each place that the map points to. `units` are the logical
+    /// units, translation pages among them. Looks at every block and unit.
     #[must_use]
-    pub fn stands_on(&self, nand: &Nand, units: u32) -> bool {
+    pub fn agrees_with(&self, nand: &Nand, units: u32) -> bool {
         let mut blocks = (0..nand.geometry().blocks()).map(BlockId);
         let agrees = |block| {
             let (there, expected) =
@@ -70,11 +59,11 @@ impl Ftl {
             let left_out = nand.has_gaps() && there < *expected.start();
             nand.is_bad(block) || left_out || expected.contains(&there)
         };
-        // Where flash does not fail, these have told, and millions of units need no look.
-        let told = matches!(self, Self::Page(_) | Self::Zoned(_)) && !nand.has_faults();
+        // Where flash does not fail, these counts are enough, and millions of units need no look.
+        let enough = matches!(self, Self::Page(_) | Self::Zoned(_)) && !nand.has_faults();
         let holds =
             |lpn| self.lookup(lpn).is_none_or(|at| nand.holds(nand.layout().program_unit_of(at)));
-        blocks.all(agrees) && (told || (0..units).all(holds))
+        blocks.all(agrees) && (enough || (0..units).all(holds))
     }
 
     /// How many program units the flash may hold in `block`, if it is not bad.
@@ -84,6 +73,29 @@ impl Ftl {
             Self::Hybrid(map) => map.program_units_expected(block),
             Self::Ranges(map) => map.program_units_expected(block),
             Self::Zoned(map) => map.program_units_expected(block),
+        }
+    }
+}
+
+impl Snapshot for Ftl {
+    /// # Panics
+    /// If the FTL is not at rest.
+    fn save_fields(&self, out: &mut Vec<u8>) {
+        assert!(self.is_at_rest(), "only an FTL at rest can be saved");
+        match self {
+            Self::Page(map) => map.save_fields(out),
+            Self::Hybrid(map) => map.save_fields(out),
+            Self::Ranges(map) => map.save_fields(out),
+            Self::Zoned(map) => map.save_fields(out),
+        }
+    }
+
+    fn load_fields(&mut self, from: &mut &[u8]) -> io::Result<()> {
+        match self {
+            Self::Page(map) => map.load_fields(from),
+            Self::Hybrid(map) => map.load_fields(from),
+            Self::Ranges(map) => map.load_fields(from),
+            Self::Zoned(map) => map.load_fields(from),
         }
     }
 }

@@ -24,6 +24,7 @@ mod snapshot;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::{Divisor, FastMap, Zeroed, prefetch};
 use prism_nand::{BlockId, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
@@ -37,7 +38,7 @@ pub(crate) use recover::BlockStatus;
 use retire::Retirement;
 
 /// The use of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 enum Use {
     /// Erased.
     Free,

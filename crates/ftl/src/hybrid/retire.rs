@@ -18,7 +18,7 @@ use crate::config::ConfigError;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Retirement {
     /// By block: bad, so that it accepts no more programs.
-    failed: Vec<bool>,
+    pub(super) failed: Vec<bool>,
     total: u32,
     read_only: bool,
 }

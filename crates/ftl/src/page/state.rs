@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::FastSet;
 use prism_nand::BlockId;
 
@@ -31,15 +32,18 @@ pub(super) enum BlockState {
 
 /// A block. Its fields are used together, and the blocks in flight on all dies exceed the lines of
 /// the L1 cache, so each block is within one cache line.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, BorshSerialize, BorshDeserialize)]
 #[repr(align(16))]
 pub(super) struct Block {
     /// Units that the map points to.
+    #[borsh(skip)]
     pub(super) valid: u32,
     /// Program units reserved and not yet committed.
+    #[borsh(skip)]
     pub(super) program_units_in_flight: u16,
     /// The frontier that wrote it, while it is not free.
     pub(super) frontier: u16,
+    #[borsh(skip)]
     pub(super) state: BlockState,
 }
 
@@ -58,7 +62,7 @@ impl Kind {
 }
 
 /// An open block and its next program unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) struct OpenBlock {
     pub(super) block: BlockId,
     pub(super) next: u32,
@@ -174,9 +178,10 @@ impl Retirement {
 }
 
 /// A record of trimmed ranges on flash, and the number of map entries that point to it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
 pub(super) struct Tombstone {
     pub(super) ranges: Vec<TrimRange>,
+    #[borsh(skip)]
     pub(super) refs: u32,
 }
 

@@ -143,12 +143,16 @@ impl Ranges {
             owners,
             seed,
         };
-        for part in &ranges.parts {
+        ranges.gather_erases();
+        ranges
+    }
+
+    fn gather_erases(&mut self) {
+        for part in &self.parts {
             for (block, &erases) in (0..).zip(part.ftl.erases()) {
-                ranges.erases[part.block_out(BlockId(block)).0 as usize] = erases;
+                self.erases[part.block_out(BlockId(block)).0 as usize] = erases;
             }
         }
-        ranges
     }
 
     fn owner(&self, block: BlockId) -> usize {

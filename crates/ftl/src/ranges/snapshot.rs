@@ -1,13 +1,15 @@
-//! Ranges at rest as bytes, and back: one after another.
+//! Snapshots of ranges at rest: the FTL of each, one after another.
 
 use std::ops::RangeInclusive;
 
-use prism_base::{DecodeError, Decoder, Encoder};
-use prism_nand::{BlockId, Geometry};
+use prism_base::snapshot_fields;
+use prism_nand::BlockId;
 
-use super::config::part_of;
-use super::{Ranges, RangesConfig};
-use crate::ftl::Ftl;
+use super::{Part, Ranges};
+
+snapshot_fields!(Part { parts: ftl; });
+
+snapshot_fields!(Ranges { parts: parts; columns: turns; values: seed; });
 
 impl Ranges {
     /// Whether every range is at rest.
@@ -16,38 +18,14 @@ impl Ranges {
         self.parts.iter().all(|part| part.ftl.is_at_rest())
     }
 
-    /// Appends the state of every range, and whose turn it is on each die group.
-    ///
-    /// # Panics
-    /// If one is not at rest.
-    pub fn encode(&self, out: &mut Encoder) {
-        self.parts.iter().for_each(|part| part.ftl.encode(out));
-        out.column_u8(&self.turns);
-        out.u64(self.seed);
-    }
-
-    /// The ranges that [`Ranges::encode`] wrote, over flash of the same shape and with the same
-    /// configuration, which have been checked.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the bytes are no state of such ranges.
-    pub fn decode(
-        geometry: Geometry,
-        config: RangesConfig,
-        from: &mut Decoder<'_>,
-    ) -> Result<Self, DecodeError> {
-        let ranges = config.ranges.iter();
-        let ftls = ranges.map(|range| {
-            let part = part_of(&geometry, range);
-            Ftl::decode(part, range.ftl.clone(), from)
-        });
-        let ftls = ftls.collect::<Result<Vec<_>, _>>()?;
-        let turns = from.bytes(geometry.die_groups() as usize)?.to_vec();
-        if turns.iter().any(|&turn| usize::from(turn) >= ftls.len()) {
-            return Err(from.wrong("it is the turn of a range that there is not"));
+    /// Works out what follows from the fields that were loaded, and refuses contradictions.
+    pub(crate) fn check(&mut self) -> Result<(), &'static str> {
+        self.parts.iter_mut().try_for_each(|part| part.ftl.check())?;
+        self.gather_erases();
+        match self.turns.iter().all(|&turn| usize::from(turn) < self.parts.len()) {
+            true => Ok(()),
+            false => Err("it is the turn of a range that there is not"),
         }
-        let seed = from.u64()?;
-        Ok(Self { turns, ..Self::of(geometry, config, ftls, seed) })
     }
 
     /// How many program units the flash may hold in `block`.

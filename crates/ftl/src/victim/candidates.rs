@@ -1,6 +1,7 @@
 //! The sealed blocks of a die as victim policies see them: the valid units and the age of each.
 
-use prism_base::{DecodeError, Decoder, Encoder};
+use prism_base::snapshot::{invalid, load, save};
+use prism_base::{Snapshot, snapshot_fields};
 
 use super::column::Column;
 
@@ -79,6 +80,27 @@ impl Ring {
         self.0[younger as usize].older = index as u32;
     }
 }
+
+/// As a list of its blocks.
+impl Snapshot for Ring {
+    fn save_fields(&self, out: &mut Vec<u8>) {
+        save(&self.iter().map(|index| index as u32).collect::<Vec<_>>(), out);
+    }
+
+    fn load_fields(&mut self, from: &mut &[u8]) -> std::io::Result<()> {
+        let mut named = vec![false; self.0.len() - 1];
+        for index in load::<Vec<u32>>(from)? {
+            match named.get_mut(index as usize) {
+                Some(named) if !*named => *named = true,
+                _ => return Err(invalid("a sealed block is named twice, or there is none")),
+            }
+            self.push(index as usize);
+        }
+        Ok(())
+    }
+}
+
+snapshot_fields!(Candidates { parts: by_age, by_change; columns: sealed, changed; values: seals; });
 
 impl Candidates {
     /// A die of `blocks` blocks of `units_per_block` units, none of them sealed.
@@ -180,68 +202,21 @@ impl Candidates {
         valid
     }
 
-    /// Encodes the order of sealing, the ages and, if it is kept, the order of changes. Valid units
-    /// are not included.
-    pub(crate) fn encode(&self, out: &mut Encoder) {
-        let order: Vec<_> = self.by_age().map(|index| index as u32).collect();
-        let ages = |of: &[u64]| -> Vec<_> { order.iter().map(|&i| of[i as usize]).collect() };
-        out.column_u32(&order);
-        out.column_u64(&ages(&self.sealed));
-        out.column_u64(&ages(&self.changed));
-        out.u64(self.seals);
-        if let Some(ring) = &self.by_change {
-            out.column_u32(&ring.iter().map(|index| index as u32).collect::<Vec<_>>());
+    /// After loading: `valid` gives the valid units of each sealed block.
+    pub(crate) fn check(&mut self, valid: impl Fn(usize) -> u32) -> Result<(), &'static str> {
+        let order: Vec<usize> = self.by_age().collect();
+        order.iter().for_each(|&index| self.valid.set(index, valid(index)));
+        let ages = self.sealed.iter().zip(&self.changed);
+        if ages.into_iter().any(|(sealed, changed)| sealed > changed || *changed > self.seals) {
+            return Err("a block was sealed in the future");
         }
-    }
-
-    /// Seals the blocks that [`Candidates::encode`] wrote, each with the valid units that `valid`
-    /// returns.
-    pub(crate) fn decode(
-        &mut self,
-        from: &mut Decoder<'_>,
-        mut valid: impl FnMut(usize) -> u32,
-    ) -> Result<(), DecodeError> {
-        let blocks = self.valid.values().len();
-        let order = from.list_u32(blocks)?;
-        let sealed: Vec<_> = from.column_u64(order.len())?.collect();
-        let changed: Vec<_> = from.column_u64(order.len())?.collect();
-        let seals = from.u64()?;
-        for (place, &index) in order.iter().enumerate() {
-            let index = index as usize;
-            if index >= blocks || self.valid.values()[index] != NOT_SEALED {
-                return Err(
-                    from.wrong("a sealed block is not in the die group, or is listed twice")
-                );
+        let is_sealed = |index: usize| self.valid.values()[index] != NOT_SEALED;
+        match &self.by_change {
+            Some(ring) if ring.iter().count() != order.len() || !ring.iter().all(is_sealed) => {
+                Err("the order of changes does not name each sealed block once")
             }
-            if sealed[place] > changed[place] || changed[place] > seals {
-                return Err(from.wrong("a block was sealed in the future"));
-            }
-            self.seal(index, valid(index));
-            (self.sealed[index], self.changed[index]) = (sealed[place], changed[place]);
+            _ => Ok(()),
         }
-        self.seals = seals;
-        if self.by_change.is_some() {
-            let changes = from.list_u32(blocks)?;
-            self.decode_changes(&changes, &order).map_err(|what| from.wrong(what))?;
-        }
-        Ok(())
-    }
-
-    fn decode_changes(&mut self, changes: &[u32], sealed: &[u32]) -> Result<(), &'static str> {
-        let mut named = changes.to_vec();
-        let mut expected = sealed.to_vec();
-        named.sort_unstable();
-        expected.sort_unstable();
-        if named != expected {
-            return Err("the order of changes does not list each sealed block once");
-        }
-        if !changes.is_sorted_by_key(|&index| self.changed[index as usize]) {
-            return Err("the order of changes is not that of the ages");
-        }
-        let mut ring = Ring::new(self.changed.len());
-        changes.iter().for_each(|&index| ring.push(index as usize));
-        self.by_change = Some(ring);
-        Ok(())
     }
 
     /// Undoes the last [`Candidates::take`] not yet undone, which was of `index` with `valid` valid

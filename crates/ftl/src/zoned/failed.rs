@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use prism_nand::{BlockId, DieGroupId, ProgramUnitId, Pun};
 
 use super::{Use, Zoned};
@@ -18,7 +19,7 @@ use crate::config::ConfigError;
 use crate::plan::{HostPlace, UnitWrite};
 
 /// The state of a zone on flash that fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(super) enum Fate {
     /// It can be written and reset.
     Sound,

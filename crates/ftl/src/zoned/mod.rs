@@ -18,6 +18,7 @@ mod snapshot;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::Divisor;
 use prism_nand::{BlockId, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
@@ -28,7 +29,7 @@ pub use config::ZonedConfig;
 use failed::Failures;
 
 /// The use of a block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 enum Use {
     /// Erased.
     Free,

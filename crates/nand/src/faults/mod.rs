@@ -8,7 +8,6 @@
 
 mod forms;
 mod kinds;
-mod snapshot;
 mod state;
 
 pub use forms::{BitErrors, Ecc, FailureLaw, PageFactors, binomial_tail};

@@ -1,6 +1,7 @@
 //! State of a device with faults: bad blocks, when each block was programmed, and lost units.
 
-use prism_base::{FastSet, Nanos, SimTime};
+use borsh::{BorshDeserialize, BorshSerialize};
+use prism_base::{FastSet, Nanos, SimTime, snapshot_fields};
 
 use super::{Draw, FaultModel, draw};
 use crate::geometry::{BlockId, ProgramUnitId};
@@ -28,7 +29,7 @@ pub struct Health {
 }
 
 /// Why a block is bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) enum Bad {
     Factory,
     Program,
@@ -54,23 +55,37 @@ pub(crate) struct Faults {
     /// The model of SLC blocks, if there are any. Its age is ignored: all blocks have one clock.
     slc: Option<FaultModel>,
     layout: Layout,
-    pub(super) seed: u64,
+    seed: u64,
     unit_bits: u64,
     /// By block.
     pub(crate) bad: Vec<Option<Bad>>,
     /// By member: when its first program unit was programmed. Time 0 is when the data present at
     /// the start was programmed, so the run starts at the model's age.
-    pub(super) programmed_at: Vec<u64>,
+    programmed_at: Vec<u64>,
     /// Program units whose program failed or has not ended.
-    pub(super) unreadable_program_units: FastSet<u32>,
+    unreadable_program_units: FastSet<u32>,
     /// Units that are marked as lost.
-    pub(super) lost: FastSet<u32>,
+    lost: FastSet<u32>,
     /// An operation has failed since the last `take_status`.
     pub(crate) failed: bool,
     chances: Vec<Chances>,
 }
 
+snapshot_fields!(Faults {
+    columns: bad, programmed_at;
+    values: seed, unreadable_program_units, lost;
+});
+
 impl Faults {
+    /// That what was loaded can be true on a device of `program_units` and `units`.
+    pub(crate) fn check(&self, program_units: u32, units: u32) -> Result<(), &'static str> {
+        let below = |set: &FastSet<u32>, end: u32| set.iter().all(|&place| place < end);
+        match below(&self.unreadable_program_units, program_units) && below(&self.lost, units) {
+            true => Ok(()),
+            false => Err("a unit is lost that the device does not have"),
+        }
+    }
+
     pub(crate) fn new(
         model: FaultModel,
         slc: Option<FaultModel>,

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use prism_base::{DecodeError, Decoder, Encoder, SimTime};
+use prism_base::{SimTime, snapshot_fields};
 use prism_engine::Scheduler;
 
 use super::slots::{Slot, Then};
@@ -35,6 +35,8 @@ pub(crate) struct Queues {
     cores: Vec<SimTime>,
 }
 
+snapshot_fields!(Queues { values: turn, left; });
+
 impl Queues {
     pub(crate) fn new(spec: &ControllerSpec) -> Self {
         let queues = spec.queues as usize;
@@ -61,20 +63,12 @@ impl Queues {
         self.outstanding.get(usize::from(queue)).is_some_and(|&outstanding| outstanding < depth)
     }
 
-    /// Appends the state of arbitration; no command waits.
-    pub(crate) fn encode(&self, out: &mut Encoder) {
-        out.u32(self.turn as u32);
-        out.u32(self.left);
-    }
-
-    /// Restores the state of arbitration.
-    pub(crate) fn restore(&mut self, from: &mut Decoder<'_>) -> Result<(), DecodeError> {
-        self.turn = from.u32()? as usize;
-        self.left = from.u32()?;
-        if self.weights.get(self.turn).is_none_or(|&weight| self.left > weight) {
-            return Err(from.wrong("it is the turn of a queue that there is not"));
+    /// Whether there is the queue whose turn it is.
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        match self.weights.get(self.turn) {
+            Some(&weight) if self.left <= weight => Ok(()),
+            _ => Err("it is the turn of a queue that there is not"),
         }
-        Ok(())
     }
 
     /// The next command by weighted round robin.

@@ -9,7 +9,7 @@
 
 use std::collections::VecDeque;
 
-use prism_base::{DecodeError, Decoder, Encoder, FastMap, FastSet};
+use prism_base::{FastMap, FastSet, snapshot_fields};
 use prism_ftl::{Evicted, MapCache, MapCounts, ReadRecovery, ReadRun};
 use prism_nand::Cause;
 
@@ -36,6 +36,8 @@ pub(crate) struct MapState {
     /// Commands that wait because too many rewrites are pending.
     held: VecDeque<u32>,
 }
+
+snapshot_fields!(MapState { parts: cache; values: rewrites; });
 
 impl MapState {
     /// The state for `device`; `None` if its map is in memory.
@@ -69,27 +71,14 @@ impl MapState {
         self.loading.is_empty() && self.held.is_empty()
     }
 
-    /// Appends the cache and the pages to be rewritten.
-    pub(crate) fn encode(&self, out: &mut Encoder) {
-        self.cache.encode(out);
-        out.column_u32(&self.rewrites.iter().copied().collect::<Vec<_>>());
-    }
-
-    /// Restores what [`MapState::encode`] wrote; `units` are the logical units of the host.
-    pub(crate) fn restore(
-        &mut self,
-        from: &mut Decoder<'_>,
-        units: u32,
-        map_units: u32,
-    ) -> Result<(), DecodeError> {
-        self.cache.restore(from, units)?;
-        let rewrites = from.list_below(map_units as usize, map_units)?;
-        self.queued = rewrites.iter().copied().collect();
-        if self.queued.len() != rewrites.len() {
-            return Err(from.wrong("a translation page is to be rewritten twice"));
+    /// That what was loaded names units of the host, below `units`, and each translation page,
+    /// below `map_units`, once.
+    pub(crate) fn check(&mut self, units: u32, map_units: u32) -> Result<(), &'static str> {
+        self.queued = self.rewrites.iter().copied().filter(|&page| page < map_units).collect();
+        match self.cache.is_below(units) && self.queued.len() == self.rewrites.len() {
+            true => Ok(()),
+            false => Err("the map on flash has other pages or entries"),
         }
-        self.rewrites = rewrites.into();
-        Ok(())
     }
 
     fn queue_rewrite(&mut self, page: u32) {

@@ -10,7 +10,7 @@
 
 use std::collections::VecDeque;
 
-use prism_base::{DecodeError, Decoder, Encoder, Slab};
+use prism_base::{Slab, snapshot_fields};
 use prism_ftl::{UnitWrite, Zoned};
 use prism_nand::DieGroupId;
 
@@ -18,7 +18,7 @@ use super::Drive;
 use super::slots::Slot;
 use crate::request::{Completion, HostOp, Request, Status, SubmitError};
 use crate::spec::DriveSpec;
-use crate::zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};
+use crate::zones::{ZoneFault, ZoneInfo, ZoneState, Zones};
 
 /// Program units of padding per die of a zone that may be queued or in progress at once, so that
 /// programs of the host can be interleaved.
@@ -33,7 +33,9 @@ pub(crate) struct ZoneWork {
     failed: VecDeque<u32>,
 }
 
-/// Work that ends the writing of a zone.
+snapshot_fields!(ZoneWork { parts: zones; values: failed; });
+
+/// Why program units of a zone leave the buffer before they are full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// The buffered units are programmed and the rest of the zone is padded; with the slot of the
@@ -71,20 +73,13 @@ impl ZoneWork {
         self.endings.is_empty() && self.zones.is_at_rest()
     }
 
-    /// Appends the zones, and the failed ones that were not returned yet.
-    pub(crate) fn encode(&self, out: &mut Encoder) {
-        self.zones.encode(out);
-        out.column_u32(&self.failed.iter().copied().collect::<Vec<_>>());
-    }
-
-    /// Reads what [`ZoneWork::encode`] wrote, for zones of the same shape.
-    pub(crate) fn decode(
-        shape: ZoneShape,
-        from: &mut Decoder<'_>,
-    ) -> Result<Box<Self>, DecodeError> {
-        let zones = Zones::decode(shape, from)?;
-        let failed = from.list_below(usize::MAX, shape.count)?.into();
-        Ok(Box::new(Self { failed, ..Self::over(zones) }))
+    /// That what was loaded does not contradict itself.
+    pub(crate) fn check(&mut self) -> Result<(), &'static str> {
+        let count = self.zones.shape().count;
+        if self.failed.iter().any(|&zone| zone >= count) {
+            return Err("a zone has failed that there is not");
+        }
+        self.zones.check()
     }
 
     /// Marks `zone` as failed. Returns the command that was finishing it.

@@ -1,26 +1,28 @@
-//! A drive at rest as bytes, and back. The format: docs/spec/drive-state.md.
+//! Snapshots of a drive at rest. The format: docs/spec/drive-state.md.
 
 mod description;
 
 use std::hash::Hasher;
+use std::io;
 
-use prism_base::{DecodeError, Decoder, Encoder};
+use prism_base::snapshot::{invalid, load, save};
+use prism_base::{Nanos, Snapshot as _};
 use prism_engine::Engine;
 use prism_ftl::Ftl;
 use twox_hash::XxHash64;
 
-use crate::drive::{Drive, ZoneWork};
+use crate::drive::Drive;
 use crate::spec::{DriveSpec, DriveSpecError};
 use description::{describe, first_difference};
 
-/// The first bytes of a saved state.
+/// The first bytes of a snapshot.
 const MAGIC: &[u8; 8] = b"PRISMDRV";
 /// The version that is written, and the only one that is read.
-const VERSION: u32 = 2;
-/// Bytes of the checksum at the end.
-const CHECKSUM_BYTES: usize = 8;
+const VERSION: u32 = 3;
+/// Bytes of magic and version.
+const HEAD: usize = MAGIC.len() + 4;
 
-/// Why a drive cannot be saved, or bytes are not the state of this drive.
+/// Why a drive cannot be saved, or bytes are no snapshot of this drive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -31,11 +33,11 @@ pub enum SnapshotError {
     #[error("the drive has become read-only, so that nothing can go on from its state")]
     ReadOnly,
     /// The bytes are something else.
-    #[error("this is no saved state of a drive")]
+    #[error("this is no snapshot of a drive")]
     Foreign,
     /// Another version of the format.
     #[error(
-        "the state was saved in version {found} of the format, this program reads version \
+        "the snapshot was saved in version {found} of the format, this program reads version \
          {VERSION}; save it again"
     )]
     Version {
@@ -43,20 +45,20 @@ pub enum SnapshotError {
         found: u32,
     },
     /// The checksum does not match: bytes are missing or changed.
-    #[error("the saved state is damaged (its checksum is wrong); save it again")]
+    #[error("the snapshot is damaged (its checksum is wrong); save it again")]
     Checksum,
     /// The checksum matches and the content makes no sense.
-    #[error("the saved state contradicts itself {0}; save it again")]
-    Damaged(#[from] DecodeError),
-    /// The state is of another drive.
+    #[error("the snapshot contradicts itself ({0}); save it again")]
+    Damaged(String),
+    /// The snapshot is of another drive.
     #[error(
-        "the state was saved of another drive: its {field} is {saved}, here it is {here}; give \
+        "the snapshot is of another drive: its {field} is {saved}, here it is {here}; give \
          the same device and capacity, or prepare a state anew"
     )]
     OtherDevice {
         /// The first field that differs.
         field: String,
-        /// Its value in the state.
+        /// Its value in the snapshot.
         saved: String,
         /// Its value here.
         here: String,
@@ -69,6 +71,12 @@ pub enum SnapshotError {
 impl From<DriveSpecError> for SnapshotError {
     fn from(error: DriveSpecError) -> Self {
         Self::Spec(error.to_string())
+    }
+}
+
+impl From<io::Error> for SnapshotError {
+    fn from(error: io::Error) -> Self {
+        Self::Damaged(error.to_string())
     }
 }
 
@@ -86,26 +94,19 @@ impl Drive {
         if let Some(what) = self.unrest() {
             return Err(SnapshotError::NotAtRest(what));
         }
-        let (nand, ftl) = (self.engine.nand(), self.engine.ftl());
-        let mut out = Encoder::new();
-        out.raw(MAGIC);
-        out.u32(VERSION);
-        out.column_u8(describe(&self.device).as_bytes());
-        out.u64(self.next_version);
-        nand.encode(self.now, &mut out);
-        ftl.encode(&mut out);
-        self.engine.encode(&mut out);
-        self.queues.encode(&mut out);
-        self.buffer.encode(&mut out);
-        if let Some(map) = &self.map {
-            map.encode(&mut out);
-        }
-        if let Some(zones) = &self.zones {
-            zones.encode(&mut out);
-        }
-        let sum = checksum(out.bytes());
-        out.u64(sum);
-        Ok(out.into_bytes())
+        let nand = self.engine.nand();
+        let mut out = MAGIC.to_vec();
+        let age = nand.oldest_age(self.now).0;
+        save(&(VERSION, describe(&self.device), self.next_version, age), &mut out);
+        nand.save_fields(&mut out);
+        self.engine.ftl().save_fields(&mut out);
+        self.engine.save_fields(&mut out);
+        self.queues.save_fields(&mut out);
+        self.buffer.save(&mut out);
+        self.map.save_fields(&mut out);
+        self.zones.save_fields(&mut out);
+        save(&checksum(&out), &mut out);
+        Ok(out)
     }
 
     /// Why the drive is not at rest; `None` if it is.
@@ -125,62 +126,62 @@ impl Drive {
         }
     }
 
-    /// The drive whose state was saved as `bytes`; it goes on as that one would have, its
-    /// clock and its counts beginning anew. `device` must be the same but for its name,
+    /// The drive whose snapshot `bytes` are; it continues as that one would have, its clock and
+    /// its counts beginning anew. `device` must be the same but for its name,
     /// title, source and data sheet.
     ///
     /// # Errors
-    /// [`SnapshotError`] if the bytes are no state, are damaged, or are another drive's.
+    /// [`SnapshotError`] if the bytes are no snapshot, are damaged, or are another drive's.
     pub fn from_saved(device: DriveSpec, bytes: &[u8]) -> Result<Self, SnapshotError> {
         device.check()?;
-        let head = MAGIC.len() + 4;
-        if bytes.len() < head + CHECKSUM_BYTES || !bytes.starts_with(MAGIC) {
-            return Err(SnapshotError::Foreign);
-        }
-        let found = Decoder::new(&bytes[MAGIC.len()..]).u32()?;
+        let mut version = bytes.strip_prefix(MAGIC).ok_or(SnapshotError::Foreign)?;
+        let found = load(&mut version).map_err(|_| SnapshotError::Foreign)?;
         if found != VERSION {
             return Err(SnapshotError::Version { found });
         }
-        let (content, sum) = bytes.split_at(bytes.len() - CHECKSUM_BYTES);
-        if Decoder::new(sum).u64()? != checksum(content) {
+        let (content, sum) = bytes.split_last_chunk().ok_or(SnapshotError::Foreign)?;
+        if u64::from_le_bytes(*sum) != checksum(content) {
             return Err(SnapshotError::Checksum);
         }
-        let mut from = Decoder::new(content);
-        from.raw(head)?;
-        let saved = String::from_utf8_lossy(from.column_u8()?);
+        let mut from = content.get(HEAD..).ok_or(SnapshotError::Foreign)?;
+        let saved: String = load(&mut from)?;
         if let Some((field, saved, here)) = first_difference(&saved, &describe(&device)) {
             return Err(SnapshotError::OtherDevice { field, saved, here });
         }
-        let drive = Self::decode(device, &mut from)?;
-        from.end()?;
+        let drive = Self::loaded(device, &mut from)?;
+        if !from.is_empty() {
+            return Err(invalid("more bytes follow").into());
+        }
         Ok(drive)
     }
 
-    /// What follows the description.
-    fn decode(device: DriveSpec, from: &mut Decoder<'_>) -> Result<Self, SnapshotError> {
-        let next_version = from.u64()?;
+    /// The drive by what follows the description.
+    fn loaded(device: DriveSpec, from: &mut &[u8]) -> io::Result<Self> {
+        let (next_version, age) = load(from)?;
         let mut nand = device.erased();
-        // Its luck is that of the state.
+        // The snapshot has the seed of its failures.
         device.age(&mut nand, 0);
-        let mut nand = nand.restored(from)?;
+        nand.load(Nanos(age), from)?;
         nand.pair_program_units(device.program_units_per_wordline());
-        let ftl = Ftl::decode(device.geometry(), device.ftl_config(), from)?;
+        let ftl = Ftl::load(device.geometry(), device.ftl_config(), from)?;
         let (units, map_units) = (device.logical_units(), device.page_config().map_units);
-        if !ftl.stands_on(&nand, units + map_units) {
-            return Err(from.wrong("flash and map differ in what is programmed").into());
+        if !ftl.agrees_with(&nand, units + map_units) {
+            return Err(invalid("flash and map differ in what is programmed"));
         }
-        let engine = Engine::decode(nand, ftl, device.engine_config(), from)?;
-        let shape = device.zone_shape();
+        let engine = Engine::load(nand, ftl, device.engine_config(), from)?;
         let mut drive = Self::around(device, engine, next_version);
-        drive.queues.restore(from)?;
-        drive.buffer.restore(from, units + map_units, next_version)?;
+        drive.queues.load_fields(from)?;
+        drive.buffer.load(from, units + map_units, next_version)?;
+        drive.map.load_fields(from)?;
+        drive.zones.load_fields(from)?;
+        drive.queues.check().map_err(invalid)?;
         if let Some(map) = &mut drive.map {
-            map.restore(from, units, map_units)?;
+            map.check(units, map_units).map_err(invalid)?;
         }
-        if let Some(shape) = shape {
-            drive.zones = Some(ZoneWork::decode(shape, from)?);
-            drive.check_zones().map_err(|what| from.wrong(what))?;
+        if let Some(zones) = &mut drive.zones {
+            zones.check().map_err(invalid)?;
         }
+        drive.check_zones().map_err(invalid)?;
         Ok(drive)
     }
 

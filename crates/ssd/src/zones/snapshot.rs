@@ -1,19 +1,12 @@
-//! Zones as the host sees them, as bytes, and back.
+//! Snapshots of zones as the host sees them: states, write pointers and the order of writes.
 
-use prism_base::{DecodeError, Decoder, Encoder};
+use prism_base::snapshot_fields;
 
-use super::{Zone, ZoneShape, ZoneState, Zones};
+use super::{Zone, ZoneState, Zones};
 
-/// States by their number in a saved state.
-const STATES: [ZoneState; 7] = [
-    ZoneState::Empty,
-    ZoneState::ImplicitlyOpen,
-    ZoneState::ExplicitlyOpen,
-    ZoneState::Closed,
-    ZoneState::Full,
-    ZoneState::ReadOnly,
-    ZoneState::Offline,
-];
+snapshot_fields!(Zone { values: state, pointer, written; });
+
+snapshot_fields!(Zones { parts: zones; values: taken; });
 
 impl Zones {
     /// Whether no command that writes or manages a zone is in flight.
@@ -26,45 +19,28 @@ impl Zones {
         self.zones[zone as usize].pointer
     }
 
-    /// Appends states, write pointers and the order of writes.
-    pub(crate) fn encode(&self, out: &mut Encoder) {
-        let code = |zone: &Zone| STATES.iter().position(|&state| state == zone.state);
-        let codes = self.zones.iter().map(|zone| code(zone).expect("all states are there") as u8);
-        out.column_u8(&codes.collect::<Vec<_>>());
-        for zone in &self.zones {
-            out.u64(zone.pointer);
-            out.u64(zone.written);
+    /// Counts the resources of the zones that were loaded, and refuses contradictions.
+    pub(crate) fn check(&mut self) -> Result<(), &'static str> {
+        let shape = &self.shape;
+        let fits = |zone: &Zone| match zone.state {
+            ZoneState::Empty => zone.pointer == 0,
+            ZoneState::Closed => zone.pointer > 0,
+            _ => true,
+        };
+        let within =
+            |pointer: u64| pointer <= shape.capacity && pointer.is_multiple_of(shape.block);
+        if !self.zones.iter().all(|zone| fits(zone) && within(zone.pointer)) {
+            return Err("the write pointer of a zone is not that of its state");
         }
-        out.u64(self.taken);
-    }
-
-    /// The zones that [`Zones::encode`] wrote, of this shape.
-    pub(crate) fn decode(shape: ZoneShape, from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let mut zones = Self::new(shape, |_| Some(0));
-        let codes = from.bytes(shape.count as usize)?;
-        for (zone, &code) in (0..).zip(codes) {
-            let Some(&state) = STATES.get(usize::from(code)) else {
-                return Err(from.wrong("a zone is in no known state"));
-            };
-            let (pointer, written) = (from.u64()?, from.u64()?);
-            let fits = match state {
-                ZoneState::Empty => pointer == 0,
-                ZoneState::Closed => pointer > 0,
-                _ => true,
-            };
-            if !fits || pointer > shape.capacity || !pointer.is_multiple_of(shape.block) {
-                return Err(from.wrong("the write pointer of a zone is not that of its state"));
-            }
-            zones.set(zone, state);
-            zones.zones[zone as usize].pointer = pointer;
-            zones.zones[zone as usize].written = written;
-        }
-        zones.taken = from.u64()?;
+        let count = |is: fn(ZoneState) -> bool| {
+            self.zones.iter().filter(|zone| is(zone.state)).count() as u32
+        };
+        (self.open, self.active) = (count(ZoneState::is_open), count(ZoneState::is_active));
         let within = |count: u32, max: u32| max == 0 || count <= max;
-        let late = zones.zones.iter().any(|zone| zone.written > zones.taken);
-        if late || !within(zones.open, shape.max_open) || !within(zones.active, shape.max_active) {
-            return Err(from.wrong("more zones are open, or more was written, than there may be"));
+        let late = self.zones.iter().any(|zone| zone.written > self.taken);
+        if late || !within(self.open, shape.max_open) || !within(self.active, shape.max_active) {
+            return Err("more zones are open, or more was written, than there may be");
         }
-        Ok(zones)
+        Ok(())
     }
 }
