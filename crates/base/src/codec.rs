@@ -1,238 +1,147 @@
-//! Binary encoding of numbers for files: little-endian, columns preceded by their length.
+//! Values as bytes and back: numbers, lists and maps as [borsh](https://borsh.io) defines them.
+//! Snapshots of drives are read in place, over a new structure of the same configuration, so that
+//! only its state is stored.
 
-/// A decoding error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("at byte {at}: {what}")]
-pub struct DecodeError {
-    /// Offset up to which the bytes were read.
-    pub at: usize,
-    /// What is wrong.
-    pub what: &'static str,
+use std::io::{Error, ErrorKind, Result};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use bytemuck::Pod;
+
+use crate::Zeroed;
+
+/// A structure whose state can be stored. [`snapshot_fields!`](crate::snapshot_fields)
+/// implements it.
+pub trait Snapshot {
+    /// Appends the state.
+    fn save_fields(&self, out: &mut Vec<u8>);
+
+    /// Takes the state from the front of `from`. `self` is new and gives the lengths of columns.
+    ///
+    /// # Errors
+    /// If the bytes end too early, are no such values, or a column has another length. What the
+    /// values mean is not checked.
+    fn load_fields(&mut self, from: &mut &[u8]) -> Result<()>;
 }
 
-/// The encoding of `None`.
-const NONE: u32 = u32::MAX;
+/// Implements [`Snapshot`] for a structure by its fields: `parts` are structures of the kind
+/// themselves, or slices or options of such; `columns` are vectors that keep their length;
+/// `values` are of any other type that borsh knows. They are stored in this order.
+#[macro_export]
+macro_rules! snapshot_fields {
+    ($owner:ty {
+        $(parts: $($part:ident),+;)?
+        $(columns: $($($column:ident).+),+;)?
+        $(values: $($($value:ident).+),+;)?
+    }) => {
+        impl $crate::Snapshot for $owner {
+            fn save_fields(&self, out: &mut Vec<u8>) {
+                $($(self.$part.save_fields(out);)+)?
+                $($($crate::codec::save(&self.$($column).+, out);)+)?
+                $($($crate::codec::save(&self.$($value).+, out);)+)?
+            }
 
-/// Appends numbers to bytes.
-#[derive(Clone, Debug, Default)]
-pub struct Encoder {
-    bytes: Vec<u8>,
+            fn load_fields(&mut self, from: &mut &[u8]) -> std::io::Result<()> {
+                $($(self.$part.load_fields(from)?;)+)?
+                $($($crate::codec::load_column(&mut self.$($column).+, from)?;)+)?
+                $($(self.$($value).+ = $crate::codec::load(from)?;)+)?
+                Ok(())
+            }
+        }
+    };
 }
 
-impl Encoder {
-    /// An empty encoder.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+/// The error of bytes whose content cannot be.
+#[must_use]
+pub fn invalid(what: &'static str) -> Error {
+    Error::new(ErrorKind::InvalidData, what)
+}
+
+/// Appends `value`.
+pub fn save<T: BorshSerialize + ?Sized>(value: &T, out: &mut Vec<u8>) {
+    value.serialize(out).expect("memory takes any bytes");
+}
+
+/// Takes a value from the front of `from`.
+///
+/// # Errors
+/// If the bytes end too early or are no such value.
+pub fn load<T: BorshDeserialize>(from: &mut &[u8]) -> Result<T> {
+    T::deserialize(from)
+}
+
+/// The value that `bytes` are, to the last one.
+///
+/// # Errors
+/// As [`load`], or if bytes are left.
+pub fn load_whole<T: BorshDeserialize>(bytes: &[u8]) -> Result<T> {
+    T::try_from_slice(bytes)
+}
+
+/// Takes a vector as long as `column` from the front of `from`.
+///
+/// # Errors
+/// As [`load`], or if the length differs.
+pub fn load_column<T: BorshDeserialize>(column: &mut Vec<T>, from: &mut &[u8]) -> Result<()> {
+    let len = column.len();
+    *column = load(from)?;
+    if column.len() == len { Ok(()) } else { Err(invalid("a column has the wrong length")) }
+}
+
+impl<T: Snapshot> Snapshot for [T] {
+    fn save_fields(&self, out: &mut Vec<u8>) {
+        self.iter().for_each(|part| part.save_fields(out));
     }
 
-    /// Returns the encoded bytes.
-    #[must_use]
-    pub fn into_bytes(self) -> Vec<u8> {
-        self.bytes
-    }
-
-    /// The bytes encoded so far.
-    #[must_use]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// Appends bytes unchanged.
-    pub fn raw(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-
-    /// Appends one number.
-    pub fn u32(&mut self, value: u32) {
-        self.raw(&value.to_le_bytes());
-    }
-
-    /// Appends a number below 2^32 - 1, or `None`.
-    pub fn option(&mut self, value: Option<u32>) {
-        self.u32(value.unwrap_or(NONE));
-    }
-
-    /// Appends one number.
-    pub fn u64(&mut self, value: u64) {
-        self.raw(&value.to_le_bytes());
-    }
-
-    /// Appends the length of a column of bytes, and the bytes.
-    pub fn column_u8(&mut self, values: &[u8]) {
-        self.u32(values.len() as u32);
-        self.raw(values);
-    }
-
-    /// Appends the length of a column, and its values.
-    pub fn column_u16(&mut self, values: &[u16]) {
-        self.u32(values.len() as u32);
-        self.bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-    }
-
-    /// Appends the length of a column, and its values.
-    pub fn column_u32(&mut self, values: &[u32]) {
-        self.u32(values.len() as u32);
-        self.bytes.reserve(4 * values.len());
-        self.bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
-    }
-
-    /// Appends the length of a column, and its values.
-    pub fn column_u64(&mut self, values: &[u64]) {
-        self.u32(values.len() as u32);
-        self.bytes.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+    fn load_fields(&mut self, from: &mut &[u8]) -> Result<()> {
+        self.iter_mut().try_for_each(|part| part.load_fields(from))
     }
 }
 
-/// Decodes numbers in the order in which they were encoded.
-#[derive(Clone, Debug)]
-pub struct Decoder<'a> {
-    bytes: &'a [u8],
-    at: usize,
+impl<T: Snapshot> Snapshot for Option<T> {
+    fn save_fields(&self, out: &mut Vec<u8>) {
+        self.as_slice().save_fields(out);
+    }
+
+    fn load_fields(&mut self, from: &mut &[u8]) -> Result<()> {
+        self.as_mut_slice().load_fields(from)
+    }
 }
 
-impl<'a> Decoder<'a> {
-    /// A decoder at the first byte.
-    #[must_use]
-    pub fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0 }
+impl<T: Snapshot + ?Sized> Snapshot for Box<T> {
+    fn save_fields(&self, out: &mut Vec<u8>) {
+        (**self).save_fields(out);
     }
 
-    /// The error that the value just read is invalid.
-    #[must_use]
-    pub fn wrong(&self, what: &'static str) -> DecodeError {
-        DecodeError { at: self.at, what }
+    fn load_fields(&mut self, from: &mut &[u8]) -> Result<()> {
+        (**self).load_fields(from)
     }
+}
 
-    /// The next `len` bytes.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if there are fewer.
-    pub fn raw(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
-        let rest = &self.bytes[self.at..];
-        let taken = rest.get(..len).ok_or_else(|| self.wrong("the bytes end too early"))?;
-        self.at += len;
-        Ok(taken)
-    }
-
-    /// One number.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the bytes end.
-    pub fn u32(&mut self) -> Result<u32, DecodeError> {
-        Ok(u32::from_le_bytes(self.raw(4)?.try_into().expect("four bytes")))
-    }
-
-    /// One number.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the bytes end.
-    pub fn u64(&mut self) -> Result<u64, DecodeError> {
-        Ok(u64::from_le_bytes(self.raw(8)?.try_into().expect("eight bytes")))
-    }
-
-    /// A column of bytes of any length.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if the bytes end.
-    pub fn column_u8(&mut self) -> Result<&'a [u8], DecodeError> {
-        let len = self.u32()? as usize;
-        self.raw(len)
-    }
-
-    /// A column of `len` bytes.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it has another length, or the bytes end.
-    pub fn bytes(&mut self, len: usize) -> Result<&'a [u8], DecodeError> {
-        self.values(len, 1)
-    }
-
-    /// A column of `len` numbers.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it has another length, or the bytes end.
-    pub fn column_u16(
-        &mut self,
-        len: usize,
-    ) -> Result<impl Iterator<Item = u16> + 'a, DecodeError> {
-        let values = self.values(len, 2)?;
-        Ok(values.chunks_exact(2).map(|b| u16::from_le_bytes(b.try_into().expect("two bytes"))))
-    }
-
-    /// A column of `len` numbers.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it has another length, or the bytes end.
-    pub fn column_u32(
-        &mut self,
-        len: usize,
-    ) -> Result<impl Iterator<Item = u32> + 'a, DecodeError> {
-        let values = self.values(len, 4)?;
-        Ok(values.chunks_exact(4).map(|b| u32::from_le_bytes(b.try_into().expect("four bytes"))))
-    }
-
-    /// A column of at most `most` numbers.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it is longer, or the bytes end.
-    pub fn list_u32(&mut self, most: usize) -> Result<Vec<u32>, DecodeError> {
-        let len = self.clone().u32()? as usize;
-        if len > most {
-            return Err(self.wrong("a list is too long"));
+/// The bytes of a vector of the same values, copied as a whole: the map of a drive has a hundred
+/// million entries.
+impl<T: Pod + BorshSerialize + BorshDeserialize> Snapshot for Zeroed<T> {
+    fn save_fields(&self, out: &mut Vec<u8>) {
+        if cfg!(target_endian = "big") {
+            return save(&**self, out);
         }
-        Ok(self.column_u32(len)?.collect())
+        save(&(self.len() as u32), out);
+        out.extend_from_slice(bytemuck::cast_slice(self));
     }
 
-    /// A column of `len` numbers.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it has another length, or the bytes end.
-    pub fn column_u64(
-        &mut self,
-        len: usize,
-    ) -> Result<impl Iterator<Item = u64> + 'a, DecodeError> {
-        let values = self.values(len, 8)?;
-        Ok(values.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().expect("eight bytes"))))
-    }
-
-    fn values(&mut self, len: usize, width: usize) -> Result<&'a [u8], DecodeError> {
-        if self.u32()? as usize != len {
-            return Err(self.wrong("a column has the wrong length"));
+    fn load_fields(&mut self, from: &mut &[u8]) -> Result<()> {
+        let len = load::<u32>(from)? as usize;
+        let bytes = from.split_off(..len * size_of::<T>()).filter(|_| len == self.len());
+        let bytes = bytes.ok_or_else(|| invalid("a column has the wrong length"))?;
+        // Zeros are not written, so that they take no memory.
+        let chunks = self.chunks_mut(1024).zip(bytes.chunks(1024 * size_of::<T>()));
+        for (to, mut bytes) in chunks.filter(|(_, bytes)| bytes.iter().any(|&byte| byte != 0)) {
+            if cfg!(target_endian = "big") {
+                to.iter_mut().try_for_each(|value| load(&mut bytes).map(|new| *value = new))?;
+            } else {
+                bytemuck::cast_slice_mut(to).copy_from_slice(bytes);
+            }
         }
-        self.raw(len * width)
-    }
-
-    /// A number or `None`, as [`Encoder::option`] wrote it.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it is `end` or more, or the bytes end.
-    pub fn option(&mut self, end: u32) -> Result<Option<u32>, DecodeError> {
-        match self.u32()? {
-            NONE => Ok(None),
-            value if value < end => Ok(Some(value)),
-            _ => Err(self.wrong("a number is too large")),
-        }
-    }
-
-    /// A column of at most `most` numbers, each below `end`.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if it is longer, a number is larger, or the bytes end.
-    pub fn list_below(&mut self, most: usize, end: u32) -> Result<Vec<u32>, DecodeError> {
-        let list = self.list_u32(most)?;
-        if list.iter().any(|&value| value >= end) {
-            return Err(self.wrong("a number in a list is too large"));
-        }
-        Ok(list)
-    }
-
-    /// Checks that no bytes are left.
-    ///
-    /// # Errors
-    /// [`DecodeError`] if there are any.
-    pub fn end(&self) -> Result<(), DecodeError> {
-        if self.at == self.bytes.len() { Ok(()) } else { Err(self.wrong("more bytes follow")) }
+        Ok(())
     }
 }
 
@@ -240,39 +149,38 @@ impl<'a> Decoder<'a> {
 mod tests {
     use super::*;
 
+    struct Owner {
+        map: Zeroed<u32>,
+        inner: Option<Box<Owner>>,
+        column: Vec<u16>,
+        list: Vec<u8>,
+    }
+
+    snapshot_fields!(Owner { parts: map, inner; columns: column; values: list; });
+
+    fn owner(map: usize, inner: Option<Box<Owner>>) -> Owner {
+        Owner { map: Zeroed::new(map), inner, column: vec![0; 2], list: Vec::new() }
+    }
+
     #[test]
-    fn what_goes_in_comes_out() {
-        let mut out = Encoder::new();
-        out.u32(7);
-        out.column_u8(b"abc");
-        out.column_u16(&[1, 65_535]);
-        out.column_u32(&[]);
-        out.column_u32(&[3, 4]);
-        out.column_u64(&[u64::MAX]);
-        out.option(None);
-        out.option(Some(5));
-        out.column_u8(&[8, 9]);
-        out.column_u32(&[3, 4]);
-        out.u64(9);
-        let bytes = out.into_bytes();
-        let mut from = Decoder::new(&bytes);
-        assert_eq!((from.u32(), from.column_u8()), (Ok(7), Ok(&b"abc"[..])));
-        assert!(from.column_u16(2).unwrap().eq([1, 65_535]));
-        assert!(from.clone().column_u32(1).is_err());
-        assert_eq!(from.column_u32(0).unwrap().count(), 0);
-        assert_eq!(from.clone().list_u32(1).unwrap_err().what, "a list is too long");
-        assert_eq!(from.list_u32(2), Ok(vec![3, 4]));
-        assert!(from.column_u64(1).unwrap().eq([u64::MAX]));
-        assert_eq!((from.option(6), from.clone().option(5).is_err()), (Ok(None), true));
-        assert_eq!((from.option(6), from.clone().bytes(3).is_err()), (Ok(Some(5)), true));
-        assert_eq!(from.bytes(2), Ok(&[8, 9][..]));
-        assert_eq!(
-            from.clone().list_below(2, 4).unwrap_err().what,
-            "a number in a list is too large"
-        );
-        assert_eq!(from.list_below(2, 5), Ok(vec![3, 4]));
-        assert!(from.end().is_err());
-        assert_eq!((from.u64(), from.end()), (Ok(9), Ok(())));
-        assert_eq!(from.u32().unwrap_err().what, "the bytes end too early");
+    fn what_was_saved_is_loaded_and_other_lengths_are_refused() {
+        let mut saved = owner(3000, Some(Box::new(owner(0, None))));
+        (saved.map[2999], saved.column, saved.list) = (7, vec![8, 9], vec![1, 2, 3]);
+        let mut bytes = Vec::new();
+        saved.save_fields(&mut bytes);
+        let mut loaded = owner(3000, Some(Box::new(owner(0, None))));
+        loaded.load_fields(&mut &bytes[..]).unwrap();
+        assert!(*loaded.map == *saved.map && loaded.list == saved.list);
+        assert_eq!((loaded.column, loaded.inner.unwrap().column), (vec![8, 9], vec![0; 2]));
+        let mut as_vector = Vec::new();
+        save(&saved.map.to_vec(), &mut as_vector);
+        assert!(bytes.starts_with(&as_vector));
+        for len in [2999, 3001] {
+            assert!(owner(len, None).load_fields(&mut &bytes[..]).is_err());
+        }
+        for len in [0, 3, 5000, bytes.len() - 1] {
+            let mut other = owner(3000, Some(Box::new(owner(0, None))));
+            assert!(other.load_fields(&mut &bytes[..len]).is_err(), "{len} bytes");
+        }
     }
 }

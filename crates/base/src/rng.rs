@@ -71,7 +71,7 @@ impl BorshDeserialize for Rng {
     fn deserialize_reader<R: std::io::Read>(reader: &mut R) -> std::io::Result<Self> {
         match <[u64; 4]>::deserialize_reader(reader)? {
             // It would yield zeros for ever.
-            [0, 0, 0, 0] => Err(crate::snapshot::invalid("a random stream without a state")),
+            [0, 0, 0, 0] => Err(crate::codec::invalid("a random stream without a state")),
             state => Ok(Self { state }),
         }
     }

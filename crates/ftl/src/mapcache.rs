@@ -5,7 +5,7 @@
 //! are in LRU order, and those of one translation page are linked, so that writing a page back
 //! cleans all of its entries at once, as DFTL's batched updates do. 40 bytes per entry.
 
-use prism_base::snapshot::{invalid, load, save};
+use prism_base::codec::{invalid, load, save};
 use prism_base::{FastMap, Snapshot};
 
 /// No node.

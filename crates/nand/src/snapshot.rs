@@ -2,7 +2,7 @@
 
 use std::io;
 
-use prism_base::snapshot::invalid;
+use prism_base::codec::invalid;
 use prism_base::{Nanos, SimTime, Snapshot, snapshot_fields};
 
 use crate::array::{Nand, READS_ERASED, UNSTABLE};

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use prism_base::snapshot::invalid;
+use prism_base::codec::invalid;
 use prism_base::{Snapshot, snapshot_fields};
 use prism_ftl::Ftl;
 use prism_nand::Nand;

@@ -6,7 +6,7 @@
 //! length (4), length of the key (1), key, bytes of the value. Numbers are little endian, hashes
 //! XxHash64.
 
-use prism_base::{Decoder, Encoder};
+use prism_base::codec::{load, save};
 use twox_hash::XxHash64;
 
 /// "PKV" and the version of the format.
@@ -46,15 +46,9 @@ impl<'a> Piece<'a> {
 
     /// Appends the piece to a page.
     pub(super) fn encode(&self, page: &mut Vec<u8>) {
-        let mut out = Encoder::new();
-        out.u64(self.sequence);
-        out.u32(self.len);
-        out.u32(self.offset);
-        out.u32(self.part.len() as u32);
-        out.raw(&[self.key.len() as u8]);
         let first = page.len();
-        page.extend_from_slice(&[0; 8]);
-        page.extend_from_slice(out.bytes());
+        let (part, key) = (self.part.len() as u32, self.key.len() as u8);
+        save(&(0u64, self.sequence, self.len, self.offset, part, key), page);
         page.extend_from_slice(self.key);
         page.extend_from_slice(self.part);
         let hash = XxHash64::oneshot(0, &page[first + 8..]);
@@ -63,12 +57,11 @@ impl<'a> Piece<'a> {
 
     /// The piece at the beginning of `bytes`, if its hash is right.
     pub(super) fn decode(bytes: &'a [u8]) -> Option<Self> {
-        let mut from = Decoder::new(bytes);
-        let hash = from.u64().ok()?;
-        let (sequence, len, offset) = (from.u64().ok()?, from.u32().ok()?, from.u32().ok()?);
-        let part_len = from.u32().ok()? as usize;
-        let key_len = from.raw(1).ok()?[0] as usize;
-        let (key, part) = (from.raw(key_len).ok()?, from.raw(part_len).ok()?);
+        let mut from = bytes;
+        let (hash, sequence, len, offset): (u64, u64, u32, u32) = load(&mut from).ok()?;
+        let (part_len, key_len): (u32, u8) = load(&mut from).ok()?;
+        let (key, from) = from.split_at_checked(key_len.into())?;
+        let part = from.get(..part_len as usize)?;
         let piece = Self { sequence, len, offset, key, part };
         (XxHash64::oneshot(0, &bytes[8..piece.size()]) == hash).then_some(piece)
     }
@@ -87,11 +80,9 @@ pub(super) fn begin(page: &mut Vec<u8>) {
 
 /// Completes a page to `page_size` bytes.
 pub(super) fn seal(page: &mut Vec<u8>, sequence: u64, page_size: usize) {
-    let mut header = Encoder::new();
-    header.u32(MAGIC);
-    header.u32(page.len() as u32);
-    header.u64(sequence);
-    page[8..PAGE_HEADER].copy_from_slice(header.bytes());
+    let mut header = Vec::new();
+    save(&(MAGIC, page.len() as u32, sequence), &mut header);
+    page[8..PAGE_HEADER].copy_from_slice(&header);
     let hash = XxHash64::oneshot(0, &page[8..]);
     page[..8].copy_from_slice(&hash.to_le_bytes());
     page.resize(page_size, 0);
@@ -100,10 +91,8 @@ pub(super) fn seal(page: &mut Vec<u8>, sequence: u64, page_size: usize) {
 /// The sequence number of a page, and its pieces with their offsets; `None` if the store did not
 /// write the page.
 pub(super) fn open(page: &[u8]) -> Option<(u64, impl Iterator<Item = (u32, Piece<'_>)>)> {
-    let mut from = Decoder::new(page);
-    let (hash, magic, used) = (from.u64().ok()?, from.u32().ok()?, from.u32().ok()? as usize);
-    let sequence = from.u64().ok()?;
-    let body = page.get(..used).filter(|body| body.len() >= PAGE_HEADER)?;
+    let (hash, magic, used, sequence): (u64, u32, u32, u64) = load(&mut &*page).ok()?;
+    let body = page.get(..used as usize).filter(|body| body.len() >= PAGE_HEADER)?;
     if magic != MAGIC || XxHash64::oneshot(0, &body[8..]) != hash {
         return None;
     }

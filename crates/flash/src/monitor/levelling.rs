@@ -13,6 +13,7 @@
 //! life of the device: they are recorded in the journal before they are made, and the other erases
 //! follow from the erase counts, so neither number is lost when a process ends or power fails.
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::SimTime;
 use prism_nand::Cause;
 
@@ -63,7 +64,7 @@ pub(crate) struct Exchange {
 }
 
 /// The progress of levelling, as stored.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Progress {
     /// Erases that are not for levelling, and those that are.
     pub(crate) all_erases: u64,

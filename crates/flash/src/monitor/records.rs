@@ -1,6 +1,9 @@
 //! The records of the monitor's journal.
 
-use prism_base::codec::{DecodeError, Decoder, Encoder};
+use std::io;
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use prism_base::codec::{invalid, load, save};
 
 use crate::medium::DeviceGeometry;
 use crate::monitor::levelling::{Exchange, Progress};
@@ -11,7 +14,7 @@ const FORMAT: u32 = 2;
 const FORMAT_MIN: u32 = 1;
 
 /// A share, as stored.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct ShareRecord {
     pub(crate) id: u32,
     pub(crate) name: String,
@@ -54,123 +57,70 @@ pub(crate) enum Record {
 pub(crate) const WEAR_CHUNK: usize = 64;
 
 impl Record {
+    /// The number of its kind, and its fields.
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Encoder::new();
+        let mut bytes = Vec::new();
+        let out = &mut bytes;
         match self {
             Self::Format { geometry: g, reserved_per_lun } => {
                 let open = g.max_open_blocks.unwrap_or(0);
                 let shape = [g.channels, g.luns_per_channel, g.blocks_per_lun, g.pages_per_block];
-                out.u32(0);
-                out.u32(FORMAT);
-                shape.into_iter().for_each(|number| out.u32(number));
-                [g.page_size, g.oob_size, open, *reserved_per_lun]
-                    .into_iter()
-                    .for_each(|number| out.u32(number));
+                let rest = [g.page_size, g.oob_size, open, *reserved_per_lun];
+                save(&(0u32, FORMAT, shape, rest), out);
             }
-            Self::Share(share) => {
-                out.u32(1);
-                out.u32(share.id);
-                out.column_u8(share.name.as_bytes());
-                out.u32(share.ops_luns);
-                out.u32(share.open_max);
-                out.u64(share.bandwidth);
-                out.column_u32(&share.luns);
-                out.column_u8(&share.meta);
-            }
-            Self::Released { id } => {
-                out.u32(2);
-                out.u32(*id);
-            }
-            Self::Dirty { luns } => {
-                out.u32(3);
-                out.column_u32(luns);
-            }
-            Self::VirtualBlock { virtual_block, block } => {
-                out.u32(4);
-                out.u32(*virtual_block);
-                out.u32(*block);
-            }
-            Self::Bad { blocks } => {
-                out.u32(5);
-                out.column_u32(blocks);
-            }
-            Self::Wear { first, counts } => {
-                out.u32(6);
-                out.u32(*first);
-                out.column_u32(counts);
-            }
+            Self::Share(share) => save(&(1u32, share), out),
+            Self::Released { id } => save(&(2u32, id), out),
+            Self::Dirty { luns } => save(&(3u32, luns), out),
+            Self::VirtualBlock { virtual_block, block } => save(&[4, *virtual_block, *block], out),
+            Self::Bad { blocks } => save(&(5u32, blocks), out),
+            Self::Wear { first, counts } => save(&(6u32, first, counts), out),
             Self::Exchange { pair } => {
-                out.u32(7);
                 let numbers = pair.map(|p| vec![p.hot, p.cold, p.worn, p.fresh]);
-                out.column_u32(&numbers.unwrap_or_default());
+                save(&(7u32, numbers.unwrap_or_default()), out);
             }
-            Self::Levelling(progress) => {
-                out.u32(8);
-                out.u64(progress.all_erases);
-                out.u64(progress.erases);
-                out.u64(progress.exchanges);
-                out.u32(progress.since_check);
-                out.column_u32(&progress.recent);
-                out.column_u32(&progress.noted_at);
-            }
+            Self::Levelling(progress) => save(&(8u32, progress), out),
         }
-        out.into_bytes()
+        bytes
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut from = Decoder::new(bytes);
-        let most = bytes.len();
-        let record = match from.u32()? {
+    pub(crate) fn decode(mut bytes: &[u8]) -> io::Result<Self> {
+        let from = &mut bytes;
+        let record = match load::<u32>(from)? {
             0 => {
-                if !(FORMAT_MIN..=FORMAT).contains(&from.u32()?) {
-                    return Err(from.wrong("tables of another version"));
+                if !(FORMAT_MIN..=FORMAT).contains(&load::<u32>(from)?) {
+                    return Err(invalid("tables of another version"));
                 }
-                let mut next = || from.u32();
+                let [channels, luns_per_channel, blocks_per_lun, pages_per_block] = load(from)?;
+                let [page_size, oob_size, open, reserved_per_lun] = load::<[u32; 4]>(from)?;
+                let max_open_blocks = Some(open).filter(|&open| open > 0);
                 let geometry = DeviceGeometry {
-                    channels: next()?,
-                    luns_per_channel: next()?,
-                    blocks_per_lun: next()?,
-                    pages_per_block: next()?,
-                    page_size: next()?,
-                    oob_size: next()?,
-                    max_open_blocks: Some(next()?).filter(|&open| open > 0),
+                    channels,
+                    luns_per_channel,
+                    blocks_per_lun,
+                    pages_per_block,
+                    page_size,
+                    oob_size,
+                    max_open_blocks,
                 };
-                Self::Format { geometry, reserved_per_lun: next()? }
+                Self::Format { geometry, reserved_per_lun }
             }
-            1 => Self::Share(ShareRecord {
-                id: from.u32()?,
-                name: String::from_utf8(from.column_u8()?.to_vec())
-                    .map_err(|_| from.wrong("a name that is no text"))?,
-                ops_luns: from.u32()?,
-                open_max: from.u32()?,
-                bandwidth: from.u64()?,
-                luns: from.list_u32(most)?,
-                meta: from.column_u8()?.to_vec(),
-            }),
-            2 => Self::Released { id: from.u32()? },
-            3 => Self::Dirty { luns: from.list_u32(most)? },
-            4 => Self::VirtualBlock { virtual_block: from.u32()?, block: from.u32()? },
-            5 => Self::Bad { blocks: from.list_u32(most)? },
-            6 => Self::Wear { first: from.u32()?, counts: from.list_u32(most)? },
-            7 => match from.list_u32(4)?[..] {
+            1 => Self::Share(load(from)?),
+            2 => Self::Released { id: load(from)? },
+            3 => Self::Dirty { luns: load(from)? },
+            4 => Self::VirtualBlock { virtual_block: load(from)?, block: load(from)? },
+            5 => Self::Bad { blocks: load(from)? },
+            6 => Self::Wear { first: load(from)?, counts: load(from)? },
+            7 => match load::<Vec<u32>>(from)?[..] {
                 [] => Self::Exchange { pair: None },
                 [hot, cold, worn, fresh] => {
                     Self::Exchange { pair: Some(Exchange { hot, cold, worn, fresh }) }
                 }
-                _ => return Err(from.wrong("an exchange of one LUN")),
+                _ => return Err(invalid("an exchange of one LUN")),
             },
-            8 => Self::Levelling(Progress {
-                all_erases: from.u64()?,
-                erases: from.u64()?,
-                exchanges: from.u64()?,
-                since_check: from.u32()?,
-                recent: from.list_u32(most)?,
-                noted_at: from.list_u32(most)?,
-            }),
-            _ => return Err(from.wrong("a record of a kind that is not known")),
+            8 => Self::Levelling(load(from)?),
+            _ => return Err(invalid("a record of a kind that is not known")),
         };
-        from.end()?;
-        Ok(record)
+        if from.is_empty() { Ok(record) } else { Err(invalid("more bytes follow")) }
     }
 }
 
@@ -219,7 +169,7 @@ mod tests {
         ];
         for record in records {
             let bytes = record.encode();
-            assert_eq!(Record::decode(&bytes).as_ref(), Ok(&record));
+            assert_eq!(Record::decode(&bytes).unwrap(), record);
             for len in 0..bytes.len() {
                 assert!(Record::decode(&bytes[..len]).is_err(), "{record:?} cut to {len}");
             }

@@ -1,8 +1,9 @@
 //! The table of objects: their attributes and extents, and the free units.
 
 use std::collections::BTreeMap;
+use std::io;
 
-use prism_base::{DecodeError, Decoder, Encoder};
+use prism_base::codec::{invalid, load, load_whole, save};
 
 use crate::object::{Attributes, ObjectId};
 use crate::policy::Lifetime;
@@ -142,39 +143,34 @@ impl FreeUnits {
 
 /// Encodes a change of the table for the journal.
 pub(crate) fn encode(id: ObjectId, object: Option<&Object>) -> Vec<u8> {
-    let mut out = Encoder::new();
-    out.u64(id.0);
-    let Some(object) = object else { return out.into_bytes() };
+    let mut out = Vec::new();
+    save(&id.0, &mut out);
+    let Some(object) = object else { return out };
     let Attributes { priority, read_only, cold, lifetime } = object.attributes;
     let flags = u32::from(priority) | u32::from(read_only) << 1 | u32::from(cold) << 2;
-    out.u32(flags | lifetime.handle() << 3);
-    out.u64(object.size);
     let numbers = object.extents.iter().flat_map(|extent| [extent.start, extent.count]);
-    out.column_u32(&numbers.collect::<Vec<_>>());
-    out.into_bytes()
+    let numbers: Vec<u32> = numbers.collect();
+    save(&(flags | lifetime.handle() << 3, object.size, numbers), &mut out);
+    out
 }
 
 /// Decodes what [`encode`] wrote: an object, or `None` for a deleted one.
-pub(crate) fn decode(bytes: &[u8]) -> Result<(ObjectId, Option<Object>), DecodeError> {
-    let mut from = Decoder::new(bytes);
-    let id = ObjectId(from.u64()?);
-    if from.end().is_ok() {
+pub(crate) fn decode(mut bytes: &[u8]) -> io::Result<(ObjectId, Option<Object>)> {
+    let id = ObjectId(load(&mut bytes)?);
+    if bytes.is_empty() {
         return Ok((id, None));
     }
-    let flags = from.u32()?;
+    let (flags, size, numbers): (u32, u64, Vec<u32>) = load_whole(bytes)?;
     let lifetime = Lifetime::ALL.get((flags >> 3) as usize);
-    let lifetime = *lifetime.ok_or_else(|| from.wrong("an unknown lifetime"))?;
+    let lifetime = *lifetime.ok_or_else(|| invalid("a lifetime that is not known"))?;
     let attributes = Attributes {
         priority: flags & 1 != 0,
         read_only: flags & 2 != 0,
         cold: flags & 4 != 0,
         lifetime,
     };
-    let size = from.u64()?;
-    let numbers = from.list_u32(bytes.len())?;
     let extents = numbers.chunks_exact(2).map(|pair| Extent { start: pair[0], count: pair[1] });
     let extents = extents.collect();
-    from.end()?;
     Ok((id, Some(Object { attributes, size, extents })))
 }
 
@@ -198,8 +194,8 @@ mod tests {
             extents: vec![Extent { start: 3, count: 4 }, Extent { start: 90, count: 1 }],
         };
         let bytes = encode(ObjectId(7), Some(&object));
-        assert_eq!(decode(&bytes), Ok((ObjectId(7), Some(object))));
-        assert_eq!(decode(&encode(ObjectId(8), None)), Ok((ObjectId(8), None)));
+        assert_eq!(decode(&bytes).unwrap(), (ObjectId(7), Some(object)));
+        assert_eq!(decode(&encode(ObjectId(8), None)).unwrap(), (ObjectId(8), None));
         assert!((9..bytes.len()).all(|len| decode(&bytes[..len]).is_err()));
     }
 

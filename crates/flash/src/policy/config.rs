@@ -1,6 +1,9 @@
 //! The configuration of a range of the policy level, and its encoding.
 
-use prism_base::{DecodeError, Decoder, Encoder};
+use std::io::{Read, Result, Write};
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use prism_base::codec::{invalid, load_whole, save};
 use prism_ftl::{Benefit, VictimPolicy};
 
 use crate::monitor::Level;
@@ -83,8 +86,11 @@ impl RangeConfig {
         let over_provisioning = OverProvisioning::Percent(25);
         Self { mapping, cleaning, over_provisioning, handles: 1, open_blocks: None }
     }
+}
 
-    fn encode(&self, out: &mut Encoder) {
+/// As seven u32.
+impl BorshSerialize for RangeConfig {
+    fn serialize<W: Write>(&self, out: &mut W) -> Result<()> {
         let (kind, n, k) = match self.mapping {
             Mapping::Page => (0, 0, 0),
             Mapping::Block => (1, 0, 0),
@@ -99,26 +105,26 @@ impl RangeConfig {
         };
         let cleaning = cleaning.expect("every policy is in the list") as u32;
         let open = self.open_blocks.unwrap_or(0);
-        [kind, n, k, cleaning, percent, self.handles, open]
-            .into_iter()
-            .for_each(|number| out.u32(number));
+        [kind, n, k, cleaning, percent, self.handles, open].serialize(out)
     }
+}
 
-    fn decode(from: &mut Decoder<'_>) -> Result<Self, DecodeError> {
-        let (kind, group_blocks, group_log_blocks) = (from.u32()?, from.u32()?, from.u32()?);
+impl BorshDeserialize for RangeConfig {
+    fn deserialize_reader<R: Read>(from: &mut R) -> Result<Self> {
+        let [kind, group_blocks, group_log_blocks, cleaning, percent, handles, open] =
+            <[u32; 7]>::deserialize_reader(from)?;
         let mapping = match kind {
             0 => Mapping::Page,
             1 => Mapping::Block,
             2 => Mapping::Hybrid { group_blocks, group_log_blocks },
-            _ => return Err(from.wrong("an unknown mapping")),
+            _ => return Err(invalid("a mapping that is not known")),
         };
-        let cleaning = Cleaning::ALL.get(from.u32()? as usize);
-        let cleaning = *cleaning.ok_or_else(|| from.wrong("an unknown cleaning policy"))?;
-        let over_provisioning = match from.u32()? {
+        let cleaning = Cleaning::ALL.get(cleaning as usize);
+        let cleaning = *cleaning.ok_or_else(|| invalid("a cleaning that is not known"))?;
+        let over_provisioning = match percent {
             u32::MAX => OverProvisioning::Rest,
             percent => OverProvisioning::Percent(percent),
         };
-        let (handles, open) = (from.u32()?, from.u32()?);
         let open_blocks = Some(open).filter(|&open| open > 0);
         Ok(Self { mapping, cleaning, over_provisioning, handles, open_blocks })
     }
@@ -151,8 +157,22 @@ impl Lifetime {
     }
 }
 
+/// As a u32.
+impl BorshSerialize for Lifetime {
+    fn serialize<W: Write>(&self, out: &mut W) -> Result<()> {
+        self.handle().serialize(out)
+    }
+}
+
+impl BorshDeserialize for Lifetime {
+    fn deserialize_reader<R: Read>(from: &mut R) -> Result<Self> {
+        let lifetime = Self::ALL.get(u32::deserialize_reader(from)? as usize);
+        lifetime.copied().ok_or_else(|| invalid("a lifetime that is not known"))
+    }
+}
+
 /// A named part of a range.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub struct ContainerInfo {
     /// Its name.
     pub name: String,
@@ -165,7 +185,7 @@ pub struct ContainerInfo {
 }
 
 /// A range, as stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct RangeRecord {
     pub(crate) id: u32,
     pub(crate) begin: u64,
@@ -173,80 +193,40 @@ pub(crate) struct RangeRecord {
     pub(crate) config: RangeConfig,
     pub(crate) die_groups: u32,
     /// Blocks of the share, die group after die group.
+    #[borsh(serialize_with = "write_runs", deserialize_with = "read_runs")]
     pub(crate) blocks: Vec<u32>,
     pub(crate) containers: Vec<ContainerInfo>,
 }
 
 /// The metadata of the policy level.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Tables {
+    pub(crate) next_id: u32,
     pub(crate) journal: Vec<u32>,
     /// Blocks of the journal of the level above.
     pub(crate) above: Vec<u32>,
     pub(crate) ranges: Vec<RangeRecord>,
-    pub(crate) next_id: u32,
 }
 
 impl Tables {
+    /// The number of the level that keeps them, and the tables.
     pub(crate) fn encode(&self, level: Level) -> Vec<u8> {
-        let mut out = Encoder::new();
-        out.raw(&[level as u8]);
-        out.u32(self.next_id);
-        out.column_u32(&self.journal);
-        out.column_u32(&self.above);
-        out.u32(self.ranges.len() as u32);
-        for range in &self.ranges {
-            out.u32(range.id);
-            out.u64(range.begin);
-            out.u64(range.end);
-            range.config.encode(&mut out);
-            out.u32(range.die_groups);
-            out.column_u32(&runs(&range.blocks));
-            out.u32(range.containers.len() as u32);
-            for container in &range.containers {
-                out.column_u8(container.name.as_bytes());
-                out.u64(container.begin);
-                out.u64(container.end);
-                out.u32(container.lifetime.handle());
-            }
-        }
-        out.into_bytes()
+        let mut out = vec![level as u8];
+        save(self, &mut out);
+        out
     }
 
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut from = Decoder::new(bytes);
-        let most = bytes.len();
-        from.raw(1)?;
-        let mut tables = Self { next_id: from.u32()?, ..Self::default() };
-        tables.journal = from.list_u32(most)?;
-        tables.above = from.list_u32(most)?;
-        for _ in 0..from.u32()? {
-            tables.ranges.push(RangeRecord {
-                id: from.u32()?,
-                begin: from.u64()?,
-                end: from.u64()?,
-                config: RangeConfig::decode(&mut from)?,
-                die_groups: from.u32()?,
-                blocks: unroll(&from.list_u32(most)?),
-                containers: containers(&mut from)?,
-            });
-        }
-        from.end()?;
-        Ok(tables)
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self> {
+        load_whole(bytes.get(1..).unwrap_or_default())
     }
 }
 
-fn containers(from: &mut Decoder<'_>) -> Result<Vec<ContainerInfo>, DecodeError> {
-    let mut all = Vec::new();
-    for _ in 0..from.u32()? {
-        let name = String::from_utf8(from.column_u8()?.to_vec());
-        let name = name.map_err(|_| from.wrong("a name that is no text"))?;
-        let (begin, end) = (from.u64()?, from.u64()?);
-        let lifetime = Lifetime::ALL.get(from.u32()? as usize);
-        let lifetime = *lifetime.ok_or_else(|| from.wrong("an unknown lifetime"))?;
-        all.push(ContainerInfo { name, begin, end, lifetime });
-    }
-    Ok(all)
+fn write_runs<W: Write>(blocks: &[u32], out: &mut W) -> Result<()> {
+    runs(blocks).serialize(out)
+}
+
+fn read_runs<R: Read>(from: &mut R) -> Result<Vec<u32>> {
+    Ok(unroll(&Vec::deserialize_reader(from)?))
 }
 
 /// Run-length encodes numbers, as pairs of the first number of a run and its length.
@@ -299,7 +279,7 @@ mod tests {
             }],
         };
         let bytes = tables.encode(Level::Policy);
-        assert_eq!(Tables::decode(&bytes).as_ref(), Ok(&tables));
+        assert_eq!(Tables::decode(&bytes).unwrap(), tables);
         for len in 0..bytes.len() {
             assert!(Tables::decode(&bytes[..len]).is_err(), "cut to {len}");
         }

@@ -7,7 +7,8 @@
 
 use std::hash::Hasher;
 
-use prism_base::{Bytes, Decoder};
+use prism_base::Bytes;
+use prism_base::codec::load;
 use prism_ftl::UnitWrite;
 use prism_nand::{Geometry, UnitTag};
 use twox_hash::XxHash64;
@@ -150,21 +151,19 @@ pub(crate) fn encode_header(sequence: u64, tags: &[Tag], out: &mut Vec<u8>) {
 /// Decodes a header: returns the sequence of the program unit and fills `tags`; `None` if this is
 /// no header.
 pub(crate) fn decode_header(bytes: &[u8], tags: &mut Vec<Tag>) -> Option<u64> {
-    let mut from = Decoder::new(bytes);
-    if from.u32().ok()? != MAGIC {
+    let mut from = bytes;
+    let (magic, count, sequence): (u32, u32, u64) = load(&mut from).ok()?;
+    if magic != MAGIC {
         return None;
     }
-    let count = from.u32().ok()?;
     let len = 16usize.checked_add(PER_UNIT as usize * count as usize)?;
     let stored = bytes.get(len..len + 8)?;
     if stored != checksum(&bytes[..len]).to_le_bytes() {
         return None;
     }
-    let sequence = from.u64().ok()?;
     tags.clear();
     for _ in 0..count {
-        let lpn = from.u32().ok()?;
-        let version = from.u64().ok()?;
+        let (lpn, version): (u32, u64) = load(&mut from).ok()?;
         tags.push(Tag { lpn: (lpn != UnitWrite::PAD).then_some(lpn), version });
     }
     Some(sequence)

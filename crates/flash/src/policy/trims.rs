@@ -1,7 +1,8 @@
 //! The journal of the policy level: which units were trimmed, so that recovery does not bring
 //! them back.
 
-use prism_base::{Decoder, Encoder, SimTime};
+use prism_base::SimTime;
+use prism_base::codec::{load_whole, save};
 use prism_ftl::PendingTrims;
 use prism_nand::Cause;
 
@@ -119,15 +120,9 @@ pub(crate) fn encode_trims(
 ) {
     let trims: Vec<_> = trims.collect();
     for part in trims.chunks(TRIMS_MAX) {
-        let mut record = Encoder::new();
-        record.u32(id);
-        record.u32(part.len() as u32);
-        for &(start, end, version) in part {
-            record.u32(start);
-            record.u32(end);
-            record.u64(version);
-        }
-        out.push(record.into_bytes());
+        let mut record = Vec::new();
+        save(&(id, part), &mut record);
+        out.push(record);
     }
 }
 
@@ -135,18 +130,13 @@ pub(crate) fn encode_trims(
 pub(crate) fn decode_trims(id: u32, records: &[Vec<u8>]) -> Result<PendingTrims> {
     let mut trims = PendingTrims::default();
     for bytes in records {
-        let mut from = Decoder::new(bytes);
-        let mut read = || -> Result<(), prism_base::DecodeError> {
-            let of = from.u32()?;
-            for _ in 0..from.u32()? {
-                let (start, end, version) = (from.u32()?, from.u32()?, from.u64()?);
-                if of == id {
-                    trims.insert(start, end, version);
-                }
+        let record: (u32, Vec<(u32, u32, u64)>) =
+            load_whole(bytes).map_err(|error| FlashError::Tables { what: error.to_string() })?;
+        for (start, end, version) in record.1 {
+            if record.0 == id {
+                trims.insert(start, end, version);
             }
-            from.end()
-        };
-        read().map_err(|error| FlashError::Tables { what: error.to_string() })?;
+        }
     }
     Ok(trims)
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::ops::RangeInclusive;
 
 use prism_base::Snapshot;
-use prism_base::snapshot::invalid;
+use prism_base::codec::invalid;
 use prism_nand::{BlockId, Geometry, Nand};
 
 use super::{Ftl, FtlConfig};

@@ -1,6 +1,6 @@
 //! The sealed blocks of a die as victim policies see them: the valid units and the age of each.
 
-use prism_base::snapshot::{invalid, load, save};
+use prism_base::codec::{invalid, load, save};
 use prism_base::{Snapshot, snapshot_fields};
 
 use super::column::Column;

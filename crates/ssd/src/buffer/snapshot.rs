@@ -2,7 +2,7 @@
 
 use std::io;
 
-use prism_base::snapshot::{invalid, load, save};
+use prism_base::codec::{invalid, load, save};
 use prism_ftl::UnitWrite;
 
 use super::places::State;

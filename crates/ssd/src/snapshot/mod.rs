@@ -5,7 +5,7 @@ mod description;
 use std::hash::Hasher;
 use std::io;
 
-use prism_base::snapshot::{invalid, load, save};
+use prism_base::codec::{invalid, load, save};
 use prism_base::{Nanos, Snapshot as _};
 use prism_engine::Engine;
 use prism_ftl::Ftl;
