@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use prism_base::Snapshot;
 use prism_base::codec::invalid;
-use prism_nand::{BlockId, Geometry, Nand};
+use prism_nand::{BlockId, Geometry, Nand, Pun};
 
 use super::{Ftl, FtlConfig};
 
@@ -57,13 +57,32 @@ impl Ftl {
                 (nand.program_units_programmed(block), self.program_units_expected(block));
             // Where program units may be left out, those of the last members may be.
             let left_out = nand.has_gaps() && there < *expected.start();
-            nand.is_bad(block) || left_out || expected.contains(&there)
+            let fits = nand.is_bad(block) || left_out || expected.contains(&there);
+            fits && self.knows_erases(block, nand)
         };
         // Where flash does not fail, these counts are enough, and millions of units need no look.
         let enough = matches!(self, Self::Page(_) | Self::Zoned(_)) && !nand.has_faults();
         let holds =
             |lpn| self.lookup(lpn).is_none_or(|at| nand.holds(nand.layout().program_unit_of(at)));
         blocks.all(agrees) && (enough || (0..units).all(holds))
+    }
+
+    /// Whether `block` was erased at least as often as the FTL has counted, and neither holds
+    /// anything nor takes anything if an erase of it has not ended.
+    fn knows_erases(&self, block: BlockId, nand: &Nand) -> bool {
+        let (layout, index) = (nand.layout(), block.0 as usize);
+        let dies = layout.dies_per_die_group() as usize;
+        let members = &nand.erase_counts()[index * dies..(index + 1) * dies];
+        if members.iter().any(|&erases| erases < self.erases()[index]) {
+            return false;
+        }
+        let first = layout.first_unit(layout.first_program_unit(block)).0;
+        let mut units = (first..first + layout.units_per_block()).map(Pun);
+        let may_take =
+            || *self.program_units_expected(block).end() < layout.program_units_of(block);
+        nand.is_bad(block)
+            || !nand.is_unstable(block)
+            || !may_take() && units.all(|at| self.live(at).is_none())
     }
 
     /// How many program units the flash may hold in `block`, if it is not bad.

@@ -135,9 +135,13 @@ impl PageMap {
             let erases = (0..).zip(&self.erases[all.clone()]).filter(|&(place, _)| own(place));
             part.erases = erases.map(|(_, &erases)| u64::from(erases)).sum();
         }
-        for open in die_group.open.iter().flatten() {
-            claim(blocks, open.block.0.wrapping_sub(first), BlockState::Open)?;
-            if !(1..self.layout.program_units_of(open.block)).contains(&open.next) {
+        for (frontier, open) in (0..).zip(&die_group.open) {
+            let Some(open) = open else { continue };
+            let place = open.block.0.wrapping_sub(first);
+            claim(blocks, place, BlockState::Open)?;
+            if !(1..self.layout.program_units_of(open.block)).contains(&open.next)
+                || blocks[place as usize].frontier != frontier
+            {
                 return Err("an open block is not open");
             }
         }

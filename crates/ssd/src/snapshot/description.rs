@@ -39,26 +39,17 @@ pub(super) fn describe(device: &DriveSpec) -> String {
 
 /// The first field in which two descriptions differ, with both values.
 pub(super) fn first_difference(saved: &str, here: &str) -> Option<(String, String, String)> {
-    let nothing = "not given";
-    let longest = saved.lines().count().max(here.lines().count());
-    let line = |text: &'_ str, number| text.lines().nth(number).unwrap_or_default().to_owned();
-    let pairs = (0..longest).map(|number| (line(saved, number), line(here, number)));
-    let (saved_line, here_line) = pairs.into_iter().find(|(saved, here)| saved != here)?;
-    let split = |line: &str| match line.split_once(" = ") {
-        Some((field, value)) => (field.to_owned(), value.to_owned()),
-        None => (String::new(), nothing.to_owned()),
+    // A list has a line for each element.
+    let value = |text: &str, field: &str| {
+        let fields = text.lines().filter_map(|line| line.split_once(" = "));
+        let values = fields.filter(|&(name, _)| name == field).map(|(_, value)| value);
+        let values = values.collect::<Vec<_>>().join(", ");
+        if values.is_empty() { "not given".to_owned() } else { values }
     };
-    let ((saved_field, saved_value), (field, value)) = (split(&saved_line), split(&here_line));
-    if saved_field == field {
-        return Some((field, saved_value, value));
-    }
-    // One of them has a field more.
-    let is_here = |field: &str| here.lines().any(|line| split(line).0 == field);
-    if saved_field.is_empty() || is_here(&saved_field) {
-        Some((field, nothing.into(), value))
-    } else {
-        Some((saved_field, saved_value, nothing.into()))
-    }
+    let fields = saved.lines().chain(here.lines()).filter_map(|line| line.split_once(" = "));
+    let mut fields = fields.map(|(field, _)| (field, value(saved, field), value(here, field)));
+    let (field, saved, here) = fields.find(|(_, saved, here)| saved != here)?;
+    Some((field.to_owned(), saved, here))
 }
 
 #[cfg(test)]

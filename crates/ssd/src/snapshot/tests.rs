@@ -184,6 +184,7 @@ fn kinds() -> Vec<(&'static str, DriveSpec)> {
     vec![
         ("unprotected", device(|d| d.drive.power_loss_protection = false)),
         ("failing", device(|d| d.faults = Some(failing()))),
+        ("lru", device(|d| d.ftl.victim = VictimPolicy::Lru)),
         ("map on flash", map_on_flash()),
         ("block", by_block(Mapping::Block)),
         ("fast", by_block(Mapping::Fast)),
@@ -217,6 +218,24 @@ fn damaged_bytes_are_refused_and_never_panic() {
     }
 }
 
+/// `bytes` with a flipped bit, a number at a limit, or a part missing; half of the changes are near
+/// the end, since what follows the map is short and says most.
+fn change(bytes: &[u8], rng: &mut Rng) -> Vec<u8> {
+    let from = if rng.chance(0.5) { 0 } else { bytes.len().saturating_sub(4000) };
+    let place = from + rng.below((bytes.len() - 12 - from) as u64) as usize;
+    let mut changed = bytes.to_vec();
+    match rng.below(3) {
+        0 => changed[place] ^= 1 << rng.below(8),
+        1 => {
+            let limits = [0, 1, 1 << 31, u32::MAX - 1, u32::MAX].map(u32::to_le_bytes);
+            let limit = limits[rng.below(5) as usize];
+            changed[place..place + 4].copy_from_slice(&limit);
+        }
+        _ => drop(changed.drain(place..place + 1 + rng.below(4) as usize)),
+    }
+    if changed == bytes { change(bytes, rng) } else { changed }
+}
+
 fn damage(name: &str, device: &DriveSpec, bytes: &[u8]) {
     let load = |bytes: &[u8]| Drive::from_saved(device.clone(), bytes).map(|_| ());
     load(bytes).unwrap();
@@ -226,17 +245,12 @@ fn damage(name: &str, device: &DriveSpec, bytes: &[u8]) {
         assert!(matches!(error, SnapshotError::Foreign | SnapshotError::Checksum), "{error}");
     }
     let mut rng = Rng::stream(5, "damage");
-    for turn in 0..600 {
-        let mut damaged = bytes.to_vec();
-        // What follows the map is short and says most.
-        let from = if turn % 2 == 0 { 0 } else { bytes.len().saturating_sub(4000) };
-        let place = from + rng.below((bytes.len() - from) as u64) as usize;
-        damaged[place] ^= 1 << rng.below(8);
-        assert!(load(&damaged).is_err(), "{name}: a flipped bit at {place}");
-        // With the checksum made good again, the content itself has to be checked.
-        let content = damaged.len() - CHECKSUM_BYTES;
-        let sum = checksum(&damaged[..content]);
-        damaged[content..].copy_from_slice(&sum.to_le_bytes());
+    for _ in 0..600 {
+        let mut damaged = change(bytes, &mut rng);
+        assert!(load(&damaged).is_err(), "{name}: without a checksum that matches");
+        // With one that matches, the content itself has to be checked.
+        damaged.truncate(damaged.len() - CHECKSUM_BYTES);
+        save(&checksum(&damaged), &mut damaged);
         if let Ok(loaded) = Drive::from_saved(device.clone(), &damaged) {
             loaded.assert_consistent();
         }
