@@ -149,6 +149,10 @@ impl Ftl {
     }
 
     delegate! {
+        /// Whether nothing is in flight or promised: no program, no trim, no step of a cleaning or
+        /// merge.
+        #[must_use]
+        self.is_at_rest() -> bool;
         /// The geometry of the flash.
         #[must_use]
         self.geometry() -> &Geometry;

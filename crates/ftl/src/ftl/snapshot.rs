@@ -10,18 +10,6 @@ use prism_nand::{BlockId, Geometry, Nand, Pun};
 use super::{Ftl, FtlConfig};
 
 impl Ftl {
-    /// Whether nothing is in flight or promised: no program, no trim, no step of a cleaning or
-    /// merge.
-    #[must_use]
-    pub fn is_at_rest(&self) -> bool {
-        match self {
-            Self::Page(map) => map.is_at_rest(),
-            Self::Hybrid(map) => map.is_at_rest(),
-            Self::Ranges(map) => map.is_at_rest(),
-            Self::Zoned(map) => map.is_at_rest(),
-        }
-    }
-
     /// The FTL whose state was saved ([`Snapshot::save_fields`]), over flash of the same shape and
     /// with the same configuration. Whether the flash holds what the FTL expects is checked by
     /// [`Ftl::agrees_with`].
