@@ -116,9 +116,9 @@ impl Drive {
         if self.next_event().is_some() || self.in_flight() > 0 {
             Some("operations are in flight; let it finish")
         } else if !self.buffer.is_at_rest() || self.trims_waiting() {
-            Some("its buffer holds what has begun or is promised; send a flush first")
+            Some("the write buffer holds data; send a flush first")
         } else if !(self.engine.is_at_rest() && self.engine.ftl().is_at_rest() && map && zones) {
-            Some("the translation layer has work to do; send a flush first")
+            Some("an operation of the FTL is in flight; send a flush first")
         } else if self.engine.nand().keeps_content() {
             Some("its flash keeps content, which is not part of a state")
         } else {

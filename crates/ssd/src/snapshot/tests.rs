@@ -99,7 +99,7 @@ fn work(drive: &mut Drive, requests: u64, seed: u64) -> Vec<Completion> {
 
 fn prepared(device: &DriveSpec, state: InitialState) -> Drive {
     let prepared = Drive::prepared(device.clone(), state, 7, |_, _| true);
-    prepared.unwrap().expect("nobody gives up").0
+    prepared.unwrap().expect("the preparation is not interrupted").0
 }
 
 #[test]
