@@ -52,8 +52,8 @@ pub enum SnapshotError {
     Damaged(String),
     /// The snapshot is of another drive.
     #[error(
-        "the snapshot is of another drive: its {field} is {saved}, here it is {here}; give \
-         the same device and capacity, or prepare a state anew"
+        "the snapshot was saved of another drive: its {field} is {saved}, here it is {here}; \
+         give the same device and capacity, or prepare a state anew"
     )]
     OtherDevice {
         /// The first field that differs.
