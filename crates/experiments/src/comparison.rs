@@ -35,29 +35,15 @@ pub enum Why {
     Unexplained(&'static str),
 }
 
-/// The result of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    /// The difference is within the tolerance.
-    Agrees,
-    /// The numbers differ, and a reason is given.
-    Explained,
-    /// The numbers differ, and no reason is known.
-    Unexplained,
-}
-
-impl Verdict {
-    /// Every verdict.
-    pub const ALL: [Self; 3] = [Self::Agrees, Self::Explained, Self::Unexplained];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Agrees => "agrees",
-            Self::Explained => "explained",
-            Self::Unexplained => "unexplained",
-        }
+named_enum! {
+    /// The result of a comparison.
+    pub enum Verdict {
+        /// The difference is within the tolerance.
+        Agrees = "agrees",
+        /// The numbers differ, and a reason is given.
+        Explained = "explained",
+        /// The numbers differ, and no reason is known.
+        Unexplained = "unexplained",
     }
 }
 
@@ -81,6 +67,19 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Compares a published number with ours, which is not finite if nothing was measured.
+    pub(crate) fn new(
+        place: &'static str,
+        what: impl Into<String>,
+        quantity: Quantity,
+        [published, ours]: [f64; 2],
+        tolerance: f64,
+        why: Why,
+    ) -> Self {
+        let ours = ours.is_finite().then_some(ours);
+        Self { what: what.into(), place, quantity, published, ours, tolerance, why }
+    }
+
     /// The difference as a share of the published number; `None` if nothing was measured, or if
     /// the published number is 0 and the measured one is not.
     #[must_use]

@@ -13,6 +13,9 @@
 //! numbers, the loop in which a host issues requests (`load`), the preparation of drives
 //! (`drives`), and flash with an FTL but without time (`untimed`).
 
+#[macro_use]
+mod named;
+
 mod benches;
 pub mod calculators;
 mod check;

@@ -133,48 +133,54 @@ impl Change {
         "levelling",
     ];
 
+    /// Key, name, rule and headline of the change.
+    fn row(&self) -> (&'static str, &'static str, Rule, Headline) {
+        use Headline::{Latency, Speed, Wear, WriteAmplification};
+        use Rule::{
+            AlignedSequentiality as Alignment, GroupingByDeathTime as Grouping, Locality,
+            RequestScale as Scale, UniformLifetime as Lifetime,
+        };
+        let aligned = |key, name| (key, name, Alignment, WriteAmplification);
+        let grouped = |key, name| (key, name, Grouping, WriteAmplification);
+        match self {
+            Self::Merge { .. } => ("merge", "merge small writes", Scale, Speed),
+            Self::GroupCommit { .. } => ("group-commit", "commit in groups", Scale, Speed),
+            Self::Align { what: Boundary::Page, .. } => {
+                aligned("align-page", "align writes to pages")
+            }
+            Self::Align { what: Boundary::Stripe, .. } => {
+                aligned("align-stripe", "align writes to stripes")
+            }
+            Self::Align { what: Boundary::Block, .. } => {
+                aligned("align-block", "align writes to blocks")
+            }
+            Self::Depth { .. } => ("depth", "keep more requests in flight", Scale, Speed),
+            Self::Discards { .. } => grouped("discards", "discard dead data"),
+            // Discards are slow, carry no data, and delay reads and writes (He et al.,
+            // EuroSys'17, observation 8).
+            Self::DelayDiscards { .. } => ("delay-discards", "delay discards", Scale, Speed),
+            Self::NoDiscards => grouped("no-discards", "leave out discards"),
+            Self::Streams { .. } => grouped("streams", "separate data by death time"),
+            Self::HotCold { .. } => grouped("hot-cold", "separate data by heat"),
+            // With more spare flash, the data of a block has more time to die before the
+            // block is cleaned.
+            Self::OverProvisioning { .. } => grouped("over-provisioning", "add spare flash"),
+            Self::MapCache { .. } => ("map-cache", "cache more of the map", Locality, Latency),
+            Self::PageMap => aligned("page-map", "map pages, not blocks"),
+            Self::Levelling { .. } => ("levelling", "level wear", Lifetime, Wear),
+        }
+    }
+
     /// The name of the change in reports, as an imperative: "merge small writes".
     #[must_use]
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Merge { .. } => "merge small writes",
-            Self::GroupCommit { .. } => "commit in groups",
-            Self::Align { what: Boundary::Page, .. } => "align writes to pages",
-            Self::Align { what: Boundary::Stripe, .. } => "align writes to stripes",
-            Self::Align { what: Boundary::Block, .. } => "align writes to blocks",
-            Self::Depth { .. } => "keep more requests in flight",
-            Self::Discards { .. } => "discard dead data",
-            Self::DelayDiscards { .. } => "delay discards",
-            Self::NoDiscards => "leave out discards",
-            Self::Streams { .. } => "separate data by death time",
-            Self::HotCold { .. } => "separate data by heat",
-            Self::OverProvisioning { .. } => "add spare flash",
-            Self::MapCache { .. } => "cache more of the map",
-            Self::PageMap => "map pages, not blocks",
-            Self::Levelling { .. } => "level wear",
-        }
+        self.row().1
     }
 
     /// The name of the change in JSON and on the command line.
     #[must_use]
     pub fn key(&self) -> &'static str {
-        match self {
-            Self::Merge { .. } => "merge",
-            Self::GroupCommit { .. } => "group-commit",
-            Self::Align { what: Boundary::Page, .. } => "align-page",
-            Self::Align { what: Boundary::Stripe, .. } => "align-stripe",
-            Self::Align { what: Boundary::Block, .. } => "align-block",
-            Self::Depth { .. } => "depth",
-            Self::Discards { .. } => "discards",
-            Self::DelayDiscards { .. } => "delay-discards",
-            Self::NoDiscards => "no-discards",
-            Self::Streams { .. } => "streams",
-            Self::HotCold { .. } => "hot-cold",
-            Self::OverProvisioning { .. } => "over-provisioning",
-            Self::MapCache { .. } => "map-cache",
-            Self::PageMap => "page-map",
-            Self::Levelling { .. } => "levelling",
-        }
+        self.row().0
     }
 
     /// Describes the changed trace or drive, in one sentence without its full stop.
@@ -231,63 +237,20 @@ impl Change {
     /// The rule that the change helps to keep, or whose price it shows.
     #[must_use]
     pub fn rule(&self) -> Rule {
-        match self {
-            Self::Merge { .. }
-            | Self::GroupCommit { .. }
-            | Self::Depth { .. }
-            // Discards are slow, carry no data, and delay reads and writes (He et al.,
-            // EuroSys'17, observation 8).
-            | Self::DelayDiscards { .. } => Rule::RequestScale,
-            Self::MapCache { .. } => Rule::Locality,
-            Self::Align { .. } | Self::PageMap => Rule::AlignedSequentiality,
-            Self::Discards { .. }
-            | Self::NoDiscards
-            | Self::Streams { .. }
-            | Self::HotCold { .. }
-            // With more spare flash, the data of a block has more time to die before the
-            // block is cleaned.
-            | Self::OverProvisioning { .. } => Rule::GroupingByDeathTime,
-            Self::Levelling { .. } => Rule::UniformLifetime,
-        }
+        self.row().2
     }
 
     /// The figure by which the change is judged.
     #[must_use]
     pub fn headline(&self) -> Headline {
-        match self {
-            Self::Merge { .. }
-            | Self::GroupCommit { .. }
-            | Self::Depth { .. }
-            | Self::DelayDiscards { .. } => Headline::Speed,
-            Self::MapCache { .. } => Headline::Latency,
-            Self::Align { .. }
-            | Self::Discards { .. }
-            | Self::NoDiscards
-            | Self::Streams { .. }
-            | Self::HotCold { .. }
-            | Self::OverProvisioning { .. }
-            | Self::PageMap => Headline::WriteAmplification,
-            Self::Levelling { .. } => Headline::Wear,
-        }
+        self.row().3
     }
 
     /// Whether the gain is an upper bound that no real system reaches: the change uses
     /// knowledge of the future, or gives up durability that applications need.
     #[must_use]
     pub fn upper_bound(&self) -> bool {
-        match self {
-            Self::GroupCommit { .. } | Self::Discards { .. } | Self::Streams { .. } => true,
-            Self::Merge { .. }
-            | Self::Align { .. }
-            | Self::Depth { .. }
-            | Self::DelayDiscards { .. }
-            | Self::NoDiscards
-            | Self::HotCold { .. }
-            | Self::OverProvisioning { .. }
-            | Self::MapCache { .. }
-            | Self::PageMap
-            | Self::Levelling { .. } => false,
-        }
+        matches!(self, Self::GroupCommit { .. } | Self::Discards { .. } | Self::Streams { .. })
     }
 }
 

@@ -25,71 +25,37 @@ const DATA: u64 = FLASH / 4;
 /// Bytes of a request at the policy and object levels, and about the size of a key-value pair.
 const UNIT: u64 = 4096;
 
-/// A kind of call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// Raw level: reads a random page.
-    RawRead,
-    /// Raw level: writes the next page.
-    RawWrite,
-    /// Function level: reads a random page.
-    FunctionRead,
-    /// Function level: writes the next page; each block is allocated first.
-    FunctionWrite,
-    /// Policy level: reads 4 KiB, sequential.
-    PolicyReadInOrder,
-    /// Policy level: reads 4 KiB, random.
-    PolicyRead,
-    /// Policy level: writes 4 KiB, sequential.
-    PolicyWriteInOrder,
-    /// Policy level: writes 4 KiB, random.
-    PolicyWrite,
-    /// Object level: reads 4 KiB of an object, random.
-    ObjectRead,
-    /// Object level: writes 4 KiB of an object, random.
-    ObjectWrite,
-    /// Key-value level: reads a value of 4,000 bytes.
-    PairsGet,
-    /// Key-value level: writes a value of 4,000 bytes.
-    PairsSet,
+named_enum! {
+    /// A kind of call.
+    pub enum Call {
+        /// Raw level: reads a random page.
+        RawRead = "raw: read a page",
+        /// Raw level: writes the next page.
+        RawWrite = "raw: write a page",
+        /// Function level: reads a random page.
+        FunctionRead = "function: read a page",
+        /// Function level: writes the next page; each block is allocated first.
+        FunctionWrite = "function: write a page",
+        /// Policy level: reads 4 KiB, sequential.
+        PolicyReadInOrder = "policy: read 4 KiB, in order",
+        /// Policy level: reads 4 KiB, random.
+        PolicyRead = "policy: read 4 KiB, random",
+        /// Policy level: writes 4 KiB, sequential.
+        PolicyWriteInOrder = "policy: write 4 KiB, in order",
+        /// Policy level: writes 4 KiB, random.
+        PolicyWrite = "policy: write 4 KiB, random",
+        /// Object level: reads 4 KiB of an object, random.
+        ObjectRead = "object: read 4 KiB, random",
+        /// Object level: writes 4 KiB of an object, random.
+        ObjectWrite = "object: write 4 KiB, random",
+        /// Key-value level: reads a value of 4,000 bytes.
+        PairsGet = "pairs: get 4,000 bytes, random",
+        /// Key-value level: writes a value of 4,000 bytes.
+        PairsSet = "pairs: set 4,000 bytes, random",
+    }
 }
 
 impl Call {
-    /// Every kind.
-    pub const ALL: [Self; 12] = [
-        Self::RawRead,
-        Self::RawWrite,
-        Self::FunctionRead,
-        Self::FunctionWrite,
-        Self::PolicyReadInOrder,
-        Self::PolicyRead,
-        Self::PolicyWriteInOrder,
-        Self::PolicyWrite,
-        Self::ObjectRead,
-        Self::ObjectWrite,
-        Self::PairsGet,
-        Self::PairsSet,
-    ];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::RawRead => "raw: read a page",
-            Self::RawWrite => "raw: write a page",
-            Self::FunctionRead => "function: read a page",
-            Self::FunctionWrite => "function: write a page",
-            Self::PolicyReadInOrder => "policy: read 4 KiB, in order",
-            Self::PolicyRead => "policy: read 4 KiB, random",
-            Self::PolicyWriteInOrder => "policy: write 4 KiB, in order",
-            Self::PolicyWrite => "policy: write 4 KiB, random",
-            Self::ObjectRead => "object: read 4 KiB, random",
-            Self::ObjectWrite => "object: write 4 KiB, random",
-            Self::PairsGet => "pairs: get 4,000 bytes, random",
-            Self::PairsSet => "pairs: set 4,000 bytes, random",
-        }
-    }
-
     /// The target for the cost in addition to the copy, in nanoseconds, if there is one.
     #[must_use]
     pub fn target_ns(self) -> Option<f64> {
@@ -136,14 +102,29 @@ pub struct Calls {
     level: Box<dyn LevelCalls>,
 }
 
-/// The calls of one level of the library.
+/// The calls of one level of the library. Pages, units or pairs are numbered from 0.
 trait LevelCalls {
     /// Prepares the flash for the next run; not measured.
-    fn prepare(&mut self) -> Result<()> {
+    fn prepare(&mut self, _is_read: bool) -> Result<()> {
         Ok(())
     }
-    /// Makes the calls.
-    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()>;
+    fn read(&mut self, place: u32, data: &mut [u8]) -> Result<()>;
+    fn write(&mut self, place: u32, data: &[u8]) -> Result<()>;
+    /// Waits until everything written is on flash.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+    /// Makes the calls; compiled for each level, so that only the run is called dynamically.
+    fn run(&mut self, is_read: bool, places: &[u32], data: &mut [u8]) -> Result<()> {
+        for &place in places {
+            if is_read {
+                self.read(place, data)?;
+            } else {
+                self.write(place, data)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Calls {
@@ -153,26 +134,22 @@ impl Calls {
     /// [`prism_flash::FlashError`] only if pages are so large that little of the flash is usable.
     pub fn new(call: Call, page_size: u32, seed: u64) -> Result<Self> {
         let share = share(page_size)?;
-        let level: Box<dyn LevelCalls> = match call {
-            Call::RawRead | Call::RawWrite => Box::new(RawPages::new(share, call)?),
+        let (mut level, bytes): (Box<dyn LevelCalls>, u64) = match call {
+            Call::RawRead | Call::RawWrite => (Box::new(RawPages::new(share)?), page_size.into()),
             Call::FunctionRead | Call::FunctionWrite => {
-                Box::new(FunctionPages::new(share, call, page_size)?)
+                (Box::new(FunctionPages::new(share)?), page_size.into())
             }
-            Call::ObjectRead | Call::ObjectWrite => Box::new(InObject::new(share, call)?),
-            Call::PairsGet | Call::PairsSet => Box::new(Pairs::new(share, call)?),
-            _ => Box::new(InRange::new(share, call)?),
-        };
-        let bytes = match call {
-            Call::RawRead | Call::RawWrite | Call::FunctionRead | Call::FunctionWrite => {
-                page_size.into()
-            }
-            Call::PairsGet | Call::PairsSet => VALUE as u64,
-            _ => UNIT,
+            Call::ObjectRead | Call::ObjectWrite => (Box::new(InObject::new(share)?), UNIT),
+            Call::PairsGet | Call::PairsSet => (Box::new(KvStore::open(share)?), VALUE),
+            _ => (Box::new(range(share)?), UNIT),
         };
         let count = DATA / bytes.next_power_of_two();
+        let in_order: Vec<_> = (0..count as u32).collect();
+        level.run(false, &in_order, &mut vec![1; bytes as usize])?;
+        level.flush()?;
         let mut rng = Rng::stream(seed, "calls.place");
-        let place = |n: u64| if call.is_random() { rng.below(count) } else { n } as u32;
-        let places = (0..count).map(place).collect();
+        let place = |n| if call.is_random() { rng.below(count) as u32 } else { n };
+        let places = in_order.into_iter().map(place).collect();
         let buffer = vec![1; (count * bytes) as usize];
         let mut calls = Self { count, bytes, places, is_read: call.is_read(), buffer, level };
         if !calls.is_read {
@@ -190,7 +167,7 @@ impl Calls {
     /// # Errors
     /// As [`Calls::new`].
     pub fn prepare(&mut self) -> Result<()> {
-        self.level.prepare()
+        self.level.prepare(self.is_read)
     }
 
     /// Makes a run of calls.
@@ -199,7 +176,7 @@ impl Calls {
     /// As [`Calls::new`].
     pub fn run(&mut self) -> Result<()> {
         let mut data = vec![7; self.bytes as usize];
-        self.level.run(&self.places, &mut data)
+        self.level.run(self.is_read, &self.places, &mut data)
     }
 
     /// Makes as many plain copies, from or to the same addresses of a buffer.
@@ -239,65 +216,57 @@ fn share(page_size: u32) -> Result<Share> {
 struct RawPages {
     raw: Raw,
     pages: Vec<Address>,
-    is_read: bool,
 }
 
 impl RawPages {
-    fn new(share: Share, call: Call) -> Result<Self> {
+    fn new(share: Share) -> Result<Self> {
         let raw = Raw::open(share)?;
         let shape = raw.geometry();
         let count = DATA / u64::from(shape.page_size);
         let of_block = |at: Address| (0..shape.pages_per_block).map(move |page| at.with_page(page));
-        let pages: Vec<_> = raw.blocks().flat_map(of_block).take(count as usize).collect();
-        let data = vec![1; shape.page_size as usize];
-        for &at in &pages {
-            raw.write_page(at, &data)?;
-        }
-        Ok(Self { raw, pages, is_read: call.is_read() })
+        let pages = raw.blocks().flat_map(of_block).take(count as usize).collect();
+        Ok(Self { raw, pages })
     }
 }
 
 impl LevelCalls for RawPages {
-    fn prepare(&mut self) -> Result<()> {
-        let blocks = self.pages.iter().filter(|at| at.page == 0 && !self.is_read);
-        blocks.into_iter().try_for_each(|&at| self.raw.erase_block(at))
+    fn prepare(&mut self, is_read: bool) -> Result<()> {
+        let mut blocks = self.pages.iter().filter(|at| at.page == 0 && !is_read);
+        blocks.try_for_each(|&at| self.raw.erase_block(at))
     }
 
-    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
-        for &place in places {
-            let at = self.pages[place as usize];
-            if self.is_read {
-                self.raw.read_page(at, data)?;
-            } else {
-                self.raw.write_page(at, data)?;
-            }
-        }
-        Ok(())
+    fn read(&mut self, place: u32, data: &mut [u8]) -> Result<()> {
+        self.raw.read_page(self.pages[place as usize], data)
+    }
+
+    fn write(&mut self, place: u32, data: &[u8]) -> Result<()> {
+        self.raw.write_page(self.pages[place as usize], data)
     }
 }
 
 /// Calls at the function level, to pages of blocks that are allocated one by one.
 struct FunctionPages {
     function: Function,
-    pages_per_block: usize,
+    pages_per_block: u32,
     blocks: Vec<Address>,
-    is_read: bool,
 }
 
 impl FunctionPages {
-    fn new(share: Share, call: Call, page_size: u32) -> Result<Self> {
+    fn new(share: Share) -> Result<Self> {
         let function = Function::open(share)?;
-        let pages_per_block = function.geometry().pages_per_block as usize;
-        let mut all = Self { function, pages_per_block, blocks: Vec::new(), is_read: false };
-        let places: Vec<_> = (0..(DATA / u64::from(page_size)) as u32).collect();
-        all.run(&places, &mut vec![1; page_size as usize])?;
-        Ok(Self { is_read: call.is_read(), ..all })
+        let pages_per_block = function.geometry().pages_per_block;
+        Ok(Self { function, pages_per_block, blocks: Vec::new() })
+    }
+
+    fn page(&self, place: u32) -> Address {
+        let block = self.blocks[(place / self.pages_per_block) as usize];
+        block.with_page(place % self.pages_per_block)
     }
 }
 
 impl LevelCalls for FunctionPages {
-    fn prepare(&mut self) -> Result<()> {
-        if !self.is_read {
+    fn prepare(&mut self, is_read: bool) -> Result<()> {
+        if !is_read {
             for at in self.blocks.drain(..) {
                 self.function.trim(at, Unit::Block)?;
             }
@@ -305,56 +274,38 @@ impl LevelCalls for FunctionPages {
         self.function.drain()
     }
 
-    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
-        for &place in places {
-            let (block, page) =
-                (place as usize / self.pages_per_block, place as usize % self.pages_per_block);
-            if block == self.blocks.len() {
-                self.blocks.push(self.function.address_mapper(Channel::Any, Unit::Block)?.at);
-            }
-            let at = self.blocks[block].with_page(page as u32);
-            if self.is_read {
-                self.function.read(at, data)?;
-            } else {
-                self.function.write(at, data)?;
-            }
+    fn read(&mut self, place: u32, data: &mut [u8]) -> Result<()> {
+        self.function.read(self.page(place), data)
+    }
+
+    fn write(&mut self, place: u32, data: &[u8]) -> Result<()> {
+        if (place / self.pages_per_block) as usize == self.blocks.len() {
+            self.blocks.push(self.function.address_mapper(Channel::Any, Unit::Block)?.at);
         }
-        Ok(())
+        self.function.write(self.page(place), data)
     }
 }
 
-/// Calls at the policy level, to a range.
-struct InRange {
-    policy: Policy,
-    is_read: bool,
+/// A range of the policy level, for calls to it.
+fn range(share: Share) -> Result<Policy> {
+    let policy = Policy::open(share)?;
+    let mut config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
+    config.over_provisioning = OverProvisioning::Rest;
+    policy.configure(0, DATA, config)?;
+    Ok(policy)
 }
 
-impl InRange {
-    fn new(share: Share, call: Call) -> Result<Self> {
-        let policy = Policy::open(share)?;
-        let mut config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
-        config.over_provisioning = OverProvisioning::Rest;
-        policy.configure(0, DATA, config)?;
-        let data = vec![1; UNIT as usize];
-        for at in (0..DATA).step_by(UNIT as usize) {
-            policy.write(at, &data)?;
-        }
-        policy.flush()?;
-        Ok(Self { policy, is_read: call.is_read() })
+impl LevelCalls for Policy {
+    fn read(&mut self, place: u32, data: &mut [u8]) -> Result<()> {
+        Self::read(self, u64::from(place) * UNIT, data)
     }
-}
 
-impl LevelCalls for InRange {
-    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
-        for &place in places {
-            let at = u64::from(place) * UNIT;
-            if self.is_read {
-                self.policy.read(at, data)?;
-            } else {
-                self.policy.write(at, data)?;
-            }
-        }
-        Ok(())
+    fn write(&mut self, place: u32, data: &[u8]) -> Result<()> {
+        Self::write(self, u64::from(place) * UNIT, data)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Self::flush(self)
     }
 }
 
@@ -362,67 +313,46 @@ impl LevelCalls for InRange {
 struct InObject {
     store: ObjectStore,
     id: ObjectId,
-    is_read: bool,
 }
 
 impl InObject {
-    fn new(share: Share, call: Call) -> Result<Self> {
+    fn new(share: Share) -> Result<Self> {
         let store = ObjectStore::open(share)?;
         let id = store.create(Attributes::default())?;
-        let data = vec![1; UNIT as usize];
-        for at in (0..DATA).step_by(UNIT as usize) {
-            store.write(id, at, &data)?;
-        }
-        store.flush()?;
-        Ok(Self { store, id, is_read: call.is_read() })
+        Ok(Self { store, id })
     }
 }
 
 impl LevelCalls for InObject {
-    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
-        for &place in places {
-            let at = u64::from(place) * UNIT;
-            if self.is_read {
-                self.store.read(self.id, at, data)?;
-            } else {
-                self.store.write(self.id, at, data)?;
-            }
-        }
-        Ok(())
+    fn read(&mut self, place: u32, data: &mut [u8]) -> Result<()> {
+        self.store.read(self.id, u64::from(place) * UNIT, data).map(drop)
+    }
+
+    fn write(&mut self, place: u32, data: &[u8]) -> Result<()> {
+        self.store.write(self.id, u64::from(place) * UNIT, data)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.store.flush()
     }
 }
 
 /// Bytes of a value: with key and header a little less than 4 KiB.
-const VALUE: usize = 4000;
+const VALUE: u64 = 4000;
 
 /// Calls at the key-value level, with a number as the key.
-struct Pairs {
-    store: KvStore,
-    is_read: bool,
-}
-
-impl Pairs {
-    fn new(share: Share, call: Call) -> Result<Self> {
-        let store = KvStore::open(share)?;
-        for place in 0..(DATA / UNIT) as u32 {
-            store.set(&place.to_be_bytes(), &[1; VALUE])?;
-        }
-        store.flush()?;
-        Ok(Self { store, is_read: call.is_read() })
-    }
-}
-
-impl LevelCalls for Pairs {
-    fn run(&mut self, places: &[u32], data: &mut [u8]) -> Result<()> {
-        for place in places {
-            let key = place.to_be_bytes();
-            if self.is_read {
-                black_box(self.store.get(&key)?);
-            } else {
-                self.store.set(&key, data)?;
-            }
-        }
+impl LevelCalls for KvStore {
+    fn read(&mut self, place: u32, _data: &mut [u8]) -> Result<()> {
+        black_box(self.get(&place.to_be_bytes())?);
         Ok(())
+    }
+
+    fn write(&mut self, place: u32, data: &[u8]) -> Result<()> {
+        self.set(&place.to_be_bytes(), data)
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Self::flush(self)
     }
 }
 

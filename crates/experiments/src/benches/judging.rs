@@ -11,30 +11,16 @@ const BATCH: u64 = 1 << 16;
 /// 4 KiB.
 const SPAN: u64 = 152 << 30;
 
-/// The pattern of the requests of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// Writes of 16 KiB to random addresses.
-    Scattered,
-    /// Sequential writes of 16 KiB.
-    Log,
-    /// Reads and writes of 4 to 28 KiB with some flushes and discards. Nine in ten requests go to
-    /// one percent of the addresses.
-    Database,
-}
-
-impl Pattern {
-    /// Every pattern.
-    pub const ALL: [Self; 3] = [Self::Scattered, Self::Log, Self::Database];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Scattered => "scattered writes of 16 KiB",
-            Self::Log => "sequential writes of 16 KiB",
-            Self::Database => "database",
-        }
+named_enum! {
+    /// The pattern of the requests of a trace.
+    pub enum Pattern {
+        /// Writes of 16 KiB to random addresses.
+        Scattered = "scattered writes of 16 KiB",
+        /// Sequential writes of 16 KiB.
+        Log = "sequential writes of 16 KiB",
+        /// Reads and writes of 4 to 28 KiB with some flushes and discards. Nine in ten requests go
+        /// to one percent of the addresses.
+        Database = "database",
     }
 }
 

@@ -9,33 +9,18 @@ use super::speed::mqsim_like;
 use crate::drives::prepared;
 use crate::untimed::Untimed;
 
-/// A kind of preparation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Task {
-    /// An empty drive is created.
-    Ready,
-    /// Every unit is written once, in order.
-    Fill,
-    /// Random units of a filled drive are overwritten, half as many as it has; the drive is in
-    /// steady state then.
-    Overwrite,
-    /// A drive is created in steady state, without writing to it.
-    Steady,
-}
-
-impl Task {
-    /// Every task.
-    pub const ALL: [Self; 4] = [Self::Ready, Self::Fill, Self::Overwrite, Self::Steady];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ready => "ready, 1 TB",
-            Self::Fill => "fill, 1 TB",
-            Self::Overwrite => "overwrite half, 1 TB",
-            Self::Steady => "steady state, 1 TB",
-        }
+named_enum! {
+    /// A kind of preparation.
+    pub enum Task {
+        /// An empty drive is created.
+        Ready = "ready, 1 TB",
+        /// Every unit is written once, in order.
+        Fill = "fill, 1 TB",
+        /// Random units of a filled drive are overwritten, half as many as it has; the drive is in
+        /// steady state then.
+        Overwrite = "overwrite half, 1 TB",
+        /// A drive is created in steady state, without writing to it.
+        Steady = "steady state, 1 TB",
     }
 }
 

@@ -1,6 +1,6 @@
 //! What cleaning costs on a drive that is full to a given share.
 
-use prism_ftl::{Frontiers, VictimPolicy};
+use prism_ftl::VictimPolicy;
 use prism_nand::Cause;
 
 use super::CalcError;
@@ -70,17 +70,8 @@ pub struct Cleaning {
 pub fn cleaning(utilization: f64, pages_per_block: u32, seed: u64) -> Result<Cleaning, CalcError> {
     check(utilization, pages_per_block)?;
     let op = 1.0 / utilization - 1.0;
-    let setup = Setup {
-        blocks: (PAGES_SIMULATED / pages_per_block).max(BLOCKS_SIMULATED_MIN),
-        units_per_block: pages_per_block,
-        op,
-        victim: VictimPolicy::Greedy,
-        frontiers: Frontiers::Shared,
-        hot: None,
-        trims: 0.0,
-        warm_up: 2.0,
-        measured: 2.0,
-    };
+    let blocks = (PAGES_SIMULATED / pages_per_block).max(BLOCKS_SIMULATED_MIN);
+    let setup = Setup::uniform(blocks, pages_per_block, op, VictimPolicy::Greedy);
     let (write_amplification, counts) = measure(&setup, seed)?;
     let cleaned = counts.erases[Cause::Gc] as f64 * f64::from(pages_per_block);
     let valid = counts.units[Cause::Gc] as f64 / cleaned;

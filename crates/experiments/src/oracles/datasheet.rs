@@ -4,7 +4,7 @@
 //! and the inside of the drive is not public. The difference shows how far a preset can be
 //! trusted.
 
-use prism_base::{Bytes, Rng};
+use prism_base::{Bytes, Nanos, Rng};
 use prism_ssd::{DriveSpec, HostOp, InitialState, Request, scale};
 
 use crate::check::{Check, Group, Simulation};
@@ -31,14 +31,14 @@ struct Load {
 pub fn checks(device: &DriveSpec, seed: u64) -> Vec<Simulation> {
     let sheet = &device.datasheet;
     let mut all = Vec::new();
-    let mut add = |what: &str, unit, expected: Option<f64>, load: Load, of: fn(&Tally) -> f64| {
+    let mut add = |what: &str, unit, expected: Option<u64>, load: Load, of: fn(&Tally) -> f64| {
         let Some(expected) = expected else { return };
         let what = format!("{}: {what}", device.name);
         let (device, name) = (device.clone(), what.clone());
         all.push(Simulation::new(what, move || Check {
             group: Group::DataSheet,
             what: name,
-            expected,
+            expected: expected as f64,
             ours: of(&run(&device, load, seed)),
             tolerance: None,
             source: "data sheet".into(),
@@ -55,47 +55,18 @@ pub fn checks(device: &DriveSpec, seed: u64) -> Vec<Simulation> {
     };
     let write = Load { op: HostOp::Write, ..read };
     let steady = InitialState::Preconditioned { overwrites: 1.5 };
-    let nanos = |n: prism_base::Nanos| n.0 as f64;
-    add("4 KiB random read latency", "ns", sheet.random_read_latency.map(nanos), read, Tally::mean);
-    add(
-        "4 KiB random write latency",
-        "ns",
-        sheet.random_write_latency.map(nanos),
-        write,
-        Tally::mean,
-    );
     let deep = Load { depth: 256, count: 400_000, ..read };
-    add(
-        "4 KiB random read",
-        "IOPS",
-        sheet.random_read_iops.map(|n| n as f64),
-        deep,
-        Tally::per_second,
-    );
     let worn = Load { op: HostOp::Write, state: steady, count: blocks_written(device, 8), ..deep };
-    add(
-        "4 KiB random write, steady",
-        "IOPS",
-        sheet.random_write_iops.map(|n| n as f64),
-        worn,
-        Tally::per_second,
-    );
     let stream = Load { size: 131_072, random: false, depth: 32, count: 40_000, ..read };
-    add(
-        "128 KiB sequential read",
-        "B/s",
-        sheet.sequential_read.map(|n| n as f64),
-        stream,
-        Tally::rate,
-    );
-    let stream = Load { op: HostOp::Write, ..stream };
-    add(
-        "128 KiB sequential write",
-        "B/s",
-        sheet.sequential_write.map(|n| n as f64),
-        stream,
-        Tally::rate,
-    );
+    let written = Load { op: HostOp::Write, ..stream };
+    let nanos = |time: Option<Nanos>| time.map(|time| time.0);
+    let (latency, iops, rate) = (Tally::mean, Tally::per_second, Tally::rate);
+    add("4 KiB random read latency", "ns", nanos(sheet.random_read_latency), read, latency);
+    add("4 KiB random write latency", "ns", nanos(sheet.random_write_latency), write, latency);
+    add("4 KiB random read", "IOPS", sheet.random_read_iops, deep, iops);
+    add("4 KiB random write, steady", "IOPS", sheet.random_write_iops, worn, iops);
+    add("128 KiB sequential read", "B/s", sheet.sequential_read, stream, rate);
+    add("128 KiB sequential write", "B/s", sheet.sequential_write, written, rate);
     all
 }
 

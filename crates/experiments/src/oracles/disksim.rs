@@ -37,7 +37,6 @@ const IN_STEPS: &str =
 /// A published run.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    name: &'static str,
     op: HostOp,
     random: bool,
     count: u64,
@@ -45,13 +44,11 @@ struct Run {
     more: f64,
     /// Mean, standard deviation (0 if not given) and maximum of the response time in
     /// milliseconds.
-    mean: f64,
-    deviation: f64,
-    max: f64,
+    responses: [f64; 3],
     /// The source with the reason why no agreement of the mean is claimed, if none is.
     differs: Option<&'static str>,
     /// Blocks cleaned and pages moved.
-    cleaning: Option<(f64, f64)>,
+    cleaning: Option<[f64; 2]>,
     /// Pages that the host wrote, for write amplification.
     pages: f64,
 }
@@ -60,94 +57,43 @@ const SHORT: u64 = 250_000;
 const LONG: u64 = 5_000_000;
 
 const RUNS: [Run; 6] = [
+    Run::new(HostOp::Read, false, 0.0, [0.132_511, 0.000_072, 0.135_805], 250_000.0),
+    Run::new(HostOp::Read, true, PAGE_MORE, [0.136_118, 0.0152, 0.4854], 395_130.0),
+    Run::new(HostOp::Write, false, 0.0, [0.310, 0.0, 0.0], 249_999.0),
     Run {
-        name: "sequential read",
-        op: HostOp::Read,
-        random: false,
-        count: SHORT,
-        more: 0.0,
-        mean: 0.132_511,
-        deviation: 0.000_072,
-        max: 0.135_805,
-        differs: None,
-        cleaning: None,
-        pages: 250_000.0,
-    },
-    Run {
-        name: "random read",
-        op: HostOp::Read,
-        random: true,
-        count: SHORT,
-        more: PAGE_MORE,
-        mean: 0.136_118,
-        deviation: 0.0152,
-        max: 0.4854,
-        differs: None,
-        cleaning: None,
-        pages: 395_130.0,
-    },
-    Run {
-        name: "sequential write",
-        op: HostOp::Write,
-        random: false,
-        count: SHORT,
-        more: 0.0,
-        mean: 0.310,
-        deviation: 0.0,
-        max: 0.0,
-        differs: None,
-        cleaning: None,
-        pages: 249_999.0,
-    },
-    Run {
-        name: "random write",
-        op: HostOp::Write,
-        random: true,
-        count: SHORT,
-        more: PAGE_MORE,
-        mean: 0.329_458,
-        deviation: 0.0689,
-        max: 1.579,
         differs: Some(ROUND_ROBIN),
-        cleaning: None,
-        pages: 395_130.0,
+        ..Run::new(HostOp::Write, true, PAGE_MORE, [0.329_458, 0.0689, 1.579], 395_130.0)
     },
-    Run {
-        name: "sequential write, 5 M",
-        op: HostOp::Write,
-        random: false,
-        count: LONG,
-        more: SEQUENTIAL_MORE,
-        mean: 0.334_365,
-        deviation: 0.1844,
-        max: 2.100,
-        differs: Some(IN_STEPS),
-        cleaning: Some((77_493.0, 0.0)),
-        pages: 5_704_304.0,
-    },
-    Run {
-        name: "random write, 5 M",
-        op: HostOp::Write,
-        random: true,
-        count: LONG,
-        more: PAGE_MORE,
-        mean: 0.593_438,
-        deviation: 0.9704,
-        max: 6.519,
-        differs: Some(IN_STEPS),
-        cleaning: Some((143_179.0, 1_929_239.0)),
-        pages: 7_913_348.0,
-    },
+    Run::new(HostOp::Write, false, SEQUENTIAL_MORE, [0.334_365, 0.1844, 2.100], 5_704_304.0)
+        .long([77_493.0, 0.0]),
+    Run::new(HostOp::Write, true, PAGE_MORE, [0.593_438, 0.9704, 6.519], 7_913_348.0)
+        .long([143_179.0, 1_929_239.0]),
 ];
 
 pub(super) fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
     let wanted = |run: &Run| scale == Scale::Full || run.count == SHORT;
-    let simulation =
-        |run: Run| Simulation::several(format!("atc08: {}", run.name), move || run.run(seed));
+    let simulation = |run: Run| Simulation::several(run.name(), move || run.run(seed));
     RUNS.into_iter().filter(wanted).map(simulation).collect()
 }
 
 impl Run {
+    /// A short run in which nothing is cleaned.
+    const fn new(op: HostOp, random: bool, more: f64, responses: [f64; 3], pages: f64) -> Self {
+        let (differs, cleaning) = (None, None);
+        Self { op, random, count: SHORT, more, responses, differs, cleaning, pages }
+    }
+
+    /// The long run in which so many blocks are cleaned and pages moved.
+    const fn long(self, cleaning: [f64; 2]) -> Self {
+        Self { count: LONG, differs: Some(IN_STEPS), cleaning: Some(cleaning), ..self }
+    }
+
+    fn name(&self) -> String {
+        let order = if self.random { "random" } else { "sequential" };
+        let many = if self.count == LONG { ", 5 M" } else { "" };
+        format!("atc08: {order} {}{many}", self.op.name())
+    }
+
     fn run(self, seed: u64) -> Vec<Check> {
         let mut drive = filled(preset("atc08"), seed);
         let mut gaps = Rng::stream(seed, "disksim.gap");
@@ -177,7 +123,7 @@ impl Run {
     fn compare(&self, drive: &Drive, tally: &Tally) -> Vec<Check> {
         let row = |what: &str, expected, ours, tolerance, source: &str, unit| Check {
             group: Group::Oracle,
-            what: format!("atc08: {}, {what}", self.name),
+            what: format!("{}, {what}", self.name()),
             expected,
             ours,
             tolerance,
@@ -186,13 +132,13 @@ impl Run {
         };
         let claim = self.differs.is_none().then_some(TOLERANCE);
         let source = self.differs.unwrap_or(SOURCE);
-        let mut all = vec![row("mean", self.mean, tally.mean() / 1e6, claim, source, "ms")];
-        if self.deviation > 0.0 {
-            let deviation = tally.deviation() / 1e6;
-            all.push(row("deviation", self.deviation, deviation, None, source, "ms"));
-            all.push(row("maximum", self.max, tally.max.0 as f64 / 1e6, None, source, "ms"));
+        let [mean, deviation, max] = self.responses;
+        let mut all = vec![row("mean", mean, tally.mean() / 1e6, claim, source, "ms")];
+        if deviation > 0.0 {
+            all.push(row("deviation", deviation, tally.deviation() / 1e6, None, source, "ms"));
+            all.push(row("maximum", max, tally.max.0 as f64 / 1e6, None, source, "ms"));
         }
-        if let Some((cleans, moved)) = self.cleaning {
+        if let Some([cleans, moved]) = self.cleaning {
             let counts = drive.flash_counts();
             let ours = counts.erases.total() as f64;
             all.push(row("cleans", cleans, ours, Some(TOLERANCE), SOURCE, "blocks"));

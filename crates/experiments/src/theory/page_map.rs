@@ -59,17 +59,7 @@ impl PlannedCheck {
 
 /// Uniform writes to one frontier, for long enough that the mean field settles.
 fn setup(victim: VictimPolicy, op: f64) -> Setup {
-    Setup {
-        blocks: BLOCKS,
-        units_per_block: UNITS,
-        op,
-        victim,
-        frontiers: Frontiers::Shared,
-        hot: None,
-        trims: 0.0,
-        warm_up: 2.0,
-        measured: 3.0,
-    }
+    Setup { measured: 3.0, ..Setup::uniform(BLOCKS, UNITS, op, victim) }
 }
 
 fn uniform() -> Vec<PlannedCheck> {

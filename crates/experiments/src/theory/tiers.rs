@@ -124,15 +124,14 @@ pub fn fill(device: &DriveSpec, seed: u64) -> Result<CacheFill, DriveSpecError> 
     let completed =
         |done: &[Completion]| times.extend(done.iter().map(|completion| completion.completed));
     ClosedLoop::new(DEPTH, next, completed).complete(&mut drive, count);
+    let place = |share: f64| (share * cache as f64 / REQUEST as f64) as usize;
     // Parts of the run well away from its ends and from the end of the cache.
     let part = |from: f64, to: f64| {
-        let place = |share: f64| (share * cache as f64 / REQUEST as f64) as usize;
         let (from, to) = (place(from), place(to));
         ((to - from) as u64 * REQUEST) as f64 / times[to].since(times[from]).as_secs_f64()
     };
     let (before, after) = (part(0.2, 0.9), part(1.2, 2.8));
     // Bytes over time are two straight lines, which meet where the rate changes.
-    let place = |share: f64| (share * cache as f64 / REQUEST as f64) as usize;
     let at = |index: usize| times[index].since(SimTime::ZERO).as_secs_f64();
     let bytes = |index: usize| (index as u64 * REQUEST) as f64;
     let (one, two) = (place(0.5), place(2.0));
@@ -192,58 +191,48 @@ pub fn checks(seed: u64, scale: Scale) -> Vec<Simulation> {
     ]
 }
 
-fn check(
-    what: &str,
-    expected: f64,
-    ours: f64,
-    tolerance: f64,
-    source: &str,
-    unit: &'static str,
-) -> Check {
-    Check { unit, ..Check::theory(what, [expected, ours], tolerance, source) }
-}
-
 fn fill_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DriveSpecError> {
     let device = cached(capacity)?;
     let fill = fill(&device, seed)?;
-    let mb = |bytes: f64| bytes / 1e6;
+    let check = |what, both, tolerance, source, unit| {
+        let check = Check::theory(format!("consumer-tlc: {what}"), both, tolerance, source);
+        Check { unit, ..check }
+    };
+    let mb = |both: [f64; 2]| both.map(|bytes| bytes / 1e6);
+    let (cache, past) = (rate_in_cache(&device), rate_past_cache(&device));
+    let cliff = (fill.cache + device.drive.write_buffer.0) as f64;
     Ok(vec![
         check(
-            "consumer-tlc: sequential write into the cache",
-            mb(rate_in_cache(&device)),
-            mb(fill.before),
+            "sequential write into the cache",
+            mb([cache, fill.before]),
             BANDWIDTH_TOLERANCE,
             "dies x row / (transfer + pages x tPROG as SLC)",
             "MB/s",
         ),
         check(
-            "consumer-tlc: sequential write past the cache",
-            mb(rate_past_cache(&device)),
-            mb(fill.after),
+            "sequential write past the cache",
+            mb([past, fill.after]),
             BANDWIDTH_TOLERANCE,
             "dies x row / (transfer + tPROG)",
             "MB/s",
         ),
         check(
-            "consumer-tlc: where the rate falls",
-            mb((fill.cache + device.drive.write_buffer.0) as f64),
-            mb(fill.cliff),
+            "where the rate falls",
+            mb([cliff, fill.cliff]),
             CLIFF_TOLERANCE,
             "size of the cache and of the write buffer",
             "MB",
         ),
         check(
-            "consumer-tlc: write amplification of a fill, after idle time",
-            1.0 + fill.folded,
-            fill.write_amplification,
+            "write amplification of a fill, after idle time",
+            [1.0 + fill.folded, fill.write_amplification],
             EXACT,
             "1 + folded share",
             "",
         ),
         check(
-            "consumer-tlc: folded share of three times the cache",
-            1.0 / CACHES as f64,
-            fill.folded,
+            "folded share of three times the cache",
+            [1.0 / CACHES as f64, fill.folded],
             FOLDED_TOLERANCE,
             "all that was written to the cache",
             "",
@@ -268,14 +257,10 @@ fn region_checks(capacity: u64, seed: u64) -> Result<Vec<Check>, DriveSpecError>
         for (op, cells, bytes) in [(HostOp::Read, t_read, unit), (HostOp::Write, t_program, row)] {
             let ours = latency(&device, op, offset, seed);
             let theory = expected(&device, op, cells, bytes);
-            checks.push(check(
-                &format!("slc-mlc: {} of {kind}, queue depth 1", op.name()),
-                theory.0 as f64 / 1e3,
-                ours.0 as f64 / 1e3,
-                EXACT,
-                "firmware + link + channel + cells, to the nanosecond",
-                "us",
-            ));
+            let what = format!("slc-mlc: {} of {kind}, queue depth 1", op.name());
+            let both = [theory, ours].map(|time| time.0 as f64 / 1e3);
+            let source = "firmware + link + channel + cells, to the nanosecond";
+            checks.push(Check { unit: "us", ..Check::theory(what, both, EXACT, source) });
         }
     }
     Ok(checks)

@@ -32,6 +32,15 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Uniform writes to `blocks` blocks of `units_per_block` units with one frontier and no
+    /// trims: twice the flash before the measurement, and twice the flash during it.
+    #[must_use]
+    pub fn uniform(blocks: u32, units_per_block: u32, op: f64, victim: VictimPolicy) -> Self {
+        let (frontiers, hot, trims) = (Frontiers::Shared, None, 0.0);
+        let (warm_up, measured) = (2.0, 2.0);
+        Self { blocks, units_per_block, op, victim, frontiers, hot, trims, warm_up, measured }
+    }
+
     fn geometry(&self) -> Geometry {
         geometry(1, self.blocks, self.units_per_block)
     }

@@ -64,17 +64,8 @@ fn random_reads_saturate_the_channels_at_depth_1024() {
 #[test]
 fn random_victims_have_the_exact_steady_state() {
     for op in [0.15, 0.28, 1.0] {
-        let setup = Setup {
-            blocks: 4096,
-            units_per_block: 64,
-            op,
-            victim: VictimPolicy::Random,
-            frontiers: Frontiers::Shared,
-            hot: None,
-            trims: 0.0,
-            warm_up: 3.0,
-            measured: 3.0,
-        };
+        let setup = Setup::uniform(4096, 64, op, VictimPolicy::Random);
+        let setup = Setup { warm_up: 3.0, measured: 3.0, ..setup };
         let (ours, _) = measure(&setup, 1).unwrap();
         let expected = (1.0 + op) / op;
         assert!((ours / expected - 1.0).abs() < 0.015, "OP {op}: {ours} for {expected}");

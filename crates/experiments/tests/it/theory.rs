@@ -43,17 +43,9 @@ fn line(check: &Check) -> String {
 #[test]
 fn theory_fast() {
     let run = |victim: &str, op, trims: f64, hot: Option<HotCold>, expected: f64| {
-        let setup = Setup {
-            blocks: 2048,
-            units_per_block: 64,
-            op,
-            victim: VictimPolicy::from_name(victim).unwrap(),
-            frontiers: Frontiers::Shared,
-            hot,
-            trims,
-            warm_up: if trims > 0.0 || hot.is_some() { 8.0 } else { 2.0 },
-            measured: 2.0,
-        };
+        let setup = Setup::uniform(2048, 64, op, VictimPolicy::from_name(victim).unwrap());
+        let warm_up = if trims > 0.0 || hot.is_some() { 8.0 } else { 2.0 };
+        let setup = Setup { hot, trims, warm_up, ..setup };
         let (ours, _) = measure(&setup, 1).unwrap();
         let off = ours / expected - 1.0;
         assert!(off.abs() < 0.015, "{victim} at {op}, trims {trims}: {ours} for {expected}");
@@ -74,17 +66,8 @@ fn theory_fast() {
 #[test]
 fn policies_order_as_published() {
     let run = |victim: &str, frontiers, hot| {
-        let setup = Setup {
-            blocks: 1024,
-            units_per_block: 64,
-            op: 0.15,
-            victim: VictimPolicy::from_name(victim).unwrap(),
-            frontiers,
-            hot,
-            trims: 0.0,
-            warm_up: 6.0,
-            measured: 2.0,
-        };
+        let setup = Setup::uniform(1024, 64, 0.15, VictimPolicy::from_name(victim).unwrap());
+        let setup = Setup { frontiers, hot, warm_up: 6.0, ..setup };
         measure(&setup, 1).unwrap().0
     };
     let uniform = |victim| run(victim, Frontiers::Shared, None);

@@ -85,8 +85,17 @@ fn is_f2fs(facts: &Facts) -> bool {
     facts.pair.fs == Fs::F2fs
 }
 
-fn is(facts: &Facts, app: App, fs: Fs) -> bool {
-    facts.pair == Pair { app, fs }
+fn is(app: App, fs: Fs) -> impl Fn(&Facts) -> bool {
+    move |facts| facts.pair == Pair { app, fs }
+}
+
+/// A change of the pairs for which `condition` holds.
+fn when(condition: impl Fn(&Facts) -> bool, change: impl Fn(&mut Facts)) -> impl Fn(&mut Facts) {
+    move |facts| {
+        if condition(facts) {
+            change(facts);
+        }
+    }
 }
 
 #[test]
@@ -104,13 +113,7 @@ fn observations_are_numbered_and_need_traces() {
 
 #[test]
 fn request_scale() {
-    let stores_write = |size| {
-        move |f: &mut Facts| {
-            if is_store(f) {
-                f.writes = scale(100, size, 0);
-            }
-        }
-    };
+    let stores_write = |size| when(is_store, move |f| f.writes = scale(100, size, 0));
     holds(1, stores_write(1 << 20));
     fails(1, stores_write(4096));
     let read = |before| move |f: &mut Facts| f.reads = scale(100, 4096, before);
@@ -128,12 +131,9 @@ fn request_scale() {
     holds(3, rocks(0.79));
     fails(3, rocks(0.8));
     let barriers = |flushes, before| {
-        move |f: &mut Facts| {
-            if is_sqlite(f) {
-                f.flushes = flushes;
-                f.writes = scale(100, 4096, before);
-            }
-        }
+        when(is_sqlite, move |f| {
+            (f.flushes, f.writes) = (flushes, scale(100, 4096, before));
+        })
     };
     holds(4, barriers(50, 0));
     fails(4, barriers(10, 0));
@@ -141,20 +141,11 @@ fn request_scale() {
     holds(5, read(1));
     fails(5, read(2));
     fails(5, |f| f.reads = scale(100, (128 << 10) + 4096, 0));
-    let varmail = |before| {
-        move |f: &mut Facts| {
-            if is(f, App::Varmail, Fs::F2fs) {
-                f.writes = scale(100, 4096, before);
-            }
-        }
-    };
+    let varmail =
+        |before| when(is(App::Varmail, Fs::F2fs), move |f| f.writes = scale(100, 4096, before));
     holds(6, varmail(1));
     fails(6, varmail(0));
-    holds(7, |f| {
-        if is_f2fs(f) {
-            f.reads = scale(100, 4096, 10);
-        }
-    });
+    holds(7, when(is_f2fs, |f| f.reads = scale(100, 4096, 10)));
     fails(7, |_| {});
     undecided(7, |f| f.reads = scale(6, 4096, 0));
     let discards = |log| move |f: &mut Facts| f.discards = if is_f2fs(f) { log } else { 100 };
@@ -165,56 +156,24 @@ fn request_scale() {
 
 #[test]
 fn locality() {
-    let misses = |log| {
-        move |f: &mut Facts| {
-            if is_f2fs(f) {
-                f.misses_by_lookups[0] = Some(log);
-            }
-        }
-    };
+    let misses = |log| when(is_f2fs, move |f| f.misses_by_lookups[0] = Some(log));
     holds(10, misses(0.2));
     fails(10, misses(0.1));
-    holds(11, |f| {
-        if f.pair.fs == Fs::Ext4 {
-            f.spread = Some(2.0);
-        }
-    });
+    holds(11, when(|f| f.pair.fs == Fs::Ext4, |f| f.spread = Some(2.0)));
     fails(11, |_| {});
-    holds(12, |f| {
-        if is(f, App::SqliteWal, Fs::F2fs) {
-            f.overwritten = Some(0.1);
-        }
-    });
+    holds(12, when(is(App::SqliteWal, Fs::F2fs), |f| f.overwritten = Some(0.1)));
     fails(12, |f| f.overwritten = Some(if is_f2fs(f) { 0.09 } else { 1.0 }));
-    let spread = |log| {
-        move |f: &mut Facts| {
-            if is_f2fs(f) {
-                f.spread = Some(log);
-            }
-        }
-    };
+    let spread = |log| when(is_f2fs, move |f| f.spread = Some(log));
     holds(13, spread(1.1));
     fails(13, spread(1.0));
 }
 
 #[test]
 fn alignment_and_grouping() {
-    let stores = |ratio| {
-        move |f: &mut Facts| {
-            if is(f, App::RocksDb, Fs::Xfs) {
-                f.unaligned[1] = Some(ratio);
-            }
-        }
-    };
+    let stores = |ratio| when(is(App::RocksDb, Fs::Xfs), move |f| f.unaligned[1] = Some(ratio));
     holds(14, stores(0.25));
     fails(14, stores(0.24));
-    let one = |ratio| {
-        move |f: &mut Facts| {
-            if is(f, App::SqliteRb, Fs::F2fs) {
-                f.unaligned[1] = Some(ratio);
-            }
-        }
-    };
+    let one = |ratio| when(is(App::SqliteRb, Fs::F2fs), move |f| f.unaligned[1] = Some(ratio));
     holds(15, one(1.01));
     fails(15, one(1.0));
     fails(15, stores(9.0));

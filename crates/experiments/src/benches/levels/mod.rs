@@ -49,34 +49,21 @@ pub(crate) trait Store {
     fn flush(&mut self) -> Result<()>;
 }
 
-/// A level of abstraction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
-    /// Pages and blocks.
-    Raw,
-    /// The library allocates and erases blocks and levels their wear.
-    Function,
-    /// A block device in the library.
-    Policy,
-    /// A conventional drive.
-    Drive,
+named_enum! {
+    /// A level of abstraction.
+    pub enum Level {
+        /// Pages and blocks.
+        Raw = "raw",
+        /// The library allocates and erases blocks and levels their wear.
+        Function = "function",
+        /// A block device in the library.
+        Policy = "policy",
+        /// A conventional drive.
+        Drive = "conventional drive",
+    }
 }
 
 impl Level {
-    /// Every level, from the flash up.
-    pub const ALL: [Self; 4] = [Self::Raw, Self::Function, Self::Policy, Self::Drive];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Function => "function",
-            Self::Policy => "policy",
-            Self::Drive => "conventional drive",
-        }
-    }
-
     /// Lines of the store at this level, without blank lines and comments.
     #[must_use]
     pub fn lines(self) -> usize {
@@ -96,34 +83,21 @@ fn lines_of_code(text: &str) -> usize {
     code.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
-/// The requests of the user, of a page each, after the store was filled in order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// Sequential writes, over and over.
-    Sequential,
-    /// Random writes.
-    Random,
-    /// Random requests, of which 70 % are reads.
-    Mixed,
-    /// Random writes, of which 90 % go to 10 % of the pages.
-    HotCold,
+named_enum! {
+    /// The requests of the user, of a page each, after the store was filled in order.
+    pub enum Pattern {
+        /// Sequential writes, over and over.
+        Sequential = "sequential writes",
+        /// Random writes.
+        Random = "random writes",
+        /// Random requests, of which 70 % are reads.
+        Mixed = "random, 70% reads",
+        /// Random writes, of which 90 % go to 10 % of the pages.
+        HotCold = "writes, 90% to 10%",
+    }
 }
 
 impl Pattern {
-    /// Every pattern.
-    pub const ALL: [Self; 4] = [Self::Sequential, Self::Random, Self::Mixed, Self::HotCold];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Sequential => "sequential writes",
-            Self::Random => "random writes",
-            Self::Mixed => "random, 70% reads",
-            Self::HotCold => "writes, 90% to 10%",
-        }
-    }
-
     /// The page of the next request, and whether it is a write; `written` pages have been written.
     fn next(self, rng: &mut Rng, pages: u64, written: u64) -> (u64, bool) {
         let hot = pages / 10;

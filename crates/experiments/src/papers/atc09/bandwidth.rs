@@ -29,37 +29,23 @@ pub struct Four {
 /// The disk, a Seagate Barracuda 7200.11, as published; it is not simulated.
 pub const HDD: Four = Four { read: [86.2, 0.6], write: [86.8, 1.3] };
 
-/// The SSDs of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Drive {
-    /// SLC; modelled with logical pages of 16 KiB.
-    S1,
-    /// SLC; modelled with logical pages of 1 MiB over all dies of a gang.
-    S2,
-    /// SLC; modelled with mapping units of 256 KiB and a buffer of 16 MB.
-    S3,
-    /// SLC; the paper's simulator.
-    S4,
-    /// MLC; modelled with a page map.
-    S5,
+named_enum! {
+    /// The SSDs of the table.
+    pub enum Drive {
+        /// SLC; modelled with logical pages of 16 KiB.
+        S1 = "S1 (SLC)",
+        /// SLC; modelled with logical pages of 1 MiB over all dies of a gang.
+        S2 = "S2 (SLC)",
+        /// SLC; modelled with mapping units of 256 KiB and a buffer of 16 MB.
+        S3 = "S3 (SLC)",
+        /// SLC; the paper's simulator.
+        S4 = "S4 (SLC, simulated)",
+        /// MLC; modelled with a page map.
+        S5 = "S5 (MLC)",
+    }
 }
 
-/// Every SSD of the table.
-pub const DRIVES: [Drive; 5] = [Drive::S1, Drive::S2, Drive::S3, Drive::S4, Drive::S5];
-
 impl Drive {
-    /// Its name in the paper.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::S1 => "S1 (SLC)",
-            Self::S2 => "S2 (SLC)",
-            Self::S3 => "S3 (SLC)",
-            Self::S4 => "S4 (SLC, simulated)",
-            Self::S5 => "S5 (MLC)",
-        }
-    }
-
     /// The preset that models it.
     #[must_use]
     pub fn preset(self) -> &'static str {

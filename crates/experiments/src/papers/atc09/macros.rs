@@ -14,17 +14,18 @@ use super::line;
 use crate::comparison::{Comparison, Quantity, Why};
 use crate::scale::Scale;
 
-/// A macro benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Macro {
-    /// Small files of a mail server.
-    Postmark,
-    /// Transactions of a database.
-    Tpcc,
-    /// A mail store in a database.
-    Exchange,
-    /// Large sequential writes.
-    Iozone,
+named_enum! {
+    /// A macro benchmark.
+    pub enum Macro {
+        /// Small files of a mail server.
+        Postmark = "Postmark",
+        /// Transactions of a database.
+        Tpcc = "TPCC",
+        /// A mail store in a database.
+        Exchange = "Exchange",
+        /// Large sequential writes.
+        Iozone = "IOzone",
+    }
 }
 
 /// The mixture of requests of a benchmark.
@@ -39,20 +40,6 @@ struct Mixture {
 }
 
 impl Macro {
-    /// Every benchmark, in the order of the table.
-    pub const ALL: [Self; 4] = [Self::Postmark, Self::Tpcc, Self::Exchange, Self::Iozone];
-
-    /// Its name in the paper.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Postmark => "Postmark",
-            Self::Tpcc => "TPCC",
-            Self::Exchange => "Exchange",
-            Self::Iozone => "IOzone",
-        }
-    }
-
     /// Published improvement in percent (Table 4).
     #[must_use]
     pub fn published(self) -> f64 {

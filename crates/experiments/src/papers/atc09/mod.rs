@@ -22,7 +22,7 @@ use crate::comparison::{Comparison, Quantity, Why};
 use crate::scale::Scale;
 
 pub use alignment::{ALIGNED, Alignment, SEQUENTIAL, Setting, UNALIGNED};
-pub use bandwidth::{Bandwidths, Closest, DRIVES, Drive, Four, HDD, Random, Sequential};
+pub use bandwidth::{Bandwidths, Closest, Drive, Four, HDD, Random, Sequential};
 pub use cleaning::{Cleaning, Moved, PAGES, Pool, PoolRun, TIMES};
 pub use host_queue::Arrivals;
 pub use macros::{Macro, MacroResult, closest_depth};
@@ -43,11 +43,10 @@ fn line(
     place: &'static str,
     what: impl Into<String>,
     quantity: Quantity,
-    [published, ours]: [f64; 2],
+    both: [f64; 2],
     why: Why,
 ) -> Comparison {
-    let ours = ours.is_finite().then_some(ours);
-    Comparison { what: what.into(), place, quantity, published, ours, tolerance: NEAR, why }
+    Comparison::new(place, what, quantity, both, NEAR, why)
 }
 
 /// One of the experiments, which can run on any thread.
@@ -139,7 +138,7 @@ pub fn jobs(scale: Scale, seed: u64) -> Vec<Job> {
         let work = move || terms::ends(preset, seed);
         all.push(Job::new(work, |results, ends| results.ends.push(ends)));
     }
-    for drive in DRIVES {
+    for drive in Drive::ALL {
         let work = move || bandwidth::measure(drive, scale, seed);
         all.push(Job::new(work, |results, one| results.bandwidths.push(one)));
     }

@@ -13,7 +13,7 @@ use prism_ssd::{Drive, HostOp, Request};
 use prism_trace::{Op, Record, VecSource};
 use prism_workload::Silent;
 
-use super::bandwidth::{DRIVES, megabytes};
+use super::bandwidth::{Drive as Ssd, megabytes};
 use crate::drives::{self, filled, smaller, spare_units};
 use crate::load::{Tally, closed_loop, open_loop};
 use crate::scale::Scale;
@@ -27,7 +27,7 @@ const MIXED: &str = "slc-mlc";
 
 /// The presets that are judged: the drives of Table 2, and one with SLC and MLC flash.
 pub(super) fn judged() -> Vec<&'static str> {
-    DRIVES.map(|drive| drive.preset()).into_iter().chain([MIXED]).collect()
+    Ssd::ALL.map(|drive| drive.preset()).into_iter().chain([MIXED]).collect()
 }
 
 /// The six terms of one drive.

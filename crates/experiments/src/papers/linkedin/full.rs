@@ -1,7 +1,7 @@
 //! The cost of a free block on a full drive, and the lifetime of a drive.
 
 use prism_base::Bytes;
-use prism_ftl::{Frontiers, VictimPolicy};
+use prism_ftl::VictimPolicy;
 use prism_nand::Cause;
 
 use super::Bench;
@@ -47,17 +47,7 @@ pub struct FullRow {
 }
 
 fn setup(bench: Bench, victim: VictimPolicy, op: f64) -> Setup {
-    Setup {
-        blocks: bench.scale.blocks(4096),
-        units_per_block: PAGES,
-        op,
-        victim,
-        frontiers: Frontiers::Shared,
-        hot: None,
-        trims: 0.0,
-        warm_up: 2.0,
-        measured: 2.0,
-    }
+    Setup::uniform(bench.scale.blocks(4096), PAGES, op, victim)
 }
 
 /// The cost at `full` percent.

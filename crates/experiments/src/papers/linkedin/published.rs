@@ -1,6 +1,6 @@
 //! Comparison of the simulations with every number of the article that they can produce.
 
-use prism_base::{Bytes, Nanos};
+use prism_base::Bytes;
 
 use super::{
     AddressPattern, ChangeRow, RateRow, Results, SMALL, ThreadsRow, Update, When, changes,
@@ -51,15 +51,9 @@ fn rate(row: &ThreadsRow) -> Option<Comparison> {
         _ => Why::Explained("the drive is fitted to seven such rates with five numbers"),
     };
     let many = if row.threads == 1 { "" } else { "s" };
-    Some(Comparison {
-        what: format!("writes of {size}, {} thread{many}", row.threads),
-        place,
-        quantity: Quantity::MegabytesPerSecond,
-        published: row.published?,
-        ours: Some(row.stretch.rate / 1e6),
-        tolerance: RATE_TOLERANCE,
-        why,
-    })
+    let what = format!("writes of {size}, {} thread{many}", row.threads);
+    let both = [row.published?, row.stretch.rate / 1e6];
+    Some(Comparison::new(place, what, Quantity::MegabytesPerSecond, both, RATE_TOLERANCE, why))
 }
 
 /// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with
@@ -71,31 +65,26 @@ fn queries(found: &Results) -> Vec<Comparison> {
     };
     let small = |threads| find(&found.threads, SMALL, threads).map(|stretch| stretch.rate);
     let page = |threads| find(&found.sizes, PAGE, threads).map(|stretch| stretch.per_second);
-    let number = |what: &str, published, ours| Comparison {
-        what: format!("queries a second, {what}; ours 4 KiB writes"),
-        place: QUERIES_PLACE,
-        quantity: Quantity::PerSecond,
-        published,
-        ours,
-        tolerance: RATE_TOLERANCE,
-        why: Why::Explained(
-            "a query is not a write: the article's 115 and 500 MB/s are 11,200 and 49,000 writes \
-             of 10 KB a second, so about two queries share a write",
-        ),
+    let query = |what: &str, quantity, published, ours: Option<f64>, why| {
+        let both = [published, ours.unwrap_or(f64::NAN)];
+        let what = format!("queries a second, {what}");
+        Comparison::new(QUERIES_PLACE, what, quantity, both, RATE_TOLERANCE, why)
     };
-    let ratio = Comparison {
-        what: "queries a second, threads over one; ours 10 KB".into(),
-        place: QUERIES_PLACE,
-        quantity: Quantity::Ratio,
-        published: 100_000.0 / 20_000.0,
-        ours: small(1).zip(small(8)).map(|(one, eight)| eight / one),
-        tolerance: RATE_TOLERANCE,
-        why: Why::Unexplained(
-            "the article's rates of such writes rise by 500/115 = 4.3, and it calls 100,000 over \
-             20,000 \"4x further\"",
-        ),
-    };
-    vec![number("one thread", 20_000.0, page(1)), number("several", 100_000.0, page(8)), ratio]
+    let writes = Why::Explained(
+        "a query is not a write: the article's 115 and 500 MB/s are 11,200 and 49,000 writes of \
+         10 KB a second, so about two queries share a write",
+    );
+    let rise = Why::Unexplained(
+        "the article's rates of such writes rise by 500/115 = 4.3, and it calls 100,000 over \
+         20,000 \"4x further\"",
+    );
+    let (each, ratio) = (Quantity::PerSecond, Quantity::Ratio);
+    let times = small(1).zip(small(8)).map(|(one, eight)| eight / one);
+    vec![
+        query("one thread; ours 4 KiB writes", each, 20_000.0, page(1), writes),
+        query("several; ours 4 KiB writes", each, 100_000.0, page(8), writes),
+        query("threads over one; ours 10 KB", ratio, 100_000.0 / 20_000.0, times, rise),
+    ]
 }
 
 /// The longest latency at the lowest and at the highest rate, and the number of large latencies.
@@ -106,24 +95,19 @@ fn rates(found: &Results) -> Vec<Comparison> {
         };
         found.rates.iter().find(written)
     };
-    let comparison = |what: String, quantity, published, ours, why| Comparison {
-        what,
-        place: RATES_PLACE,
-        quantity,
-        published,
-        ours,
-        tolerance: RATE_TOLERANCE,
-        why: Why::Unexplained(why),
+    let comparison = |what: &str, rate, quantity, published, ours: fn(&RateRow) -> f64, why| {
+        let what = format!("{what}, {rate} MB/s, log");
+        let both = [published, wanted(rate).map_or(f64::NAN, ours)];
+        let why = Why::Unexplained(why);
+        Comparison::new(RATES_PLACE, what, quantity, both, RATE_TOLERANCE, why)
     };
     let longest = |rate, published, why| {
-        let ours = wanted(rate).map(|row| milliseconds(row.max));
-        let what = format!("longest write, {rate} MB/s, log");
-        comparison(what, Quantity::Milliseconds, published, ours, why)
+        let ours = |row: &RateRow| row.max.0 as f64 / 1e6;
+        comparison("longest write", rate, Quantity::Milliseconds, published, ours, why)
     };
     let large = |rate, published, why| {
-        let ours = wanted(rate).map(|row| row.large_in_span.round());
-        let what = format!("writes over 50 ms in 2 h, {rate} MB/s, log");
-        comparison(what, Quantity::Count, published, ours, why)
+        let ours = |row: &RateRow| row.large_in_span.round();
+        comparison("writes over 50 ms in 2 h", rate, Quantity::Count, published, ours, why)
     };
     let light = "the article gives neither the size of its writes nor the time of the file system; \
                  a larger write takes longer";
@@ -139,30 +123,18 @@ fn rates(found: &Results) -> Vec<Comparison> {
     ]
 }
 
-fn milliseconds(time: Nanos) -> f64 {
-    time.0 as f64 / 1e6
-}
-
 fn lives(found: &Results) -> Vec<Comparison> {
     let rows = found.lives.iter().flat_map(|row| {
         let (cell, wa) = (row.cell.name(), row.write_amplification);
-        let days = |what: &str, ours, why| Comparison {
-            what: format!("life, {cell}, WA {wa}: {what}"),
-            place: LIFE_PLACE,
-            quantity: Quantity::Days,
-            published: row.published,
-            ours: Some(ours),
-            tolerance: MONTHS_TOLERANCE,
-            why,
+        let days = |what: &str, ours, why| {
+            let (what, both) = (format!("life, {cell}, WA {wa}: {what}"), [row.published, ours]);
+            Comparison::new(LIFE_PLACE, what, Quantity::Days, both, MONTHS_TOLERANCE, why)
         };
+        let spare = Why::Explained("spare flash wears as well; the formula leaves it out");
         [
             days("formula", row.formula, Why::Same),
             days("WA measured", row.by_measured, Why::Same),
-            days(
-                "by erases",
-                row.by_erases,
-                Why::Explained("spare flash wears as well; the formula leaves it out"),
-            ),
+            days("by erases", row.by_erases, spare),
         ]
     });
     rows.collect()
@@ -176,25 +148,19 @@ fn full(found: &Results) -> Vec<Comparison> {
     let mut all = Vec::new();
     for (full, blocks, pages) in NAMED {
         let Some(row) = found.full.iter().find(|row| row.full == full) else { continue };
-        let mut add = |victim: &str, what: &str, published, ours, why| {
-            all.push(Comparison {
-                what: format!("{:.0} % full, {victim}: {what}", 100.0 * full),
-                place: FULL_PLACE,
-                quantity: Quantity::Count,
-                published,
-                ours: Some(ours),
-                tolerance: RANDOM_TOLERANCE,
-                why,
-            });
-        };
-        let copied = "pages copied";
         let greedy = Why::Explained(
             "the formula assumes victims as full as the drive; greedy takes emptier ones",
         );
-        add("random victims", "blocks for one", blocks, row.random.blocks, Why::Same);
-        add("random victims", copied, pages, row.random.pages, Why::Same);
-        add("greedy", "blocks for one", blocks, row.greedy.blocks, greedy);
-        add("greedy", copied, pages, row.greedy.pages, greedy);
+        let both = [("random victims", row.random, Why::Same), ("greedy", row.greedy, greedy)];
+        for (victim, ours, why) in both {
+            let mut add = |what: &str, both| {
+                let what = format!("{:.0} % full, {victim}: {what}", 100.0 * full);
+                let count = Quantity::Count;
+                all.push(Comparison::new(FULL_PLACE, what, count, both, RANDOM_TOLERANCE, why));
+            };
+            add("blocks for one", [blocks, ours.blocks]);
+            add("pages copied", [pages, ours.pages]);
+        }
     }
     all
 }
@@ -206,45 +172,28 @@ fn in_place(found: &Results) -> Option<Comparison> {
         let row = found.updates.iter().find(|row| row.update == update)?;
         Some(row.stretch.per_second)
     };
-    Some(Comparison {
-        what: "updates a second, in place over random".into(),
-        place: "change 1",
-        quantity: Quantity::Ratio,
-        published: 1.0,
-        ours: Some(rate(Update::InPlace)? / rate(Update::Anywhere)?),
-        tolerance: 0.02,
-        why: Why::Same,
-    })
+    let both = [1.0, rate(Update::InPlace)? / rate(Update::Anywhere)?];
+    let what = "updates a second, in place over random";
+    Some(Comparison::new("change 1", what, Quantity::Ratio, both, 0.02, Why::Same))
 }
 
 /// "Even a single-bit update will result in at least a 4KB SSD write"; the simulation changes a
 /// byte.
 fn change(cheapest: &ChangeRow) -> Comparison {
-    Comparison {
-        what: "bytes of flash for a change of one byte, at least".into(),
-        place: "change 3",
-        quantity: Quantity::Count,
-        published: 4096.0,
-        ours: Some(cheapest.scattered[1]),
-        tolerance: RATE_TOLERANCE,
-        why: Why::Explained(
-            "the article gives the minimum; on a full drive under random writes, cleaning adds its \
-             write amplification",
-        ),
-    }
+    let what = "bytes of flash for a change of one byte, at least";
+    let why = Why::Explained(
+        "the article gives the minimum; on a full drive under random writes, cleaning adds its \
+         write amplification",
+    );
+    let both = [4096.0, cheapest.scattered[1]];
+    Comparison::new("change 3", what, Quantity::Count, both, RATE_TOLERANCE, why)
 }
 
 /// The smallest size at which one thread reaches 90 % of the rate of larger writes.
 fn threshold(found: &Results) -> Option<Comparison> {
     let best = found.threshold.iter().map(|row| row.rate).reduce(f64::max)?;
     let reached = found.threshold.iter().find(|row| row.rate >= 0.9 * best);
-    Some(Comparison {
-        what: "KiB a write that keep 16 dies busy".into(),
-        place: SMALL_PLACE,
-        quantity: Quantity::Count,
-        published: 64.0,
-        ours: reached.map(|row| row.size.0 as f64 / 1024.0),
-        tolerance: 0.0,
-        why: Why::Same,
-    })
+    let both = [64.0, reached.map_or(f64::NAN, |row| row.size.0 as f64 / 1024.0)];
+    let what = "KiB a write that keep 16 dies busy";
+    Some(Comparison::new(SMALL_PLACE, what, Quantity::Count, both, 0.0, Why::Same))
 }

@@ -104,38 +104,24 @@ fn example(bench: Bench, size: Bytes) -> ThresholdRow {
     ThresholdRow { size, rate: stretch.rate }
 }
 
-/// A mechanism that could slow down eight threads of large writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mechanism {
-    /// None: files are written sequentially.
-    Nothing,
-    /// Files are written to random addresses of a drive in steady state, so that it cleans.
-    Cleaning,
-    /// The same in requests of 128 KiB, so that requests of several threads are interleaved: a
-    /// block holds pieces of several files, which die at different times.
-    CleaningInPieces,
-    /// The map is on flash, and four of its translation pages are cached. Files are written in
-    /// requests of 128 KiB to a filled drive: with more threads than cached pages each request
-    /// misses.
-    MapCache,
+named_enum! {
+    /// A mechanism that could slow down eight threads of large writes.
+    pub enum Mechanism {
+        /// None: files are written sequentially.
+        Nothing = "files in order",
+        /// Files are written to random addresses of a drive in steady state, so that it cleans.
+        Cleaning = "cleaning: files at random, used drive",
+        /// The same in requests of 128 KiB, so that requests of several threads are interleaved: a
+        /// block holds pieces of several files, which die at different times.
+        CleaningInPieces = "the same, in pieces of 128 KiB in turn",
+        /// The map is on flash, and four of its translation pages are cached. Files are written in
+        /// requests of 128 KiB to a filled drive: with more threads than cached pages each request
+        /// misses.
+        MapCache = "map on flash, 4 pages of it cached, pieces",
+    }
 }
 
 impl Mechanism {
-    /// Every mechanism.
-    pub const ALL: [Self; 4] =
-        [Self::Nothing, Self::Cleaning, Self::CleaningInPieces, Self::MapCache];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "files in order",
-            Self::Cleaning => "cleaning: files at random, used drive",
-            Self::CleaningInPieces => "the same, in pieces of 128 KiB in turn",
-            Self::MapCache => "map on flash, 4 pages of it cached, pieces",
-        }
-    }
-
     fn in_pieces(self) -> bool {
         matches!(self, Self::CleaningInPieces | Self::MapCache)
     }

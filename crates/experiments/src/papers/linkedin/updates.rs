@@ -16,38 +16,24 @@ const FILE: u64 = 16 * MIB;
 /// Updates of one kind at full scale.
 const UPDATES: u64 = 400_000;
 
-/// A kind of update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Update {
-    /// Pages of a small file, sequentially and over and over, which needs no seeks on a hard disk.
-    InPlace,
-    /// Pages at random addresses of the drive.
-    Anywhere,
-    /// Pages of a log that wraps around the drive.
-    Log,
-    /// Sectors at random addresses; the rest of the page must be read.
-    SectorAnywhere,
-    /// Sectors of a log.
-    SectorLog,
+named_enum! {
+    /// A kind of update.
+    pub enum Update {
+        /// Pages of a small file, sequentially and over and over, which needs no seeks on a hard
+        /// disk.
+        InPlace = "4 KiB in place",
+        /// Pages at random addresses of the drive.
+        Anywhere = "4 KiB anywhere",
+        /// Pages of a log that wraps around the drive.
+        Log = "4 KiB to a log",
+        /// Sectors at random addresses; the rest of the page must be read.
+        SectorAnywhere = "512 B anywhere",
+        /// Sectors of a log.
+        SectorLog = "512 B to a log",
+    }
 }
 
 impl Update {
-    /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::InPlace, Self::Anywhere, Self::Log, Self::SectorAnywhere, Self::SectorLog];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::InPlace => "4 KiB in place",
-            Self::Anywhere => "4 KiB anywhere",
-            Self::Log => "4 KiB to a log",
-            Self::SectorAnywhere => "512 B anywhere",
-            Self::SectorLog => "512 B to a log",
-        }
-    }
-
     /// Size of a write.
     #[must_use]
     pub fn size(self) -> Bytes {

@@ -20,30 +20,16 @@ const PAGES_PER_UPDATE: u64 = 8;
 const WARM_UP: u64 = 3;
 const MEASURED: u64 = 2;
 
-/// The placement of users in pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Layout {
-    /// In the order of registration, so that every page has hot users.
-    Mixed,
-    /// Hot users are in separate pages.
-    Apart,
-    /// Hot users are in separate pages, and a placement handle marks hot writes, so that the drive
-    /// separates them on flash as well.
-    ApartOnFlash,
-}
-
-impl Layout {
-    /// Every layout.
-    pub const ALL: [Self; 3] = [Self::Mixed, Self::Apart, Self::ApartOnFlash];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mixed => "mixed",
-            Self::Apart => "apart in files",
-            Self::ApartOnFlash => "apart in files and on flash",
-        }
+named_enum! {
+    /// The placement of users in pages.
+    pub enum Layout {
+        /// In the order of registration, so that every page has hot users.
+        Mixed = "mixed",
+        /// Hot users are in separate pages.
+        Apart = "apart in files",
+        /// Hot users are in separate pages, and a placement handle marks hot writes, so that the
+        /// drive separates them on flash as well.
+        ApartOnFlash = "apart in files and on flash",
     }
 }
 

@@ -25,14 +25,9 @@ fn table(found: &Results, ssd: Ssd) -> Vec<Comparison> {
     for map in [Map::Page, Map::Groups, Map::Fast, Map::Bast] {
         let Some(row) = found.sizes_of(ssd, map).next() else { continue };
         let name = format!("{}, {}", ssd.name(), map.name());
-        let rate = |what: &str, published, ours: f64, why| Comparison {
-            what: format!("{name}: {what}"),
-            place: TABLE,
-            quantity: Quantity::MegabytesPerSecond,
-            published,
-            ours: Some(ours / 1e6),
-            tolerance: 0.1,
-            why,
+        let rate = |what: &str, published, ours: f64, why| {
+            let (what, both) = (format!("{name}: {what}"), [published, ours / 1e6]);
+            Comparison::new(TABLE, what, Quantity::MegabytesPerSecond, both, 0.1, why)
         };
         let block = Why::Explained("the times of the preset are fitted with blocks of single dies");
         all.push(rate("sequential", sequential, row.sequential, block));
@@ -62,22 +57,14 @@ fn why_random(map: Map) -> Why {
 /// size is same as erase block size."
 fn meets(found: &Results) -> Vec<Comparison> {
     let rows = found.sizes.iter().filter(|row| row.size == row.erase_block);
-    let comparison = |row: &super::SizeRow| Comparison {
-        what: format!(
-            "{}, {}: random writes of {} over sequential",
-            row.ssd.name(),
-            row.map.name(),
-            row.size
-        ),
-        place: CHARACTERISTICS,
-        quantity: Quantity::Ratio,
-        published: 1.0,
-        ours: Some(row.share()),
-        tolerance: 0.1,
-        why: Why::Unexplained(
+    let comparison = |row: &super::SizeRow| {
+        let (ssd, map, size) = (row.ssd.name(), row.map.name(), row.size);
+        let what = format!("{ssd}, {map}: random writes of {size} over sequential");
+        let why = Why::Unexplained(
             "writes of whole blocks should cost no copies: a switch merge, or a block without \
              valid data",
-        ),
+        );
+        Comparison::new(CHARACTERISTICS, what, Quantity::Ratio, [1.0, row.share()], 0.1, why)
     };
     rows.map(comparison).collect()
 }
@@ -91,23 +78,19 @@ fn segment(row: &SegmentRow) -> Vec<Comparison> {
         Stream::Misaligned => f64::from(segments::BLOCK_PAGES) / f64::from(SEGMENT_PAGES),
         Stream::Interleaved | Stream::Pages => return Vec::new(),
     };
-    let comparison = |what: &str, published: f64, ours| Comparison {
-        what: format!("{}, {}: {what}", row.map.name(), row.stream.name()),
-        place: ARITHMETIC,
-        quantity: Quantity::Ratio,
-        published,
-        ours: Some(ours),
-        tolerance: 0.02,
-        why: match row.map {
-            Map::Groups => Why::Explained(
-                "the log of a group is written in the order of arrival, so a segment that begins \
-                 inside a block shifts the log blocks of its first group against the logical \
-                 blocks: they need full merges, not switch merges",
-            ),
-            Map::Page | Map::Fast | Map::Bast => {
-                Why::Unexplained("blocks should die as a whole and cost no copies")
-            }
-        },
+    let why = match row.map {
+        Map::Groups => Why::Explained(
+            "the log of a group is written in the order of arrival, so a segment that begins \
+             inside a block shifts the log blocks of its first group against the logical blocks: \
+             they need full merges, not switch merges",
+        ),
+        Map::Page | Map::Fast | Map::Bast => {
+            Why::Unexplained("blocks should die as a whole and cost no copies")
+        }
+    };
+    let comparison = |what: &str, published: f64, ours| {
+        let what = format!("{}, {}: {what}", row.map.name(), row.stream.name());
+        Comparison::new(ARITHMETIC, what, Quantity::Ratio, [published, ours], 0.02, why)
     };
     let erases = 1000.0 / f64::from(segments::BLOCK_PAGES);
     vec![

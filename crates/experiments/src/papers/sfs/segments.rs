@@ -25,32 +25,17 @@ const TURN: u32 = 16;
 /// Offset of misaligned segments from the start of a block, in pages.
 const SHIFT: u32 = BLOCK_PAGES / 2 + 1;
 
-/// A stream of writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stream {
-    /// Whole segments that begin at blocks.
-    Aligned,
-    /// Whole segments that begin in the middle of a block.
-    Misaligned,
-    /// Four aligned segments, interleaved in pieces of 64 KiB.
-    Interleaved,
-    /// Random pages, for comparison.
-    Pages,
-}
-
-impl Stream {
-    /// Every stream.
-    pub const ALL: [Self; 4] = [Self::Aligned, Self::Misaligned, Self::Interleaved, Self::Pages];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Aligned => "segments, aligned",
-            Self::Misaligned => "segments, misaligned",
-            Self::Interleaved => "four segments in turn",
-            Self::Pages => "pages anywhere",
-        }
+named_enum! {
+    /// A stream of writes.
+    pub enum Stream {
+        /// Whole segments that begin at blocks.
+        Aligned = "segments, aligned",
+        /// Whole segments that begin in the middle of a block.
+        Misaligned = "segments, misaligned",
+        /// Four aligned segments, interleaved in pieces of 64 KiB.
+        Interleaved = "four segments in turn",
+        /// Random pages, for comparison.
+        Pages = "pages anywhere",
     }
 }
 

@@ -11,31 +11,19 @@ use crate::drives::{prepared, preset};
 use crate::load::closed_loop;
 use crate::scale::Scale;
 
-/// The drives of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ssd {
-    /// SLC, SATA.
-    H,
-    /// MLC, SATA.
-    M,
-    /// MLC, USB.
-    L,
+named_enum! {
+    /// The drives of the paper.
+    pub enum Ssd {
+        /// SLC, SATA.
+        H = "SSD-H",
+        /// MLC, SATA.
+        M = "SSD-M",
+        /// MLC, USB.
+        L = "SSD-L",
+    }
 }
 
 impl Ssd {
-    /// Every drive.
-    pub const ALL: [Self; 3] = [Self::H, Self::M, Self::L];
-
-    /// Its name in the paper.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::H => "SSD-H",
-            Self::M => "SSD-M",
-            Self::L => "SSD-L",
-        }
-    }
-
     /// The preset that models it.
     #[must_use]
     pub fn preset(self) -> &'static str {
@@ -57,33 +45,24 @@ impl Ssd {
     }
 }
 
-/// The mapping of a drive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Map {
-    /// Page-level mapping.
-    Page,
-    /// N/K: block-level mapping with log blocks that the logical blocks of a group share.
-    Groups,
-    /// FAST: block-level mapping with log blocks that all logical blocks share, and one for
-    /// sequential runs.
-    Fast,
-    /// BAST: block-level mapping with log blocks that belong to one logical block each.
-    Bast,
+named_enum! {
+    /// The mapping of a drive.
+    pub enum Map {
+        /// Page-level mapping.
+        Page = "page",
+        /// N/K: block-level mapping with log blocks that the logical blocks of a group share.
+        Groups = "N/K",
+        /// FAST: block-level mapping with log blocks that all logical blocks share, and one for
+        /// sequential runs.
+        Fast = "FAST",
+        /// BAST: block-level mapping with log blocks that belong to one logical block each.
+        Bast = "BAST",
+    }
 }
 
 impl Map {
     /// The mappings of the paper's simulations, and N/K.
     pub const SEGMENTS: [Self; 3] = [Self::Fast, Self::Groups, Self::Page];
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Groups => "N/K",
-            Self::Fast => "FAST",
-            Self::Bast => "BAST",
-        }
-    }
 }
 
 /// The measurements of random writes of one size.

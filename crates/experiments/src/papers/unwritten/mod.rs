@@ -21,69 +21,46 @@ pub use observation::{Judged, OBSERVATIONS, Observation, ObservationVerdict, jud
 pub use published::{DepthMedians, FIGURE_1, Figure1Published, depth_medians};
 pub use writes::{RangeBias, WriteCounts};
 
-/// The applications of the paper, one with two settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum App {
-    /// LevelDB, a log-structured merge tree.
-    LevelDb,
-    /// RocksDB, a successor of LevelDB for SSDs.
-    RocksDb,
-    /// SQLite with a rollback journal.
-    SqliteRb,
-    /// SQLite with a write-ahead log.
-    SqliteWal,
-    /// The mail server benchmark of filebench.
-    Varmail,
+named_enum! {
+    /// The applications of the paper, one with two settings.
+    #[derive(PartialOrd, Ord)]
+    pub enum App {
+        /// LevelDB, a log-structured merge tree.
+        LevelDb = "leveldb",
+        /// RocksDB, a successor of LevelDB for SSDs.
+        RocksDb = "rocksdb",
+        /// SQLite with a rollback journal.
+        SqliteRb = "sqlite-rb",
+        /// SQLite with a write-ahead log.
+        SqliteWal = "sqlite-wal",
+        /// The mail server benchmark of filebench.
+        Varmail = "varmail",
+    }
 }
 
-/// The file systems of the paper.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fs {
-    /// ext4: updates in place and a journal.
-    Ext4,
-    /// F2FS: log-structured, made for flash.
-    F2fs,
-    /// XFS: updates in place, a journal and extents.
-    Xfs,
+named_enum! {
+    /// The file systems of the paper.
+    #[derive(PartialOrd, Ord)]
+    pub enum Fs {
+        /// ext4: updates in place and a journal.
+        Ext4 = "ext4",
+        /// F2FS: log-structured, made for flash.
+        F2fs = "f2fs",
+        /// XFS: updates in place, a journal and extents.
+        Xfs = "xfs",
+    }
 }
 
 impl App {
-    /// Every application, in the order of tables.
-    pub const ALL: [Self; 5] =
-        [Self::LevelDb, Self::RocksDb, Self::SqliteRb, Self::SqliteWal, Self::Varmail];
     /// The log-structured stores, which write logs of their own and merge them.
     pub const LOG_STRUCTURED: [Self; 2] = [Self::LevelDb, Self::RocksDb];
     /// SQLite in both settings.
     pub const SQLITE: [Self; 2] = [Self::SqliteRb, Self::SqliteWal];
-
-    /// Its name in file names and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::LevelDb => "leveldb",
-            Self::RocksDb => "rocksdb",
-            Self::SqliteRb => "sqlite-rb",
-            Self::SqliteWal => "sqlite-wal",
-            Self::Varmail => "varmail",
-        }
-    }
 }
 
 impl Fs {
-    /// Every file system, in the order of tables.
-    pub const ALL: [Self; 3] = [Self::Ext4, Self::F2fs, Self::Xfs];
     /// The file systems that update data in place.
     pub const IN_PLACE: [Self; 2] = [Self::Ext4, Self::Xfs];
-
-    /// Its name in file names and tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::F2fs => "f2fs",
-            Self::Xfs => "xfs",
-        }
-    }
 }
 
 /// An application on a file system.

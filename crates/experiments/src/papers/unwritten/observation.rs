@@ -10,29 +10,15 @@ use super::judge;
 use super::judge_later as later;
 use super::{App, Facts, Fs};
 
-/// The verdict on an observation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ObservationVerdict {
-    /// The numbers confirm the observation.
-    Reproduced,
-    /// The numbers contradict the observation.
-    NotReproduced,
-    /// These traces cannot decide.
-    NotTestable,
-}
-
-impl ObservationVerdict {
-    /// Every verdict.
-    pub const ALL: [Self; 3] = [Self::Reproduced, Self::NotReproduced, Self::NotTestable];
-
-    /// Its name in tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reproduced => "reproduced",
-            Self::NotReproduced => "not reproduced",
-            Self::NotTestable => "not testable",
-        }
+named_enum! {
+    /// The verdict on an observation.
+    pub enum ObservationVerdict {
+        /// The numbers confirm the observation.
+        Reproduced = "reproduced",
+        /// The numbers contradict the observation.
+        NotReproduced = "not reproduced",
+        /// These traces cannot decide.
+        NotTestable = "not testable",
     }
 }
 
