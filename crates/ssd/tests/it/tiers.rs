@@ -234,7 +234,7 @@ fn errors_name_the_field() {
         check(device, |d| slc(d).t_program = Nanos(1 << 40), "slc.t_program");
         check(device, |d| slc(d).t_erase = Nanos(1 << 40), "slc.t_erase");
         check(device, |d| slc(d).blocks = 0, "0 SLC blocks");
-        check(device, |d| slc(d).blocks = 64, "a die group has 64 blocks");
+        check(device, |d| slc(d).blocks = 64, "of the 64 blocks of a die group");
         check(device, |d| slc(d).free_blocks_high = 16, "slc.free_blocks_high");
         check(device, |d| d.flash.copy_back = true, "flash.copy_back");
     }
