@@ -175,6 +175,17 @@ pub struct Completion {
     pub cost: Cost,
 }
 
+impl Completion {
+    /// The completion, at `now`, of a command that is refused because its zone has failed: reads
+    /// are [`Status::Unreadable`], writes end with [`Status::WriteFault`].
+    #[must_use]
+    pub fn refused(request: &Request, now: SimTime) -> Self {
+        let &Request { tag, op, offset, len, .. } = request;
+        let status = if op == HostOp::Read { Status::Unreadable } else { Status::WriteFault };
+        Self { tag, op, offset, len, submitted: now, completed: now, status, cost: Cost::default() }
+    }
+}
+
 /// Why a drive refuses a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

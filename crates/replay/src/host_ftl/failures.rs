@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use prism_base::Bytes;
-use prism_ssd::{Completion, Cost, HostOp, ReadOnly, Request, Status, ZoneState};
+use prism_ssd::{Completion, ReadOnly, Request, Status, ZoneState};
 
 use super::{HostFtl, Pun, RESERVED, ZoneUse};
 
@@ -35,18 +35,7 @@ impl HostFtl {
     /// Queues a failed completion for `request`, which the drive refused because its zone has
     /// failed.
     pub(super) fn refuse_command(&mut self, request: Request) {
-        let now = self.drive.now();
-        let reads = request.op == HostOp::Read;
-        self.refused.push_back(Completion {
-            tag: request.tag,
-            op: request.op,
-            offset: request.offset,
-            len: request.len,
-            submitted: now,
-            completed: now,
-            status: if reads { Status::Unreadable } else { Status::WriteFault },
-            cost: Cost::default(),
-        });
+        self.refused.push_back(Completion::refused(&request, self.drive.now()));
     }
 
     /// Processes the zones that have failed since the last call.

@@ -51,6 +51,21 @@ pub struct HostCounts {
     pub latency_ns: u128,
 }
 
+impl HostCounts {
+    /// Checks that no request was lost and, if none is in flight, Little's law, exactly.
+    ///
+    /// # Panics
+    /// If one is violated.
+    pub fn assert_conserved(&self, in_flight: u32) {
+        let accounted = self.completed + u64::from(in_flight);
+        assert_eq!(self.submitted, accounted, "requests submitted = completed + in flight");
+        if in_flight == 0 {
+            let (depth, latency) = (self.in_flight_ns, self.latency_ns);
+            assert_eq!(depth, latency, "integral of queue depth = sum of latencies");
+        }
+    }
+}
+
 /// A simulated drive.
 #[derive(Debug)]
 pub struct Drive {
@@ -300,16 +315,7 @@ impl Drive {
     /// If one is violated, which is a bug that makes all results invalid.
     pub fn assert_conserved(&self) {
         self.engine.assert_conserved();
-        let c = &self.counts;
-        let in_flight = u64::from(self.in_flight());
-        assert_eq!(
-            c.submitted,
-            c.completed + in_flight,
-            "requests submitted = completed + in flight"
-        );
-        if in_flight == 0 {
-            assert_eq!(c.in_flight_ns, c.latency_ns, "integral of queue depth = sum of latencies");
-        }
+        self.counts.assert_conserved(self.in_flight());
     }
 
     /// Checks every conservation law, recounted over the whole map and all blocks.

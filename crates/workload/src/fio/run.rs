@@ -8,7 +8,7 @@ mod account;
 use std::collections::VecDeque;
 
 use prism_base::{EventQueue, Nanos, SimTime, Slab, Symbol, Symbols};
-use prism_ssd::{Completion, Cost, Drive, HostOp, Request, Status, SubmitError, ZoneState};
+use prism_ssd::{Completion, Drive, HostOp, Request, SubmitError, ZoneState};
 
 use super::job::Job;
 use super::stats::JobStats;
@@ -287,7 +287,9 @@ impl<'a> Runner<'a> {
         };
         match self.drive.submit(request, now) {
             Ok(()) => {}
-            Err(SubmitError::ZoneState { .. }) => self.done.push(refused(&request, now)),
+            Err(SubmitError::ZoneState { .. }) => {
+                self.done.push(Completion::refused(&request, now))
+            }
             Err(error) => panic!("the drive accepts the I/Os of jobs: {error}"),
         }
         let waited = now.since(pending.issued);
@@ -435,20 +437,5 @@ impl<'a> Runner<'a> {
             self.stage_left = self.stages.get(self.stage).map_or(0, |stage| stage.jobs.len());
         }
         self.start_jobs();
-    }
-}
-
-/// The completion of a command that the drive refused because its zone has failed.
-fn refused(request: &Request, now: SimTime) -> Completion {
-    let reads = request.op == HostOp::Read;
-    Completion {
-        tag: request.tag,
-        op: request.op,
-        offset: request.offset,
-        len: request.len,
-        submitted: now,
-        completed: now,
-        status: if reads { Status::Unreadable } else { Status::WriteFault },
-        cost: Cost::default(),
     }
 }
