@@ -195,7 +195,7 @@ fn the_state_of_the_kernel_is_restored() {
     let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
     for backend in ["bpf", "ftrace", "blk"] {
         for signal in ["INT", "TERM", "KILL"] {
-            let before = kernel_state();
+            let before = kernel_state(&disk);
             let out = disk.sibling(&format!("{backend}-{signal}.parquet"));
             let mut child = Command::new(PRISM)
                 .args(["capture", disk.device(), "--backend", backend, "-o"])
@@ -212,7 +212,9 @@ fn the_state_of_the_kernel_is_restored() {
             let status = child.wait().expect("it was started");
             assert_eq!(status.success(), signal != "KILL", "{backend} {signal}: {status}");
             assert_eq!(out.exists(), signal != "KILL", "{backend} {signal}");
-            wait_for(&format!("{backend} {signal}"), || kernel_state() == before);
+            wait_for(&format!("{backend} {signal}"), || {
+                kernel_state(&disk) == before && instances_are_gone(pid)
+            });
         }
     }
     // The next capture removes the sockets of killed ones.
@@ -229,34 +231,28 @@ fn the_state_of_the_kernel_is_restored() {
     assert_eq!(gone.count(), 0);
 }
 
-/// The parts of the kernel's tracing that a capture may change.
-fn kernel_state() -> Vec<(String, String)> {
+/// The parts of the kernel's tracing that a capture of `disk` may change. Other tests make and trace
+/// other disks at the same time.
+fn kernel_state(disk: &LoopDisk) -> Vec<(String, String)> {
     let home = "/sys/kernel/tracing";
     let files = ["current_tracer", "trace_clock", "tracing_on", "options/blk_classic", "set_event"];
-    let mut state: Vec<(String, String)> = files
-        .iter()
-        .map(|file| format!("{home}/{file}"))
-        .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap_or_default()))
-        .collect();
-    for folder in ["/sys/block".to_owned(), format!("{home}/instances")] {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        let mut entries: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-        entries.sort();
-        for entry in entries {
-            let switch = std::fs::read_to_string(entry.join("trace/enable")).unwrap_or_default();
-            // Other tests capture and mount at the same time; their disks come and go.
-            if !entry.display().to_string().contains("prism-") || folder.ends_with("instances") {
-                state.push((entry.display().to_string(), switch));
-            }
-        }
-    }
-    state
+    let name = disk.device().rsplit('/').next().expect("a path");
+    let switch = format!("/sys/block/{name}/trace/enable");
+    let files = files.iter().map(|file| format!("{home}/{file}")).chain([switch]);
+    files.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap_or_default())).collect()
+}
+
+/// Whether the tracing instances of the capture with this process number are gone.
+fn instances_are_gone(pid: u32) -> bool {
+    let own = format!("prism-{pid}-");
+    let Ok(entries) = std::fs::read_dir("/sys/kernel/tracing/instances") else { return true };
+    !entries.flatten().any(|entry| entry.file_name().to_string_lossy().starts_with(&own))
 }
 
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
-        assert!(start.elapsed() < Duration::from_secs(20), "{what}: nothing happened");
+        assert!(start.elapsed() < Duration::from_secs(60), "{what}: nothing happened");
         sleep(Duration::from_millis(20));
     }
 }
