@@ -28,7 +28,7 @@ pub use hybrid::{Hybrid, HybridConfig, Logs, MergeCounts};
 pub use mapcache::{Evicted, MapCache, MapCounts};
 pub use page::{
     Frontiers, MeanField, Moved, PageConfig, PageMap, Placement, ProgramUnitRun, SlcConfig,
-    SlcRule, SlcUse, SteadyError, WearPolicy,
+    SlcRule, SlcUse, SpreadError, SteadyError, WearPolicy, write_amplification,
 };
 pub use plan::{HostPlace, ReadRecovery, ReadRun, TrimRange, UnitWrite, Units};
 pub use ranges::{RangeConfig, Ranges, RangesConfig};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use prism_trace::detect::detect;
 use prism_trace::summary::Summary;
 use prism_trace::{
-    CountFrom, CountedFrom, Format, LogicalBlock, Op, ReadReport, Reader, ReaderOptions, Record,
-    Symbol, Symbols, Tallies, TraceError, TraceFacts, TraceInfo,
+    CountFrom, CountedFrom, Extents, Format, LogicalBlock, Op, ReadReport, Reader, ReaderOptions,
+    Record, Symbol, Symbols, Tallies, TraceError, TraceFacts, TraceInfo,
 };
 
 use crate::error::HostError;
@@ -383,6 +383,8 @@ pub(crate) struct Keep<'a> {
     summary: Summary,
     /// Over all records, also those not selected.
     devices: Tallies,
+    /// Over the records of the selected device.
+    touched: Extents,
     phases: Tallies,
     /// Over the selected records.
     processes: Tallies,
@@ -409,6 +411,7 @@ impl<'a> Keep<'a> {
             later_discards: Vec::new(),
             summary: Summary::new(),
             devices: Tallies::default(),
+            touched: Extents::default(),
             phases: Tallies::default(),
             processes: Tallies::default(),
             files: Tallies::default(),
@@ -422,6 +425,8 @@ impl<'a> Keep<'a> {
         symbols: Symbols,
         facts: TraceFacts,
     ) -> Result<LoadedTrace, HostError> {
+        let mut touched = self.touched;
+        touched.merge();
         let info = TraceInfo {
             name,
             later_discards: self.later_discards,
@@ -429,6 +434,7 @@ impl<'a> Keep<'a> {
             symbols,
             facts,
             devices: self.devices,
+            touched,
             phases: self.phases,
             processes: self.processes,
             files: self.files,
@@ -452,6 +458,7 @@ impl<'a> Keep<'a> {
             if !self.source.admits(record.device) {
                 continue;
             }
+            self.touched.add(&record);
             if self.phase.admits(record.phase) {
                 self.later_discards.clear();
                 self.processes.add(record.comm, &record);

@@ -48,19 +48,15 @@ impl<'a> Against<'a> {
         let mut row = |name: &'static str, unit: Unit, of: &dyn Fn(&Analysis) -> Option<f64>| {
             rows.push((name, unit, of(self.this), of(self.other)));
         };
-        row("drive capacity", Unit::Bytes, &|one| {
-            Some(one.facts.scaled.device.capacity().0 as f64)
-        });
+        row("drive capacity", Unit::Bytes, &|one| Some(one.facts.described.capacity().0 as f64));
         for rule in Rule::ALL {
             row(rule.name(), Unit::Ratio, &|one| one.value(Quantity::Score(rule)));
         }
         row("write amplification", Unit::Ratio, &|one| one.value(Quantity::WriteAmplification));
         row("p99", Unit::Nanos, &|one| one.value(Quantity::P99));
-        row("lifetime", Unit::Nanos, &|one| one.facts.run().lifetime_ns());
-        row("throughput", Unit::BytesPerSec, &|one| {
-            Some(one.facts.outcome.measured.bytes_per_second())
-        });
-        let moved = |one: &Analysis, op| Some(one.facts.outcome.measured.bytes_of(op) as f64);
+        row("lifetime", Unit::Nanos, &|one| one.facts.lifetime_ns());
+        row("throughput", Unit::BytesPerSec, &|one| Some(one.facts.timed().bytes_per_second()));
+        let moved = |one: &Analysis, op| Some(one.facts.timed().bytes_of(op) as f64);
         row("written", Unit::Bytes, &|one| moved(one, HostOp::Write));
         row("read", Unit::Bytes, &|one| moved(one, HostOp::Read));
         let show = |unit: Unit, value: Option<f64>| value.map(|value| unit.format(value));

@@ -5,25 +5,24 @@ use prism_contract::advice::{self, advice};
 use prism_contract::blocks::DriveBlocks;
 use prism_contract::rules::{Findings, NamedRange, Ranges, Rules, Subject};
 use prism_contract::terms::{self, Probe, terms};
-use prism_contract::what_if::{
-    self, Change, Comparison, Figures, Original, Run, Skipped, TraceFacts, WhatIfError, plan,
-    simulate,
-};
+use prism_contract::what_if::{Change, Comparison, Run, Skipped};
 use prism_replay::{
     BlockDevice, HostFtl, HostFtlError, LaidOut, Layout, Options, Pace, Passes, ReplayError,
     ReplayResult, ZoneRuleCheck,
 };
+use prism_ssd::scale::fit_for_speed;
 use prism_ssd::{Drive, DriveSpec, HostOp, Preparation, Scaled};
-use prism_trace::{Records, Source, TraceInfo};
-use prism_workload::{Finished, Silent};
+use prism_trace::{Extents, Records, Source, TraceInfo};
+use prism_workload::Finished;
 
 use crate::contract::Contract;
 use crate::contract::fail_on::Quantity;
 use crate::drive::charts::{Charts, Watched};
-use crate::drive::{End, Facts};
-use crate::drive_choice::DriveChoice;
+use crate::drive::{End, Facts, Speed};
+use crate::drive_choice::{Capacity, DriveChoice};
 use crate::env::{Env, Step};
 use crate::error::PresentError;
+use crate::fixes::Fixes;
 use crate::initial_state::StateSource;
 use crate::zoned::ZonedFacts;
 
@@ -49,6 +48,10 @@ pub struct AnalysisOptions<'a> {
     /// The names of address ranges of the device.
     pub ranges: &'a [NamedRange],
 }
+
+/// The largest drive that a trace is fitted to by itself: above it, addresses that the trace does
+/// not touch are left out. Such a drive takes 10 MB, and its spare flash is used up by few passes.
+const FITTED_MAX: Bytes = Bytes(4 << 30);
 
 /// Which fixes are simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,53 +93,75 @@ impl Analysis {
         env: &E,
         each: &mut dyn FnMut(&Finished) -> bool,
     ) -> Result<Self, PresentError> {
-        let Trace { info, mut records } = trace;
+        let Trace { info, records } = trace;
         check_source(given.options, &info)?;
-        let layout = Layout::of(&mut *records)?;
-        check_ranges(given.ranges, &info, &layout)?;
         let full = given.drive.device(env)?;
-        let scaled = scaled(given.drive, &full, layout.span())?;
-        check_fits(&info, &layout, scaled.device.capacity())?;
+        let space = Space::of(&info.touched, given.drive, &full);
+        check_ranges(given.ranges, &info, &space.layout)?;
+        let scaled = scaled(given.drive, &full, space.layout.span())?;
+        check_fits(&info, &space.layout, scaled.device.capacity())?;
         if given.options.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
             let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
             return Err(PresentError::refused(what));
         }
         let began = env.seconds();
-        let (drive, prepared) = prepared(given, &scaled.device, layout.span(), env)?;
-        let mut work = Work { given, env, info, layout, records, full };
-        let (drive, zoned, (outcome, charts)) = work.replayed(drive, each)?;
+        let described = match given.drive.capacity {
+            Some(Capacity::Bytes(_)) => scaled.device.clone(),
+            Some(Capacity::Device) | None => full.clone(),
+        };
+        let (drive, prepared) = prepared(given, &scaled.device, space.layout.span(), env)?;
+        let mut work = Work { given, env, info, space, records, full, described };
+        let run = main_run(&scaled.device, given);
+        let timed = match &run {
+            Some(run) => work.speed_drive(run)?,
+            None => None,
+        };
+        let (drive, zoned, (outcome, charts)) = match timed {
+            Some(_) => work.replayed(drive, &mut |_| true)?,
+            None => work.replayed(drive, each)?,
+        };
+        let (speed, charts) = match timed {
+            Some((scaled, run)) => {
+                let (speed, charts) = work.timed(scaled, run, &outcome, &drive, each)?;
+                (Some(speed), charts)
+            }
+            None => (None, charts),
+        };
         let took = Nanos(((env.seconds() - began) * 1e9) as u64);
         let findings = work.judged(&scaled)?;
-        let run = main_run(&scaled, given).filter(|_| zoned.is_none());
-        let (what_ifs, skipped) = match &run {
-            Some(run) => work.fixes(run, &outcome, &drive, took)?,
-            None => (Vec::new(), Vec::new()),
-        };
-        let mut contract = work.decided(findings, what_ifs, skipped, &outcome, &drive);
-        if run.is_none() && *given.what_ifs != WhatIfs::Only(Vec::new()) {
-            contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SNAPSHOT });
-        }
+        let Work { info, space, records, full, described, .. } = work;
         // A host FTL becomes read-only before its drive does.
         let end = End::of(&drive, zoned.and_then(|zoned| zoned.read_only));
-        let Work { info, layout, .. } = work;
         let facts = Facts {
             trace: info,
-            layout,
+            layout: space.layout,
+            described,
             scaled,
             state: given.drive.state.clone(),
             prepared,
             options: given.options,
             seed: given.seed,
             outcome,
+            speed,
             end,
         };
+        let fixes = Fixes { facts: &facts, records: &*records, env, what_ifs: given.what_ifs };
+        let run = run.filter(|_| zoned.is_none());
+        let (what_ifs, skipped) = match &run {
+            Some(run) => fixes.simulated(run, &drive, took)?,
+            None => (Vec::new(), Vec::new()),
+        };
+        let mut contract = decided(&facts, &full, findings, what_ifs, skipped, &drive);
+        if run.is_none() && *given.what_ifs != WhatIfs::Only(Vec::new()) {
+            contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SNAPSHOT });
+        }
         Ok(Self { facts, zoned, charts, contract })
     }
 
     /// The 99th percentile of the latency of reads and writes together.
     #[must_use]
     pub fn p99(&self) -> Option<Nanos> {
-        let measured = &self.facts.outcome.measured;
+        let measured = self.facts.timed();
         let mut both = measured.latency_of(HostOp::Read).clone();
         both.merge(measured.latency_of(HostOp::Write));
         (both.count() > 0).then(|| both.quantile(0.99))
@@ -147,9 +172,9 @@ impl Analysis {
     pub fn value(&self, quantity: Quantity) -> Option<f64> {
         match quantity {
             Quantity::Score(rule) => self.contract.findings.score(rule),
-            Quantity::WriteAmplification => self.facts.outcome.measured.write_amplification(),
+            Quantity::WriteAmplification => self.facts.write_amplification(),
             Quantity::P99 => self.p99().map(|p99| p99.0 as f64),
-            Quantity::LifetimeDays => self.facts.run().lifetime().map(|life| life.days),
+            Quantity::LifetimeDays => self.facts.lifetime().map(|life| life.days),
         }
     }
 }
@@ -176,10 +201,10 @@ fn check_fits(trace: &TraceInfo, layout: &Layout, capacity: Bytes) -> Result<(),
         return Ok(());
     }
     Err(PresentError::Refused(format!(
-        "{}: the trace reaches up to byte {}, beyond the drive's {} bytes ({capacity}); give \
-         --capacity {}B or more",
+        "{}: the trace reads and writes {} of addresses, more than the drive's {} bytes \
+         ({capacity}); give --capacity {}B or more, or choose a part of the trace with --source",
         trace.name,
-        layout.span(),
+        Bytes(layout.span()),
         capacity.0,
         Bytes(layout.span()).div_ceil(Bytes(1 << 20)) << 20,
     )))
@@ -228,23 +253,43 @@ fn prepared(
 }
 
 /// The replay with which fixes are compared; none for a snapshot, which fits no changed drive.
-fn main_run(scaled: &Scaled, given: AnalysisOptions<'_>) -> Option<Run> {
+fn main_run(device: &DriveSpec, given: AnalysisOptions<'_>) -> Option<Run> {
     let StateSource::Prepared(state) = given.drive.state.source else { return None };
-    Some(Run::new(scaled.device.clone(), given.options, state, given.seed))
+    Some(Run::new(device.clone(), given.options, state, given.seed))
+}
+
+/// The addresses of a trace.
+struct Space {
+    /// All of them, for the rules.
+    whole: Layout,
+    /// Those on the drive.
+    layout: Layout,
+}
+
+impl Space {
+    fn of(touched: &Extents, drive: &DriveChoice, full: &DriveSpec) -> Self {
+        let most = match drive.capacity {
+            None => FITTED_MAX,
+            Some(Capacity::Device) => full.capacity(),
+            Some(Capacity::Bytes(capacity)) => capacity,
+        };
+        Self { whole: Layout::whole(touched), layout: Layout::packed(touched, most.0) }
+    }
 }
 
 type Replayed = (ReplayResult, Charts);
-type Fixes = (Vec<Comparison>, Vec<Skipped>);
 
 /// A running analysis.
 struct Work<'a, E> {
     given: AnalysisOptions<'a>,
     env: &'a E,
     info: TraceInfo,
-    layout: Layout,
+    space: Space,
     records: Box<dyn Records>,
     /// The drive before it is scaled.
     full: DriveSpec,
+    /// The drive that the report is about.
+    described: DriveSpec,
 }
 
 impl<E: Env> Work<'_, E> {
@@ -254,42 +299,86 @@ impl<E: Env> Work<'_, E> {
         mut drive: Drive,
         each: &mut dyn FnMut(&Finished) -> bool,
     ) -> Result<(Drive, Option<ZonedFacts>, Replayed), PresentError> {
+        let options = self.given.options;
         let Some(shape) = drive.device().zone_shape() else {
-            let replayed = self.replay(&mut drive, each)?;
+            let replayed = self.replay(&mut drive, options, each)?;
             return Ok((drive, None, replayed));
         };
-        let bare = ZoneRuleCheck::of(&mut LaidOut::new(&mut *self.records, &self.layout), shape)?;
+        let layout = &self.space.layout;
+        let bare = ZoneRuleCheck::of(&mut LaidOut::new(&mut *self.records, layout), shape)?;
         let log = match self.given.drive.capacity {
-            None => HostFtl::fitted(drive, self.layout.span()),
-            Some(_) => HostFtl::new(drive, self.layout.span()),
+            None => HostFtl::fitted(drive, layout.span()),
+            Some(_) => HostFtl::new(drive, layout.span()),
         };
         let mut log = log.map_err(|error| self.given.drive.refused(error))?;
         let over_provisioning = log.over_provisioning();
-        let replayed = self.replay(&mut log, each)?;
+        let replayed = self.replay(&mut log, options, each)?;
         let (read_only, log_counts) = (log.read_only(), replayed.0.host_ftl);
         let facts = ZonedFacts { shape, bare, over_provisioning, log: log_counts, read_only };
         Ok((log.into_drive(), Some(facts), replayed))
     }
 
+    /// The drive with all dies, and the run on it, if `run` is on a drive that lacks some.
+    fn speed_drive(&self, run: &Run) -> Result<Option<(Scaled, Run)>, PresentError> {
+        let apart = self.given.drive.capacity != Some(Capacity::Device) && !run.device.is_zoned();
+        if !apart {
+            return Ok(None);
+        }
+        let wide = fit_for_speed(&self.full, run.device.capacity());
+        let wide = wide.map_err(|error| self.given.drive.refused(error))?;
+        if wide.device == run.device {
+            return Ok(None);
+        }
+        let passes = match run.options.passes {
+            Passes::Fixed(passes) => Passes::Fixed(passes),
+            Passes::Steady | Passes::UntilReadOnly => Passes::Fixed(1),
+        };
+        let options = Options { passes, ..run.options };
+        let timed = Run::new(wide.device.clone(), options, run.state, run.seed);
+        Ok(Some((wide, timed)))
+    }
+
+    /// Replays the trace on the drive with all dies, in the steady state of the main replay, which
+    /// had the result `outcome` on `drive`.
+    fn timed(
+        &mut self,
+        scaled: Scaled,
+        mut run: Run,
+        outcome: &ReplayResult,
+        drive: &Drive,
+        each: &mut dyn FnMut(&Finished) -> bool,
+    ) -> Result<(Speed, Charts), PresentError> {
+        if !matches!(self.given.options.passes, Passes::Fixed(_)) {
+            let distinct = Bytes(self.info.summary.unique_written_bytes);
+            run.cleaning = Some(outcome.cleaning(drive.device(), distinct));
+        }
+        let prepared =
+            Drive::prepared(run.device.clone(), run.initial_state(), run.seed, |_, _| true);
+        let prepared = prepared.map_err(|error| self.given.drive.refused(error))?;
+        let (mut drive, _) = prepared.expect("the preparation is never interrupted");
+        let (outcome, charts) = self.replay(&mut drive, run.options, each)?;
+        Ok((Speed { scaled, run, outcome }, charts))
+    }
+
     fn replay<B: BlockDevice>(
         &mut self,
         drive: &mut B,
+        options: Options,
         each: &mut dyn FnMut(&Finished) -> bool,
     ) -> Result<Replayed, PresentError> {
-        let options = self.given.options;
         let per_pass = self.info.summary.requests + self.info.summary.flushes;
         let (total, shown) = match options.passes {
             Passes::Fixed(passes) => (Some(per_pass * u64::from(passes)), passes),
             Passes::Steady | Passes::UntilReadOnly => (None, 1),
         };
-        self.begin("replaying:", "requests", total);
         let env = self.env;
+        env.show(Step::Begin { label: "replaying:", things: "requests", total });
         let reached = |at: prism_workload::Progress| {
             env.show(Step::Reached(u64::from(at.passes) * per_pass + at.submitted));
         };
         let charts = Charts::new(drive.drive().device().capacity(), shown);
         let mut watched = Watched { charts, each, reached: &reached, interrupted: false };
-        let mut source = LaidOut::new(&mut *self.records, &self.layout);
+        let mut source = LaidOut::new(&mut *self.records, &self.space.layout);
         let outcome = prism_replay::replay(drive, &mut source, &options, &mut watched);
         env.show(Step::End);
         match outcome {
@@ -302,10 +391,12 @@ impl<E: Env> Work<'_, E> {
     /// The five rules over the trace.
     fn judged(&mut self, scaled: &Scaled) -> Result<Findings, PresentError> {
         let subject = Subject::of(&scaled.device, self.full.flash.channels);
-        let ranges = Ranges::new(self.given.ranges.to_vec(), self.layout.span());
+        let layout = &self.space.whole;
+        let ranges = Ranges::new(self.given.ranges.to_vec(), layout.span());
         let mut rules = Rules::new(subject, ranges);
-        self.begin("checking the rules:", "requests", Some(self.records.count()));
-        let mut source = LaidOut::new(&mut *self.records, &self.layout);
+        let (label, total) = ("checking the rules:", Some(self.records.count()));
+        self.env.show(Step::Begin { label, things: "requests", total });
+        let mut source = LaidOut::new(&mut *self.records, layout);
         let (mut batch, mut done) = (Vec::new(), 0);
         source.rewind()?;
         loop {
@@ -318,86 +409,30 @@ impl<E: Env> Work<'_, E> {
             self.env.show(Step::Reached(done));
         }
         let later = &self.info.later_discards;
-        for record in later.iter().filter_map(|record| self.layout.placed(record)) {
+        for record in later.iter().filter_map(|record| layout.placed(record)) {
             rules.after(&record);
         }
         self.env.show(Step::End);
         Ok(rules.finish(&self.info.symbols))
     }
+}
 
-    /// The contract: findings and simulations, and the terms and advice that follow from them.
-    fn decided(
-        &self,
-        findings: Findings,
-        what_ifs: Vec<Comparison>,
-        skipped: Vec<Skipped>,
-        outcome: &ReplayResult,
-        drive: &Drive,
-    ) -> Contract {
-        let measured = &outcome.measured;
-        let probe = Probe::of(&self.full, self.given.seed);
-        let terms = terms(&terms::Inputs::of(measured, drive.device(), probe));
-        let advice = advice(&advice::Inputs::of(&findings, measured, drive, &what_ifs));
-        let blocks = DriveBlocks::of(drive);
-        Contract { findings, blocks, what_ifs, skipped, unsimulated: None, terms, advice }
-    }
-
-    /// Simulates the requested fixes that apply. The main replay took `took`.
-    fn fixes(
-        &self,
-        run: &Run,
-        outcome: &ReplayResult,
-        drive: &Drive,
-        took: Nanos,
-    ) -> Result<Fixes, PresentError> {
-        if *self.given.what_ifs == WhatIfs::Only(Vec::new()) {
-            return Ok((Vec::new(), Vec::new()));
-        }
-        let mut reader = self.records.reader();
-        let mut source = LaidOut::new(&mut *reader, &self.layout);
-        let facts = TraceFacts::of(&mut source, run.device.ftl.mapping_unit)?;
-        let keep = |change: &Change| match self.given.what_ifs {
-            WhatIfs::All => true,
-            WhatIfs::Only(keys) => keys.iter().any(|key| key == change.key()),
-        };
-        let plan = plan(&facts, run, &self.full, outcome).only(keep);
-        let original = Original::of(&outcome.measured);
-        let figures = self.simulated(&plan, &original, outcome, took);
-        let main = Figures::of(outcome, drive, run.raw, &original);
-        Ok(plan.compare(&main, &figures))
-    }
-
-    /// Runs the simulations of `plan` in parallel.
-    fn simulated(
-        &self,
-        plan: &what_if::Plan,
-        original: &Original,
-        outcome: &ReplayResult,
-        took: Nanos,
-    ) -> Vec<Result<Figures, WhatIfError>> {
-        let cores = self.env.cores();
-        let seconds = plan.estimate(outcome, took, cores).as_secs_f64().ceil();
-        let label = format!("{} what-ifs, about {seconds} s:", plan.what_ifs.len());
-        self.begin(&label, "simulations", Some(plan.jobs.len() as u64));
-        let one = |job: &what_if::Job| {
-            let (job, mut reader) = (job.clone(), self.records.reader());
-            let layout = &self.layout;
-            move || {
-                let mut source = LaidOut::new(&mut *reader, layout);
-                simulate(&job.run, job.rewriting.as_ref(), &mut source, original, &mut Silent)
-            }
-        };
-        let work: Vec<_> = plan.jobs.iter().map(one).collect();
-        let env = self.env;
-        let finished = |done| env.show(Step::Reached(done as u64));
-        let figures = env.run_on(cores, work, finished);
-        env.show(Step::End);
-        figures
-    }
-
-    fn begin(&self, label: &str, things: &str, total: Option<u64>) {
-        self.env.show(Step::Begin { label, things, total });
-    }
+/// The contract: findings and simulations, and the terms and advice that follow from them.
+fn decided(
+    facts: &Facts,
+    full: &DriveSpec,
+    findings: Findings,
+    what_ifs: Vec<Comparison>,
+    skipped: Vec<Skipped>,
+    drive: &Drive,
+) -> Contract {
+    let (worn, timed, described) = (&facts.outcome.window, facts.timed(), &facts.described);
+    let probe = Probe::of(full, facts.seed);
+    let lifetime = facts.lifetime().map(|life| life.days);
+    let terms = terms(&terms::Inputs::of(worn, timed, described, lifetime, probe));
+    let inputs = advice::Inputs::of(&findings, (worn, drive), (timed, described), &what_ifs);
+    let (advice, blocks) = (advice(&inputs), DriveBlocks::of(drive));
+    Contract { findings, blocks, what_ifs, skipped, unsimulated: None, terms, advice }
 }
 
 /// Parses the fixes to simulate: `all`, `none`, or a list of keys.

@@ -11,6 +11,7 @@ pub mod drive;
 pub mod drive_choice;
 pub mod env;
 pub mod error;
+mod fixes;
 pub mod initial_state;
 pub mod json;
 pub mod over_provisioning;

@@ -1,7 +1,10 @@
 //! A whole replay: passes, the steady-state test, and the results.
 
-use prism_base::{Nanos, SimTime};
-use prism_ssd::{HostOp, SubmitError};
+use std::collections::VecDeque;
+
+use prism_base::{Bytes, Nanos, SimTime};
+use prism_nand::Cause;
+use prism_ssd::{DriveSpec, HostOp, SubmitError};
 use prism_trace::{Source, SourceError};
 use prism_workload::{Measured, Observer};
 
@@ -11,8 +14,9 @@ use crate::options::{Options, Pace, Passes};
 use crate::pass::Player;
 use crate::steady;
 
-/// The most passes in the search for a steady state.
-pub const PASSES_MAX: u32 = 20_000;
+/// The most passes in the search for a steady state. A trace that writes so little that it needs
+/// more is not repeated at all.
+pub const PASSES_MAX: u32 = 500;
 /// The most requests in the search, so that a command takes about a minute at most.
 pub const REQUESTS_MAX: u64 = 20_000_000;
 /// The most mapping units programmed in the search, for the same reason.
@@ -71,10 +75,25 @@ pub enum SteadyState {
     Reached,
     /// The search reached a limit; the measured figures may still drift.
     NotReached,
+    /// A pass writes so little that more than [`PASSES_MAX`] passes would be needed, which was seen
+    /// after the first one; the measured figures are of a drive that has hardly changed.
+    OutOfReach,
     /// The number of passes was fixed.
     NotTested,
     /// The trace writes nothing, so nothing changes from pass to pass.
     NoWrites,
+}
+
+impl SteadyState {
+    /// Whether the steady state was reached; `None` if it was not looked for.
+    #[must_use]
+    pub fn reached(self) -> Option<bool> {
+        match self {
+            Self::Reached => Some(true),
+            Self::NotReached | Self::OutOfReach => Some(false),
+            Self::NotTested | Self::NoWrites => None,
+        }
+    }
 }
 
 /// The result of a replay.
@@ -90,10 +109,63 @@ pub struct ReplayResult {
     pub passes_per_round: u32,
     /// Figures of the measured passes.
     pub measured: Measured,
+    /// Figures of the rounds in which write amplification was steady, and of the measured passes,
+    /// which follow them; only the latter if no steady state was reached.
+    pub window: Measured,
+    /// Rounds in that window, without the measured passes.
+    pub window_rounds: u32,
+    /// About how many passes a steady state needs: those that fill the erased blocks, and six
+    /// rounds. 0 if it was not looked for.
+    pub passes_needed: u64,
+    /// Host data in the write buffer at the end.
+    pub buffered: Bytes,
     /// Counts of the host FTL in the measured passes, if there is one.
     pub host_ftl: Option<HostFtlCounts>,
     /// Figures of the first pass alone.
     pub single_pass: Measured,
+}
+
+impl ReplayResult {
+    /// Flash writes, those of cleaning included, over those without cleaning; 1 if there are none.
+    /// Measured or, if a steady state is out of reach, that of uniform random writes to the
+    /// `distinct` bytes of addresses that the trace writes on `device`.
+    #[must_use]
+    pub fn cleaning(&self, device: &DriveSpec, distinct: Bytes) -> f64 {
+        let units = &self.window.flash.units;
+        let others = units.total() - units[Cause::Gc] - units[Cause::Wear];
+        if self.steady == SteadyState::OutOfReach
+            && let Some(estimate) = device.cleaning_of_uniform_writes(distinct)
+        {
+            return estimate;
+        }
+        if others == 0 { 1.0 } else { units.total() as f64 / others as f64 }
+    }
+
+    /// Bytes of flash programmed in a pass, on `device`: measured or, if a steady state is out of
+    /// reach, what was measured without cleaning times the estimate of [`Self::cleaning`].
+    #[must_use]
+    pub fn flash_bytes_per_pass(&self, device: &DriveSpec, distinct: Bytes) -> f64 {
+        let units = &self.window.flash.units;
+        let others = units.total() - units[Cause::Gc] - units[Cause::Wear];
+        let mut bytes = (others * device.ftl.mapping_unit.0) as f64;
+        if self.steady == SteadyState::OutOfReach {
+            // A pass may be too short to push its data out of the write buffer.
+            let written = self.window.bytes_of(HostOp::Write) as f64;
+            bytes = bytes.max((bytes + self.buffered.0 as f64).min(written));
+        }
+        bytes * self.cleaning(device, distinct) / f64::from(self.window.passes.max(1))
+    }
+
+    /// Mean and standard deviation of write amplification over the rounds in which it was steady;
+    /// `None` if no steady state was reached.
+    #[must_use]
+    pub fn steady_write_amplification(&self) -> Option<(f64, f64)> {
+        let start = self.rounds.len() - self.window_rounds as usize;
+        let window = &self.rounds[start..];
+        let mean = self.window.write_amplification().filter(|_| !window.is_empty())?;
+        let squares = window.iter().map(|figure| (figure - mean).powi(2)).sum::<f64>();
+        Some((mean, (squares / window.len() as f64).sqrt()))
+    }
 }
 
 /// Replays `source` on `drive`, from the current state of the drive.
@@ -132,6 +204,10 @@ pub fn replay<B: BlockDevice>(
         rounds: Vec::new(),
         passes_per_round: 1,
         measured: Measured::default(),
+        window: Measured::default(),
+        window_rounds: 0,
+        passes_needed: 0,
+        buffered: Bytes(0),
         host_ftl: None,
         single_pass,
     };
@@ -157,7 +233,11 @@ pub fn replay<B: BlockDevice>(
         }
     }
     outcome.measured = std::mem::take(&mut player.measured);
+    outcome.window.add(&outcome.measured);
+    outcome.window.passes += outcome.measured.passes;
     outcome.host_ftl = player.host_ftl;
+    let inner = drive.drive();
+    outcome.buffered = inner.device().ftl.mapping_unit * u64::from(inner.buffered_units());
     drive.assert_consistent();
     Ok(outcome)
 }
@@ -199,28 +279,59 @@ fn search<B: BlockDevice>(
     let spare = player.drive.spare_units() * unit;
     let round = spare.div_ceil(4 * written).clamp(1, u64::from(PASSES_MAX)) as u32;
     outcome.passes_per_round = round;
+    let rounds = steady::WINDOW as u64 + 1;
+    outcome.passes_needed = (free_units * unit).div_ceil(written) + rounds * u64::from(round);
+    if outcome.passes_needed > u64::from(PASSES_MAX) {
+        outcome.steady = SteadyState::OutOfReach;
+        outcome.passes_per_round = 1;
+        return Ok(());
+    }
+    let mut window = VecDeque::new();
     loop {
         let cleaning = player.drive.is_cleaning(free_units);
         player.reset_measurement();
+        let mut limit = false;
         for _ in 0..round {
             player.pass(source)?;
-            if exceeds_limits(player) {
-                outcome.steady = SteadyState::NotReached;
-                // At the limit only one more pass is affordable.
-                outcome.passes_per_round = 1;
-                return Ok(());
+            limit = exceeds_limits(player);
+            if limit {
+                break;
             }
+        }
+        if limit {
+            if outcome.steady != SteadyState::Reached {
+                outcome.steady = SteadyState::NotReached;
+            }
+            // Only one more pass is affordable.
+            outcome.passes_per_round = 1;
+            break;
         }
         let figure = player.measured.write_amplification().expect("something is written");
         player.last_round = Some(figure);
         if cleaning {
             outcome.rounds.push(figure);
+            window.push_back(std::mem::take(&mut player.measured));
+        }
+        if window.len() > steady::WINDOW && outcome.steady != SteadyState::Reached {
+            window.pop_front();
         }
         if steady::is_steady(&outcome.rounds) {
             outcome.steady = SteadyState::Reached;
-            return Ok(());
+        }
+        let last = &outcome.rounds[outcome.rounds.len() - window.len()..];
+        if outcome.steady == SteadyState::Reached && steady::is_mean_settled(last) {
+            break;
         }
     }
+    if outcome.steady != SteadyState::Reached {
+        return Ok(());
+    }
+    outcome.window_rounds = window.len() as u32;
+    for measured in &window {
+        outcome.window.add(measured);
+        outcome.window.passes += measured.passes;
+    }
+    Ok(())
 }
 
 fn exceeds_limits<B: BlockDevice>(player: &Player<'_, B>) -> bool {

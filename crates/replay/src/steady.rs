@@ -6,6 +6,9 @@
 //! is the number of whole passes that write a quarter of the drive's spare space, and the figure is
 //! write amplification. Rounds count only once cleaning has begun on every die: before, write
 //! amplification is constant and meaningless.
+//!
+//! The figures of a steady state are means over the window of rounds that passed the test, which is
+//! extended until its two halves agree.
 
 /// Rounds in the window.
 pub const WINDOW: usize = 5;
@@ -13,6 +16,24 @@ pub const WINDOW: usize = 5;
 const SPREAD_MAX: f64 = 0.20;
 /// Largest change along the fitted line over the window, relative to the mean.
 const DRIFT_MAX: f64 = 0.10;
+
+/// The most by which the means of both halves of the measured window differ, relative to the mean
+/// of all.
+const HALVES_MAX: f64 = 0.02;
+/// The most rounds in the measured window.
+const ROUNDS_MAX: usize = 40;
+
+/// Whether enough rounds were measured since write amplification became steady. A figure that
+/// oscillates more slowly than a few rounds passes [`is_steady`]; here the earlier half of the
+/// window has to agree with the later one.
+#[must_use]
+pub fn is_mean_settled(window: &[f64]) -> bool {
+    let half = window.len() / 2;
+    let mean = |part: &[f64]| part.iter().sum::<f64>() / part.len() as f64;
+    let (early, late) = (&window[..half], &window[window.len() - half..]);
+    window.len() >= ROUNDS_MAX
+        || half > 0 && (mean(early) - mean(late)).abs() <= HALVES_MAX * mean(window)
+}
 
 /// Whether the last [`WINDOW`] of `rounds` are steady.
 #[must_use]
@@ -41,5 +62,8 @@ mod tests {
         assert!(is_steady(&[2.0, 2.19, 1.9, 2.1, 2.0]));
         assert!(!is_steady(&[2.0, 2.3, 1.85, 2.1, 2.0]), "spread of 22 %");
         assert!(!is_steady(&[2.0, 2.07, 2.14, 2.21, 2.28]), "drift of 13 %");
+        assert!(!is_mean_settled(&[2.0, 2.0, 2.1, 2.1]) && !is_mean_settled(&[2.0]));
+        assert!(is_mean_settled(&[2.0, 2.1, 1.0, 2.1, 2.0]));
+        assert!(is_mean_settled(&[(0..40).map(f64::from).collect::<Vec<_>>()].concat()));
     }
 }

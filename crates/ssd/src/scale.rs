@@ -112,6 +112,23 @@ pub fn fit_wide(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpec
     fit(&wide, capacity.max(capacity_of_all_dies(&wide)))
 }
 
+/// The capacity of drives for measurements of speed: a larger one costs memory and time and changes
+/// little.
+const SPEED_CAPACITY: Bytes = Bytes(16 << 30);
+
+/// A drive on which `device`'s speed can be measured: it has all dies, channels and buffers, at
+/// least `capacity`, and fewer and smaller blocks if `device` is large.
+///
+/// # Errors
+/// As [`fit_wide`].
+pub fn fit_for_speed(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError> {
+    let capacity = capacity.max(SPEED_CAPACITY.min(device.capacity()));
+    let Scaled { device: wide, .. } = fit_wide(device, capacity)?;
+    let mut changes = Vec::new();
+    describe(device, &wide, &mut changes);
+    Ok(Scaled { device: wide, full_capacity: device.capacity(), changes })
+}
+
 /// Scales `marked`, which is `device` with other watermarks, to `capacity`.
 fn fit_with(
     device: &DriveSpec,

@@ -1,5 +1,6 @@
 //! Everything that is known about a trace apart from its records, for reports.
 
+use crate::extents::Extents;
 use crate::facts::TraceFacts;
 use crate::record::Record;
 use crate::source::Source;
@@ -22,6 +23,9 @@ pub struct TraceInfo {
     pub summary: Figures,
     /// Sums by device, over the whole recording.
     pub devices: Tallies,
+    /// The addresses that the selected device reads and writes in the whole recording, whatever the
+    /// phase.
+    pub touched: Extents,
     /// Sums by phase, over the whole recording.
     pub phases: Tallies,
     /// Sums by the command of the process, over the selected records.

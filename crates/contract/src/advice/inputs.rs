@@ -80,25 +80,27 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// The figures of a trace with these `findings`, whose replay on `drive` was `measured`,
-    /// and for which these what-ifs were `simulated`.
+    /// The figures of a trace with these `findings`, for which these what-ifs were `simulated`. Of
+    /// its replay, `worn` is what was measured of flash, at the end of which it was `drive`, and
+    /// `timed` what was measured of latency, on the drive `described`.
     #[must_use]
     pub fn of(
         findings: &Findings,
-        measured: &Measured,
-        drive: &Drive,
+        (worn, drive): (&Measured, &Drive),
+        (timed, described): (&Measured, &DriveSpec),
         simulated: &[Comparison],
     ) -> Self {
         let device = drive.device();
         let (unit, scale) = (device.ftl.mapping_unit, &findings.request_scale);
-        let units = &measured.flash.units;
-        let rate = |bytes: u64| bytes as f64 / measured.simulated.as_secs_f64().max(1e-9);
-        let writes = measured.latency_of(HostOp::Write);
+        let units = &worn.flash.units;
+        let rate = |bytes: u64| bytes as f64 / timed.simulated.as_secs_f64().max(1e-9);
+        let writes = timed.latency_of(HostOp::Write);
         let slow = writes.buckets().filter(|&(latency, _)| latency > SLOW);
         let change = |key| simulated.iter().find(|what_if| what_if.change.key() == key);
         let hot_cold = change("hot-cold")
             .and_then(|c| Some((c.before.write_amplification?, c.after.write_amplification?)));
-        let deeper = change("depth").map(|c| (c.before.bytes_per_second, c.after.bytes_per_second));
+        let deeper = change("depth")
+            .map(|c| (c.before.speed.bytes_per_second, c.after.speed.bytes_per_second));
         Self {
             written: findings.grouping.written,
             overwritten: findings.grouping.overwritten,
@@ -113,17 +115,17 @@ impl Inputs {
             writes: scale.writes.requests,
             writes_below_unit: below(&scale.writes.sizes, unit),
             write_median: scale.writes.sizes.median().map(Bytes),
-            write_rate: rate(measured.bytes_of(HostOp::Write)),
-            sustained: sustained(measured, device),
-            dies: device.geometry().dies(),
+            write_rate: rate(timed.bytes_of(HostOp::Write)),
+            sustained: sustained(worn, described),
+            dies: described.geometry().dies(),
             cleaning: (units[Cause::Gc] + units[Cause::Merge]) as f64 / units.total().max(1) as f64,
             slow_writes: slow.map(|(_, count)| count).sum(),
             longest_write: (writes.count() > 0).then(|| writes.max()),
-            held_back: measured.held_back,
+            held_back: timed.held_back,
             mapped: unit * drive.engine().ftl().mapped(),
             capacity: device.capacity(),
             spare: findings.subject.spare,
-            still_valid: still_valid(measured, device),
+            still_valid: still_valid(worn, device),
             channels: findings.subject.channels,
             request_median: median([&scale.reads.sizes, &scale.writes.sizes].map(Sizes::iter)),
             in_flight: in_flight(scale),

@@ -2,7 +2,6 @@
 
 use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::Counts;
-use prism_replay::lifetime::lifetime_of;
 use prism_ssd::{DriveSpec, HostOp};
 use prism_workload::Measured;
 
@@ -35,33 +34,32 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// The figures of a replay that was `measured` on `device`, and of `probe`.
+    /// The figures of a replay of which `worn` is what was measured of flash and `timed` what was
+    /// measured of latency; `probe` is of drives of the kind `device`, which lives `lifetime_days`.
     #[must_use]
-    pub fn of(measured: &Measured, device: &DriveSpec, probe: Result<Probe, ProbeError>) -> Self {
-        let mut operations = measured.flash.reads;
-        operations.add(&measured.flash.programs);
-        operations.add(&measured.flash.erases);
+    pub fn of(
+        worn: &Measured,
+        timed: &Measured,
+        device: &DriveSpec,
+        lifetime_days: Option<f64>,
+        probe: Result<Probe, ProbeError>,
+    ) -> Self {
+        let mut operations = worn.flash.reads;
+        operations.add(&worn.flash.programs);
+        operations.add(&worn.flash.erases);
         let mut latency = Latencies::new();
-        latency.merge(measured.latency_of(HostOp::Read));
-        latency.merge(measured.latency_of(HostOp::Write));
-        let write_amplification = measured.write_amplification();
-        let life = lifetime_of(
-            device.writable_bytes(measured.flash.slc_share()),
-            device.capacity(),
-            write_amplification.unwrap_or(0.0),
-            Bytes(measured.bytes_of(HostOp::Write)),
-            measured.simulated,
-        );
+        latency.merge(timed.latency_of(HostOp::Read));
+        latency.merge(timed.latency_of(HostOp::Write));
         Self {
             probe,
             segment: device.ftl.segment,
-            write_amplification,
-            units: measured.flash.units,
+            write_amplification: worn.write_amplification(),
+            units: worn.flash.units,
             operations,
-            erases: measured.flash.erases.total(),
-            simulated: measured.simulated,
+            erases: worn.flash.erases.total(),
+            simulated: worn.simulated,
             endurance: device.flash.endurance,
-            lifetime_days: life.map(|life| life.days),
+            lifetime_days,
             latency: (latency.count() > 0).then(|| (latency.quantile(0.5), latency.max())),
         }
     }

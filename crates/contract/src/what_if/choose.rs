@@ -1,7 +1,7 @@
 //! Restricts a plan to some of its changes.
 
 use super::change::Change;
-use super::plan::{FigureSource, Plan};
+use super::plan::{FigureSource, Plan, WhatIf};
 
 impl Plan {
     /// Removes the changes for which `keep` returns false, and the simulations that only
@@ -13,7 +13,8 @@ impl Plan {
         // The new index of each job; `None` for a job that is removed.
         let mut new_index = vec![None; self.jobs.len()];
         for what_if in &self.what_ifs {
-            for source in [what_if.before, what_if.after] {
+            let WhatIf { before, after, .. } = what_if;
+            for source in [before.wear, before.speed, after.wear, after.speed] {
                 if let FigureSource::Job(index) = source {
                     new_index[index] = Some(0);
                 }
@@ -27,13 +28,17 @@ impl Plan {
             }
         }
         self.jobs = kept;
-        for what_if in &mut self.what_ifs {
-            for source in [&mut what_if.before, &mut what_if.after] {
-                if let FigureSource::Job(index) = source {
-                    *index = new_index[*index].expect("the job of a kept change is kept");
-                }
+        let renumber = |source: &mut FigureSource| {
+            if let FigureSource::Job(index) = source {
+                *index = new_index[*index].expect("the job of a kept change is kept");
             }
+        };
+        for WhatIf { before, after, .. } in &mut self.what_ifs {
+            [&mut before.wear, &mut before.speed, &mut after.wear, &mut after.speed]
+                .into_iter()
+                .for_each(renumber);
         }
+        self.jobs.iter_mut().filter_map(|job| job.cleaning_of.as_mut()).for_each(renumber);
         self
     }
 }

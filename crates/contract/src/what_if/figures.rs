@@ -9,8 +9,8 @@
 //! * **Write amplification** is the flash bytes programmed divided by the bytes that *the
 //!   original trace* writes. A change that absorbs writes lowers it, a change that pads
 //!   writes raises it. It can fall below 1.
-//! * **Lifetime** is at the rate of the original replay: (raw bytes x cycles) / flash bytes
-//!   of a pass, times the seconds of a pass of the original. A change that makes the drive
+//! * **Lifetime** is that of the described drive at the rate of the original replay: (raw bytes x
+//!   cycles) / flash bytes of a pass, times the seconds of a pass of the original. A change that makes the drive
 //!   faster does not shorten it. It assumes even wear, except in the comparison of wear
 //!   levelling itself, which uses the lifetime of the block that is erased most.
 //! * **Bytes and requests per second** count those of the original trace, divided by the
@@ -36,12 +36,18 @@ pub struct Original {
     pub requests: f64,
     /// Simulated seconds.
     pub seconds: f64,
+    /// Bytes of distinct addresses that the trace writes.
+    pub distinct_written: Bytes,
+    /// How many times the flash of the simulated drive the described one has: it lives as many
+    /// times as long.
+    pub drives: f64,
 }
 
 impl Original {
-    /// The mean over the measured passes of the main replay.
+    /// The mean over the measured passes of the main replay, whose drive is not scaled. The trace
+    /// writes `distinct_written` bytes of distinct addresses.
     #[must_use]
-    pub fn of(measured: &Measured) -> Self {
+    pub fn of(measured: &Measured, distinct_written: Bytes) -> Self {
         let passes = f64::from(measured.passes.max(1));
         let written = measured.bytes_of(HostOp::Write);
         Self {
@@ -49,6 +55,8 @@ impl Original {
             moved: (written + measured.bytes_of(HostOp::Read)) as f64 / passes,
             requests: measured.requests as f64 / passes,
             seconds: measured.simulated.as_secs_f64() / passes,
+            distinct_written,
+            drives: 1.0,
         }
     }
 }
@@ -88,21 +96,30 @@ impl Wear {
     }
 }
 
+/// Latency and throughput of a simulation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speed {
+    /// The 99th percentile of the latency of reads and writes; `None` if there are none.
+    pub p99: Option<Nanos>,
+    /// Bytes of the original trace, read and written, per simulated second.
+    pub bytes_per_second: f64,
+    /// Requests of the original trace, without flushes, per simulated second.
+    pub iops: f64,
+}
+
 /// The results of a simulation. The module documentation says what they are relative to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     /// Flash bytes programmed / bytes that the original trace writes; `None` if the trace
     /// writes nothing.
     pub write_amplification: Option<f64>,
-    /// The 99th percentile of the latency of reads and writes; `None` if there are none.
-    pub p99: Option<Nanos>,
+    /// Latency and throughput.
+    pub speed: Speed,
     /// Days until every block has used up its cycles, at the rate of the original replay;
     /// `None` if no flash is programmed.
     pub lifetime_days: Option<f64>,
-    /// Bytes of the original trace, read and written, per simulated second.
-    pub bytes_per_second: f64,
-    /// Requests of the original trace, without flushes, per simulated second.
-    pub iops: f64,
+    /// Flash writes, those of cleaning included, over those without cleaning; 1 if there are none.
+    pub cleaning: f64,
     /// Measured passes.
     pub passes: u32,
     /// Flash bytes programmed in the measured passes.
@@ -120,39 +137,47 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// The figures of a finished replay on `drive`; `raw` is the flash that wears.
+    /// Latency and throughput of a replay.
     #[must_use]
-    pub fn of(outcome: &ReplayResult, drive: &Drive, raw: Bytes, original: &Original) -> Self {
+    pub fn of_speed(outcome: &ReplayResult, original: &Original) -> Speed {
         let m = &outcome.measured;
-        let passes = f64::from(m.passes.max(1));
-        let flash = m.flash_bytes as f64 / passes;
-        let simulated = m.simulated.as_secs_f64() / passes;
+        let simulated = m.simulated.as_secs_f64() / f64::from(m.passes.max(1));
         let rate = |amount: f64| if simulated > 0.0 { amount / simulated } else { 0.0 };
         let mut latency = Latencies::new();
         latency.merge(m.latency_of(HostOp::Read));
         latency.merge(m.latency_of(HostOp::Write));
-        let device = drive.device();
+        Speed {
+            p99: (latency.count() > 0).then(|| latency.quantile(0.99)),
+            bytes_per_second: rate(original.moved),
+            iops: rate(original.requests),
+        }
+    }
+
+    /// The figures of a finished replay on `drive`; `raw` is the flash that wears.
+    #[must_use]
+    pub fn of(outcome: &ReplayResult, drive: &Drive, raw: Bytes, original: &Original) -> Self {
+        let (device, window) = (drive.device(), &outcome.window);
+        let flash = outcome.flash_bytes_per_pass(device, original.distinct_written);
         let mut writable = raw.0 as f64 * f64::from(device.flash.endurance);
         if device.slc.is_some() {
             // The SLC and the other blocks wear out at different times; the earlier one
             // counts. The result is scaled to the flash in `raw`.
             let share = raw.0 as f64 / device.geometry().raw().0 as f64;
-            writable = device.writable_bytes(m.flash.slc_share()) * share;
+            writable = device.writable_bytes(window.flash.slc_share()) * share;
         }
-        let days = writable / flash * original.seconds / DAY;
+        let days = writable * original.drives / flash * original.seconds / DAY;
         Self {
             write_amplification: (original.written > 0.0).then(|| flash / original.written),
-            p99: (latency.count() > 0).then(|| latency.quantile(0.99)),
+            speed: Self::of_speed(outcome, original),
             lifetime_days: (flash > 0.0).then_some(days),
-            bytes_per_second: rate(original.moved),
-            iops: rate(original.requests),
-            passes: m.passes,
-            flash_bytes: Bytes(m.flash_bytes),
-            host_bytes: Bytes(m.bytes_of(HostOp::Write)),
-            erases: m.flash.erases.total(),
+            cleaning: outcome.cleaning(device, original.distinct_written),
+            passes: window.passes,
+            flash_bytes: Bytes(window.flash_bytes),
+            host_bytes: Bytes(window.bytes_of(HostOp::Write)),
+            erases: window.flash.erases.total(),
             wear: Wear::of(drive.engine().nand().erase_counts()),
             steady: outcome.steady,
-            map: m.map,
+            map: window.map,
         }
     }
 

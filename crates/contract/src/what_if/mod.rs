@@ -18,6 +18,6 @@ mod rewrite;
 
 pub use change::{Boundary, Change, Headline};
 pub use facts::TraceFacts;
-pub use figures::{Figures, Original, Wear};
-pub use plan::{Comparison, FigureSource, Job, Plan, Skipped, WhatIf, plan};
+pub use figures::{Figures, Original, Speed, Wear};
+pub use plan::{Comparison, FigureSource, Job, MainRuns, Plan, Skipped, Sources, WhatIf, plan};
 pub use simulate::{Run, WhatIfError, rewritten, simulate};

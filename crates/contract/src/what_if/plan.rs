@@ -3,9 +3,8 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, Pace, Passes, ReplayResult, SteadyState};
-use prism_ssd::scale::fit_wide;
 use prism_ssd::spec::Mapping;
-use prism_ssd::{DriveSpec, DriveSpecError, HostOp, InitialState};
+use prism_ssd::{DriveSpec, DriveSpecError, HostOp};
 use prism_workload::Measured;
 
 use super::change::{Boundary, Change};
@@ -21,6 +20,8 @@ const WINDOW: Nanos = Nanos(10_000_000);
 /// The least amount of data that a closed loop writes, in write buffers. With less, the
 /// result would mostly show the speed of the buffer.
 const BUFFERS: u64 = 8;
+/// The most passes of a closed loop.
+const CLOSED_PASSES_MAX: u32 = 100;
 /// A queue depth that keeps a drive with many dies busy.
 const DEEP: u32 = 32;
 /// Placement handles of typical drives with flexible data placement.
@@ -66,6 +67,9 @@ pub struct Job {
     pub run: Run,
     /// The change that rewrites the trace; `None` replays the trace as it is.
     pub rewriting: Option<Change>,
+    /// If the job measures speed on a drive in steady state, the simulation whose cleaning decides
+    /// that state; [`Run::cleaning`] is set from it before the job runs.
+    pub cleaning_of: Option<FigureSource>,
     /// The approximate number of requests that the job replays.
     pub requests: u64,
 }
@@ -79,16 +83,34 @@ pub enum FigureSource {
     Job(usize),
 }
 
-/// A change and the two simulations that show its effect.
+/// The simulations that the figures of one side of a comparison come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sources {
+    /// Of write amplification, wear and lifetime.
+    pub wear: FigureSource,
+    /// Of latency and throughput.
+    pub speed: FigureSource,
+}
+
+/// The two runs of the main replay.
+#[derive(Clone, Copy, Debug)]
+pub struct MainRuns<'a> {
+    /// The run on the drive fitted to the trace, and its result.
+    pub wear: (&'a Run, &'a ReplayResult),
+    /// The run on the drive with all dies, and its result; the same as `wear` if there is only one.
+    pub speed: (&'a Run, &'a ReplayResult),
+}
+
+/// A change and the simulations that show its effect.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WhatIf {
     /// The change.
     pub change: Change,
-    /// The simulation without the change.
-    pub before: FigureSource,
-    /// The simulation with the change.
-    pub after: FigureSource,
-    /// Whole sentences that describe the drive and the pace of both simulations; `None` if
+    /// The simulations without the change.
+    pub before: Sources,
+    /// The simulations with the change.
+    pub after: Sources,
+    /// Whole sentences that describe the drive and the pace of the simulations; `None` if
     /// the change is compared with the main replay.
     pub note: Option<String>,
 }
@@ -122,19 +144,18 @@ pub struct Comparison {
     pub before: Figures,
     /// The figures with the change.
     pub after: Figures,
-    /// The simulation that `before` comes from. If it is not the main replay, the change
-    /// shows a price on another drive and is no improvement of the drive in the main replay.
+    /// The simulation that wear before the change comes from. If it is not the main replay, the
+    /// change shows a price on another drive and is no improvement of the drive in the main replay.
     pub against: FigureSource,
     /// As in [`WhatIf::note`].
     pub note: Option<String>,
 }
 
-/// Plans the changes that make sense for a trace whose replay with `main` had the result
-/// `outcome`. `full` is the drive before it was scaled to the trace. The changes of the
-/// queue depth and of request sizes are simulated on a drive with all of its dies.
+/// Plans the changes that make sense for a trace whose main replay was `main`. The speed of changes
+/// of the queue depth and of request sizes is that of a closed loop.
 #[must_use]
-pub fn plan(facts: &TraceFacts, main: &Run, full: &DriveSpec, outcome: &ReplayResult) -> Plan {
-    let mut planner = Planner::new(facts, main, full, outcome);
+pub fn plan(facts: &TraceFacts, main: MainRuns<'_>) -> Plan {
+    let mut planner = Planner::new(facts, main);
     planner.request_scale();
     planner.locality();
     planner.alignment();
@@ -151,10 +172,12 @@ impl Plan {
     }
 
     /// The approximate time that the jobs take on `threads` threads. `main` is the time that
-    /// the main replay took, including the preparation of its drive, and `outcome` its result.
+    /// the main replays took, including the preparation of their drives.
     #[must_use]
-    pub fn estimate(&self, outcome: &ReplayResult, main: Nanos, threads: usize) -> Nanos {
-        let replayed = requests_per_pass(outcome) * u64::from(passes(outcome)).max(1);
+    pub fn estimate(&self, runs: MainRuns<'_>, main: Nanos, threads: usize) -> Nanos {
+        let (wear, speed) = (runs.wear.1, runs.speed.1);
+        let all = u64::from(passes(wear)) + u64::from(speed.measured.passes);
+        let replayed = requests_per_pass(wear) * all.max(1);
         let longest = self.jobs.iter().map(|job| job.requests).max().unwrap_or(0);
         let each = self.requests() / threads.max(1) as u64;
         let share = each.max(longest) as f64 / replayed.max(1) as f64;
@@ -173,13 +196,15 @@ impl Plan {
         figures: &[Result<Figures, WhatIfError>],
     ) -> (Vec<Comparison>, Vec<Skipped>) {
         assert_eq!(self.jobs.len(), figures.len(), "figures of every job");
-        let resolve = |source| match source {
+        let one = |source| match source {
             FigureSource::Main => Ok(*main),
             FigureSource::Job(index) => figures[index].clone(),
         };
+        let resolve = |of: Sources| Ok(Figures { speed: one(of.speed)?.speed, ..one(of.wear)? });
         let mut comparisons = Vec::new();
-        for WhatIf { change, before: against, after, note } in self.what_ifs {
-            match (resolve(against), resolve(after)) {
+        for WhatIf { change, before, after, note } in self.what_ifs {
+            let against = before.wear;
+            match (resolve(before), resolve(after)) {
                 (Ok(before), Ok(after)) => {
                     let (before, after) = match change {
                         Change::Levelling { .. } => (
@@ -191,6 +216,7 @@ impl Plan {
                     comparisons.push(Comparison { change, before, after, against, note });
                 }
                 (Err(error), _) | (_, Err(error)) => {
+                    let error: WhatIfError = error;
                     self.skipped.push(Skipped { change, reason: error.to_string() });
                 }
             }
@@ -210,40 +236,57 @@ fn passes(outcome: &ReplayResult) -> u32 {
     outcome.warm_up_passes + outcome.measured.passes
 }
 
+/// The runs of one side of a comparison; `speed` is `None` if speed comes from the first one.
+#[derive(Clone)]
+struct Side {
+    wear: Run,
+    speed: Option<Run>,
+}
+
 struct Planner<'a> {
     facts: &'a TraceFacts,
+    /// The run on the drive fitted to the trace, and its result.
     main: &'a Run,
-    full: &'a DriveSpec,
     outcome: &'a ReplayResult,
+    /// The run on the drive with all dies, if it is another one.
+    speed: Option<&'a Run>,
     /// The queue depth of a closed loop that resembles the trace.
     depth: u32,
     plan: Plan,
 }
 
 impl<'a> Planner<'a> {
-    fn new(
-        facts: &'a TraceFacts,
-        main: &'a Run,
-        full: &'a DriveSpec,
-        outcome: &'a ReplayResult,
-    ) -> Self {
+    fn new(facts: &'a TraceFacts, runs: MainRuns<'a>) -> Self {
+        let ((main, outcome), (speed, timed)) = (runs.wear, runs.speed);
         let depth = match (main.options.pace, facts.median_depth) {
             (Pace::Closed { depth }, _) => depth,
             (_, Some(depth)) => depth,
-            (_, None) => outcome.measured.in_flight_mean().round() as u32,
+            (_, None) => timed.measured.in_flight_mean().round() as u32,
         };
         let depth = depth.clamp(1, main.device.drive.queue_depth);
-        Self { facts, main, full, outcome, depth, plan: Plan::default() }
+        let speed = (speed != main).then_some(speed);
+        Self { facts, main, outcome, speed, depth, plan: Plan::default() }
     }
 
     fn skip(&mut self, change: Change, reason: impl Into<String>) {
         self.plan.skipped.push(Skipped { change, reason: reason.into() });
     }
 
+    /// The runs of the main replay.
+    fn main_side(&self) -> Side {
+        Side { wear: self.main.clone(), speed: self.speed.cloned() }
+    }
+
     /// Adds a job unless the main replay or an existing job is the same simulation, and
     /// returns that simulation.
-    fn job(&mut self, run: Run, rewriting: Option<Change>) -> FigureSource {
-        if run == *self.main && rewriting.is_none() {
+    fn job(
+        &mut self,
+        run: Run,
+        rewriting: Option<Change>,
+        cleaning_of: Option<FigureSource>,
+    ) -> FigureSource {
+        let is_main = run == *self.main || self.speed == Some(&run);
+        if is_main && rewriting.is_none() {
             return FigureSource::Main;
         }
         let passes = match run.options.passes {
@@ -251,7 +294,7 @@ impl<'a> Planner<'a> {
             Passes::Steady | Passes::UntilReadOnly => passes(self.outcome),
         };
         let requests = requests_per_pass(self.outcome) * u64::from(passes);
-        let job = Job { run, rewriting, requests };
+        let job = Job { run, rewriting, cleaning_of, requests };
         let known = self.plan.jobs.iter().position(|other| *other == job);
         FigureSource::Job(known.unwrap_or_else(|| {
             self.plan.jobs.push(job);
@@ -259,34 +302,48 @@ impl<'a> Planner<'a> {
         }))
     }
 
+    /// The simulations of `side` with the trace rewritten by `rewriting`.
+    fn sources(&mut self, side: Side, rewriting: Option<Change>) -> Sources {
+        let wear = self.job(side.wear, rewriting, None);
+        let speed = match side.speed {
+            None => wear,
+            Some(run) => {
+                let depends = run.cleaning.is_some().then_some(wear);
+                self.job(run, rewriting, depends)
+            }
+        };
+        Sources { wear, speed }
+    }
+
     /// Plans to compare `before` with and without `change`.
-    fn add(&mut self, change: Change, before: &Run, note: Option<String>) {
-        match change.applied(before) {
-            Ok(after) => self.add_runs(change, before.clone(), after, note),
-            Err(error) => self.skip(change, no_drive(&error)),
+    fn add(&mut self, change: Change, before: &Side, note: Option<String>) {
+        let wear = match change {
+            // How fast requests come does not matter for wear.
+            Change::Depth { .. } if before.speed.is_some() => Ok(before.wear.clone()),
+            _ => change.applied(&before.wear),
+        };
+        let speed = before.speed.as_ref().map(|run| change.applied(run)).transpose();
+        match (wear, speed) {
+            (Ok(wear), Ok(speed)) => {
+                self.add_runs(change, before.clone(), Side { wear, speed }, note);
+            }
+            (Err(error), _) | (_, Err(error)) => self.skip(change, no_drive(&error)),
         }
     }
 
-    fn add_runs(&mut self, change: Change, before: Run, after: Run, note: Option<String>) {
-        let before = self.job(before, None);
-        let after = self.job(after, changes_trace(&change).then_some(change));
+    fn add_runs(&mut self, change: Change, before: Side, after: Side, note: Option<String>) {
+        let before = self.sources(before, None);
+        let after = self.sources(after, changes_trace(&change).then_some(change));
         self.plan.what_ifs.push(WhatIf { change, before, after, note });
     }
 
-    /// A closed loop at the queue depth of the trace on a drive with all dies, and the note
-    /// that describes it. The drive is filled but not preconditioned, so all of its spare
-    /// flash is erased.
-    fn closed(&self) -> (Run, String) {
-        let mut run = self.main.clone();
-        // If no drive of this capacity can have all dies, the one of the main replay is used.
-        if let Ok(wide) = fit_wide(self.full, self.main.device.capacity()) {
-            run = Run::new(wide.device, run.options, InitialState::Filled, run.seed);
-        }
+    /// A closed loop at the queue depth of the trace, and the note that describes it.
+    fn closed(&self) -> (Side, String) {
+        let mut run = self.speed.unwrap_or(self.main).clone();
         let m = &self.outcome.measured;
         let a_pass = (m.bytes_of(HostOp::Write) / u64::from(m.passes.max(1))).max(1);
         let wanted = (BUFFERS * run.device.drive.write_buffer.0).div_ceil(a_pass);
-        let most = passes(self.outcome).max(1);
-        let count = u32::try_from(wanted).unwrap_or(u32::MAX).min(most);
+        let count = u32::try_from(wanted).unwrap_or(u32::MAX).min(CLOSED_PASSES_MAX);
         run.options =
             Options { pace: Pace::Closed { depth: self.depth }, passes: Passes::Fixed(count) };
         let source = match (self.main.options.pace, self.facts.median_depth) {
@@ -295,12 +352,11 @@ impl<'a> Planner<'a> {
             (_, None) => "the mean of the main replay, as the trace has no completion times",
         };
         let note = format!(
-            "Both on a filled drive with all of its {} dies, with requests issued as fast as they \
-             are served; queue depth before the change: {}, {source}.",
-            run.device.geometry().dies(),
+            "Speed and latency, before and after, with requests issued as fast as they are \
+             served; queue depth before the change: {}, {source}.",
             self.depth
         );
-        (run, note)
+        (Side { wear: self.main.clone(), speed: Some(run) }, note)
     }
 
     fn writes(&self) -> bool {
@@ -350,7 +406,7 @@ impl<'a> Planner<'a> {
                 if cache >= whole {
                     self.skip(change, "the cache already holds the whole map");
                 } else {
-                    self.add(change, self.main, None);
+                    self.add(change, &self.main_side(), None);
                 }
             }
             (Mapping::Page | Mapping::Dftl, _) => {
@@ -363,11 +419,14 @@ impl<'a> Planner<'a> {
                      the change.",
                     CACHED * 100.0
                 );
-                match with_map_cache(device, tenth) {
-                    Ok(device) => {
-                        let before = Run { device, ..self.main.clone() };
-                        self.add(change, &before, Some(note));
-                    }
+                let with_cache = |run: &Run| -> Result<Run, DriveSpecError> {
+                    Ok(Run { device: with_map_cache(&run.device, tenth)?, ..run.clone() })
+                };
+                let before = with_cache(self.main).and_then(|wear| {
+                    Ok(Side { wear, speed: self.speed.map(with_cache).transpose()? })
+                });
+                match before {
+                    Ok(before) => self.add(change, &before, Some(note)),
                     Err(error) => self.skip(change, no_drive(&error)),
                 }
             }
@@ -395,7 +454,7 @@ impl<'a> Planner<'a> {
             } else if what == Boundary::Stripe && to == geometry.page {
                 self.skip(align, "a program unit is one page on this drive");
             } else {
-                self.add(align, self.main, None);
+                self.add(align, &self.main_side(), None);
             }
         }
         if !self.writes() {
@@ -433,7 +492,8 @@ impl<'a> Planner<'a> {
                         " Both have power-loss protection, which block-level mappings need.",
                     );
                 }
-                self.add_runs(Change::PageMap, before, after, Some(note));
+                let alone = |wear| Side { wear, speed: None };
+                self.add_runs(Change::PageMap, alone(before), alone(after), Some(note));
             }
             Err(error) => self.skip(Change::PageMap, no_drive(&error)),
         }
@@ -463,7 +523,7 @@ impl<'a> Planner<'a> {
             } else if knows_future && self.facts.units_accessed >= UNITS_MAX as u64 {
                 self.skip(change, "the trace is too long to look ahead in it in memory");
             } else {
-                self.add(change, self.main, None);
+                self.add(change, &self.main_side(), None);
             }
         }
     }
@@ -494,7 +554,7 @@ impl<'a> Planner<'a> {
             "Both over {wanted} passes of the trace, until the mean block is erased about {ERASES} \
              times; the lifetimes are those of the block that is erased most."
         );
-        self.add(change, &before, Some(note));
+        self.add(change, &Side { wear: before, speed: None }, Some(note));
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Run {
     pub options: Options,
     /// The contents of the drive at the start.
     pub state: InitialState,
+    /// If the drive starts in the steady state in which cleaning writes this many units for each
+    /// unit of other flash writes, both counted: replaces `state` where that state can be laid out.
+    pub cleaning: Option<f64>,
     /// Seed of all random choices.
     pub seed: u64,
 }
@@ -40,7 +43,18 @@ impl Run {
     #[must_use]
     pub fn new(device: DriveSpec, options: Options, state: InitialState, seed: u64) -> Self {
         let raw = device.geometry().raw();
-        Self { device, raw, options, state, seed }
+        Self { device, raw, options, state, cleaning: None, seed }
+    }
+
+    /// The state in which the drive starts.
+    #[must_use]
+    pub fn initial_state(&self) -> InitialState {
+        match self.cleaning {
+            Some(write_amplification) if self.device.has_steady_state() => {
+                InitialState::SteadyAt { write_amplification }
+            }
+            _ => self.state,
+        }
     }
 }
 
@@ -150,7 +164,7 @@ pub fn simulate(
 ) -> Result<Figures, WhatIfError> {
     let preparing = Progress { passes: 0, submitted: 0, measuring: false, last_round: None };
     let keep_going = |_, _| observer.keep_going(preparing);
-    let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, keep_going)?;
+    let prepared = Drive::prepared(run.device.clone(), run.initial_state(), run.seed, keep_going)?;
     let Some((mut drive, _)) = prepared else {
         return Err(ReplayError::Interrupted.into());
     };

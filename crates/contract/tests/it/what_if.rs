@@ -26,7 +26,7 @@ fn main_replay(run: &Run, records: &[Record]) -> (Figures, Original) {
     let mut drive = prepared.unwrap().unwrap().0;
     let mut source = VecSource::new(records.to_vec());
     let outcome = replay(&mut drive, &mut source, &run.options, &mut Silent).unwrap();
-    let original = Original::of(&outcome.measured);
+    let original = Original::of(&outcome.measured, Bytes(0));
     (Figures::of(&outcome, &drive, run.raw, &original), original)
 }
 
@@ -149,16 +149,22 @@ fn merging_small_writes_raises_throughput() {
     let run = wide("dc-tlc", 2);
     let merge = Change::Merge { most: Bytes(1 << 20), window: WINDOW };
     let (before, after) = compare(&run, &small_writes(1000), merge);
-    assert!(after.bytes_per_second > 2.0 * before.bytes_per_second, "{before:?} {after:?}");
+    assert!(
+        after.speed.bytes_per_second > 2.0 * before.speed.bytes_per_second,
+        "{before:?} {after:?}"
+    );
     // Both rates count the work of the original trace, whose requests have 1 KiB.
-    assert!((after.iops / after.bytes_per_second * 1024.0 - 1.0).abs() < 1e-9);
+    assert!((after.speed.iops / after.speed.bytes_per_second * 1024.0 - 1.0).abs() < 1e-9);
 }
 
 #[test]
 fn group_commit_raises_throughput() {
     let run = wide("consumer-nvme", 2);
     let (before, after) = compare(&run, &small_writes(4), Change::GroupCommit { window: WINDOW });
-    assert!(after.bytes_per_second > 3.0 * before.bytes_per_second, "{before:?} {after:?}");
+    assert!(
+        after.speed.bytes_per_second > 3.0 * before.speed.bytes_per_second,
+        "{before:?} {after:?}"
+    );
     assert!(wa(&after) < 0.8 * wa(&before));
 }
 
@@ -177,7 +183,10 @@ fn alignment_takes_fewer_programs() {
     assert!((wa(&units) - 1.0).abs() < 0.1, "{units:?}");
     assert_eq!(units.host_bytes, before.host_bytes);
     assert!((wa(&stripes) - 1.0).abs() < 0.1, "{stripes:?}");
-    assert!(stripes.bytes_per_second > 2.0 * before.bytes_per_second, "{stripes:?} {before:?}");
+    assert!(
+        stripes.speed.bytes_per_second > 2.0 * before.speed.bytes_per_second,
+        "{stripes:?} {before:?}"
+    );
 }
 
 #[test]
@@ -187,7 +196,7 @@ fn more_requests_in_flight_raise_read_throughput() {
         (0..4000).map(|i| Record { op: Op::Read, ..write(i, rng.below(UNITS)) }).collect();
     let run = wide("dc-tlc", 1);
     let (before, after) = compare(&run, &trace, Change::Depth { requests: 32 });
-    assert!(after.iops > 1.2 * before.iops, "{before:?} {after:?}");
+    assert!(after.speed.iops > 1.2 * before.speed.iops, "{before:?} {after:?}");
     assert_eq!((after.write_amplification, after.lifetime_days), (None, None));
 }
 
@@ -201,7 +210,10 @@ fn delaying_discards_raises_throughput() {
     let run = wide("dc-tlc", 1);
     let delay = Change::DelayDiscards { by: WINDOW };
     let (before, after) = compare(&run, &trace, delay);
-    assert!(after.bytes_per_second > 1.2 * before.bytes_per_second, "{before:?} {after:?}");
+    assert!(
+        after.speed.bytes_per_second > 1.2 * before.speed.bytes_per_second,
+        "{before:?} {after:?}"
+    );
 }
 
 #[test]

@@ -3,9 +3,11 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{
-    Change, FigureSource, Figures, Original, Plan, Run, TraceFacts, WhatIfError, plan,
+    Change, FigureSource, Figures, MainRuns, Original, Plan, Run, Sources, Speed, TraceFacts,
+    WhatIfError, plan,
 };
 use prism_replay::{Options, Pace, Passes, ReplayError, ReplayResult, replay};
+use prism_ssd::scale::fit_for_speed;
 use prism_ssd::{Drive, DriveSpec, InitialState, fit};
 use prism_trace::{Op, OptTime, Record, VecSource};
 use prism_workload::Silent;
@@ -35,15 +37,40 @@ fn trace(ops: &[Op]) -> Vec<Record> {
     (0..4000).map(of).collect()
 }
 
-fn planned(run: &Run, records: &[Record]) -> (Plan, ReplayResult, Figures) {
-    let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, |_, _| true);
-    let mut drive = prepared.unwrap().unwrap().0;
+/// The main replay on the fitted drive and on one with all dies, and the plan that follows.
+struct Planned {
+    plan: Plan,
+    wear: (Run, ReplayResult),
+    speed: (Run, ReplayResult),
+    main: Figures,
+}
+
+impl Planned {
+    fn runs(&self) -> MainRuns<'_> {
+        MainRuns { wear: (&self.wear.0, &self.wear.1), speed: (&self.speed.0, &self.speed.1) }
+    }
+}
+
+fn planned(run: &Run, records: &[Record]) -> Planned {
     let mut source = VecSource::new(records.to_vec());
-    let outcome = replay(&mut drive, &mut source, &run.options, &mut Silent).unwrap();
-    let original = Original::of(&outcome.measured);
-    let figures = Figures::of(&outcome, &drive, run.raw, &original);
+    let mut replayed = |run: &Run| {
+        let state = run.initial_state();
+        let prepared = Drive::prepared(run.device.clone(), state, run.seed, |_, _| true);
+        let mut drive = prepared.unwrap().unwrap().0;
+        let outcome = replay(&mut drive, &mut source, &run.options, &mut Silent).unwrap();
+        (drive, outcome)
+    };
+    let (drive, worn) = replayed(run);
+    let device = fit_for_speed(&full(), run.device.capacity()).unwrap().device;
+    let options = Options { passes: Passes::Fixed(1), ..run.options };
+    let cleaning = Some(worn.cleaning(&run.device, Bytes(0)));
+    let speed = Run { cleaning, ..Run::new(device, options, run.state, run.seed) };
+    let (_, timed) = replayed(&speed);
+    let original = Original::of(&timed.measured, Bytes(0));
+    let main = Figures::of(&worn, &drive, run.raw, &original);
     let facts = TraceFacts::of(&mut source, run.device.ftl.mapping_unit).unwrap();
-    (plan(&facts, run, &full(), &outcome), outcome, figures)
+    let plan = plan(&facts, MainRuns { wear: (run, &worn), speed: (&speed, &timed) });
+    Planned { plan, wear: (run.clone(), worn), speed: (speed, timed), main }
 }
 
 fn keys(plan: &Plan) -> Vec<&'static str> {
@@ -56,8 +83,8 @@ fn skipped(plan: &Plan) -> Vec<(&'static str, &str)> {
 
 #[test]
 fn a_trace_with_all_operations_gets_all_what_ifs() {
-    let (plan, outcome, _) =
-        planned(&run(), &trace(&[Op::Write, Op::Read, Op::Discard, Op::Flush]));
+    let planned = planned(&run(), &trace(&[Op::Write, Op::Read, Op::Discard, Op::Flush]));
+    let (plan, outcome) = (&planned.plan, &planned.wear.1);
     let expected = [
         "depth",
         "merge",
@@ -75,35 +102,44 @@ fn a_trace_with_all_operations_gets_all_what_ifs() {
         "over-provisioning",
         "levelling",
     ];
-    assert_eq!(keys(&plan), expected);
-    assert_eq!(skipped(&plan), []);
-    // Four changes are compared with the same closed loop, the others with the main replay or
-    // with a run on another drive.
-    let before: Vec<FigureSource> = plan.what_ifs.iter().map(|what_if| what_if.before).collect();
-    assert!(before[..4].iter().all(|source| *source == before[0] && *source != FigureSource::Main));
-    assert!(before[9..14].iter().all(|source| *source == FigureSource::Main));
-    assert_eq!(plan.jobs.len(), 1 + 4 + 2 + 3 + 1 + 5 + 2);
+    assert_eq!(keys(plan), expected);
+    assert_eq!(skipped(plan), []);
+    // The speed of four changes is compared with the same closed loop, the others with the main
+    // replay or with runs on other drives.
+    use FigureSource::Main;
+    let before: Vec<Sources> = plan.what_ifs.iter().map(|what_if| what_if.before).collect();
+    assert!(before[..4].iter().all(|of| *of == before[0] && of.wear == Main && of.speed != Main));
+    assert!(before[9..14].iter().all(|of| *of == Sources { wear: Main, speed: Main }));
+    assert!(before[8] == Sources { wear: before[8].wear, speed: before[8].wear });
+    // A closed loop and four more, three of which also change wear; both drives with and without
+    // a larger map cache; five drives or traces twice; a block-level mapping; levelling or not.
+    assert_eq!(plan.jobs.len(), 1 + 4 + 3 + 4 + 2 * 3 + 1 + 2 * 5 + 2);
+    // Where the speed of a changed drive is measured follows from the cleaning on it.
+    let merge = plan.what_ifs[1].after;
+    let FigureSource::Job(speed) = merge.speed else { panic!("a job of its own") };
+    assert_eq!(plan.jobs[speed].cleaning_of, Some(merge.wear));
     let closed = &plan.jobs[0].run;
     assert_eq!(closed.device.geometry().dies(), full().geometry().dies());
     assert_eq!(closed.options.pace, Pace::Closed { depth: 1 });
     // One thread takes the time of all jobs, many threads that of the longest job.
-    let replayed = 4000 * u64::from(outcome.warm_up_passes + outcome.measured.passes);
+    // The pass on the drive with all dies is the last one.
+    let replayed = 4000 * u64::from(outcome.warm_up_passes + outcome.measured.passes + 1);
     let times =
         |requests: u64| Nanos((1_000_000_000.0 * (requests as f64 / replayed as f64)) as u64);
     let main = Nanos(1_000_000_000);
-    assert_eq!(plan.estimate(&outcome, main, 1), times(plan.requests()));
+    assert_eq!(plan.estimate(planned.runs(), main, 1), times(plan.requests()));
     let longest = plan.jobs.iter().map(|job| job.requests).max().unwrap();
-    assert_eq!(plan.estimate(&outcome, main, 1000), times(longest));
+    assert_eq!(plan.estimate(planned.runs(), main, 1000), times(longest));
 }
 
 #[test]
 fn senseless_changes_are_skipped_with_a_reason() {
-    let (plan, ..) = planned(&run(), &trace(&[Op::Read]));
+    let plan = planned(&run(), &trace(&[Op::Read])).plan;
     assert_eq!(keys(&plan), ["depth", "map-cache"]);
     assert_eq!(plan.skipped.len(), 13);
     assert!(skipped(&plan).contains(&("streams", "nothing is written")));
 
-    let (plan, ..) = planned(&run(), &trace(&[Op::Write]));
+    let plan = planned(&run(), &trace(&[Op::Write])).plan;
     let expected = [
         ("group-commit", "the trace has no flush, FUA or preflush"),
         ("delay-discards", "the trace discards nothing"),
@@ -115,7 +151,7 @@ fn senseless_changes_are_skipped_with_a_reason() {
     run.options.pace = Pace::Closed { depth: 40 };
     run.device.drive.discards = false;
     run.device.ftl.segment = Some(Bytes(UNITS * UNIT));
-    let (plan, ..) = planned(&run, &trace(&[Op::Write, Op::Discard]));
+    let plan = planned(&run, &trace(&[Op::Write, Op::Discard])).plan;
     let expected = [
         ("depth", "40 requests are already in flight"),
         ("group-commit", "the trace has no flush, FUA or preflush"),
@@ -128,11 +164,12 @@ fn senseless_changes_are_skipped_with_a_reason() {
 
 #[test]
 fn figures_are_paired_and_failed_jobs_are_skipped() {
-    let (plan, _, main) = planned(&run(), &trace(&[Op::Write]));
-    let faster = Figures { iops: 2.0 * main.iops, ..main };
+    let Planned { plan, main, .. } = planned(&run(), &trace(&[Op::Write]));
+    let speed = Speed { iops: 2.0 * main.speed.iops, ..main.speed };
+    let faster = Figures { speed, ..main };
     let mut figures: Vec<Result<Figures, WhatIfError>> = vec![Ok(faster); plan.jobs.len()];
     let streams = plan.what_ifs.iter().find(|w| w.change.key() == "streams").unwrap();
-    let FigureSource::Job(index) = streams.after else { panic!("a job of its own") };
+    let FigureSource::Job(index) = streams.after.wear else { panic!("a job of its own") };
     figures[index] = Err(ReplayError::Interrupted.into());
     let count = plan.what_ifs.len();
     let (comparisons, skipped) = plan.compare(&main, &figures);

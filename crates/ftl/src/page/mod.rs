@@ -33,7 +33,7 @@ use state::{Block, BlockState, DieGroupState, FreshTombstone, Retirement, Tombst
 pub use bulk::{Moved, ProgramUnitRun};
 pub use config::{Frontiers, PageConfig, Placement, WearPolicy};
 pub use slc::{SlcConfig, SlcRule, SlcUse};
-pub use spread::MeanField;
+pub use spread::{MeanField, SpreadError, write_amplification};
 pub use steady::SteadyError;
 
 /// The state of page-level mapping.

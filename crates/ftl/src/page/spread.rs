@@ -68,6 +68,47 @@ pub fn spread(
     Ok(Spread { valid, victim_units: field.victim_units() as u32 })
 }
 
+/// Write amplification of uniform random writes to data that takes the share `used` of its blocks
+/// of `b` units each, with victims chosen by `policy`.
+///
+/// # Errors
+/// [`SpreadError`] if the policy has no closed form, or cleans blocks by age or at random, so that
+/// data beside the written one is cleaned with it.
+pub fn write_amplification(policy: VictimPolicy, used: f64, b: u32) -> Result<f64, SpreadError> {
+    let choices = match policy {
+        VictimPolicy::Greedy => None,
+        VictimPolicy::DChoices { d } if d > 1 => Some(d),
+        VictimPolicy::WindowedGreedy { window: u32::MAX } => None,
+        _ => return Err(SpreadError { policy }),
+    };
+    let used = used.clamp(0.0, 1.0);
+    if used < 1e-3 {
+        // A victim with valid units is rarer than any simulation would notice.
+        return Ok(1.0);
+    }
+    let mu = MeanField::solve(choices, used * f64::from(b), b).mu;
+    Ok((1.0 / (mu * used)).max(1.0))
+}
+
+/// The share of their blocks that data takes whose uniform random writes have
+/// `write_amplification`: the inverse of the function of that name.
+///
+/// # Errors
+/// As [`write_amplification`].
+pub fn used_share(
+    policy: VictimPolicy,
+    write_amplification: f64,
+    b: u32,
+) -> Result<f64, SpreadError> {
+    let (mut low, mut high) = (0.0, 1.0);
+    for _ in 0..30 {
+        let used = f64::midpoint(low, high);
+        let reached = self::write_amplification(policy, used, b)?;
+        if reached < write_amplification { low = used } else { high = used }
+    }
+    Ok(low)
+}
+
 /// The mean field of greedy and d-choices cleaning: the fraction of blocks that have at least i of
 /// b units valid. Source: Van Houdt, SIGMETRICS'13, reduced to a recursion from i = b down: with s
 /// the fraction for i, t that for i + 1 and mu fixed by the mean, s^d + mu i (s - t) = 1 for the
@@ -200,7 +241,19 @@ fn settle(valid: &mut [u32], total: u32, b: u32) {
 mod tests {
     use super::*;
 
-    fn write_amplification(choices: Option<u32>, op: f64, b: u32) -> f64 {
+    #[test]
+    fn the_used_share_is_the_inverse_of_write_amplification() {
+        for policy in [VictimPolicy::Greedy, VictimPolicy::DChoices { d: 5 }] {
+            for expected in [1.0, 1.2, 2.0, 3.7, 9.0] {
+                let used = used_share(policy, expected, 256).unwrap();
+                let reached = write_amplification(policy, used, 256).unwrap();
+                assert!((reached / expected - 1.0).abs() < 1e-3, "{policy} {expected}: {reached}");
+            }
+        }
+        assert!(write_amplification(VictimPolicy::Fifo, 0.5, 64).is_err());
+    }
+
+    fn solved(choices: Option<u32>, op: f64, b: u32) -> f64 {
         let rho = 1.0 / (1.0 + op);
         1.0 / (MeanField::solve(choices, rho * f64::from(b), b).mu * rho)
     }
@@ -217,7 +270,7 @@ mod tests {
             (Some(10), 0.15, 64, 3.930),
             (Some(30), 0.28, 256, 2.469),
         ] {
-            let ours = write_amplification(choices, op, b);
+            let ours = solved(choices, op, b);
             assert!((ours / published - 1.0).abs() < 0.0015, "{choices:?} {op} {b}: {ours}");
         }
     }

@@ -7,7 +7,7 @@
 use prism_base::{Rng, prefetch};
 use prism_nand::{BlockId, Geometry, ProgramUnitId};
 
-use super::spread::{SpreadError, spread};
+use super::spread::{Spread, SpreadError, spread, used_share};
 use super::state::{BlockState, Kind, OpenBlock};
 use super::{PageConfig, PageMap, Placement};
 use crate::config::ConfigError;
@@ -65,16 +65,20 @@ impl PageMap {
     /// # Errors
     /// [`SteadyError`] if no closed form is known, or the configuration is invalid.
     pub fn steady(geometry: Geometry, config: PageConfig, seed: u64) -> Result<Self, SteadyError> {
-        Self::steady_without(geometry, config, seed, std::iter::empty())
+        Self::steady_without(geometry, config, None, seed, std::iter::empty())
     }
 
-    /// As [`PageMap::steady`], on flash of which `bad` blocks are not used.
+    /// As [`PageMap::steady`], on flash of which `bad` blocks are not used. With a
+    /// `write_amplification` below that of uniform writes, only the first logical units have been
+    /// overwritten, as many as give this write amplification, and the other blocks hold cold data
+    /// and are full of it.
     ///
     /// # Errors
     /// As [`PageMap::steady`], and [`ConfigError::BadBlocks`].
     pub fn steady_without(
         geometry: Geometry,
         config: PageConfig,
+        write_amplification: Option<f64>,
         seed: u64,
         bad: impl Iterator<Item = BlockId>,
     ) -> Result<Self, SteadyError> {
@@ -87,7 +91,13 @@ impl PageMap {
             return Err(SteadyError::Slc);
         }
         let mut rng = Rng::stream(seed, "ftl.steady");
-        let mut units = Scramble::new(map.config.logical_units, &mut rng);
+        let block_units = map.data_program_units * map.layout.units_per_program_unit();
+        let used = match write_amplification {
+            Some(wanted) => Some(used_share(map.config.victim, wanted, block_units)?),
+            None => None,
+        };
+        let cold = used.map_or(0, |used| map.cold_units(used));
+        let mut units = Units::new(map.config.logical_units, cold, &mut rng);
         let mut next_map_unit = map.config.logical_units;
         for die_group in 0..map.die_groups.len() as u32 {
             let die_groups = map.die_groups.len() as u32;
@@ -96,7 +106,7 @@ impl PageMap {
             let mut plan = map.plan(die_group, share(map.config.logical_units), &mut rng);
             map.place_translation_pages(&mut plan, next_map_unit, map_share);
             next_map_unit += map_share;
-            map.place_data(&mut plan, &mut units, &mut rng)?;
+            map.place_data(&mut plan, used, &mut units, &mut rng)?;
             map.die_groups[die_group as usize].part_mut(Kind::Main).free = plan.blocks.into();
         }
         Ok(map)
@@ -115,6 +125,21 @@ impl PageMap {
                 open.map_or(self.layout.program_units_of(block), |open| open.next)
             }
         }
+    }
+
+    /// About how many units are in blocks of cold data if the others take the share `used` of
+    /// theirs.
+    fn cold_units(&self, used: f64) -> u32 {
+        let block_units = self.data_program_units * self.layout.units_per_program_unit();
+        let die_groups = self.die_groups.len() as u32;
+        let units = self.config.logical_units / die_groups;
+        // Half a block is open on average.
+        let sealed = self.layout.blocks_per_die_group()
+            - self.config.free_blocks_low
+            - self.config.main_frontier_count();
+        let units = units.saturating_sub(block_units / 2);
+        let cold = sealed.saturating_sub(blocks_overwritten(sealed, units, block_units, used));
+        (cold * block_units * die_groups).min(self.config.logical_units - 1)
     }
 
     fn plan(&self, die_group: u32, left: u32, rng: &mut Rng) -> Plan {
@@ -152,21 +177,21 @@ impl PageMap {
     fn place_data(
         &mut self,
         plan: &mut Plan,
-        units: &mut Scramble,
+        used: Option<f64>,
+        units: &mut Units,
         rng: &mut Rng,
     ) -> Result<(), SteadyError> {
         let per_program_unit = self.layout.units_per_program_unit();
         let block_units = self.data_program_units * per_program_unit;
         let copies = self.config.frontier_of_copies(0);
         let opened = 1 + u32::from(copies != 0);
-        let policy = self.config.victim;
         let sealed = |plan: &Plan, opened| plan.blocks.len() as u32 - plan.free - opened;
         // If erased blocks above the low watermark would leave no room, there are none.
         if u64::from(plan.left) * 64 > u64::from(sealed(plan, opened) * block_units) * 63 {
             plan.free = self.config.free_blocks_low;
         }
         // With a shared frontier, copies of the last victim came first.
-        let rough = spread(policy, sealed(plan, opened), plan.left, block_units)?;
+        let (rough, _) = self.spread_of(sealed(plan, opened), plan.left, used)?;
         let copied = if copies == 0 { rough.victim_units / per_program_unit } else { 0 };
         let copied = copied.min(self.data_program_units - 1);
         for frontier in if copies == 0 { vec![0] } else { vec![0, copies] } {
@@ -181,13 +206,33 @@ impl PageMap {
             plan.left -= program_units * per_program_unit;
             self.close_planned(block, frontier, program_units);
         }
-        let spread = spread(policy, sealed(plan, 0), plan.left, block_units)?;
-        for &valid in spread.valid.iter().rev() {
+        let (spread, cold) = self.spread_of(sealed(plan, 0), plan.left, used)?;
+        let overwritten = spread.valid.iter().rev().map(|&valid| (valid, false));
+        for (valid, cold) in overwritten.chain((0..cold).map(|_| (block_units, true))) {
             let block = self.open_planned(plan, 0);
+            units.cold = cold;
             self.place_random(block, self.data_program_units, valid, units, rng);
             self.close_planned(block, 0, self.data_program_units);
         }
+        units.cold = false;
         Ok(())
+    }
+
+    /// How `total` units are spread over the overwritten ones of `sealed` blocks, and how many
+    /// blocks are full of cold data.
+    fn spread_of(
+        &self,
+        sealed: u32,
+        total: u32,
+        used: Option<f64>,
+    ) -> Result<(Spread, u32), SteadyError> {
+        let block_units = self.data_program_units * self.layout.units_per_program_unit();
+        let overwritten =
+            used.map_or(sealed, |used| blocks_overwritten(sealed, total, block_units, used));
+        let cold = sealed - overwritten;
+        let spread =
+            spread(self.config.victim, overwritten, total - cold * block_units, block_units)?;
+        Ok((spread, cold))
     }
 
     fn open_planned(&mut self, plan: &mut Plan, frontier: u32) -> BlockId {
@@ -232,7 +277,7 @@ impl PageMap {
         block: BlockId,
         program_units: u32,
         valid: u32,
-        units: &mut Scramble,
+        units: &mut Units,
         rng: &mut Rng,
     ) {
         let mut wanted = u64::from(valid);
@@ -263,6 +308,46 @@ impl PageMap {
         self.valid_total += 1;
         self.mapped += 1;
         self.count_valid(block, 1);
+    }
+}
+
+/// How many of `sealed` blocks, which hold `total` units, are overwritten if these take the share
+/// `used` of them and the other blocks are full.
+fn blocks_overwritten(sealed: u32, total: u32, block_units: u32, used: f64) -> u32 {
+    let garbage = (u64::from(sealed) * u64::from(block_units)).saturating_sub(total.into());
+    let blocks = garbage as f64 / (f64::from(block_units) * (1.0 - used).max(1e-9));
+    let least = garbage.div_ceil(block_units.into()) as u32;
+    (blocks.round().min(f64::from(sealed)) as u32).clamp(least.min(sealed), sealed)
+}
+
+/// The logical units in the order in which they are placed: two permutations, one of the first
+/// units, which are overwritten, and one of the last, which are cold.
+struct Units {
+    /// Whether the next unit is to be a cold one.
+    cold: bool,
+    overwritten: Scramble,
+    rest: Option<Scramble>,
+    left: [u32; 2],
+}
+
+impl Units {
+    fn new(logical: u32, cold: u32, rng: &mut Rng) -> Self {
+        Self {
+            cold: false,
+            overwritten: Scramble::new(logical - cold, rng),
+            rest: (cold > 0).then(|| Scramble::new(cold, rng)),
+            left: [logical - cold, cold],
+        }
+    }
+
+    /// The next unit of the wanted kind or, if none is left, of the other one.
+    fn next(&mut self) -> u32 {
+        let cold = if self.cold { self.left[1] > 0 } else { self.left[0] == 0 };
+        self.left[usize::from(cold)] -= 1;
+        match &mut self.rest {
+            Some(rest) if cold => self.overwritten.bound + rest.next(),
+            _ => self.overwritten.next(),
+        }
     }
 }
 

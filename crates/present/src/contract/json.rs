@@ -8,7 +8,6 @@ use prism_contract::rules::{
 };
 use prism_contract::terms::Term;
 use prism_contract::what_if::{Comparison, Figures};
-use prism_replay::SteadyState;
 use prism_report::json::rows;
 use serde_json::{Map, Value, json};
 
@@ -82,19 +81,15 @@ pub fn left_out(contract: &Contract) -> Value {
 fn simulated(figures: &Figures) -> Value {
     json!({
         "write_amplification": figures.write_amplification,
-        "p99_ns": figures.p99.map(|p99| p99.0),
+        "p99_ns": figures.speed.p99.map(|p99| p99.0),
         "lifetime_days": figures.lifetime_days,
-        "bytes_per_second": figures.bytes_per_second,
-        "requests_per_second": figures.iops,
+        "bytes_per_second": figures.speed.bytes_per_second,
+        "requests_per_second": figures.speed.iops,
         "flash_bytes_programmed": figures.flash_bytes.0,
         "host_bytes_written": figures.host_bytes.0,
         "passes": figures.passes,
         // Whether write amplification was steady; null if that was not tested.
-        "steady": match figures.steady {
-            SteadyState::Reached => Some(true),
-            SteadyState::NotReached => Some(false),
-            SteadyState::NotTested | SteadyState::NoWrites => None,
-        },
+        "steady": figures.steady.reached(),
         "erases_min": figures.wear.min,
         "erases_mean": figures.wear.mean,
         "erases_max": figures.wear.max,

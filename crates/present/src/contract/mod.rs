@@ -67,7 +67,7 @@ const COMPARED: [Compared; 4] = [
         column: Some("p99"),
         unit: Unit::Nanos,
         scale: 1.0,
-        of: |figures| figures.p99.map(|p99| p99.0 as f64),
+        of: |figures| figures.speed.p99.map(|p99| p99.0 as f64),
         less_is_better: true,
     },
     Compared {
@@ -76,7 +76,7 @@ const COMPARED: [Compared; 4] = [
         column: None,
         unit: Unit::BytesPerSec,
         scale: 1.0,
-        of: |figures| Some(figures.bytes_per_second),
+        of: |figures| Some(figures.speed.bytes_per_second),
         less_is_better: false,
     },
     Compared {

@@ -46,7 +46,7 @@ pub fn what_ifs(all: &[Comparison]) -> Table {
     }
     listing
         .number("speed", Unit::Ratio, |what_if| {
-            what_if.after.bytes_per_second / what_if.before.bytes_per_second
+            what_if.after.speed.bytes_per_second / what_if.before.speed.bytes_per_second
         })
         .table("Each change alone, on the same trace and drive")
         .whole()

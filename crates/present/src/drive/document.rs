@@ -1,10 +1,11 @@
 //! The sections of a report on a drive: write amplification and its causes first.
 
+use prism_base::Bytes;
 use prism_nand::Cause;
-use prism_replay::SteadyState;
+use prism_replay::{Lifetime, SteadyState};
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
 use prism_ssd::spec::SlcUsage;
-use prism_ssd::{DriveSpec, HostOp};
+use prism_ssd::{DriveSpec, HostOp, InitialState};
 use prism_trace::{Op, TraceInfo};
 use prism_workload::Measured;
 
@@ -15,7 +16,7 @@ use crate::trace::limit_notes;
 /// Title and subtitle: the trace and the drive.
 #[must_use]
 pub fn head(facts: &Facts) -> Document {
-    let subtitle = format!("{} {}", requests(facts), drive(&facts.scaled.device));
+    let subtitle = format!("{} {}", requests(facts), drive(&facts.described));
     Document::new(facts.trace.name.clone(), subtitle)
 }
 
@@ -31,11 +32,10 @@ pub fn sections(facts: &Facts) -> Vec<Section> {
 /// The figures that a terminal shows: write amplification, lifetime, latencies, throughput.
 #[must_use]
 pub fn brief(facts: &Facts) -> Section {
-    let measured = &facts.outcome.measured;
+    let (window, timed) = (&facts.outcome.window, facts.timed());
     let mut section = Section::new("On this drive", lead(facts));
-    let life = facts.run().lifetime();
-    let causes = measured.flash.units.iter().filter(|&(_, units)| units > 0);
-    let written = measured.bytes_of(HostOp::Write).max(1);
+    let causes = window.flash.units.iter().filter(|&(_, units)| units > 0);
+    let written = window.bytes_of(HostOp::Write).max(1);
     let unit = facts.scaled.device.ftl.mapping_unit.0;
     let shares: Vec<String> = causes
         .map(|(cause, units)| {
@@ -44,7 +44,7 @@ pub fn brief(facts: &Facts) -> Section {
         })
         .collect();
     let latency = |op: HostOp| {
-        let latencies = measured.latency_of(op);
+        let latencies = timed.latency_of(op);
         (latencies.count() > 0).then(|| {
             let show = |q| Unit::Nanos.format(latencies.quantile(q).0 as f64);
             let mean = Unit::Nanos.format(latencies.mean_ns());
@@ -53,27 +53,67 @@ pub fn brief(facts: &Facts) -> Section {
             Figure::new(format!("p99 of {}s", op.name()), Unit::Nanos, p99).note(note)
         })
     };
+    let amplification = if facts.is_estimate() {
+        estimate_note()
+    } else if shares.is_empty() {
+        "nothing reached the flash".to_owned()
+    } else {
+        format!("flash bytes per byte written: {}{}", shares.join(", "), deviation(facts))
+    };
     let mut figures = vec![
-        Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
-            .note(format!("flash bytes per byte written: {}", shares.join(", "))),
-        Figure::new("Lifetime at this rate", Unit::Nanos, facts.run().lifetime_ns()).note(format!(
-            "of {} and {} cycles{}",
-            facts.scaled.device.capacity(),
-            facts.scaled.device.flash.endurance,
-            life.map(|l| format!("; {:.3} drive writes a day for 5 years", l.dwpd))
-                .unwrap_or_default()
-        )),
+        Figure::new("Write amplification", Unit::Ratio, facts.write_amplification())
+            .note(amplification),
+        Figure::new("Lifetime at this rate", Unit::Nanos, facts.lifetime_ns())
+            .note(lifetime_note(facts)),
     ];
     figures.extend([HostOp::Read, HostOp::Write].into_iter().filter_map(latency));
-    figures.push(Figure::new("Throughput", Unit::BytesPerSec, measured.bytes_per_second()).note(
+    figures.push(Figure::new("Throughput", Unit::BytesPerSec, timed.bytes_per_second()).note(
         format!(
             "{} requests/s, {} in flight on average",
-            Unit::Count.format(measured.iops()),
-            Unit::Ratio.format(measured.in_flight_mean())
+            Unit::Count.format(timed.iops()),
+            Unit::Ratio.format(timed.in_flight_mean())
         ),
     ));
     section.push(figures);
     section
+}
+
+/// Why write amplification is an estimate.
+fn estimate_note() -> String {
+    "an estimate: as if the trace wrote its addresses at random for long".to_owned()
+}
+
+/// How much write amplification varies, as the end of a sentence.
+fn deviation(facts: &Facts) -> String {
+    match facts.outcome.steady_write_amplification() {
+        Some((_, deviation)) if deviation >= 0.005 => format!(
+            "; varies by {} over {} rounds",
+            Unit::Ratio.format(deviation),
+            facts.outcome.window_rounds
+        ),
+        _ => String::new(),
+    }
+}
+
+/// Fewer writes than this do not determine a lifetime.
+const WRITES_MIN: u64 = 1000;
+
+/// What a lifetime refers to.
+fn lifetime_note(facts: &Facts) -> String {
+    let life = facts.lifetime();
+    let writes = facts.trace.summary.op(Op::Write).count;
+    let short = if writes > 0 && writes < WRITES_MIN {
+        format!("; {writes} writes are too few to judge a rate by")
+    } else {
+        String::new()
+    };
+    format!(
+        "of the {} drive, {} cycles{}{short}",
+        facts.described.capacity(),
+        facts.described.flash.endurance,
+        life.map(|l| format!("; {} drive writes a day for 5 years", Unit::Ratio.format(l.dwpd)))
+            .unwrap_or_default()
+    )
 }
 
 /// A sentence about the drive.
@@ -136,16 +176,33 @@ fn requests(facts: &Facts) -> String {
 #[must_use]
 pub fn summary(facts: &Facts) -> Section {
     let mut section = Section::new("Write amplification", lead(facts));
-    section.push(key_figures(facts.run()));
+    section.push(trace_figures(facts));
     push_causes(&mut section, facts.run());
     section
+}
+
+/// The key figures of a trace on a drive.
+fn trace_figures(facts: &Facts) -> Block {
+    let (timed, life) = (facts.timed(), facts.lifetime());
+    let note = if facts.is_estimate() {
+        estimate_note()
+    } else {
+        format!("data programmed to flash / data the host wrote{}", deviation(facts))
+    };
+    let mut figures = vec![
+        Figure::new("Write amplification", Unit::Ratio, facts.write_amplification()).note(note),
+        Figure::new("Lifetime at this rate", Unit::Nanos, facts.lifetime_ns())
+            .note(lifetime_note(facts)),
+    ];
+    figures.extend(host_figures(timed, life));
+    Block::KeyFigures(figures)
 }
 
 /// The key figures of a run.
 #[must_use]
 pub fn key_figures(run: Run<'_>) -> Block {
     let (Run { measured, device, .. }, life) = (run, run.lifetime());
-    Block::KeyFigures(vec![
+    let mut figures = vec![
         Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
             .note("data programmed to flash / data the host wrote"),
         Figure::new("Lifetime at this rate", Unit::Nanos, run.lifetime_ns()).note(format!(
@@ -153,6 +210,14 @@ pub fn key_figures(run: Run<'_>) -> Block {
             device.capacity(),
             device.flash.endurance
         )),
+    ];
+    figures.extend(host_figures(measured, life));
+    Block::KeyFigures(figures)
+}
+
+/// The figures that a host sees.
+fn host_figures(measured: &Measured, life: Option<Lifetime>) -> [Figure; 7] {
+    [
         Figure::new("Terabytes written", Unit::Ratio, life.map(|l| l.tbw))
             .note("TBW: what the host may write in total, in 10^12 bytes"),
         Figure::new("Drive writes per day", Unit::Ratio, life.map(|l| l.dwpd))
@@ -163,7 +228,7 @@ pub fn key_figures(run: Run<'_>) -> Block {
         Figure::new("Requests per second", Unit::PerSec, measured.iops()),
         Figure::new("Requests in flight", Unit::Ratio, measured.in_flight_mean())
             .note(format!("on average; at most {}", measured.in_flight_max)),
-    ])
+    ]
 }
 
 /// Flash operations by cause, as a bar of shares and as a table.
@@ -215,42 +280,61 @@ fn meaning(cause: Cause) -> &'static str {
     }
 }
 
-/// Says which passes the figures are of, and whether they are steady.
+/// Says on which drive and in which passes write amplification was measured, and where latency
+/// comes from.
 fn lead(facts: &Facts) -> String {
     let outcome = &facts.outcome;
-    let measured = match outcome.measured.passes {
-        1 => "one pass".to_owned(),
-        n => format!("{n} passes"),
+    let passes = |n: u32| if n == 1 { "one pass".to_owned() } else { format!("{n} passes") };
+    let fitted = if facts.scaled.device.capacity() == facts.described.capacity() {
+        "this drive".to_owned()
+    } else {
+        format!("a drive of {}, fitted to the trace", facts.scaled.device.capacity())
     };
-    let before = match outcome.warm_up_passes {
-        1 => "1 pass before it".to_owned(),
-        n => format!("{n} passes before"),
-    };
-    match outcome.steady {
+    let worn = match outcome.steady {
         SteadyState::Reached => format!(
-            "Steady state after {} passes on a drive {} at the start; figures are of {measured} \
-             after that.",
-            outcome.warm_up_passes, facts.state.name
-        ),
-        SteadyState::NotReached => format!(
-            "Steady state NOT reached ({before}); the figures are of {measured} and may still \
-             change. The drive is large for this trace: a smaller --capacity settles sooner."
-        ),
-        SteadyState::NotTested => format!(
-            "Figures of {measured} on a drive {} at the start, as requested; not tested for \
-             steady state.",
+            "Write amplification is the mean over {} on {fitted}, steady after {} from the state \
+             {}.",
+            passes(outcome.window.passes),
+            passes((outcome.warm_up_passes + outcome.measured.passes) - outcome.window.passes),
             facts.state.name
         ),
-        SteadyState::NoWrites => {
-            format!("The trace writes nothing; {measured} after {before}.")
-        }
+        SteadyState::NotReached => format!(
+            "Write amplification did NOT become steady in {} on {fitted} and may still change.",
+            passes(outcome.warm_up_passes)
+        ),
+        SteadyState::OutOfReach => format!(
+            "The trace writes so little that about {} passes would be needed for a steady state \
+             of {fitted}; it was not repeated.",
+            Unit::Count.format(outcome.passes_needed as f64)
+        ),
+        SteadyState::NotTested => format!(
+            "Write amplification is that of {} on {fitted}, which was {} at the start; not tested \
+             for steady state.",
+            passes(outcome.measured.passes),
+            facts.state.name
+        ),
+        SteadyState::NoWrites => "The trace writes nothing.".to_owned(),
+    };
+    match &facts.speed {
+        None => worn,
+        Some(speed) => format!(
+            "{worn} Latency and throughput are those of {} on all {} dies{}.",
+            passes(speed.outcome.measured.passes),
+            speed.scaled.device.geometry().dies(),
+            match (speed.run.initial_state(), outcome.steady) {
+                (InitialState::SteadyAt { .. }, SteadyState::NoWrites) => ", all full of data",
+                (InitialState::SteadyAt { .. }, _) =>
+                    ", in the steady state with this amplification",
+                _ => "",
+            }
+        ),
     }
 }
 
 fn latency(facts: &Facts) -> Section {
     let (pace, meaning) = describe(facts.options.pace);
     let lead = format!("Requests arrive with pace {pace}: {meaning}.");
-    Section::new("Latency", lead).with(tables::latency(&facts.outcome.measured))
+    Section::new("Latency", lead).with(tables::latency(facts.timed()))
 }
 
 fn cleaning(facts: &Facts) -> Section {
@@ -342,16 +426,41 @@ fn wear_figures(run: Run<'_>) -> Block {
 pub fn limits(facts: &Facts) -> Section {
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
-        notes.push(format!("The drive is scaled to fit: {}.", facts.scaled.changes.join("; ")));
-    }
-    let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
-    if full > capacity && facts.run().lifetime().is_some() {
         notes.push(format!(
-            "The lifetime is that of a drive of {capacity}; at the same rate and write \
-             amplification the full-size drive of {full} lasts {:.0} times as long.",
-            full.0 as f64 / capacity.0 as f64
+            "Write amplification and wear: on a drive fitted to the trace, with {}.",
+            facts.scaled.changes.join("; ")
         ));
     }
+    if let Some(speed) = &facts.speed {
+        notes.push(format!(
+            "Latency and throughput: on a drive of {} with all dies, channels and buffers{}{}.",
+            speed.scaled.device.capacity(),
+            if speed.scaled.changes.is_empty() { "" } else { "; " },
+            speed.scaled.changes.join("; ")
+        ));
+    }
+    notes.extend(layout_notes(facts));
+    let timed = facts.timed();
+    if timed.held_back > 0 {
+        notes.push(format!(
+            "The drive does not keep up: {} requests found its queue full, and submission fell \
+             up to {} behind the trace. Latencies include that wait; --pace dependent or closed:N \
+             avoids it.",
+            timed.held_back, timed.behind_max
+        ));
+    }
+    if !facts.is_estimate() {
+        notes.extend(measured_notes(facts.run()));
+    }
+    notes.extend(limit_notes(&facts.trace));
+    notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
+    notes.extend(facts.state.note(&facts.prepared));
+    Section::new("What to keep in mind", "").with(Block::Notes(notes))
+}
+
+/// Notes on where the addresses of the trace are on the drive.
+fn layout_notes(facts: &Facts) -> Vec<String> {
+    let mut notes = Vec::new();
     let places = facts.layout.ranges();
     if places.len() > 1 {
         let names: Vec<_> =
@@ -364,21 +473,15 @@ pub fn limits(facts: &Facts) -> Section {
             names.join(", ")
         ));
     }
-    let measured = &facts.outcome.measured;
-    let behind = measured.behind_max;
-    if measured.held_back > 0 {
+    if let Some((bytes, unit)) = facts.layout.left_out() {
         notes.push(format!(
-            "The drive does not keep up: {} requests found its queue full, and submission fell \
-             up to {behind} behind the trace. Latencies include that wait; --pace dependent or \
-             closed:N avoids it.",
-            measured.held_back
+            "{} of addresses, which no request reads or writes, are not on the simulated drive: \
+             whole units of {}. --capacity device keeps them, for memory and time.",
+            Bytes(bytes),
+            Bytes(unit)
         ));
     }
-    notes.extend(measured_notes(facts.run()));
-    notes.extend(limit_notes(&facts.trace));
-    notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
-    notes.extend(facts.state.note(&facts.prepared));
-    Section::new("What to keep in mind", "").with(Block::Notes(notes))
+    notes
 }
 
 /// Notes on the figures of any run.
@@ -387,7 +490,8 @@ pub fn measured_notes(run: Run<'_>) -> Vec<String> {
     let (measured, buffered) = (run.measured, run.end.buffered);
     let mut notes = Vec::new();
     let reached = measured.flash_bytes + buffered.0;
-    if reached < measured.bytes_of(HostOp::Write) {
+    // A difference that the figure does not show needs no reason.
+    if (reached as f64) < 0.995 * measured.bytes_of(HostOp::Write) as f64 {
         notes.push(
             "Write amplification is below 1 because some data was overwritten or trimmed in the \
              write buffer and never programmed to flash."

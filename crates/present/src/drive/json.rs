@@ -22,9 +22,10 @@ pub fn report(facts: &Facts) -> Value {
         let device = facts.trace.symbols.name(range.device);
         json!({"device": device, "start_bytes": range.start, "span_bytes": range.span})
     };
+    let left_out = facts.layout.left_out();
     json!({
         "trace": trace::json(&facts.trace),
-        "device": device(&facts.scaled),
+        "device": devices(facts),
         "replay": {
             "pace": describe(facts.options.pace).0,
             "initial_state": facts.state.name,
@@ -36,25 +37,58 @@ pub fn report(facts: &Facts) -> Value {
                 "settled": facts.prepared.settled,
             },
             "layout": facts.layout.ranges().iter().map(range).collect::<Vec<_>>(),
+            // Addresses that no request reads or writes, in units of that size.
+            "left_out_bytes": left_out.map_or(0, |(bytes, _)| bytes),
+            "left_out_unit_bytes": left_out.map(|(_, unit)| unit),
         },
         "result": result(facts),
         "seed": facts.seed,
     })
 }
 
+/// The drive that the report is about, the drive fitted to the trace, from which write
+/// amplification and wear come, and the one from which latency and throughput come; null if that is
+/// the fitted one too.
+fn devices(facts: &Facts) -> Value {
+    let described = Scaled {
+        device: facts.described.clone(),
+        full_capacity: facts.scaled.full_capacity,
+        changes: Vec::new(),
+    };
+    let speed = facts.speed.as_ref().map(|speed| device(&speed.scaled));
+    join([device(&described), json!({"fitted": device(&facts.scaled), "speed": speed})])
+}
+
 fn result(facts: &Facts) -> Value {
-    let outcome = &facts.outcome;
+    let (outcome, window) = (&facts.outcome, &facts.outcome.window);
     let (steady_state, steady) = steady_name(outcome.steady);
-    let passes = json!({
-        "passes": outcome.measured.passes,
+    let spread = outcome.steady_write_amplification().map(|(_, deviation)| deviation);
+    let life = facts.lifetime();
+    let worn = json!({
+        "write_amplification": facts.write_amplification(),
+        // Standard deviation over the rounds that it is the mean of; null if there are none.
+        "write_amplification_deviation": spread,
+        // Whether it is an estimate for random writes, not a measurement.
+        "write_amplification_estimated": facts.is_estimate(),
+        "flash_bytes_programmed": window.flash_bytes,
+        "flash": flash(window),
         "warm_up_passes": outcome.warm_up_passes,
+        "passes_needed": outcome.passes_needed,
         "steady": steady,
         "steady_state": steady_state,
         "steady_rounds": outcome.rounds,
+        "steady_window_rounds": outcome.window_rounds,
+        "lifetime": {
+            "days": life.map(|life| life.days),
+            "tbw": life.map(|life| life.tbw),
+            "dwpd": life.map(|life| life.dwpd),
+        },
+        "passes": facts.timed().passes,
+        // All figures of the fitted drive, and of the first pass alone on it, in its initial state.
+        "fitted": join([figures(window), json!({"passes": window.passes})]),
+        "single_pass": figures(&outcome.single_pass),
     });
-    // The first pass alone, on the drive in its initial state.
-    let first = json!({"single_pass": figures(&outcome.single_pass)});
-    join([figures(&outcome.measured), passes, end(facts.run()), first])
+    join([figures(facts.timed()), end(facts.run()), worn])
 }
 
 /// The name of a steady state, and whether it counts as one.
@@ -62,6 +96,7 @@ fn steady_name(state: SteadyState) -> (&'static str, bool) {
     match state {
         SteadyState::Reached => ("reached", true),
         SteadyState::NotReached => ("not reached", false),
+        SteadyState::OutOfReach => ("out of reach", false),
         SteadyState::NotTested => ("not tested", false),
         SteadyState::NoWrites => ("nothing is written", true),
     }

@@ -10,7 +10,8 @@ pub use charts::Charts;
 pub use prism_contract::what_if::Wear;
 
 use prism_base::Bytes;
-use prism_replay::{Layout, Lifetime, Options, ReplayResult};
+use prism_contract::what_if;
+use prism_replay::{Layout, Lifetime, Options, ReplayResult, SteadyState};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, DriveHealth, DriveSpec, HostOp, Preparation, ReadOnly};
 use prism_trace::TraceInfo;
@@ -22,11 +23,14 @@ use crate::initial_state::State;
 pub struct Facts {
     /// The trace.
     pub trace: TraceInfo,
-    /// Where its devices are on the drive.
+    /// Where its addresses are on the drive.
     pub layout: Layout,
-    /// The drive, and how it was scaled.
+    /// The drive that the report is about: of the requested capacity or else as described.
+    pub described: DriveSpec,
+    /// The drive fitted to the trace, on which write amplification and wear are measured, and how
+    /// it was scaled.
     pub scaled: Scaled,
-    /// The initial state of the drive.
+    /// The initial state of that drive.
     pub state: State,
     /// What the preparation of that state took.
     pub prepared: Preparation,
@@ -34,17 +38,76 @@ pub struct Facts {
     pub options: Options,
     /// Seed of everything random.
     pub seed: u64,
-    /// The result of the replay.
+    /// The result of the replay on the fitted drive.
     pub outcome: ReplayResult,
-    /// The drive at the end.
+    /// The replay on a drive with all dies; `None` if the fitted one has them all and its
+    /// latencies count.
+    pub speed: Option<Speed>,
+    /// The fitted drive at the end.
     pub end: End,
 }
 
+/// A replay that measures latency and throughput.
+pub struct Speed {
+    /// The drive, and how it was scaled.
+    pub scaled: Scaled,
+    /// How the trace was replayed on it.
+    pub run: what_if::Run,
+    /// The result.
+    pub outcome: ReplayResult,
+}
+
 impl Facts {
-    /// What was measured of the drive.
+    /// What was measured of the fitted drive in its steady state, or else in the measured passes.
     #[must_use]
     pub fn run(&self) -> Run<'_> {
-        Run { measured: &self.outcome.measured, device: &self.scaled.device, end: &self.end }
+        Run { measured: &self.outcome.window, device: &self.scaled.device, end: &self.end }
+    }
+
+    /// What was measured of latency and throughput.
+    #[must_use]
+    pub fn timed(&self) -> &Measured {
+        self.speed.as_ref().map_or(&self.outcome.measured, |speed| &speed.outcome.measured)
+    }
+
+    /// Whether write amplification is an estimate, because a steady state is out of reach.
+    #[must_use]
+    pub fn is_estimate(&self) -> bool {
+        self.outcome.steady == SteadyState::OutOfReach
+    }
+
+    /// Bytes programmed over bytes the host writes; `None` if it writes nothing.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let window = &self.outcome.window;
+        let measured = window.write_amplification()?;
+        if !self.is_estimate() {
+            return Some(measured);
+        }
+        let distinct = Bytes(self.trace.summary.unique_written_bytes);
+        let flash = self.outcome.flash_bytes_per_pass(&self.scaled.device, distinct);
+        let written = window.bytes_of(HostOp::Write) + window.bytes_of(HostOp::ZoneAppend);
+        Some(flash * f64::from(window.passes) / written as f64)
+    }
+
+    /// Lifetime of the described drive at the measured rate; `None` if nothing is written.
+    #[must_use]
+    pub fn lifetime(&self) -> Option<Lifetime> {
+        let timed = self.timed();
+        let written = timed.bytes_of(HostOp::Write) + timed.bytes_of(HostOp::ZoneAppend);
+        prism_replay::lifetime::lifetime_of(
+            self.described.writable_bytes(self.outcome.window.flash.slc_share()),
+            self.described.capacity(),
+            self.write_amplification()?,
+            Bytes(written),
+            timed.simulated,
+        )
+    }
+
+    /// The lifetime in nanoseconds, as figures show it.
+    #[must_use]
+    pub fn lifetime_ns(&self) -> Option<f64> {
+        self.lifetime().map(|life| life.days * DAY_NS)
     }
 }
 

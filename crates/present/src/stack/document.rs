@@ -2,7 +2,6 @@
 //! was captured.
 
 use prism_contract::rules::{Rule, Verdict};
-use prism_replay::SteadyState;
 use prism_report::{Block, Document, Grade, Section, Table, Unit, Value};
 
 use super::{Cell, Combination, Matrix, Measured};
@@ -126,7 +125,7 @@ impl Matrix {
             ));
         }
         notes.extend(self.failures().into_iter().map(|why| format!("Failed: {why}.")));
-        let unsettled = self.traces(|measured| measured.steady == SteadyState::NotReached);
+        let unsettled = self.traces(|measured| measured.steady.reached() == Some(false));
         if !unsettled.is_empty() {
             notes.push(format!("{UNSETTLED}{}.", unsettled.join(", ")));
         }

@@ -2,7 +2,6 @@
 
 use prism_base::Bytes;
 use prism_contract::rules::Rule;
-use prism_replay::SteadyState;
 use prism_report::json::number;
 use serde_json::{Map, Value, json};
 
@@ -67,11 +66,7 @@ fn measured(measured: &Measured) -> Value {
     json!({
         "rules": rules,
         "write_amplification": or_null(measured.write_amplification),
-        "steady": match measured.steady {
-            SteadyState::Reached => Some(true),
-            SteadyState::NotReached => Some(false),
-            SteadyState::NotTested | SteadyState::NoWrites => None,
-        },
+        "steady": measured.steady.reached(),
         "reads": counted(measured.reads),
         "writes": counted(measured.writes),
         "discards": counted(measured.discards),

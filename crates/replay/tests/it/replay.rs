@@ -158,14 +158,58 @@ fn the_same_replay_twice_is_the_same() {
 
 #[test]
 fn a_search_ends_before_the_clock_does() {
-    // One write in five years: no round of affordable length reaches cleaning.
-    let records = [0, 5 * 365 * 86_400 * 1_000_000_000]
-        .map(|at| Record::new(Op::Write, at, 0, UNIT))
-        .to_vec();
-    let mut drive = drive(64, InitialState::Filled);
-    let outcome = run(&mut drive, records, OPEN, Passes::Steady);
+    // One write in five years.
+    let search = |len| {
+        let at = [0, 5 * 365 * 86_400 * 1_000_000_000];
+        let records = at.map(|at| Record::new(Op::Write, at, 0, len)).to_vec();
+        run(&mut drive(64, InitialState::Filled), records, OPEN, Passes::Steady)
+    };
+    let outcome = search(64 * UNIT);
     assert_eq!(outcome.steady, SteadyState::NotReached);
     assert!(outcome.warm_up_passes < 30, "{}", outcome.warm_up_passes);
+    // No affordable number of passes of so short writes reaches cleaning: there is one to measure.
+    let outcome = search(UNIT);
+    assert_eq!(outcome.steady, SteadyState::OutOfReach);
+    assert_eq!((outcome.warm_up_passes, outcome.measured.passes), (1, 1));
+    assert!(outcome.passes_needed > u64::from(prism_replay::run::PASSES_MAX), "{outcome:?}");
+}
+
+#[test]
+fn a_steady_figure_is_the_mean_of_rounds_whose_halves_agree() {
+    let mut drive = drive(64, InitialState::Filled);
+    let units = drive.device().capacity().0 / UNIT;
+    let pace = Pace::Closed { depth: 16 };
+    let outcome = run(&mut drive, random_writes(4000, units), pace, Passes::Steady);
+    assert_eq!(outcome.steady, SteadyState::Reached);
+    let rounds = &outcome.rounds[outcome.rounds.len() - outcome.window_rounds as usize..];
+    assert!(rounds.len() >= prism_replay::steady::WINDOW);
+    assert!(prism_replay::steady::is_mean_settled(rounds));
+    let passes = (outcome.window_rounds + 1) * outcome.passes_per_round;
+    assert_eq!(outcome.window.passes, passes);
+    assert_eq!(outcome.window.requests, 4000 * u64::from(passes));
+    let (mean, deviation) = outcome.steady_write_amplification().unwrap();
+    let (min, max) =
+        rounds.iter().fold((f64::MAX, 0.0), |(a, b), &r| (f64::min(a, r), f64::max(b, r)));
+    assert!(min <= mean && mean <= max.max(outcome.measured.write_amplification().unwrap()));
+    assert!(deviation > 0.0 && deviation <= max - min, "{deviation}");
+}
+
+/// Without enough passes, write amplification is that of random writes to the same addresses.
+#[test]
+fn an_estimate_is_near_what_many_passes_measure() {
+    let device = device(64);
+    let units = device.capacity().0 / UNIT;
+    let distinct = units / 2;
+    let fresh = || drive(64, InitialState::Filled);
+    let pace = Pace::Closed { depth: 16 };
+    // Few random writes a pass, with other addresses in each, cannot be repeated enough.
+    let few = run(&mut fresh(), random_writes(4, distinct), pace, Passes::Steady);
+    assert_eq!(few.steady, SteadyState::OutOfReach);
+    let estimate = few.cleaning(&device, Bytes(distinct * UNIT));
+    let many = run(&mut fresh(), random_writes(60_000, distinct), pace, Passes::Steady);
+    assert_eq!(many.steady, SteadyState::Reached);
+    let measured = many.cleaning(&device, Bytes(0));
+    assert!((estimate / measured - 1.0).abs() < 0.15, "{estimate} against {measured}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 mod rounds;
 
-use prism_base::Rng;
+use prism_base::{Bytes, Rng};
 use prism_engine::{FlashCounts, Immediate};
 use prism_ftl::{Ftl, FtlConfig, HostPlace, PageConfig, PageMap, SteadyError};
 use prism_nand::{BlockId, Nand};
@@ -43,6 +43,25 @@ pub enum InitialState {
     /// The steady state of uniform random writes, laid out without writing ([`PageMap::steady`]).
     /// All erase counts are 0.
     Steady,
+    /// The same of a drive on which only some of the data is overwritten, so little of it that
+    /// cleaning causes this write amplification, and the rest is cold. The overwritten data has the
+    /// first addresses. At most the write amplification of [`InitialState::Steady`] is reached.
+    SteadyAt {
+        /// Flash writes, those of cleaning included, over flash writes without those.
+        write_amplification: f64,
+    },
+}
+
+impl InitialState {
+    /// The write amplification of a steady state, if one is given; `None` if this is no steady
+    /// state.
+    fn steady(self) -> Option<Option<f64>> {
+        match self {
+            Self::Steady => Some(None),
+            Self::SteadyAt { write_amplification } => Some(Some(write_amplification)),
+            _ => None,
+        }
+    }
 }
 
 /// Work done to bring a drive into its initial state.
@@ -89,12 +108,13 @@ impl Drive {
         let config = device.page_config();
         let mut nand = device.erased();
         device.age(&mut nand, seed);
-        if state == InitialState::Steady {
+        if let Some(write_amplification) = state.steady() {
             let FtlConfig::Page(config) = device.ftl_config() else {
                 return Err(SteadyError::Blocks.into());
             };
             let geometry = device.geometry();
-            let ftl = PageMap::steady_without(geometry, config, seed, nand.bad_blocks())?;
+            let bad = nand.bad_blocks();
+            let ftl = PageMap::steady_without(geometry, config, write_amplification, seed, bad)?;
             program_layout(&mut nand, &ftl);
             let next_version = u64::from(ftl.config().logical_units) + 1;
             let drive = Self::assemble(device, nand, ftl.into(), next_version);
@@ -123,6 +143,29 @@ impl Drive {
             drive.pump(&mut Vec::new());
         }
         Ok(Some((drive, preparation)))
+    }
+}
+
+impl DriveSpec {
+    /// Whether a steady state with cold data can be laid out ([`InitialState::SteadyAt`]).
+    #[must_use]
+    pub fn has_steady_state(&self) -> bool {
+        let by_heat = self.ftl.segment.is_some() || self.slc.is_some();
+        !by_heat && !self.is_zoned() && self.cleaning_of_uniform_writes(Bytes(0)).is_some()
+    }
+
+    /// Flash writes, those of cleaning included, over those without cleaning, once `written` bytes
+    /// have been overwritten at random for long and the other data is cold. `None` if the mapping
+    /// or the victim policy has no closed form.
+    #[must_use]
+    pub fn cleaning_of_uniform_writes(&self, written: Bytes) -> Option<f64> {
+        let FtlConfig::Page(config) = self.ftl_config() else { return None };
+        let logical = u64::from(self.logical_units());
+        let spare = self.usable_units().saturating_sub(logical);
+        let written = written.div_ceil(self.ftl.mapping_unit).min(logical) as f64;
+        let used = written / (written + spare as f64).max(1.0);
+        let block_units = self.geometry().data_units_per_block();
+        prism_ftl::write_amplification(config.victim, used, block_units).ok()
     }
 }
 
@@ -162,7 +205,7 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         let part = |share: f64| (logical as f64 * share) as u64;
         let rounds = Rounds::of(logical);
         let (fill, overwrites) = match state {
-            InitialState::Empty | InitialState::Steady => (0, 0),
+            InitialState::Empty | InitialState::Steady | InitialState::SteadyAt { .. } => (0, 0),
             InitialState::Filled => (logical, 0),
             InitialState::FilledTo { share } => (part(share).min(logical), 0),
             InitialState::Preconditioned { overwrites } => (logical, part(overwrites)),

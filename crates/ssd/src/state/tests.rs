@@ -1,6 +1,6 @@
 //! Initial states on every kind of FTL that has them.
 
-use prism_base::{Bytes, Rng};
+use prism_base::Rng;
 use prism_engine::Immediate;
 use prism_ftl::{Frontiers, Ftl, PageMap, VictimPolicy};
 use prism_nand::{DieGroupId, Geometry, Nand};
@@ -49,9 +49,13 @@ fn parts(device: &DriveSpec, state: InitialState, seed: u64) -> (Nand, Ftl, Prep
 /// Write amplification of `capacities` of random writes, others for each seed.
 fn overwritten(nand: &mut Nand, ftl: &mut Ftl, capacities: f64, seed: u64) -> f64 {
     let logical = u64::from(ftl.logical_units());
-    let count = (logical as f64 * capacities) as u64;
+    overwritten_below(nand, ftl, logical, (logical as f64 * capacities) as u64, seed)
+}
+
+/// Write amplification of `count` random writes to the first `units` units.
+fn overwritten_below(nand: &mut Nand, ftl: &mut Ftl, units: u64, count: u64, seed: u64) -> f64 {
     let mut rng = Rng::stream(seed, "state.tests");
-    let lpns: Vec<_> = (0..count).map(|_| rng.below(logical) as u32).collect();
+    let lpns: Vec<_> = (0..count).map(|_| rng.below(units) as u32).collect();
     let mut engine = Immediate::new(&mut *nand, &mut *ftl);
     engine.write_all(&lpns, 1 << 40);
     engine.flush();
@@ -87,6 +91,32 @@ fn the_first_writes_of_a_steady_drive_cost_what_theory_says() {
             let written = overwritten(&mut nand, &mut ftl, capacities, 1);
             let off = written / expected - 1.0;
             assert!(off.abs() < 0.02, "{victim} {op} {frontiers:?}: {written} against {expected}");
+        }
+    }
+}
+
+#[test]
+fn a_steady_drive_with_cold_data_has_the_write_amplification_asked_for() {
+    for victim in [VictimPolicy::Greedy, VictimPolicy::DChoices { d: 10 }] {
+        for wanted in [1.0, 1.3, 2.0, 3.0] {
+            let mut device = device(4096, 0.15);
+            device.ftl.victim = victim;
+            device.ftl.frontiers = Frontiers::Separate;
+            let device = with_op(device, 0.15);
+            let state = InitialState::SteadyAt { write_amplification: wanted };
+            let (mut nand, mut ftl, _) = parts(&device, state, 1);
+            let logical = f64::from(device.logical_units());
+            let spare = device.usable_units() as f64 - logical;
+            // The overwritten data, of which used / (1 - used) spares gives this.
+            let hot = (1..).map(|step| 0.001 * f64::from(step)).find(|share| {
+                let used = share * logical / (share * logical + spare);
+                let reached = prism_ftl::write_amplification(victim, used, 64).unwrap();
+                reached >= wanted || *share >= 1.0
+            });
+            let hot = (hot.unwrap() * logical) as u64;
+            let written = overwritten_below(&mut nand, &mut ftl, hot, spare as u64 / 2, 1);
+            let off = written / wanted - 1.0;
+            assert!(off.abs() < 0.06, "{victim}: {written} instead of {wanted}");
         }
     }
 }

@@ -8,6 +8,7 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::terms::{INTERCHANGEABLE, Inputs, Probe, Term, terms};
+use prism_replay::lifetime::lifetime_of;
 use prism_replay::{Options, Pace, Passes, replay};
 use prism_ssd::{Drive, HostOp, Request};
 use prism_trace::{Op, Record, VecSource};
@@ -58,7 +59,16 @@ pub(super) fn judge(preset: &'static str, scale: Scale, seed: u64) -> DriveTerms
     };
     run();
     let measured = run().measured;
-    let inputs = Inputs::of(&measured, drive.device(), Probe::of(&full, seed));
+    let device = drive.device();
+    let life = lifetime_of(
+        device.writable_bytes(measured.flash.slc_share()),
+        device.capacity(),
+        measured.write_amplification().unwrap_or(0.0),
+        Bytes(measured.bytes_of(HostOp::Write)),
+        measured.simulated,
+    );
+    let days = life.map(|life| life.days);
+    let inputs = Inputs::of(&measured, &measured, device, days, Probe::of(&full, seed));
     let mut terms = terms(&inputs);
     // A report compares reads at both ends of the addresses. Two kinds of flash differ more in
     // writes.
