@@ -18,6 +18,7 @@ use prism_workload::Finished;
 use crate::contract::Contract;
 use crate::contract::fail_on::Quantity;
 use crate::drive::charts::{Charts, Watched};
+use crate::drive::writers::Writers;
 use crate::drive::{End, Facts, Speed};
 use crate::drive_choice::{Capacity, DriveChoice};
 use crate::env::{Env, Step};
@@ -376,7 +377,8 @@ impl<E: Env> Work<'_, E> {
         let reached = |at: prism_workload::Progress| {
             env.show(Step::Reached(u64::from(at.passes) * per_pass + at.submitted));
         };
-        let charts = Charts::new(drive.drive().device().capacity(), shown);
+        let writers = Writers::of(&self.info);
+        let charts = Charts::new(drive.drive().device().capacity(), shown, writers);
         let mut watched = Watched { charts, each, reached: &reached, interrupted: false };
         let mut source = LaidOut::new(&mut *self.records, &self.space.layout);
         let outcome = prism_replay::replay(drive, &mut source, &options, &mut watched);

@@ -1,11 +1,12 @@
 //! The report on a trace: for a terminal, as an HTML page, and as JSON.
 
-use prism_report::Document;
+use prism_report::{Block, Document, Section};
 use serde_json::{Value, json};
 
 use crate::against::Against;
 use crate::analysis::Analysis;
-use crate::contract::{advice, json as contract_json, tables, terms};
+use crate::contract::{advice, json as contract_json, remedies, tables, terms};
+use crate::drive::charts::with_charts;
 use crate::drive::{self, document, faults};
 use crate::json::{join, without_null};
 
@@ -25,6 +26,29 @@ pub fn json(analysis: &Analysis, against: Option<&Against>) -> Value {
     join([drive::json::report(&analysis.facts), without_null(object, &["zoned", "against"])])
 }
 
+/// The HTML page: `long` with the charts, after a section that sums up verdict, advice and the two
+/// charts that show most.
+#[must_use]
+pub fn page(long: Document, analysis: Analysis) -> Document {
+    let Analysis { facts, contract, charts, .. } = analysis;
+    let (sections, first) = charts.sections();
+    let mut glance = Section::new("At a glance", contract.lead());
+    let advice = remedies(&contract, facts.too_short().as_deref());
+    let notes =
+        advice.into_iter().flat_map(|section| section.blocks).find_map(|block| match block {
+            Block::Notes(notes) => Some(notes),
+            _ => None,
+        });
+    glance.push(Block::Notes(notes.unwrap_or_default().into_iter().take(GLANCE).collect()));
+    glance.blocks.extend(first.into_iter().map(Block::Chart));
+    let mut page = with_charts(long, sections);
+    page.sections.insert(0, glance);
+    page
+}
+
+/// Pieces of advice on the first screen.
+const GLANCE: usize = 3;
+
 /// The report for a terminal, and for an HTML page.
 #[must_use]
 pub fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, Document) {
@@ -40,7 +64,11 @@ pub fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, D
         short = short.with(zoned.section());
         long = long.with(zoned.section());
     }
+    let too_short = facts.too_short();
+    let remedies = remedies(contract, too_short.as_deref());
     short = short.with(document::brief(facts));
+    short.sections.extend(remedies.clone());
+    long.sections.extend(remedies);
     short.sections.extend(faults::section(facts.run()));
     short.sections.extend(tables::section(contract, false));
     short = short.with(document::limits(facts));

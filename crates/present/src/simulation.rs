@@ -131,7 +131,7 @@ impl Setup {
         let (label, things) = ("simulating:", "requests");
         env.show(Step::Begin { label, things, total: None });
         let reached = |at: Progress| env.show(Step::Reached(at.submitted));
-        let charts = Charts::new(self.scaled.device.capacity(), 1);
+        let charts = Charts::new(self.scaled.device.capacity(), 1, None);
         let mut watched = Watched { charts, each, reached: &reached, interrupted: false };
         let outcome = fio::run_until(&mut self.drive, &self.jobs, &mut watched, at_read_only);
         env.show(Step::End);

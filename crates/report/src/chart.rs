@@ -152,8 +152,11 @@ pub struct Heatmap {
     pub row_height: u64,
     /// The unit of the cells.
     pub unit: Unit,
-    /// One panel for each.
+    /// One panel for each or, if `overlaid`, one colour for each in one panel.
     pub layers: Vec<Layer>,
+    /// Whether all layers share one panel, in which each cell has the colour of the layer with the
+    /// largest amount there.
+    pub overlaid: bool,
 }
 
 /// One panel of a heat map.

@@ -8,7 +8,6 @@ use prism_host::input::Input;
 use prism_present::against::Against;
 use prism_present::analysis::{Analysis, AnalysisOptions, Trace, WhatIfs, parse_what_ifs};
 use prism_present::contract::fail_on::{self, Gate};
-use prism_present::drive::charts;
 use prism_present::drive_choice::{DriveChoice, is_device};
 use prism_present::report;
 
@@ -103,7 +102,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let object = json(&report::json(&analysis, against.as_ref()));
     let (short, long) = report::documents(&analysis, against.as_ref());
     let failed = failed(&args.fail_on, &analysis);
-    let page = charts::with_charts(long, analysis.charts.sections());
+    let page = report::page(long, analysis);
     outputs.write(&short, page, &object, None)?;
     match failed {
         Some(why) => Err(Failure::Finding(why)),

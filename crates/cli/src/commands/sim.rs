@@ -7,6 +7,7 @@ use prism_present::drive::charts::with_charts;
 use prism_present::sim::{self, fio_json};
 use prism_present::simulation::Plan;
 use prism_present::sweep;
+use prism_report::Block;
 use prism_workload::fio::{self, JobReader, Section, options};
 
 use crate::device_args::DeviceArgs;
@@ -137,7 +138,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Some(json(&fio_json::output(&simulated, &sections, format == OutputFormat::JsonPlus)))
         }
     };
-    let mut charts = charts.sections();
+    let (mut charts, first) = charts.sections();
+    charts[0].blocks.splice(1..1, first.into_iter().map(Block::Chart));
     charts[0].lead = "All measured requests, in simulated time.".into();
     let short = sim::document(&simulated);
     let page = with_charts(short.clone(), charts);

@@ -4,6 +4,7 @@ pub mod advice;
 pub mod charts;
 pub mod fail_on;
 pub mod json;
+mod remedies;
 pub mod sentences;
 pub mod tables;
 pub mod terms;
@@ -17,6 +18,8 @@ use prism_contract::what_if::{Comparison, Figures, Skipped};
 use prism_report::{Block, Grade, Section, Unit, Verdict};
 
 use crate::drive::DAY_NS;
+
+pub use remedies::section as remedies;
 
 /// The findings of a trace on a drive, and the simulated fixes.
 pub struct Contract {
@@ -42,8 +45,8 @@ struct Compared {
     name: &'static str,
     /// Its key in the JSON of a price.
     key: &'static str,
-    /// The heading of its columns; `None` if no table has them.
-    column: Option<&'static str>,
+    /// The headings of its columns before and after a change; a table lacks those that are `None`.
+    columns: (Option<&'static str>, Option<&'static str>),
     unit: Unit,
     /// The factor from the values of `of` to the base unit of `unit`.
     scale: f64,
@@ -55,7 +58,7 @@ const COMPARED: [Compared; 4] = [
     Compared {
         name: "write amplification",
         key: "write_amplification",
-        column: Some("WA"),
+        columns: (Some("WA before"), Some("WA after")),
         unit: Unit::Ratio,
         scale: 1.0,
         of: |figures| figures.write_amplification,
@@ -64,7 +67,7 @@ const COMPARED: [Compared; 4] = [
     Compared {
         name: "p99",
         key: "latency_p99",
-        column: Some("p99"),
+        columns: (Some("p99 before"), Some("p99 after")),
         unit: Unit::Nanos,
         scale: 1.0,
         of: |figures| figures.speed.p99.map(|p99| p99.0 as f64),
@@ -73,7 +76,7 @@ const COMPARED: [Compared; 4] = [
     Compared {
         name: "throughput",
         key: "throughput",
-        column: None,
+        columns: (None, None),
         unit: Unit::BytesPerSec,
         scale: 1.0,
         of: |figures| Some(figures.speed.bytes_per_second),
@@ -82,7 +85,7 @@ const COMPARED: [Compared; 4] = [
     Compared {
         name: "lifetime",
         key: "lifetime",
-        column: Some("life"),
+        columns: (None, Some("life after")),
         unit: Unit::Nanos,
         scale: DAY_NS,
         of: |figures| figures.lifetime_days,
@@ -123,9 +126,9 @@ impl Contract {
         prices_of(rule).iter().find_map(named)
     }
 
-    /// The verdicts, one line per rule.
+    /// How many rules are broken, as a sentence.
     #[must_use]
-    pub fn verdicts(&self) -> Section {
+    pub fn lead(&self) -> String {
         let broken = self.count(RuleVerdict::Broken);
         let strained = self.count(RuleVerdict::Strained);
         let unknown = self.count(RuleVerdict::Unknown);
@@ -139,15 +142,19 @@ impl Contract {
             (n, 0) => format!("{n} of 5 rules of the contract are broken."),
             (n, m) => format!("{n} of 5 rules of the contract are broken, {m} strained."),
         };
-        let lead = if self.findings.exact {
-            lead
-        } else {
-            format!(
-                "{lead} The trace writes to more addresses than Prism tracks: writes to the \
-                 addresses beyond that limit count only for request scale and locality."
-            )
-        };
-        let mut section = Section::new("The unwritten contract", lead);
+        if self.findings.exact {
+            return lead;
+        }
+        format!(
+            "{lead} The trace writes to more addresses than Prism tracks: writes to the addresses \
+             beyond that limit count only for request scale and locality."
+        )
+    }
+
+    /// The verdicts, one line per rule.
+    #[must_use]
+    pub fn verdicts(&self) -> Section {
+        let mut section = Section::new("The unwritten contract", self.lead());
         let one = |rule| Verdict {
             name: Rule::name(rule).into(),
             grade: match self.findings.verdict(rule) {

@@ -1,7 +1,7 @@
 //! The tables of the contract.
 
 use prism_contract::rules::{Findings, Rule};
-use prism_contract::what_if::{Comparison, FigureSource, Figures, Headline, Skipped};
+use prism_contract::what_if::{Comparison, Figures, Headline, Skipped};
 use prism_report::{Block, Column, Section, Table, Unit};
 
 use super::{COMPARED, Compared, Contract};
@@ -37,18 +37,23 @@ pub fn what_ifs(all: &[Comparison]) -> Table {
         format!("{}{star}", what_if.change.name())
     });
     for compared in &COMPARED {
-        let Some(name) = compared.column else { continue };
-        listing = listing
-            .number(name, compared.unit, |what_if| compared.shown(&what_if.before))
-            .number(format!("{name} after"), compared.unit, |what_if| {
-                compared.shown(&what_if.after)
-            });
+        let (before, after) = compared.columns;
+        if let Some(name) = before {
+            listing =
+                listing.number(name, compared.unit, |what_if| compared.shown(&what_if.before));
+        }
+        if let Some(name) = after {
+            listing = listing.number(name, compared.unit, |what_if| compared.shown(&what_if.after));
+        }
     }
     listing
-        .number("speed", Unit::Ratio, |what_if| {
+        .number("speed-up", Unit::Ratio, |what_if| {
             what_if.after.speed.bytes_per_second / what_if.before.speed.bytes_per_second
         })
-        .table("Each change alone, on the same trace and drive")
+        .table(
+            "Before and after each change: write amplification (WA), p99 of reads and writes, \
+             lifetime; speed-up is how many times as fast the same work gets done",
+        )
         .whole()
 }
 
@@ -76,6 +81,7 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     let (some, idle): (Vec<_>, Vec<_>) = contract.what_ifs.iter().cloned().partition(matters);
     if !some.is_empty() {
         section.push(what_ifs(&some));
+        section.blocks.extend(marked(&some).into_iter().map(Block::Text));
     }
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
@@ -95,28 +101,29 @@ fn matters(what_if: &Comparison) -> bool {
     })
 }
 
-/// A sentence on the change that lengthens the lifetime most, and the meaning of the marks.
+/// What the marks mean.
 fn lead(all: &[Comparison]) -> String {
-    let gain = |c: &&Comparison| {
-        let (a, b) = (c.before.lifetime_days?, c.after.lifetime_days?);
-        let comparable = !c.change.upper_bound() && c.against == FigureSource::Main;
-        (comparable && b > a * 1.01).then_some((c.change.name(), b / a))
-    };
-    let best = all.iter().filter_map(|c| gain(&c)).max_by(|a, b| a.1.total_cmp(&b.1));
-    let mut marks = String::new();
+    let mut lead = "Each change alone, on the same trace and drive.".to_owned();
     if all.iter().any(|c| c.change.upper_bound()) {
-        marks.push_str(" A * marks an upper bound: it knows the future or gives up a promise.");
+        lead.push_str(" A * marks an upper bound: it knows the future or gives up a promise.");
     }
     if all.iter().any(|c| c.note.is_some()) {
-        marks.push_str(" A + marks a comparison with another drive or pace.");
+        lead.push_str(" A + marks another drive or pace, which is described below the table.");
     }
-    match best {
-        Some((name, times)) => format!(
-            "To {name} lengthens the drive's lifetime most: {} times.{marks}",
-            Unit::Ratio.format(times)
-        ),
-        None => format!("No simulated change lengthens the lifetime by more than 1 %.{marks}"),
+    lead
+}
+
+/// What each mark + stands for, one note for all changes that share it.
+fn marked(all: &[Comparison]) -> Vec<String> {
+    let mut notes: Vec<(&str, Vec<&str>)> = Vec::new();
+    for Comparison { change, note, .. } in all {
+        let Some(note) = note else { continue };
+        match notes.iter_mut().find(|(known, _)| known == note) {
+            Some((_, names)) => names.push(change.name()),
+            None => notes.push((note, vec![change.name()])),
+        }
     }
+    notes.into_iter().map(|(note, names)| format!("+ {}: {note}", names.join(", "))).collect()
 }
 
 fn notes(contract: &Contract) -> Vec<String> {
@@ -154,7 +161,7 @@ fn wear(what_if: &Comparison) -> Option<String> {
     })
 }
 
-fn capital(text: &str) -> String {
+pub(super) fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
 }

@@ -11,13 +11,15 @@ use prism_report::{Axis, Chart, Document, Lines, Section, Series, Unit};
 use prism_ssd::HostOp;
 use prism_workload::{Finished, Observer, Progress};
 
+use super::writers::{WriterGrid, Writers};
+
 /// Buckets of a time axis: about as many as a wide screen has distinguishable columns.
 const BUCKETS: usize = 512;
 /// Columns and rows of the map of addresses over time.
-const HEAT_COLUMNS: usize = 256;
-const HEAT_ROWS: usize = 48;
+pub(super) const HEAT_COLUMNS: usize = 256;
+pub(super) const HEAT_ROWS: usize = 48;
 /// First guess of a bucket's width; it doubles as time goes on.
-const WIDTH: Nanos = Nanos(10_000);
+pub(super) const WIDTH: Nanos = Nanos(10_000);
 /// Operations that move addresses, with their layer in the map.
 const LAYERS: [(HostOp, &str); 3] =
     [(HostOp::Read, "read"), (HostOp::Write, "write"), (HostOp::Discard, "discard")];
@@ -34,6 +36,7 @@ pub struct Charts {
     depth: LevelSeries,
     sizes: [SizeHistogram; 3],
     heat: HeatGrid,
+    writers: Option<WriterGrid>,
 }
 
 /// Observes a run: draws its charts, passes each request on and reports progress.
@@ -58,9 +61,10 @@ pub fn with_charts(mut document: Document, charts: Vec<Section>) -> Document {
 }
 
 impl Charts {
-    /// Empty charts, for the first `shown` measured passes.
+    /// Empty charts, for the first `shown` measured passes over `span` bytes of addresses; `writers`
+    /// have colours of their own.
     #[must_use]
-    pub fn new(span: Bytes, shown: u32) -> Self {
+    pub fn new(span: Bytes, shown: u32, writers: Option<Writers>) -> Self {
         let start = SimTime::ZERO;
         Self {
             shown,
@@ -78,12 +82,15 @@ impl Charts {
                 WIDTH,
                 HEAT_COLUMNS,
             ),
+            writers: writers.map(|writers| WriterGrid::new(writers, span)),
         }
     }
 
-    /// The charts over time, and of request sizes and addresses.
+    /// The charts over time, and of request sizes and addresses; and the two of them that a reader
+    /// looks at first: latency, and where writes land.
     #[must_use]
-    pub fn sections(self) -> Vec<Section> {
+    pub fn sections(mut self) -> (Vec<Section>, Vec<Chart>) {
+        let writers = self.writers.take();
         let end = self.end + Nanos(1);
         let [reads, writes] = self.bytes.map(|series| series.finish(end));
         let lead = match self.shown {
@@ -107,14 +114,14 @@ impl Charts {
                 series.percentiles(990),
             )
         };
-        time.push(Chart::Lines(Lines {
+        let latency = Chart::Lines(Lines {
             title: "Latency".into(),
             caption: "The line is the median; the band extends to the 99th percentile.".into(),
             time_range: reads.time_range(),
             times: reads.midpoints(),
             y: Axis::log("latency", Unit::Nanos),
             series: vec![banded("read", &reads), banded("write", &writes)],
-        }));
+        });
         let depth = self.depth.finish(end);
         time.push(Chart::Lines(Lines {
             title: "Queue depth".into(),
@@ -138,7 +145,8 @@ impl Charts {
             "Bytes by address and time. A horizontal line is an address that is accessed again \
              and again, a slope is a scan.",
         )));
-        vec![time, requests]
+        let first = [Some(latency), writers.map(|writers| writers.chart(end))];
+        (vec![time, requests], first.into_iter().flatten().collect())
     }
 }
 
@@ -154,6 +162,11 @@ impl Charts {
         let len = Bytes(completion.len);
         self.sizes[layer].record(len);
         self.heat.record(layer, at, Bytes(finished.offset), len);
+        if completion.op == HostOp::Write
+            && let Some(writers) = &mut self.writers
+        {
+            writers.record(&finished.issuer, at, Bytes(finished.offset), len);
+        }
         if layer < 2 {
             self.bytes[layer].record(at, completion.len);
             self.latency[layer].record(at, completion.completed.since(finished.arrival));

@@ -95,20 +95,14 @@ fn deviation(facts: &Facts) -> String {
     }
 }
 
-/// Fewer writes than this do not determine a lifetime.
-const WRITES_MIN: u64 = 1000;
-
 /// What a lifetime refers to.
 fn lifetime_note(facts: &Facts) -> String {
+    if let Some(why) = facts.too_short() {
+        return why;
+    }
     let life = facts.lifetime();
-    let writes = facts.trace.summary.op(Op::Write).count;
-    let short = if writes > 0 && writes < WRITES_MIN {
-        format!("; {writes} writes are too few to judge a rate by")
-    } else {
-        String::new()
-    };
     format!(
-        "of the {} drive, {} cycles{}{short}",
+        "of the {} drive, {} cycles{}",
         facts.described.capacity(),
         facts.described.flash.endurance,
         life.map(|l| format!("; {} drive writes a day for 5 years", Unit::Ratio.format(l.dwpd)))

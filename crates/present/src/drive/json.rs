@@ -83,6 +83,8 @@ fn result(facts: &Facts) -> Value {
             "tbw": life.map(|life| life.tbw),
             "dwpd": life.map(|life| life.dwpd),
         },
+        // Why the trace is too short for figures of wear; null if it is long enough.
+        "too_short": facts.too_short(),
         "passes": facts.timed().passes,
         // All figures of the fitted drive, and of the first pass alone on it, in its initial state.
         "fitted": join([figures(window), json!({"passes": window.passes})]),

@@ -5,6 +5,7 @@ pub mod document;
 pub mod faults;
 pub mod json;
 pub mod tables;
+pub mod writers;
 
 pub use charts::Charts;
 pub use prism_contract::what_if::Wear;
@@ -14,7 +15,7 @@ use prism_contract::what_if;
 use prism_replay::{Layout, Lifetime, Options, ReplayResult, SteadyState};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, DriveHealth, DriveSpec, HostOp, Preparation, ReadOnly};
-use prism_trace::TraceInfo;
+use prism_trace::{Op, TraceInfo};
 use prism_workload::Measured;
 
 use crate::initial_state::State;
@@ -90,6 +91,32 @@ impl Facts {
         Some(flash * f64::from(window.passes) / written as f64)
     }
 
+    /// Why the trace is too short for figures of wear; `None` if it is long enough.
+    #[must_use]
+    pub fn too_short(&self) -> Option<String> {
+        let writes = self.trace.summary.op(Op::Write);
+        if writes.count == 0 {
+            return None;
+        }
+        if writes.count < WRITES_MIN {
+            return Some(format!(
+                "The trace is too short to judge wear by: {} writes, where about {WRITES_MIN} are \
+                 needed",
+                writes.count
+            ));
+        }
+        let geometry = self.scaled.device.geometry();
+        let block = u64::from(geometry.units_per_block()) * geometry.unit.0;
+        let least = Bytes((block * u64::from(geometry.die_groups())) / 10);
+        (writes.bytes < least.0).then(|| {
+            format!(
+                "The trace is too short to judge wear by: it writes {}, less than the {least} of a \
+                 tenth of a block on each die",
+                Bytes(writes.bytes)
+            )
+        })
+    }
+
     /// Lifetime of the described drive at the measured rate; `None` if nothing is written.
     #[must_use]
     pub fn lifetime(&self) -> Option<Lifetime> {
@@ -104,10 +131,11 @@ impl Facts {
         )
     }
 
-    /// The lifetime in nanoseconds, as figures show it.
+    /// The lifetime in nanoseconds, as figures show it: not if the trace is too short.
     #[must_use]
     pub fn lifetime_ns(&self) -> Option<f64> {
-        self.lifetime().map(|life| life.days * DAY_NS)
+        let life = self.lifetime().filter(|_| self.too_short().is_none());
+        life.map(|life| life.days * DAY_NS)
     }
 }
 
@@ -171,6 +199,9 @@ impl Run<'_> {
         self.lifetime().map(|life| life.days * DAY_NS)
     }
 }
+
+/// Fewer writes than this do not determine wear.
+const WRITES_MIN: u64 = 1000;
 
 /// Nanoseconds per day.
 pub(crate) const DAY_NS: f64 = 86_400e9;

@@ -114,6 +114,7 @@ impl HeatGrid {
             row_height: self.bin,
             unit: Unit::Bytes,
             layers,
+            overlaid: false,
         }
     }
 }

@@ -39,11 +39,24 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
         Unit::Bytes,
         4,
     );
-    for (i, (panel, layer)) in panels.iter().zip(&chart.layers).enumerate() {
-        let last = i + 1 == panels.len();
-        let scale = Shades::covering(&panel.cells, SHADES);
+    let drawn = if chart.overlaid {
+        legend(page, chart, &colours);
+        vec![overlaid(&panels, &colours)]
+    } else {
+        let drawing = |(panel, &colour): (&Panel, &usize)| {
+            let scale = Shades::covering(&panel.cells, SHADES);
+            let drawing = panel.drawing(&scale, colour);
+            (panel.clone(), scale, drawing)
+        };
+        panels.iter().zip(&colours).map(drawing).collect()
+    };
+    for (i, (panel, scale, drawing)) in drawn.iter().enumerate() {
+        let last = i + 1 == drawn.len();
         let classes = scale.labels(chart.unit);
-        key(page, &layer.name, colours[i], &scale.edges(chart.unit));
+        let name = if chart.overlaid { "" } else { chart.layers[i].name.as_str() };
+        if !chart.overlaid {
+            key(page, name, colours[i], &scale.edges(chart.unit));
+        }
         frame::plot(
             page,
             &Plot {
@@ -52,8 +65,8 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                 y_ticks: frame::places(&y),
                 x_ticks: if last { frame::places(&x) } else { Vec::new() },
                 narrow_stride: 2,
-                description: format!("{}, {}. {}", chart.title, layer.name, chart.caption),
-                drawing: panel.drawing(&scale, colours[i]),
+                description: format!("{}, {name}. {}", chart.title, chart.caption),
+                drawing: drawing.clone(),
                 over: String::new(),
                 class: if last { "panel" } else { "panel bare" },
                 attributes: format!(
@@ -63,7 +76,7 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                     panel.row_height,
                     panel.columns,
                     escape(&classes.join("|")),
-                    panel.classes(&scale)
+                    panel.classes(scale)
                 ),
             },
         );
@@ -71,6 +84,39 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     let summary = "Numbers, summed over time";
     table::details(page, &Chart::Heatmap(chart.clone()).numbers(), summary, "");
     frame::close(page);
+}
+
+/// All layers in one panel: their sum, its shades, and a drawing in which each cell has the colour
+/// of the layer with the largest amount.
+fn overlaid(panels: &[Panel], colours: &[usize]) -> (Panel, Shades, String) {
+    let mut all = panels[0].clone();
+    for panel in &panels[1..] {
+        for (sum, &cell) in all.cells.iter_mut().zip(&panel.cells) {
+            *sum = sum.saturating_add(cell);
+        }
+    }
+    let scale = Shades::covering(&all.cells, SHADES);
+    let mut drawing = String::new();
+    for (i, &colour) in colours.iter().enumerate() {
+        let mut own = all.clone();
+        for (place, cell) in own.cells.iter_mut().enumerate() {
+            // Of equal amounts the first layer's is drawn.
+            let amount = |layer: usize| (panels[layer].cells[place], std::cmp::Reverse(layer));
+            if (0..panels.len()).max_by_key(|&layer| amount(layer)) != Some(i) {
+                *cell = 0;
+            }
+        }
+        drawing += &own.drawing(&scale, colour);
+    }
+    (all, scale, drawing)
+}
+
+fn legend(page: &mut Page, chart: &Heatmap, colours: &[usize]) {
+    let names = chart.layers.iter().map(|layer| layer.name.as_str());
+    let entries = names.zip(colours);
+    let entries: Vec<frame::Entry<'_>> =
+        entries.map(|(name, &colour)| frame::Entry { name, colour, remark: None }).collect();
+    frame::legend(page, &entries);
 }
 
 /// The name of a panel, and its shades from the least to the most.
@@ -99,6 +145,7 @@ fn share(bins: usize, size: u64, range: &std::ops::Range<u64>) -> f64 {
 }
 
 /// A layer as it is drawn, after merging cells that are too fine.
+#[derive(Clone)]
 struct Panel {
     columns: usize,
     rows: usize,

@@ -184,10 +184,21 @@ fn key_figures(page: &mut Page, figures: &[Figure]) {
     page.push("</dl>\n");
 }
 
+/// More notes than this are folded.
+const NOTES_MAX: usize = 8;
+
 fn render_notes(page: &mut Page, notes: &[String]) {
+    let folded = notes.len() > NOTES_MAX;
+    if folded {
+        let summary = format!("{} notes", notes.len());
+        page.push(&format!("<details class=\"notes\"><summary>{summary}</summary>\n"));
+    }
     page.push("<ul class=\"notes\">\n");
     for note in notes {
         page.push(&format!("<li>{}</li>\n", escape(note)));
     }
     page.push("</ul>\n");
+    if folded {
+        page.push("</details>\n");
+    }
 }

@@ -76,6 +76,7 @@ fn noisy_map(columns: usize, rows: usize) -> Block {
         rows,
         row_height: (1 << 40) / rows as u64,
         unit: Unit::Bytes,
+        overlaid: false,
         layers: ["read", "write", "discard"]
             .map(|name| Layer { name: name.into(), cells: cells() })
             .into(),
@@ -203,6 +204,7 @@ fn nothing_from_a_document_is_markup() {
         rows: 1,
         row_height: 1,
         unit: Unit::Count,
+        overlaid: false,
         layers: vec![Layer { name: evil.into(), cells: vec![1] }],
     })));
     let sections = [(); 3].map(|()| section.clone());
@@ -302,6 +304,7 @@ fn degenerate_charts_render() {
         rows: 0,
         row_height: 0,
         unit: Unit::Count,
+        overlaid: false,
         layers: vec![Layer { name: "empty".into(), cells: vec![] }],
     }));
 }

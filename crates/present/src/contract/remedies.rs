@@ -1,0 +1,139 @@
+//! What to change first: for each rule that is not kept the change that helps most, and the design
+//! rules that the trace violates.
+
+use prism_contract::advice::{Advice, Verdict as DesignVerdict};
+use prism_contract::rules::{Rule, Verdict};
+use prism_contract::what_if::{Comparison, FigureSource};
+use prism_report::{Block, Section, Unit};
+
+use super::tables::capital;
+use super::{COMPARED, Compared, Contract};
+
+/// A figure counts as changed from this factor on.
+const MATTERS: f64 = 1.05;
+
+/// A change, and how much better it makes each figure.
+struct Remedy<'a> {
+    what_if: &'a Comparison,
+    /// Figures that improve or worsen by more than [`MATTERS`], with the factor: above 1 is better.
+    factors: Vec<(&'static Compared, f64)>,
+}
+
+impl<'a> Remedy<'a> {
+    fn of(what_if: &'a Comparison) -> Self {
+        let factor = |compared: &'static Compared| {
+            let gain = compared.gain(&what_if.before, &what_if.after)?;
+            (!(1.0 / MATTERS..=MATTERS).contains(&gain)).then_some((compared, gain))
+        };
+        Self { what_if, factors: COMPARED.iter().filter_map(factor).collect() }
+    }
+
+    /// The largest gain. Write amplification counts by what it does to the lifetime.
+    fn best(&self) -> f64 {
+        let counted =
+            self.factors.iter().filter(|(compared, _)| compared.key != "write_amplification");
+        counted.map(|&(_, gain)| gain).fold(1.0, f64::max)
+    }
+
+    fn sentence(&self) -> String {
+        let Comparison { change, before, after, .. } = self.what_if;
+        let factors = self.factors.iter().map(|&(compared, gain)| {
+            let show = |figures| compared.shown(figures).map(|value| compared.unit.format(value));
+            let (before, after) = (show(before), show(after));
+            let values =
+                format!("{} instead of {}", after.unwrap_or_default(), before.unwrap_or_default());
+            match compared.key {
+                "throughput" if gain > 1.0 => {
+                    format!("the same work {} times as fast", Unit::Ratio.format(gain))
+                }
+                "throughput" => {
+                    format!("the same work {} times as slow", Unit::Ratio.format(1.0 / gain))
+                }
+                _ => format!("{} {values}", compared.name),
+            }
+        });
+        let factors: Vec<String> = factors.collect();
+        let bound = if change.upper_bound() { "At most, as an upper bound: " } else { "" };
+        format!("{bound}{} ({}): {}.", change.name(), change.sentence(), factors.join(", "))
+    }
+}
+
+/// Whether a change can be made to the drive or the application of the report. The others show
+/// what another kind of drive would cost.
+fn applies(what_if: &Comparison) -> bool {
+    what_if.against == FigureSource::Main
+}
+
+/// The section on what to change first; `None` if there is nothing to say.
+#[must_use]
+pub fn section(contract: &Contract, too_short: Option<&str>) -> Option<Section> {
+    let mut remedies: Vec<Remedy<'_>> =
+        contract.what_ifs.iter().filter(|what_if| applies(what_if)).map(Remedy::of).collect();
+    remedies.retain(|remedy| remedy.best() > MATTERS);
+    remedies.sort_by(|a, b| b.best().total_cmp(&a.best()));
+    let (mut notes, shown) = of_rules(contract, &remedies);
+    let rest = remedies.iter().filter(|remedy| {
+        let change = &remedy.what_if.change;
+        !shown.contains(&change.key()) && !change.upper_bound()
+    });
+    notes.extend(rest.take(MORE).map(|remedy| format!("Also: {}", remedy.sentence())));
+    notes.extend(contract.advice.iter().filter_map(violated));
+    let lead = match too_short {
+        Some(why) => format!("{why}: what is said of write amplification and lifetime is weak."),
+        None => "The largest gain first; each change alone.".to_owned(),
+    };
+    let any = !notes.is_empty() || too_short.is_some();
+    any.then(|| Section::new("What to change first", lead).with(Block::Notes(notes)))
+}
+
+/// A sentence for each rule that is not kept, the largest gain first, and the keys of the changes
+/// that they name.
+fn of_rules(contract: &Contract, remedies: &[Remedy<'_>]) -> (Vec<String>, Vec<&'static str>) {
+    let (mut notes, mut shown) = (Vec::new(), Vec::new());
+    let mut failed: Vec<(Rule, &str, Option<&Remedy<'_>>)> = Vec::new();
+    for rule in Rule::ALL {
+        let verdict = match contract.findings.verdict(rule) {
+            Verdict::Broken => "broken",
+            Verdict::Strained => "strained",
+            Verdict::Kept | Verdict::Unknown => continue,
+        };
+        failed.push((rule, verdict, best_of(remedies, rule)));
+    }
+    let gain = |remedy: Option<&Remedy<'_>>| remedy.map_or(1.0, Remedy::best);
+    failed.sort_by(|a, b| gain(b.2).total_cmp(&gain(a.2)));
+    for (rule, verdict, remedy) in failed {
+        let what_ifs = &contract.what_ifs;
+        match remedy {
+            Some(remedy) => {
+                shown.push(remedy.what_if.change.key());
+                let what = capital(&remedy.sentence());
+                notes.push(format!("{} is {verdict}. {what}", rule.name()));
+            }
+            None if what_ifs.iter().any(|what_if| what_if.change.rule() == rule) => {
+                notes.push(format!(
+                    "{} is {verdict}, but no simulated change of the application or of this drive \
+                     gains more than 5 %.",
+                    rule.name()
+                ));
+            }
+            None => {}
+        }
+    }
+    (notes, shown)
+}
+
+/// The change that helps most to keep `rule`: one that can be made, if there is one. `remedies` are
+/// in order.
+fn best_of<'a, 'b>(remedies: &'b [Remedy<'a>], rule: Rule) -> Option<&'b Remedy<'a>> {
+    let mut all = remedies.iter().filter(|remedy| remedy.what_if.change.rule() == rule);
+    let real = all.clone().find(|remedy| !remedy.what_if.change.upper_bound());
+    real.or_else(|| all.next())
+}
+
+/// Changes that are listed beyond the best one of each rule.
+const MORE: usize = 2;
+
+fn violated(advice: &Advice) -> Option<String> {
+    (advice.verdict == DesignVerdict::Violates)
+        .then(|| format!("Design rule \"{}\" is violated. {}", advice.rule, advice.advice))
+}
