@@ -12,6 +12,7 @@ pub mod drive_choice;
 pub mod env;
 pub mod error;
 mod fixes;
+pub mod import;
 pub mod initial_state;
 pub mod json;
 pub mod over_provisioning;

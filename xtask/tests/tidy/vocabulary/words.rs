@@ -149,6 +149,16 @@ pub const EXCEPTIONS: &[Exception] = &[
         reason: "it says what FTL is short for",
     },
     Exception {
+        path: "crates/present/src/import/",
+        found: r"(?:\b|_)lanes?(?:\b|_)",
+        reason: "MQSim's setting PCIe_Lane_Count has this name",
+    },
+    Exception {
+        path: "docs/import.md",
+        found: r"(?:\b|_)lanes?(?:\b|_)",
+        reason: "MQSim's setting PCIe_Lane_Count has this name",
+    },
+    Exception {
         path: "crates/host/bpf/capture.bpf.c",
         found: r"\btold\b",
         reason: "capture.bpf.o has the digest of this text, so a change needs the BPF compiler",
