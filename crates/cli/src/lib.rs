@@ -52,7 +52,7 @@ enum Command {
     Calc(CalcCommand),
     /// Repeat a published result and compare it with ours
     Reproduce(reproduce::Args),
-    /// Create and inspect flash devices in files
+    /// Create and inspect flash devices in files; import drives of other simulators
     #[command(subcommand)]
     Device(device::Command),
     /// Measure how fast Prism is on this machine

@@ -1,4 +1,4 @@
-//! `prism device`: flash devices in files.
+//! `prism device`: flash devices in files, and the import of drives.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use prism_flash::{Device, DeviceGeometry, FlashError, Options};
 use prism_flashfile::{FlashFile, Settings};
 use serde::Serialize;
 
-use super::{device_create, device_export, device_info};
+use super::{device_create, device_export, device_import, device_info};
 use crate::failure::Failure;
 
-/// The commands on flash devices in files.
+/// The commands on flash devices in files, and the import of drives.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
     /// Make a file with an empty device
@@ -23,6 +23,8 @@ pub enum Command {
     Wear(device_info::WearArgs),
     /// Write a share, or tables of all blocks, to another file
     Export(device_export::Args),
+    /// Convert a drive or workload of MQSim, SimpleSSD or FEMU
+    Import(device_import::Args),
 }
 
 /// Runs one of the commands.
@@ -36,6 +38,7 @@ pub fn run(command: &Command) -> Result<(), Failure> {
         Command::Check(args) => device_info::check(args),
         Command::Wear(args) => device_info::wear(args),
         Command::Export(args) => device_export::run(args),
+        Command::Import(args) => device_import::run(args),
     }
 }
 

@@ -13,6 +13,7 @@ pub mod capture_stack;
 pub mod device;
 pub mod device_create;
 pub mod device_export;
+pub mod device_import;
 pub mod device_info;
 pub mod report;
 pub mod reproduce;

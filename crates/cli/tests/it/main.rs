@@ -7,6 +7,7 @@ mod capture;
 mod common;
 mod contract;
 mod device;
+mod import;
 mod layout;
 mod readme;
 mod recomputed;

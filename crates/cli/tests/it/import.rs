@@ -1,0 +1,107 @@
+//! `prism device import`: configurations of other simulators become drives and jobs that run.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::common::{Run, folder, prism};
+
+/// A configuration among the test data of the converter.
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../present/tests/data/import").join(name)
+}
+
+fn import(name: &str, output: &Path, more: &[&str]) -> Run {
+    let file = data(name);
+    let (file, output) = (file.to_str().unwrap(), output.to_str().unwrap());
+    prism(&[&["device", "import", file, "-o", output], more].concat())
+}
+
+/// Each drive runs a few thousand requests: it is filled, then written and read at random.
+#[test]
+fn imported_drives_simulate_requests() {
+    let folder = folder();
+    for name in [
+        "mqsim-ssdconfig.xml",
+        "mqsim-queue-fetch-size-16.xml",
+        "simplessd-sample.cfg",
+        "simplessd-intel750.cfg",
+        "simplessd-gem5-spdk.cfg",
+        "femu-run-blackbox.sh",
+        "femu-qlc.conf",
+        "femu-write-buffer.conf",
+    ] {
+        let device = folder.path().join("drive.toml");
+        let run = import(name, &device, &[]);
+        assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{}", run.stderr);
+        assert!(run.stderr.contains(" settings left out (listed at the end"), "{}", run.stderr);
+        assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+        let device = device.to_str().unwrap();
+        let run = prism(&[
+            "sim",
+            "--device",
+            device,
+            "--capacity",
+            "4GiB",
+            "--json",
+            "-",
+            "--name=mix",
+            "--rw=randrw",
+            "--bs=8k",
+            "--iodepth=16",
+            "--number_ios=4000",
+        ]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
+        let result: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let text = result.to_string();
+        assert!(text.contains("4000"), "{name}: {text}");
+    }
+}
+
+/// The jobs of a workload run on the drive of the configuration next to it, for a tenth of a
+/// second instead of ten.
+#[test]
+fn imported_jobs_run_on_the_imported_drive() {
+    let folder = folder();
+    let (device, jobs) = (folder.path().join("drive.toml"), folder.path().join("jobs.fio"));
+    assert_eq!(import("mqsim-ssdconfig.xml", &device, &[]).code, 0);
+    let run = import("mqsim-workload.xml", &jobs, &["--scenario", "1"]);
+    assert_eq!((run.code, run.stdout.as_str()), (0, ""), "{}", run.stderr);
+    assert!(run.stderr.contains("2 synthetic (jobs), 0 with a trace"), "{}", run.stderr);
+    let text = std::fs::read_to_string(&jobs).unwrap();
+    assert!(text.contains("runtime=10s"));
+    std::fs::write(&jobs, text.replace("runtime=10s", "runtime=100ms")).unwrap();
+    let (device, jobs) = (device.to_str().unwrap(), jobs.to_str().unwrap());
+    let run = prism(&[
+        "sim",
+        jobs,
+        "--device",
+        device,
+        "--capacity",
+        "1GiB",
+        "--state",
+        "filled:0.75",
+        "--output-format=json",
+    ]);
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    let result: Value = serde_json::from_str(&run.stdout).expect("JSON");
+    let ios = |job: usize| result["jobs"][job]["write"]["total_ios"].as_u64().unwrap();
+    // 16 requests are in flight in one flow, 2 in the other.
+    assert!(ios(0) > 2 * ios(1) && ios(1) > 100, "{} and {}", ios(0), ios(1));
+}
+
+#[test]
+fn output_goes_to_standard_output_and_refusals_name_the_file() {
+    let text = std::fs::read(data("femu-run-blackbox.sh")).unwrap();
+    let run = Run::with_input(&["device", "import", "-"], &text);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("name = \"imported\"\n"), "{}", run.stdout);
+    assert!(run.stderr.starts_with("standard input: FEMU drive with 64 dies, 12 GiB for the host"));
+    let folder = folder();
+    let output = folder.path().join("drive.toml");
+    let run = import("README.md", &output, &[]);
+    assert_eq!((run.code, run.stdout.as_str()), (2, ""));
+    assert!(run.stderr.contains("README.md: this is no configuration of a known simulator"));
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    assert!(!output.exists());
+}
