@@ -3,7 +3,7 @@
 # want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
 # a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: test test-fast fuzz mutants deps lint build setup python install capi
+.PHONY: test test-fast fuzz mutants deps lint build setup python install capi install-cli cli
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -107,3 +107,25 @@ install: capi
 	  crates/capi/prism.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/prism.pc
 	install -m 644 crates/capi/prism.3 $(DESTDIR)$(DATADIR)/man/man3/prism.3
 	install -m 644 docs/c-api.md $(DESTDIR)$(DATADIR)/doc/prism/c-api.md
+
+# The program with its manual pages and completions, with the same variables. It is built first,
+# unless CLI_BUILT names the folder of an earlier build.
+BINDIR := $(PREFIX)/bin
+
+ifdef CLI_BUILT
+cli:
+else
+CLI_BUILT := $(or $(CARGO_TARGET_DIR),target)/dist
+cli:
+	cargo build --profile dist
+endif
+
+install-cli: cli
+	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(DATADIR)/man/man1 \
+	  $(DESTDIR)$(DATADIR)/bash-completion/completions \
+	  $(DESTDIR)$(DATADIR)/zsh/site-functions $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
+	install -m 755 $(CLI_BUILT)/prism $(DESTDIR)$(BINDIR)/prism
+	$(CLI_BUILT)/prism man --output $(DESTDIR)$(DATADIR)/man/man1
+	$(CLI_BUILT)/prism completions bash >$(DESTDIR)$(DATADIR)/bash-completion/completions/prism
+	$(CLI_BUILT)/prism completions zsh >$(DESTDIR)$(DATADIR)/zsh/site-functions/_prism
+	$(CLI_BUILT)/prism completions fish >$(DESTDIR)$(DATADIR)/fish/vendor_completions.d/prism.fish

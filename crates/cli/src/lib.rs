@@ -22,7 +22,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-use commands::{bench, calc_cleaning, calc_lifetime, capture, device, report, reproduce, sim};
+use commands::{bench, calc_cleaning, calc_lifetime, capture, completions, device, report};
+use commands::{reproduce, sim};
 use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
 pub use failure::Failure;
 
@@ -57,6 +58,10 @@ enum Command {
     Device(device::Command),
     /// Measure how fast Prism is on this machine
     Bench(bench::Args),
+    /// Print completions of this command for a shell
+    Completions(completions::CompletionArgs),
+    /// Write the manual pages
+    Man(completions::ManArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -113,6 +118,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Reproduce(args) => reproduce::run(args),
         Command::Device(command) => device::run(command),
         Command::Bench(args) => bench::run(args),
+        Command::Completions(args) => completions::completions(*args, Cli::command()),
+        Command::Man(args) => completions::man(args, Cli::command()),
     }
 }
 

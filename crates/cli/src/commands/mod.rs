@@ -10,6 +10,7 @@ pub mod calc_lifetime;
 pub mod capture;
 pub mod capture_mark;
 pub mod capture_stack;
+pub mod completions;
 pub mod device;
 pub mod device_create;
 pub mod device_export;

@@ -5,6 +5,7 @@ mod bad_input;
 mod calc;
 mod capture;
 mod common;
+mod completions;
 mod contract;
 mod device;
 mod import;
