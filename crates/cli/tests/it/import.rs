@@ -43,8 +43,7 @@ fn imported_drives_simulate_requests() {
             device,
             "--capacity",
             "4GiB",
-            "--json",
-            "-",
+            "--output-format=json",
             "--name=mix",
             "--rw=randrw",
             "--bs=8k",
@@ -53,9 +52,45 @@ fn imported_drives_simulate_requests() {
         ]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
         let result: Value = serde_json::from_str(&run.stdout).expect("JSON");
-        let text = result.to_string();
-        assert!(text.contains("4000"), "{name}: {text}");
+        let job = &result["jobs"][0];
+        let ios = |dir: &str| job[dir]["total_ios"].as_u64().unwrap();
+        assert_eq!(ios("read") + ios("write"), 4000, "{name}");
     }
+}
+
+/// A read at queue depth 1 takes tR, the transfer of the pages that it needs over the channel, the
+/// host link and the firmware.
+#[test]
+fn latencies_follow_from_the_settings() {
+    let folder = folder();
+    let device = folder.path().join("drive.toml");
+    let check = |name: &str, bytes: &str, expected: u64| {
+        assert_eq!(import(name, &device, &[]).code, 0);
+        let size = format!("--bs={bytes}");
+        let device = device.to_str().unwrap();
+        let run = prism(&[
+            "sim",
+            "--device",
+            device,
+            "--capacity",
+            "1GiB",
+            "--output-format=json",
+            "--name=read",
+            "--rw=randread",
+            "--number_ios=500",
+            &size,
+        ]);
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{name}");
+        let result: Value = serde_json::from_str(&run.stdout).expect("JSON");
+        let fastest = result["jobs"][0]["read"]["clat_ns"]["min"].as_u64();
+        assert_eq!(fastest, Some(expected), "{name}, {bytes}");
+    };
+    // 75 us, 8 KiB at 333 MB/s and at 4 GB/s, rounded up.
+    check("mqsim-queue-fetch-size-16.xml", "8k", 75_000 + 24_601 + 2_048);
+    // 40 us, one or two pages of 16 KiB at 400 MB/s, 5 us.
+    check("simplessd-sample.cfg", "4k", 40_000 + 40_960 + 5_000);
+    check("simplessd-sample.cfg", "32k", 40_000 + 81_920 + 5_000);
+    check("femu-run-blackbox.sh", "4k", 40_000);
 }
 
 /// The jobs of a workload run on the drive of the configuration next to it, for a tenth of a

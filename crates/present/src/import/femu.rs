@@ -22,7 +22,9 @@ pub const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
     ("gc_seed", "prism sim --seed"),
     ("cell_pages", "nand_cell_type has times of its own"),
     ("pgtype_lat", "nand_cell_type has times of its own"),
-    ("pg_*_lat", "nand_cell_type has times of its own"),
+    ("pg_*", "nand_cell_type has times of its own"),
+    ("blk_er_lat", "nand_cell_type has times of its own"),
+    ("ch_xfer_lat", "pg_xfer_lat is given"),
     ("mapping_cache_mb", "only used with mapping=dftl"),
     ("read_cache_mb", "reads are not cached"),
     ("cache_evict", "reads are not cached"),
@@ -41,6 +43,16 @@ pub const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
     ("retention_limit_sec", "data is not refreshed"),
     ("mdts", "requests have no limit"),
     ("zns_*", "only used by zoned drives"),
+    ("streams*", "see ftl.placement_handles"),
+    ("fdp*", "see ftl.placement_handles"),
+    ("gc_strategy", "see ftl.placement_handles"),
+    ("power_loss", "see drive.power_loss_protection"),
+    ("cmb*", "memory of the controller is not visible to the host"),
+    ("nlbaf", "requests are in sectors of 512 bytes"),
+    ("lba_index", "requests are in sectors of 512 bytes"),
+    ("meta", "blocks have no metadata"),
+    ("vid", "the identity of the controller"),
+    ("did", "the identity of the controller"),
 ];
 
 /// Adds the fields of the drive.
@@ -138,7 +150,6 @@ fn flash_times(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), Imp
                         page, in FEMU in the order of paired pages.";
             file.note("flash.t_read", note);
         }
-        settings.skip("blk_er_lat", "nand_cell_type has times of its own");
     } else {
         let origin = "one time for all pages";
         file.field("flash.cell", "\"slc\"", origin);

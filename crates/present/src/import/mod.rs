@@ -53,6 +53,8 @@ enum Kind<'a> {
 /// [`ImportError`] if the text is not a configuration of a known simulator, is damaged, or
 /// describes a drive that Prism cannot simulate.
 pub fn import(text: &str, name: &str, scenario: Option<usize>) -> Result<Imported, ImportError> {
+    // Editors on Windows begin a text with a byte order mark.
+    let text = text.trim_start_matches('\u{feff}');
     let kind = recognise(text)?;
     if scenario.is_some() && !matches!(kind, Kind::MqsimWorkload(_)) {
         return Err(ImportError::NoScenarios);

@@ -10,6 +10,7 @@ use super::settings::{self, Given, Settings};
 /// Settings that a device file cannot express.
 const WITHOUT_COUNTERPART: &[(&str, &str)] = &[
     ("cpu.*", "processors of the controller; see drive.firmware_read and drive.firmware_write"),
+    ("nvme.PCIELane", "not used without PCIEGeneration"),
     ("nvme.WorkInterval", "commands are fetched at once"),
     ("nvme.MaxRequestCount", "commands are fetched at once"),
     ("nvme.MaxIOCQueue", "completion queues have no limit"),

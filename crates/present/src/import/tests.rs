@@ -234,6 +234,14 @@ fn femus_conf_files_and_options() {
         ],
     );
     check(
+        "-device femu,femu_mode=1,nand_cell_type=3,pg_rd_lat=1,pg_xfer_lat=9,ch_xfer_lat=8",
+        &[
+            "pg_rd_lat = 1: nand_cell_type has times of its own",
+            "ch_xfer_lat = 8: pg_xfer_lat is given",
+            "without a counterpart (2)",
+        ],
+    );
+    check(
         BUFFER,
         &["write_buffer = \"8MiB\"", "write_cache = \"write-back\"", "protection = false"],
     );
@@ -333,6 +341,14 @@ fn forms_of_flows() {
     // The first flow has one die of two alone and half of the other: three quarters.
     let lists = [(">0,1</Die_IDs>", ">0</Die_IDs>")];
     check(&lists, "offset=25%\nsize=25%\n");
+}
+
+#[test]
+fn line_ends_and_byte_order_marks_of_windows_do_not_matter() {
+    for text in [MQSIM, SAMPLE, FEMU, WORKLOAD] {
+        let other = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        assert_eq!(converted(&other), converted(text));
+    }
 }
 
 #[test]
