@@ -92,6 +92,9 @@ impl Flow {
     pub fn report(&mut self, name: &str) -> Result<String, ImportError> {
         let settings = &mut self.settings;
         let path = settings.text("File_Path").unwrap_or_default().replace('\\', "/");
+        if path.is_empty() {
+            return Err(settings.refuse("File_Path", "the name of a trace is expected"));
+        }
         let share = settings.count("Percentage_To_Be_Executed", 100, 0)?;
         let passes = settings.count("Relay_Count", 1, 1)?;
         let units = [("NANOSECOND", 1), ("PICOSECOND", 2), ("MICROSECOND", 3)];
@@ -136,10 +139,10 @@ impl Flow {
         waits: bool,
     ) -> Result<String, ImportError> {
         let mut options = Vec::new();
-        self.pattern(&mut options)?;
+        let reads = self.pattern(&mut options)?;
         let bytes = self.sizes(&mut options)?;
         self.region(part, &mut options)?;
-        self.pace(&mut options)?;
+        self.pace(reads, &mut options)?;
         self.end(bytes, &mut options)?;
         if let Some(seed) = self.settings.text("Seed") {
             options.push(format!("randseed={seed}"));
@@ -155,7 +158,8 @@ impl Flow {
         Ok(format!("\n{notes}[{name}]\n{}\n", options.join("\n")))
     }
 
-    fn pattern(&mut self, options: &mut Vec<String>) -> Result<(), ImportError> {
+    /// Reads, writes and their addresses. Returns the percentage of reads.
+    fn pattern(&mut self, options: &mut Vec<String>) -> Result<u32, ImportError> {
         #[derive(Clone, Copy, PartialEq)]
         enum Pattern {
             Streaming,
@@ -187,7 +191,7 @@ impl Flow {
         if pattern == Pattern::Streaming {
             let note = "MQSim begins at a random address, this job at the start of its region.";
             self.notes.push(note.into());
-            return Ok(());
+            return Ok(reads);
         }
         options.push("norandommap".into());
         if pattern == Pattern::HotCold {
@@ -198,7 +202,8 @@ impl Flow {
             let cold = 100 - hot;
             options.push(format!("random_distribution=zoned:{cold}/{hot}:{hot}/{cold}"));
         }
-        self.alignment(options)
+        self.alignment(options)?;
+        Ok(reads)
     }
 
     fn alignment(&mut self, options: &mut Vec<String>) -> Result<(), ImportError> {
@@ -244,7 +249,7 @@ impl Flow {
         Ok(())
     }
 
-    fn pace(&mut self, options: &mut Vec<String>) -> Result<(), ImportError> {
+    fn pace(&mut self, reads: u32, options: &mut Vec<String>) -> Result<(), ImportError> {
         let known = [("QUEUE_DEPTH", false), ("BANDWIDTH", true)];
         let by_rate = self.settings.choice("Synthetic_Generator_Type", false, &known)?.value;
         if !by_rate {
@@ -257,7 +262,12 @@ impl Flow {
         if rate == 0 {
             return Err(self.settings.refuse(name, "a flow by BANDWIDTH needs a bandwidth"));
         }
-        options.push(format!("rate={rate}"));
+        // fio limits reads and writes one by one, MQSim both together.
+        let share = |percent: u32| (u64::from(rate) * u64::from(percent) / 100).max(1);
+        options.push(match reads {
+            0 | 100 => format!("rate={rate}"),
+            _ => format!("rate={},{}", share(reads), share(100 - reads)),
+        });
         options.push("rate_process=poisson".into());
         options.push("iodepth=1024".into());
         self.notes.push(

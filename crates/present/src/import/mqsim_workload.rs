@@ -95,11 +95,8 @@ impl Jobs {
         Ok(())
     }
 
-    fn imported(self, name: &str, only: Option<usize>, scenarios: usize) -> Imported {
-        let state = match self.occupancy {
-            0 => String::new(),
-            percent => format!(" --state filled:{}", f64::from(percent) / 100.0),
-        };
+    /// The lines before the jobs.
+    fn head(name: &str, state: &str, several: bool) -> String {
         let mut text = comment(
             &format!(
                 "Jobs of the MQSim workload {name}, converted by `prism device import`. DRIVE.toml \
@@ -108,12 +105,30 @@ impl Jobs {
             "# ",
         );
         text.push_str(&format!("#   prism sim {name}.fio --device DRIVE.toml{state}\n"));
-        if only.is_none() && scenarios > 1 {
+        if several {
             let note = "MQSim simulates each scenario on a new drive. Here they follow each other \
                         on one drive; `prism device import --scenario N` writes one alone.";
             text.push_str(&comment(note, "# "));
         }
         text.push_str("\n[global]\nioengine=libaio\ndirect=1\n");
+        text
+    }
+
+    fn imported(self, name: &str, only: Option<usize>, scenarios: usize) -> Imported {
+        let state = match self.occupancy {
+            0 => String::new(),
+            percent => format!(" --state filled:{}", f64::from(percent) / 100.0),
+        };
+        let mut text = String::new();
+        if self.synthetic == 0 {
+            let note = format!(
+                "The flows of the MQSim workload {name} replay traces, so there are no jobs. The \
+                 commands take DRIVE.toml, the converted ssdconfig.xml."
+            );
+            text.push_str(&comment(&note, "# "));
+        } else {
+            text.push_str(&Self::head(name, &state, only.is_none() && scenarios > 1));
+        }
         text.push_str(&self.text);
         text.push_str(&settings::listing(&self.left_out));
         let summary = format!(

@@ -1,6 +1,7 @@
 //! Real configurations, field by field, and damaged ones.
 
 use prism_ssd::DriveSpec;
+use prism_workload::fio;
 
 use super::{Imported, import};
 
@@ -300,8 +301,18 @@ fn mqsims_workload_becomes_jobs() {
     assert!(!all.text.contains("stonewall"));
     let second = import(WORKLOAD, "it", Some(2)).unwrap();
     assert!(!second.text.contains("[scenario1"), "{}", second.text);
+    assert!(second.text.contains("so there are no jobs") && !second.text.contains("[global]"));
     let none = import(WORKLOAD, "it", Some(3)).unwrap_err().to_string();
     assert_eq!(none, "there is no scenario 3; the file has 2");
+}
+
+/// The jobs of a job file, as `prism sim` reads them.
+fn jobs(text: &str) -> Vec<fio::Job> {
+    let mut reader = fio::JobReader::new();
+    let read = reader.file("it.fio", text).and_then(|()| reader.finish());
+    let sections = read.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let drive = DriveSpec::preset("femu").unwrap();
+    fio::jobs(&sections, &[], fio::Target::of(&drive), 1).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
 /// Every form of a flow, changed from the example.
@@ -315,6 +326,7 @@ fn forms_of_flows() {
         }
         let imported = converted(&text);
         assert!(imported.text.contains(expected), "{expected} is not in\n{}", imported.text);
+        assert_eq!(jobs(&imported.text).len(), 2);
     };
     let reads = (">0</Read_Percentage>", ">70</Read_Percentage>");
     let streaming = (">UNIFORM_RANDOM<", ">STREAMING<");
@@ -330,7 +342,9 @@ fn forms_of_flows() {
         (">0</Total_Requests_To_Generate>", ">500</Total_Requests_To_Generate>"),
     ];
     check(&counted, "number_ios=500\nio_size=2048000\n");
-    check(&[("QUEUE_DEPTH", "BANDWIDTH")], "rate=32768\nrate_process=poisson\niodepth=1024\n");
+    let by_rate = ("QUEUE_DEPTH", "BANDWIDTH");
+    check(&[by_rate, reads], "rate=22937,9830\nrate_process=poisson\n");
+    check(&[by_rate], "rate=32768\nrate_process=poisson\niodepth=1024\n");
     check(&[(">HIGH<", ">URGENT<")], "prioclass=1\n");
     let aligned = (
         "<Seed>",
@@ -430,6 +444,8 @@ fn damaged_files_give_one_clear_line() {
     check(&WORKLOAD.replace(">8</Average", ">-8</Average"), "Average_Request_Size = -8: a whole");
     check(&WORKLOAD.replace(">0,1</Die", ">0,,1</Die"), "a list of whole numbers is expected");
     check(&WORKLOAD.replace("Set_Synthetic", "Set_Other"), "is no flow");
+    let nameless = WORKLOAD.replace("traces\\tpcc-small.trace", "");
+    check(&nameless, "line 58: File_Path = : the name of a trace is expected");
     let refused = import(MQSIM, "it", Some(1)).unwrap_err().to_string();
     assert!(refused.contains("--scenario is for workload files"), "{refused}");
 }
