@@ -101,7 +101,7 @@ impl DeviceFile {
             "# ",
         );
         text.push_str(&format!(
-            "name = \"{name}\"\ntitle = \"drive of a {simulator} configuration\"\n\
+            "name = \"{name}\"\ntitle = \"drive imported from {simulator}\"\n\
              source = \"{simulator} configuration {name}\"\n"
         ));
         for section in SECTIONS {

@@ -331,10 +331,14 @@ fn controller(
     let queues =
         if interface.value { (1, "one queue with SATA") } else { (8, "one for each flow") };
     file.field("drive.queues", queues.0, queues.1);
-    let fetch = settings.count("Queue_Fetch_Size", 512, 1)?;
-    let note = "MQSim limits the requests in service for each queue, this drive for all queues \
-                together.";
-    file.approximate("drive.in_service", fetch.value, &fetch.origin, note);
+    if interface.value {
+        settings.skip("Queue_Fetch_Size", "only used with NVMe");
+    } else {
+        let fetch = settings.count("Queue_Fetch_Size", 512, 1)?;
+        let note = "MQSim limits the requests in service for each queue, this drive for all \
+                    queues together.";
+        file.approximate("drive.in_service", fetch.value, &fetch.origin, note);
+    }
     let cache = settings.long("Data_Cache_Capacity", 512 << 20)?;
     file.field("drive.write_buffer", size(cache.value.max(page)), &cache.origin);
     let note = "MQSim chooses for each flow (Device_Level_Data_Caching_Mode of the workload) \

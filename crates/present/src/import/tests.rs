@@ -103,6 +103,9 @@ fn mqsims_configuration_of_the_paper() {
         assert!(imported.text.contains(field), "{field}:\n{}", imported.text);
     }
     assert!(!imported.text.contains("HostInterface_Type ="), "it is used");
+    let sata = converted(&MQSIM_FETCH.replace(">NVME<", ">SATA<")).text;
+    assert!(sata.contains("firmware_write = \"400us\"  # SATA_Processing_Delay"), "{sata}");
+    assert!(sata.contains("Queue_Fetch_Size = 16: only used with NVMe"), "{sata}");
 }
 
 /// 6 x 10 dies of 2 planes that work together. A superblock holds 6 x 2 x 512 pages of 16 KiB, 96
