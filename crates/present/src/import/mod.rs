@@ -1,6 +1,6 @@
 //! Drives and workloads of other simulators, as device files and fio jobs.
 //!
-//! A configuration is read as a list of [`settings`]. A converter for each simulator takes those
+//! A configuration is read as a list of settings. A converter for each simulator takes those
 //! that Prism has and names, next to each field, the setting that it comes from and what is only
 //! approximate. Settings that no converter took are listed at the end of the result, so that the
 //! reader sees what is missing.
