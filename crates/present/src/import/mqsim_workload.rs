@@ -25,6 +25,10 @@ pub fn convert(
 ) -> Result<Imported, ImportError> {
     let is_scenario = |node: &Node<'_, '_>| node.has_tag_name("IO_Scenario");
     let scenarios: Vec<_> = document.descendants().filter(is_scenario).collect();
+    if scenarios.is_empty() {
+        let line = document_line(&document.root_element());
+        return Err(ImportError::Line { line, what: "there is no <IO_Scenario>".into() });
+    }
     if let Some(asked) = only.filter(|&asked| asked == 0 || asked > scenarios.len()) {
         return Err(ImportError::Scenario { asked, known: scenarios.len() });
     }

@@ -360,6 +360,18 @@ fn forms_of_flows() {
     check(&lists, "offset=25%\nsize=25%\n");
 }
 
+/// The jobs of a later scenario begin when those of the earlier one have ended.
+#[test]
+fn scenarios_follow_each_other() {
+    let (start, end) = (WORKLOAD.find("<IO_Scenario>"), WORKLOAD.find("</IO_Scenario>"));
+    let first = &WORKLOAD[start.unwrap()..end.unwrap() + "</IO_Scenario>".len()];
+    let text = converted(&WORKLOAD.replace("</MQSim_IO", &format!("{first}\n</MQSim_IO"))).text;
+    assert_eq!(jobs(&text).len(), 4);
+    assert_eq!(text.matches("stonewall").count(), 1, "{text}");
+    let (_, third) = text.split_once("[scenario3-flow1]").expect("a job");
+    assert!(third.split('[').next().unwrap().contains("stonewall"), "{text}");
+}
+
 #[test]
 fn line_ends_and_byte_order_marks_of_windows_do_not_matter() {
     for text in [MQSIM, SAMPLE, FEMU, WORKLOAD] {
@@ -447,6 +459,7 @@ fn damaged_files_give_one_clear_line() {
     check(&WORKLOAD.replace(">8</Average", ">-8</Average"), "Average_Request_Size = -8: a whole");
     check(&WORKLOAD.replace(">0,1</Die", ">0,,1</Die"), "a list of whole numbers is expected");
     check(&WORKLOAD.replace("Set_Synthetic", "Set_Other"), "is no flow");
+    check("<MQSim_IO_Scenarios/>", "line 1: there is no <IO_Scenario>");
     let nameless = WORKLOAD.replace("traces\\tpcc-small.trace", "");
     check(&nameless, "line 58: File_Path = : the name of a trace is expected");
     let refused = import(MQSIM, "it", Some(1)).unwrap_err().to_string();
