@@ -3,7 +3,8 @@
 use crate::blktrace_record::Order;
 use crate::error::TraceError;
 use crate::format::Format;
-use crate::formats::{RECOGNISERS, ambiguous, of_binary_head};
+use crate::formats::{RECOGNISERS, ambiguous, of_binary_head, of_header};
+use crate::lines::without_mark;
 
 /// Bytes of the start of a trace that [`detect`] needs, if the trace is long enough: more than
 /// long headers and the first notes of a tracer.
@@ -11,6 +12,9 @@ pub const DETECT_BYTES: usize = 1 << 20;
 
 /// Lines that are checked.
 const LINES_MAX: usize = 1000;
+
+/// Bytes that are enough to distinguish text from binary data.
+const BINARY_BYTES: usize = 64 << 10;
 
 /// The format of a trace that starts with `head`, which is already decompressed.
 ///
@@ -27,16 +31,29 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
     if let Some(format) = of_binary_head(head) {
         return Ok(format);
     }
-    if let Some(what) = binary(head) {
+    if let Some(what) = not_text(head) {
         return Err(TraceError::NotText { what });
     }
-    let head = &head[..head.len().min(DETECT_BYTES)];
+    let head = without_mark(&head[..head.len().min(DETECT_BYTES)]);
     if head.starts_with(b"fio version 2 iolog") || head.starts_with(b"fio version 3 iolog") {
         return Ok(Format::FioIolog);
     }
-    let lines = || head.split(|&byte| byte == b'\n').take(LINES_MAX).map(<[u8]>::trim_ascii_end);
+    of_lines(head)
+}
+
+/// The format that most lines of `head` can be of.
+fn of_lines(head: &[u8]) -> Result<Format, TraceError> {
+    let lines = || {
+        let lines = head.split(|&byte| byte == b'\n').take(LINES_MAX);
+        lines.map(|line| without_mark(line).trim_ascii_end())
+    };
     let mut hits = vec![0_usize; RECOGNISERS.len()];
+    let mut binary_lines = 0;
     for line in lines() {
+        if is_binary(line) {
+            binary_lines += 1;
+            continue;
+        }
         for (hits, (_, recogniser)) in hits.iter_mut().zip(&*RECOGNISERS) {
             *hits += usize::from(recogniser.fits(line));
         }
@@ -47,20 +64,32 @@ pub fn detect(head: &[u8]) -> Result<Format, TraceError> {
             best = Some((hits, *format));
         }
     }
-    match (best, lines().find_map(ambiguous)) {
-        (Some((_, format)), _) => Ok(format),
-        (None, Some(formats)) => Err(TraceError::Ambiguous { formats }),
-        (None, None) => Err(TraceError::UnknownFormat),
+    match best {
+        // A crash leaves zeros in the middle of a text; the reader skips and counts such lines.
+        Some((hits, format)) if hits > binary_lines => Ok(format),
+        _ if is_binary(&head[..head.len().min(BINARY_BYTES)]) => {
+            Err(TraceError::NotText { what: NO_KNOWN_BINARY })
+        }
+        Some((_, format)) => Ok(format),
+        None => match (lines().find_map(ambiguous), lines().find_map(of_header)) {
+            (Some(formats), _) => Err(TraceError::Ambiguous { formats }),
+            // A trace in which no request was recorded.
+            (None, Some(format)) => Ok(format),
+            (None, None) => Err(TraceError::UnknownFormat),
+        },
     }
 }
+
+/// Where a tar archive has its mark, after the name and attributes of its first file.
+const TAR_MARK_AT: usize = 257;
 
 /// The message for binary data without a known magic number.
 const NO_KNOWN_BINARY: &str = "binary, and of no known format; traces of caches without a header \
                                take --format oracle-general";
 
-/// What `head` seems to be if it is binary; `None` for text.
-fn binary(head: &[u8]) -> Option<&'static str> {
-    let known: [(&[u8], &str); 6] = [
+/// What `head` is and what to do, if it begins as something that is known not to be text.
+pub fn not_text(head: &[u8]) -> Option<&'static str> {
+    let known: [(&[u8], &str); 10] = [
         (b"PERFILE2", "a recording of perf; print it with `perf script` first"),
         (
             b"\x17\x08\x44tracing",
@@ -68,22 +97,28 @@ fn binary(head: &[u8]) -> Option<&'static str> {
         ),
         (b"\x28\xb5\x2f\xfd", "compressed with zstd; unpack it first"),
         (b"\x1f\x8b", "compressed with gzip; unpack it first"),
-        (b"\xfd7zXZ\0", "compressed with xz; unpack it first"),
+        (b"\xfd7zXZ\0", "compressed with xz; unpack it first, as `xz -d` does"),
+        (b"BZh", "compressed with bzip2; unpack it first, as `bunzip2` does"),
+        (b"\x04\x22\x4d\x18", "compressed with lz4; unpack it first, as `lz4 -d` does"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive; unpack it first, as `7z x` does"),
+        (b"PK\x03\x04", "a zip archive; unpack it first, as `unzip` does"),
         (b"PAR1", "a Parquet file, not a trace"),
     ];
     if let Some((_, what)) = known.into_iter().find(|(mark, _)| head.starts_with(mark)) {
         return Some(what);
     }
-    let start = &head[..head.len().min(64 << 10)];
-    if is_utf16(start) {
-        return Some(
-            "text in UTF-16; turn it into UTF-8 first, as `iconv -f UTF-16 -t UTF-8` does",
-        );
+    if head.get(TAR_MARK_AT..).is_some_and(|rest| rest.starts_with(b"ustar")) {
+        return Some("a tar archive; unpack it first, as `tar -xf` does, and name the trace in it");
     }
+    is_utf16(&head[..head.len().min(BINARY_BYTES)])
+        .then_some("text in UTF-16; turn it into UTF-8 first, as `iconv -f UTF-16 -t UTF-8` does")
+}
+
+/// Whether `bytes` cannot be text, or not all of them.
+fn is_binary(bytes: &[u8]) -> bool {
     let odd = |byte: &u8| *byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x1b | 0x0c);
-    let many = start.iter().filter(|byte| odd(byte)).count() > start.len() / 20;
-    let is_binary = many || memchr::memchr(0, start).is_some();
-    is_binary.then_some(NO_KNOWN_BINARY)
+    let many = bytes.iter().filter(|byte| odd(byte)).count() > bytes.len() / 20;
+    many || memchr::memchr(0, bytes).is_some()
 }
 
 /// Whether `start` has the byte order mark of UTF-16, or every second byte is zero as in ASCII
@@ -126,18 +161,54 @@ mod tests {
             ("", Err(TraceError::Empty)),
             ("hello world\n", Err(TraceError::UnknownFormat)),
             ("\n\n", Err(TraceError::UnknownFormat)),
+            ("# tracer: nop\n#\n# entries-in-buffer/written: 0/0   #P:2\n", Ok(Format::Ftrace)),
+            ("cpus=2\n", Ok(Format::Ftrace)),
+            ("# tracer: blk\n#\n", Ok(Format::Blkparse)),
+            ("device_id,opcode,offset,length,timestamp\r\n", Ok(Format::Alibaba)),
+            ("Timestamp,Response,IOType,LUN,Offset,Size", Ok(Format::Systor17)),
+            ("Timestamp, Hostname, DiskNumber, Type, Offset, Size, ResponseTime", Ok(Format::Msr)),
+            ("timestamp,offset,size,ioType,volumeID", Ok(Format::Tencent)),
+            ("name,value\n", Err(TraceError::UnknownFormat)),
             ("\x1f\u{8b}", binary.clone()),
             ("ab\0cd", binary.clone()),
         ] {
             assert_eq!(detect(head.as_bytes()), expected, "{head:?}");
         }
         assert_eq!(detect(b"\x1f\x8b\x08\0"), unpack);
+        for (head, packed) in [
+            (&b"BZh91AY&SY"[..], "bzip2"),
+            (b"\xfd7zXZ\0\0\x04", "xz"),
+            (b"\x04\x22\x4d\x18\x64", "lz4"),
+            (b"PK\x03\x04\x14\0", "a zip archive"),
+            (b"7z\xbc\xaf\x27\x1c\0\x04", "a 7z archive"),
+            (&[&[b'a'; TAR_MARK_AT], &b"ustar\x0000"[..], &[0; 248]].concat(), "a tar archive"),
+        ] {
+            let refused = detect(head).unwrap_err().to_string();
+            assert!(refused.contains(packed) && refused.contains("; unpack it"), "{refused}");
+        }
         let wide = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>();
         for wide in [wide(ftrace), wide("\u{feff}hello"), [&[0], &wide(ftrace)[..]].concat()] {
             let refused = detect(&wide).unwrap_err().to_string();
             assert!(refused.contains("UTF-16"), "{refused}");
         }
         assert_eq!(detect(&[0; 4096]), binary);
+    }
+
+    #[test]
+    fn a_byte_order_mark_and_some_damage_change_no_format() {
+        for (format, text) in TEXTS {
+            assert_eq!(detect(format!("\u{feff}{text}").as_bytes()), Ok(format));
+        }
+        assert_eq!(detect("\u{feff}fio version 3 iolog\n".as_bytes()), Ok(Format::FioIolog));
+        let lines = include_str!("../../../samples/formats/alibaba.csv");
+        for damage in ["\0", "0,R,1\0 2,4096,15\n", &"\0".repeat(32 << 10)] {
+            for text in [format!("{damage}{lines}"), format!("{lines}{damage}\n{lines}")] {
+                assert_eq!(detect(text.as_bytes()), Ok(Format::Alibaba), "{:?}", &text[..9]);
+            }
+        }
+        let one_line = [&[7; 4096], FTRACE.as_bytes(), &[b'\n', 1, 2, 3]].concat();
+        let binary = Err(TraceError::NotText { what: NO_KNOWN_BINARY });
+        assert_eq!(detect(&one_line), binary);
     }
 
     /// Samples of text, and the format whose lines they are.

@@ -22,8 +22,6 @@ pub(crate) const BAD_EVENT: SkipReason = SkipReason("event whose fields do not p
 pub(crate) const OTHER_EVENT: SkipReason = SkipReason("event that is not about requests");
 /// The tracer's own report of lost events.
 pub(crate) const LOST: SkipReason = SkipReason("events lost by the tracer");
-/// A line beyond the limit.
-pub(crate) const OVERLONG: SkipReason = SkipReason("line longer than 64 KiB");
 /// The issue of a command that moves no data.
 pub(crate) const NO_DATA: SkipReason =
     SkipReason("command that neither moves data nor flushes (passed through, zone management)");

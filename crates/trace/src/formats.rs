@@ -207,6 +207,32 @@ pub(crate) fn ambiguous(line: &[u8]) -> Option<&'static str> {
     disksim::is_this_or_midas(line).then_some("disksim and midas")
 }
 
+/// Headers of text formats whose requests are recognised by their own lines. The data sets are
+/// published without a header or with this one; the case of its letters varies between copies.
+const HEADERS: [(Format, &str); 7] = [
+    (Format::Blkparse, "# tracer: blk"),
+    (Format::Ftrace, "# tracer:"),
+    (Format::Ftrace, "cpus="),
+    (Format::Msr, "timestamp,hostname,disknumber,type,offset,size"),
+    (Format::Alibaba, "device_id,opcode,offset,length,timestamp"),
+    (Format::Tencent, "timestamp,offset,size,iotype,volumeid"),
+    (Format::Systor17, "timestamp,response,iotype,lun,offset,size"),
+];
+
+/// The format whose header `line` begins with.
+pub(crate) fn of_header(line: &[u8]) -> Option<Format> {
+    let line: Vec<u8> = if line.contains(&b',') {
+        let letters = line.iter().filter(|byte| !byte.is_ascii_whitespace());
+        letters.map(u8::to_ascii_lowercase).collect()
+    } else {
+        line.to_vec()
+    };
+    HEADERS
+        .iter()
+        .find(|(_, header)| line.starts_with(header.as_bytes()))
+        .map(|(format, _)| *format)
+}
+
 fn is_name(name: &[u8]) -> bool {
     !name.is_empty() && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }

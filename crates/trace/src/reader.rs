@@ -4,7 +4,6 @@
 use crate::blktrace::Blktrace;
 use crate::data_sets::records::Records;
 use crate::error::TraceError;
-use crate::event::OVERLONG;
 use crate::format::Format;
 use crate::formats::{self, EventParser, Parser};
 use crate::intake::Intake;
@@ -13,6 +12,7 @@ use crate::options::ReaderOptions;
 use crate::read_report::{ReadReport, event_capabilities, of_events, of_lines};
 use crate::record::Record;
 use crate::sink::{LineParser, Sink};
+use crate::skips::SkipReason;
 use crate::symbols::Symbols;
 
 /// Lines after which a reader of independent lines returns the records that are in order.
@@ -88,9 +88,9 @@ impl Reader {
             Kind::Events { lines, parser, intake } => {
                 assert!(input == 0 && !self.text_ended, "input {input} is not open");
                 let result = lines.feed(bytes, |line, number| match line {
-                    Some(line) => parser.line(line, number, intake),
-                    None => {
-                        intake.skip(OVERLONG, number);
+                    Ok(line) => parser.line(line, number, intake),
+                    Err(reason) => {
+                        intake.skip(reason, number);
                         Ok(())
                     }
                 });
@@ -130,9 +130,9 @@ impl Reader {
             Kind::Events { lines, parser, intake } => {
                 self.text_ended = true;
                 lines.end(|line, number| match line {
-                    Some(line) => parser.line(line, number, intake),
-                    None => {
-                        intake.skip(OVERLONG, number);
+                    Ok(line) => parser.line(line, number, intake),
+                    Err(reason) => {
+                        intake.skip(reason, number);
                         Ok(())
                     }
                 })?;
@@ -208,13 +208,13 @@ impl Reader {
 fn one_line(
     parser: &mut dyn LineParser,
     sink: &mut Sink,
-    line: Option<&[u8]>,
+    line: Result<&[u8], SkipReason>,
     number: u64,
 ) -> Result<(), TraceError> {
     match line {
-        Some(line) => parser.line(line, number, sink),
-        None => {
-            sink.skip(OVERLONG, number);
+        Ok(line) => parser.line(line, number, sink),
+        Err(reason) => {
+            sink.skip(reason, number);
             Ok(())
         }
     }

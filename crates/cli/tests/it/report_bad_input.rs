@@ -171,11 +171,15 @@ fn times_beyond_simulated_time_are_refused() {
 }
 
 #[test]
-fn zero_bytes_inside_a_text_do_no_harm_when_the_format_is_named() {
+fn zero_bytes_inside_a_text_only_skip_their_line() {
     let text = [event("1.0", "0", "8"), "\0\0\0\0\n".into(), event("2.0", "8", "8")].concat();
-    refused_bytes(text.as_bytes(), &[], "binary");
-    let json = accepted(text.as_bytes(), &["--format", "ftrace"]);
-    assert_eq!(json["trace"]["requests"], 2);
+    for flags in [&[][..], &["--format", "ftrace"]] {
+        let json = accepted(text.as_bytes(), flags);
+        assert_eq!(json["trace"]["requests"], 2);
+        let reason = "line with a NUL byte";
+        let skipped = serde_json::json!([{"reason": reason, "count": 1, "first_line": 2}]);
+        assert_eq!(json["trace"]["skipped"], skipped);
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ mod file_names;
 use crate::blkparse::Blkparse;
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
-use crate::event::{Event, EventKind, LOST, OVERLONG};
+use crate::event::{Event, EventKind, LOST};
 use crate::intake::Intake;
 use crate::lines::Lines;
 use crate::options::CountFrom;
@@ -78,12 +78,7 @@ impl Live {
     }
 
     fn new(count_from: CountFrom, decoder: Decoder) -> Self {
-        Self {
-            intake: Box::new(Intake::with_disorder(count_from, DISORDER_NS)),
-            decoder,
-            events: 0,
-            lost: 0,
-        }
+        Self { intake: Box::new(Intake::with_disorder(count_from, DISORDER_NS)), decoder, events: 0, lost: 0 }
     }
 
     /// The name of the source, as reports print it.
@@ -117,9 +112,9 @@ impl Live {
             Decoder::Text(lines, parser) => {
                 let intake = &mut self.intake;
                 lines.feed(bytes, |line, number| match line {
-                    Some(line) => parser.line(line, number, intake),
-                    None => {
-                        intake.skip(OVERLONG, number);
+                    Ok(line) => parser.line(line, number, intake),
+                    Err(reason) => {
+                        intake.skip(reason, number);
                         Ok(())
                     }
                 })?;

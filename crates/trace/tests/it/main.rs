@@ -14,4 +14,5 @@ mod live;
 mod nvme;
 mod pitfalls;
 mod ring;
+mod text;
 mod tools;
