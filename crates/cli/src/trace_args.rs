@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::quantities;
 use clap::Args;
+use prism_base::Nanos;
 use prism_host::{HostError, LoadSpec, LoadedTrace, Progress, load_trace};
 use prism_trace::{Format, LogicalBlock};
 
@@ -36,6 +37,10 @@ pub struct SelectArgs {
     /// [default: 512B]
     #[arg(long, value_name = "SIZE", value_parser = parse_block)]
     pub block_size: Option<LogicalBlock>,
+    /// Sort requests that are out of the order of time by up to this much (30s). At most 1,048,576
+    /// requests are held to be sorted, in about 100 MB [default: what the format needs, mostly 1s]
+    #[arg(long, value_name = "TIME", value_parser = quantities::nanos)]
+    pub disorder: Option<Nanos>,
     /// Only the requests of this phase
     #[arg(long, value_name = "PHASE")]
     pub phase: Option<String>,
@@ -66,6 +71,7 @@ impl SelectArgs {
             map: self.map.clone(),
             blkparse_format: self.blkparse_format.clone(),
             nvme_block: self.block_size,
+            disorder: self.disorder,
             phase: self.phase.clone(),
             source: self.source.clone(),
         };

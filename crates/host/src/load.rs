@@ -1,9 +1,10 @@
 //! Loads a trace from files: opens, recognises, reads, filters, counts and stores it in one
 //! pass.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use prism_trace::detect::detect;
+use prism_base::Nanos;
+use prism_trace::detect::{detect, not_text};
 use prism_trace::summary::Summary;
 use prism_trace::{
     CountFrom, CountedFrom, Extents, Format, LogicalBlock, Op, ReadReport, Reader, ReaderOptions,
@@ -41,6 +42,8 @@ pub struct LoadSpec {
     /// The logical block size of NVMe commands, if it is not 512 B; only for traces of NVMe
     /// commands.
     pub nvme_block: Option<LogicalBlock>,
+    /// By how much requests may be out of the order of time; `None` for what the format needs.
+    pub disorder: Option<Nanos>,
     /// Only the requests of this phase.
     pub phase: Option<String>,
     /// Only the requests of this device.
@@ -61,14 +64,8 @@ pub struct LoadedTrace {
 /// # Errors
 /// [`HostError`], each naming the file.
 pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, HostError> {
-    let mut paths = Vec::new();
-    for path in spec.paths.iter().flat_map(|path| expand(path)) {
-        if !paths.contains(&path) {
-            paths.push(path);
-        }
-    }
     let mut files = Vec::new();
-    for path in &paths {
+    for path in &files_of(&spec.paths)? {
         files.push(Opened::new(Input::open(path)?)?);
     }
     let name = files[0].input.name().to_owned();
@@ -81,6 +78,27 @@ pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, H
     let (keep, symbols, facts) = result?;
     keep.check_names(&name, &symbols, &facts)?;
     keep.into_trace(name, symbols, facts)
+}
+
+/// Every file of the trace that `paths` name, each once.
+fn files_of(paths: &[PathBuf]) -> Result<Vec<PathBuf>, HostError> {
+    // A path that does not exist, or standard input, is only equal to itself.
+    let same = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+    let mut files = Vec::new();
+    for (place, path) in paths.iter().enumerate() {
+        if paths[..place].iter().any(|other| same(other) == same(path)) {
+            let file = path.display().to_string();
+            let what = "this file is named twice; name each file of the trace once".into();
+            return Err(HostError::Mixed { file, what });
+        }
+        // Several files of a blktrace recording may be named, and each means all of them.
+        for file in expand(path) {
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+    }
+    Ok(files)
 }
 
 type Loaded<'a> = (Keep<'a>, Symbols, TraceFacts);
@@ -137,6 +155,10 @@ fn load_parquet<'a>(
                     --blkparse-format; leave it out";
         return Err(HostError::Parquet { file: name, what: what.into() });
     }
+    if spec.disorder.is_some() {
+        let what = "this is a Parquet trace, whose requests are in order; leave out --disorder";
+        return Err(HostError::Parquet { file: name, what: what.into() });
+    }
     if spec.nvme_block.is_some() {
         return Err(HostError::BlockSizeKnown { file: name });
     }
@@ -177,6 +199,7 @@ fn load_bytes<'a>(
         blkparse_format: spec.blkparse_format.clone(),
         map_toml,
         count_from: CountFrom::Issue,
+        disorder: spec.disorder,
     };
     let mut counted_from = CountedFrom::Issue;
     let block = spec.nvme_block.unwrap_or(LogicalBlock::SECTOR);
@@ -206,14 +229,20 @@ fn load_bytes<'a>(
 
 /// The format of the trace: the given one, or the one that all files are recognised as.
 fn format_of(spec: &LoadSpec, files: &[Opened]) -> Result<Format, HostError> {
-    if spec.map.is_some() {
-        return Ok(Format::Map);
-    }
-    if spec.blkparse_format.is_some() {
-        return Ok(Format::Blkparse);
-    }
-    if let Some(format) = spec.format {
-        return Ok(format);
+    let named = match spec {
+        LoadSpec { map: Some(_), .. } => Some(Format::Map),
+        LoadSpec { blkparse_format: Some(_), .. } => Some(Format::Blkparse),
+        _ => spec.format,
+    };
+    if let Some(format) = named {
+        // Packed text would otherwise be reported as lines that cannot be read.
+        let packed = |file: &Opened| Some((file.input.name().to_owned(), not_text(&file.head)?));
+        return match files.iter().filter(|_| format.is_text()).find_map(packed) {
+            Some((file, what)) => {
+                Err(HostError::Trace { file, error: TraceError::NotText { what } })
+            }
+            None => Ok(format),
+        };
     }
     let mut first = None;
     for file in files {
@@ -325,7 +354,7 @@ impl<'a> Pass<'a> {
     fn lines_of_current(&mut self) -> u64 {
         let lines = match self.reader.finish(&mut Vec::new()) {
             Ok(outcome) => outcome.lines,
-            Err(TraceError::NoEvent { lines, .. }) => lines,
+            Err(TraceError::NoRequest { lines, .. }) => lines,
             Err(_) => 0,
         };
         lines.saturating_sub(self.line_ends.last().copied().unwrap_or(0))
@@ -343,8 +372,9 @@ impl<'a> Pass<'a> {
         };
         let error = match error {
             TraceError::Bad { line, what } => TraceError::Bad { line: local(line), what },
-            TraceError::TimeRunsBackwards { line, back_ns, window_ns } => {
-                TraceError::TimeRunsBackwards { line: local(line), back_ns, window_ns }
+            TraceError::TimeRunsBackwards { line, back, window, is_full } => {
+                let line = local(line);
+                TraceError::TimeRunsBackwards { line, back, window, is_full }
             }
             other => other,
         };

@@ -25,6 +25,7 @@ fn main() {
         blkparse_format: None,
         map_toml: None,
         count_from: CountFrom::Issue,
+        disorder: None,
     };
     let mut reader = Reader::new(options, 1).expect("ftrace needs no options");
     let mut out = Vec::new();

@@ -1,7 +1,14 @@
 //! Errors in traces. Each message names the line (or record) and says what to do; the crate
 //! that opens the file adds its name.
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Nanos};
+
+use crate::order::HELD_MAX;
+use crate::skips::Skip;
+
+/// The longest disorder for which `--disorder` is proposed: longer ones are of damaged clocks or
+/// of traces that follow one another, and hold more requests than can be held.
+const SORTED_MAX: Nanos = Nanos(3_600_000_000_000);
 
 /// Why a trace cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -47,13 +54,15 @@ pub enum TraceError {
         /// The requested size.
         size: Bytes,
     },
-    /// Lines were read, but none was an event.
-    #[error("none of the {lines} lines is an event of the format {format}; check --format")]
-    NoEvent {
+    /// Lines (or records) were read, but none was a request.
+    #[error("{}", no_request(format, *lines, skipped))]
+    NoRequest {
         /// The format of the reader.
         format: &'static str,
-        /// Lines read.
+        /// Lines (or binary records) read.
         lines: u64,
+        /// Why they were none; a header or an empty line needs no reason.
+        skipped: Vec<Skip>,
     },
     /// A line or record that breaks the format in a way that cannot be skipped.
     #[error("line {line}: {what}")]
@@ -63,17 +72,53 @@ pub enum TraceError {
         /// What is wrong and what to do.
         what: String,
     },
-    /// Time runs backwards by more than slight disorder between CPUs.
-    #[error(
-        "line {line}: time runs backwards by {back_ns} ns, more than the {window_ns} ns allowed \
-         for disorder between CPUs; sort the trace by time"
-    )]
+    /// Time goes back by more than the disorder that is corrected.
+    #[error("line {line}: {}", backwards(*back, *window, *is_full))]
     TimeRunsBackwards {
         /// Line, or record in a binary format, from 1.
         line: u64,
         /// By how much.
-        back_ns: u64,
+        back: Nanos,
         /// The limit.
-        window_ns: u64,
+        window: Nanos,
+        /// The limit is lower than requested, because no more requests are held.
+        is_full: bool,
     },
+}
+
+fn no_request(format: &str, lines: u64, skipped: &[Skip]) -> String {
+    if skipped.is_empty() {
+        return format!(
+            "the trace has no request (format {format}, lines read: {lines}); record it again \
+             while requests are made"
+        );
+    }
+    let reason = |skip: &Skip| match (skip.count, skip.first_line, skip.reason.0) {
+        (1, line, reason) => format!("once \"{reason}\" (line {line})"),
+        (count, line, reason) => format!("{count} times \"{reason}\" (first at line {line})"),
+    };
+    let reasons: Vec<String> = skipped.iter().map(reason).collect();
+    let none = match lines {
+        1 => "the only line is no request".to_owned(),
+        _ => format!("none of the {lines} lines is a request"),
+    };
+    format!("{none} of the format {format}: {}; check --format", reasons.join(", "))
+}
+
+fn backwards(back: Nanos, window: Nanos, is_full: bool) -> String {
+    if is_full {
+        return format!(
+            "time goes back by {back}, and at most {HELD_MAX} requests are held to be sorted, here \
+             those of the last {window}; sort the trace by time"
+        );
+    }
+    let far = format!(
+        "time goes back by {back}, and requests are sorted only within {window}; sort the trace by \
+         time"
+    );
+    if back > SORTED_MAX {
+        return far;
+    }
+    // A larger step back may follow, so the proposal is rounded up to whole seconds.
+    format!("{far}, or give --disorder {}s or more", back.0.div_ceil(1_000_000_000))
 }

@@ -128,6 +128,12 @@ impl Format {
         !matches!(self, Self::Vscsi | Self::OracleGeneral | Self::Lcs)
     }
 
+    /// Whether a file of this format is text.
+    #[must_use]
+    pub fn is_text(self) -> bool {
+        self.joins_files() && self != Self::Blktrace
+    }
+
     /// The format called `name`, as [`Format::name`] prints it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

@@ -10,10 +10,6 @@ use crate::pair::{Pairing, Totals};
 use crate::record::Record;
 use crate::skips::{SkipReason, Skips};
 
-/// By how much an event may come after later ones. Tools that merge the buffers of several CPUs
-/// read one buffer after another, each for a fraction of a second.
-const DISORDER_NS: u64 = 1_000_000_000;
-
 /// Takes events from a parser, sorts them by time, and pairs them into records.
 pub(crate) struct Intake {
     pub names: Names,
@@ -28,12 +24,8 @@ pub(crate) struct Intake {
 }
 
 impl Intake {
-    pub fn new(count_from: CountFrom) -> Self {
-        Self::with_disorder(count_from, DISORDER_NS)
-    }
-
     /// Events may come up to `disorder_ns` after later ones.
-    pub fn with_disorder(count_from: CountFrom, disorder_ns: u64) -> Self {
+    pub fn new(count_from: CountFrom, disorder_ns: u64) -> Self {
         Self {
             names: Names::new(),
             skips: Skips::default(),

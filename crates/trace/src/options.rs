@@ -1,6 +1,6 @@
 //! The options of a reader: the format, and what the bytes do not contain.
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Nanos};
 
 use crate::error::TraceError;
 use crate::format::Format;
@@ -31,6 +31,8 @@ pub struct ReaderOptions {
     pub map_toml: Option<String>,
     /// Which event is the request.
     pub count_from: CountFrom,
+    /// By how much requests may be out of the order of time; `None` for what the format needs.
+    pub disorder: Option<Nanos>,
 }
 
 /// The size of a logical block of an NVMe namespace.

@@ -7,7 +7,14 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
+use prism_base::Nanos;
+
 use crate::error::TraceError;
+
+/// The most items that are held: tracers cannot record more than a million events within
+/// one second, and at about 100 bytes each they take 100 MB. When more arrive, the oldest
+/// leave early.
+pub const HELD_MAX: usize = 1 << 20;
 
 /// An item with a time of the source's clock.
 pub trait Timed {
@@ -55,11 +62,6 @@ impl<T> PartialEq for Late<T> {
 impl<T> Eq for Late<T> {}
 
 impl<T: Timed> Orderer<T> {
-    /// The most items that are held: tracers cannot record more than a million events within
-    /// one window, and at about 80 bytes each they take 80 MB. When more arrive, the oldest
-    /// leave early.
-    pub const HELD_MAX: usize = 1 << 20;
-
     /// Corrects up to `window_ns` of disorder.
     #[must_use]
     pub fn new(window_ns: u64) -> Self {
@@ -87,9 +89,11 @@ impl<T: Timed> Orderer<T> {
         }
         let back = self.newest_ns.abs_diff(time_ns);
         let window = self.window_ns.unsigned_abs();
-        if back > window || time_ns < self.left_ns {
-            let held = self.newest_ns.abs_diff(self.left_ns).min(window);
-            return Err(TraceError::TimeRunsBackwards { line, back_ns: back, window_ns: held });
+        let is_full = back <= window;
+        if !is_full || time_ns < self.left_ns {
+            let held = if is_full { self.newest_ns.abs_diff(self.left_ns) } else { window };
+            let (back, window) = (Nanos(back), Nanos(held));
+            return Err(TraceError::TimeRunsBackwards { line, back, window, is_full });
         }
         self.arrivals += 1;
         self.late.push(Late { time_ns, arrival: self.arrivals, item });
@@ -109,7 +113,7 @@ impl<T: Timed> Orderer<T> {
         };
         let time_ns = if from_queue { front } else { late }?;
         let safe_ns = self.newest_ns.saturating_sub(self.window_ns);
-        if !at_end && time_ns >= safe_ns && self.held() <= Self::HELD_MAX {
+        if !at_end && time_ns >= safe_ns && self.held() <= HELD_MAX {
             return None;
         }
         self.left_ns = time_ns;
@@ -166,8 +170,16 @@ mod tests {
 
     #[test]
     fn refuses_what_is_too_late() {
-        let error = TraceError::TimeRunsBackwards { line: 3, back_ns: 101, window_ns: 100 };
-        assert_eq!(order(100, &[0, 1_000, 899]), Err(error));
+        let error = |line, back, window, is_full| {
+            let (back, window) = (Nanos(back), Nanos(window));
+            Err(TraceError::TimeRunsBackwards { line, back, window, is_full })
+        };
+        assert_eq!(order(100, &[0, 1_000, 899]), error(3, 101, 100, false));
         assert!(order(100, &[0, 1_000, 900]).is_ok());
+        // More than can be held: the oldest has left, and nothing before it can be sorted in.
+        let mut times: Vec<i64> = (0..HELD_MAX as i64 + 10).collect();
+        times.push(0);
+        let (line, back) = (times.len() as u64, HELD_MAX as u64 + 9);
+        assert_eq!(order(u64::MAX, &times), error(line, back, HELD_MAX as u64, true));
     }
 }

@@ -11,7 +11,7 @@ use crate::lines::Lines;
 use crate::options::ReaderOptions;
 use crate::read_report::{ReadReport, event_capabilities, of_events, of_lines};
 use crate::record::Record;
-use crate::sink::{LineParser, Sink};
+use crate::sink::{DISORDER_NS, LineParser, Sink};
 use crate::skips::SkipReason;
 use crate::symbols::Symbols;
 
@@ -46,17 +46,20 @@ impl Reader {
     pub fn new(options: ReaderOptions, inputs: usize) -> Result<Self, TraceError> {
         let format = options.format;
         assert!(inputs == 1 || format == Format::Blktrace && inputs > 0, "{inputs} inputs");
-        let intake = || Box::new(Intake::new(options.count_from));
+        let disorder_ns = |usual_ns: u64| options.disorder.map_or(usual_ns, |disorder| disorder.0);
+        let intake = || Box::new(Intake::new(options.count_from, disorder_ns(DISORDER_NS)));
         let kind = match formats::parser(&options)? {
             Parser::Events(parser) => {
                 Kind::Events { lines: Lines::default(), parser, intake: intake() }
             }
             Parser::Blktrace => Kind::Binary { blktrace: Blktrace::new(inputs), intake: intake() },
             Parser::Lines(parser) => {
-                let sink = Sink::new(parser.disorder_ns());
+                let sink = Sink::new(disorder_ns(parser.disorder_ns()));
                 Kind::Lines { lines: Lines::default(), parser, sink }
             }
-            Parser::Records(parser) => Kind::Records(Box::new(Records::new(parser))),
+            Parser::Records(parser) => {
+                Kind::Records(Box::new(Records::new(parser, disorder_ns(DISORDER_NS))))
+            }
         };
         Ok(Self { format, kind, has_bytes: false, text_ended: false })
     }
@@ -158,7 +161,7 @@ impl Reader {
     /// Returns the remaining records and a report. Inputs that were not ended are ended.
     ///
     /// # Errors
-    /// [`TraceError::NoEvent`] or [`TraceError::Empty`] if there was nothing.
+    /// [`TraceError::NoRequest`] or [`TraceError::Empty`] if there was nothing.
     pub fn finish(&mut self, out: &mut Vec<Record>) -> Result<ReadReport, TraceError> {
         while let Some(input) = self.wants() {
             self.end_of_input(input, out)?;
@@ -189,7 +192,8 @@ impl Reader {
             return Err(TraceError::Empty);
         }
         if !has_records {
-            return Err(TraceError::NoEvent { format: self.format.name(), lines: report.lines });
+            let (format, skipped) = (self.format.name(), report.skips.rows());
+            return Err(TraceError::NoRequest { format, lines: report.lines, skipped });
         }
         Ok(report)
     }

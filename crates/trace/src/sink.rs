@@ -94,8 +94,9 @@ impl Sink {
     }
 }
 
-/// Disorder that is corrected unless a format has another limit: sources that merge several
-/// CPUs or servers stay well within a second.
+/// Disorder that is corrected unless a format has another limit: tools that merge the buffers of
+/// several CPUs read one after another, each for a fraction of a second, and traces of several
+/// servers stay well within a second.
 pub const DISORDER_NS: u64 = 1_000_000_000;
 
 /// A parser of a format whose lines do not depend on each other.

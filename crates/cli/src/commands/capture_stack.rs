@@ -296,6 +296,7 @@ fn one(
         map: None,
         blkparse_format: None,
         block_size: None,
+        disorder: None,
         phase: Some(PHASE.into()),
         source: None,
     };

@@ -196,6 +196,7 @@ fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
         map: None,
         blkparse_format: None,
         nvme_block: None,
+        disorder: None,
         phase: Some(PHASE.into()),
         source: None,
     };

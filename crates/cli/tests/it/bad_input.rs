@@ -106,14 +106,51 @@ fn files_that_are_no_trace() {
     check_bytes(&binary, &[], "binary");
     check_bytes(&binary, &["--format", "ftrace"], "none of the");
     check_bytes(b"Dear reader,\nthis is a letter.\n", &[], "the format was not recognised");
-    check_bytes(b"# tracer: nop\n#\n", &["--format", "ftrace"], "none of the 2 lines is an event");
+    check_bytes(
+        b"# tracer: nop\n#\n",
+        &["--format", "ftrace"],
+        "the trace has no request (format ftrace",
+    );
     check_bytes(b"\n\n\n\n", &[], "the format was not recognised");
 }
 
 #[test]
+fn archives_are_named_whatever_the_format() {
+    let tar = [&[b'a'; 257][..], b"ustar\x0000", &[0; 248], issue(1).as_bytes()].concat();
+    for flags in [&[][..], &["--format", "ftrace"]] {
+        check_bytes(b"BZh91AY&SY\x12\x34", flags, "compressed with bzip2; unpack it first");
+        check_bytes(b"PK\x03\x04\x14\0\0\0", flags, "a zip archive; unpack it first");
+        check_bytes(&zstd::encode_all(&tar[..], 1).unwrap(), flags, "a tar archive; unpack it");
+    }
+}
+
+#[test]
+fn a_file_that_is_named_twice() {
+    let folder = folder();
+    fs::write(folder.path().join("t.txt"), issue(1)).unwrap();
+    let run = Run::inside(folder.path(), &["trace", "info", "t.txt", "./t.txt"]);
+    assert_refused(&run, "./t.txt", "named twice");
+    assert_refused(&prism(&["trace", "info", "-", "-"]), "-", "named twice");
+}
+
+#[test]
 fn time_that_runs_backwards() {
+    let text = [issue(100), issue(200), issue(190)].concat();
+    let info = |window| {
+        let args = ["trace", "info", "-", "--disorder", window, "--json", "-"];
+        Run::with_input(&args, text.as_bytes())
+    };
+    assert_refused(&info("9s"), "standard input", "line 3: time goes back by 10 s");
+    let run = info("10s");
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+    assert!(run.stdout.contains("\"writes\": 3,"), "{}", run.stdout);
+    let parquet = folder();
+    let parquet = parquet.path().join("t.parquet");
+    let path = parquet.to_str().unwrap();
+    assert_eq!(prism(&["trace", "generate", "--pattern", "mixed", "-o", path]).code, 0);
+    check(&parquet, &["--disorder", "1s"], "leave out --disorder");
     let text = [issue(100), issue(200), issue(10)].concat();
-    check_bytes(text.as_bytes(), &[], "line 3: time runs backwards by 190000000000 ns");
+    check_bytes(text.as_bytes(), &[], "line 3: time goes back by 190 s, ");
 }
 
 #[test]
@@ -132,7 +169,7 @@ fn a_line_in_the_second_file_is_named_by_that_file() {
     fs::write(&paths[0], [issue(100), issue(200)].concat()).unwrap();
     fs::write(&paths[1], [issue(300), issue(10)].concat()).unwrap();
     let [a, b] = paths.each_ref().map(|path| path.to_str().unwrap());
-    assert_refused(&prism(&["trace", "info", a, b]), b, "line 2: time runs backwards");
+    assert_refused(&prism(&["trace", "info", a, b]), b, "line 2: time goes back by");
     fs::write(&paths[1], "0,R,126703644672,4096,1577808000000626\n").unwrap();
     assert_refused(&prism(&["trace", "info", a, b]), b, "this looks like alibaba");
 }

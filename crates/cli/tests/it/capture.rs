@@ -139,6 +139,7 @@ for hint in (2, 3, 4, 5):
         phase: None,
         source: None,
         nvme_block: None,
+        disorder: None,
     };
     let mut trace = load_trace(&spec, &Progress::hidden()).expect("a trace");
     let (mut batch, mut found) = (Vec::new(), Vec::new());

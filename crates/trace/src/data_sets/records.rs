@@ -4,7 +4,7 @@
 use crate::capabilities::Capabilities;
 use crate::error::TraceError;
 use crate::record::Record;
-use crate::sink::{DISORDER_NS, Sink};
+use crate::sink::Sink;
 
 /// Consumed bytes at the start of a buffer after which it is compacted.
 const COMPACT_BYTES: usize = 64 << 10;
@@ -43,8 +43,9 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    pub fn new(parser: Box<dyn RecordParser>) -> Self {
-        Self { parser, sink: Sink::new(DISORDER_NS), buffer: Vec::new(), start: 0, records: 0 }
+    /// Records may be up to `disorder_ns` out of the order of their issue times.
+    pub fn new(parser: Box<dyn RecordParser>, disorder_ns: u64) -> Self {
+        Self { parser, sink: Sink::new(disorder_ns), buffer: Vec::new(), start: 0, records: 0 }
     }
 
     /// Records read, including those that are not requests.

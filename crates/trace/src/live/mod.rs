@@ -78,7 +78,7 @@ impl Live {
     }
 
     fn new(count_from: CountFrom, decoder: Decoder) -> Self {
-        Self { intake: Box::new(Intake::with_disorder(count_from, DISORDER_NS)), decoder, events: 0, lost: 0 }
+        Self { intake: Box::new(Intake::new(count_from, DISORDER_NS)), decoder, events: 0, lost: 0 }
     }
 
     /// The name of the source, as reports print it.

@@ -7,6 +7,7 @@ use crate::event::{BAD_EVENT, Event, LOST, OTHER_EVENT};
 use crate::intake::Intake;
 use crate::names::Names;
 use crate::options::CountFrom;
+use crate::sink::DISORDER_NS;
 use crate::skips::Skips;
 use crate::{ftrace, tracepoint};
 
@@ -45,7 +46,7 @@ fn the_pages_say_what_the_text_of_the_same_buffer_says() {
         unpacked(include_bytes!("../../tests/data/ring/cpu0.pages.zst")),
         unpacked(include_bytes!("../../tests/data/ring/cpu1.pages.zst")),
     ];
-    let mut intake = Intake::new(CountFrom::Issue);
+    let mut intake = Intake::new(CountFrom::Issue, DISORDER_NS);
     let names = &mut intake.names;
     let mut from_pages = Vec::new();
     for pages in &cpus {

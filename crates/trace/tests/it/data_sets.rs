@@ -494,7 +494,7 @@ fn damage_that_makes_the_rest_meaningless_is_refused() {
     check(Format::OracleGeneral, b"half a record", "record 1 is cut off after 13 bytes");
     // Text that is read as records has times in no order.
     let text = b"0 4892 syslogd 904265560 8 W 6 0 531e779e\n".repeat(10);
-    check(Format::OracleGeneral, &text[..408], "time runs backwards");
+    check(Format::OracleGeneral, &text[..408], "time goes back by");
 
     let lcs = data("lcs-small.bin");
     let changed = |at: usize, byte: u8| {

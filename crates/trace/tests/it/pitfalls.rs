@@ -1,7 +1,8 @@
 //! Each peculiarity of the kernel's event text, as a few lines and the requests in them.
 
 use crate::common::{Whole, options, read};
-use prism_trace::{CountFrom, Flags, Format, Record, TraceError};
+use prism_base::Nanos;
+use prism_trace::{CountFrom, Flags, Format, ReaderOptions, Record};
 
 /// `queue>issue>complete op sector+sectors flags pid comm`, times in microseconds since
 /// the first issue.
@@ -361,9 +362,12 @@ fn lines_out_of_order() {
         line("k-2 10 rq_issue 7,0 W 4096 () 8 + 8 [k]"),
         line("k-2 10 rq_issue 7,0 W 4096 () 8 + 8 [k]").replace("745.", "743.")
     );
-    let error =
-        TraceError::TimeRunsBackwards { line: 2, back_ns: 2_000_000_000, window_ns: 1_000_000_000 };
-    assert_eq!(rows(Format::Ftrace, CountFrom::Issue, &late), [error.to_string()]);
+    let error = "line 2: time goes back by 2 s, and requests are sorted only within 1 s; sort the \
+                 trace by time, or give --disorder 2s or more";
+    assert_eq!(rows(Format::Ftrace, CountFrom::Issue, &late), [error]);
+    let sorted = ReaderOptions { disorder: Some(Nanos(2_000_000_000)), ..options(Format::Ftrace) };
+    let sorted = read(sorted, late.as_bytes()).expect("the window is wide enough").records;
+    assert_eq!(sorted.iter().map(|record| record.issue_ns).collect::<Vec<_>>(), [0, 2_000_000_000]);
 }
 
 #[test]
@@ -433,7 +437,8 @@ fn what_is_no_request_is_counted() {
     assert_eq!(rows(Format::Ftrace, CountFrom::Issue, &long), expected);
     assert_eq!(
         rows(Format::Ftrace, CountFrom::Issue, "one\ntwo\n"),
-        ["none of the 2 lines is an event of the format ftrace; check --format"]
+        ["none of the 2 lines is a request of the format ftrace: 2 times \"line that does not \
+             parse\" (first at line 1); check --format"]
     );
     assert_eq!(rows(Format::Ftrace, CountFrom::Issue, ""), ["the input is empty"]);
 }

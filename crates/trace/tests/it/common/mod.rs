@@ -16,7 +16,13 @@ pub struct Whole {
 
 /// Options for `format` and nothing else.
 pub fn options(format: Format) -> ReaderOptions {
-    ReaderOptions { format, blkparse_format: None, map_toml: None, count_from: CountFrom::Issue }
+    ReaderOptions {
+        format,
+        blkparse_format: None,
+        map_toml: None,
+        count_from: CountFrom::Issue,
+        disorder: None,
+    }
 }
 
 /// Reads `inputs`, each fed in pieces of at most `piece` bytes as the reader wants them.
