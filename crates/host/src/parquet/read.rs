@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use parquet::basic::Type as PhysicalType;
+use parquet::basic::{Compression, Type as PhysicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
@@ -39,6 +39,7 @@ impl ParquetReader {
             .unwrap_or_else(inconsistent)
             .map_err(|error| damaged(name, &error))?;
         let meta = meta(name, &file)?;
+        check_compression(name, &file)?;
         let digest = Digest::new(&meta.facts);
         Ok(Self {
             name: name.to_owned(),
@@ -169,6 +170,35 @@ fn meta(name: &str, file: &SerializedFileReader<File>) -> Result<Meta, HostError
     }
     serde_json::from_value(value)
         .map_err(|error| not_a_trace(name, &format!("its metadata is damaged ({error})")))
+}
+
+/// Refuses a compression that this program cannot unpack.
+fn check_compression(name: &str, file: &SerializedFileReader<File>) -> Result<(), HostError> {
+    let groups = file.metadata().row_groups();
+    let columns = groups.iter().flat_map(|group| group.columns());
+    match columns.map(|column| column.compression()).find_map(unknown_compression) {
+        None => Ok(()),
+        Some(codec) => {
+            let what = format!(
+                "this Parquet file is compressed with {codec}, which cannot be read; write it \
+                 again with zstd, as pyarrow's write_table(..., compression=\"zstd\") does"
+            );
+            Err(HostError::Parquet { file: name.to_owned(), what })
+        }
+    }
+}
+
+/// The name of a compression that cannot be unpacked.
+fn unknown_compression(codec: Compression) -> Option<&'static str> {
+    match codec {
+        Compression::UNCOMPRESSED
+        | Compression::SNAPPY
+        | Compression::GZIP(_)
+        | Compression::ZSTD(_) => None,
+        Compression::LZ4 | Compression::LZ4_RAW => Some("lz4"),
+        Compression::BROTLI(_) => Some("brotli"),
+        Compression::LZO => Some("lzo"),
+    }
 }
 
 /// One column: the known values of the current batch, and for each row whether there is one.
