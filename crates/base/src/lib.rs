@@ -30,4 +30,4 @@ pub use slab::Slab;
 pub use symbols::{Symbol, Symbols};
 pub use timers::Timers;
 pub use units::{Bytes, Nanos, SimTime};
-pub use zeroed::Zeroed;
+pub use zeroed::{OutOfMemory, Zeroed};

@@ -2,9 +2,21 @@
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
+use std::panic::panic_any;
 
 use bytemuck::Pod;
 use memmap2::{Advice, MmapMut};
+
+use crate::units::Bytes;
+
+/// The payload of the panic of [`Zeroed::new`]. The columns of a large drive are where a limit of
+/// memory is met, and their sizes follow from what the user asked for; so a program can catch this
+/// payload and print a message that says what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// The size of the column for which there was no address space.
+    pub size: Bytes,
+}
 
 /// A slice of fixed length, zero everywhere at first.
 ///
@@ -25,11 +37,12 @@ impl<T: Pod> Zeroed<T> {
     /// `len` zeros.
     ///
     /// # Panics
-    /// If there is not enough address space, as any allocation does.
+    /// With the payload [`OutOfMemory`] if there is not enough address space.
     #[must_use]
     pub fn new(len: usize) -> Self {
         let bytes = len * size_of::<T>();
-        let map = MmapMut::map_anon(bytes.max(1)).expect("address space for a column");
+        let map = MmapMut::map_anon(bytes.max(1))
+            .unwrap_or_else(|_| panic_any(OutOfMemory { size: Bytes(bytes as u64) }));
         assert!(map.len() >= bytes && map.as_ptr().cast::<T>().is_aligned(), "space for a column");
         if bytes >= Self::LARGE {
             // If the system does not support this, small pages are used, which are slower.
@@ -80,6 +93,13 @@ impl<T: Pod + PartialEq> Clone for Zeroed<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_beyond_the_address_space_names_its_size() {
+        let column = std::panic::catch_unwind(|| Zeroed::<u64>::new(1 << 57));
+        let payload = column.expect_err("there is no exbibyte").downcast::<OutOfMemory>();
+        assert_eq!(payload.ok(), Some(Box::new(OutOfMemory { size: Bytes(1 << 60) })));
+    }
 
     #[test]
     fn small_and_large_are_slices_of_zeros() {

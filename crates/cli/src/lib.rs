@@ -21,6 +21,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use prism_host::within_memory;
 
 use commands::{bench, calc_cleaning, calc_lifetime, capture, completions, device, report};
 use commands::{reproduce, sim};
@@ -89,7 +90,7 @@ enum CalcCommand {
 pub fn main() -> ExitCode {
     let cli = Cli::parse_from(own_args::sorted(&Cli::command(), std::env::args_os()));
     let run = prism_host::interrupt::install().map_err(Failure::Signals);
-    match run.and_then(|()| dispatch(&cli.command)) {
+    match run.and_then(|()| within_memory(|| dispatch(&cli.command))?) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if !failure.is_broken_pipe() {

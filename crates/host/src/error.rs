@@ -2,6 +2,7 @@
 
 use std::io;
 
+use prism_base::Bytes;
 use prism_trace::TraceError;
 
 /// A file that could not be read or written. The text is one line that begins with the
@@ -145,6 +146,15 @@ pub enum HostError {
         "the temporary file of the trace failed: {0}; point TMPDIR to a folder with more space"
     )]
     Temporary(io::Error),
+    /// The system gave no more memory for a column of a simulated drive.
+    #[error(
+        "not enough memory: {size} for one table of the drive could not be allocated; simulate a \
+         smaller drive (--capacity), or raise the limit of memory (ulimit -v)"
+    )]
+    Memory {
+        /// The size of the table.
+        size: Bytes,
+    },
     /// A stored record cannot be read again.
     #[error("{0}")]
     Source(#[from] prism_trace::SourceError),

@@ -1,5 +1,6 @@
 //! Independent computations on all cores, with results in the order of the jobs.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -20,7 +21,7 @@ pub fn run_all<T: Send>(
 /// are done.
 ///
 /// # Panics
-/// If a job panics.
+/// With the payload of a job that panics; jobs that have not begun are then not run.
 pub fn run_on<T: Send>(
     threads: usize,
     jobs: Vec<impl FnOnce() -> T + Send>,
@@ -31,17 +32,23 @@ pub fn run_on<T: Send>(
     let queue = Mutex::new(jobs.into_iter().enumerate());
     let results: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
     let done = AtomicUsize::new(0);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let next = queue.lock().expect("no job panics in the lock").next();
-                    let Some((place, job)) = next else { return };
-                    let result = job();
-                    results.lock().expect("no job panics in the lock")[place] = Some(result);
-                    finished(done.fetch_add(1, Ordering::Relaxed) + 1);
-                }
+    let work = || {
+        loop {
+            let next = queue.lock().expect("no job panics in the lock").next();
+            let Some((place, job)) = next else { return };
+            let result = catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|payload| {
+                queue.lock().expect("no job panics in the lock").by_ref().for_each(drop);
+                resume_unwind(payload)
             });
+            results.lock().expect("no job panics in the lock")[place] = Some(result);
+            finished(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            // A scope would replace the payload, by which the caller knows the reason.
+            worker.join().unwrap_or_else(|payload| resume_unwind(payload));
         }
     });
     let results = results.into_inner().expect("no job panics in the lock");

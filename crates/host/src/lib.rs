@@ -25,6 +25,7 @@ pub mod state_file;
 
 pub use atomic::OutputFile;
 pub use error::HostError;
+pub use guard::within_memory;
 pub use layout_file::load_layout;
 pub use load::{LoadSpec, LoadedTrace, load_trace};
 pub use progress::Progress;

@@ -346,3 +346,17 @@ fn endless_lines_and_bombs_stay_within_memory() {
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("the only line is no request"), "{said}");
 }
+
+#[test]
+fn a_drive_beyond_the_memory_is_refused_in_one_line() {
+    let requests = |out: &mut dyn Write| {
+        let _ = out.write_all(b"0,W,0,4096,1000000\n0,W,8192,4096,1000100\n");
+    };
+    // The smaller limit is met by the first drive, the larger one by those of the what-ifs.
+    for megabytes in [150, 400] {
+        let (code, said) = within_memory(megabytes, "--capacity 64GiB --passes 1", requests);
+        assert_eq!((code, said.lines().count()), (2, 1), "{said}");
+        assert!(said.starts_with("prism: not enough memory: "), "{said}");
+        assert!(said.contains("--capacity"), "{said}");
+    }
+}
