@@ -233,7 +233,8 @@ fn phase_section(trace: &TraceInfo) -> Option<Section> {
         Unit::Nanos,
         |phase| phase.duration_ns,
     );
-    let table = tallied(table, |phase| &phase.tally);
+    let has_zeroes = phases.iter().any(|phase| phase.tally.write_zeroes > 0);
+    let table = tallied(table, has_zeroes, |phase| &phase.tally);
     let caption = "Phases of the whole recording; choose one with --phase";
     Some(Section::new("Phases", "").with(table.table(caption)))
 }
@@ -248,7 +249,8 @@ fn tally_section(title: &str, column: &str, tallies: &[Tally]) -> Option<Section
         _ => "Commands that issued the requests, most data first",
     };
     let shown = &tallies[..tallies.len().min(ROWS_SHOWN)];
-    let table = tallied(Table::listing(shown).text(column, name), |tally| tally);
+    let has_zeroes = shown.iter().any(|tally| tally.write_zeroes > 0);
+    let table = tallied(Table::listing(shown).text(column, name), has_zeroes, |tally| tally);
     let section = Section::new(title, "").with(table.table(caption));
     Some(match tallies.len() - shown.len() {
         0 => section,
@@ -266,15 +268,28 @@ fn name(tally: &Tally) -> &str {
     if tally.name.is_empty() { "(unknown)" } else { &tally.name }
 }
 
-/// `listing` with the requests and bytes of each row.
-fn tallied<'a, R>(listing: Listing<'a, R>, of: impl Fn(&'a R) -> &'a Tally) -> Listing<'a, R> {
-    listing
+/// `listing` with the requests and bytes of each row; the bytes of write-zeroes, which few traces
+/// have, only if `has_zeroes`.
+fn tallied<'a, R>(
+    listing: Listing<'a, R>,
+    has_zeroes: bool,
+    of: impl Fn(&'a R) -> &'a Tally,
+) -> Listing<'a, R> {
+    let listing = listing
         .number("reads", Unit::Count, |row| of(row).reads)
         .number("writes", Unit::Count, |row| of(row).writes)
         .number("read", Unit::Bytes, |row| of(row).bytes_read)
-        .number("written", Unit::Bytes, |row| of(row).bytes_written)
-        .number("flushes", Unit::Count, |row| of(row).flushes)
-        .number("discards", Unit::Count, |row| of(row).discards)
+        .number("written", Unit::Bytes, |row| of(row).bytes_written);
+    let listing = if has_zeroes {
+        listing.number("zeroed", Unit::Bytes, |row| of(row).bytes_zeroed)
+    } else {
+        listing
+    };
+    listing.number("flushes", Unit::Count, |row| of(row).flushes).number(
+        "discards",
+        Unit::Count,
+        |row| of(row).discards,
+    )
 }
 
 /// A clock whose steps are longer than most requests take.

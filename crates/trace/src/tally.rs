@@ -30,6 +30,8 @@ pub struct Tally {
     pub bytes_written: u64,
     /// Bytes discarded.
     pub bytes_discarded: u64,
+    /// Bytes that write-zeroes set to zero, without a transfer of data.
+    pub bytes_zeroed: u64,
 }
 
 impl Tally {
@@ -47,7 +49,10 @@ impl Tally {
                 self.discards += 1;
                 self.bytes_discarded += record.len;
             }
-            Op::WriteZeroes => self.write_zeroes += 1,
+            Op::WriteZeroes => {
+                self.write_zeroes += 1;
+                self.bytes_zeroed += record.len;
+            }
             Op::Flush => {
                 self.flushes += 1;
                 return;
@@ -66,6 +71,7 @@ impl Tally {
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
         self.bytes_discarded += other.bytes_discarded;
+        self.bytes_zeroed += other.bytes_zeroed;
     }
 }
 
@@ -143,13 +149,16 @@ mod tests {
             let symbol = symbols.intern(&format!("p{i:03}"));
             tallies.add(symbol, &Record::new(Op::Write, 0, 0, (i + 1) * 512));
             tallies.add(symbol, &Record::new(Op::Flush, 0, 0, 0));
+            tallies.add(symbol, &Record::new(Op::WriteZeroes, 0, 0, 4096));
         }
         let rows = tallies.largest(&symbols);
         assert_eq!(rows.len(), Tallies::ROWS_MAX);
         assert_eq!((rows[0].name.as_str(), rows[0].bytes_written), ("p099", 51_200));
         assert_eq!(rows[63].name, "(other)");
         let sum = |of: fn(&Tally) -> u64| rows.iter().map(of).sum::<u64>();
-        assert_eq!(sum(|row| row.requests), 100);
+        assert_eq!(sum(|row| row.requests), 200);
+        assert_eq!(sum(|row| row.write_zeroes), 100);
+        assert_eq!(sum(|row| row.bytes_zeroed), 409_600);
         assert_eq!(sum(|row| row.flushes), 100);
         assert_eq!(sum(|row| row.bytes_written), 512 * 5050);
         assert_eq!(tallies.rows(&symbols)[0].name, "p000");

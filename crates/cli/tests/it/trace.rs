@@ -42,6 +42,8 @@ fn the_sqlite_sample_has_the_figures_it_was_captured_with() {
         trace["phases"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
     assert_eq!(phases, ["mkfs", "mount", "app", "sync", "fstrim", "umount", "end"]);
     assert_eq!(trace["devices"][0]["name"], "7,0");
+    assert_eq!(trace["devices"][0]["write_zeroes"], 35);
+    assert_eq!(trace["devices"][0]["bytes_zeroed"], 134_287_360);
     let processes = trace["processes"].as_array().unwrap();
     assert!(processes.iter().any(|row| row["name"] == "python3"), "{processes:?}");
 }
@@ -265,6 +267,8 @@ fn the_text_has_the_same_figures() {
     for part in ["only phase app", "10,676", "9,894", "python3", "does not record: files"] {
         assert!(run.stdout.contains(part), "{part:?} is missing in:\n{}", run.stdout);
     }
+    // Write-zeroes, by phase and by device.
+    assert_eq!(run.stdout.matches(" zeroed ").count(), 2, "{}", run.stdout);
     assert!(run.stdout.is_ascii(), "a pipe gets plain text");
 }
 
