@@ -1,11 +1,15 @@
 //! The arguments that choose a drive, shared by all commands that simulate one.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Arg, Args, Command};
 use prism_base::Nanos;
 use prism_present::DriveChoice;
-use prism_present::drive_choice::{Capacity, Override, parse_capacity, parse_kind, parse_override};
+use prism_present::drive_choice::{
+    Capacity, Override, is_device, parse_capacity, parse_kind, parse_override,
+};
 use prism_present::initial_state::{State, parse_state, parse_state_file};
 use prism_ssd::DriveSpec;
 
@@ -16,7 +20,7 @@ use crate::quantities;
 pub struct DeviceArgs {
     /// The drive: a preset or a TOML file
     #[arg(long, value_name = "PRESET|FILE.toml", default_value = DriveSpec::DEFAULT_PRESET,
-        help = device_help())]
+        value_parser = DeviceParser, help = device_help())]
     pub device: String,
     /// Capacity for the host, such as 64GiB, or `device` for that of the device file
     /// [default: the addresses of the trace; for `sim` 8GiB]
@@ -66,7 +70,31 @@ impl DeviceArgs {
     }
 }
 
+/// Accepts a preset or a device file; for other names clap proposes a similar preset.
+#[derive(Clone)]
+struct DeviceParser;
+
+impl TypedValueParser for DeviceParser {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &Command,
+        flag: Option<&Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        match value.to_str().filter(|text| is_device(text)) {
+            Some(device) => Ok(device.to_owned()),
+            None => PossibleValuesParser::new(presets()).parse_ref(command, flag, value),
+        }
+    }
+}
+
+fn presets() -> Vec<&'static str> {
+    DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()).collect()
+}
+
 fn device_help() -> String {
-    let names: Vec<_> = DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()).collect();
+    let names = presets();
     format!("The drive: a preset ({}) or a TOML file", names.join(", "))
 }

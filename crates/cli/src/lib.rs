@@ -20,7 +20,9 @@ pub mod trace_write;
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+
 use prism_host::within_memory;
 
 use commands::{bench, calc_cleaning, calc_lifetime, capture, completions, device, report};
@@ -88,7 +90,8 @@ enum CalcCommand {
 /// Runs the command that the process was called with.
 #[must_use]
 pub fn main() -> ExitCode {
-    let cli = Cli::parse_from(own_args::sorted(&Cli::command(), std::env::args_os()));
+    let arguments = own_args::sorted(&Cli::command(), std::env::args_os());
+    let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| with_tips(error).exit());
     let run = prism_host::interrupt::install().map_err(Failure::Signals);
     match run.and_then(|()| within_memory(|| dispatch(&cli.command))?) {
         Ok(()) => ExitCode::SUCCESS,
@@ -102,6 +105,29 @@ pub fn main() -> ExitCode {
             failure.exit_code()
         }
     }
+}
+
+/// What a user who has no trace can do.
+const NO_TRACE_TIPS: [&str; 4] = [
+    "for a first report, name a sample of Prism's repository: samples/ext4-sqlite-wal.ftrace.zst",
+    "to record this system, run `prism capture -o run.parquet -- COMMAND` as root and name \
+     run.parquet",
+    "to generate a trace, run `prism trace generate --pattern mixed -o mixed.parquet`",
+    "to read from a pipe, name `-`",
+];
+
+/// `error` with what to do, if it is that no trace is named.
+fn with_tips(mut error: clap::Error) -> clap::Error {
+    let is_trace = |name: &String| name.starts_with("<TRACE>");
+    let missing = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(names)) => names.iter().any(is_trace),
+        _ => false,
+    };
+    if missing && error.kind() == ErrorKind::MissingRequiredArgument {
+        let tips = NO_TRACE_TIPS.into_iter().map(Into::into).collect();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    error
 }
 
 fn dispatch(command: &Command) -> Result<(), Failure> {

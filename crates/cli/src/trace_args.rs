@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::quantities;
 use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use prism_base::Nanos;
 use prism_host::{HostError, LoadSpec, LoadedTrace, Progress, load_trace};
 use prism_trace::{Format, LogicalBlock};
@@ -24,7 +25,7 @@ pub struct TraceArgs {
 #[derive(Clone, Debug, Args)]
 pub struct SelectArgs {
     /// Format of the trace [default: recognised by its content]
-    #[arg(long, value_parser = parse_format, value_name = "FORMAT",
+    #[arg(long, value_parser = format_parser(), value_name = "FORMAT",
           conflicts_with_all = ["map", "blkparse_format"])]
     pub format: Option<Format>,
     /// TOML map that describes the columns of a text file
@@ -84,9 +85,8 @@ fn parse_block(text: &str) -> Result<LogicalBlock, String> {
     LogicalBlock::new(size).map_err(|error| error.to_string())
 }
 
-fn parse_format(text: &str) -> Result<Format, String> {
-    Format::from_name(text).ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
-        format!("the formats are: {}", names.join(" "))
-    })
+/// Accepts the name of a format; for others clap proposes a similar one.
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let names = PossibleValuesParser::new(Format::ALL.map(Format::name));
+    names.map(|name| Format::from_name(&name).expect("only names of formats are possible"))
 }
