@@ -321,7 +321,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         // The host may have written to the blocks that a merge reads since the merge was begun.
         let layout = self.flash.layout();
         let mut sources = units.iter().filter_map(|unit| unit.source);
-        if sources.any(|at| self.program_units_unsynced.contains(&layout.block_of_unit(at))) {
+        if sources.any(|at| self.unsynced.contains(&layout.block_of_unit(at))) {
             self.sync()?;
         }
         if self.ftl().copies_in_order(victim) {

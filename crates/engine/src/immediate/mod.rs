@@ -5,6 +5,7 @@ mod clean;
 
 use std::borrow::{Borrow, BorrowMut};
 
+use prism_base::FastSet;
 use prism_ftl::{Ftl, ProgramUnitRun, ReadRun, UnitWrite, Units};
 use prism_nand::{BlockId, Cause, DieGroupId, Nand, NandError, ProgramUnitId, Status};
 
@@ -46,7 +47,7 @@ pub struct Immediate<F, L> {
     /// An erase may not be durable yet.
     erase_unsynced: bool,
     /// Blocks with host program units that may not be durable yet, if merges may read them.
-    program_units_unsynced: Vec<BlockId>,
+    unsynced: FastSet<BlockId>,
     /// The current step of cleaning.
     copied: Units,
     copy_reads: Vec<ReadRun>,
@@ -63,7 +64,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             cleaners: vec![Cleaner::default(); flash.geometry().die_groups() as usize],
             clean_due: None,
             erase_unsynced: false,
-            program_units_unsynced: Vec::new(),
+            unsynced: FastSet::default(),
             pace: Pace::ToHigh,
             flash,
             ftl,
@@ -189,8 +190,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             while let Some(pad) = self.ftl_mut().take_pad() {
                 self.program_or_drop(pad, Cause::Pad, &[], &[], &[])?;
             }
-            if self.ftl().copies_in_order(block) && !self.program_units_unsynced.contains(&block) {
-                self.program_units_unsynced.push(block);
+            if self.ftl().copies_in_order(block) {
+                self.unsynced.insert(block);
             }
             if self.program_or_drop(program_unit, Cause::Host, units, bytes, lost)?
                 == Status::Passed
@@ -204,7 +205,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 
     fn sync(&mut self) -> Result<(), F::Error> {
         self.erase_unsynced = false;
-        self.program_units_unsynced.clear();
+        self.unsynced.clear();
         self.flash.sync()
     }
 
