@@ -378,7 +378,8 @@ impl<E: Env> Work<'_, E> {
             env.show(Step::Reached(u64::from(at.passes) * per_pass + at.submitted));
         };
         let writers = Writers::of(&self.info);
-        let charts = Charts::new(drive.drive().device().capacity(), shown, writers);
+        let span = Bytes(self.space.layout.span().max(1));
+        let charts = Charts::new(span, shown, writers);
         let mut watched = Watched { charts, each, reached: &reached, interrupted: false };
         let mut source = LaidOut::new(&mut *self.records, &self.space.layout);
         let outcome = prism_replay::replay(drive, &mut source, &options, &mut watched);

@@ -32,7 +32,8 @@ pub fn json(analysis: &Analysis, against: Option<&Against>) -> Value {
 pub fn page(long: Document, analysis: Analysis) -> Document {
     let Analysis { facts, contract, charts, .. } = analysis;
     let (sections, first) = charts.sections();
-    let mut glance = Section::new("At a glance", contract.lead());
+    let lead = format!("{} {}", contract.named(), document::wear_sentence(&facts));
+    let mut glance = Section::new("At a glance", lead);
     let advice = remedies(&contract, facts.too_short().as_deref());
     let notes =
         advice.into_iter().flat_map(|section| section.blocks).find_map(|block| match block {

@@ -251,8 +251,7 @@ fn describe(full: &DriveSpec, fitted: &DriveSpec, changes: &mut Vec<String>) {
     let (a, b) = (full.geometry(), fitted.geometry());
     if a.dies() != b.dies() {
         changes.push(format!(
-            "{} on {} instead of {} on {}: bandwidth and latency under load are \
-             those of the smaller drive (--capacity {}GiB has all dies)",
+            "{} on {} instead of {} on {} (--capacity {}GiB has all)",
             many(b.dies(), "die"),
             many(b.channels, "channel"),
             a.dies(),

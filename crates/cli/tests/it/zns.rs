@@ -67,7 +67,4 @@ fn jobs_that_zones_do_not_support_are_refused_with_what_to_do() {
     );
     let words = ["--rw=write", "--zonemode=zbd", "--state", "steady"];
     refused(&on(&words), "use --state empty, filled or filled:SHARE");
-    let trace = sample("formats/msr.csv");
-    let small = ["report", &trace, "--device", "zn540", "--capacity", "1GiB"];
-    refused(&small, "--capacity");
 }

@@ -52,6 +52,8 @@ struct Compared {
     scale: f64,
     of: fn(&Figures) -> Option<f64>,
     less_is_better: bool,
+    /// A smaller factor between two runs is not worth a word: a p99 depends on few requests.
+    matters: f64,
 }
 
 const COMPARED: [Compared; 4] = [
@@ -63,6 +65,7 @@ const COMPARED: [Compared; 4] = [
         scale: 1.0,
         of: |figures| figures.write_amplification,
         less_is_better: true,
+        matters: 1.05,
     },
     Compared {
         name: "p99",
@@ -72,6 +75,7 @@ const COMPARED: [Compared; 4] = [
         scale: 1.0,
         of: |figures| figures.speed.p99.map(|p99| p99.0 as f64),
         less_is_better: true,
+        matters: 1.25,
     },
     Compared {
         name: "throughput",
@@ -81,6 +85,7 @@ const COMPARED: [Compared; 4] = [
         scale: 1.0,
         of: |figures| Some(figures.speed.bytes_per_second),
         less_is_better: false,
+        matters: 1.05,
     },
     Compared {
         name: "lifetime",
@@ -90,6 +95,7 @@ const COMPARED: [Compared; 4] = [
         scale: DAY_NS,
         of: |figures| figures.lifetime_days,
         less_is_better: false,
+        matters: 1.05,
     },
 ];
 
@@ -97,6 +103,13 @@ impl Compared {
     /// The value in the base unit.
     fn shown(&self, figures: &Figures) -> Option<f64> {
         (self.of)(figures).map(|value| value * self.scale)
+    }
+
+    /// How many times better `after` is, or how many times worse if below 1; `None` if it hardly
+    /// differs.
+    fn change(&self, before: &Figures, after: &Figures) -> Option<f64> {
+        let gain = self.gain(before, after)?;
+        (!(1.0 / self.matters..=self.matters).contains(&gain)).then_some(gain)
     }
 
     /// How many times better `after` is.
@@ -124,6 +137,19 @@ impl Contract {
     pub fn price(&self, rule: Rule) -> Option<&Comparison> {
         let named = |key: &&str| self.what_ifs.iter().find(|what_if| what_if.change.key() == *key);
         prices_of(rule).iter().find_map(named)
+    }
+
+    /// Which rules are broken and strained, as sentences.
+    #[must_use]
+    pub fn named(&self) -> String {
+        let of = |verdict: RuleVerdict, word: &str| {
+            let with = Rule::ALL.into_iter().filter(|&rule| self.findings.verdict(rule) == verdict);
+            let names: Vec<&str> = with.map(Rule::name).collect();
+            (!names.is_empty()).then(|| format!("{word}: {}.", names.join(", ").to_lowercase()))
+        };
+        let both = [of(RuleVerdict::Broken, "Broken"), of(RuleVerdict::Strained, "Strained")];
+        let text = both.into_iter().flatten().collect::<Vec<_>>().join(" ");
+        if text.is_empty() { self.lead() } else { text }
     }
 
     /// How many rules are broken, as a sentence.
@@ -154,7 +180,13 @@ impl Contract {
     /// The verdicts, one line per rule.
     #[must_use]
     pub fn verdicts(&self) -> Section {
-        let mut section = Section::new("The unwritten contract", self.lead());
+        let kept = |rule: Rule| {
+            let kept = self.findings.thresholds(rule).kept;
+            format!("{} {}", rule.name().to_lowercase(), Unit::Ratio.format(kept))
+        };
+        let kept: Vec<String> = Rule::ALL.into_iter().map(kept).collect();
+        let lead = format!("{} Kept from these scores on: {}.", self.lead(), kept.join(", "));
+        let mut section = Section::new("The unwritten contract", lead);
         let one = |rule| Verdict {
             name: Rule::name(rule).into(),
             grade: match self.findings.verdict(rule) {

@@ -7,23 +7,19 @@ use prism_contract::what_if::{Comparison, FigureSource};
 use prism_report::{Block, Section, Unit};
 
 use super::tables::capital;
-use super::{COMPARED, Compared, Contract};
-
-/// A figure counts as changed from this factor on.
-const MATTERS: f64 = 1.05;
+use super::{COMPARED, Compared, Contract, sentences};
 
 /// A change, and how much better it makes each figure.
 struct Remedy<'a> {
     what_if: &'a Comparison,
-    /// Figures that improve or worsen by more than [`MATTERS`], with the factor: above 1 is better.
+    /// Figures that improve or worsen, with the factor: above 1 is better.
     factors: Vec<(&'static Compared, f64)>,
 }
 
 impl<'a> Remedy<'a> {
     fn of(what_if: &'a Comparison) -> Self {
         let factor = |compared: &'static Compared| {
-            let gain = compared.gain(&what_if.before, &what_if.after)?;
-            (!(1.0 / MATTERS..=MATTERS).contains(&gain)).then_some((compared, gain))
+            Some((compared, compared.change(&what_if.before, &what_if.after)?))
         };
         Self { what_if, factors: COMPARED.iter().filter_map(factor).collect() }
     }
@@ -35,7 +31,8 @@ impl<'a> Remedy<'a> {
         counted.map(|&(_, gain)| gain).fold(1.0, f64::max)
     }
 
-    fn sentence(&self) -> String {
+    /// What the change does to each figure, with what it is if `explained`.
+    fn sentence(&self, explained: bool) -> String {
         let Comparison { change, before, after, .. } = self.what_if;
         let factors = self.factors.iter().map(|&(compared, gain)| {
             let show = |figures| compared.shown(figures).map(|value| compared.unit.format(value));
@@ -53,8 +50,9 @@ impl<'a> Remedy<'a> {
             }
         });
         let factors: Vec<String> = factors.collect();
-        let bound = if change.upper_bound() { "At most, as an upper bound: " } else { "" };
-        format!("{bound}{} ({}): {}.", change.name(), change.sentence(), factors.join(", "))
+        let bound = if change.upper_bound() { ", an upper bound" } else { "" };
+        let what = if explained { format!(" ({})", change.sentence()) } else { String::new() };
+        format!("{}{what}{bound}: {}.", change.name(), factors.join(", "))
     }
 }
 
@@ -69,14 +67,11 @@ fn applies(what_if: &Comparison) -> bool {
 pub fn section(contract: &Contract, too_short: Option<&str>) -> Option<Section> {
     let mut remedies: Vec<Remedy<'_>> =
         contract.what_ifs.iter().filter(|what_if| applies(what_if)).map(Remedy::of).collect();
-    remedies.retain(|remedy| remedy.best() > MATTERS);
+    remedies.retain(|remedy| remedy.best() > 1.0);
     remedies.sort_by(|a, b| b.best().total_cmp(&a.best()));
     let (mut notes, shown) = of_rules(contract, &remedies);
-    let rest = remedies.iter().filter(|remedy| {
-        let change = &remedy.what_if.change;
-        !shown.contains(&change.key()) && !change.upper_bound()
-    });
-    notes.extend(rest.take(MORE).map(|remedy| format!("Also: {}", remedy.sentence())));
+    let rest = remedies.iter().filter(|remedy| !shown.contains(&remedy.what_if.change.key()));
+    notes.extend(rest.take(MORE).map(|remedy| format!("Also: {}", remedy.sentence(false))));
     notes.extend(contract.advice.iter().filter_map(violated));
     let lead = match too_short {
         Some(why) => format!("{why}: what is said of write amplification and lifetime is weak."),
@@ -106,14 +101,18 @@ fn of_rules(contract: &Contract, remedies: &[Remedy<'_>]) -> (Vec<String>, Vec<&
         match remedy {
             Some(remedy) => {
                 shown.push(remedy.what_if.change.key());
-                let what = capital(&remedy.sentence());
+                let what = capital(&remedy.sentence(true));
                 notes.push(format!("{} is {verdict}. {what}", rule.name()));
             }
             None if what_ifs.iter().any(|what_if| what_if.change.rule() == rule) => {
+                let price = contract.price(rule).filter(|price| !applies(price));
+                let price =
+                    price.map(|price| format!(" Another drive: {}", sentences::price(price)));
                 notes.push(format!(
                     "{} is {verdict}, but no simulated change of the application or of this drive \
-                     gains more than 5 %.",
-                    rule.name()
+                     gains much.{}",
+                    rule.name(),
+                    price.unwrap_or_default()
                 ));
             }
             None => {}
@@ -133,7 +132,12 @@ fn best_of<'a, 'b>(remedies: &'b [Remedy<'a>], rule: Rule) -> Option<&'b Remedy<
 /// Changes that are listed beyond the best one of each rule.
 const MORE: usize = 2;
 
+/// The first sentence; the page has the others.
+fn first(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.')
+}
+
 fn violated(advice: &Advice) -> Option<String> {
     (advice.verdict == DesignVerdict::Violates)
-        .then(|| format!("Design rule \"{}\" is violated. {}", advice.rule, advice.advice))
+        .then(|| format!("Design rule \"{}\" is violated: {}.", advice.rule, first(&advice.advice)))
 }

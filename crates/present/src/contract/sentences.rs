@@ -24,10 +24,6 @@ pub fn finding(contract: &Contract, rule: Rule) -> String {
         text.push(' ');
         text.push_str(&worst);
     }
-    if findings.score(rule).is_some() {
-        let kept = findings.thresholds(rule).kept;
-        text.push_str(&format!(" Kept from {} on.", Unit::Ratio.format(kept)));
-    }
     text
 }
 

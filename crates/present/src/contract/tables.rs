@@ -4,7 +4,7 @@ use prism_contract::rules::{Findings, Rule};
 use prism_contract::what_if::{Comparison, Figures, Headline, Skipped};
 use prism_report::{Block, Column, Section, Table, Unit};
 
-use super::{COMPARED, Compared, Contract};
+use super::{COMPARED, Contract};
 
 /// The worst offenders against `rule`.
 #[must_use]
@@ -85,19 +85,18 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     }
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
-        section.push(Block::Text(format!("No effect above 5 %: {}.", names.join(", "))));
+        section
+            .push(Block::Text(format!("No effect above 5 % (25 % on p99): {}.", names.join(", "))));
     }
     Some(section)
 }
 
-/// The least change of a figure that a terminal shows.
-const MATTERS: f64 = 0.05;
-
-/// Whether some figure changes by more than [`MATTERS`].
+/// Whether some figure changes enough for a terminal to show it.
 fn matters(what_if: &Comparison) -> bool {
-    COMPARED.iter().any(|Compared { of, .. }| match (of(&what_if.before), of(&what_if.after)) {
-        (Some(a), Some(b)) => (a - b).abs() > MATTERS * a.abs(),
-        (a, b) => a.is_some() != b.is_some(),
+    let Comparison { before, after, .. } = what_if;
+    COMPARED.iter().any(|compared| {
+        let known = |figures| (compared.of)(figures).is_some();
+        compared.change(before, after).is_some() || known(before) != known(after)
     })
 }
 

@@ -78,6 +78,17 @@ pub fn brief(facts: &Facts) -> Section {
     section
 }
 
+/// Write amplification and lifetime as a sentence; empty if the trace determines neither.
+#[must_use]
+pub fn wear_sentence(facts: &Facts) -> String {
+    let Some(ratio) = facts.write_amplification() else { return String::new() };
+    let life = facts.lifetime_ns().map(|life| {
+        let (life, capacity) = (Unit::Nanos.format(life), facts.described.capacity());
+        format!(", lifetime {life} of the {capacity} drive")
+    });
+    format!("Write amplification {}{}.", Unit::Ratio.format(ratio), life.unwrap_or_default())
+}
+
 /// Why write amplification is an estimate.
 fn estimate_note() -> String {
     "an estimate: as if the trace wrote its addresses at random for long".to_owned()
@@ -421,13 +432,13 @@ pub fn limits(facts: &Facts) -> Section {
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
         notes.push(format!(
-            "Write amplification and wear: on a drive fitted to the trace, with {}.",
+            "Write amplification and wear are of a drive fitted to the trace: {}.",
             facts.scaled.changes.join("; ")
         ));
     }
     if let Some(speed) = &facts.speed {
         notes.push(format!(
-            "Latency and throughput: on a drive of {} with all dies, channels and buffers{}{}.",
+            "Latency and throughput are of a drive of {} with all dies and buffers{}{}.",
             speed.scaled.device.capacity(),
             if speed.scaled.changes.is_empty() { "" } else { "; " },
             speed.scaled.changes.join("; ")
@@ -470,9 +481,13 @@ fn layout_notes(facts: &Facts) -> Vec<String> {
     if let Some((bytes, unit)) = facts.layout.left_out() {
         notes.push(format!(
             "{} of addresses, which no request reads or writes, are not on the simulated drive: \
-             whole units of {}. --capacity device keeps them, for memory and time.",
+             whole units of {}. --capacity device keeps them, for memory and time.{}",
             Bytes(bytes),
-            Bytes(unit)
+            Bytes(unit),
+            match facts.left_out_discards() {
+                0 => String::new(),
+                discards => format!(" {discards} discards of such addresses are not replayed."),
+            }
         ));
     }
     notes

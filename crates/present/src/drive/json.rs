@@ -40,6 +40,8 @@ pub fn report(facts: &Facts) -> Value {
             // Addresses that no request reads or writes, in units of that size.
             "left_out_bytes": left_out.map_or(0, |(bytes, _)| bytes),
             "left_out_unit_bytes": left_out.map(|(_, unit)| unit),
+            // Discards of such addresses alone, which are not replayed.
+            "left_out_discards": facts.left_out_discards(),
         },
         "result": result(facts),
         "seed": facts.seed,

@@ -91,6 +91,16 @@ impl Facts {
         Some(flash * f64::from(window.passes) / written as f64)
     }
 
+    /// Requests of the trace that are not replayed: discards of addresses that are not on the drive.
+    #[must_use]
+    pub fn left_out_discards(&self) -> u64 {
+        let replayed = &self.outcome.single_pass;
+        if self.layout.left_out().is_none() || self.outcome.measured.errors.iter().any(|&n| n > 0) {
+            return 0;
+        }
+        self.trace.summary.requests.saturating_sub(replayed.requests)
+    }
+
     /// Why the trace is too short for figures of wear; `None` if it is long enough.
     #[must_use]
     pub fn too_short(&self) -> Option<String> {

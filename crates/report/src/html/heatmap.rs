@@ -68,7 +68,11 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                 description: format!("{}, {name}. {}", chart.title, chart.caption),
                 drawing: drawing.clone(),
                 over: String::new(),
-                class: if last { "panel" } else { "panel bare" },
+                class: match (chart.overlaid, last) {
+                    (true, _) => "",
+                    (false, true) => "panel",
+                    (false, false) => "panel bare",
+                },
                 attributes: format!(
                     " data-column=\"{:.6}\" data-row=\"{:.6}\" data-columns=\"{}\" \
                      data-classes=\"{}\" data-cells=\"{}\"",
