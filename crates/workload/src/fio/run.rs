@@ -320,6 +320,7 @@ impl<'a> Runner<'a> {
             {
                 return Ok(());
             }
+            self.workers[number].draw_ahead(|offset| self.drive.prefetch(offset));
             match self.workers[number].next_action(now) {
                 NextAction::Issue(io) if self.jobs[number].zbd.is_some() => {
                     self.blocked[number] = Some(io)

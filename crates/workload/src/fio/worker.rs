@@ -2,11 +2,11 @@
 //!
 //! Source: fio's HOWTO; for what it leaves open, the I/Os of fio 3.33 with its null engine.
 
-use prism_base::{Rng, SimTime};
+use prism_base::{Ring, Rng, SimTime};
 use prism_ssd::HostOp;
 
 use super::address::Addresses;
-use super::job::{Job, Rw};
+use super::job::{Job, Order, Rw};
 use super::stats::Dir;
 
 /// One I/O.
@@ -42,6 +42,18 @@ pub(super) enum State {
     Done,
 }
 
+/// I/Os that are drawn at once, as many I/Os before they are issued. In batches: on a large drive
+/// each prefetch of a map entry needs a page table walk, and these overlap.
+const DRAWN_AHEAD: usize = 8;
+
+/// An I/O that is drawn and not issued yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drawn {
+    dir: usize,
+    /// First byte and length; `None` for the end of a pass, after which nothing is drawn.
+    place: Option<(u64, u64)>,
+}
+
 /// A job with its progress.
 #[derive(Debug)]
 pub(super) struct Worker<'a> {
@@ -64,7 +76,11 @@ pub(super) struct Worker<'a> {
     bytes: u64,
     ios: u64,
     passes: u64,
-    /// The direction of the next I/O, once chosen.
+    /// The next I/Os, if they depend on nothing but the random streams of the job and its map is
+    /// worth prefetching.
+    upcoming: Ring<Drawn>,
+    draws_ahead: bool,
+    /// The direction of the I/O to be drawn next, once chosen.
     chosen: Option<usize>,
     /// The range that a trimwrite job has trimmed and writes next.
     trimmed: Option<(u64, u64)>,
@@ -101,6 +117,8 @@ impl<'a> Worker<'a> {
             bytes: 0,
             ios: 0,
             passes: 0,
+            upcoming: Ring::new(),
+            draws_ahead: draws_ahead(job),
             chosen: None,
             trimmed: None,
             due: [SimTime::ZERO; 3],
@@ -212,29 +230,62 @@ impl<'a> Worker<'a> {
         NextAction::Issue(Io { op: HostOp::Flush, offset: 0, len: 0, fua: false, handle: 0 })
     }
 
+    /// Draws the next I/Os if few are left, and calls `prefetch` with their offsets.
+    #[inline]
+    pub fn draw_ahead(&mut self, prefetch: impl FnMut(u64)) {
+        if self.draws_ahead && self.upcoming.len() <= DRAWN_AHEAD {
+            self.draw_batch(prefetch);
+        }
+    }
+
+    #[inline(never)]
+    fn draw_batch(&mut self, mut prefetch: impl FnMut(u64)) {
+        let pass_ends = |drawn: &Drawn| drawn.place.is_none();
+        while self.upcoming.len() < 2 * DRAWN_AHEAD && !self.upcoming.back().is_some_and(pass_ends)
+        {
+            let dir = self.choose();
+            let place = self.addresses.next(dir);
+            if let Some((offset, _)) = place {
+                self.chosen = None;
+                prefetch(offset);
+            }
+            self.upcoming.push_back(Drawn { dir, place });
+        }
+    }
+
+    /// The direction of the I/O to be drawn next.
+    fn choose(&mut self) -> usize {
+        *self.chosen.get_or_insert_with(|| {
+            let dir = match self.job.rw {
+                Rw::Read => Dir::Read,
+                Rw::Write => Dir::Write,
+                Rw::Trim => Dir::Trim,
+                Rw::TrimWrite if self.trimmed.is_some() => Dir::Write,
+                Rw::TrimWrite => Dir::Trim,
+                Rw::Mixed { read_percent } => {
+                    if self.mix_rng.below(100) < u64::from(read_percent) {
+                        Dir::Read
+                    } else {
+                        Dir::Write
+                    }
+                }
+            };
+            dir as usize
+        })
+    }
+
     /// The direction of the next I/O, or when a rate limit allows one.
     fn direction(&mut self, now: SimTime) -> Result<usize, SimTime> {
-        let [read, write, trim] = Dir::ALL.map(|dir| dir as usize);
-        let dir = *self.chosen.get_or_insert_with(|| match self.job.rw {
-            Rw::Read => read,
-            Rw::Write => write,
-            Rw::Trim => trim,
-            Rw::TrimWrite if self.trimmed.is_some() => write,
-            Rw::TrimWrite => trim,
-            Rw::Mixed { read_percent } => {
-                if self.mix_rng.below(100) < u64::from(read_percent) {
-                    read
-                } else {
-                    write
-                }
-            }
-        });
+        let dir = match self.upcoming.front() {
+            Some(drawn) => drawn.dir,
+            None => self.choose(),
+        };
         if self.due[dir] <= now {
             return Ok(dir);
         }
         // If this direction is ahead of its rate, the other one goes first.
         let other = match self.job.rw {
-            Rw::Mixed { read_percent: 1..=99 } => read + write - dir,
+            Rw::Mixed { read_percent: 1..=99 } => Dir::Read as usize + Dir::Write as usize - dir,
             _ => return Err(self.due[dir]),
         };
         if self.due[other] < self.due[dir] {
@@ -248,16 +299,18 @@ impl<'a> Worker<'a> {
     fn next_io(&mut self, dir: usize) -> Option<Io> {
         let writes_trimmed = self.trimmed.take();
         let (offset, len) = match writes_trimmed {
-            Some(trimmed) => trimmed,
+            Some(trimmed) => {
+                self.chosen = None;
+                trimmed
+            }
             None => {
-                let place = self.addresses.next(dir)?;
+                let place = self.next_place(dir)?;
                 // Of a trim and its write, only the trim counts.
                 self.bytes += place.1;
                 self.ios += 1;
                 place
             }
         };
-        self.chosen = None;
         self.in_flight += 1;
         self.before_pause = self.before_pause.saturating_sub(1);
         self.advance_due(dir, len);
@@ -272,6 +325,17 @@ impl<'a> Worker<'a> {
         let writes = op == HostOp::Write;
         let handle = if writes { self.next_handle() } else { 0 };
         Some(Io { op, offset, len, fua: self.job.fua && writes, handle })
+    }
+
+    /// First byte and length of the next I/O in this direction, which has been drawn or is drawn
+    /// now; `None` at the end of a pass.
+    fn next_place(&mut self, dir: usize) -> Option<(u64, u64)> {
+        if let Some(drawn) = self.upcoming.pop_front() {
+            return drawn.place;
+        }
+        let place = self.addresses.next(dir)?;
+        self.chosen = None;
+        Some(place)
     }
 
     /// The placement handle of a write; 0 if the job has no handles.
@@ -329,4 +393,16 @@ impl<'a> Worker<'a> {
         self.in_flight -= 1;
         self.flushing &= op != HostOp::Flush;
     }
+}
+
+/// Whether the I/Os of `job` may be drawn before they are issued, and are random: consecutive ones
+/// use the same cache lines of the map. Otherwise completions and rates choose among directions, or
+/// zones move the I/Os.
+fn draws_ahead(job: &Job) -> bool {
+    let depends = match job.rw {
+        Rw::Read | Rw::Write | Rw::Trim => false,
+        Rw::TrimWrite => true,
+        Rw::Mixed { .. } => job.rate.iter().any(Option::is_some),
+    };
+    job.order != Order::Sequential && job.zbd.is_none() && !depends
 }
