@@ -1,11 +1,11 @@
 //! Runs jobs on a simulated drive.
 
-use prism_base::Bytes;
+use prism_base::{Bytes, SimTime};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, Preparation};
 use prism_workload::fio::run::Row;
 use prism_workload::fio::{self, AtReadOnly, Job, RunResult, Section, Setting};
-use prism_workload::{Finished, Progress, Silent};
+use prism_workload::{Finished, Observer, Progress, Silent};
 
 use crate::drive::charts::{Charts, Watched};
 use crate::drive::{End, Run};
@@ -117,8 +117,8 @@ impl Plan {
 }
 
 impl Setup {
-    /// Runs the jobs, with charts. `each` is called for every measured request; the run is
-    /// interrupted when it returns false.
+    /// Runs the jobs. With `each`, which is called for every measured request, there are charts;
+    /// the run is interrupted when it returns false. A run without it is faster.
     ///
     /// # Errors
     /// [`PresentError`] if the jobs have no end, or the run was interrupted.
@@ -126,16 +126,21 @@ impl Setup {
         mut self,
         at_read_only: AtReadOnly,
         env: &impl Env,
-        each: &mut dyn FnMut(&Finished) -> bool,
-    ) -> Result<(Simulated, Charts), PresentError> {
+        each: Option<&mut dyn FnMut(&Finished) -> bool>,
+    ) -> Result<(Simulated, Option<Charts>), PresentError> {
         let (label, things) = ("simulating:", "requests");
         env.show(Step::Begin { label, things, total: None });
         let reached = |at: Progress| env.show(Step::Reached(at.submitted));
         let charts = Charts::new(self.scaled.device.capacity(), 1, None);
-        let mut watched = Watched { charts, each, reached: &reached, interrupted: false };
-        let outcome = fio::run_until(&mut self.drive, &self.jobs, &mut watched, at_read_only);
+        let mut watched =
+            each.map(|each| Watched { charts, each, reached: &reached, interrupted: false });
+        let observer: &mut dyn Observer = match &mut watched {
+            Some(watched) => watched,
+            None => &mut Unwatched { reached: &reached },
+        };
+        let outcome = fio::run_until(&mut self.drive, &self.jobs, observer, at_read_only);
         env.show(Step::End);
-        Ok((self.done(outcome)?, watched.charts))
+        Ok((self.done(outcome)?, watched.map(|watched| watched.charts)))
     }
 
     fn done(self, outcome: Result<RunResult, fio::RunError>) -> Result<Simulated, PresentError> {
@@ -165,5 +170,25 @@ impl Simulated {
     pub fn row_name(&self, row: &Row) -> String {
         let name = &self.jobs[row.first].name;
         if row.jobs > 1 { format!("{name} (and {} more)", row.jobs - 1) } else { name.clone() }
+    }
+}
+
+/// Reports the progress of a run and ignores its requests.
+struct Unwatched<'a> {
+    reached: &'a dyn Fn(Progress),
+}
+
+impl Observer for Unwatched<'_> {
+    fn needs_requests(&self) -> bool {
+        false
+    }
+
+    fn finished(&mut self, _: &Finished) {}
+
+    fn in_flight(&mut self, _: SimTime, _: u32) {}
+
+    fn keep_going(&mut self, progress: Progress) -> bool {
+        (self.reached)(progress);
+        true
     }
 }

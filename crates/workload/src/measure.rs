@@ -4,6 +4,8 @@ use prism_base::{Latencies, Nanos};
 use prism_engine::FlashCounts;
 use prism_ssd::{HostOp, MapCounts, MergeCounts, Status};
 
+use crate::fio::stats::JobStats;
+
 /// Figures of a part of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Measured {
@@ -92,6 +94,20 @@ impl Measured {
             self.errors[op as usize] += 1;
         }
         self.requests += u64::from(op != HostOp::Flush);
+    }
+
+    /// Adds the I/Os of a row of jobs, without those that failed.
+    pub(crate) fn add_row(&mut self, row: &JobStats) {
+        let ops = [HostOp::Read, HostOp::Write, HostOp::Discard];
+        for (op, dir) in ops.into_iter().zip(&row.dirs) {
+            let Some(dir) = dir else { continue };
+            self.latency[op as usize].merge(&dir.latency);
+            self.bytes[op as usize] += dir.bytes;
+            self.requests += dir.ios;
+        }
+        if let Some(flushes) = &row.flushes {
+            self.latency[HostOp::Flush as usize].merge(flushes);
+        }
     }
 
     /// Latencies of `op`.

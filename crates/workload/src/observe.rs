@@ -54,6 +54,12 @@ impl Issuer {
 
 /// Receives every measured request.
 pub trait Observer {
+    /// Whether it uses [`Observer::finished`] and [`Observer::in_flight`]. If not, jobs do not call
+    /// them, which saves time.
+    fn needs_requests(&self) -> bool {
+        true
+    }
+
     /// Called for each completed request, in the order of completion.
     fn finished(&mut self, finished: &Finished);
 
@@ -83,6 +89,10 @@ pub struct Progress {
 pub struct Silent;
 
 impl Observer for Silent {
+    fn needs_requests(&self) -> bool {
+        false
+    }
+
     fn finished(&mut self, _: &Finished) {}
 
     fn in_flight(&mut self, _: SimTime, _: u32) {}

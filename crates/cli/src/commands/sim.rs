@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
-use prism_present::drive::charts::with_charts;
+use prism_present::drive::charts::{Charts, with_charts};
 use prism_present::sim::{self, fio_json};
 use prism_present::simulation::Plan;
 use prism_present::sweep;
@@ -129,7 +129,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         if args.until_read_only { fio::AtReadOnly::Stop } else { fio::AtReadOnly::GoOn };
     let names = fio::run::symbols(&setup.jobs).0;
     let mut requests = Requests::to(files.requests.take(), || names)?;
-    let ran = setup.run(at_read_only, &env, &mut |finished| requests.add(finished));
+    let mut each = |finished: &_| requests.add(finished);
+    let watched = args.html.is_some() || args.requests.is_some();
+    let ran = setup.run(at_read_only, &env, watched.then_some(&mut each));
     files.requests = requests.finish()?;
     let (simulated, charts) = ran?;
     let text = match args.output_format {
@@ -138,9 +140,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Some(json(&fio_json::output(&simulated, &sections, format == OutputFormat::JsonPlus)))
         }
     };
-    let (mut charts, first) = charts.sections();
-    charts[0].blocks.splice(1..1, first.into_iter().map(Block::Chart));
-    charts[0].lead = "All measured requests, in simulated time.".into();
+    let sections = charts.map(|charts| {
+        let (mut sections, first) = charts.sections();
+        sections[0].blocks.splice(1..1, first.into_iter().map(Block::Chart));
+        sections[0].lead = "All measured requests, in simulated time.".into();
+        sections
+    });
+    let charts = sections.unwrap_or_default();
     let short = sim::document(&simulated);
     let page = with_charts(short.clone(), charts);
     files.write(&short, page, &json(&sim::json(&simulated)), text.as_deref())

@@ -26,20 +26,25 @@ impl Drive {
     /// # Panics
     /// If there is none.
     pub fn step(&mut self, out: &mut Vec<Completion>) {
-        let happened = self.run(1, out);
+        let happened = self.run(1, SimTime::NEVER, out);
         assert!(happened, "an event to step to");
     }
 
     /// Processes events until at least one request completes; false if no event is left before
     /// that. It is faster than single calls of [`Drive::step`].
     pub fn next_completion(&mut self, out: &mut Vec<Completion>) -> bool {
-        let before = out.len();
-        self.run(u64::MAX, out) && out.len() > before
+        self.next_completion_before(SimTime::NEVER, out)
     }
 
-    /// Processes at most `events` events, up to the first with completions. Returns false if there
-    /// was none.
-    fn run(&mut self, events: u64, out: &mut Vec<Completion>) -> bool {
+    /// As [`Drive::next_completion`], but leaves the events at `end` and later.
+    pub fn next_completion_before(&mut self, end: SimTime, out: &mut Vec<Completion>) -> bool {
+        let before = out.len();
+        self.run(u64::MAX, end, out) && out.len() > before
+    }
+
+    /// Processes at most `events` events before `end`, up to the first with completions. Returns
+    /// false if there was none.
+    fn run(&mut self, events: u64, end: SimTime, out: &mut Vec<Completion>) -> bool {
         let before = out.len();
         for happened in 0..events {
             let flash = self.engine.next_at();
@@ -47,7 +52,7 @@ impl Drive {
             let commands = reads.min(writes);
             let finishes = self.finishes.next_at();
             let at = flash.min(commands).min(finishes).min(self.timers.next_at());
-            if at == SimTime::NEVER {
+            if at >= end {
                 return happened > 0;
             }
             self.now = at;

@@ -116,6 +116,8 @@ struct Runner<'a> {
     drive: &'a mut Drive,
     jobs: &'a [Job],
     observer: &'a mut dyn Observer,
+    /// Whether the observer receives requests.
+    observed: bool,
     symbols: Vec<Symbol>,
     workers: Vec<Worker<'a>>,
     /// The zones of a zoned drive, and for each job the I/O that waits for a zone.
@@ -123,6 +125,9 @@ struct Runner<'a> {
     blocked: Vec<Option<Io>>,
     wakes: EventQueue,
     pending: Slab<Pending>,
+    /// The drive has one queue and refuses no I/O, so that I/Os are submitted in the order in which
+    /// they are issued, and one that fits need not enter the backlog.
+    submits_at_once: bool,
     /// Issued and not yet submitted to the drive, for each of its queues.
     backlogs: Vec<VecDeque<u32>>,
     /// Number of I/Os in all backlogs.
@@ -166,12 +171,15 @@ impl<'a> Runner<'a> {
             stages.last_mut().expect("one was added").jobs.end = number + 1;
         }
         let run_start = drive.now();
+        let zones = ZoneTable::new(drive);
         Self {
             symbols: symbols(jobs).1,
             workers: jobs.iter().map(Worker::new).collect(),
-            zones: ZoneTable::new(drive),
+            submits_at_once: drive.device().drive.queues == 1 && zones.is_none(),
+            zones,
             blocked: vec![None; jobs.len()],
             jobs,
+            observed: observer.needs_requests(),
             observer,
             wakes: EventQueue::new(),
             pending: Slab::new(),
@@ -217,37 +225,35 @@ impl<'a> Runner<'a> {
     fn work(&mut self) -> Result<(), RunError> {
         loop {
             self.feed();
-            if !self.done.is_empty() {
-                self.take_done()?;
-                continue;
+            // Refused I/Os are done when they are submitted.
+            if self.done.is_empty() && !self.advance()? {
+                break;
             }
-            match (self.wakes.peek(), self.drive.next_event()) {
-                (Some(at), next) if next.is_none_or(|next| at <= next) => {
-                    let (_, number) = self.wakes.pop().expect("it was seen");
-                    let number = number as usize;
-                    self.workers[number].wake_at = None;
-                    let mut done = std::mem::take(&mut self.done);
-                    self.drive.advance(at, &mut done);
-                    self.done = done;
-                    self.take_failed_zones();
-                    self.take_done()?;
-                    self.run_job(number)?;
-                }
-                // The drive has an event before the next wake-up.
-                (wake, _) if wake.is_some() || self.drive.in_flight() > 0 => {
-                    let mut done = std::mem::take(&mut self.done);
-                    self.drive.step(&mut done);
-                    self.done = done;
-                    self.take_failed_zones();
-                    self.take_done()?;
-                }
-                _ => break,
-            }
+            self.take_done()?;
         }
         assert!(self.workers.iter().all(|worker| worker.state == State::Done), "every job ends");
         assert_eq!(self.issued, self.completed, "requests issued = completed");
         self.drive.assert_conserved();
         Ok(())
+    }
+
+    /// Lets the drive work until an I/O completes or a job wakes up. Returns false if there is
+    /// nothing left to wait for.
+    fn advance(&mut self) -> Result<bool, RunError> {
+        if self.wakes.is_empty() && self.drive.in_flight() == 0 {
+            return Ok(false);
+        }
+        let completed = self.drive.next_completion_before(self.wakes.next_at(), &mut self.done);
+        self.take_failed_zones();
+        if !completed {
+            let (at, number) = self.wakes.pop().expect("requests in flight complete");
+            self.workers[number as usize].wake_at = None;
+            self.drive.advance(at, &mut self.done);
+            self.take_failed_zones();
+            self.take_done()?;
+            self.run_job(number as usize)?;
+        }
+        Ok(true)
     }
 
     /// Processes the zones that have failed since the last call.
@@ -268,20 +274,27 @@ impl<'a> Runner<'a> {
             while self.drive.can_accept(queue as u16) {
                 let Some(slot) = self.backlogs[queue].pop_front() else { break };
                 self.waiting -= 1;
-                self.submit(slot, queue as u16);
+                let Pending { job, io, issued, .. } = self.pending[slot];
+                self.submit(slot, job, io, queue as u16);
+                let waited = self.drive.now().since(issued);
+                if waited > Nanos::ZERO {
+                    let measured = &mut self.stages[self.stage].measured;
+                    measured.held_back += 1;
+                    measured.held_back_ns += u128::from(waited.0);
+                    measured.behind_max = measured.behind_max.max(waited);
+                }
             }
         }
     }
 
-    fn submit(&mut self, slot: u32, queue: u16) {
+    #[inline]
+    fn submit(&mut self, slot: u32, job: u32, io: Io, queue: u16) {
         let now = self.drive.now();
-        let pending = self.pending[slot];
-        let io = pending.io;
-        let tag = u64::from(pending.job) << 32 | u64::from(slot);
+        let tag = u64::from(job) << 32 | u64::from(slot);
         let request = Request {
             fua: io.fua,
             handle: io.handle,
-            urgent: self.jobs[pending.job as usize].urgent,
+            urgent: self.jobs[job as usize].urgent,
             queue,
             ..Request::new(io.op, io.offset, io.len, tag)
         };
@@ -291,13 +304,6 @@ impl<'a> Runner<'a> {
                 self.done.push(Completion::refused(&request, now))
             }
             Err(error) => panic!("the drive accepts the I/Os of jobs: {error}"),
-        }
-        let waited = now.since(pending.issued);
-        if waited > Nanos::ZERO {
-            let measured = &mut self.stages[self.stage].measured;
-            measured.held_back += 1;
-            measured.held_back_ns += u128::from(waited.0);
-            measured.behind_max = measured.behind_max.max(waited);
         }
     }
 
@@ -315,7 +321,8 @@ impl<'a> Runner<'a> {
             self.workers[number].stop();
         }
         loop {
-            if let Some(io) = self.blocked[number].take()
+            if self.zones.is_some()
+                && let Some(io) = self.blocked[number].take()
                 && !self.issue_placed(number, io)
             {
                 return Ok(());
@@ -400,19 +407,22 @@ impl<'a> Runner<'a> {
             // Writes to a zone have to stay in order.
             queue = 0;
         }
-        self.backlogs[queue].push_back(slot);
-        self.waiting += 1;
         self.issued += 1;
         self.set_in_flight(now, self.in_flight + 1);
+        if self.submits_at_once && self.waiting == 0 && self.drive.can_accept(0) {
+            return self.submit(slot, number as u32, io, 0);
+        }
+        self.backlogs[queue].push_back(slot);
+        self.waiting += 1;
     }
 
     fn take_done(&mut self) -> Result<(), RunError> {
-        for i in 0..self.done.len() {
-            let completion = self.done[i];
+        let mut done = std::mem::take(&mut self.done);
+        for completion in &done {
             let slot = completion.tag as u32;
             let pending = self.pending[slot];
             self.pending.give(slot);
-            self.complete(&pending, &completion)?;
+            self.complete(&pending, completion)?;
             self.completed += 1;
             if self.completed.is_multiple_of(CHECK_STEP) {
                 self.drive.assert_conserved();
@@ -420,7 +430,6 @@ impl<'a> Runner<'a> {
             }
         }
         // All completions have been counted, so that each job sees all of its own.
-        let mut done = std::mem::take(&mut self.done);
         for completion in &done {
             self.run_job((completion.tag >> 32) as usize)?;
         }

@@ -185,7 +185,8 @@ impl JobStats {
         let begin = self.begin.expect("measured only after the beginning");
         self.dirs[dir as usize].get_or_insert_default().record(begin, at, len, latency);
         self.depths[(depth.max(1).ilog2() as usize).min(6)] += 1;
-        let class = |value: u64| CLASSES.iter().position(|&bound| value < bound).unwrap_or(11);
+        // Counted without branches, because latencies are hard to predict.
+        let class = |value: u64| CLASSES.iter().filter(|&&bound| value >= bound).count();
         match latency.0 {
             ns @ 0..1000 => self.nanos[class(ns)] += 1,
             ns @ 1000..1_000_000 => self.micros[class(ns / 1000)] += 1,

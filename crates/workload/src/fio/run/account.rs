@@ -63,16 +63,22 @@ impl Runner<'_> {
         }
         self.last_change = at;
         self.in_flight = in_flight;
-        if let (Some(origin), Some(_)) = (self.origin, self.before) {
+        if self.observed
+            && self.before.is_some()
+            && let Some(origin) = self.origin
+        {
             self.observer.in_flight(SimTime(at.since(origin).0), in_flight);
         }
     }
 
     /// Begins the measurement of the current stage, unless it has begun.
+    #[inline]
     pub(super) fn begin_stage(&mut self, now: SimTime) -> Result<(), RunError> {
-        if self.before.is_some() {
-            return Ok(());
-        }
+        if self.before.is_some() { Ok(()) } else { self.begin_measurement(now) }
+    }
+
+    #[inline(never)]
+    fn begin_measurement(&mut self, now: SimTime) -> Result<(), RunError> {
         self.set_in_flight(now, self.in_flight);
         self.before = Some(Before {
             at: now,
@@ -105,7 +111,8 @@ impl Runner<'_> {
         }
         self.set_in_flight(at, self.in_flight - 1);
         let manages = io.op.manages_zone();
-        if self.workers[number].measures(at) && !manages {
+        let counted = self.workers[number].measures(at) && !manages;
+        if counted {
             let stats = &mut self.rows[self.row_of[number]].stats;
             stats.begin(self.workers[number].measured_from);
             match completion.status {
@@ -117,29 +124,44 @@ impl Runner<'_> {
             return Ok(());
         }
         let m = &mut self.stages[self.stage].measured;
-        m.completed(io.op, io.len, completion.status, latency);
         m.buffer_hits += u64::from(completion.cost.buffer_hits);
         m.unmapped += u64::from(completion.cost.unmapped);
-        let origin = self.origin.filter(|&origin| pending.issued >= origin && !manages);
-        let Some(origin) = origin else { return Ok(()) };
+        if !counted || completion.status != Status::Done {
+            // The others are in their row, and added to the stage at its end.
+            m.completed(io.op, io.len, completion.status, latency);
+        }
+        if self.observed && !manages {
+            self.observe(pending, completion);
+        }
+        Ok(())
+    }
+
+    /// Passes an I/O of the measured time to the observer.
+    #[inline(never)]
+    fn observe(&mut self, pending: &Pending, completion: &Completion) {
+        let Some(origin) = self.origin.filter(|&origin| pending.issued >= origin) else { return };
+        let io = pending.io;
         self.observer.finished(&Finished {
             offset: io.offset,
             issue_ns: pending.issued.since(origin).0 as i64,
             handle: io.handle,
-            issuer: Issuer { comm: self.symbols[number], ..Issuer::UNKNOWN },
+            issuer: Issuer { comm: self.symbols[pending.job as usize], ..Issuer::UNKNOWN },
             pass: 0,
             origin,
             arrival: pending.issued,
             completion: *completion,
             in_flight: pending.before,
         });
-        Ok(())
     }
 
     pub(super) fn end_stage(&mut self, now: SimTime) {
         let Some(before) = self.before.take() else { return };
         let unit = self.drive.device().ftl.mapping_unit.0;
-        let m = &mut self.stages[self.stage].measured;
+        let Stage { jobs, measured: m } = &mut self.stages[self.stage];
+        // A stonewall begins a new group, so that each row is in one stage.
+        for row in self.rows.iter().filter(|row| jobs.contains(&row.first)) {
+            m.add_row(&row.stats);
+        }
         m.passes = 1;
         m.simulated = now.since(before.at);
         m.flash = self.drive.flash_counts().since(&before.flash);
