@@ -1,6 +1,6 @@
 //! The configuration of the timed engine: timing, scheduling, cleaning.
 
-use prism_base::Nanos;
+use prism_base::{Bytes, Nanos};
 use prism_nand::Timing;
 
 /// Which of several waiting operations begins first.
@@ -29,6 +29,64 @@ impl Scheduler {
             Self::ReadFirst => "read-first",
             Self::ShortestWait => "swtf",
             Self::Priority => "priority",
+        }
+    }
+}
+
+/// Which of several uses that wait for a channel begins first. A channel sends the command cycles
+/// of an operation (command and address), and transfers data: that of a program to the die, that of
+/// a read, once its array is done, from the die. Uses of one kind are served in the order of
+/// requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChannelArbitration {
+    /// Commands: they interrupt a transfer of data, which continues after them.
+    #[default]
+    CommandsFirst,
+    /// The one requested first. The data of a program follows its command.
+    Fifo,
+    /// The data of reads. A command waits until the channel is free and no data of a read waits;
+    /// the data of a program follows its command.
+    DataFirst,
+}
+
+impl ChannelArbitration {
+    /// Every order.
+    pub const ALL: [Self; 3] = [Self::CommandsFirst, Self::Fifo, Self::DataFirst];
+
+    /// The name in device files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CommandsFirst => "commands-first",
+            Self::Fifo => "fifo",
+            Self::DataFirst => "data-first",
+        }
+    }
+}
+
+/// The sector of [`ReadTransfer::Sectors`].
+pub const SECTOR: Bytes = Bytes(512);
+
+/// What the read of a part of a mapping unit transfers over the channel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadTransfer {
+    /// The whole unit, or of a unit of several pages those that are needed.
+    #[default]
+    Unit,
+    /// The sectors of 512 bytes that are needed.
+    Sectors,
+}
+
+impl ReadTransfer {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::Unit, Self::Sectors];
+
+    /// The name in device files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unit => "unit",
+            Self::Sectors => "sectors",
         }
     }
 }
@@ -101,6 +159,10 @@ pub struct EngineConfig {
     pub timing: Timing,
     /// Timing of its SLC blocks, if it has any.
     pub slc: Option<SlcTiming>,
+    /// Which use of a channel begins first.
+    pub channel_arbitration: ChannelArbitration,
+    /// What the read of a part of a unit transfers.
+    pub read_transfer: ReadTransfer,
     /// Which operation begins first.
     pub scheduler: Scheduler,
     /// Cache read: the next read of a die begins while the data of the last one is transferred.
@@ -126,6 +188,8 @@ impl EngineConfig {
         Self {
             timing,
             slc: None,
+            channel_arbitration: ChannelArbitration::default(),
+            read_transfer: ReadTransfer::default(),
             scheduler: Scheduler::Fcfs,
             cache_read: false,
             cache_program: false,

@@ -12,7 +12,10 @@ pub mod timeline;
 
 mod content;
 
-pub use config::{Cleaning, CleaningMode, EngineConfig, Scheduler, SlcTiming, Suspend};
+pub use config::{
+    ChannelArbitration, Cleaning, CleaningMode, EngineConfig, ReadTransfer, SECTOR, Scheduler,
+    SlcTiming, Suspend,
+};
 pub use counts::{FaultCounts, FlashCounts};
 pub use flash::Flash;
 pub use immediate::{Immediate, Pace};

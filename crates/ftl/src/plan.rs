@@ -94,8 +94,26 @@ pub struct ReadRun {
     pub pages: u16,
     /// Number of units fetched, in whole or, if they are larger than a page, in part.
     pub units: u16,
+    /// Sectors of 512 bytes of these units that are read from the array and not transferred, on a
+    /// drive that transfers only the sectors that are needed. Units larger than a page count
+    /// without the pages that are not read.
+    pub sectors_left_out: u16,
     /// Read retries and rebuild.
     pub recovery: ReadRecovery,
+}
+
+impl ReadRun {
+    /// The read of one unit, of which `pages` pages are read and transferred.
+    #[must_use]
+    #[inline(always)]
+    pub fn of_unit(
+        program_unit: ProgramUnitId,
+        level: u8,
+        pages: u16,
+        recovery: ReadRecovery,
+    ) -> Self {
+        Self { program_unit, level, pages, units: 1, sectors_left_out: 0, recovery }
+    }
 }
 
 /// Read retries, and whether an unreadable unit is rebuilt from the other members of its stripe.
@@ -141,14 +159,14 @@ pub type Units = SmallVec<[UnitWrite; 1]>;
 pub(crate) fn read_of(layout: &Layout, at: Pun) -> ReadRun {
     let (program_unit, level, _) = layout.program_unit_and_pages_of(at);
     let (level, pages) = (level as u8, layout.pages_per_unit() as u16);
-    ReadRun { program_unit, level, pages, units: 1, recovery: ReadRecovery::default() }
+    ReadRun::of_unit(program_unit, level, pages, ReadRecovery::default())
 }
 
 /// The read of all of `program_unit`, which holds one unit.
 #[inline]
 pub(crate) fn read_of_program_unit(layout: &Layout, program_unit: ProgramUnitId) -> ReadRun {
     let pages = layout.pages_per_unit() as u16;
-    ReadRun { program_unit, level: 0, pages, units: 1, recovery: ReadRecovery::default() }
+    ReadRun::of_unit(program_unit, 0, pages, ReadRecovery::default())
 }
 
 /// Adds `at` to `reads`: one command per level of a program unit as long as successive units are on
@@ -193,7 +211,7 @@ fn add_pages(
         _ => {
             let (level, count) = (level as u8, count as u16);
             let recovery = ReadRecovery::default();
-            reads.push(ReadRun { program_unit, level, pages: count, units: 1, recovery });
+            reads.push(ReadRun::of_unit(program_unit, level, count, recovery));
             *planes = pages;
         }
     }

@@ -1,7 +1,7 @@
 //! Parsers of the quantities in device files: text with a unit.
 
 use prism_base::{Bytes, Nanos};
-use prism_engine::{CleaningMode, Scheduler};
+use prism_engine::{ChannelArbitration, CleaningMode, ReadTransfer, Scheduler};
 use prism_ftl::Frontiers;
 use prism_nand::PageTimes;
 use serde::de::Error;
@@ -79,6 +79,20 @@ pub(crate) trait Named: Copy + Sized + 'static {
 
 impl Named for Scheduler {
     const WHAT: &'static str = "scheduler";
+    fn names() -> Vec<(Self, &'static str)> {
+        Self::ALL.map(|value| (value, value.name())).into()
+    }
+}
+
+impl Named for ChannelArbitration {
+    const WHAT: &'static str = "channel arbitration";
+    fn names() -> Vec<(Self, &'static str)> {
+        Self::ALL.map(|value| (value, value.name())).into()
+    }
+}
+
+impl Named for ReadTransfer {
+    const WHAT: &'static str = "read transfer";
     fn names() -> Vec<(Self, &'static str)> {
         Self::ALL.map(|value| (value, value.name())).into()
     }

@@ -234,10 +234,11 @@ impl Engine {
         let mut next = 0;
         while let Some(&run) = self.copy_reads.get(next) {
             next += 1;
-            let ReadRun { program_unit, level, pages, units, recovery } = run;
+            let ReadRun { program_unit, level, pages, recovery, .. } = run;
+            let parts = self.parts_of(&run);
             let why = ReadFor::Copy;
             let read =
-                || ReadOp { tag: place, program_unit, units, pages, level, cause, why, recovery };
+                || ReadOp { tag: place, program_unit, pages, parts, level, cause, why, recovery };
             self.enqueue_read(self.layout.die_of(program_unit), read, false, now);
         }
         if next == 0 && self.jobs[place].reads_left == 0 {

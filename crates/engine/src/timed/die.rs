@@ -12,8 +12,9 @@ pub(crate) struct ReadOp {
     /// The caller's tag, or the job of a copy.
     pub(crate) tag: u32,
     pub(crate) program_unit: ProgramUnitId,
-    pub(crate) units: u16,
     pub(crate) pages: u16,
+    /// What it transfers: the index in [`super::Engine::transfers`].
+    pub(crate) parts: u16,
     pub(crate) level: u8,
     pub(crate) cause: Cause,
     pub(crate) why: ReadFor,
@@ -124,6 +125,14 @@ impl Die {
     pub(crate) fn set_array(&mut self, op: Op, until: SimTime) {
         self.array = Some(op);
         self.array_until = until;
+    }
+
+    /// The data of the program in the array arrives `later` than expected, at `loaded`.
+    #[cold]
+    pub(crate) fn delay_program(&mut self, later: Nanos, loaded: SimTime) {
+        assert!(matches!(self.array, Some(Op::Program { .. })), "only programs take data");
+        self.array_until += later;
+        self.array_from = loaded;
     }
 
     /// Ends the operation of the array and returns it.

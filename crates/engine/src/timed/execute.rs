@@ -7,7 +7,7 @@ use prism_nand::{BlockId, Cause, DieGroupId, DieId, ProgramUnitId, Status};
 use super::channel::Channel;
 use super::die::{Op, ReadFor, ReadOp};
 use super::{Done, Engine, HOST_PROGRAM_UNITS_MAX};
-use crate::config::Scheduler;
+use crate::config::{ChannelArbitration, Scheduler};
 use crate::content;
 
 /// Stands for no die, between steps.
@@ -186,7 +186,7 @@ impl Engine {
 
     #[inline(always)]
     fn start_read(&mut self, die: DieId, read: ReadOp, now: SimTime) {
-        let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
+        let begun = self.send_command(die, now);
         let time = self.begin_read(&read);
         let penalty = if self.fcfs_only { Nanos::ZERO } else { self.take_penalty(die) };
         let sensed = begun + penalty + time;
@@ -205,9 +205,12 @@ impl Engine {
 
     #[inline(always)]
     fn start_program(&mut self, die: DieId, job: u32, now: SimTime) {
-        let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
         let (transfer, time) = self.begin_program(job, now);
-        let loaded = self.occupy_channel(die, transfer, begun, now);
+        let loaded = if self.instant_commands {
+            self.occupy_channel(die, transfer, now)
+        } else {
+            self.send_program(die, transfer, now)
+        };
         if self.config.cache_program {
             self.dies[die.0 as usize].set_register(Op::Program { job }, loaded);
         } else {
@@ -228,7 +231,7 @@ impl Engine {
     /// Begins `op`, the erase of member `member` of `block`.
     #[inline(never)]
     fn start_erase(&mut self, die: DieId, op: Op, block: BlockId, member: u32, now: SimTime) {
-        let begun = self.occupy_channel(die, self.config.timing.t_command, now, now);
+        let begun = self.send_command(die, now);
         self.nand.erase_begin(block, member).expect("a victim is on the device");
         let until = begun + self.erase_time(block);
         self.begin_array(die, op, begun, until);
@@ -273,18 +276,55 @@ impl Engine {
         times
     }
 
-    /// Takes the channel of `die` for `time` as soon as it is free and not before `from`; returns
-    /// when the transfer ends.
+    /// Sends the command of an operation to `die`; returns when it has been sent.
+    #[inline(always)]
+    fn send_command(&mut self, die: DieId, now: SimTime) -> SimTime {
+        if self.instant_commands { now } else { self.arbitrate(die, Nanos::ZERO, now) }
+    }
+
+    /// Sends the command of a program to `die`, then its data, for `transfer`; returns when the
+    /// data has been sent.
+    #[inline(never)]
+    fn send_program(&mut self, die: DieId, transfer: Nanos, now: SimTime) -> SimTime {
+        if !self.interrupts_transfers {
+            return self.arbitrate(die, transfer, now);
+        }
+        let sent = self.arbitrate(die, Nanos::ZERO, now);
+        self.reserve_channel(die, transfer, sent, now)
+    }
+
+    /// Sends a command to `die`, and data for `transfer` with it; returns when both have been sent.
+    #[inline(never)]
+    fn arbitrate(&mut self, die: DieId, transfer: Nanos, now: SimTime) -> SimTime {
+        let time = self.config.timing.t_command + transfer;
+        // Commands that take no time wait for the same transfers as those that take little: not for
+        // one that is requested at the same time.
+        let first = self.config.timing.t_command == Nanos::ZERO;
+        let turn = (now, if first { 0 } else { self.turn.0 });
+        let arbitration = self.config.channel_arbitration;
+        let (channel, moved) = self.channel_of(die);
+        match arbitration {
+            ChannelArbitration::CommandsFirst => channel.interrupt(time, now, moved),
+            ChannelArbitration::Fifo => channel.occupy(time, turn, moved),
+            ChannelArbitration::DataFirst => channel.wait_for_data(time, turn, moved),
+        }
+    }
+
+    /// Takes the channel of `die` for a transfer as soon as it is free; returns when the transfer
+    /// ends.
     #[inline]
-    fn occupy_channel(&mut self, die: DieId, time: Nanos, from: SimTime, now: SimTime) -> SimTime {
-        if time == Nanos::ZERO { from } else { self.take_channel(die, time, from, now) }
+    fn occupy_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
+        if time == Nanos::ZERO { now } else { self.take_channel(die, time, now) }
     }
 
     #[inline(always)]
-    fn take_channel(&mut self, die: DieId, time: Nanos, from: SimTime, now: SimTime) -> SimTime {
+    fn take_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
+        if self.interrupts_transfers {
+            return self.reserve_channel(die, time, now, now);
+        }
         let turn = (now, self.turn.0);
         let (channel, moved) = self.channel_of(die);
-        channel.occupy(time, from, turn, moved)
+        channel.occupy(time, turn, moved)
     }
 
     /// Reserves the channel of `die` for `time` as soon as it is free after `asks`, when the cells
@@ -294,18 +334,27 @@ impl Engine {
         if time == Nanos::ZERO {
             return asks;
         }
-        let turn = (now, self.turn.0);
+        let (turn, interruptible) = ((now, self.turn.0), self.interrupts_transfers);
         let (channel, moved) = self.channel_of(die);
+        if interruptible {
+            return channel.reserve_interruptible(time, (asks, die.0), now, moved);
+        }
         channel.reserve(time, (asks, die.0), turn, moved)
     }
 
-    /// The channel of `die`, and the function to be called for dies whose transfer moves.
+    /// The channel of `die`, and the function to be called for dies whose transfer moves: by how
+    /// much, and to when.
     #[inline]
-    fn channel_of(&mut self, die: DieId) -> (&mut Channel, impl FnMut(u32, SimTime)) {
+    fn channel_of(&mut self, die: DieId) -> (&mut Channel, impl FnMut(u32, Nanos, SimTime)) {
         let (dies, timers) = (&mut self.dies, &mut self.timers);
-        let moved = |die: u32, until| {
-            dies[die as usize].register_until = until;
-            timers.set(die, until);
+        let moved = |die: u32, later, until| {
+            let state = &mut dies[die as usize];
+            if state.register.is_some() {
+                state.register_until = until;
+            } else {
+                state.delay_program(later, until);
+            }
+            timers.set(die, state.next_at());
         };
         (&mut self.channels[self.layout.channel_of(die) as usize], moved)
     }
@@ -383,7 +432,7 @@ impl Engine {
     /// The array is done with a read: its data is transferred over the channel.
     #[inline]
     fn send(&mut self, die: DieId, read: ReadOp, done: &mut Vec<Done>, now: SimTime) {
-        let end = self.occupy_channel(die, self.transfer_of(&read), now, now);
+        let end = self.occupy_channel(die, self.transfer_of(&read), now);
         if end == now {
             self.read_done(die, &read, done, now);
             return;

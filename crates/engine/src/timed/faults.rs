@@ -141,14 +141,16 @@ impl Engine {
     #[inline(never)]
     pub(super) fn rebuild_copies(&mut self, place: u32, now: SimTime) {
         for number in 0..self.copy_reads.len() {
-            let ReadRun { program_unit, level, pages, units, recovery } = self.copy_reads[number];
+            let run = self.copy_reads[number];
+            let ReadRun { program_unit, level, pages, recovery, .. } = run;
+            let parts = self.parts_of(&run);
             if !recovery.is_rebuilt() {
                 continue;
             }
             let why = ReadFor::Copy;
             let cause = Cause::Parity;
             let read =
-                ReadOp { tag: place, program_unit, units, pages, level, cause, why, recovery };
+                ReadOp { tag: place, program_unit, pages, parts, level, cause, why, recovery };
             for op in self.reads_of_stripe(read).collect::<Vec<_>>() {
                 self.jobs[place].reads_left += 1;
                 self.enqueue(self.layout.die_of(op.program_unit), Op::Read(op), false, now);

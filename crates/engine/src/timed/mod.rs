@@ -29,7 +29,7 @@ use prism_nand::{
     BlockId, Cause, DieGroupId, DieId, Geometry, Layout, Nand, ProgramUnitId, Pun, Status,
 };
 
-use crate::config::{EngineConfig, Scheduler};
+use crate::config::{ChannelArbitration, EngineConfig, ReadTransfer, SECTOR, Scheduler};
 use crate::counts::FlashCounts;
 use channel::Channel;
 use clean::Cleaner;
@@ -123,6 +123,10 @@ pub struct Engine {
     /// A die does no other work between array and transfer of a read, and no scheduler needs to
     /// distinguish the two: a read reserves its transfer when it begins, and both are one event.
     reserves_transfer_early: bool,
+    /// Commands go first and take no time, so that they do not use the channel.
+    instant_commands: bool,
+    /// Commands go first and take time, so that they interrupt transfers.
+    interrupts_transfers: bool,
     /// In addition, no operation is suspended and no flash fails: the oldest operation queued for a
     /// die is next, unless a read passes it.
     fcfs_only: bool,
@@ -152,10 +156,13 @@ pub struct Engine {
     /// Host units that are programmed and wait for the rest of their wordline.
     units_held: u32,
     /// How long the transfer takes of a program unit; of a number of its levels, by index; and of a
-    /// number of parts of a level (units, or pages if these are smaller), by index.
+    /// number of parts of a level, by index. A part is a unit, a page if that is smaller, or a
+    /// sector, if reads transfer only the sectors that are needed.
     program_unit_transfer: Nanos,
     level_transfers: Vec<Nanos>,
     transfers: Vec<Nanos>,
+    /// Parts of a unit, or of a page if that is smaller.
+    parts_per_unit: u16,
     pages_per_program: u32,
     /// Logical units of the FTL.
     logical_units: u32,
@@ -167,12 +174,19 @@ pub struct Engine {
     jobs_without_program_unit: VecDeque<u32>,
 }
 
-/// How long the transfer of each number of parts of a level takes, from none to all.
-fn part_transfers(geometry: &Geometry, config: &EngineConfig) -> Vec<Nanos> {
-    let part = geometry.unit.min(geometry.page);
+/// The parts of a unit, or of a page if that is smaller, and how long the transfer of each number
+/// of parts of a level takes, from none to all.
+fn part_transfers(geometry: &Geometry, config: &EngineConfig) -> (u16, Vec<Nanos>) {
+    let unit = geometry.unit.min(geometry.page);
+    let part = match config.read_transfer {
+        ReadTransfer::Unit => unit,
+        ReadTransfer::Sectors => SECTOR,
+    };
     let level = geometry.page.0 * u64::from(geometry.planes_ganged);
-    let parts = 0..=level / part.0;
-    parts.map(|parts| config.timing.transfer(Bytes(parts * part.0))).collect()
+    let parts = level / part.0;
+    assert!(unit.0.is_multiple_of(part.0) && parts <= u16::MAX.into(), "parts of {part}");
+    let transfers = (0..=parts).map(|parts| config.timing.transfer(Bytes(parts * part.0)));
+    ((unit.0 / part.0) as u16, transfers.collect())
 }
 
 impl Engine {
@@ -191,9 +205,16 @@ impl Engine {
     fn at_rest(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
         let geometry = nand.geometry();
         let die_groups = geometry.die_groups();
+        let commands_first = config.channel_arbitration == ChannelArbitration::CommandsFirst;
+        let commands_take_time = config.timing.t_command > Nanos::ZERO;
+        let (parts_per_unit, transfers) = part_transfers(geometry, &config);
         let reserves_transfer_early = !config.cache_read
             && !config.cache_program
             && config.scheduler != Scheduler::ShortestWait;
+        assert!(
+            reserves_transfer_early || config.channel_arbitration != ChannelArbitration::DataFirst,
+            "commands wait for transfers that are not known when they are requested"
+        );
         Self {
             timers: Timers::new(geometry.dies()),
             stepping: execute::NO_DIE,
@@ -202,6 +223,8 @@ impl Engine {
             die_groups: vec![DieGroup { listed: true, ..DieGroup::default() }; die_groups as usize],
             channels: vec![Channel::default(); geometry.channels as usize],
             reserves_transfer_early,
+            instant_commands: commands_first && !commands_take_time,
+            interrupts_transfers: commands_first && commands_take_time,
             no_payload: !nand.has_faults() && !nand.keeps_content(),
             fcfs_only: reserves_transfer_early && config.suspend.is_none() && !nand.has_faults(),
             ready: (0..die_groups).collect(),
@@ -223,7 +246,8 @@ impl Engine {
                 .map(|bytes| Bytes(bytes / u64::from(geometry.pages_per_program)))
                 .map(|bytes| config.timing.transfer(bytes))
                 .collect(),
-            transfers: part_transfers(geometry, &config),
+            transfers,
+            parts_per_unit,
             pages_per_program: geometry.pages_per_program,
             layout: *nand.layout(),
             logical_units: ftl.logical_units(),
@@ -281,13 +305,13 @@ impl Engine {
     /// by priority uses `urgent`.
     #[inline]
     pub fn read(&mut self, run: &ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
-        let &ReadRun { program_unit, level, pages, units, recovery } = run;
+        let &ReadRun { program_unit, level, pages, recovery, .. } = run;
         let die = self.layout.die_of(program_unit);
         let read = ReadOp {
             tag,
             program_unit,
-            units,
             pages,
+            parts: self.parts_of(run),
             level,
             cause,
             why: ReadFor::Caller,

@@ -39,6 +39,12 @@ fn random_setup(rng: &mut Rng) -> (Geometry, EngineConfig) {
     let config = EngineConfig {
         scheduler: [Scheduler::Fcfs, Scheduler::ReadFirst, Scheduler::Priority]
             [rng.below(3) as usize],
+        // Commands that take no time pass transfers that are requested at the same time, which
+        // is not so where transfers are events.
+        channel_arbitration: match timing.t_command == Nanos::ZERO || rng.chance(0.5) {
+            true => ChannelArbitration::CommandsFirst,
+            false => ChannelArbitration::Fifo,
+        },
         suspend: rng.chance(0.5).then_some(suspend),
         cleaning: Cleaning {
             mode: CleaningMode::ALL[rng.below(3) as usize],

@@ -1,6 +1,7 @@
 //! Durations of operations, by the kind of block.
 
 use prism_base::Nanos;
+use prism_ftl::ReadRun;
 use prism_nand::{BlockId, ProgramUnitId};
 
 use super::die::{Op, ReadOp};
@@ -44,9 +45,14 @@ impl Engine {
     /// How long the transfer of a read takes.
     #[inline(always)]
     pub(super) fn transfer_of(&self, read: &ReadOp) -> Nanos {
-        // Parts of a level: units if several share a page, otherwise pages. The larger of the two
-        // numbers counts these parts.
-        self.transfers[usize::from(read.units.max(read.pages))]
+        self.transfers[usize::from(read.parts)]
+    }
+
+    /// What the read `run` transfers, in parts of a level.
+    #[inline(always)]
+    pub(super) fn parts_of(&self, run: &ReadRun) -> u16 {
+        // Units if several share a page, otherwise pages: the larger of the two numbers.
+        run.units.max(run.pages) * self.parts_per_unit - run.sectors_left_out
     }
 
     /// How long the array takes to read `level` of `program_unit`.

@@ -213,7 +213,7 @@ impl Drive {
             // A page that cannot be read is rebuilt from out-of-band data.
             self.engine.sample_read_errors(at, self.now, &mut recovery);
         }
-        let run = ReadRun { program_unit, level: level as u8, pages, units: 1, recovery };
+        let run = ReadRun::of_unit(program_unit, level as u8, pages, recovery);
         self.engine.read(&run, Cause::Map, MAP | page, false, self.now);
         Some(true)
     }

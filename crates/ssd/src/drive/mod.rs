@@ -18,7 +18,7 @@ mod zoned;
 use std::collections::VecDeque;
 
 use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime, Slab};
-use prism_engine::{Done, Engine, FlashCounts, HostUnit};
+use prism_engine::{Done, Engine, FlashCounts, HostUnit, ReadTransfer};
 use prism_ftl::{Ftl, MergeCounts, ReadRun, TrimRange};
 use prism_nand::Nand;
 use prism_nand::timing::transfer_time;
@@ -104,6 +104,8 @@ pub struct Drive {
     read_only: Option<ReadOnly>,
     /// The flash has a fault model, or several of its program units share a wordline.
     has_faults_or_wordlines: bool,
+    /// Reads transfer only the sectors that are needed.
+    transfers_sectors: bool,
     last_change: SimTime,
     pumping: bool,
     pump_again: bool,
@@ -190,6 +192,7 @@ impl Drive {
             counts: HostCounts::default(),
             read_only: None,
             has_faults_or_wordlines,
+            transfers_sectors: device.flash.read_transfer == ReadTransfer::Sectors,
             last_change: SimTime::ZERO,
             pumping: false,
             pump_again: false,

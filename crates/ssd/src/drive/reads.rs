@@ -1,5 +1,6 @@
 //! Reads: from the buffer, from flash, or of unmapped units.
 
+use prism_engine::SECTOR;
 use prism_nand::Cause;
 
 use super::Drive;
@@ -49,6 +50,9 @@ impl Drive {
             self.slots[slot].status = Status::Unreadable;
             self.engine.note_unreadable();
         }
+        if self.transfers_sectors {
+            run.sectors_left_out = self.sectors_left_out(slot, lpn);
+        }
         let state = &mut self.slots[slot];
         state.reads_left = 1;
         state.cost.flash_reads += u32::from(run.pages);
@@ -74,6 +78,10 @@ impl Drive {
         } else {
             ftl.add_read(at, planes, &mut self.runs);
         }
+        if self.transfers_sectors {
+            let left_out = self.sectors_left_out(slot, lpn);
+            self.runs.last_mut().expect("it was added").sectors_left_out += left_out;
+        }
         if self.engine.has_faults()
             && let Some(run) = self.runs.last_mut()
             && self.engine.sample_read_errors(at, self.now, &mut run.recovery)
@@ -81,6 +89,20 @@ impl Drive {
             self.slots[slot].status = Status::Unreadable;
             self.engine.note_unreadable();
         }
+    }
+
+    /// Sectors of unit `lpn`, or of its pages that are read, which the request does not need.
+    fn sectors_left_out(&self, slot: u32, lpn: u32) -> u16 {
+        let request = &self.slots[slot].request;
+        let part = self.unit.min(self.device.flash.page.0);
+        let begin = u64::from(lpn) * self.unit;
+        let wanted =
+            request.offset.max(begin)..(request.offset + request.len).min(begin + self.unit);
+        let within = |size: u64| {
+            let first = (wanted.start - begin) / size * size;
+            (wanted.end - begin).div_ceil(size) * size - first
+        };
+        ((within(part) - within(SECTOR.0)) / SECTOR.0) as u16
     }
 
     fn read_buffered(&mut self, slot: u32, place: u32) {

@@ -275,7 +275,7 @@ impl Drive {
             self.buffer.mark_lost(place);
             self.engine.note_lost(at);
         }
-        let run = ReadRun { program_unit, level: level as u8, pages, units: 1, recovery };
+        let run = ReadRun::of_unit(program_unit, level as u8, pages, recovery);
         self.engine.read(&run, cause, place | FILL, urgent, self.now);
         u32::from(pages)
     }

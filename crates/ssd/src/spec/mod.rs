@@ -9,7 +9,9 @@ mod spare;
 mod zoned;
 
 use prism_base::{Bytes, Nanos};
-use prism_engine::{Cleaning, EngineConfig, Scheduler, Suspend};
+use prism_engine::{
+    ChannelArbitration, Cleaning, EngineConfig, ReadTransfer, SECTOR, Scheduler, Suspend,
+};
 use prism_ftl::{
     ConfigError, FtlConfig, OverProvisioning, PageConfig, Placement, SteadyError, WearPolicy,
 };
@@ -239,6 +241,27 @@ impl DriveSpec {
         Ok(())
     }
 
+    fn check_channels(&self) -> Result<(), DriveSpecError> {
+        let flash = &self.flash;
+        let overlaps = flash.cache_read || flash.cache_program;
+        let by_wait = self.drive.scheduler == Scheduler::ShortestWait;
+        if flash.channel_arbitration == ChannelArbitration::DataFirst && (overlaps || by_wait) {
+            let why = "not simulated with cache_read, cache_program or the scheduler swtf; choose \
+                       commands-first or fifo";
+            return bad("flash.channel_arbitration", flash.channel_arbitration.name(), why);
+        }
+        let (page, unit) = (flash.page.0, self.ftl.mapping_unit.0);
+        let whole = page.is_multiple_of(SECTOR.0) && unit.is_multiple_of(SECTOR.0);
+        let pages = page * u64::from(self.geometry().planes_ganged);
+        let few = pages / SECTOR.0 <= u16::MAX.into();
+        if flash.read_transfer == ReadTransfer::Sectors && !(whole && few) {
+            let why = "needs a page and a mapping_unit of whole sectors of 512 B, and less than \
+                       32 MiB in the pages that one command reads";
+            return bad("flash.read_transfer", flash.read_transfer.name(), why);
+        }
+        Ok(())
+    }
+
     fn check_flash(&self) -> Result<(), DriveSpecError> {
         let flash = &self.flash;
         if flash.pages_per_program > 1 && flash.t_program.all().len() > 1 {
@@ -251,6 +274,7 @@ impl DriveSpec {
                        false and pages_per_program = 1";
             return bad("flash.copy_back", true, why);
         }
+        self.check_channels()?;
         let passes = matches!(self.drive.scheduler, Scheduler::ReadFirst | Scheduler::Priority);
         if flash.program_gaps && flash.cell != Cell::Slc {
             let why = "only SLC flash allows pages that are left out";
@@ -416,6 +440,8 @@ impl DriveSpec {
                 bus_bytes_per_second: flash.channel_bandwidth,
             },
             slc: self.slc_timing(),
+            channel_arbitration: flash.channel_arbitration,
+            read_transfer: flash.read_transfer,
             scheduler: self.drive.scheduler,
             cache_read: flash.cache_read,
             cache_program: flash.cache_program,

@@ -1,7 +1,7 @@
 //! The sections of a device file.
 
 use prism_base::{Bytes, Nanos};
-use prism_engine::{CleaningMode, Scheduler};
+use prism_engine::{ChannelArbitration, CleaningMode, ReadTransfer, Scheduler};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
 use serde::de::Error;
@@ -50,6 +50,12 @@ pub struct Flash {
     /// Command and address cycles of each operation, on the channel.
     #[serde(default, deserialize_with = "quantity::nanos")]
     pub t_command: Nanos,
+    /// Which of several uses that wait for a channel begins first.
+    #[serde(default, deserialize_with = "quantity::named")]
+    pub channel_arbitration: ChannelArbitration,
+    /// What the read of a part of a mapping unit transfers over the channel.
+    #[serde(default, deserialize_with = "quantity::named")]
+    pub read_transfer: ReadTransfer,
     /// Bytes per second of a channel; `None` is infinite.
     #[serde(deserialize_with = "quantity::rate")]
     pub channel_bandwidth: Option<u64>,

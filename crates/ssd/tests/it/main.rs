@@ -3,6 +3,7 @@
 mod ages;
 mod ages_tiers;
 mod ages_zones;
+mod channels;
 mod closed_forms;
 mod common;
 mod defects;

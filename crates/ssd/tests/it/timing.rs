@@ -3,7 +3,7 @@
 
 use crate::common::lab::*;
 use prism_base::{Bytes, Nanos, Rng};
-use prism_engine::Scheduler;
+use prism_engine::{ChannelArbitration, ReadTransfer, Scheduler};
 use prism_nand::{Cause, PageTimes};
 use prism_ssd::spec::SuspendSpec;
 use prism_ssd::{Drive, DriveSpec, HostOp};
@@ -318,20 +318,10 @@ fn whole_units_cost_programs_and_partial_ones_a_read_in_addition() {
     }
 }
 
-#[test]
-fn the_slowest_allowed_flash_works_and_a_slower_one_is_refused() {
-    let mut device = lab();
-    device.flash.dies_per_channel = 4;
-    device.flash.blocks_per_plane = 16;
-    device.flash.t_read = PageTimes::uniform(Nanos(10_000_000_000));
-    device.flash.t_program = PageTimes::uniform(Nanos(10_000_000_000));
-    device.flash.t_erase = Nanos(10_000_000_000);
-    let program_unit = device.geometry().program_unit_bytes().0;
-    let program_units = program_unit * u64::from(device.flash.dies_per_channel);
-    device.flash.channel_bandwidth = Some(program_units.div_ceil(300));
-    device.flash.t_command = Nanos(10_000_000_000);
+/// Serves reads and writes in any order.
+fn serve_all(device: &DriveSpec) {
     device.check().unwrap();
-    let mut drive = filled(&device);
+    let mut drive = filled(device);
     let mut done = Vec::new();
     for unit in 0..256 {
         let op = if unit % 3 == 0 { HostOp::Write } else { HostOp::Read };
@@ -345,6 +335,24 @@ fn the_slowest_allowed_flash_works_and_a_slower_one_is_refused() {
         drive.step(&mut done);
     }
     drive.assert_conserved();
+}
+
+#[test]
+fn the_slowest_allowed_flash_works_and_a_slower_one_is_refused() {
+    let mut device = lab();
+    device.flash.dies_per_channel = 4;
+    device.flash.blocks_per_plane = 16;
+    device.flash.t_read = PageTimes::uniform(Nanos(10_000_000_000));
+    device.flash.t_program = PageTimes::uniform(Nanos(10_000_000_000));
+    device.flash.t_erase = Nanos(10_000_000_000);
+    let program_unit = device.geometry().program_unit_bytes().0;
+    let program_units = program_unit * u64::from(device.flash.dies_per_channel);
+    device.flash.channel_bandwidth = Some(program_units.div_ceil(300));
+    device.flash.t_command = Nanos(10_000_000_000);
+    for arbitration in ChannelArbitration::ALL {
+        device.flash.channel_arbitration = arbitration;
+        serve_all(&device);
+    }
 
     let refused = |change: fn(&mut DriveSpec), field: &str| {
         let mut slower = device.clone();
@@ -355,5 +363,19 @@ fn the_slowest_allowed_flash_works_and_a_slower_one_is_refused() {
     refused(|d| d.flash.t_erase = Nanos(10_000_000_001), "flash.t_erase");
     refused(|d| d.flash.channel_bandwidth = Some(1), "flash.channel_bandwidth");
     refused(|d| d.flash.dies_per_channel = 32, "flash.t_command");
+    refused(
+        |d| {
+            d.flash.channel_arbitration = ChannelArbitration::DataFirst;
+            d.flash.cache_read = true;
+        },
+        "flash.channel_arbitration",
+    );
+    refused(
+        |d| {
+            (d.flash.page, d.ftl.mapping_unit) = (Bytes(4100), Bytes(4100));
+            d.flash.read_transfer = ReadTransfer::Sectors;
+        },
+        "flash.read_transfer",
+    );
     refused(|d| d.drive.merge_wait = Nanos(60_000_000_001), "drive.merge_wait");
 }

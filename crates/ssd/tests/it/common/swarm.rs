@@ -2,7 +2,7 @@
 //! file allows.
 
 use prism_base::{Bytes, Nanos, Rng};
-use prism_engine::{CleaningMode, Scheduler};
+use prism_engine::{ChannelArbitration, CleaningMode, ReadTransfer, Scheduler};
 use prism_ftl::{ConfigError, Frontiers, VictimPolicy};
 use prism_nand::PageTimes;
 use prism_ssd::spec::{
@@ -353,6 +353,11 @@ fn draw_flash(device: &mut DriveSpec, rng: &mut Rng) {
         flash.suspend = one_of(rng, &what);
         flash.t_suspend = Nanos(rng.below(20_000));
     }
+    let overlaps = flash.cache_read || flash.cache_program;
+    let known = !overlaps && device.drive.scheduler != Scheduler::ShortestWait;
+    let [commands, fifo, data] = ChannelArbitration::ALL;
+    flash.channel_arbitration = one_of(rng, &[commands, fifo, if known { data } else { fifo }]);
+    flash.read_transfer = one_of(rng, &ReadTransfer::ALL);
 }
 
 fn draw_ftl(device: &mut DriveSpec, rng: &mut Rng) {
