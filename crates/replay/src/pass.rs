@@ -1,7 +1,7 @@
 //! One run through the trace.
 
 use prism_base::{Nanos, SimTime, Slab};
-use prism_ssd::{Completion, HostOp, Request};
+use prism_ssd::{Completion, HostOp, Request, Status};
 use prism_trace::{Flags, Op, Record, Source};
 use prism_workload::{Finished, Issuer, Measured, Observer, Progress};
 
@@ -250,6 +250,10 @@ impl<'a, B: BlockDevice> Player<'a, B> {
             let m = &mut self.measured;
             let latency = completion.completed.since(pending.arrival);
             m.completed(completion.op, completion.len, completion.status, latency);
+            let zeroes = completion.op == HostOp::WriteZeroes && completion.status == Status::Done;
+            if zeroes && !self.drive.drive().device().unmaps() {
+                m.zeroed += completion.len;
+            }
             m.buffer_hits += u64::from(completion.cost.buffer_hits);
             m.unmapped += u64::from(completion.cost.unmapped);
             self.in_flight -= 1;

@@ -150,7 +150,7 @@ impl ReplayResult {
         let mut bytes = (others * device.ftl.mapping_unit.0) as f64;
         if self.steady == SteadyState::OutOfReach {
             // A pass may be too short to push its data out of the write buffer.
-            let written = self.window.bytes_of(HostOp::Write) as f64;
+            let written = self.window.written() as f64;
             bytes = bytes.max((bytes + self.buffered.0 as f64).min(written));
         }
         bytes * self.cleaning(device, distinct) / f64::from(self.window.passes.max(1))
@@ -266,7 +266,7 @@ fn search<B: BlockDevice>(
     outcome: &mut ReplayResult,
     free_units: u64,
 ) -> Result<(), ReplayError> {
-    let written = outcome.single_pass.bytes_of(HostOp::Write);
+    let written = outcome.single_pass.written();
     if written == 0 {
         outcome.steady = SteadyState::NoWrites;
         return Ok(());

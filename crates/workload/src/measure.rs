@@ -16,6 +16,8 @@ pub struct Measured {
     pub latency: [Latencies; HostOp::COUNT],
     /// Bytes of completed requests, in the same order.
     pub bytes: [u64; HostOp::COUNT],
+    /// Bytes of write-zeroes that the drive wrote as data, because it does not unmap.
+    pub zeroed: u64,
     /// Completed requests other than flushes, failed ones included.
     pub requests: u64,
     /// Requests that failed, in the same order: they have no latency and no bytes.
@@ -47,11 +49,11 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Bytes programmed for every cause over bytes the host wrote; `None` if it wrote
-    /// nothing.
+    /// Bytes programmed for every cause over bytes the host wrote ([`Self::written`]); `None` if it
+    /// wrote nothing.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
-        let written = self.bytes_of(HostOp::Write) + self.bytes_of(HostOp::ZoneAppend);
+        let written = self.written();
         (written > 0).then(|| self.flash_bytes as f64 / written as f64)
     }
 
@@ -66,6 +68,7 @@ impl Measured {
         for (ours, theirs) in self.errors.iter_mut().zip(other.errors) {
             *ours += theirs;
         }
+        self.zeroed += other.zeroed;
         self.requests += other.requests;
         self.held_back += other.held_back;
         self.held_back_ns += other.held_back_ns;
@@ -114,6 +117,12 @@ impl Measured {
     #[must_use]
     pub fn latency_of(&self, op: HostOp) -> &Latencies {
         &self.latency[op as usize]
+    }
+
+    /// Bytes that the host wrote: by writes, zone appends, and write-zeroes that are data.
+    #[must_use]
+    pub fn written(&self) -> u64 {
+        self.bytes_of(HostOp::Write) + self.bytes_of(HostOp::ZoneAppend) + self.zeroed
     }
 
     /// Bytes of completed requests of `op`.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
-use prism_present::drive::charts::{Charts, with_charts};
+use prism_present::drive::charts::with_charts;
 use prism_present::sim::{self, fio_json};
 use prism_present::simulation::Plan;
 use prism_present::sweep;

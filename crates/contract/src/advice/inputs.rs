@@ -115,7 +115,7 @@ impl Inputs {
             writes: scale.writes.requests,
             writes_below_unit: below(&scale.writes.sizes, unit),
             write_median: scale.writes.sizes.median().map(Bytes),
-            write_rate: rate(timed.bytes_of(HostOp::Write)),
+            write_rate: rate(timed.written()),
             sustained: sustained(worn, described),
             dies: described.geometry().dies(),
             cleaning: (units[Cause::Gc] + units[Cause::Merge]) as f64 / units.total().max(1) as f64,

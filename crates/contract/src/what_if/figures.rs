@@ -49,7 +49,7 @@ impl Original {
     #[must_use]
     pub fn of(measured: &Measured, distinct_written: Bytes) -> Self {
         let passes = f64::from(measured.passes.max(1));
-        let written = measured.bytes_of(HostOp::Write);
+        let written = measured.written();
         Self {
             written: written as f64 / passes,
             moved: (written + measured.bytes_of(HostOp::Read)) as f64 / passes,
@@ -173,7 +173,7 @@ impl Figures {
             cleaning: outcome.cleaning(device, original.distinct_written),
             passes: window.passes,
             flash_bytes: Bytes(window.flash_bytes),
-            host_bytes: Bytes(window.bytes_of(HostOp::Write)),
+            host_bytes: Bytes(window.written()),
             erases: window.flash.erases.total(),
             wear: Wear::of(drive.engine().nand().erase_counts()),
             steady: outcome.steady,

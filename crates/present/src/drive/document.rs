@@ -35,7 +35,7 @@ pub fn brief(facts: &Facts) -> Section {
     let (window, timed) = (&facts.outcome.window, facts.timed());
     let mut section = Section::new("On this drive", lead(facts));
     let causes = window.flash.units.iter().filter(|&(_, units)| units > 0);
-    let written = window.bytes_of(HostOp::Write).max(1);
+    let written = window.written().max(1);
     let unit = facts.scaled.device.ftl.mapping_unit.0;
     let shares: Vec<String> = causes
         .map(|(cause, units)| {
@@ -500,7 +500,7 @@ pub fn measured_notes(run: Run<'_>) -> Vec<String> {
     let mut notes = Vec::new();
     let reached = measured.flash_bytes + buffered.0;
     // A difference that the figure does not show needs no reason.
-    if (reached as f64) < 0.995 * measured.bytes_of(HostOp::Write) as f64 {
+    if (reached as f64) < 0.995 * measured.written() as f64 {
         notes.push(
             "Write amplification is below 1 because some data was overwritten or trimmed in the \
              write buffer and never programmed to flash."
@@ -514,7 +514,7 @@ pub fn measured_notes(run: Run<'_>) -> Vec<String> {
             measured.unmapped
         ));
     }
-    let written = measured.bytes_of(HostOp::Write);
+    let written = measured.written();
     if buffered.0 * 100 > written && written > 0 {
         notes.push(format!(
             "{} were still in the write buffer at the end and do not count in the write \

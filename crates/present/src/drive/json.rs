@@ -175,6 +175,8 @@ pub fn figures(measured: &Measured) -> Value {
         "write_amplification": measured.write_amplification(),
         "host_bytes_read": measured.bytes_of(HostOp::Read),
         "host_bytes_written": measured.bytes_of(HostOp::Write),
+        // Write-zeroes that the drive writes as data count as written, too.
+        "host_bytes_zeroed": (measured.zeroed > 0).then_some(measured.zeroed),
         "flash_bytes_programmed": measured.flash_bytes,
         "flash": flash(measured),
         "latency_ns": latency.collect::<BTreeMap<_, _>>(),
@@ -189,7 +191,7 @@ pub fn figures(measured: &Measured) -> Value {
         "behind_ns": measured.behind_max.0,
         "simulated_ns": measured.simulated.0,
     });
-    without_null(object, &["map_cache"])
+    without_null(object, &["host_bytes_zeroed", "map_cache"])
 }
 
 /// Pages read, pages programmed, blocks erased (all of one plane), and programmed mapping

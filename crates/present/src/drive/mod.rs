@@ -14,7 +14,7 @@ use prism_base::Bytes;
 use prism_contract::what_if;
 use prism_replay::{Layout, Lifetime, Options, ReplayResult, SteadyState};
 use prism_ssd::scale::Scaled;
-use prism_ssd::{Drive, DriveHealth, DriveSpec, HostOp, Preparation, ReadOnly};
+use prism_ssd::{Drive, DriveHealth, DriveSpec, Preparation, ReadOnly};
 use prism_trace::{Op, TraceInfo};
 use prism_workload::Measured;
 
@@ -87,8 +87,7 @@ impl Facts {
         }
         let distinct = Bytes(self.trace.summary.unique_written_bytes);
         let flash = self.outcome.flash_bytes_per_pass(&self.scaled.device, distinct);
-        let written = window.bytes_of(HostOp::Write) + window.bytes_of(HostOp::ZoneAppend);
-        Some(flash * f64::from(window.passes) / written as f64)
+        Some(flash * f64::from(window.passes) / window.written() as f64)
     }
 
     /// Requests of the trace that are not replayed: discards of addresses that are not on the drive.
@@ -131,12 +130,11 @@ impl Facts {
     #[must_use]
     pub fn lifetime(&self) -> Option<Lifetime> {
         let timed = self.timed();
-        let written = timed.bytes_of(HostOp::Write) + timed.bytes_of(HostOp::ZoneAppend);
         prism_replay::lifetime::lifetime_of(
             self.described.writable_bytes(self.outcome.window.flash.slc_share()),
             self.described.capacity(),
             self.write_amplification()?,
-            Bytes(written),
+            Bytes(timed.written()),
             timed.simulated,
         )
     }
@@ -198,7 +196,7 @@ impl Run<'_> {
             self.device.writable_bytes(self.measured.flash.slc_share()),
             self.device.capacity(),
             self.measured.write_amplification()?,
-            Bytes(self.measured.bytes_of(HostOp::Write)),
+            Bytes(self.measured.written()),
             self.measured.simulated,
         )
     }

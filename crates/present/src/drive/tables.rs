@@ -30,7 +30,7 @@ pub fn latency(measured: &Measured) -> Table {
 #[must_use]
 pub fn causes(measured: &Measured, mapping_unit: Bytes) -> Table {
     let flash = &measured.flash;
-    let written = measured.bytes_of(HostOp::Write);
+    let written = measured.written();
     let of = |name, pick: &dyn Fn(&Counts) -> u64| {
         (name, [&flash.reads, &flash.programs, &flash.units, &flash.erases].map(pick))
     };

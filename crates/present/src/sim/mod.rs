@@ -121,7 +121,11 @@ fn limits(facts: &Simulated) -> Section {
     let total = &facts.outcome.total;
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
-        notes.push(format!("The drive is scaled to fit: {}.", facts.scaled.changes.join("; ")));
+        notes.push(format!(
+            "The drive is scaled to fit: {}. Bandwidth and latency under load are those of the \
+             scaled drive.",
+            facts.scaled.changes.join("; ")
+        ));
     }
     let (full, capacity) = (facts.scaled.full_capacity, facts.scaled.device.capacity());
     if full > capacity && !facts.chosen {

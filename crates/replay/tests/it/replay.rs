@@ -146,6 +146,27 @@ fn writes_of_a_cached_map_count_as_write_amplification() {
     assert_eq!(m.write_amplification(), Some(all as f64 / 5000.0));
 }
 
+/// Zeroes that are written as data are part of what the host writes.
+#[test]
+fn written_zeroes_count_where_the_drive_does_not_unmap_them() {
+    let zeroes = |preset: &str, protected: bool| {
+        let mut full = DriveSpec::preset(preset).unwrap();
+        full.drive.power_loss_protection = protected;
+        full.drive.discards = protected;
+        let device = fit(&full, Bytes(64 << 20)).unwrap().device;
+        let prepared = Drive::prepared(device, InitialState::Filled, 1, |_, _| true);
+        let mut drive = prepared.unwrap().unwrap().0;
+        let block = 1 << 20;
+        let zero = |i: u64| Record::new(Op::WriteZeroes, 1000 * i as i64, i % 32 * block, block);
+        let outcome = run(&mut drive, (0..256).map(zero).collect(), OPEN, Passes::Fixed(1));
+        (outcome.measured.written(), outcome.measured.write_amplification())
+    };
+    assert_eq!(zeroes("dc-tlc", true), (0, None));
+    let (written, amplification) = zeroes("bast-2007", false);
+    assert_eq!(written, 256 << 20);
+    assert!((0.9..4.0).contains(&amplification.unwrap()), "{amplification:?}");
+}
+
 #[test]
 fn the_same_replay_twice_is_the_same() {
     let figures = || {
