@@ -88,6 +88,7 @@ impl Addresses {
     }
 
     /// First byte and length of the next I/O in direction `dir`; `None` at the end of the pass.
+    #[inline(always)]
     pub fn next(&mut self, dir: usize) -> Option<(u64, u64)> {
         let sizes = &self.sizes[dir];
         let end = self.region.end;
@@ -151,6 +152,7 @@ fn in_zone(zbd: &Zbd, offset: u64, least: u64, end: u64) -> Option<(u64, u64)> {
 impl Map {
     /// First block and number of blocks of the next I/O, cut short before a used block, so that no
     /// block is used twice.
+    #[inline(never)]
     fn next(&mut self, sizes: &Sizes, rng: &mut Rng) -> Option<(u64, u64)> {
         loop {
             if self.next == self.blocks {

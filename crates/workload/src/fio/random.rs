@@ -204,7 +204,13 @@ impl Draw {
     }
 
     /// The next slot.
+    #[inline(always)]
     pub fn next(&self, rng: &mut Rng) -> u64 {
+        if let Kind::Uniform = self.kind { rng.below(self.slots) } else { self.next_of_kind(rng) }
+    }
+
+    #[inline(never)]
+    fn next_of_kind(&self, rng: &mut Rng) -> u64 {
         let slots = self.slots;
         match &self.kind {
             Kind::Uniform => rng.below(slots),

@@ -36,7 +36,13 @@ impl Sizes {
     }
 
     /// A random size of at most `most`, which is at least [`Sizes::min`].
+    #[inline(always)]
     pub fn draw(&self, most: u64, rng: &mut Rng) -> u64 {
+        if let Self::One(size) = self { *size } else { self.draw_of_several(most, rng) }
+    }
+
+    #[inline(never)]
+    fn draw_of_several(&self, most: u64, rng: &mut Rng) -> u64 {
         match self {
             Self::One(size) => *size,
             Self::Range(min, max) => {

@@ -109,6 +109,7 @@ pub struct DirStats {
 }
 
 impl DirStats {
+    #[inline]
     fn record(&mut self, begin: SimTime, at: SimTime, len: u64, latency: Nanos) {
         if self.ios == 0 {
             self.sample_end = begin + SAMPLE;
@@ -130,6 +131,19 @@ impl DirStats {
         self.sample_bytes += len;
         self.latency.record(latency);
     }
+}
+
+/// Completed I/Os that are counted at once, so that the cache misses of their histogram overlap.
+const COUNTED_AT_ONCE: usize = 64;
+
+/// A completed I/O that is not counted yet.
+#[derive(Clone, Copy, Debug)]
+struct Completed {
+    dir: Dir,
+    depth: u32,
+    len: u64,
+    at: SimTime,
+    latency: Nanos,
 }
 
 /// One row of the report: a job, or the jobs of a group with `group_reporting`.
@@ -156,10 +170,26 @@ pub struct JobStats {
     pub begin: Option<SimTime>,
     /// The last measured completion, or the begin.
     pub end: SimTime,
+    /// I/Os that are not counted yet.
+    recent: Vec<Completed>,
 }
 
 /// Upper bounds of the latency classes, in their unit.
-const CLASSES: [u64; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
+const BOUNDS: [usize; 11] = [2, 4, 10, 20, 50, 100, 250, 500, 750, 1000, 2000];
+
+/// The latency class of each value below the last bound: a search would mispredict branches.
+const CLASSES: [u8; BOUNDS[10]] = {
+    let mut classes = [0; BOUNDS[10]];
+    let (mut class, mut value) = (0, 0);
+    while value < BOUNDS[10] {
+        if value == BOUNDS[class] {
+            class += 1;
+        }
+        classes[value] = class as u8;
+        value += 1;
+    }
+    classes
+};
 
 impl JobStats {
     /// Begins the measurement, unless it has begun before.
@@ -175,18 +205,39 @@ impl JobStats {
         self.first_error.get_or_insert(status);
     }
 
-    /// Counts a completed I/O; `depth` I/Os were in flight when it was issued, itself included.
+    /// Adds a completed I/O, which [`JobStats::count_recent`] counts; `depth` I/Os were in flight
+    /// when it was issued, itself included.
+    #[inline(always)]
     pub(super) fn record(&mut self, op: HostOp, len: u64, depth: u32, at: SimTime, latency: Nanos) {
-        self.end = self.end.max(at);
         let Some(dir) = Dir::of(op) else {
+            self.end = self.end.max(at);
             self.flushes.get_or_insert_default().record(latency);
             return;
         };
+        self.recent.push(Completed { dir, depth, len, at, latency });
+        if self.recent.len() >= COUNTED_AT_ONCE {
+            self.count_recent();
+        }
+    }
+
+    /// Counts the I/Os that were added since the last call.
+    #[inline(never)]
+    pub(super) fn count_recent(&mut self) {
+        let mut recent = std::mem::take(&mut self.recent);
+        for completed in &recent {
+            self.count(completed);
+        }
+        recent.clear();
+        self.recent = recent;
+    }
+
+    #[inline(always)]
+    fn count(&mut self, &Completed { dir, depth, len, at, latency }: &Completed) {
+        self.end = self.end.max(at);
         let begin = self.begin.expect("measured only after the beginning");
         self.dirs[dir as usize].get_or_insert_default().record(begin, at, len, latency);
         self.depths[(depth.max(1).ilog2() as usize).min(6)] += 1;
-        // Counted without branches, because latencies are hard to predict.
-        let class = |value: u64| CLASSES.iter().filter(|&&bound| value >= bound).count();
+        let class = |value: u64| usize::from(CLASSES.get(value as usize).copied().unwrap_or(11));
         match latency.0 {
             ns @ 0..1000 => self.nanos[class(ns)] += 1,
             ns @ 1000..1_000_000 => self.micros[class(ns / 1000)] += 1,
@@ -232,6 +283,7 @@ mod tests {
         for (depth, ns) in (1..).zip(latencies) {
             stats.record(HostOp::Read, 512, depth, SimTime(ns), Nanos(ns));
         }
+        stats.count_recent();
         assert_eq!(stats.nanos, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(stats.micros, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(stats.millis, [1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -246,6 +298,7 @@ mod tests {
         for at in [1_100_000_000, 1_200_000_000, 1_700_000_000, 2_600_000_000] {
             stats.record(HostOp::Write, 1000, 1, SimTime(at), Nanos(5));
         }
+        stats.count_recent();
         let write = stats.dir(Dir::Write).unwrap();
         // 2 in the first sample, 1 in the second, none in the third; the fourth has not ended.
         assert_eq!((write.iops.count, write.iops.min, write.iops.max), (3, 0.0, 4.0));

@@ -42,6 +42,9 @@ pub(super) enum State {
     Done,
 }
 
+/// The commands of reads, writes and trims.
+const OPS: [HostOp; 3] = [HostOp::Read, HostOp::Write, HostOp::Discard];
+
 /// I/Os that are drawn at once, as many I/Os before they are issued. In batches: on a large drive
 /// each prefetch of a map entry needs a page table walk, and these overlap.
 const DRAWN_AHEAD: usize = 8;
@@ -49,9 +52,10 @@ const DRAWN_AHEAD: usize = 8;
 /// An I/O that is drawn and not issued yet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drawn {
-    dir: usize,
-    /// First byte and length; `None` for the end of a pass, after which nothing is drawn.
-    place: Option<(u64, u64)>,
+    /// First byte, and length: 0 for the end of a pass, after which nothing is drawn.
+    offset: u64,
+    len: u64,
+    dir: u32,
 }
 
 /// A job with its progress.
@@ -80,6 +84,12 @@ pub(super) struct Worker<'a> {
     /// worth prefetching.
     upcoming: Ring<Drawn>,
     draws_ahead: bool,
+    /// The first of them that only the depth and the runtime can hold back, and whether there are
+    /// any in this job.
+    certain: u32,
+    has_certain: bool,
+    /// End of the runtime.
+    end: SimTime,
     /// The direction of the I/O to be drawn next, once chosen.
     chosen: Option<usize>,
     /// The range that a trimwrite job has trimmed and writes next.
@@ -119,6 +129,9 @@ impl<'a> Worker<'a> {
             passes: 0,
             upcoming: Ring::new(),
             draws_ahead: draws_ahead(job),
+            certain: 0,
+            has_certain: has_certain(job),
+            end: SimTime::NEVER,
             chosen: None,
             trimmed: None,
             due: [SimTime::ZERO; 3],
@@ -138,6 +151,8 @@ impl<'a> Worker<'a> {
         self.state = State::Running;
         self.start = at.max(run_start + self.job.delay);
         self.measured_from = self.start + self.job.ramp;
+        let runtime = self.job.limit.runtime;
+        self.end = runtime.map_or(SimTime::NEVER, |runtime| self.measured_from + runtime);
         self.due = [self.start; 3];
         if self.job.rate.iter().flatten().any(|rate| rate.poisson) {
             for dir in 0..3 {
@@ -151,7 +166,14 @@ impl<'a> Worker<'a> {
         at >= self.measured_from
     }
 
+    /// Whether it has as many I/Os in flight as it may have.
+    #[inline(always)]
+    pub fn is_full(&self) -> bool {
+        self.in_flight >= self.job.depth
+    }
+
     /// The next action at `now`.
+    #[inline(always)]
     pub fn next_action(&mut self, now: SimTime) -> NextAction {
         if now < self.start {
             return NextAction::At(self.start);
@@ -165,9 +187,9 @@ impl<'a> Worker<'a> {
                 return self.finish();
             }
             if self.pause_end > now {
-                return NextAction::At(self.pause_end.min(self.end()));
+                return NextAction::At(self.pause_end.min(self.end));
             }
-            if self.flushing || self.in_flight >= self.job.depth {
+            if self.flushing || self.is_full() {
                 return NextAction::Wait;
             }
             if self.flush_due {
@@ -184,7 +206,7 @@ impl<'a> Worker<'a> {
             }
             let dir = match self.direction(now) {
                 Ok(dir) => dir,
-                Err(at) => return NextAction::At(at.min(self.end())),
+                Err(at) => return NextAction::At(at.min(self.end)),
             };
             if let Some(io) = self.next_io(dir) {
                 return NextAction::Issue(io);
@@ -198,20 +220,16 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The end of the runtime.
-    fn end(&self) -> SimTime {
-        let runtime = self.job.limit.runtime;
-        runtime.map_or(SimTime::NEVER, |runtime| self.measured_from + runtime)
-    }
-
+    #[inline(always)]
     fn ends(&mut self, now: SimTime) -> bool {
         let limit = &self.job.limit;
         let free = limit.time_based || self.ramping || self.trimmed.is_some();
         let enough = self.bytes >= limit.bytes || limit.ios.is_some_and(|ios| self.ios >= ios);
-        self.ended |= now >= self.end() || (!free && enough);
+        self.ended |= now >= self.end || (!free && enough);
         self.ended
     }
 
+    #[inline(never)]
     fn finish(&mut self) -> NextAction {
         if self.in_flight > 0 {
             return NextAction::Wait;
@@ -240,20 +258,57 @@ impl<'a> Worker<'a> {
 
     #[inline(never)]
     fn draw_batch(&mut self, mut prefetch: impl FnMut(u64)) {
-        let pass_ends = |drawn: &Drawn| drawn.place.is_none();
-        while self.upcoming.len() < 2 * DRAWN_AHEAD && !self.upcoming.back().is_some_and(pass_ends)
-        {
-            let dir = self.choose();
-            let place = self.addresses.next(dir);
-            if let Some((offset, _)) = place {
-                self.chosen = None;
-                prefetch(offset);
-            }
-            self.upcoming.push_back(Drawn { dir, place });
+        let pass_ends = |drawn: &Drawn| drawn.len == 0;
+        if self.upcoming.back().is_some_and(pass_ends) {
+            return;
         }
+        while self.upcoming.len() < 2 * DRAWN_AHEAD {
+            let dir = self.choose();
+            let Some((offset, len)) = self.addresses.next(dir) else {
+                self.upcoming.push_back(Drawn { offset: 0, len: 0, dir: dir as u32 });
+                break;
+            };
+            self.chosen = None;
+            prefetch(offset);
+            self.upcoming.push_back(Drawn { offset, len, dir: dir as u32 });
+        }
+        self.certain = self.count_certain();
+    }
+
+    /// How many of the drawn I/Os only the depth and the runtime can hold back, without those that
+    /// are left when more are drawn. An end of the pass is the last one.
+    fn count_certain(&self) -> u32 {
+        let limit = &self.job.limit;
+        let ios = self.upcoming.len();
+        let ios_then = self.ios + ios as u64;
+        let bytes_then = self.upcoming.iter().fold(self.bytes, |sum, it| sum + it.len);
+        let ends = bytes_then >= limit.bytes || limit.ios.is_some_and(|most| ios_then >= most);
+        let may_end = ends && !limit.time_based;
+        if !self.has_certain || self.ramping || self.ended || may_end {
+            return 0;
+        }
+        ios.saturating_sub(DRAWN_AHEAD) as u32
+    }
+
+    /// The next I/O at `now`, if it is certain that [`Worker::next_action`] would return it. Most
+    /// I/Os take this way, because it is short.
+    #[inline(always)]
+    pub fn next_certain(&mut self, now: SimTime) -> Option<Io> {
+        if self.certain == 0 || self.is_full() || now >= self.end {
+            return None;
+        }
+        self.certain -= 1;
+        let Drawn { offset, len, dir } = self.upcoming.pop_front()?;
+        self.bytes += len;
+        self.ios += 1;
+        self.in_flight += 1;
+        let writes = dir == Dir::Write as u32;
+        self.writes += u64::from(writes);
+        Some(Io { op: OPS[dir as usize], offset, len, fua: self.job.fua && writes, handle: 0 })
     }
 
     /// The direction of the I/O to be drawn next.
+    #[inline(always)]
     fn choose(&mut self) -> usize {
         *self.chosen.get_or_insert_with(|| {
             let dir = match self.job.rw {
@@ -275,9 +330,10 @@ impl<'a> Worker<'a> {
     }
 
     /// The direction of the next I/O, or when a rate limit allows one.
+    #[inline(always)]
     fn direction(&mut self, now: SimTime) -> Result<usize, SimTime> {
         let dir = match self.upcoming.front() {
-            Some(drawn) => drawn.dir,
+            Some(drawn) => drawn.dir as usize,
             None => self.choose(),
         };
         if self.due[dir] <= now {
@@ -296,6 +352,7 @@ impl<'a> Worker<'a> {
     }
 
     /// The next I/O in this direction; `None` at the end of a pass.
+    #[inline(always)]
     fn next_io(&mut self, dir: usize) -> Option<Io> {
         let writes_trimmed = self.trimmed.take();
         let (offset, len) = match writes_trimmed {
@@ -314,7 +371,7 @@ impl<'a> Worker<'a> {
         self.in_flight += 1;
         self.before_pause = self.before_pause.saturating_sub(1);
         self.advance_due(dir, len);
-        let op = [HostOp::Read, HostOp::Write, HostOp::Discard][dir];
+        let op = OPS[dir];
         if op == HostOp::Write {
             self.writes += 1;
             let is_due = |&every: &u64| every > 0 && self.writes.is_multiple_of(every);
@@ -329,9 +386,11 @@ impl<'a> Worker<'a> {
 
     /// First byte and length of the next I/O in this direction, which has been drawn or is drawn
     /// now; `None` at the end of a pass.
+    #[inline(always)]
     fn next_place(&mut self, dir: usize) -> Option<(u64, u64)> {
         if let Some(drawn) = self.upcoming.pop_front() {
-            return drawn.place;
+            self.certain = self.certain.saturating_sub(1);
+            return (drawn.len > 0).then_some((drawn.offset, drawn.len));
         }
         let place = self.addresses.next(dir)?;
         self.chosen = None;
@@ -385,6 +444,7 @@ impl<'a> Worker<'a> {
     /// Makes the job issue no more I/Os.
     pub fn stop(&mut self) {
         self.ended = true;
+        self.certain = 0;
         self.flushed_at_end = true;
     }
 
@@ -393,6 +453,14 @@ impl<'a> Worker<'a> {
         self.in_flight -= 1;
         self.flushing &= op != HostOp::Flush;
     }
+}
+
+/// Whether only depth and runtime can hold back an I/O of `job` that is drawn: no rate and no pause
+/// does, and no flush comes between.
+fn has_certain(job: &Job) -> bool {
+    let paced = job.think.is_some() || job.rate.iter().any(Option::is_some);
+    let flushes = job.flush_every.iter().any(|&every| every > 0);
+    !paced && !flushes && job.handles.is_none()
 }
 
 /// Whether the I/Os of `job` may be drawn before they are issued, and are random: consecutive ones
@@ -405,4 +473,66 @@ fn draws_ahead(job: &Job) -> bool {
         Rw::Mixed { .. } => job.rate.iter().any(Option::is_some),
     };
     job.order != Order::Sequential && job.zbd.is_none() && !depends
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use prism_base::Nanos;
+
+    use super::*;
+    use crate::fio::{JobReader, jobs};
+
+    /// The I/Os of a job of which each takes a microsecond, with their times, and the offsets that
+    /// it draws in advance.
+    fn ios(job: &Job, ahead: bool) -> (Vec<(SimTime, Io)>, Vec<u64>) {
+        let mut worker = Worker::new(job);
+        worker.draws_ahead &= ahead;
+        worker.begin(SimTime::ZERO, SimTime::ZERO);
+        let (mut now, mut in_flight) = (SimTime::ZERO, VecDeque::new());
+        let (mut issued, mut drawn) = (Vec::new(), Vec::new());
+        loop {
+            worker.draw_ahead(|offset| drawn.push(offset));
+            match worker.next_action(now) {
+                NextAction::Issue(io) => {
+                    issued.push((now, io));
+                    in_flight.push_back(io);
+                }
+                NextAction::At(at) => now = at,
+                NextAction::Wait => {
+                    now += Nanos(1000);
+                    worker.completed(in_flight.pop_front().expect("it waits for an I/O").op);
+                }
+                NextAction::Done => return (issued, drawn),
+            }
+        }
+    }
+
+    #[test]
+    fn drawing_in_advance_changes_no_io() {
+        let check = |options: &str, draws: bool| {
+            let mut reader = JobReader::new();
+            reader.file("job", &format!("[job]\n{}\n", options.replace(' ', "\n"))).unwrap();
+            let job = &jobs(&reader.finish().unwrap(), &[], 64 << 20, 1).unwrap()[0];
+            let ((expected, none), (issued, drawn)) = (ios(job, false), ios(job, true));
+            assert_eq!(issued, expected, "{options}");
+            assert!(none.is_empty() && draws != drawn.is_empty(), "{options}");
+            let data: Vec<_> = issued.iter().filter(|(_, io)| io.op != HostOp::Flush).collect();
+            // All but the first I/O of each later pass.
+            let mut coming = drawn.iter().peekable();
+            let announced =
+                data.iter().filter(|(_, io)| coming.next_if_eq(&&io.offset).is_some()).count();
+            assert!(!draws || announced + 3 >= data.len(), "{options}: {announced} are announced");
+        };
+        check("rw=randread norandommap iodepth=32 number_ios=500", true);
+        check("rw=randwrite size=100k loops=3 iodepth=5 fsync=3", true);
+        check("rw=randrw rwmixread=70 size=256k bsrange=4k-16k loops=4 iodepth=8", true);
+        check("rw=randrw random_distribution=zipf:1.1 bs=4k,8k io_size=1m thinktime=9us", true);
+        check("rw=randread rate_iops=9000 size=300k ramp_time=3ms runtime=9ms time_based", true);
+        check("rw=randtrim bssplit=4k/50:64k/50 size=1m", true);
+        check("rw=randrw rate_iops=9000,4000 size=300k", false);
+        check("rw=randtrimwrite size=300k", false);
+        check("rw=write size=300k", false);
+    }
 }

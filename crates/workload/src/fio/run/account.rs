@@ -4,7 +4,7 @@ use prism_base::{Nanos, SimTime};
 use prism_engine::FlashCounts;
 use prism_ssd::{Completion, MapCounts, MergeCounts, Status};
 
-use super::{Pending, RunError, Runner};
+use super::{Pending, RunError, Runner, Tag};
 use crate::fio::stats::JobStats;
 use crate::measure::Measured;
 use crate::observe::{Finished, Issuer, Progress};
@@ -53,13 +53,15 @@ pub(super) struct Before {
 
 impl Runner<'_> {
     /// Sets the number of I/Os in flight from `at` on.
+    #[inline(always)]
     pub(super) fn set_in_flight(&mut self, at: SimTime, in_flight: u32) {
-        let span = at.since(self.last_change).0;
         if self.before.is_some() {
-            self.busy += if self.in_flight > 0 { span } else { 0 };
-            let measured = &mut self.stages[self.stage].measured;
-            measured.in_flight_ns += u128::from(span) * u128::from(self.in_flight);
-            measured.in_flight_max = measured.in_flight_max.max(in_flight);
+            if at > self.last_change {
+                let span = at.since(self.last_change).0;
+                self.busy += if self.in_flight > 0 { span } else { 0 };
+                self.in_flight_ns += u128::from(span) * u128::from(self.in_flight);
+            }
+            self.in_flight_max = self.in_flight_max.max(in_flight);
         }
         self.last_change = at;
         self.in_flight = in_flight;
@@ -93,59 +95,75 @@ impl Runner<'_> {
         Ok(())
     }
 
-    pub(super) fn complete(
-        &mut self,
-        pending: &Pending,
-        completion: &Completion,
-    ) -> Result<(), RunError> {
-        let (io, at) = (pending.io, completion.completed);
-        let number = pending.job as usize;
-        if self.workers[number].measures(at) {
+    #[inline(always)]
+    pub(super) fn complete(&mut self, completion: &Completion) -> Result<(), RunError> {
+        let tag = Tag::of(completion);
+        let (op, len, at) = (completion.op, completion.len, completion.completed);
+        let (mut issued, mut depth) = (completion.submitted, tag.slot);
+        if !tag.has_depth {
+            (issued, depth) = self.give_back(tag.slot);
+        }
+        let worker = &mut self.workers[tag.job as usize];
+        worker.completed(op);
+        let (measures, measured_from) = (worker.measures(at), worker.measured_from);
+        if measures {
             // An I/O may complete at the very end of its job's ramp.
             self.begin_stage(at)?;
         }
-        let latency = at.since(pending.issued);
-        self.workers[number].completed(io.op);
+        let latency = at.since(issued);
         if let Some(zones) = &mut self.zones {
-            zones.done(&io);
+            zones.done(&self.pending[tag.slot].io);
         }
         self.set_in_flight(at, self.in_flight - 1);
-        let manages = io.op.manages_zone();
-        let counted = self.workers[number].measures(at) && !manages;
+        let manages = op.manages_zone();
+        let counted = measures && !manages;
         if counted {
-            let stats = &mut self.rows[self.row_of[number]].stats;
-            stats.begin(self.workers[number].measured_from);
+            let stats = &mut self.rows[self.row_of[tag.job as usize]].stats;
+            stats.begin(measured_from);
             match completion.status {
-                Status::Done => stats.record(io.op, io.len, pending.depth, at, latency),
+                Status::Done => stats.record(op, len, depth, at, latency),
                 status => stats.fail(status, at),
             }
         }
         if self.before.is_none() {
             return Ok(());
         }
-        let m = &mut self.stages[self.stage].measured;
-        m.buffer_hits += u64::from(completion.cost.buffer_hits);
-        m.unmapped += u64::from(completion.cost.unmapped);
+        let cost = &completion.cost;
+        if cost.buffer_hits > 0 || cost.unmapped > 0 {
+            let m = &mut self.stages[self.stage].measured;
+            m.buffer_hits += u64::from(cost.buffer_hits);
+            m.unmapped += u64::from(cost.unmapped);
+        }
         if !counted || completion.status != Status::Done {
             // The others are in their row, and added to the stage at its end.
-            m.completed(io.op, io.len, completion.status, latency);
+            self.stages[self.stage].measured.completed(op, len, completion.status, latency);
         }
         if self.observed && !manages {
-            self.observe(pending, completion);
+            self.observe(completion);
         }
         Ok(())
     }
 
+    /// Frees the place of an I/O; returns when it was issued, and the depth.
+    #[inline(never)]
+    fn give_back(&mut self, slot: u32) -> (SimTime, u32) {
+        self.pending.give(slot);
+        let Pending { issued, depth, .. } = self.pending[slot];
+        (issued, depth)
+    }
+
     /// Passes an I/O of the measured time to the observer.
     #[inline(never)]
-    fn observe(&mut self, pending: &Pending, completion: &Completion) {
+    fn observe(&mut self, completion: &Completion) {
+        let tag = Tag::of(completion);
+        let pending = self.pending[tag.slot];
         let Some(origin) = self.origin.filter(|&origin| pending.issued >= origin) else { return };
         let io = pending.io;
         self.observer.finished(&Finished {
             offset: io.offset,
             issue_ns: pending.issued.since(origin).0 as i64,
             handle: io.handle,
-            issuer: Issuer { comm: self.symbols[pending.job as usize], ..Issuer::UNKNOWN },
+            issuer: Issuer { comm: self.symbols[tag.job as usize], ..Issuer::UNKNOWN },
             pass: 0,
             origin,
             arrival: pending.issued,
@@ -159,10 +177,13 @@ impl Runner<'_> {
         let unit = self.drive.device().ftl.mapping_unit.0;
         let Stage { jobs, measured: m } = &mut self.stages[self.stage];
         // A stonewall begins a new group, so that each row is in one stage.
-        for row in self.rows.iter().filter(|row| jobs.contains(&row.first)) {
+        for row in self.rows.iter_mut().filter(|row| jobs.contains(&row.first)) {
+            row.stats.count_recent();
             m.add_row(&row.stats);
         }
         m.passes = 1;
+        m.in_flight_ns = std::mem::take(&mut self.in_flight_ns);
+        m.in_flight_max = std::mem::take(&mut self.in_flight_max);
         m.simulated = now.since(before.at);
         m.flash = self.drive.flash_counts().since(&before.flash);
         m.flash_bytes = m.flash.units.total() * unit;
