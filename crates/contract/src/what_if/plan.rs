@@ -43,9 +43,9 @@ const CACHED: f64 = 0.1;
 const CACHE_FACTOR: u64 = 4;
 /// Erases below the mean from which wear levelling moves the data of a block.
 const BEHIND: u32 = 2;
-/// Mean erases per block in the simulation of wear levelling: twice [`BEHIND`], so that some
-/// blocks do fall that far behind.
-const ERASES: u64 = 4;
+/// Mean erases per block in the simulation of wear levelling: several times [`BEHIND`], so
+/// that some blocks do fall that far behind.
+const ERASES: u64 = 8;
 /// Wear levelling is skipped if it takes more than this many times the requests of the main
 /// replay, and more than [`LEVELLING_REQUESTS`].
 const LEVELLING_FACTOR: u64 = 4;
