@@ -7,7 +7,7 @@ use prism_contract::what_if::{Comparison, FigureSource};
 use prism_report::{Block, Section, Unit};
 
 use super::tables::capital;
-use super::{COMPARED, Compared, Contract, sentences};
+use super::{COMPARED, Compared, Contract};
 
 /// A change, and how much better it makes each figure.
 struct Remedy<'a> {
@@ -105,9 +105,10 @@ fn of_rules(contract: &Contract, remedies: &[Remedy<'_>]) -> (Vec<String>, Vec<&
                 notes.push(format!("{} is {verdict}. {what}", rule.name()));
             }
             None if what_ifs.iter().any(|what_if| what_if.change.rule() == rule) => {
-                let price = contract.price(rule).filter(|price| !applies(price));
+                let price = contract.price(rule).filter(|price| !applies(price)).map(Remedy::of);
+                let price = price.filter(|price| price.best() > 1.0);
                 let price =
-                    price.map(|price| format!(" Another drive: {}", sentences::price(price)));
+                    price.map(|price| format!(" On other drives, {}", price.sentence(true)));
                 notes.push(format!(
                     "{} is {verdict}, but no simulated change of the application or of this drive \
                      gains much.{}",
