@@ -41,7 +41,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Replay a trace on a simulated SSD, and check it against the unwritten contract
-    Report(report::Args),
+    Report(Box<report::Args>),
     /// Run jobs with fio options on a simulated drive
     Sim(sim::Args),
     /// Record the requests of a running system to its disks

@@ -331,8 +331,8 @@ impl<E: Env> Work<'_, E> {
             return Ok(None);
         }
         let passes = match run.options.passes {
-            Passes::Fixed(passes) => Passes::Fixed(passes),
             Passes::Steady | Passes::UntilReadOnly => Passes::Fixed(1),
+            fixed @ (Passes::Fixed(_) | Passes::UpTo { .. }) => fixed,
         };
         let options = Options { passes, ..run.options };
         let timed = Run::new(wide.device.clone(), options, run.state, run.seed);
@@ -369,7 +369,9 @@ impl<E: Env> Work<'_, E> {
     ) -> Result<Replayed, PresentError> {
         let per_pass = self.info.summary.requests + self.info.summary.flushes;
         let (total, shown) = match options.passes {
-            Passes::Fixed(passes) => (Some(per_pass * u64::from(passes)), passes),
+            Passes::Fixed(passes) | Passes::UpTo { passes, .. } => {
+                (Some(per_pass * u64::from(passes)), passes)
+            }
             Passes::Steady | Passes::UntilReadOnly => (None, 1),
         };
         let env = self.env;

@@ -82,11 +82,13 @@ impl<E: Env> Fixes<'_, E> {
         let mut figures: Vec<Option<Simulated>> = vec![None; plan.jobs.len()];
         let mut done = 0;
         for depend in [false, true] {
-            let (places, jobs): (Vec<_>, Vec<_>) = (0..)
-                .zip(&plan.jobs)
-                .filter(|(_, job)| job.cleaning_of.is_some() == depend)
-                .map(|(place, job): (usize, _)| (place, prepared(job, main, &figures)))
-                .unzip();
+            let all = (0..).zip(&plan.jobs);
+            let mut now: Vec<(usize, &Job)> =
+                all.filter(|(_, job)| job.cleaning_of.is_some() == depend).collect();
+            // The longest first, so that no thread is left with one at the end.
+            now.sort_by_key(|(_, job)| std::cmp::Reverse(job.requests));
+            let (places, jobs): (Vec<usize>, Vec<Job>) =
+                now.into_iter().map(|(place, job)| (place, prepared(job, main, &figures))).unzip();
             let results = self.in_parallel(jobs, original, done);
             done += places.len() as u64;
             for (place, result) in places.into_iter().zip(results) {

@@ -29,6 +29,14 @@ pub enum Pace {
 pub enum Passes {
     /// This many times; all of them are measured.
     Fixed(u32),
+    /// At most this many times, and no further pass once as many mapping units are programmed; all
+    /// passes are measured.
+    UpTo {
+        /// Passes.
+        passes: u32,
+        /// Mapping units programmed.
+        units: u64,
+    },
     /// Until the steady-state test passes; the round after it is measured. If the drive becomes
     /// read-only before, the search ends, and the passes of the last round are measured.
     Steady,

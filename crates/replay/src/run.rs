@@ -185,7 +185,7 @@ pub fn replay<B: BlockDevice>(
     let free_units = drive.erased_units();
     let mut player = Player::new(drive, observer, options.pace);
     let passes = match options.passes {
-        Passes::Fixed(passes) => passes,
+        Passes::Fixed(passes) | Passes::UpTo { passes, .. } => passes,
         Passes::Steady => 0,
         Passes::UntilReadOnly => u32::MAX,
     };
@@ -213,7 +213,14 @@ pub fn replay<B: BlockDevice>(
     };
     if passes > 0 {
         for _ in 1..passes {
-            if player.until_read_only && exceeds_limits(&player) {
+            let spent = match options.passes {
+                Passes::UpTo { units, .. } => {
+                    player.drive.drive().flash_counts().units.total() >= units
+                }
+                Passes::UntilReadOnly => exceeds_limits(&player),
+                Passes::Fixed(_) | Passes::Steady => false,
+            };
+            if spent {
                 break;
             }
             player.pass(source)?;
@@ -254,7 +261,7 @@ fn check(options: &Options) -> Result<(), ReplayError> {
         Pace::Closed { .. } => {}
     }
     match options.passes {
-        Passes::Fixed(0) => refuse("passes", "at least 1"),
+        Passes::Fixed(0) | Passes::UpTo { passes: 0, .. } => refuse("passes", "at least 1"),
         _ => Ok(()),
     }
 }

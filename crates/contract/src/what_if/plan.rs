@@ -57,8 +57,10 @@ const LEVELLING_REQUESTS: u64 = 10_000_000;
 const HYBRID_SPARES: u64 = 2;
 /// Units that a block-level mapping may copy for each unit written at random.
 const HYBRID_COPIES: u64 = 100;
-/// The run of the block-level mapping is skipped if it could copy more units than this.
-const HYBRID_UNITS_MAX: u64 = 50_000_000;
+/// The run of the block-level mapping is skipped if a pass could copy more units than this.
+const HYBRID_PASS_MAX: u64 = 50_000_000;
+/// It ends after the pass in which this many units are programmed: about two seconds.
+const HYBRID_UNITS_MAX: u64 = 2_000_000;
 
 /// A simulation to run.
 #[derive(Clone, Debug, PartialEq)]
@@ -290,7 +292,7 @@ impl<'a> Planner<'a> {
             return FigureSource::Main;
         }
         let passes = match run.options.passes {
-            Passes::Fixed(passes) => passes,
+            Passes::Fixed(passes) | Passes::UpTo { passes, .. } => passes,
             Passes::Steady | Passes::UntilReadOnly => passes(self.outcome),
         };
         let requests = requests_per_pass(self.outcome) * u64::from(passes);
@@ -473,7 +475,8 @@ impl<'a> Planner<'a> {
         let m = &self.outcome.measured;
         let a_pass = (m.bytes_of(HostOp::Write) / unit / u64::from(m.passes.max(1))).max(1);
         let count = (HYBRID_SPARES * spare).div_ceil(a_pass);
-        if count * a_pass * HYBRID_COPIES > HYBRID_UNITS_MAX {
+        let requests = count.saturating_mul(requests_per_pass(self.outcome));
+        if a_pass * HYBRID_COPIES > HYBRID_PASS_MAX || requests > LEVELLING_REQUESTS {
             let reason = "simulating a block-level mapping on a drive of this size takes too long";
             return self.skip(Change::PageMap, reason);
         }
@@ -482,10 +485,13 @@ impl<'a> Planner<'a> {
         match hybrid(device) {
             Ok(device) => {
                 let mut before = Run { device, ..self.main.clone() };
-                before.options.passes = Passes::Fixed(u32::try_from(count).unwrap_or(u32::MAX));
+                before.options.passes = Passes::UpTo {
+                    passes: u32::try_from(count).unwrap_or(u32::MAX),
+                    units: HYBRID_UNITS_MAX,
+                };
                 let mut note = format!(
                     "Before the change: a drive with the same amount of flash and a block-level \
-                     mapping with log blocks, over {count} passes."
+                     mapping with log blocks, over at most {count} passes."
                 );
                 if !self.main.device.drive.power_loss_protection {
                     note.push_str(
