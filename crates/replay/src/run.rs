@@ -126,6 +126,23 @@ pub struct ReplayResult {
 }
 
 impl ReplayResult {
+    /// The result so far after the first pass.
+    fn after(single_pass: Measured) -> Self {
+        Self {
+            warm_up_passes: 0,
+            steady: SteadyState::NotTested,
+            rounds: Vec::new(),
+            passes_per_round: 1,
+            measured: Measured::default(),
+            window: Measured::default(),
+            window_rounds: 0,
+            passes_needed: 0,
+            buffered: Bytes(0),
+            host_ftl: None,
+            single_pass,
+        }
+    }
+
     /// Flash writes, those of cleaning included, over those without cleaning; 1 if there are none.
     /// Measured or, if a steady state is out of reach, that of uniform random writes to the
     /// `distinct` bytes of addresses that the trace writes on `device`.
@@ -198,29 +215,10 @@ pub fn replay<B: BlockDevice>(
     if single_pass.requests + single_pass.latency_of(HostOp::Flush).count() == 0 {
         return Err(ReplayError::Empty);
     }
-    let mut outcome = ReplayResult {
-        warm_up_passes: 0,
-        steady: SteadyState::NotTested,
-        rounds: Vec::new(),
-        passes_per_round: 1,
-        measured: Measured::default(),
-        window: Measured::default(),
-        window_rounds: 0,
-        passes_needed: 0,
-        buffered: Bytes(0),
-        host_ftl: None,
-        single_pass,
-    };
+    let mut outcome = ReplayResult::after(single_pass);
     if passes > 0 {
         for _ in 1..passes {
-            let spent = match options.passes {
-                Passes::UpTo { units, .. } => {
-                    player.drive.drive().flash_counts().units.total() >= units
-                }
-                Passes::UntilReadOnly => exceeds_limits(&player),
-                Passes::Fixed(_) | Passes::Steady => false,
-            };
-            if spent {
+            if is_spent(&player, options.passes) {
                 break;
             }
             player.pass(source)?;
@@ -247,6 +245,15 @@ pub fn replay<B: BlockDevice>(
     outcome.buffered = inner.device().ftl.mapping_unit * u64::from(inner.buffered_units());
     drive.assert_consistent();
     Ok(outcome)
+}
+
+/// Whether no further pass is replayed, however many are left.
+fn is_spent<B: BlockDevice>(player: &Player<'_, B>, passes: Passes) -> bool {
+    match passes {
+        Passes::UpTo { units, .. } => player.drive.drive().flash_counts().units.total() >= units,
+        Passes::UntilReadOnly => exceeds_limits(player),
+        Passes::Fixed(_) | Passes::Steady => false,
+    }
 }
 
 fn check(options: &Options) -> Result<(), ReplayError> {
@@ -297,15 +304,7 @@ fn search<B: BlockDevice>(
     loop {
         let cleaning = player.drive.is_cleaning(free_units);
         player.reset_measurement();
-        let mut limit = false;
-        for _ in 0..round {
-            player.pass(source)?;
-            limit = exceeds_limits(player);
-            if limit {
-                break;
-            }
-        }
-        if limit {
+        if !round_fits(player, source, round)? {
             if outcome.steady != SteadyState::Reached {
                 outcome.steady = SteadyState::NotReached;
             }
@@ -339,6 +338,21 @@ fn search<B: BlockDevice>(
         outcome.window.passes += measured.passes;
     }
     Ok(())
+}
+
+/// Replays the passes of a round; false if the search reached a limit.
+fn round_fits<B: BlockDevice>(
+    player: &mut Player<'_, B>,
+    source: &mut dyn Source,
+    passes: u32,
+) -> Result<bool, ReplayError> {
+    for _ in 0..passes {
+        player.pass(source)?;
+        if exceeds_limits(player) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn exceeds_limits<B: BlockDevice>(player: &Player<'_, B>) -> bool {

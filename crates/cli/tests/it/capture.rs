@@ -232,8 +232,8 @@ fn the_state_of_the_kernel_is_restored() {
     assert_eq!(gone.count(), 0);
 }
 
-/// The parts of the kernel's tracing that a capture of `disk` may change. Other tests make and trace
-/// other disks at the same time.
+/// The parts of the kernel's tracing that a capture of `disk` may change. Other tests make and
+/// trace other disks at the same time.
 fn kernel_state(disk: &LoopDisk) -> Vec<(String, String)> {
     let home = "/sys/kernel/tracing";
     let files = ["current_tracer", "trace_clock", "tracing_on", "options/blk_classic", "set_event"];

@@ -10,9 +10,9 @@
 //!   original trace* writes. A change that absorbs writes lowers it, a change that pads
 //!   writes raises it. It can fall below 1.
 //! * **Lifetime** is that of the described drive at the rate of the original replay: (raw bytes x
-//!   cycles) / flash bytes of a pass, times the seconds of a pass of the original. A change that makes the drive
-//!   faster does not shorten it. It assumes even wear, except in the comparison of wear
-//!   levelling itself, which uses the lifetime of the block that is erased most.
+//!   cycles) / flash bytes of a pass, times the seconds of a pass of the original. A change that
+//!   makes the drive faster does not shorten it. It assumes even wear, except in the comparison of
+//!   wear levelling itself, which uses the lifetime of the block that is erased most.
 //! * **Bytes and requests per second** count those of the original trace, divided by the
 //!   simulated time of the changed one. They show how fast the same work gets done.
 

@@ -73,7 +73,7 @@ pub fn spread(
 ///
 /// # Errors
 /// [`SpreadError`] if the policy has no closed form, or cleans blocks by age or at random, so that
-/// data beside the written one is cleaned with it.
+/// cold data is cleaned, too.
 pub fn write_amplification(policy: VictimPolicy, used: f64, b: u32) -> Result<f64, SpreadError> {
     let choices = match policy {
         VictimPolicy::Greedy => None,

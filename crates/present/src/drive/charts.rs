@@ -61,8 +61,8 @@ pub fn with_charts(mut document: Document, charts: Vec<Section>) -> Document {
 }
 
 impl Charts {
-    /// Empty charts, for the first `shown` measured passes over `span` bytes of addresses; `writers`
-    /// have colours of their own.
+    /// Empty charts, for the first `shown` measured passes over `span` bytes of addresses;
+    /// `writers` have colours of their own.
     #[must_use]
     pub fn new(span: Bytes, shown: u32, writers: Option<Writers>) -> Self {
         let start = SimTime::ZERO;
@@ -145,7 +145,7 @@ impl Charts {
             "Bytes by address and time. A horizontal line is an address that is accessed again \
              and again, a slope is a scan.",
         )));
-        let first = [Some(latency), writers.map(|writers| writers.chart(end))];
+        let first = [Some(latency), writers.and_then(|writers| writers.chart(end))];
         (vec![time, requests], first.into_iter().flatten().collect())
     }
 }

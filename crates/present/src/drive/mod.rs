@@ -90,7 +90,7 @@ impl Facts {
         Some(flash * f64::from(window.passes) / window.written() as f64)
     }
 
-    /// Requests of the trace that are not replayed: discards of addresses that are not on the drive.
+    /// Requests that are not replayed: discards of addresses that are not on the drive.
     #[must_use]
     pub fn left_out_discards(&self) -> u64 {
         let replayed = &self.outcome.single_pass;

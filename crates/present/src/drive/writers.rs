@@ -1,4 +1,4 @@
-//! Where writes land over time, coloured by who writes: files, or else processes.
+//! Where writes land over time, coloured by file or else by process.
 
 use prism_base::{Bytes, SimTime};
 use prism_report::accumulate::HeatGrid;
@@ -63,8 +63,8 @@ impl WriterGrid {
         self.grid.record(layer, at, offset, len);
     }
 
-    /// The chart. Nothing is drawn for `others` that write nothing.
-    pub(super) fn chart(self, end: SimTime) -> Chart {
+    /// The chart, without writers of nothing; `None` if nothing is written.
+    pub(super) fn chart(self, end: SimTime) -> Option<Chart> {
         let caption = format!(
             "Bytes written by address and time; the colour is that of the {} that writes most \
              there.",
@@ -73,6 +73,6 @@ impl WriterGrid {
         let chart = self.grid.finish(end, "Where writes land", caption);
         let mut chart = Heatmap { overlaid: true, ..chart };
         chart.layers.retain(|layer| layer.cells.iter().any(|&cell| cell > 0));
-        Chart::Heatmap(chart)
+        (!chart.layers.is_empty()).then_some(Chart::Heatmap(chart))
     }
 }

@@ -39,22 +39,16 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
         Unit::Bytes,
         4,
     );
-    let drawn = if chart.overlaid {
+    let one = chart.overlaid && !panels.is_empty();
+    let drawn = if one { vec![overlaid(&panels, &colours)] } else { apart(&panels, &colours) };
+    if one {
         legend(page, chart, &colours);
-        vec![overlaid(&panels, &colours)]
-    } else {
-        let drawing = |(panel, &colour): (&Panel, &usize)| {
-            let scale = Shades::covering(&panel.cells, SHADES);
-            let drawing = panel.drawing(&scale, colour);
-            (panel.clone(), scale, drawing)
-        };
-        panels.iter().zip(&colours).map(drawing).collect()
-    };
+    }
     for (i, (panel, scale, drawing)) in drawn.iter().enumerate() {
         let last = i + 1 == drawn.len();
         let classes = scale.labels(chart.unit);
-        let name = if chart.overlaid { "" } else { chart.layers[i].name.as_str() };
-        if !chart.overlaid {
+        let name = if one { "" } else { chart.layers[i].name.as_str() };
+        if !one {
             key(page, name, colours[i], &scale.edges(chart.unit));
         }
         frame::plot(
@@ -68,7 +62,7 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                 description: format!("{}, {name}. {}", chart.title, chart.caption),
                 drawing: drawing.clone(),
                 over: String::new(),
-                class: match (chart.overlaid, last) {
+                class: match (one, last) {
                     (true, _) => "",
                     (false, true) => "panel",
                     (false, false) => "panel bare",
@@ -88,6 +82,16 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     let summary = "Numbers, summed over time";
     table::details(page, &Chart::Heatmap(chart.clone()).numbers(), summary, "");
     frame::close(page);
+}
+
+/// Each layer in a panel of its own: the panel, its shades, and its drawing.
+fn apart(panels: &[Panel], colours: &[usize]) -> Vec<(Panel, Shades, String)> {
+    let drawing = |(panel, &colour): (&Panel, &usize)| {
+        let scale = Shades::covering(&panel.cells, SHADES);
+        let drawing = panel.drawing(&scale, colour);
+        (panel.clone(), scale, drawing)
+    };
+    panels.iter().zip(colours).map(drawing).collect()
 }
 
 /// All layers in one panel: their sum, its shades, and a drawing in which each cell has the colour

@@ -294,19 +294,50 @@ fn degenerate_charts_render() {
         unit: Unit::Count,
         segments,
     }));
-    empty(Chart::Heatmap(Heatmap {
-        title,
-        caption,
-        time_range: 0..0,
-        columns: 0,
-        column_width: 0,
-        address_range: 0..0,
-        rows: 0,
-        row_height: 0,
+    for overlaid in [false, true] {
+        empty(Chart::Heatmap(heatmap(0, vec![("empty", vec![])], overlaid)));
+    }
+    empty(Chart::Heatmap(heatmap(0, vec![], true)));
+}
+
+/// A heat map of `columns` columns and two rows.
+fn heatmap(columns: usize, layers: Vec<(&str, Vec<u64>)>, overlaid: bool) -> Heatmap {
+    let layer = |(name, cells): (&str, Vec<u64>)| Layer { name: name.into(), cells };
+    Heatmap {
+        title: "t".into(),
+        caption: "c".into(),
+        time_range: 0..columns as u64,
+        columns,
+        column_width: 1,
+        address_range: 0..2,
+        rows: 2,
+        row_height: 1,
         unit: Unit::Count,
-        overlaid: false,
-        layers: vec![Layer { name: "empty".into(), cells: vec![] }],
-    }));
+        layers: layers.into_iter().map(layer).collect(),
+        overlaid,
+    }
+}
+
+/// In an overlaid heat map each cell has the colour of the layer with the largest amount, and is
+/// drawn once.
+#[test]
+fn overlaid_layers_share_a_panel() {
+    let layers = || vec![("a", vec![9, 0, 1, 5]), ("b", vec![1, 0, 9, 5])];
+    let drawn = |overlaid| {
+        let chart = Chart::Heatmap(heatmap(2, layers(), overlaid));
+        html::render(&one_block(Block::Chart(chart)))
+    };
+    let (apart, shared) = (drawn(false), drawn(true));
+    let panels = |page: &str| page.matches("data-cells=").count();
+    assert_eq!((panels(&apart), panels(&shared)), (2, 1));
+    // Column 0: row 0 is mostly of a; column 1: row 0 is of b, row 1 equally of both, which is a's.
+    let group = |page: &str, colour: &str| {
+        let group = page.split(&format!("<g class=\"{colour}\"")).nth(1).expect("a group");
+        let paths = group.split("</g>").next().unwrap().to_owned();
+        (paths.contains("M0 0"), paths.contains("M1 0"), paths.contains("M1 1"))
+    };
+    assert_eq!(group(&shared, "k0"), (true, false, true));
+    assert_eq!(group(&shared, "k1"), (false, true, false));
 }
 
 #[test]
