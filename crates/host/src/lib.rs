@@ -8,7 +8,8 @@
 pub mod atomic;
 pub mod capture;
 pub mod clock;
-pub mod compact;
+#[cfg(test)]
+mod compact;
 pub mod error;
 mod guard;
 pub mod input;

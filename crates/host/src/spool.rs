@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use prism_trace::{Record, Records, Source, SourceError};
 
-use crate::compact::{RECORD_BYTES, decode, encode};
 use crate::error::HostError;
+use prism_trace::compact::{RECORD_BYTES, decode, encode};
 
 /// Records held in memory before a temporary file is used: 84 MB, which leaves space for the
 /// symbol table and a simulated drive in half a gigabyte.

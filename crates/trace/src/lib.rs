@@ -8,6 +8,7 @@ mod blkparse_format;
 mod blktrace;
 mod blktrace_record;
 pub mod capabilities;
+pub mod compact;
 mod data_sets;
 pub mod detect;
 pub mod error;

@@ -20,7 +20,7 @@ use prism_trace::{Flags, OptTime, Record, Symbol, Symbols, TraceFacts};
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash64;
 
-use crate::compact::encode;
+use prism_trace::compact::encode;
 
 /// The first bytes of a Parquet file.
 pub const MAGIC: &[u8; 4] = b"PAR1";
@@ -224,7 +224,7 @@ mod tests {
         #![proptest_config(cases(64))]
         #[test]
         fn random_records_are_read_as_written(
-            mut records in prop::collection::vec(crate::compact::tests::any_record(), 0..40)
+            mut records in prop::collection::vec(crate::compact::any_record(), 0..40)
         ) {
             let symbols = symbols();
             for r in &mut records {
