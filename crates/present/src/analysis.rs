@@ -8,7 +8,7 @@ use prism_contract::terms::{self, Probe, terms};
 use prism_contract::what_if::{Change, Comparison, Run, Skipped};
 use prism_replay::{
     BlockDevice, HostFtl, HostFtlError, LaidOut, Layout, Options, Pace, Passes, ReplayError,
-    ReplayResult, ZoneRuleCheck,
+    ReplayResult, SteadyState, ZoneRuleCheck,
 };
 use prism_ssd::scale::fit_for_speed;
 use prism_ssd::{Drive, DriveSpec, HostOp, Preparation, Scaled};
@@ -100,7 +100,7 @@ impl Analysis {
         let space = Space::of(&info.touched, given.drive, &full);
         check_ranges(given.ranges, &info, &space.layout)?;
         let scaled = scaled(given.drive, &full, space.layout.span())?;
-        check_fits(&info, &space.layout, scaled.device.capacity())?;
+        check_fits(&info, &space, scaled.device.capacity())?;
         if given.options.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
             let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
             return Err(PresentError::refused(what));
@@ -197,7 +197,15 @@ fn check_ranges(
     )))
 }
 
-fn check_fits(trace: &TraceInfo, layout: &Layout, capacity: Bytes) -> Result<(), PresentError> {
+fn check_fits(trace: &TraceInfo, space: &Space, capacity: Bytes) -> Result<(), PresentError> {
+    let layout = &space.layout;
+    if layout.span() == 0 && space.whole.span() > 0 && trace.summary.flushes == 0 {
+        return Err(PresentError::Refused(format!(
+            "{}: the trace only discards, and its addresses end beyond a drive fitted to a trace; \
+             give --capacity device",
+            trace.name
+        )));
+    }
     if layout.span() <= capacity.0 {
         return Ok(());
     }
@@ -327,7 +335,9 @@ impl<E: Env> Work<'_, E> {
         }
         let wide = fit_for_speed(&self.full, run.device.capacity());
         let wide = wide.map_err(|error| self.given.drive.refused(error))?;
-        if wide.device == run.device {
+        // Without a closed form the fitted drive is the only one in a steady state.
+        let settles = matches!(run.options.passes, Passes::Steady | Passes::UntilReadOnly);
+        if wide.device == run.device || settles && !wide.device.has_steady_state() {
             return Ok(None);
         }
         let passes = match run.options.passes {
@@ -349,7 +359,9 @@ impl<E: Env> Work<'_, E> {
         drive: &Drive,
         each: &mut dyn FnMut(&Finished) -> bool,
     ) -> Result<(Speed, Charts), PresentError> {
-        if !matches!(self.given.options.passes, Passes::Fixed(_)) {
+        let given = self.given.options.passes;
+        let settles = matches!(given, Passes::Steady | Passes::UntilReadOnly);
+        if settles && outcome.steady != SteadyState::NoWrites {
             let distinct = Bytes(self.info.summary.unique_written_bytes);
             run.cleaning = Some(outcome.cleaning(drive.device(), distinct));
         }
@@ -434,8 +446,9 @@ fn decided(
     let (worn, timed, described) = (&facts.outcome.window, facts.timed(), &facts.described);
     let probe = Probe::of(full, facts.seed);
     let lifetime = facts.lifetime().map(|life| life.days);
-    let terms = terms(&terms::Inputs::of(worn, timed, described, lifetime, probe));
-    let inputs = advice::Inputs::of(&findings, (worn, drive), (timed, described), &what_ifs);
+    let ratio = facts.write_amplification();
+    let terms = terms(&terms::Inputs::of((worn, ratio), timed, described, lifetime, probe));
+    let inputs = advice::Inputs::of(&findings, (worn, ratio, drive), (timed, described), &what_ifs);
     let (advice, blocks) = (advice(&inputs), DriveBlocks::of(drive));
     Contract { findings, blocks, what_ifs, skipped, unsimulated: None, terms, advice }
 }

@@ -63,7 +63,13 @@ impl<E: Env> Fixes<'_, E> {
             ..Figures::of(&facts.outcome, drive, run.raw, &original)
         };
         let figures = self.run(&plan, runs, &main, &original, took);
-        Ok(plan.compare(&main, &figures))
+        let (mut comparisons, skipped) = plan.compare(&main, &figures);
+        if facts.too_short().is_some() {
+            for Comparison { before, after, .. } in &mut comparisons {
+                (before.lifetime_days, after.lifetime_days) = (None, None);
+            }
+        }
+        Ok((comparisons, skipped))
     }
 
     /// Runs the simulations of `plan` in parallel: first those that depend on no other.

@@ -193,10 +193,6 @@ fn fit_with(
     fitted.flash.blocks_per_plane = u32::try_from(blocks_per_plane).unwrap_or(u32::MAX);
     fitted.drive.write_buffer = fitted.drive.write_buffer.max(fitted.write_buffer_min());
     describe(device, &fitted, &mut changes);
-    if fitted.ftl.free_blocks_low != device.ftl.free_blocks_low {
-        let (now, before) = (fitted.ftl.free_blocks_low, device.ftl.free_blocks_low);
-        changes.push(format!("cleaning below {now} erased blocks per die instead of {before}"));
-    }
     fitted.check()?;
     Ok(Scaled { device: fitted, full_capacity: device.capacity(), changes })
 }
@@ -282,6 +278,10 @@ fn describe(full: &DriveSpec, fitted: &DriveSpec, changes: &mut Vec<String>) {
     let (now, before) = (b.slc_blocks_per_die_group(), a.slc_blocks_per_die_group());
     if now != before {
         changes.push(format!("{now} of them in SLC mode instead of {before}"));
+    }
+    let (now, before) = (fitted.ftl.free_blocks_low, full.ftl.free_blocks_low);
+    if now != before {
+        changes.push(format!("cleaning below {now} erased blocks per die instead of {before}"));
     }
     let below = |device: &DriveSpec| device.slc.as_ref().and_then(|slc| slc.below);
     if let (Some(now), Some(before)) = (below(fitted), below(full))

@@ -81,12 +81,13 @@ pub struct Inputs {
 
 impl Inputs {
     /// The figures of a trace with these `findings`, for which these what-ifs were `simulated`. Of
-    /// its replay, `worn` is what was measured of flash, at the end of which it was `drive`, and
+    /// its replay, `worn` is what was measured of flash, with the write amplification that the
+    /// report states and `drive` at the end, and
     /// `timed` what was measured of latency, on the drive `described`.
     #[must_use]
     pub fn of(
         findings: &Findings,
-        (worn, drive): (&Measured, &Drive),
+        (worn, amplification, drive): (&Measured, Option<f64>, &Drive),
         (timed, described): (&Measured, &DriveSpec),
         simulated: &[Comparison],
     ) -> Self {
@@ -116,7 +117,7 @@ impl Inputs {
             writes_below_unit: below(&scale.writes.sizes, unit),
             write_median: scale.writes.sizes.median().map(Bytes),
             write_rate: rate(timed.written()),
-            sustained: sustained(worn, described),
+            sustained: sustained(amplification, described),
             dies: described.geometry().dies(),
             cleaning: (units[Cause::Gc] + units[Cause::Merge]) as f64 / units.total().max(1) as f64,
             slow_writes: slow.map(|(_, count)| count).sum(),
@@ -140,12 +141,11 @@ fn below(sizes: &Sizes, unit: Bytes) -> u64 {
 }
 
 /// Bytes per second that all dies can program, divided by the write amplification.
-fn sustained(measured: &Measured, device: &DriveSpec) -> Option<f64> {
+fn sustained(amplification: Option<f64>, device: &DriveSpec) -> Option<f64> {
     let geometry = device.geometry();
     let program = device.flash.t_program.mean().as_secs_f64();
     let all = f64::from(geometry.dies()) * geometry.program_unit_bytes().0 as f64 / program;
-    let amplification = measured.write_amplification().filter(|&ratio| ratio > 0.0)?;
-    Some(all / amplification)
+    Some(all / amplification.filter(|&ratio| ratio > 0.0)?)
 }
 
 /// Units copied by cleaning / units of the blocks that it erased. Merges of a block-level

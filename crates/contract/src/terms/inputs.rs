@@ -34,11 +34,11 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// The figures of a replay of which `worn` is what was measured of flash and `timed` what was
-    /// measured of latency; `probe` is of drives of the kind `device`, which lives `lifetime_days`.
+    /// The figures of a replay of which `worn` is what was measured of flash, with the write
+    /// amplification that the report states, and `timed` what was measured of latency; `probe` is of drives of the kind `device`, which lives `lifetime_days`.
     #[must_use]
     pub fn of(
-        worn: &Measured,
+        (worn, write_amplification): (&Measured, Option<f64>),
         timed: &Measured,
         device: &DriveSpec,
         lifetime_days: Option<f64>,
@@ -53,7 +53,7 @@ impl Inputs {
         Self {
             probe,
             segment: device.ftl.segment,
-            write_amplification: worn.write_amplification(),
+            write_amplification,
             units: worn.flash.units,
             operations,
             erases: worn.flash.erases.total(),

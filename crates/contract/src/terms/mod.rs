@@ -253,12 +253,12 @@ fn wear(inputs: &Inputs) -> Decision {
         return (None, "No flash is programmed, so nothing wears.".into());
     };
     let why = format!(
-        "{} blocks are erased in {} of this trace; at this rate the {} cycles of a block last \
-         {:.1} years. The term holds from {:.0} years on.",
-        inputs.erases,
-        inputs.simulated,
+        "At the rate of this trace the {} cycles of a block last {:.1} years on the described \
+         drive; {} blocks were erased in the measured {}. The term holds from {:.0} years on.",
         inputs.endurance,
         days / 365.0,
+        inputs.erases,
+        inputs.simulated,
         NO_WEAR_DAYS / 365.0,
     );
     (Some(days >= NO_WEAR_DAYS), why)

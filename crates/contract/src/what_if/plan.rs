@@ -4,7 +4,7 @@
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, Pace, Passes, ReplayResult, SteadyState};
 use prism_ssd::spec::Mapping;
-use prism_ssd::{DriveSpec, DriveSpecError, HostOp};
+use prism_ssd::{DriveSpec, DriveSpecError};
 use prism_workload::Measured;
 
 use super::change::{Boundary, Change};
@@ -178,7 +178,8 @@ impl Plan {
     #[must_use]
     pub fn estimate(&self, runs: MainRuns<'_>, main: Nanos, threads: usize) -> Nanos {
         let (wear, speed) = (runs.wear.1, runs.speed.1);
-        let all = u64::from(passes(wear)) + u64::from(speed.measured.passes);
+        let apart = if runs.wear.0 == runs.speed.0 { 0 } else { speed.measured.passes };
+        let all = u64::from(passes(wear)) + u64::from(apart);
         let replayed = requests_per_pass(wear) * all.max(1);
         let longest = self.jobs.iter().map(|job| job.requests).max().unwrap_or(0);
         let each = self.requests() / threads.max(1) as u64;
@@ -215,6 +216,7 @@ impl Plan {
                         ),
                         _ => (before, after),
                     };
+                    let (before, after) = comparable(&change, before, after);
                     comparisons.push(Comparison { change, before, after, against, note });
                 }
                 (Err(error), _) | (_, Err(error)) => {
@@ -225,6 +227,19 @@ impl Plan {
         }
         (comparisons, self.skipped)
     }
+}
+
+/// The figures without those of wear where these are estimates: an estimate knows which addresses
+/// are written, and not in which order or with which hints.
+fn comparable(change: &Change, mut before: Figures, mut after: Figures) -> (Figures, Figures) {
+    let estimated = |figures: &Figures| figures.steady == SteadyState::OutOfReach;
+    let by_size = matches!(change, Change::OverProvisioning { .. } | Change::Depth { .. });
+    if (estimated(&before) || estimated(&after)) && !by_size {
+        for figures in [&mut before, &mut after] {
+            (figures.write_amplification, figures.lifetime_days) = (None, None);
+        }
+    }
+    (before, after)
 }
 
 /// Requests per pass, flushes included.
@@ -343,7 +358,7 @@ impl<'a> Planner<'a> {
     fn closed(&self) -> (Side, String) {
         let mut run = self.speed.unwrap_or(self.main).clone();
         let m = &self.outcome.measured;
-        let a_pass = (m.bytes_of(HostOp::Write) / u64::from(m.passes.max(1))).max(1);
+        let a_pass = (m.written() / u64::from(m.passes.max(1))).max(1);
         let wanted = (BUFFERS * run.device.drive.write_buffer.0).div_ceil(a_pass);
         let count = u32::try_from(wanted).unwrap_or(u32::MAX).min(CLOSED_PASSES_MAX);
         run.options =
@@ -473,7 +488,7 @@ impl<'a> Planner<'a> {
         let unit = device.ftl.mapping_unit.0;
         let spare = device.usable_units().saturating_sub(u64::from(device.logical_units()));
         let m = &self.outcome.measured;
-        let a_pass = (m.bytes_of(HostOp::Write) / unit / u64::from(m.passes.max(1))).max(1);
+        let a_pass = (m.written() / unit / u64::from(m.passes.max(1))).max(1);
         let count = (HYBRID_SPARES * spare).div_ceil(a_pass);
         let requests = count.saturating_mul(requests_per_pass(self.outcome));
         if a_pass * HYBRID_COPIES > HYBRID_PASS_MAX || requests > LEVELLING_REQUESTS {

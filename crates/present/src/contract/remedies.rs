@@ -3,7 +3,7 @@
 
 use prism_contract::advice::{Advice, Verdict as DesignVerdict};
 use prism_contract::rules::{Rule, Verdict};
-use prism_contract::what_if::{Comparison, FigureSource};
+use prism_contract::what_if::{Change, Comparison, FigureSource};
 use prism_report::{Block, Section, Unit};
 
 use super::tables::capital;
@@ -57,9 +57,9 @@ impl<'a> Remedy<'a> {
 }
 
 /// Whether a change can be made to the drive or the application of the report. The others show
-/// what another kind of drive would cost.
+/// what another kind of drive would cost. Levelling is compared over more passes on the same drive.
 fn applies(what_if: &Comparison) -> bool {
-    what_if.against == FigureSource::Main
+    what_if.against == FigureSource::Main || matches!(what_if.change, Change::Levelling { .. })
 }
 
 /// The section on what to change first; `None` if there is nothing to say.

@@ -227,7 +227,7 @@ fn host_figures(measured: &Measured, life: Option<Lifetime>) -> [Figure; 7] {
             .note("TBW: what the host may write in total, in 10^12 bytes"),
         Figure::new("Drive writes per day", Unit::Ratio, life.map(|l| l.dwpd))
             .note("DWPD: multiples of its capacity per day, for five years"),
-        Figure::new("Host writes", Unit::Bytes, measured.bytes_of(HostOp::Write)),
+        Figure::new("Host writes", Unit::Bytes, measured.written()),
         Figure::new("Host reads", Unit::Bytes, measured.bytes_of(HostOp::Read)),
         Figure::new("Throughput", Unit::BytesPerSec, measured.bytes_per_second()),
         Figure::new("Requests per second", Unit::PerSec, measured.iops()),
@@ -309,8 +309,9 @@ fn lead(facts: &Facts) -> String {
         ),
         SteadyState::OutOfReach => format!(
             "The trace writes so little that about {} passes would be needed for a steady state \
-             of {fitted}; it was not repeated.",
-            Unit::Count.format(outcome.passes_needed as f64)
+             of {fitted}; two were replayed{}.",
+            Unit::Count.format(outcome.passes_needed as f64),
+            if facts.is_estimate() { "" } else { ", and write amplification is too low" }
         ),
         SteadyState::NotTested => format!(
             "Write amplification is that of {} on {fitted}, which was {} at the start; not tested \
@@ -326,10 +327,8 @@ fn lead(facts: &Facts) -> String {
             "{worn} Latency and throughput are those of {} on all {} dies{}.",
             passes(speed.outcome.measured.passes),
             speed.scaled.device.geometry().dies(),
-            match (speed.run.initial_state(), outcome.steady) {
-                (InitialState::SteadyAt { .. }, SteadyState::NoWrites) => ", all full of data",
-                (InitialState::SteadyAt { .. }, _) =>
-                    ", in the steady state with this amplification",
+            match speed.run.initial_state() {
+                InitialState::SteadyAt { .. } => ", in the steady state with this amplification",
                 _ => "",
             }
         ),
@@ -458,7 +457,9 @@ pub fn limits(facts: &Facts) -> Section {
         notes.extend(measured_notes(facts.run()));
     }
     notes.extend(limit_notes(&facts.trace));
-    notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
+    let state = &facts.state.name;
+    let of = if facts.speed.is_some() { " of the fitted drive" } else { "" };
+    notes.push(format!("Initial state{of} {state}, seed {}.", facts.seed));
     notes.extend(facts.state.note(&facts.prepared));
     Section::new("What to keep in mind", "").with(Block::Notes(notes))
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use prism_base::Latencies;
 use prism_nand::Counts;
 use prism_replay::{DeviceRange, SteadyState};
-use prism_ssd::HostOp;
 use prism_ssd::scale::Scaled;
+use prism_ssd::{HostOp, InitialState};
 use prism_workload::Measured;
 use serde_json::{Value, json};
 
@@ -57,7 +57,13 @@ fn devices(facts: &Facts) -> Value {
         full_capacity: facts.scaled.full_capacity,
         changes: Vec::new(),
     };
-    let speed = facts.speed.as_ref().map(|speed| device(&speed.scaled));
+    let speed = facts.speed.as_ref().map(|speed| {
+        let state = match speed.run.initial_state() {
+            InitialState::SteadyAt { .. } => "steady",
+            _ => facts.state.name.as_str(),
+        };
+        join([device(&speed.scaled), json!({"initial_state": state})])
+    });
     join([device(&described), json!({"fitted": device(&facts.scaled), "speed": speed})])
 }
 
@@ -72,6 +78,7 @@ fn result(facts: &Facts) -> Value {
         "write_amplification_deviation": spread,
         // Whether it is an estimate for random writes, not a measurement.
         "write_amplification_estimated": facts.is_estimate(),
+        // Of the passes of `fitted`, as are the counts of the map and of merges.
         "flash_bytes_programmed": window.flash_bytes,
         "flash": flash(window),
         "warm_up_passes": outcome.warm_up_passes,
@@ -92,7 +99,12 @@ fn result(facts: &Facts) -> Value {
         "fitted": join([figures(window), json!({"passes": window.passes})]),
         "single_pass": figures(&outcome.single_pass),
     });
-    join([figures(facts.timed()), end(facts.run()), worn])
+    let fitted = figures(window);
+    let counts = ["map_cache", "merges", "buffer_hits", "unmapped_reads"];
+    let counts = counts.into_iter().filter_map(|key| Some((key, fitted.get(key)?.clone())));
+    let counts: serde_json::Map<_, _> =
+        counts.map(|(key, value)| (key.to_owned(), value)).collect();
+    join([figures(facts.timed()), Value::Object(counts), end(facts.run()), worn])
 }
 
 /// The name of a steady state, and whether it counts as one.

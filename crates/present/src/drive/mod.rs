@@ -12,7 +12,7 @@ pub use prism_contract::what_if::Wear;
 
 use prism_base::Bytes;
 use prism_contract::what_if;
-use prism_replay::{Layout, Lifetime, Options, ReplayResult, SteadyState};
+use prism_replay::{Layout, Lifetime, Options, Passes, ReplayResult, SteadyState};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, DriveHealth, DriveSpec, Preparation, ReadOnly};
 use prism_trace::{Op, TraceInfo};
@@ -41,8 +41,8 @@ pub struct Facts {
     pub seed: u64,
     /// The result of the replay on the fitted drive.
     pub outcome: ReplayResult,
-    /// The replay on a drive with all dies; `None` if the fitted one has them all and its
-    /// latencies count.
+    /// The replay on a drive with all dies; `None` if the latencies of the fitted drive count: it is
+    /// zoned, or whole, or from a snapshot, or no steady state of its kind can be laid out.
     pub speed: Option<Speed>,
     /// The fitted drive at the end.
     pub end: End,
@@ -74,7 +74,8 @@ impl Facts {
     /// Whether write amplification is an estimate, because a steady state is out of reach.
     #[must_use]
     pub fn is_estimate(&self) -> bool {
-        self.outcome.steady == SteadyState::OutOfReach
+        let closed = self.scaled.device.cleaning_of_uniform_writes(Bytes(0)).is_some();
+        self.outcome.steady == SteadyState::OutOfReach && closed
     }
 
     /// Bytes programmed over bytes the host writes; `None` if it writes nothing.
@@ -94,7 +95,7 @@ impl Facts {
     #[must_use]
     pub fn left_out_discards(&self) -> u64 {
         let replayed = &self.outcome.single_pass;
-        if self.layout.left_out().is_none() || self.outcome.measured.errors.iter().any(|&n| n > 0) {
+        if self.layout.left_out().is_none() || self.options.passes == Passes::UntilReadOnly {
             return 0;
         }
         self.trace.summary.requests.saturating_sub(replayed.requests)
@@ -103,32 +104,37 @@ impl Facts {
     /// Why the trace is too short for figures of wear; `None` if it is long enough.
     #[must_use]
     pub fn too_short(&self) -> Option<String> {
-        let writes = self.trace.summary.op(Op::Write);
-        if writes.count == 0 {
+        let (bytes, zeroes) = (self.outcome.single_pass.written(), Op::WriteZeroes);
+        if bytes == 0 {
             return None;
         }
-        if writes.count < WRITES_MIN {
+        let zeroes = if self.described.unmaps() { 0 } else { self.trace.summary.op(zeroes).count };
+        let writes = self.trace.summary.op(Op::Write).count + zeroes;
+        if writes < WRITES_MIN {
             return Some(format!(
-                "The trace is too short to judge wear by: {} writes, where about {WRITES_MIN} are \
-                 needed",
-                writes.count
+                "The trace is too short to judge wear by: {writes} writes, where about \
+                 {WRITES_MIN} are needed"
             ));
         }
         let geometry = self.scaled.device.geometry();
         let block = u64::from(geometry.units_per_block()) * geometry.unit.0;
         let least = Bytes((block * u64::from(geometry.die_groups())) / 10);
-        (writes.bytes < least.0).then(|| {
+        (bytes < least.0).then(|| {
             format!(
                 "The trace is too short to judge wear by: it writes {}, less than the {least} of a \
                  tenth of a block on each die",
-                Bytes(writes.bytes)
+                Bytes(bytes)
             )
         })
     }
 
-    /// Lifetime of the described drive at the measured rate; `None` if nothing is written.
+    /// Lifetime of the described drive at the measured rate; `None` if nothing is written, or too
+    /// little to judge.
     #[must_use]
     pub fn lifetime(&self) -> Option<Lifetime> {
+        if self.too_short().is_some() {
+            return None;
+        }
         let timed = self.timed();
         prism_replay::lifetime::lifetime_of(
             self.described.writable_bytes(self.outcome.window.flash.slc_share()),
@@ -139,11 +145,10 @@ impl Facts {
         )
     }
 
-    /// The lifetime in nanoseconds, as figures show it: not if the trace is too short.
+    /// The lifetime in nanoseconds, as figures show it.
     #[must_use]
     pub fn lifetime_ns(&self) -> Option<f64> {
-        let life = self.lifetime().filter(|_| self.too_short().is_none());
-        life.map(|life| life.days * DAY_NS)
+        self.lifetime().map(|life| life.days * DAY_NS)
     }
 }
 

@@ -67,5 +67,5 @@ pub fn passes(facts: &Facts) -> Table {
         .number("write p99", Unit::Nanos, |(_, of)| p99(of, HostOp::Write))
         .number("read p99", Unit::Nanos, |(_, of)| p99(of, HostOp::Read))
         .number("blocks erased", Unit::Count, |(_, of)| of.flash.erases.total())
-        .table("The first pass and the measured ones")
+        .table("The first pass and the measured ones on the fitted drive")
 }

@@ -67,7 +67,7 @@ impl WriterGrid {
     pub(super) fn chart(self, end: SimTime) -> Option<Chart> {
         let caption = format!(
             "Bytes written by address and time; the colour is that of the {} that writes most \
-             there.",
+             there, and darker is more.",
             self.writers.by
         );
         let chart = self.grid.finish(end, "Where writes land", caption);

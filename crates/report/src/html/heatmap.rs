@@ -1,4 +1,5 @@
-//! Heat maps: one panel for each layer, all with one time axis and one scale of shades.
+//! Heat maps: one panel for each layer, or one colour for each in a shared panel; all with one time
+//! axis.
 //!
 //! Cells are put into a few classes of amount. A class is one path of horizontal lines that are
 //! one cell high, so a panel has few elements, however many cells it has.
@@ -59,7 +60,11 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                 y_ticks: frame::places(&y),
                 x_ticks: if last { frame::places(&x) } else { Vec::new() },
                 narrow_stride: 2,
-                description: format!("{}, {name}. {}", chart.title, chart.caption),
+                description: if one {
+                    format!("{}. {}", chart.title, chart.caption)
+                } else {
+                    format!("{}, {name}. {}", chart.title, chart.caption)
+                },
                 drawing: drawing.clone(),
                 over: String::new(),
                 class: match (one, last) {

@@ -68,7 +68,8 @@ pub(super) fn judge(preset: &'static str, scale: Scale, seed: u64) -> DriveTerms
         measured.simulated,
     );
     let days = life.map(|life| life.days);
-    let inputs = Inputs::of(&measured, &measured, device, days, Probe::of(&full, seed));
+    let worn = (&measured, measured.write_amplification());
+    let inputs = Inputs::of(worn, &measured, device, days, Probe::of(&full, seed));
     let mut terms = terms(&inputs);
     // A report compares reads at both ends of the addresses. Two kinds of flash differ more in
     // writes.
