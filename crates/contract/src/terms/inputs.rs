@@ -35,7 +35,8 @@ pub struct Inputs {
 
 impl Inputs {
     /// The figures of a replay of which `worn` is what was measured of flash, with the write
-    /// amplification that the report states, and `timed` what was measured of latency; `probe` is of drives of the kind `device`, which lives `lifetime_days`.
+    /// amplification that the report states, and `timed` what was measured of latency. `probe` is
+    /// of drives of the kind `device`, which lives `lifetime_days`.
     #[must_use]
     pub fn of(
         (worn, write_amplification): (&Measured, Option<f64>),

@@ -124,8 +124,8 @@ fn reasons_contain_the_figures() {
         "takes 82 us, a read near it 80 us: 1.02 times",
         "Each 128 MiB of addresses has separate erase blocks",
         "2.00 bytes are programmed, by cause: host 1.50, gc 0.50",
-        "40 blocks are erased in 10 s of this trace; at this rate the 3000 cycles of a block \
-         last 2.0 years",
+        "the 3000 cycles of a block last 2.0 years on the described drive; 40 blocks were erased \
+         in the measured 10 s",
         "40.0 % of the page reads, page programs and block erases are issued by the drive itself \
          (gc 20.0 %, map 20.0 %). The term holds up to 10.0 %. The longest request takes 5 ms, 250 \
          times the median of 20 us.",

@@ -51,6 +51,12 @@ const ERASES: u64 = 8;
 const LEVELLING_FACTOR: u64 = 4;
 const LEVELLING_REQUESTS: u64 = 10_000_000;
 
+/// Wear levelling is also skipped if the trace would be repeated more often than this.
+const LEVELLING_PASSES: u64 = 10_000;
+/// The most nanoseconds that a request takes in an estimate, and those of preparing a drive.
+const REQUEST_MAX: f64 = 2_000.0;
+const PREPARATION: f64 = 200e6;
+
 /// The drive with a block-level mapping runs until the host has written this many times its
 /// spare flash. The log blocks take half of the spare flash, so the first merge comes after a
 /// quarter of the run, and the measured price is rather too low.
@@ -181,10 +187,20 @@ impl Plan {
         let apart = if runs.wear.0 == runs.speed.0 { 0 } else { speed.measured.passes };
         let all = u64::from(passes(wear)) + u64::from(apart);
         let replayed = requests_per_pass(wear) * all.max(1);
-        let longest = self.jobs.iter().map(|job| job.requests).max().unwrap_or(0);
-        let each = self.requests() / threads.max(1) as u64;
-        let share = each.max(longest) as f64 / replayed.max(1) as f64;
-        Nanos((main.0 as f64 * share) as u64)
+        // In a short replay most of the time is preparation.
+        let request = (main.0 as f64 / replayed.max(1) as f64).min(REQUEST_MAX);
+        let cost = |job: &Job| request * job.requests as f64 + PREPARATION.min(main.0 as f64);
+        let all: f64 = self.jobs.iter().map(cost).sum();
+        let longest = self.jobs.iter().map(cost).fold(0.0, f64::max);
+        Nanos((all / threads.max(1) as f64).max(longest) as u64)
+    }
+
+    /// Whether the job at `source` replays at the times of the trace.
+    fn is_open(&self, source: FigureSource) -> bool {
+        match source {
+            FigureSource::Main => false,
+            FigureSource::Job(job) => matches!(self.jobs[job].run.options.pace, Pace::Open { .. }),
+        }
     }
 
     /// Pairs the figures without and with each change. `figures` are those of the jobs, in
@@ -205,8 +221,8 @@ impl Plan {
         };
         let resolve = |of: Sources| Ok(Figures { speed: one(of.speed)?.speed, ..one(of.wear)? });
         let mut comparisons = Vec::new();
-        for WhatIf { change, before, after, note } in self.what_ifs {
-            let against = before.wear;
+        for WhatIf { change, before, after, note } in std::mem::take(&mut self.what_ifs) {
+            let (against, open) = (before.wear, self.is_open(after.speed));
             match (resolve(before), resolve(after)) {
                 (Ok(before), Ok(after)) => {
                     let (before, after) = match change {
@@ -216,7 +232,13 @@ impl Plan {
                         ),
                         _ => (before, after),
                     };
-                    let (before, after) = comparable(&change, before, after);
+                    let (before, mut after) = comparable(&change, before, after);
+                    if open {
+                        // Work cannot be done before it is due: a shorter replay only lacks a wait.
+                        let (ours, theirs) = (&mut after.speed, &before.speed);
+                        ours.bytes_per_second = ours.bytes_per_second.min(theirs.bytes_per_second);
+                        ours.iops = ours.iops.min(theirs.iops);
+                    }
                     comparisons.push(Comparison { change, before, after, against, note });
                 }
                 (Err(error), _) | (_, Err(error)) => {
@@ -491,8 +513,9 @@ impl<'a> Planner<'a> {
         let a_pass = (m.written() / unit / u64::from(m.passes.max(1))).max(1);
         let count = (HYBRID_SPARES * spare).div_ceil(a_pass);
         let requests = count.saturating_mul(requests_per_pass(self.outcome));
-        if a_pass * HYBRID_COPIES > HYBRID_PASS_MAX || requests > LEVELLING_REQUESTS {
-            let reason = "simulating a block-level mapping on a drive of this size takes too long";
+        let most = (HYBRID_PASS_MAX / HYBRID_COPIES, LEVELLING_REQUESTS, LEVELLING_PASSES);
+        if a_pass > most.0 || requests > most.1 || count > most.2 {
+            let reason = "simulating a block-level mapping on this drive takes too long";
             return self.skip(Change::PageMap, reason);
         }
         let mut after = self.main.clone();
@@ -564,7 +587,7 @@ impl<'a> Planner<'a> {
         let replayed = per_pass * u64::from(passes(self.outcome));
         let most = LEVELLING_REQUESTS.max(LEVELLING_FACTOR * replayed);
         let requests = wanted.saturating_mul(per_pass);
-        if requests > most {
+        if requests > most || wanted > LEVELLING_PASSES {
             let reason = format!("{ERASES} erases of every block would take {wanted} passes");
             return self.skip(change, reason);
         }

@@ -124,12 +124,20 @@ fn a_trace_with_all_operations_gets_all_what_ifs() {
     // One thread takes the time of all jobs, many threads that of the longest job.
     // The pass on the drive with all dies is the last one.
     let replayed = 4000 * u64::from(outcome.warm_up_passes + outcome.measured.passes + 1);
-    let times =
-        |requests: u64| Nanos((1_000_000_000.0 * (requests as f64 / replayed as f64)) as u64);
-    let main = Nanos(1_000_000_000);
-    assert_eq!(plan.estimate(planned.runs(), main, 1), times(plan.requests()));
+    let of = |requests: u64, jobs: usize, request: f64, drive: f64| {
+        (requests as f64 * request + jobs as f64 * drive) as u64
+    };
     let longest = plan.jobs.iter().map(|job| job.requests).max().unwrap();
-    assert_eq!(plan.estimate(planned.runs(), main, 1000), times(longest));
+    for (main, request, drive) in [
+        (Nanos(1_000_000_000_000), 2000.0, 200e6),
+        (Nanos(10_000_000), 10_000_000.0 / replayed as f64, 10e6),
+    ] {
+        let estimate = |threads| plan.estimate(planned.runs(), main, threads).0;
+        let all = of(plan.requests(), plan.jobs.len(), request, drive);
+        assert!(estimate(1).abs_diff(all) <= 2, "{} for {all}", estimate(1));
+        let most = of(longest, 1, request, drive);
+        assert!(estimate(1000).abs_diff(most) <= 2, "{} for {most}", estimate(1000));
+    }
 }
 
 #[test]
@@ -165,19 +173,25 @@ fn senseless_changes_are_skipped_with_a_reason() {
 #[test]
 fn figures_are_paired_and_failed_jobs_are_skipped() {
     let Planned { plan, main, .. } = planned(&run(), &trace(&[Op::Write]));
-    let speed = Speed { iops: 2.0 * main.speed.iops, ..main.speed };
-    let faster = Figures { speed, ..main };
-    let mut figures: Vec<Result<Figures, WhatIfError>> = vec![Ok(faster); plan.jobs.len()];
+    let with =
+        |factor| Figures { speed: Speed { iops: factor * main.speed.iops, ..main.speed }, ..main };
+    let slower = with(0.5);
+    let mut figures: Vec<Result<Figures, WhatIfError>> = vec![Ok(slower); plan.jobs.len()];
     let streams = plan.what_ifs.iter().find(|w| w.change.key() == "streams").unwrap();
     let FigureSource::Job(index) = streams.after.wear else { panic!("a job of its own") };
     figures[index] = Err(ReplayError::Interrupted.into());
     let count = plan.what_ifs.len();
+    let plan_of_writes = plan.clone();
     let (comparisons, skipped) = plan.compare(&main, &figures);
     assert_eq!(comparisons.len(), count - 1);
     let of = |key| comparisons.iter().find(|c| c.change.key() == key);
     assert!(of("streams").is_none());
+    // At the times of the trace nothing is done sooner.
+    let faster = plan_of_writes.compare(&main, &vec![Ok(with(2.0)); figures.len()]).0;
+    let over = faster.iter().find(|c| c.change.key() == "over-provisioning").unwrap();
+    assert_eq!((over.before, over.after), (main, main));
     let over = of("over-provisioning").unwrap();
-    assert_eq!((over.before, over.after), (main, faster));
+    assert_eq!((over.before, over.after), (main, slower));
     assert!(matches!(over.change, Change::OverProvisioning { spare } if spare == 0.28));
     let last = skipped.last().unwrap();
     assert_eq!((last.change.key(), last.reason.as_str()), ("streams", "interrupted"));

@@ -165,6 +165,8 @@ impl Contract {
             }
             (0, 0) => "No rule of the unwritten contract of SSDs is broken.".to_owned(),
             (0, n) => format!("No rule of the contract is broken; {n} of 5 strained."),
+            (1, 0) => "1 of 5 rules of the contract is broken.".to_owned(),
+            (1, m) => format!("1 of 5 rules of the contract is broken, {m} strained."),
             (n, 0) => format!("{n} of 5 rules of the contract are broken."),
             (n, m) => format!("{n} of 5 rules of the contract are broken, {m} strained."),
         };
@@ -181,11 +183,16 @@ impl Contract {
     #[must_use]
     pub fn verdicts(&self) -> Section {
         let kept = |rule: Rule| {
-            let kept = self.findings.thresholds(rule).kept;
-            format!("{} {}", rule.name().to_lowercase(), Unit::Ratio.format(kept))
+            let limits = self.findings.thresholds(rule);
+            let [kept, broken] = [limits.kept, limits.broken].map(|at| Unit::Ratio.format(at));
+            format!("{} {kept} / {broken}", rule.name().to_lowercase())
         };
         let kept: Vec<String> = Rule::ALL.into_iter().map(kept).collect();
-        let lead = format!("{} Kept from these scores on: {}.", self.lead(), kept.join(", "));
+        let lead = format!(
+            "{} Scores from which kept / below which broken: {}.",
+            self.lead(),
+            kept.join(", ")
+        );
         let mut section = Section::new("The unwritten contract", lead);
         let one = |rule| Verdict {
             name: Rule::name(rule).into(),

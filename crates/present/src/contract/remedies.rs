@@ -49,10 +49,16 @@ impl<'a> Remedy<'a> {
                 _ => format!("{} {values}", compared.name),
             }
         });
-        let factors: Vec<String> = factors.collect();
+        let (gains, losses): (Vec<_>, Vec<_>) =
+            factors.zip(&self.factors).partition(|(_, (_, gain))| *gain > 1.0);
+        let join = |all: Vec<(String, _)>| {
+            all.into_iter().map(|(text, _)| text).collect::<Vec<_>>().join(", ")
+        };
+        let but = if gains.is_empty() || losses.is_empty() { "" } else { ", but " };
+        let factors = format!("{}{but}{}", join(gains), join(losses));
         let bound = if change.upper_bound() { ", an upper bound" } else { "" };
         let what = if explained { format!(" ({})", change.sentence()) } else { String::new() };
-        format!("{}{what}{bound}: {}.", change.name(), factors.join(", "))
+        format!("{}{what}{bound}: {factors}.", change.name())
     }
 }
 
@@ -75,10 +81,18 @@ pub fn section(contract: &Contract, too_short: Option<&str>) -> Option<Section> 
     notes.extend(contract.advice.iter().filter_map(violated));
     let lead = match too_short {
         Some(why) => format!("{why}: what is said of write amplification and lifetime is weak."),
-        None => "The largest gain first; each change alone.".to_owned(),
+        None => {
+            "The rules that are not kept, the largest gain first; then other changes. Each change \
+                 alone."
+                .to_owned()
+        }
     };
     let any = !notes.is_empty() || too_short.is_some();
-    any.then(|| Section::new("What to change first", lead).with(Block::Notes(notes)))
+    let mut section = Section::new("What to change first", lead);
+    if !notes.is_empty() {
+        section.push(Block::Notes(notes));
+    }
+    any.then_some(section)
 }
 
 /// A sentence for each rule that is not kept, the largest gain first, and the keys of the changes
@@ -125,7 +139,11 @@ fn of_rules(contract: &Contract, remedies: &[Remedy<'_>]) -> (Vec<String>, Vec<&
 /// The change that helps most to keep `rule`: one that can be made, if there is one. `remedies` are
 /// in order.
 fn best_of<'a, 'b>(remedies: &'b [Remedy<'a>], rule: Rule) -> Option<&'b Remedy<'a>> {
-    let mut all = remedies.iter().filter(|remedy| remedy.what_if.change.rule() == rule);
+    // More spare flash helps every trace and keeps no rule.
+    let keeps = |change: &Change| {
+        change.rule() == rule && !matches!(change, Change::OverProvisioning { .. })
+    };
+    let mut all = remedies.iter().filter(|remedy| keeps(&remedy.what_if.change));
     let real = all.clone().find(|remedy| !remedy.what_if.change.upper_bound());
     real.or_else(|| all.next())
 }

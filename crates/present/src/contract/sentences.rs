@@ -196,6 +196,20 @@ pub fn price(price: &Comparison) -> String {
     text
 }
 
+/// The figures before and after a change that differ, and what they are of.
+pub(super) fn compared(what_if: &Comparison) -> String {
+    let Comparison { before, after, note, .. } = what_if;
+    let differing = COMPARED.iter().filter(|one| one.change(before, after).is_some());
+    let show = |compared: &Compared| {
+        let (a, b) = (compared.shown(before)?, compared.shown(after)?);
+        let [a, b] = [a, b].map(|value| compared.unit.format(value));
+        Some(format!("{} {b} instead of {a}", compared.name))
+    };
+    let figures: Vec<String> = differing.filter_map(show).collect();
+    let note = note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
+    format!("{}.{note}", figures.join(", "))
+}
+
 fn comparison(before: &Figures, after: &Figures) -> String {
     let show = |compared: &Compared| {
         let Compared { name, unit, .. } = compared;

@@ -1,10 +1,10 @@
 //! The tables of the contract.
 
 use prism_contract::rules::{Findings, Rule};
-use prism_contract::what_if::{Comparison, Figures, Headline, Skipped};
+use prism_contract::what_if::{Comparison, FigureSource, Figures, Headline, Skipped};
 use prism_report::{Block, Column, Section, Table, Unit};
 
-use super::{COMPARED, Contract};
+use super::{COMPARED, Contract, sentences};
 
 /// The worst offenders against `rule`.
 #[must_use]
@@ -79,10 +79,17 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
     }
     // A terminal shows only the changes that matter.
     let (some, idle): (Vec<_>, Vec<_>) = contract.what_ifs.iter().cloned().partition(matters);
-    if !some.is_empty() {
-        section.push(what_ifs(&some));
-        section.blocks.extend(marked(&some).into_iter().map(Block::Text));
+    // Figures before and after on another drive are not those of the report.
+    let (here, elsewhere): (Vec<_>, Vec<_>) =
+        some.into_iter().partition(|what_if| what_if.against == FigureSource::Main);
+    if !here.is_empty() {
+        section.push(what_ifs(&here));
+        section.blocks.extend(marked(&here).into_iter().map(Block::Text));
     }
+    let texts = elsewhere.iter().map(|what_if| {
+        format!("{}: {}", capital(what_if.change.name()), sentences::compared(what_if))
+    });
+    section.blocks.extend(texts.map(Block::Text));
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
         section
@@ -107,7 +114,7 @@ fn lead(all: &[Comparison]) -> String {
         lead.push_str(" A * marks an upper bound: it knows the future or gives up a promise.");
     }
     if all.iter().any(|c| c.note.is_some()) {
-        lead.push_str(" A + marks another drive or pace, which is described below the table.");
+        lead.push_str(" A + marks another pace, which is described below the table.");
     }
     lead
 }

@@ -111,13 +111,12 @@ fn lifetime_note(facts: &Facts) -> String {
     if let Some(why) = facts.too_short() {
         return why;
     }
-    let life = facts.lifetime();
+    let Some(life) = facts.lifetime() else { return "nothing reaches the flash".into() };
     format!(
-        "of the {} drive, {} cycles{}",
+        "of the {} drive, {} cycles; lasts 5 years at {} drive writes a day",
         facts.described.capacity(),
         facts.described.flash.endurance,
-        life.map(|l| format!("; {} drive writes a day for 5 years", Unit::Ratio.format(l.dwpd)))
-            .unwrap_or_default()
+        Unit::Ratio.format(life.dwpd)
     )
 }
 
@@ -169,7 +168,7 @@ fn requests(facts: &Facts) -> String {
         .filter_map(|(what, name)| Some(format!(", only {what} {}", name.as_ref()?)))
         .collect();
     format!(
-        "Trace: {}{only}, {} in {}, {} of distinct data written.",
+        "Trace: {}{only}, {} in {}; distinct 4 KiB units written: {}.",
         recording.format,
         parts.join(", "),
         Unit::Nanos.format(summary.duration_ns as f64),
@@ -431,7 +430,8 @@ pub fn limits(facts: &Facts) -> Section {
     let mut notes = Vec::new();
     if !facts.scaled.changes.is_empty() {
         notes.push(format!(
-            "Write amplification and wear are of a drive fitted to the trace: {}.",
+            "Write amplification and wear are of a drive of {}: {}.",
+            facts.scaled.device.capacity(),
             facts.scaled.changes.join("; ")
         ));
     }
@@ -448,9 +448,10 @@ pub fn limits(facts: &Facts) -> Section {
     if timed.held_back > 0 {
         notes.push(format!(
             "The drive does not keep up: {} requests found its queue full, and submission fell \
-             up to {} behind the trace. Latencies include that wait; --pace dependent or closed:N \
-             avoids it.",
-            timed.held_back, timed.behind_max
+             up to {} behind the trace. Latencies include that wait; --pace {}closed:N avoids it.",
+            timed.held_back,
+            timed.behind_max,
+            if facts.trace.facts.capabilities.completion { "dependent or " } else { "" }
         ));
     }
     if !facts.is_estimate() {
@@ -479,10 +480,11 @@ fn layout_notes(facts: &Facts) -> Vec<String> {
             names.join(", ")
         ));
     }
+    notes.extend(cold_note(facts));
     if let Some((bytes, unit)) = facts.layout.left_out() {
         notes.push(format!(
             "{} of addresses, which no request reads or writes, are not on the simulated drive: \
-             whole units of {}. --capacity device keeps them, for memory and time.{}",
+             whole units of {}.{}",
             Bytes(bytes),
             Bytes(unit),
             match facts.left_out_discards() {
@@ -493,6 +495,27 @@ fn layout_notes(facts: &Facts) -> Vec<String> {
     }
     notes
 }
+
+/// A pass that overwrites a small part of the drive leaves the rest cold, which an application that
+/// moves on to other addresses does not.
+fn cold_note(facts: &Facts) -> Option<String> {
+    let device = &facts.scaled.device;
+    let distinct = Bytes(facts.trace.summary.unique_written_bytes);
+    let share = distinct.0 as f64 / device.capacity().0 as f64;
+    let all = device.cleaning_of_uniform_writes(device.capacity())?;
+    (distinct.0 > 0 && share < COLD_SHARE).then(|| {
+        format!(
+            "Each pass overwrites the same {} of the drive and leaves the rest cold. If the \
+             application moves on to other addresses with time, write amplification is higher: \
+             {} for random writes everywhere.",
+            Unit::Percent.format(share),
+            Unit::Ratio.format(all)
+        )
+    })
+}
+
+/// The share of the drive below which what a pass overwrites is said.
+const COLD_SHARE: f64 = 0.25;
 
 /// Notes on the figures of any run.
 #[must_use]

@@ -41,8 +41,8 @@ pub struct Facts {
     pub seed: u64,
     /// The result of the replay on the fitted drive.
     pub outcome: ReplayResult,
-    /// The replay on a drive with all dies; `None` if the latencies of the fitted drive count: it is
-    /// zoned, or whole, or from a snapshot, or no steady state of its kind can be laid out.
+    /// The replay on a drive with all dies; `None` if the latencies of the fitted drive count: it
+    /// is zoned, or whole, or from a snapshot, or no steady state of its kind can be laid out.
     pub speed: Option<Speed>,
     /// The fitted drive at the end.
     pub end: End,

@@ -144,6 +144,7 @@ fn channel(settings: &mut Settings, file: &mut DeviceFile) -> Result<(), ImportE
     let nominal = (u64::from(rate.value) * 1_000_000).saturating_mul(width.value.into());
     let origin = format!("{} x {}", rate.origin, width.origin);
     file.field("flash.channel_bandwidth", bandwidth(nominal), &origin);
+    file.field("flash.channel_arbitration", "\"data-first\"", "how MQSim works");
     // MQSim computes in whole nanoseconds for each transfer.
     let effect = match 1000 / rate.value {
         0 => "take no time".to_owned(),

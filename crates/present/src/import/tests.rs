@@ -66,6 +66,7 @@ fn mqsims_example() {
                 "cell mlc; channels 8; dies_per_channel 8; planes 2; multi_plane false;
                  blocks_per_plane 2048; pages_per_block 256; page 8KiB; t_read 75us;
                  t_program 75us; t_erase 3800us; endurance 10000; channel_bandwidth 333MB/s;
+                 channel_arbitration data-first;
                  suspend erase; t_suspend 700us; copy_back false",
             ),
             (
