@@ -6,6 +6,7 @@
 //! A drive costs memory and time for every address that it has. If the addresses of a trace end
 //! high, those that no request reads or writes are left out, largest gaps first.
 
+use prism_base::FastMap;
 use prism_trace::extents::{DeviceExtents, EXTENT_UNIT};
 use prism_trace::{Extents, Op, Record, Source, SourceError, Symbol};
 
@@ -42,6 +43,8 @@ pub struct Layout {
     ranges: Vec<DeviceRange>,
     /// By device, in the order of `ranges`.
     pieces: Vec<Vec<Piece>>,
+    /// The range of each device: a trace may have thousands.
+    index: FastMap<Symbol, usize>,
     left_out: u64,
     unit: u64,
 }
@@ -78,6 +81,7 @@ impl Layout {
         for (device, extents) in touched.devices() {
             let pieces = pieces(extents);
             let span = pieces.last().map_or(0, |last| last.at + last.len);
+            layout.index.insert(*device, layout.ranges.len());
             layout.ranges.push(DeviceRange { device: *device, start: next, span });
             layout.pieces.push(pieces);
             next = next.saturating_add(span).saturating_add(ALIGN - 1) / ALIGN * ALIGN;
@@ -105,7 +109,7 @@ impl Layout {
         if record.op == Op::Flush {
             return Some(*record);
         }
-        let at = self.ranges.iter().position(|range| range.device == record.device)?;
+        let &at = self.index.get(&record.device)?;
         let pieces = &self.pieces[at];
         let from = position(pieces, record.offset);
         let end = position(pieces, record.offset.saturating_add(record.len));

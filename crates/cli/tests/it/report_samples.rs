@@ -155,8 +155,12 @@ fn the_examples_in_help_work() {
             help.stdout.lines().map(str::trim).filter(|line| line.starts_with("prism ")).collect();
         assert!(!examples.is_empty(), "{command:?} has no example");
         for example in examples.iter().filter(|example| is_quick(example)) {
-            let words: Vec<&str> =
+            let mut words: Vec<&str> =
                 example.split_whitespace().skip(1).map(|word| word.trim_matches('\'')).collect();
+            if words[0] == "report" {
+                // Other tests simulate what-ifs.
+                words.extend(["--what-if", "none"]);
+            }
             let run = Run::inside(folder.path(), &words);
             assert_eq!((run.code, run.stderr.as_str()), (0, ""), "{example}");
             ran += 1;

@@ -250,7 +250,12 @@ fn amplification(inputs: &Inputs) -> Decision {
 
 fn wear(inputs: &Inputs) -> Decision {
     let Some(days) = inputs.lifetime_days else {
-        return (None, "No flash is programmed, so nothing wears.".into());
+        let why = if inputs.units.total() > 0 {
+            "The trace is too short to judge wear by."
+        } else {
+            "No flash is programmed, so nothing wears."
+        };
+        return (None, why.into());
     };
     let why = format!(
         "At the rate of this trace the {} cycles of a block last {:.1} years on the described \
