@@ -72,8 +72,8 @@ pub fn spread(
 /// of `b` units each, with victims chosen by `policy`.
 ///
 /// # Errors
-/// [`SpreadError`] if the policy has no closed form, or chooses by age or among some blocks only, so
-/// that cold data is cleaned, too.
+/// [`SpreadError`] if the policy has no closed form, or chooses by age or among some blocks only,
+/// so that cold data is cleaned, too.
 pub fn write_amplification(policy: VictimPolicy, used: f64, b: u32) -> Result<f64, SpreadError> {
     let choices = match policy {
         VictimPolicy::Greedy | VictimPolicy::WindowedGreedy { window: u32::MAX } => None,
