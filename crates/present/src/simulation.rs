@@ -1,13 +1,13 @@
 //! Runs jobs on a simulated drive.
 
-use prism_base::{Bytes, SimTime};
+use prism_base::Bytes;
 use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, Preparation};
 use prism_workload::fio::run::Row;
 use prism_workload::fio::{self, AtReadOnly, Job, RunResult, Section, Setting};
 use prism_workload::{Finished, Observer, Progress, Silent};
 
-use crate::drive::charts::{Charts, Watched};
+use crate::drive::charts::{Charts, Unwatched, Watched};
 use crate::drive::{End, Run};
 use crate::drive_choice::{Capacity, DriveChoice};
 use crate::env::{Env, Quiet, Step};
@@ -170,25 +170,5 @@ impl Simulated {
     pub fn row_name(&self, row: &Row) -> String {
         let name = &self.jobs[row.first].name;
         if row.jobs > 1 { format!("{name} (and {} more)", row.jobs - 1) } else { name.clone() }
-    }
-}
-
-/// Reports the progress of a run and ignores its requests.
-struct Unwatched<'a> {
-    reached: &'a dyn Fn(Progress),
-}
-
-impl Observer for Unwatched<'_> {
-    fn needs_requests(&self) -> bool {
-        false
-    }
-
-    fn finished(&mut self, _: &Finished) {}
-
-    fn in_flight(&mut self, _: SimTime, _: u32) {}
-
-    fn keep_going(&mut self, progress: Progress) -> bool {
-        (self.reached)(progress);
-        true
     }
 }

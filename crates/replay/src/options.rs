@@ -45,6 +45,14 @@ pub enum Passes {
     UntilReadOnly,
 }
 
+impl Passes {
+    /// Whether the trace is repeated until the drive is in some state, however often that is.
+    #[must_use]
+    pub fn is_search(self) -> bool {
+        matches!(self, Self::Steady | Self::UntilReadOnly)
+    }
+}
+
 /// Options of a replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Options {

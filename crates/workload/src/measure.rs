@@ -125,6 +125,14 @@ impl Measured {
         self.bytes_of(HostOp::Write) + self.bytes_of(HostOp::ZoneAppend) + self.zeroed
     }
 
+    /// Latencies of reads and writes together.
+    #[must_use]
+    pub fn reads_and_writes(&self) -> Latencies {
+        let mut both = self.latency_of(HostOp::Read).clone();
+        both.merge(self.latency_of(HostOp::Write));
+        both
+    }
+
     /// Bytes of completed requests of `op`.
     #[must_use]
     pub fn bytes_of(&self, op: HostOp) -> u64 {

@@ -14,6 +14,7 @@ mod readme;
 mod recomputed;
 mod report;
 mod report_bad_input;
+mod report_drives;
 mod report_hybrid;
 mod report_outputs;
 mod report_samples;

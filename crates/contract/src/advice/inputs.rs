@@ -82,8 +82,8 @@ pub struct Inputs {
 impl Inputs {
     /// The figures of a trace with these `findings`, for which these what-ifs were `simulated`. Of
     /// its replay, `worn` is what was measured of flash, with the write amplification that the
-    /// report states and `drive` at the end, and
-    /// `timed` what was measured of latency, on the drive `described`.
+    /// report states and the drive at the end, and `timed` what was measured of latency, on the
+    /// drive `described`.
     #[must_use]
     pub fn of(
         findings: &Findings,

@@ -1,8 +1,8 @@
 //! The figures that the terms are decided by.
 
-use prism_base::{Bytes, Latencies, Nanos};
+use prism_base::{Bytes, Nanos};
 use prism_nand::Counts;
-use prism_ssd::{DriveSpec, HostOp};
+use prism_ssd::DriveSpec;
 use prism_workload::Measured;
 
 use super::probe::{Probe, ProbeError};
@@ -48,9 +48,7 @@ impl Inputs {
         let mut operations = worn.flash.reads;
         operations.add(&worn.flash.programs);
         operations.add(&worn.flash.erases);
-        let mut latency = Latencies::new();
-        latency.merge(timed.latency_of(HostOp::Read));
-        latency.merge(timed.latency_of(HostOp::Write));
+        let latency = timed.reads_and_writes();
         Self {
             probe,
             segment: device.ftl.segment,

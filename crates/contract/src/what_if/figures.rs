@@ -16,7 +16,7 @@
 //! * **Bytes and requests per second** count those of the original trace, divided by the
 //!   simulated time of the changed one. They show how fast the same work gets done.
 
-use prism_base::{Bytes, Latencies, Nanos};
+use prism_base::{Bytes, Nanos};
 use prism_nand::{BlockId, Nand};
 use prism_replay::{ReplayResult, SteadyState};
 use prism_ssd::{Drive, HostOp, MapCounts};
@@ -143,9 +143,7 @@ impl Figures {
         let m = &outcome.measured;
         let simulated = m.simulated.as_secs_f64() / f64::from(m.passes.max(1));
         let rate = |amount: f64| if simulated > 0.0 { amount / simulated } else { 0.0 };
-        let mut latency = Latencies::new();
-        latency.merge(m.latency_of(HostOp::Read));
-        latency.merge(m.latency_of(HostOp::Write));
+        let latency = m.reads_and_writes();
         Speed {
             p99: (latency.count() > 0).then(|| latency.quantile(0.99)),
             bytes_per_second: rate(original.moved),

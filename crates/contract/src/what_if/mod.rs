@@ -14,10 +14,12 @@ pub mod simulate;
 
 mod choose;
 mod device;
+mod planner;
 mod rewrite;
 
 pub use change::{Boundary, Change, Headline};
 pub use facts::TraceFacts;
 pub use figures::{Figures, Original, Speed, Wear};
-pub use plan::{Comparison, FigureSource, Job, MainRuns, Plan, Skipped, Sources, WhatIf, plan};
+pub use plan::{Comparison, FigureSource, Job, MainRuns, Plan, Skipped, Sources, WhatIf};
+pub use planner::plan;
 pub use simulate::{Run, WhatIfError, rewritten, simulate};

@@ -205,7 +205,10 @@ pub(super) fn compared(what_if: &Comparison) -> String {
         let [a, b] = [a, b].map(|value| compared.unit.format(value));
         Some(format!("{} {b} instead of {a}", compared.name))
     };
-    let figures: Vec<String> = differing.filter_map(show).collect();
+    let mut figures: Vec<String> = differing.filter_map(show).collect();
+    if figures.is_empty() {
+        figures.push("no figure changes by more than 5 % (p99: 25 %)".to_owned());
+    }
     let note = note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
     format!("{}.{note}", figures.join(", "))
 }

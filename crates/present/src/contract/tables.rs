@@ -69,27 +69,25 @@ pub fn section(contract: &Contract, long: bool) -> Option<Section> {
         return asked.then_some(section);
     }
     let mut section = Section::new("What would change", lead(&contract.what_ifs));
-    if long {
-        section.push(what_ifs(&contract.what_ifs));
-        for text in contract.what_ifs.iter().filter_map(wear) {
-            section.push(Block::Text(text));
-        }
-        section.push(Block::Notes(notes(contract)));
-        return Some(section);
-    }
     // A terminal shows only the changes that matter.
-    let (some, idle): (Vec<_>, Vec<_>) = contract.what_ifs.iter().cloned().partition(matters);
+    let shown = |what_if: &Comparison| long || matters(what_if);
+    let (some, idle): (Vec<_>, Vec<_>) = contract.what_ifs.iter().cloned().partition(shown);
     // Figures before and after on another drive are not those of the report.
     let (here, elsewhere): (Vec<_>, Vec<_>) =
         some.into_iter().partition(|what_if| what_if.against == FigureSource::Main);
     if !here.is_empty() {
         section.push(what_ifs(&here));
-        section.blocks.extend(marked(&here).into_iter().map(Block::Text));
+        if !long {
+            section.blocks.extend(marked(&here).into_iter().map(Block::Text));
+        }
     }
     let texts = elsewhere.iter().map(|what_if| {
         format!("{}: {}", capital(what_if.change.name()), sentences::compared(what_if))
     });
     section.blocks.extend(texts.map(Block::Text));
+    if long {
+        section.push(Block::Notes(notes(contract)));
+    }
     if !idle.is_empty() {
         let names: Vec<_> = idle.iter().map(|what_if| what_if.change.name()).collect();
         section
@@ -113,7 +111,7 @@ fn lead(all: &[Comparison]) -> String {
     if all.iter().any(|c| c.change.upper_bound()) {
         lead.push_str(" A * marks an upper bound: it knows the future or gives up a promise.");
     }
-    if all.iter().any(|c| c.note.is_some()) {
+    if all.iter().any(|c| c.note.is_some() && c.against == FigureSource::Main) {
         lead.push_str(" A + marks another pace, which is described below the table.");
     }
     lead
@@ -140,8 +138,10 @@ fn notes(contract: &Contract) -> Vec<String> {
          requests before that."
             .to_owned(),
     ];
-    for Comparison { change, note, .. } in &contract.what_ifs {
-        let note = note.as_ref().map(|note| format!(" {note}")).unwrap_or_default();
+    for Comparison { change, note, against, .. } in &contract.what_ifs {
+        // That of another drive stands with its figures.
+        let note = note.as_ref().filter(|_| *against == FigureSource::Main);
+        let note = note.map(|note| format!(" {note}")).unwrap_or_default();
         notes.push(format!("{}: {}.{note}", capital(change.name()), change.sentence()));
     }
     notes.extend(contract.what_ifs.iter().filter_map(wear));

@@ -192,3 +192,24 @@ impl Observer for Watched<'_> {
         !self.interrupted
     }
 }
+
+/// Reports the progress of a run and ignores its requests.
+pub struct Unwatched<'a> {
+    /// Called with the progress of the run.
+    pub reached: &'a dyn Fn(Progress),
+}
+
+impl Observer for Unwatched<'_> {
+    fn needs_requests(&self) -> bool {
+        false
+    }
+
+    fn finished(&mut self, _: &Finished) {}
+
+    fn in_flight(&mut self, _: SimTime, _: u32) {}
+
+    fn keep_going(&mut self, progress: Progress) -> bool {
+        (self.reached)(progress);
+        true
+    }
+}

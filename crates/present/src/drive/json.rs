@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use prism_base::Latencies;
 use prism_nand::Counts;
-use prism_replay::{DeviceRange, SteadyState};
+use prism_replay::{DeviceRange, Lifetime, SteadyState};
 use prism_ssd::scale::Scaled;
 use prism_ssd::{HostOp, InitialState};
 use prism_workload::Measured;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Facts, Run, faults};
 use crate::json::{join, without_null};
@@ -71,7 +71,12 @@ fn result(facts: &Facts) -> Value {
     let (outcome, window) = (&facts.outcome, &facts.outcome.window);
     let (steady_state, steady) = steady_name(outcome.steady);
     let spread = outcome.steady_write_amplification().map(|(_, deviation)| deviation);
-    let life = facts.lifetime();
+    let fitted = figures(window);
+    let of_flash = ["map_cache", "merges", "buffer_hits", "unmapped_reads"];
+    let of_flash: Map<String, Value> = of_flash
+        .into_iter()
+        .filter_map(|key| Some((key.to_owned(), fitted.get(key)?.clone())))
+        .collect();
     let worn = json!({
         "write_amplification": facts.write_amplification(),
         // Standard deviation over the rounds that it is the mean of; null if there are none.
@@ -87,24 +92,15 @@ fn result(facts: &Facts) -> Value {
         "steady_state": steady_state,
         "steady_rounds": outcome.rounds,
         "steady_window_rounds": outcome.window_rounds,
-        "lifetime": {
-            "days": life.map(|life| life.days),
-            "tbw": life.map(|life| life.tbw),
-            "dwpd": life.map(|life| life.dwpd),
-        },
         // Why the trace is too short for figures of wear; null if it is long enough.
         "too_short": facts.too_short(),
         "passes": facts.timed().passes,
         // All figures of the fitted drive, and of the first pass alone on it, in its initial state.
-        "fitted": join([figures(window), json!({"passes": window.passes})]),
+        "fitted": join([fitted.clone(), json!({"passes": window.passes})]),
         "single_pass": figures(&outcome.single_pass),
     });
-    let fitted = figures(window);
-    let counts = ["map_cache", "merges", "buffer_hits", "unmapped_reads"];
-    let counts = counts.into_iter().filter_map(|key| Some((key, fitted.get(key)?.clone())));
-    let counts: serde_json::Map<_, _> =
-        counts.map(|(key, value)| (key.to_owned(), value)).collect();
-    join([figures(facts.timed()), Value::Object(counts), end(facts.run()), worn])
+    let end = end(facts.run(), facts.lifetime());
+    join([figures(facts.timed()), Value::Object(of_flash), end, worn])
 }
 
 /// The name of a steady state, and whether it counts as one.
@@ -244,8 +240,8 @@ fn latency_of(latencies: &Latencies) -> Value {
 
 /// The drive at the end of the run, and its lifetime.
 #[must_use]
-pub fn end(run: Run<'_>) -> Value {
-    let (life, wear) = (run.lifetime(), run.end.wear);
+pub fn end(run: Run<'_>, life: Option<Lifetime>) -> Value {
+    let wear = run.end.wear;
     let object = json!({
         "buffered_bytes": run.end.buffered.0,
         "lifetime": {

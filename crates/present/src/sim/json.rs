@@ -26,7 +26,7 @@ pub fn json(facts: &Simulated) -> Value {
         "jobs": outcome.rows.iter().map(|row| job(facts, row)).collect::<Vec<_>>(),
         // The figures between two stonewalls.
         "stages": outcome.stages.iter().map(stage).collect::<Vec<_>>(),
-        "result": join([figures(&outcome.total), busy, end(facts.run())]),
+        "result": join([figures(&outcome.total), busy, end(facts.run(), facts.run().lifetime())]),
         "seed": facts.seed,
     })
 }

@@ -223,7 +223,7 @@ fn an_estimate_is_near_what_many_passes_measure() {
     let distinct = units / 2;
     let fresh = || drive(64, InitialState::Filled);
     let pace = Pace::Closed { depth: 16 };
-    // Few random writes a pass, with other addresses in each, cannot be repeated enough.
+    // A few writes a pass, of a trace that is said to write many addresses.
     let few = run(&mut fresh(), random_writes(4, distinct), pace, Passes::Steady);
     assert_eq!(few.steady, SteadyState::OutOfReach);
     let estimate = few.cleaning(&device, Bytes(distinct * UNIT));
