@@ -93,10 +93,7 @@ impl Analysis {
         check_ranges(given.ranges, &info, &space.layout)?;
         let scaled = scaled(given.drive, &full, space.layout.span())?;
         check_fits(&info, &space, scaled.device.capacity())?;
-        if given.options.passes == Passes::UntilReadOnly && scaled.device.faults.is_none() {
-            let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
-            return Err(PresentError::refused(what));
-        }
+        check_ages(given.options, &scaled.device)?;
         let began = env.seconds();
         let described = match given.drive.capacity {
             Some(Capacity::Bytes(_)) => scaled.device.clone(),
@@ -221,6 +218,15 @@ fn check_source(options: Options, trace: &TraceInfo) -> Result<(), PresentError>
     }
     if matches!(options.pace, Pace::Dependent { .. }) && !trace.facts.capabilities.completion {
         return wrong("--pace dependent needs completions, which this trace lacks; use open");
+    }
+    Ok(())
+}
+
+/// Checks that a drive that is to be used until it is read-only ages.
+fn check_ages(options: Options, device: &DriveSpec) -> Result<(), PresentError> {
+    if options.passes == Passes::UntilReadOnly && device.faults.is_none() {
+        let what = "--passes until-read-only needs a drive that ages: give --faults KIND";
+        return Err(PresentError::refused(what));
     }
     Ok(())
 }

@@ -79,7 +79,7 @@ impl Space {
     }
 }
 
-/// The charts are missing if nobody watches the requests.
+/// There are no charts if no caller watches the requests.
 type Replayed = (ReplayResult, Option<Charts>);
 
 /// Called for each measured request; a replay is interrupted when it returns false.
