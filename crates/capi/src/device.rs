@@ -123,7 +123,7 @@ pub unsafe extern "C" fn prism_device_open(
         let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
         // SAFETY: the contract in the header.
         let path = unsafe { text(path, "the path") }?;
-        let device = Device::open(Box::new(FlashFile::open(Path::new(path))?), options)?;
+        let device = Device::open(FlashFile::open(Path::new(path))?, options)?;
         out.put(open(DeviceObject { device, memory: None })?);
         Ok(0)
     })

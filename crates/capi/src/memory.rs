@@ -99,7 +99,7 @@ pub extern "C" fn prism_memory_cut_power_after(
 /// Returns 1 if power has failed, else 0.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_memory_lost_power(memory: *mut prism_memory) -> c_int {
-    call(|| Ok(get::<Memory>(memory)?.flash.lock().lost_power().into()))
+    call(|| Ok(get::<Memory>(memory)?.flash.lost_power().into()))
 }
 
 /// Cuts power, unless it has failed already, and restores it. With a volatile cache each block
@@ -111,7 +111,7 @@ pub extern "C" fn prism_memory_restart(memory: *mut prism_memory, seed: u64) -> 
     call(|| {
         let memory = get::<Memory>(memory)?;
         memory.claim()?;
-        memory.flash.lock().restart(&mut Rng::stream(seed, "power"));
+        memory.flash.restart(&mut Rng::stream(seed, "power"));
         memory.give_back();
         Ok(0)
     })
@@ -123,7 +123,7 @@ pub extern "C" fn prism_memory_wear_out(memory: *mut prism_memory, block: u32) -
     call(|| {
         let memory = get::<Memory>(memory)?;
         memory.check(block)?;
-        memory.flash.lock().wear_out(block);
+        memory.flash.wear_out(block);
         Ok(0)
     })
 }
@@ -135,7 +135,7 @@ pub extern "C" fn prism_memory_mark_bad(memory: *mut prism_memory, block: u32) -
         let memory = get::<Memory>(memory)?;
         memory.check(block)?;
         memory.claim()?;
-        memory.flash.lock().mark_factory_bad(block);
+        memory.flash.mark_factory_bad(block);
         memory.give_back();
         Ok(0)
     })
@@ -152,7 +152,7 @@ pub extern "C" fn prism_memory_fail_at_random(
         if !(0.0..=1.0).contains(&rate) {
             return Err(Failure::argument(format!("the rate is {rate}, and between 0 and 1")));
         }
-        get::<Memory>(memory)?.flash.lock().fail_at_random(rate, seed);
+        get::<Memory>(memory)?.flash.fail_at_random(rate, seed);
         Ok(0)
     })
 }
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn prism_memory_operations(
     call(|| {
         // SAFETY: the contract in the header.
         let out = unsafe { Out::new(operations, "operations") }?;
-        out.put(get::<Memory>(memory)?.flash.lock().operations());
+        out.put(get::<Memory>(memory)?.flash.operations());
         Ok(0)
     })
 }
@@ -196,7 +196,7 @@ pub unsafe extern "C" fn prism_memory_read(
         at_most(length, bytes.into(), "a page")?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
-        let state = memory.flash.lock().read(block, page, 0, data, &mut []);
+        let state = memory.flash.read(block, page, 0, data, &mut []);
         match state.map_err(prism::FlashError::from)? {
             PageState::Written => Ok(1),
             PageState::Erased => Ok(0),

@@ -343,7 +343,7 @@ pub extern "C" fn prism_raw_queue_read(
     call(|| {
         let object = get::<QueueObject>(queue)?;
         check_page(lock(&object.0).0.raw(), length, 0)?;
-        submit(&object, tag, Command::Read { at: at.into(), data: vec![0; length] })
+        submit(&object, tag, Command::read(at.into(), vec![0; length]))
     })
 }
 

@@ -192,7 +192,7 @@ pub(crate) fn status_of(error: &FlashError) -> Status {
         FlashError::Medium(MediumError::Io { .. }) => PRISM_EIO,
         FlashError::Medium(MediumError::DiskFull { .. }) => PRISM_ENOSPACE,
         FlashError::Medium(MediumError::ReadOnly { .. }) => PRISM_EREADONLY,
-        FlashError::Medium(MediumError::Damaged { .. }) => PRISM_EDAMAGED,
+        FlashError::Damaged { .. } | FlashError::Medium(MediumError::Damaged { .. }) => PRISM_EDAMAGED,
         FlashError::Medium(_) => PRISM_EMEDIUM,
         FlashError::Mapping(_) => PRISM_EMAPPING,
         FlashError::OutOfRange { .. } => PRISM_ERANGE,
@@ -210,7 +210,9 @@ pub(crate) fn status_of(error: &FlashError) -> Status {
         FlashError::Released => PRISM_ERELEASED,
         FlashError::ShrinkBelowUse { .. } => PRISM_ESHRINK,
         FlashError::WrongLevel { .. } => PRISM_ELEVEL,
-        FlashError::NoSpace { .. } => PRISM_ENOSPACE,
+        FlashError::NoSpace { .. }
+        | FlashError::ChannelFull { .. }
+        | FlashError::OnlyReserve { .. } => PRISM_ENOSPACE,
         FlashError::NotAllocated { .. } => PRISM_ENOTALLOCATED,
         FlashError::OverProvisioning { .. } => PRISM_EOPS,
         FlashError::Busy { .. } => PRISM_EBUSY,

@@ -3,6 +3,7 @@
 use prism_ftl::ConfigError;
 
 use crate::medium::{GeometryError, MediumError};
+use crate::raw::Address;
 
 /// Why a call was refused or failed. A refused call has changed nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -38,20 +39,22 @@ pub enum FlashError {
         unit: u64,
     },
     /// The page was not written since the last erase.
-    #[error("page {page} of block {block} holds nothing: write it before you read it")]
+    #[error("{at} holds nothing: write it before you read it")]
     Unwritten {
-        /// The block.
-        block: u32,
         /// The page.
-        page: u32,
+        at: Address,
     },
     /// A power failure interrupted the program or erase of the page.
-    #[error("page {page} of block {block} cannot be read: its program or erase was interrupted")]
+    #[error("{at} cannot be read: its program or erase was interrupted")]
     Torn {
-        /// The block.
-        block: u32,
         /// The page.
-        page: u32,
+        at: Address,
+    },
+    /// The content of the page is not what was written.
+    #[error("{at} is damaged; restore it from a copy, or erase the block")]
+    Damaged {
+        /// The page.
+        at: Address,
     },
     /// Pages of a block are written in order.
     #[error("page {page} was written out of order: page {expected} is next in its block")]
@@ -62,12 +65,10 @@ pub enum FlashError {
         expected: u32,
     },
     /// The block is full or closed.
-    #[error("block {block} is not erased: erase it before you write page {page}")]
+    #[error("{at} cannot be written: erase the block first")]
     NotErased {
-        /// The block.
-        block: u32,
         /// The page to be written.
-        page: u32,
+        at: Address,
     },
     /// Too many blocks are partly written.
     #[error("{max} blocks of the share are partly written, which is the most: fill or finish one")]
@@ -131,6 +132,23 @@ pub enum FlashError {
     NoSpace {
         /// What is needed, and what helps.
         what: String,
+    },
+    /// A channel has no erased block left.
+    #[error(
+        "channel {channel} has no erased block left, and {waiting} trimmed ones have commands in \
+         flight: take their completions, trim some blocks, or take another channel"
+    )]
+    ChannelFull {
+        /// The channel of the share.
+        channel: u32,
+        /// Trimmed blocks of it whose erase waits for commands in flight.
+        waiting: u32,
+    },
+    /// All blocks but those of the reserve are allocated.
+    #[error("all blocks but the reserve of {reserve} are allocated: trim some, or reserve less")]
+    OnlyReserve {
+        /// Blocks of the reserve.
+        reserve: u32,
     },
     /// The block or page was trimmed before, or never allocated.
     #[error("{what} {number} is not allocated: it was trimmed before, or never allocated")]

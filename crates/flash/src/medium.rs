@@ -6,8 +6,16 @@
 //! on each block from some operation on, and an erase can be undone.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use prism_base::Bytes;
+
+use crate::buffer::Buffer;
+
+mod queue;
+
+pub(crate) use queue::ImmediateQueue;
+pub use queue::{MediumQueue, Op, Reply, Request, execute};
 
 /// The geometry of a device. Channels and LUNs work in parallel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,8 +188,13 @@ pub enum MediumError {
     },
 }
 
-/// A flash device. Blocks are numbered LUN by LUN; LUN `l` is on channel `l % channels`.
-pub trait Medium: Send {
+/// A flash device, which threads share. Blocks are numbered LUN by LUN; LUN `l` is on channel
+/// `l % channels`.
+///
+/// Calls wait for the device and hold no lock while they do, so that calls of several threads are
+/// in progress at once. The caller keeps the order of programs of one block; a page can be read
+/// as soon as its program has returned.
+pub trait Medium: Send + Sync {
     /// Its shape.
     fn geometry(&self) -> &DeviceGeometry;
 
@@ -197,42 +210,43 @@ pub trait Medium: Send {
     /// Whether operations are durable only after [`Medium::sync`].
     fn has_volatile_cache(&self) -> bool;
 
+    /// Whether a power failure leaves all blocks as at the same sync: an erase then cannot become
+    /// durable before the programs before it.
+    fn syncs_as_a_whole(&self) -> bool {
+        false
+    }
+
+    /// Whether a program of the erased `block` would not have to wait for a sync first, which some
+    /// media need so that a power failure cannot undo the erase of data that is overwritten.
+    fn erase_is_durable(&self, _block: u32) -> bool {
+        true
+    }
+
     /// How often `block` was erased, on a medium that keeps count; `None` on others.
     fn erase_count(&self, _block: u32) -> Option<u32> {
         None
     }
 
-    /// Prefetches `len` bytes of a page from `offset` on, to be fetched with [`Medium::read`].
-    /// Returns whether the medium has started the read; it can start others meanwhile.
-    fn prefetch(&mut self, _block: u32, _page: u32, _offset: u32, _len: u32) -> bool {
-        false
+    /// A buffer of `len` bytes that this medium reads into and programs from without a copy.
+    fn buffer(&self, len: usize) -> Buffer {
+        vec![0; len].into()
     }
 
-    /// Waits until more than `known` prefetches are complete and not yet fetched, or none is in
-    /// flight. Returns how many are complete; 0 on a medium that does not count them.
-    fn arrivals(&mut self, _known: usize) -> usize {
-        0
+    /// A queue that keeps about `depth` operations in flight; `None` from a medium whose calls do
+    /// not wait for anything.
+    fn queue(self: Arc<Self>, _depth: usize) -> Option<Box<dyn MediumQueue>> {
+        None
     }
 
-    /// Whether a read of the beginning of a prefetched page would return at once: its prefetch is
-    /// complete, or was never started.
-    fn has_arrived(&self, _block: u32, _page: u32) -> bool {
-        true
-    }
-
-    /// Whether sequential reads gain from prefetches, because no cache below reads ahead by itself.
-    fn gains_from_prefetch(&self) -> bool {
-        false
-    }
-
-    /// Reads `data.len()` bytes of a page from `offset` on and `oob.len()` out-of-band bytes
-    /// from the first on. The buffers keep what they held unless the page is
-    /// [`PageState::Written`].
+    /// Reads `data.len()` bytes from `offset` of a page on, which may continue on the next pages of
+    /// the block, and the first `oob.len()` out-of-band bytes of the page. Returns the state of the
+    /// first page that is not [`PageState::Written`], if there is one; the content of the buffers
+    /// is unspecified then.
     ///
     /// # Errors
     /// [`MediumError::PowerLost`], [`MediumError::Damaged`], [`MediumError::Io`].
     fn read(
-        &mut self,
+        &self,
         block: u32,
         page: u32,
         offset: u32,
@@ -240,42 +254,36 @@ pub trait Medium: Send {
         oob: &mut [u8],
     ) -> Result<PageState, MediumError>;
 
-    /// Programs a page with `data`, which has the size of a page, and `oob`, which has at most the
-    /// size of the out-of-band area.
+    /// Programs pages from `page` on with `data`, which has the size of a page or of several, and
+    /// the first of them with `oob`, which has at most the size of the out-of-band area.
     ///
     /// # Errors
     /// All but [`MediumError::EraseFailed`]. After [`MediumError::ProgramFailed`] the earlier pages
     /// of the block can still be read.
-    fn program(
-        &mut self,
-        block: u32,
-        page: u32,
-        data: &[u8],
-        oob: &[u8],
-    ) -> Result<(), MediumError>;
+    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<(), MediumError>;
 
     /// Erases a block.
     ///
     /// # Errors
     /// [`MediumError::EraseFailed`], [`MediumError::PowerLost`], [`MediumError::ReadOnly`],
     /// [`MediumError::Io`], [`MediumError::DiskFull`].
-    fn erase(&mut self, block: u32) -> Result<(), MediumError>;
+    fn erase(&self, block: u32) -> Result<(), MediumError>;
 
     /// Closes `block`: it takes no more pages until it is erased, and no longer counts as partly
     /// written.
     ///
     /// # Errors
     /// [`MediumError::PowerLost`], [`MediumError::ReadOnly`].
-    fn finish(&mut self, block: u32) -> Result<(), MediumError>;
+    fn finish(&self, block: u32) -> Result<(), MediumError>;
 
-    /// Makes everything done so far durable.
+    /// Makes all operations durable that were complete when it was called.
     ///
     /// # Errors
     /// [`MediumError::PowerLost`]; [`MediumError::Io`] or [`MediumError::DiskFull`] if an operation
     /// since the last sync did not reach the device. The device is then read-only, and every sync
     /// fails, until it is opened again.
-    fn sync(&mut self) -> Result<(), MediumError>;
+    fn sync(&self) -> Result<(), MediumError>;
 
     /// The medium itself, for a caller that knows its type.
-    fn into_any(self: Box<Self>) -> Box<dyn Any>;
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }

@@ -22,7 +22,7 @@
 //! #     max_open_blocks: None,
 //! # };
 //! let memory = MemoryDevice::new(geometry, Cache::None)?;
-//! let device = Device::format(Box::new(memory), Options::default())?;
+//! let device = Device::format(memory, Options::default())?;
 //! let raw = Raw::open(device.allocate("a", Allocation::new(Bytes(4 << 20), 0))?)?;
 //!
 //! let at = Address { channel: 1, lun: 0, block: 3, page: 0 };
@@ -41,6 +41,8 @@
 //! ```
 
 mod queue;
+
+use std::fmt;
 
 use prism_base::SimTime;
 use prism_nand::Cause;
@@ -62,6 +64,13 @@ pub struct Address {
     pub block: u32,
     /// The page of the block.
     pub page: u32,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { channel, lun, block, page } = self;
+        write!(f, "page {page} of block {block} (channel {channel}, LUN {lun} of the share)")
+    }
 }
 
 impl Address {
@@ -196,30 +205,51 @@ impl Raw {
         self.read_page_and_oob(at, data, &mut [])
     }
 
+    /// Reads a part of a page, from `offset` on.
+    ///
+    /// # Errors
+    /// As [`Raw::read_page`].
+    pub fn read_at(&self, at: Address, offset: u32, data: &mut [u8]) -> Result<()> {
+        let now = self.share.now_if_timed()?;
+        let end = self.read_from(at, offset, data, &mut [], now)?;
+        self.share.reach_if_timed(end)
+    }
+
     /// Reads a page, or its first bytes, and as many out-of-band bytes as `oob` has.
     ///
     /// # Errors
     /// As [`Raw::read_page`].
     pub fn read_page_and_oob(&self, at: Address, data: &mut [u8], oob: &mut [u8]) -> Result<()> {
         let now = self.share.now_if_timed()?;
-        let end = self.read_from(at, data, oob, now)?;
+        let end = self.read_from(at, 0, data, oob, now)?;
         self.share.reach_if_timed(end)
     }
 
     fn read_from(
         &self,
         at: Address,
+        offset: u32,
         data: &mut [u8],
         oob: &mut [u8],
         ready: SimTime,
     ) -> Result<SimTime> {
-        self.check_length(data.len(), oob.len())?;
+        self.check_length(offset as usize + data.len(), oob.len())?;
         let access = self.share.access(self.block(at)?, at.page, Cause::Host, ready);
-        match self.share.read(access, 0, data, oob)? {
+        match self.share.read(access, offset, data, oob)? {
             (PageState::Written, end) => Ok(end),
-            (PageState::Erased, _) => Err(FlashError::Unwritten { block: at.block, page: at.page }),
-            (PageState::Torn, _) => Err(FlashError::Torn { block: at.block, page: at.page }),
+            (PageState::Erased, _) => Err(FlashError::Unwritten { at }),
+            (PageState::Torn, _) => Err(FlashError::Torn { at }),
         }
+    }
+
+    /// Checks that `data` is a page.
+    fn check_page(&self, data: &[u8], oob: &[u8]) -> Result<()> {
+        let page_size = self.geometry.page_size;
+        if data.len() != page_size as usize {
+            let (what, value) = ("a write of one page:", data.len() as u64);
+            return Err(FlashError::Unaligned { what, value, unit: page_size.into() });
+        }
+        self.check_length(data.len(), oob.len())
     }
 
     fn check_length(&self, data: usize, oob: usize) -> Result<()> {
@@ -254,18 +284,10 @@ impl Raw {
     }
 
     fn write_from(&self, at: Address, data: &[u8], oob: &[u8], ready: SimTime) -> Result<SimTime> {
-        let page_size = self.geometry.page_size;
-        if data.len() != page_size as usize {
-            let (what, value) = ("a write of one page:", data.len() as u64);
-            return Err(FlashError::Unaligned { what, value, unit: page_size.into() });
-        }
-        self.check_length(data.len(), oob.len())?;
+        self.check_page(data, oob)?;
         let access = self.share.access(self.block(at)?, at.page, Cause::Host, ready);
         match self.share.program(access, data, oob) {
             Ok(program) => Ok(program.end),
-            Err(FlashError::NotErased { page, .. }) => {
-                Err(FlashError::NotErased { block: at.block, page })
-            }
             Err(error) => Err(error),
         }
     }
@@ -317,23 +339,71 @@ impl Raw {
         self.share.sync()
     }
 
+    /// A ticket for everything that is complete now: [`Raw::sync_to`] makes it durable, with one
+    /// sync for the tickets of many threads.
+    #[must_use]
+    pub fn ticket(&self) -> u64 {
+        self.share.ticket()
+    }
+
+    /// Makes everything durable that was complete when the ticket was drawn. Returns at once if a
+    /// sync since then has done so.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    pub fn sync_to(&self, ticket: u64) -> Result<()> {
+        self.share.sync_to(ticket)
+    }
+
     /// Reads pages into `data`, page after page. All reads start now; returns when the last is
     /// complete.
     ///
     /// # Errors
     /// [`VectorError`] names the command.
     pub fn read_pages(&self, pages: &[Address], data: &mut [u8]) -> Result<(), VectorError> {
-        /// Prefetches in flight for a vectored read, on a device that supports them.
-        const AHEAD: usize = 32;
         self.check_vector(pages.len(), data.len())?;
-        let page_size = self.geometry.page_size as usize;
-        let mut parts = data.chunks_mut(page_size);
-        let mut ahead = pages.iter().map_while(|&at| self.prefetch(at, page_size).then_some(()));
-        ahead.by_ref().take(AHEAD).for_each(drop);
+        let parts = data.chunks_mut(self.geometry.page_size as usize);
+        if !self.share.is_timed() {
+            return self.read_together(pages, parts);
+        }
+        let mut parts = parts;
         self.vectored(pages, |at, ready| {
-            let _ = ahead.next();
-            self.read_from(at, parts.next().unwrap_or_default(), &mut [], ready)
+            self.read_from(at, 0, parts.next().unwrap_or_default(), &mut [], ready)
         })
+    }
+
+    /// Reads pages with many reads in flight.
+    fn read_together<'a>(
+        &self,
+        pages: &[Address],
+        parts: impl Iterator<Item = &'a mut [u8]>,
+    ) -> Result<(), VectorError> {
+        /// Reads in flight.
+        const DEPTH: usize = 32;
+        let mut parts: Vec<_> = parts.collect();
+        let mut queue = self.queue(DEPTH.min(pages.len()));
+        let mut failed: Option<VectorError> = None;
+        let mut coming = (0u64..).zip(pages);
+        let page_size = self.geometry.page_size as usize;
+        let mut spare = Vec::new();
+        loop {
+            while queue.len() < DEPTH {
+                let Some((index, &at)) = coming.next().filter(|_| failed.is_none()) else { break };
+                let data = spare.pop().unwrap_or_else(|| self.share.buffer(page_size));
+                queue.submit(Command::read(at, data), index).expect("there is room");
+            }
+            let Some(done) = queue.complete() else { break };
+            let index = done.tag as usize;
+            match done.result {
+                Ok(()) => parts[index].copy_from_slice(&done.data),
+                Err(error) if failed.as_ref().is_none_or(|first| index < first.index) => {
+                    failed = Some(VectorError { index, error });
+                }
+                Err(_) => {}
+            }
+            spare.push(done.data);
+        }
+        failed.map_or(Ok(()), Err)
     }
 
     /// Writes pages from `data`, page after page. All writes start now; returns when the last is
@@ -380,18 +450,6 @@ impl Raw {
             end = end.max(one(at, now).map_err(at_index(index))?);
         }
         self.share.reach_if_timed(end).map_err(at_index(all.len()))
-    }
-
-    /// Prefetches the first `len` bytes of a page; returns whether the device has started to.
-    fn prefetch(&self, at: Address, len: usize) -> bool {
-        let len = len.min(self.geometry.page_size as usize) as u32;
-        self.block(at).is_ok_and(|block| self.share.prefetch(block, at.page, 0, len))
-    }
-
-    /// Waits until the prefetch of one of these pages is complete; returns the index of the first
-    /// such page.
-    fn first_arrived(&self, all: impl Iterator<Item = Address> + Clone) -> usize {
-        self.share.first_arrived(all.map(|at| Some((self.block(at).ok()?, at.page))))
     }
 
     /// A queue with at most `depth` commands in flight.

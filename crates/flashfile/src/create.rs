@@ -83,7 +83,7 @@ impl FlashFile {
         }
         let mut medium = Self::create(path, geometry)?;
         factory_bad.iter().for_each(|&block| medium.mark_factory_bad(block));
-        let formatted = Device::format(Box::new(medium), options);
+        let formatted = Device::format(medium, options);
         formatted.map_err(|error| {
             let _ = std::fs::remove_file(path);
             match error {

@@ -30,14 +30,14 @@
 //!     max_open_blocks: None,
 //! };
 //! let file = FlashFile::create(&path, geometry)?;
-//! let device = Device::format(Box::new(file), Options::default())?;
+//! let device = Device::format(file, Options::default())?;
 //! let raw = Raw::open(device.allocate("a", Allocation::new(prism_base::Bytes(4 << 20), 0))?)?;
 //! let at = Address { channel: 1, lun: 0, block: 3, page: 0 };
 //! raw.write_page(at, &[7; 4096])?;
 //! raw.sync()?;
 //! drop((raw, device));
 //!
-//! let device = Device::open(Box::new(FlashFile::open(&path)?), Options::default())?;
+//! let device = Device::open(FlashFile::open(&path)?, Options::default())?;
 //! let mut page = [0; 4096];
 //! Raw::open(device.attach("a")?)?.read_page(at, &mut page)?;
 //! assert_eq!(page, [7; 4096]);

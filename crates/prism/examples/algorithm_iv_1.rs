@@ -138,7 +138,7 @@ impl PageStore {
 /// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = MemoryDevice::new(GEOMETRY, Cache::None)?;
-    let device = Device::format(Box::new(memory), Options::default())?;
+    let device = Device::format(memory, Options::default())?;
     let capacity = Bytes(4 * device.lun_capacity().0);
     let raw = Raw::open(device.allocate("pages", Allocation::new(capacity, 0))?)?;
 

@@ -132,7 +132,7 @@ impl BlockStore {
 /// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = MemoryDevice::new(GEOMETRY, Cache::None)?;
-    let device = Device::format(Box::new(memory), Options::default())?;
+    let device = Device::format(memory, Options::default())?;
     let capacity = Bytes(4 * device.lun_capacity().0);
     let flash = Function::open(device.allocate("blocks", Allocation::new(capacity, 0))?)?;
 

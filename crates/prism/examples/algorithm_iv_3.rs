@@ -27,7 +27,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
 /// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = MemoryDevice::new(GEOMETRY, Cache::None)?;
-    let device = Device::format(Box::new(memory), Options::default())?;
+    let device = Device::format(memory, Options::default())?;
     let share = device.allocate("ranges", Allocation::new(Bytes(100 << 20), 40))?;
     let policy = Policy::open(share)?;
 

@@ -47,7 +47,11 @@ impl SlabCache {
     fn put(&mut self, byte: u8) -> prism::Result<Address> {
         let new = loop {
             match self.flash.address_mapper(Channel::Any, Unit::Block) {
-                Err(FlashError::NoSpace { .. }) if !self.slabs.is_empty() => self.evict()?,
+                Err(FlashError::ChannelFull { .. } | FlashError::OnlyReserve { .. })
+                    if !self.slabs.is_empty() =>
+                {
+                    self.evict()?;
+                }
                 other => break other?,
             }
         };
@@ -96,7 +100,7 @@ fn reads_go_first(cache: &SlabCache) -> prism::Result<()> {
 /// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = MemoryDevice::new(GEOMETRY, Cache::None)?;
-    let device = Device::format(Box::new(memory), Options { timing: Some(TIMING), wear: None })?;
+    let device = Device::format(memory, Options { timing: Some(TIMING), wear: None })?;
     let capacity = Bytes(2 * device.lun_capacity().0);
     let share = device.allocate("cache", Allocation::new(capacity, 0))?;
     let mut cache = SlabCache { flash: Function::open(share)?, slabs: VecDeque::new() };

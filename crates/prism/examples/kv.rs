@@ -32,7 +32,7 @@ fn key(user: u64) -> String {
 /// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::Volatile)?);
-    let device = Device::format(Box::new(memory.clone()), Options::default())?;
+    let device = Device::format(memory.clone(), Options::default())?;
     let capacity = Bytes(2 * device.lun_capacity().0);
     let store = KvStore::open(device.allocate("sessions", Allocation::new(capacity, 50))?)?;
 
@@ -62,8 +62,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     store.flush()?;
     store.set(b"in doubt", b"set, and not flushed")?;
     drop((store, device));
-    memory.lock().restart(&mut rng);
-    let device = Device::open(Box::new(memory), Options::default())?;
+    memory.restart(&mut rng);
+    let device = Device::open(memory, Options::default())?;
     let store = KvStore::open(device.attach("sessions")?)?;
     for user in 0..500 {
         let found = store.get(key(user).as_bytes())?;

@@ -44,7 +44,7 @@ fn write_some(raw: &Raw, byte: u8) -> prism::Result<()> {
 /// The content of a block of the device, below the monitor.
 fn first_byte(memory: &SharedMemory, block: u32) -> Option<u8> {
     let mut byte = [0; 1];
-    let read = memory.lock().read(block, 0, 0, &mut byte, &mut []);
+    let read = memory.read(block, 0, 0, &mut byte, &mut []);
     (read == Ok(PageState::Written)).then_some(byte[0])
 }
 
@@ -55,7 +55,7 @@ fn first_byte(memory: &SharedMemory, block: u32) -> Option<u8> {
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::None)?);
     let options = Options { timing: Some(TIMING), wear: Some(GlobalWear::default()) };
-    let device = Device::format(Box::new(memory.clone()), options)?;
+    let device = Device::format(memory.clone(), options)?;
     let lun = device.lun_capacity().0;
 
     // Four LUNs and a quarter of over-provisioning, round robin over the channels.
@@ -83,7 +83,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let device_blocks = 0..GEOMETRY.blocks();
     let worn = device_blocks.into_iter().find(|&block| first_byte(&memory, block) == Some(1));
     let worn = worn.expect("the share has written one");
-    memory.lock().wear_out(worn);
+    memory.wear_out(worn);
     write_some(&fast, 3)?;
     for at in fast.blocks().filter(|at| (at.channel, at.lun) == (0, 0)) {
         let mut page = [0; 4096];

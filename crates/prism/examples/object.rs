@@ -32,7 +32,7 @@ const CHUNK: usize = 64 << 10;
 /// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::None)?);
-    let device = Device::format(Box::new(memory.clone()), Options::default())?;
+    let device = Device::format(memory.clone(), Options::default())?;
     let capacity = Bytes(3 * device.lun_capacity().0);
     let share = device.allocate("recordings", Allocation::new(capacity, 25))?;
     let store = ObjectStore::open(share)?;
@@ -72,8 +72,8 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     let lost = store.create(Attributes::default())?;
     store.append(lost, &[7; CHUNK])?;
     drop((store, device));
-    memory.lock().restart(&mut rng);
-    let device = Device::open(Box::new(memory), Options::default())?;
+    memory.restart(&mut rng);
+    let device = Device::open(memory, Options::default())?;
     let store = ObjectStore::open(device.attach("recordings")?)?;
     assert_eq!(store.list().len(), 2 + kept.len());
     for (number, recording) in kept {

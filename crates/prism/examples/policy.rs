@@ -84,7 +84,7 @@ fn recover(policy: &Policy) -> prism::Result<u64> {
 /// None, unless the library has a bug.
 pub fn main() -> Result<(), Box<dyn Error>> {
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::Volatile)?);
-    let device = Device::format(Box::new(memory.clone()), Options::default())?;
+    let device = Device::format(memory.clone(), Options::default())?;
     let capacity = Bytes(3 * device.lun_capacity().0);
     let share = device.allocate("database", Allocation::new(capacity, 25))?;
     let policy = Policy::open(share)?;
@@ -105,7 +105,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     // Transactions until power fails. The committed ones survive.
     let mut rng = Rng::stream(7, "policy");
     let mut table = vec![0; ROWS as usize];
-    memory.lock().cut_power_after(5000);
+    memory.cut_power_after(5000);
     let mut sequence = 1;
     let in_doubt = loop {
         let (row, value) = (rng.below(ROWS), rng.below(1 << 40));
@@ -117,9 +117,9 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     };
     assert!(sequence > 500, "power went after {sequence} transactions");
     drop((policy, device));
-    memory.lock().restart(&mut rng);
+    memory.restart(&mut rng);
 
-    let device = Device::open(Box::new(memory), Options::default())?;
+    let device = Device::open(memory, Options::default())?;
     let policy = Policy::open(device.attach("database")?)?;
     let last = recover(&policy)?;
     assert!(last == sequence - 1 || last == sequence, "{last} of {sequence} transactions");

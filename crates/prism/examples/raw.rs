@@ -97,7 +97,7 @@ impl Recorder {
 pub fn main() -> Result<(), Box<dyn Error>> {
     let options = Options { timing: Some(TIMING), wear: None };
     let memory = SharedMemory::from(MemoryDevice::new(GEOMETRY, Cache::None)?);
-    let device = Device::format(Box::new(memory.clone()), options)?;
+    let device = Device::format(memory.clone(), options)?;
     let capacity = Bytes(8 * device.lun_capacity().0);
     let share = device.allocate("recorder", Allocation::new(capacity, 0))?;
     let mut log = Recorder::open(Raw::open(share)?)?;
@@ -113,15 +113,15 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     while log.next < 1000 {
         log.append()?;
     }
-    memory.lock().cut_power_after(333);
+    memory.cut_power_after(333);
     let mut last = 999;
     while let Ok(stripe) = log.append() {
         last = stripe;
     }
     drop((log, device));
-    memory.lock().restart(&mut Rng::stream(1, "raw"));
+    memory.restart(&mut Rng::stream(1, "raw"));
 
-    let device = Device::open(Box::new(memory), options)?;
+    let device = Device::open(memory, options)?;
     let mut log = Recorder::open(Raw::open(device.attach("recorder")?)?)?;
     let blocks = u64::from(log.raw.geometry().blocks_per_lun);
     let oldest = ((last + 1) / Recorder::pages() + 1 - blocks) * Recorder::pages();

@@ -290,7 +290,7 @@ impl Store {
             max_open_blocks: None,
         };
         let file = FlashFile::create(path, geometry)?;
-        let device = Device::format(Box::new(file), Options::default()).map_err(flash_failure)?;
+        let device = Device::format(file, Options::default()).map_err(flash_failure)?;
         let all = Bytes(device.lun_capacity().0 * u64::from(geometry.luns()));
         drop(device.allocate(SHARE, Allocation::new(all, 0)).map_err(flash_failure)?);
         drop(device);
@@ -306,7 +306,7 @@ impl Store {
         let settings = Settings { engine: EngineChoice::Best, depth, ..Settings::USUAL };
         let file = FlashFile::open_with(path, settings)?;
         let engine = file.engine_name();
-        let device = Device::open(Box::new(file), Options::default()).map_err(flash_failure)?;
+        let device = Device::open(file, Options::default()).map_err(flash_failure)?;
         let raw = Raw::open(device.attach(SHARE).map_err(flash_failure)?).map_err(flash_failure)?;
         let blocks: Vec<Address> = raw.blocks().collect();
         let pointer = |&at: &Address| raw.write_pointer(at).map_err(flash_failure);

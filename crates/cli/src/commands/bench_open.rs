@@ -84,7 +84,7 @@ pub fn measure(path: &Path, runs: u32, seed: u64) -> Result<Opened, Failure> {
         let begin = clock::seconds();
         let file = FlashFile::open(path)?;
         let middle = clock::seconds();
-        let device = Device::open(Box::new(file), Options::default()).map_err(broken)?;
+        let device = Device::open(file, Options::default()).map_err(broken)?;
         let opened = clock::seconds();
         let open = |name| device.attach(name).and_then(Raw::open).map_err(broken);
         let shares: Vec<Raw> = SHARES.into_iter().map(open).collect::<Result<_, _>>()?;
@@ -137,7 +137,7 @@ fn make(path: &Path, seed: u64, progress: &Progress) -> Result<u32, Failure> {
 
 /// Opens the device and writes to its journal, which then holds the wear of all blocks.
 fn note(path: &Path) -> Result<(), Failure> {
-    let device = Device::open(Box::new(FlashFile::open(path)?), Options::default());
+    let device = Device::open(FlashFile::open(path)?, Options::default());
     // Growing by 0 changes only the journal.
     device.and_then(|device| device.attach(SHARES[0])?.grow(0, 0)).map_err(broken)
 }

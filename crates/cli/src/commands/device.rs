@@ -113,7 +113,7 @@ pub fn open(path: &Path) -> Result<FlashFile, Failure> {
 /// [`Failure`] if its tables cannot be read.
 pub fn tables(path: &Path, file: FlashFile) -> Result<(Option<Tables>, FlashFile), Failure> {
     let wrong = |error: FlashError| Failure::Usage(format!("{}: {error}", path.display()));
-    let device = match Device::open(Box::new(file), Options::default()) {
+    let device = match Device::open(file, Options::default()) {
         Ok(device) => device,
         Err(FlashError::NotFormatted { .. }) => return Ok((None, open(path)?)),
         Err(error) => return Err(wrong(error)),

@@ -208,7 +208,7 @@ fn share(page_size: u32) -> Result<Share> {
         max_open_blocks: None,
     };
     let memory = MemoryDevice::new(geometry, Cache::None)?;
-    let device = Device::format(Box::new(memory), Options::default())?;
+    let device = Device::format(memory, Options::default())?;
     share_of_all(&device, "calls")
 }
 

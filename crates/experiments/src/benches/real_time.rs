@@ -53,7 +53,7 @@ fn run(
         max_open_blocks: None,
     };
     let memory = MemoryDevice::new(geometry, Cache::None)?;
-    let device = Device::format(Box::new(memory), timed())?;
+    let device = Device::format(memory, timed())?;
     let pages = filled(Raw::open(share_of_all(&device, "pages")?)?)?;
     // The pages were written in virtual time; from here on the real clock counts.
     let device = match clock {

@@ -51,7 +51,7 @@ pub fn prepare(
     let geometry = geometry(blocks_per_lun);
     let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None)?.into();
     let options = timed();
-    let device = Device::format(Box::new(memory.clone()), options)?;
+    let device = Device::format(memory.clone(), options)?;
     let all = device.lun_capacity().0 * u64::from(device.free_luns());
     let policy = Policy::open(share_of_all(&device, "data")?)?;
     let unit = u64::from(policy.unit());
@@ -68,7 +68,7 @@ pub fn prepare(
     policy.flush()?;
     drop((policy, device));
     Ok(move || {
-        let device = Device::open(Box::new(memory), options)?;
+        let device = Device::open(memory, options)?;
         let share = device.attach("data")?;
         let begin = share.now()?;
         let policy = Policy::open(share)?;

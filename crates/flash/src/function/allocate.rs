@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use prism_base::SimTime;
 
 use crate::error::{FlashError, Result};
-use crate::function::queue::Queues;
+use crate::function::schedule::Queues;
 use crate::function::state::State;
 use crate::function::{Allocated, Channel, Unit};
 
@@ -118,7 +118,8 @@ impl State {
             }
             // Trimmed pages will not be written, so the block can be closed.
             let given_back = |page| self.blocks.was_trimmed(block, page);
-            if self.queues.is_idle(block) && (written..pages).all(given_back) {
+            let idle = self.queues.is_idle(block) && self.blocks.table.is_idle(block);
+            if idle && (written..pages).all(given_back) {
                 self.share.finish(block)?;
             } else {
                 filling.push(block);
@@ -131,27 +132,29 @@ impl State {
     /// The least worn erased block of a channel; waits for an erase if there is none.
     fn take_block(&mut self, channel: usize) -> Result<u32> {
         if self.blocks.room() == 0 {
-            let what = format!(
-                "all blocks but the reserve of {} are allocated: trim some, or reserve less",
-                self.blocks.reserve
-            );
-            return Err(FlashError::NoSpace { what });
+            return Err(FlashError::OnlyReserve { reserve: self.blocks.reserve });
         }
         if self.erased_in(channel) == 0 {
             self.wait_for_erase(channel)?;
         }
-        let queues = &self.queues;
-        let blocks = &self.blocks;
+        let (queues, blocks, share) = (&self.queues, &self.blocks, &self.share);
         let rank = |&lun: &u32| {
             let wear = blocks.least_worn(lun)?;
             Some((wear, queues.load(lun).0, Reverse(blocks.erased(lun)), lun))
         };
         let lun = self.geometry.channels[channel].iter().filter_map(rank).min();
         let (.., lun) = lun.expect("waited for one");
-        Ok(self.blocks.take(lun).expect("it has an erased block"))
+        let durable = |block: u32| share.erase_is_durable(block);
+        Ok(self.blocks.take(lun, durable).expect("it has an erased block"))
     }
 
     fn wait_for_erase(&mut self, channel: usize) -> Result<()> {
+        if !self.share.is_timed() {
+            self.erase_idle()?;
+            if self.erased_in(channel) > 0 {
+                return Ok(());
+            }
+        }
         let luns = self.geometry.channels[channel].clone();
         let urgent = |queues: &mut Queues, urgent| {
             luns.iter().for_each(|&lun| queues.set_urgent(lun, urgent));
@@ -173,10 +176,9 @@ impl State {
                 self.share.reach_if_timed(end)?;
                 self.take_erased(end)
             }
-            None => Err(self.erase_error.take().unwrap_or_else(|| FlashError::NoSpace {
-                what: format!(
-                    "channel {channel} has no block left: trim some, or take another channel"
-                ),
+            None => Err(self.erase_error.take().unwrap_or_else(|| FlashError::ChannelFull {
+                channel: channel as u32,
+                waiting: self.erasing_in(channel),
             })),
         }
     }

@@ -5,6 +5,9 @@
 //! which single pages were trimmed.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::function::table::{BlockTable, Seen};
 
 /// What a block is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +31,6 @@ struct Block {
     live: u32,
     /// Bit by page, set once it is trimmed; absent while none was.
     trimmed: Option<Box<[u64]>>,
-    /// A program was attempted since the erase.
-    begun: bool,
     /// Levelling has moved cold data here, and the block was not erased since.
     holds_cold: bool,
 }
@@ -37,6 +38,8 @@ struct Block {
 /// The blocks of a share, numbered LUN by LUN.
 #[derive(Debug)]
 pub(super) struct Blocks {
+    /// What calls without the level's lock see.
+    pub(super) table: Arc<BlockTable>,
     per_lun: u32,
     pages: u32,
     blocks: Vec<Block>,
@@ -58,10 +61,12 @@ impl Blocks {
             allocated: pages,
             live: pages,
             trimmed: None,
-            begun: true,
             holds_cold: false,
         };
+        let table = BlockTable::new(luns * per_lun);
+        (0..luns * per_lun).for_each(|block| table.set(block, Seen::Allocated(pages)));
         Self {
+            table: Arc::new(table),
             per_lun,
             pages,
             blocks: vec![whole; (luns * per_lun) as usize],
@@ -116,20 +121,39 @@ impl Blocks {
         self.erased[lun as usize].first().map(|&(erases, _)| erases)
     }
 
-    /// Allocates the least worn erased block of a LUN, without pages.
-    pub(super) fn take(&mut self, lun: u32) -> Option<u32> {
-        let (_, block) = self.erased[lun as usize].pop_first()?;
+    /// Allocates the least worn erased block of a LUN, without pages; of those that `prefer`
+    /// accepts, if there are any.
+    pub(super) fn take(&mut self, lun: u32, prefer: impl Fn(u32) -> bool) -> Option<u32> {
+        let erased = &mut self.erased[lun as usize];
+        let best = erased.iter().find(|(_, block)| prefer(*block)).or_else(|| erased.first());
+        let best = *best?;
+        erased.remove(&best);
+        let (_, block) = best;
         self.mapped += 1;
         let state = &mut self.blocks[block as usize];
         state.state = Use::Allocated;
         (state.allocated, state.live) = (0, 0);
+        self.publish(block);
         Some(block)
+    }
+
+    /// Shows a change to calls without the level's lock.
+    fn publish(&self, block: u32) {
+        let state = &self.blocks[block as usize];
+        let seen = match state.state {
+            Use::Allocated if state.trimmed.is_some() => Seen::PartlyTrimmed,
+            Use::Allocated => Seen::Allocated(state.allocated),
+            Use::Trimmed => Seen::Trimmed,
+            Use::Erased | Use::Lost => Seen::Free,
+        };
+        self.table.set(block, seen);
     }
 
     /// Allocates all pages of a block that was taken.
     pub(super) fn allocate_all(&mut self, block: u32) {
         let state = &mut self.blocks[block as usize];
         (state.allocated, state.live) = (self.pages, self.pages);
+        self.publish(block);
     }
 
     /// Allocates the next page of a block that was taken.
@@ -137,7 +161,9 @@ impl Blocks {
         let state = &mut self.blocks[block as usize];
         state.allocated += 1;
         state.live += 1;
-        state.allocated - 1
+        let page = state.allocated - 1;
+        self.publish(block);
+        page
     }
 
     /// Pages of a block that were not allocated.
@@ -166,7 +192,9 @@ impl Blocks {
         let bits = state.trimmed.get_or_insert_with(|| vec![0; words].into());
         bits[page as usize / 64] |= 1 << (page % 64);
         state.live -= 1;
-        state.live == 0 && state.allocated == pages
+        let all = state.live == 0 && state.allocated == pages;
+        self.publish(block);
+        all
     }
 
     /// Trims an allocated block.
@@ -177,6 +205,7 @@ impl Blocks {
         let state = &mut self.blocks[block as usize];
         state.state = Use::Trimmed;
         state.trimmed = None;
+        self.publish(block);
     }
 
     /// A block that was trimmed is erased.
@@ -185,7 +214,9 @@ impl Blocks {
         self.trimmed[lun] -= 1;
         self.erased[lun].insert((erases, block));
         let state = &mut self.blocks[block as usize];
-        (state.state, state.begun, state.holds_cold) = (Use::Erased, false, false);
+        (state.state, state.holds_cold) = (Use::Erased, false);
+        self.table.note_erased(block);
+        self.publish(block);
     }
 
     /// A block that was trimmed cannot be erased.
@@ -194,16 +225,7 @@ impl Blocks {
         self.trimmed[lun] -= 1;
         self.lost += 1;
         self.blocks[block as usize].state = Use::Lost;
-    }
-
-    /// Notes that a program of the block is attempted.
-    pub(super) fn begin(&mut self, block: u32) {
-        self.blocks[block as usize].begun = true;
-    }
-
-    /// Whether a program was attempted since the block's erase, even one that failed.
-    pub(super) fn is_begun(&self, block: u32) -> bool {
-        self.blocks[block as usize].begun
+        self.publish(block);
     }
 
     /// Whether levelling has moved cold data here.

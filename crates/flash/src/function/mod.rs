@@ -48,7 +48,7 @@
 //!     max_open_blocks: None,
 //! };
 //! let memory = MemoryDevice::new(geometry, Cache::None)?;
-//! let device = Device::format(Box::new(memory), Options::default())?;
+//! let device = Device::format(memory, Options::default())?;
 //! let capacity = Bytes(2 * device.lun_capacity().0);
 //! let function = Function::open(device.allocate("cache", Allocation::new(capacity, 0))?)?;
 //!
@@ -74,22 +74,29 @@ mod allocate;
 mod blocks;
 mod level;
 mod queue;
+mod schedule;
 mod state;
+mod table;
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use prism_base::SimTime;
+use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
-use crate::monitor::{Share, ShareGeometry};
-use crate::raw::{Address, Completion};
+use crate::medium::PageState;
+use crate::monitor::{Hold, Share, ShareGeometry};
+use crate::raw::{Address, block_number};
 use blocks::Use;
-use queue::Class;
+use schedule::Class;
 use state::State;
+use table::{BlockTable, Seen};
 
-pub use queue::PASSED_MAX;
+pub use queue::{Command, Queue};
+pub use schedule::PASSED_MAX;
 
-/// Limit of commands in the queue, completed ones included: enough for each LUN of a large drive,
-/// and few enough that scheduling is quick.
-pub const QUEUE_MAX: usize = 4096;
+/// Bytes of the word of a block's owner, the last out-of-band bytes of its first page.
+const OWNER: usize = 8;
 
 /// The channel to allocate on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,6 +129,17 @@ pub struct Allocated {
     pub erasing: u32,
 }
 
+/// A block that is allocated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedBlock {
+    /// Its first page.
+    pub at: Address,
+    /// The page that is to be written next.
+    pub written: u32,
+    /// The word that [`Function::allocate_for`] was given.
+    pub owner: u64,
+}
+
 /// The result of levelling, and the wear of the blocks of the share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WearLevel {
@@ -138,58 +156,41 @@ pub struct WearLevel {
     pub variance: f64,
 }
 
-/// A command to be queued; it is returned if the queue is full.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Reads pages.
-    Read {
-        /// The first.
-        at: Address,
-        /// The buffer; its length gives the number of pages.
-        data: Vec<u8>,
-    },
-    /// Writes pages.
-    Write {
-        /// The first.
-        at: Address,
-        /// The data.
-        data: Vec<u8>,
-    },
-    /// Gives back a block or a page.
-    Trim {
-        /// Its address.
-        at: Address,
-        /// Block or page.
-        unit: Unit,
-    },
-}
-
 /// A share at the function level. Threads may use it at once; a blocking call advances the share's
 /// clock for all of them.
 #[derive(Debug)]
-pub struct Function(Mutex<State>);
+pub struct Function {
+    share: Share,
+    geometry: ShareGeometry,
+    /// What reads and writes need without the lock.
+    table: Arc<BlockTable>,
+    state: Mutex<State>,
+    _hold: Hold,
+}
 
 impl Function {
     /// Opens `share`: blocks that hold data are allocated.
     ///
     /// # Errors
-    /// [`FlashError::WrongLevel`] if a higher level keeps its data in it.
+    /// [`FlashError::WrongLevel`] if a higher level keeps its data in it, [`FlashError::InUse`] if
+    /// the level is open in it already.
     pub fn open(share: Share) -> Result<Self> {
-        share.claim(None)?;
-        let mut state = State::open(share)?;
-        state.erase_at_once()?;
-        Ok(Self(Mutex::new(state)))
+        let hold = share.hold(None)?;
+        let mut state = State::open(share.clone())?;
+        state.erase_idle()?;
+        let (geometry, table) = (state.geometry.clone(), Arc::clone(&state.blocks.table));
+        Ok(Self { share, geometry, table, state: Mutex::new(state), _hold: hold })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("no thread panics while it holds the function level")
+        self.state.lock().expect("no thread panics while it holds the function level")
     }
 
     /// The share, to let time pass or to read its counts. LUNs that are added to it are used when
     /// it is opened again.
     #[must_use]
     pub fn share(&self) -> Share {
-        self.lock().share.clone()
+        self.share.clone()
     }
 
     /// Returns the share with its data. Queued commands are dropped, and a block that is queued for
@@ -202,7 +203,7 @@ impl Function {
     /// The geometry of the share.
     #[must_use]
     pub fn geometry(&self) -> ShareGeometry {
-        self.lock().geometry.clone()
+        self.geometry.clone()
     }
 
     /// Allocates the least worn erased block, or the next page of an open block. If all free blocks
@@ -212,35 +213,166 @@ impl Function {
     /// cleans every channel up to the same number of free blocks has to spread its data itself.
     ///
     /// # Errors
-    /// [`FlashError::NoSpace`] if the channel has no block left, or only over-provisioning;
+    /// [`FlashError::ChannelFull`], [`FlashError::OnlyReserve`];
     /// [`FlashError::TooManyOpen`] if pages would be allocated from too many blocks;
     /// [`FlashError::OutOfRange`].
     pub fn address_mapper(&self, channel: Channel, unit: Unit) -> Result<Allocated> {
         self.lock().allocate(channel, unit)
     }
 
-    /// Writes whole pages of one block, from `at` on, which has to be its next page.
+    /// As [`Function::address_mapper`] for a whole block, with a word that
+    /// [`Function::owned_blocks`] returns after the share is opened again: it is stored in the
+    /// out-of-band bytes of the block's first page.
+    ///
+    /// # Errors
+    /// As [`Function::address_mapper`]; [`FlashError::Invalid`] on a device with fewer than 8
+    /// out-of-band bytes, or with timing.
+    pub fn allocate_for(&self, channel: Channel, owner: u64) -> Result<Allocated> {
+        if (self.geometry.oob_size as usize) < OWNER || self.share.is_timed() {
+            let what = "an owner needs 8 out-of-band bytes on a device without timing: store it in \
+                        the first page of the block instead";
+            return Err(FlashError::Invalid { what: what.into() });
+        }
+        let allocated = self.lock().allocate(channel, Unit::Block)?;
+        let block = block_number(&self.geometry, allocated.at)?;
+        self.table.set_owner(block, owner);
+        Ok(allocated)
+    }
+
+    /// The allocated blocks, each with its next page to write and the word of its owner: 0 if it has
+    /// none, or if nothing was written to the block.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    pub fn owned_blocks(&self) -> Result<Vec<OwnedBlock>> {
+        let mut owned = Vec::new();
+        for (at, written) in self.allocated()? {
+            let block = block_number(&self.geometry, at)?;
+            let mut oob = vec![0; self.geometry.oob_size as usize];
+            let mut owner = self.table.owner(block);
+            if owner == 0 && written > 0 && oob.len() >= OWNER {
+                let access = self.share.access(block, 0, Cause::Host, SimTime::ZERO);
+                let (state, _) = self.share.read(access, 0, &mut [], &mut oob)?;
+                let word = oob[oob.len() - OWNER..].try_into().expect("eight bytes");
+                let word = u64::from_le_bytes(word);
+                // Out-of-band bytes that were not given are all ones.
+                owner = if state == PageState::Written && word != u64::MAX { word } else { 0 };
+                self.table.set_owner(block, owner);
+            }
+            owned.push(OwnedBlock { at, written, owner });
+        }
+        Ok(owned)
+    }
+
+    /// Writes whole pages of one block, from `at` on, which has to be its next page. No lock is held
+    /// while the device works.
     ///
     /// # Errors
     /// [`FlashError::NotAllocated`], [`FlashError::Unaligned`], [`FlashError::OutOfRange`] for
     /// more than the block; [`FlashError::OutOfOrder`], [`FlashError::NotErased`],
     /// [`FlashError::TooManyOpen`], after which no page was written.
     pub fn write(&self, at: Address, data: &[u8]) -> Result<()> {
-        let mut state = self.lock();
-        let mut buffer = state.take_buffer(data.len());
-        buffer.copy_from_slice(data);
-        let (result, buffer) = state.run(Class::Write, at, buffer)?;
-        state.put_buffer(buffer);
-        result
+        self.write_with_oob(at, data, &[])
     }
 
-    /// Reads whole pages of one block, from `at` on.
+    /// As [`Function::write`], with out-of-band bytes of the first page: at most
+    /// [`Function::oob_size`].
+    ///
+    /// # Errors
+    /// As [`Function::write`]; [`FlashError::Unaligned`] for too many out-of-band bytes.
+    pub fn write_with_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
+        if oob.len() > self.oob_size() {
+            let (what, value) = ("out-of-band bytes:", oob.len() as u64);
+            return Err(FlashError::Unaligned { what, value, unit: self.oob_size() as u64 });
+        }
+        if self.share.is_timed() {
+            let mut state = self.lock();
+            let mut buffer = state.take_buffer(data.len());
+            buffer.copy_from_slice(data);
+            let (result, buffer) = state.run(Class::Write, at, buffer)?;
+            state.put_buffer(buffer);
+            return result;
+        }
+        let (block, pages) = self.begin(at, data.len())?;
+        let written = if pages == 0 { Ok(()) } else { self.program(block, at.page, data, oob) };
+        self.end(block);
+        written
+    }
+
+    /// Programs pages of a block that is allocated.
+    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<()> {
+        self.table.note_begun(block);
+        let oob = if page == 0 { self.owner_bytes(block, oob) } else { oob.to_vec() };
+        let access = self.share.access(block, page, Cause::Host, SimTime::ZERO);
+        match self.share.program(access, data, &oob) {
+            Err(FlashError::OutOfOrder { expected, .. }) => {
+                self.padded(block, page, expected, data)
+            }
+            programmed => programmed.map(drop),
+        }
+    }
+
+    /// Programs the pages from `expected` on that were trimmed before they were written, and then
+    /// `data`.
+    fn padded(&self, block: u32, page: u32, expected: u32, data: &[u8]) -> Result<()> {
+        if !self.lock().may_pad(block, expected, page) {
+            return Err(FlashError::OutOfOrder { page, expected });
+        }
+        let zeros = vec![0; self.geometry.page_size as usize];
+        for pad in expected..page {
+            let oob = if pad == 0 { self.owner_bytes(block, &[]) } else { Vec::new() };
+            let access = self.share.access(block, pad, Cause::Pad, SimTime::ZERO);
+            self.share.program(access, &zeros, &oob)?;
+        }
+        let access = self.share.access(block, page, Cause::Host, SimTime::ZERO);
+        self.share.program(access, data, &[]).map(drop)
+    }
+
+    /// Checks that pages from `at` on are allocated, and delays the erase of their block until
+    /// [`Function::end`]. Returns the block and the number of pages.
+    fn begin(&self, at: Address, len: usize) -> Result<(u32, u32)> {
+        let block = block_number(&self.geometry, at)?;
+        self.table.begin(block);
+        let checked = self.check(block, at, len);
+        if checked.is_err() {
+            self.end(block);
+        }
+        checked
+    }
+
+    fn check(&self, block: u32, at: Address, len: usize) -> Result<(u32, u32)> {
+        let unit = self.geometry.page_size as usize;
+        let pages = (len / unit) as u64;
+        match self.table.get(block) {
+            Seen::Allocated(end) if len % unit == 0 && u64::from(at.page) + pages <= end.into() => {
+                Ok((block, pages as u32))
+            }
+            // An error, or pages of which some were trimmed.
+            _ => self.lock().check(at, len),
+        }
+    }
+
+    /// A command on a block has ended: if its erase waited for that, erases it.
+    fn end(&self, block: u32) {
+        if self.table.end(block) {
+            // The error is reported by `drain`.
+            let _ = self.lock().erase_idle();
+        }
+    }
+
+    /// Reads whole pages of one block, from `at` on. No lock is held while the device works.
     ///
     /// # Errors
     /// [`FlashError::NotAllocated`], [`FlashError::Unaligned`], [`FlashError::OutOfRange`] for
-    /// more than the block, [`FlashError::Unwritten`], [`FlashError::Torn`]. `data` is
-    /// unchanged then.
+    /// more than the block, [`FlashError::Unwritten`], [`FlashError::Torn`],
+    /// [`FlashError::Damaged`]. The content of `data` is unspecified then.
     pub fn read(&self, at: Address, data: &mut [u8]) -> Result<()> {
+        if !self.share.is_timed() {
+            let (block, _) = self.begin(at, data.len())?;
+            let read = self.read_block(block, at.page, 0, data);
+            self.end(block);
+            return read;
+        }
         let mut state = self.lock();
         let buffer = state.take_buffer(data.len());
         let (result, buffer) = state.run(Class::Read, at, buffer)?;
@@ -251,8 +383,96 @@ impl Function {
         result
     }
 
-    /// Trims a block or a page. The block is erased in the background: when its LUN has nothing
-    /// else to do, or when an allocation needs it.
+    /// Reads a part of a block: as many bytes as `data` has, from `offset` of a page on. On a device
+    /// with timing the read takes its time at once, before queued commands.
+    ///
+    /// # Errors
+    /// As [`Function::read`].
+    pub fn read_at(&self, at: Address, offset: u32, data: &mut [u8]) -> Result<()> {
+        let unit = self.geometry.page_size as usize;
+        let pages = (offset as usize + data.len()).div_ceil(unit);
+        let (block, _) = self.begin(at, pages * unit)?;
+        let read = self.read_block(block, at.page, offset, data);
+        self.end(block);
+        read
+    }
+
+    fn read_block(&self, block: u32, page: u32, offset: u32, data: &mut [u8]) -> Result<()> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let now = self.share.now_if_timed()?;
+        let access = self.share.access(block, page, Cause::Host, now);
+        let (state, end) = self.share.read(access, offset, data, &mut [])?;
+        self.check_read(block, page, state)?;
+        self.share.reach_if_timed(end)
+    }
+
+    /// Out-of-band bytes of a page that the application can use: those of the device without the
+    /// word of the block's owner.
+    #[must_use]
+    pub fn oob_size(&self) -> usize {
+        (self.geometry.oob_size as usize).saturating_sub(OWNER)
+    }
+
+    /// Reads the first out-of-band bytes of a page, at most [`Function::oob_size`].
+    ///
+    /// # Errors
+    /// As [`Function::read`]; [`FlashError::Unaligned`] for too many bytes.
+    pub fn read_oob(&self, at: Address, oob: &mut [u8]) -> Result<()> {
+        if oob.len() > self.oob_size() {
+            let (what, value) = ("out-of-band bytes:", oob.len() as u64);
+            return Err(FlashError::Unaligned { what, value, unit: self.oob_size() as u64 });
+        }
+        let (block, _) = self.begin(at, self.geometry.page_size as usize)?;
+        let access = self.share.access(block, at.page, Cause::Host, SimTime::ZERO);
+        let read = self.share.read(access, 0, &mut [], oob);
+        let read = read.and_then(|(state, _)| self.check_read(block, at.page, state));
+        self.end(block);
+        read
+    }
+
+    /// The out-of-band bytes of a block's first page: those of the application, and the owner.
+    fn owner_bytes(&self, block: u32, oob: &[u8]) -> Vec<u8> {
+        let (size, owner) = (self.geometry.oob_size as usize, self.table.owner(block));
+        let mut all = oob.to_vec();
+        if size >= OWNER && owner != 0 {
+            all.resize(size - OWNER, 0xFF);
+            all.extend(owner.to_le_bytes());
+        }
+        all
+    }
+
+    /// Closes a block: it takes no more pages and no longer counts as partly written.
+    ///
+    /// # Errors
+    /// [`FlashError::NotAllocated`], [`FlashError::OutOfRange`].
+    pub fn finish(&self, at: Address) -> Result<()> {
+        let (block, _) = self.begin(at.with_page(0), 0)?;
+        let finished = self.share.finish(block);
+        self.end(block);
+        finished
+    }
+
+    /// The page of the block that is to be written next.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`].
+    pub fn write_pointer(&self, at: Address) -> Result<u32> {
+        self.share.write_pointer(block_number(&self.geometry, at)?)
+    }
+
+    /// How often the block at this address was erased, as far as the monitor knows.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`].
+    pub fn erase_count(&self, at: Address) -> Result<u32> {
+        self.share.erases(block_number(&self.geometry, at)?)
+    }
+
+    /// Trims a block or a page. The block is erased in the background: on a device with timing when
+    /// its LUN has nothing else to do, on others when no command on the block is in progress; or
+    /// when an allocation needs it.
     ///
     /// # Errors
     /// [`FlashError::NotAllocated`] for one that was trimmed before or never allocated.
@@ -260,7 +480,7 @@ impl Function {
         let mut state = self.lock();
         let now = state.settle()?;
         state.trim(at, unit, now)?;
-        state.erase_at_once()
+        state.erase_idle()
     }
 
     /// Waits until all trimmed blocks are erased.
@@ -343,52 +563,28 @@ impl Function {
     /// # Errors
     /// [`FlashError`] if the device fails.
     pub fn sync(&self) -> Result<()> {
-        self.lock().share.sync()
+        self.share.sync()
     }
 
-    /// Queues a read of pages from `at` on into `data`, which has their size. The completion
-    /// reports the result.
-    ///
-    /// # Errors
-    /// The command itself, if [`QUEUE_MAX`] are queued: take a completion first.
-    pub fn submit_read(&self, at: Address, data: Vec<u8>, tag: u64) -> Result<(), Command> {
-        self.submit(Command::Read { at, data }, tag)
-    }
-
-    /// Queues a write of whole pages from `at` on.
-    ///
-    /// # Errors
-    /// As [`Function::submit_read`].
-    pub fn submit_write(&self, at: Address, data: Vec<u8>, tag: u64) -> Result<(), Command> {
-        self.submit(Command::Write { at, data }, tag)
-    }
-
-    /// Queues a trim: it completes at once, and the erase follows after the commands queued for the
-    /// block before.
-    ///
-    /// # Errors
-    /// As [`Function::submit_read`].
-    pub fn submit_trim(&self, at: Address, unit: Unit, tag: u64) -> Result<(), Command> {
-        self.submit(Command::Trim { at, unit }, tag)
-    }
-
-    fn submit(&self, command: Command, tag: u64) -> Result<(), Command> {
-        let mut state = self.lock();
-        if state.commands() >= QUEUE_MAX {
-            return Err(command);
-        }
-        state.submit(command, tag);
-        Ok(())
-    }
-
-    /// Queued commands whose completion was not taken.
+    /// A ticket for everything that is complete now: [`Function::sync_to`] makes it durable, with
+    /// one sync for the tickets of many threads.
     #[must_use]
-    pub fn queued(&self) -> usize {
-        self.lock().commands()
+    pub fn ticket(&self) -> u64 {
+        self.share.ticket()
     }
 
-    /// Waits for the next queued command that is done; `None` if none is left.
-    pub fn complete(&self) -> Option<Completion> {
-        self.lock().complete()
+    /// Makes everything durable that was complete when the ticket was drawn. Returns at once if a
+    /// sync since then has done so.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    pub fn sync_to(&self, ticket: u64) -> Result<()> {
+        self.share.sync_to(ticket)
+    }
+
+    /// A queue with at most `depth` commands in flight.
+    #[must_use]
+    pub fn queue(&self, depth: usize) -> Queue<&Self> {
+        Queue::new(self, depth)
     }
 }

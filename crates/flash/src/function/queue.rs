@@ -1,243 +1,303 @@
-//! The queues of the LUNs, and the scheduler.
-//!
-//! The scheduler chooses the next command of a LUN when the LUN becomes free: reads go before
-//! writes, writes before erases. To prevent starvation, at most [`PASSED_MAX`] pages of later
-//! commands go before a command. Never reordered are: writes on one LUN; a read of a page and an
-//! earlier write of it; an erase and earlier commands on its block.
+//! The command queue of the function level.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::ops::Deref;
 
-use prism_base::SimTime;
+use prism_base::{Nanos, SimTime};
 
-/// Pages of later commands that may go before a queued one: the number that the schedulers of the
-/// simulated drive allow, so that a stream of reads delays a write for some milliseconds.
-pub const PASSED_MAX: u64 = 64;
+use crate::buffer::Buffer;
+use crate::error::{FlashError, Result};
+use crate::function::{Function, Unit};
+use crate::medium::PageState;
+use crate::monitor::{ShareOp, ShareQueue, ShareReply};
+use crate::raw::{Address, Completion};
 
-/// Classes of commands, by priority.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Class {
-    Read,
-    Write,
-    Erase,
+/// A command to be queued; it is returned if the queue is full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Reads pages.
+    Read {
+        /// The first.
+        at: Address,
+        /// The buffer; its length gives the number of pages.
+        data: Buffer,
+    },
+    /// Writes pages.
+    Write {
+        /// The first.
+        at: Address,
+        /// The data.
+        data: Buffer,
+    },
+    /// Gives back a block or a page.
+    Trim {
+        /// Its address.
+        at: Address,
+        /// Block or page.
+        unit: Unit,
+    },
+    /// Makes durable what was complete when the sync was submitted, and the writes of the same
+    /// queue that were submitted before.
+    Sync,
 }
 
-/// A command on pages of one block, some of which may be complete.
-#[derive(Debug)]
-pub(super) struct Item {
-    /// Number in the order of submission.
-    pub(super) number: u64,
-    /// `None` for a blocking call.
-    pub(super) tag: Option<u64>,
-    pub(super) block: u32,
-    /// The next page.
-    pub(super) page: u32,
-    /// Pages left.
-    pub(super) left: u32,
-    /// Bytes that are complete.
-    pub(super) done: usize,
-    pub(super) data: Vec<u8>,
-    pub(super) submitted: SimTime,
-    /// Pages of classes of higher priority, submitted to its LUN before.
-    ahead: u64,
-}
-
-impl Item {
-    pub(super) fn new(
-        number: u64,
-        tag: Option<u64>,
-        (block, page, left): (u32, u32, u32),
-        data: Vec<u8>,
-        submitted: SimTime,
-    ) -> Self {
-        Self { number, tag, block, page, left, done: 0, data, submitted, ahead: 0 }
-    }
-
-    fn covers(&self, block: u32, page: u32) -> bool {
-        self.block == block && (self.page..self.page + self.left).contains(&page)
-    }
-}
-
-#[derive(Debug)]
-struct Lun {
-    /// The end of the last operation issued.
-    free: SimTime,
-    /// Reads and writes.
-    items: [VecDeque<Item>; 2],
-    erases: VecDeque<Item>,
-    /// Pages of reads and of writes that were submitted, and that were issued or cancelled.
-    submitted: [u64; 2],
-    begun: [u64; 2],
-    /// An allocation waits for an erased block of this LUN.
-    urgent: bool,
-}
-
-/// The command chosen by the scheduler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Choice {
-    /// When it begins.
-    pub(super) ready: SimTime,
-    /// 0 for a command that must not wait longer, else by class.
-    rank: u8,
-    number: u64,
-    pub(super) lun: u32,
-    pub(super) class: Class,
-    /// In the queue of its class.
-    place: usize,
-}
-
-/// The queues of all LUNs.
-#[derive(Debug)]
-pub(super) struct Queues {
-    luns: Vec<Lun>,
-    /// LUNs with queued commands.
-    busy: BTreeSet<u32>,
-    /// By block: queued reads and writes.
-    waiting: Vec<u32>,
-    /// Queued reads and writes, in total.
-    len: usize,
-    /// Queued erases, in total.
-    erases: usize,
-}
-
-impl Queues {
-    pub(super) fn new(luns: u32, blocks: u32) -> Self {
-        let lun = || Lun {
-            free: SimTime::ZERO,
-            items: [VecDeque::new(), VecDeque::new()],
-            erases: VecDeque::new(),
-            submitted: [0; 2],
-            begun: [0; 2],
-            urgent: false,
-        };
-        Self {
-            luns: (0..luns).map(|_| lun()).collect(),
-            busy: BTreeSet::new(),
-            waiting: vec![0; blocks as usize],
-            len: 0,
-            erases: 0,
+impl Command {
+    pub(super) fn into_buffer(self) -> Buffer {
+        match self {
+            Self::Read { data, .. } | Self::Write { data, .. } => data,
+            Self::Trim { .. } | Self::Sync => Buffer::default(),
         }
     }
+}
 
-    /// Queued reads and writes.
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
+#[derive(Debug)]
+enum Mode {
+    /// On a device with timing the level schedules the commands of all queues; the number of this
+    /// queue.
+    Timed(u64),
+    /// On others the device works while the caller goes on.
+    Direct(ShareQueue),
+}
 
-    /// Queued erases.
-    pub(super) fn erases(&self) -> usize {
-        self.erases
-    }
+/// Commands in flight, of one thread at a time; each thread has a queue of its own. Completions come
+/// to the queue that submitted the command.
+///
+/// On a device with timing, reads go before writes and writes before erases, over all queues, and
+/// completions are in time order. On other devices commands go to the device at once, no lock is
+/// held while it works, and completions are in the order of completion; a read waits for writes of
+/// its pages that were submitted to the same queue before, a sync for all of them.
+///
+/// There is no cancellation, for the reason that [`raw::Queue`](crate::raw::Queue) gives. Dropping
+/// a queue waits for its commands.
+#[derive(Debug)]
+pub struct Queue<R: Deref<Target = Function>> {
+    function: R,
+    depth: usize,
+    mode: Mode,
+}
 
-    /// Whether no read or write of a block is queued.
-    pub(super) fn is_idle(&self, block: u32) -> bool {
-        self.waiting[block as usize] == 0
-    }
-
-    /// The end of the LUN's operations in flight, and its queued pages of reads and of writes.
-    pub(super) fn load(&self, lun: u32) -> (SimTime, [u64; 2]) {
-        let lun = &self.luns[lun as usize];
-        (lun.free, [lun.submitted[0] - lun.begun[0], lun.submitted[1] - lun.begun[1]])
-    }
-
-    /// The LUN is not free before `end`.
-    pub(super) fn occupy(&mut self, lun: u32, end: SimTime) {
-        let lun = &mut self.luns[lun as usize];
-        lun.free = lun.free.max(end);
-    }
-
-    /// Whether erases of a LUN go first.
-    pub(super) fn set_urgent(&mut self, lun: u32, urgent: bool) {
-        self.luns[lun as usize].urgent = urgent;
-    }
-
-    /// Queues a command on a LUN.
-    pub(super) fn push(&mut self, lun: u32, class: Class, mut item: Item) {
-        self.busy.insert(lun);
-        let lun = &mut self.luns[lun as usize];
-        item.ahead = lun.submitted[..class as usize].iter().sum();
-        if class == Class::Erase {
-            self.erases += 1;
-            lun.erases.push_back(item);
+impl<R: Deref<Target = Function>> Queue<R> {
+    /// A queue with at most `depth` commands in flight. `function` is a reference, or an
+    /// [`Arc`](std::sync::Arc) if the queue has to outlive the function that makes it.
+    #[must_use]
+    pub fn new(function: R, depth: usize) -> Self {
+        let depth = depth.max(1);
+        let mode = if function.share.is_timed() {
+            let mut state = function.lock();
+            state.opened += 1;
+            Mode::Timed(state.opened)
         } else {
-            self.len += 1;
-            self.waiting[item.block as usize] += 1;
-            lun.submitted[class as usize] += u64::from(item.left);
-            lun.items[class as usize].push_back(item);
-        }
-    }
-
-    /// The next command: that with the earliest start; among those, by class; among those, the
-    /// oldest.
-    pub(super) fn next(&self) -> Option<Choice> {
-        self.busy.iter().filter_map(|&lun| self.next_of(lun)).min()
-    }
-
-    fn next_of(&self, number: u32) -> Option<Choice> {
-        let lun = &self.luns[number as usize];
-        let [reads, writes] = &lun.items;
-        let depends = |read: &Item| {
-            let earlier = writes.iter().take_while(|write| write.number < read.number);
-            earlier.into_iter().any(|write| write.covers(read.block, read.page))
+            Mode::Direct(ShareQueue::new(&function.share, depth))
         };
-        let read = reads.iter().position(|read| !depends(read));
-        let write = (!writes.is_empty()).then_some(0);
-        let erase = lun.erases.iter().position(|erase| self.is_idle(erase.block));
-        let choice = |class: Class, queue: &VecDeque<Item>, place: Option<usize>| {
-            let place = place?;
-            let item = &queue[place];
-            let passed = lun.begun[..class as usize].iter().sum::<u64>().saturating_sub(item.ahead);
-            let first = passed >= PASSED_MAX || class == Class::Erase && lun.urgent;
-            let rank = if first { 0 } else { 1 + class as u8 };
-            let ready = lun.free.max(item.submitted);
-            Some(Choice { ready, rank, number: item.number, lun: number, class, place })
-        };
-        let all = [
-            choice(Class::Read, reads, read),
-            choice(Class::Write, writes, write),
-            choice(Class::Erase, &lun.erases, erase),
-        ];
-        all.into_iter().flatten().min()
+        Self { function, depth, mode }
     }
 
-    /// The command that was chosen.
-    pub(super) fn chosen(&mut self, choice: Choice) -> &mut Item {
-        let lun = &mut self.luns[choice.lun as usize];
-        match choice.class {
-            Class::Erase => &mut lun.erases[choice.place],
-            class => &mut lun.items[class as usize][choice.place],
+    /// The level below the queue.
+    pub fn function(&self) -> &Function {
+        &self.function
+    }
+
+    /// Queues a read of pages from `at` on into `data`, which has their size. The completion
+    /// reports the result.
+    ///
+    /// # Errors
+    /// The command itself, if the queue is full: take a completion first.
+    pub fn submit_read(
+        &mut self,
+        at: Address,
+        data: impl Into<Buffer>,
+        tag: u64,
+    ) -> Result<(), Command> {
+        self.submit(Command::Read { at, data: data.into() }, tag)
+    }
+
+    /// Queues a write of whole pages from `at` on.
+    ///
+    /// # Errors
+    /// As [`Queue::submit_read`].
+    pub fn submit_write(
+        &mut self,
+        at: Address,
+        data: impl Into<Buffer>,
+        tag: u64,
+    ) -> Result<(), Command> {
+        self.submit(Command::Write { at, data: data.into() }, tag)
+    }
+
+    /// Queues a trim: it completes at once, and the erase follows after the commands queued for the
+    /// block before.
+    ///
+    /// # Errors
+    /// As [`Queue::submit_read`].
+    pub fn submit_trim(&mut self, at: Address, unit: Unit, tag: u64) -> Result<(), Command> {
+        self.submit(Command::Trim { at, unit }, tag)
+    }
+
+    /// Queues a sync of the writes that were submitted to this queue before, and of everything else
+    /// that is complete.
+    ///
+    /// # Errors
+    /// As [`Queue::submit_read`].
+    pub fn submit_sync(&mut self, tag: u64) -> Result<(), Command> {
+        self.submit(Command::Sync, tag)
+    }
+
+    /// Queues a command.
+    ///
+    /// # Errors
+    /// As [`Queue::submit_read`].
+    pub fn submit(&mut self, command: Command, tag: u64) -> Result<(), Command> {
+        if self.len() >= self.depth {
+            return Err(command);
         }
-    }
-
-    /// Notes that the next page of the chosen command was issued.
-    pub(super) fn begun(&mut self, choice: Choice, page_size: usize) {
-        let item = self.chosen(choice);
-        item.page += 1;
-        item.left -= 1;
-        item.done += page_size;
-        self.luns[choice.lun as usize].begun[choice.class as usize] += 1;
-    }
-
-    /// Removes the chosen command; its remaining pages are cancelled.
-    pub(super) fn remove(&mut self, choice: Choice) -> Item {
-        let lun = &mut self.luns[choice.lun as usize];
-        let item = match choice.class {
-            Class::Erase => {
-                self.erases -= 1;
-                lun.erases.remove(choice.place)
+        let queue = match &mut self.mode {
+            Mode::Timed(queue) => {
+                self.function.lock().submit(command, (*queue, tag));
+                return Ok(());
             }
-            class => {
-                self.len -= 1;
-                lun.items[class as usize].remove(choice.place)
-            }
+            Mode::Direct(queue) => queue,
         };
-        let item = item.expect("the chosen command is queued");
-        if choice.class != Class::Erase {
-            lun.begun[choice.class as usize] += u64::from(item.left);
-            self.waiting[item.block as usize] -= 1;
+        let reads = matches!(command, Command::Read { .. });
+        let (op, data) = match command {
+            Command::Read { at, data } | Command::Write { at, data } => {
+                match self.function.begin(at, data.len()) {
+                    Ok((block, 0)) => {
+                        self.function.end(block);
+                        queue.done_at_once(tag, Ok(()), data);
+                        return Ok(());
+                    }
+                    Ok((block, _)) if reads => {
+                        (ShareOp::Read { block, page: at.page, offset: 0 }, data)
+                    }
+                    Ok((block, _)) => {
+                        self.function.table.note_begun(block);
+                        (ShareOp::Program { block, page: at.page }, data)
+                    }
+                    Err(error) => {
+                        queue.done_at_once(tag, Err(error), data);
+                        return Ok(());
+                    }
+                }
+            }
+            Command::Trim { at, unit } => {
+                queue.done_at_once(tag, self.function.trim(at, unit), Buffer::default());
+                return Ok(());
+            }
+            Command::Sync => (ShareOp::Sync, Buffer::default()),
+        };
+        let oob = match op {
+            ShareOp::Program { block, page: 0 } => self.function.owner_bytes(block, &[]),
+            _ => Vec::new(),
+        };
+        queue.submit(tag, op, data, oob);
+        Ok(())
+    }
+
+    /// Commands whose completion was not taken.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.mode {
+            Mode::Timed(queue) => self.function.lock().commands(*queue),
+            Mode::Direct(queue) => queue.len(),
         }
-        if lun.items.iter().all(VecDeque::is_empty) && lun.erases.is_empty() {
-            self.busy.remove(&choice.lun);
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next completion, if there is one, without waiting. On a device with timing, commands are
+    /// complete when the share's clock has reached their end.
+    pub fn poll(&mut self) -> Option<Completion> {
+        match &mut self.mode {
+            Mode::Timed(queue) => {
+                let mut state = self.function.lock();
+                let now = self.function.share.now().unwrap_or(SimTime(u64::MAX));
+                let end = state.next_end(*queue)?;
+                if end <= now { state.complete(*queue) } else { None }
+            }
+            Mode::Direct(queue) => {
+                let reply = queue.take()?;
+                Some(self.function.completion(reply))
+            }
         }
-        item
+    }
+
+    /// Waits until there is a completion to take, at most `timeout`. Returns whether there is one;
+    /// false at once if no command is in flight. On a device with timing the share's clock advances.
+    pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        match &mut self.mode {
+            Mode::Timed(queue) => {
+                let Some(end) = self.function.lock().next_end(*queue) else { return false };
+                let share = &self.function.share;
+                let now = share.now().unwrap_or(end);
+                let latest = timeout.map_or(end, |timeout| end.min(now + timeout));
+                let _ = share.reach(latest);
+                end <= latest.max(now)
+            }
+            Mode::Direct(queue) => queue.wait(timeout),
+        }
+    }
+
+    /// Waits for the next completion; `None` if no command is in flight.
+    pub fn complete(&mut self) -> Option<Completion> {
+        match &mut self.mode {
+            Mode::Timed(queue) => self.function.lock().complete(*queue),
+            Mode::Direct(queue) => {
+                queue.wait(None);
+                let reply = queue.take()?;
+                Some(self.function.completion(reply))
+            }
+        }
+    }
+
+    /// See [`raw::Queue::event_fd`](crate::raw::Queue::event_fd).
+    #[must_use]
+    pub fn event_fd(&self) -> Option<i32> {
+        match &self.mode {
+            Mode::Timed(_) => None,
+            Mode::Direct(queue) => queue.event_fd(),
+        }
+    }
+}
+
+impl<R: Deref<Target = Function>> Drop for Queue<R> {
+    fn drop(&mut self) {
+        match &self.mode {
+            Mode::Timed(queue) => self.function.lock().close(*queue),
+            Mode::Direct(_) => while self.complete().is_some() {},
+        }
+    }
+}
+
+impl Function {
+    /// The completion of a command of a queue, after which its block may be erased.
+    fn completion(&self, reply: ShareReply) -> Completion {
+        let ShareReply { tag, op, result, data } = reply;
+        let result = match (op, result) {
+            (ShareOp::Read { block, page, .. }, Ok(state)) => self.check_read(block, page, state),
+            (ShareOp::Program { block, page }, Err(FlashError::OutOfOrder { expected, .. })) => {
+                self.padded(block, page, expected, &data)
+            }
+            (_, result) => result.map(|_| ()),
+        };
+        if let Some(block) = op.block() {
+            self.end(block);
+        }
+        Completion { tag, end: SimTime::ZERO, result, data }
+    }
+
+    /// The error of a read of pages that are not all written.
+    pub(super) fn check_read(&self, block: u32, page: u32, state: PageState) -> Result<()> {
+        let path = self.share.path();
+        match state {
+            PageState::Written => Ok(()),
+            PageState::Erased => {
+                let first = self.share.write_pointer(block)?.max(page);
+                Err(FlashError::Unwritten { at: path.address(block, first) })
+            }
+            PageState::Torn => Err(FlashError::Torn { at: path.address(block, page) }),
+        }
     }
 }

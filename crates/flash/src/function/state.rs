@@ -1,17 +1,22 @@
-//! The state of the function level: issues queued commands in the order of virtual time.
+//! The state of the function level; on a device with timing it issues queued commands in the order
+//! of virtual time.
 
 use std::collections::BTreeMap;
 
-use prism_base::{Nanos, SimTime};
+use prism_base::{FastMap, Nanos, SimTime};
 use prism_nand::Cause;
 
+use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::function::blocks::{Blocks, Use};
-use crate::function::queue::{Choice, Class, Item, Queues};
+use crate::function::schedule::{Choice, Class, Item, Queues};
 use crate::function::{Command, Unit};
 use crate::medium::PageState;
 use crate::monitor::{Share, ShareGeometry};
 use crate::raw::{Address, Completion, block_number};
+
+/// The latest time.
+const MAX: SimTime = SimTime(u64::MAX);
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -25,8 +30,14 @@ pub(super) struct State {
     pub(super) open: Vec<Option<u32>>,
     /// Blocks allocated page by page that may be partly written; used if the device limits those.
     pub(super) filling: Vec<u32>,
-    /// Completions of queued commands, in order.
-    done: BTreeMap<(SimTime, u64), Completion>,
+    /// Completions of queued commands by queue, in order.
+    done: BTreeMap<(u64, SimTime, u64), Completion>,
+    /// Queues that were opened.
+    pub(super) opened: u64,
+    /// Commands by queue whose completion was not taken.
+    commands: FastMap<u64, usize>,
+    /// On a device without timing: trimmed blocks whose erase waits for commands in progress.
+    deferred: Vec<u32>,
     /// Erases in flight, by their end.
     pub(super) erasing: BTreeMap<(SimTime, u64), u32>,
     /// The completion of the blocking call.
@@ -59,6 +70,9 @@ impl State {
             open: vec![None; geometry.channels.len()],
             filling: Vec::new(),
             done: BTreeMap::new(),
+            opened: 0,
+            commands: FastMap::default(),
+            deferred: Vec::new(),
             erasing: BTreeMap::new(),
             finished: None,
             erase_error: None,
@@ -82,7 +96,7 @@ impl State {
             }
             self.blocks.trim_block(block);
             match self.share.state_of(block)? {
-                PageState::Torn => self.push_erase(block, now),
+                PageState::Torn => self.erase_later(block, now),
                 _ => self.blocks.put_erased(block, self.share.erases(block)?),
             }
         }
@@ -113,15 +127,31 @@ impl State {
         Ok(())
     }
 
-    /// On a device without timing, erases are executed as soon as no read or write is queued.
-    pub(super) fn erase_at_once(&mut self) -> Result<()> {
-        if !self.share.is_timed() {
-            while let Some(choice) = self.queues.next().filter(|c| c.class == Class::Erase) {
-                self.begin(choice);
+    /// On a device without timing: erases trimmed blocks that no command in progress uses.
+    pub(super) fn erase_idle(&mut self) -> Result<()> {
+        for block in std::mem::take(&mut self.deferred) {
+            if !self.blocks.table.is_idle(block) {
+                self.deferred.push(block);
+                continue;
             }
-            self.take_erased(SimTime::ZERO)?;
+            match self.share.erase(self.share.access(block, 0, Cause::Host, SimTime::ZERO)) {
+                Ok(_) => self.blocks.put_erased(block, self.share.erases(block)?),
+                Err(error) => {
+                    self.blocks.put_lost(block);
+                    self.erase_error.get_or_insert(error);
+                }
+            }
         }
         Ok(())
+    }
+
+    /// Erases a trimmed block when its LUN has time, or when no command in progress uses it.
+    fn erase_later(&mut self, block: u32, now: SimTime) {
+        if self.share.is_timed() {
+            self.push_erase(block, now);
+        } else {
+            self.deferred.push(block);
+        }
     }
 
     /// Issues the next command; returns whether there was one.
@@ -161,7 +191,7 @@ impl State {
         let result = match choice.class {
             Class::Read => self.share.read(access, 0, data, &mut []),
             _ => {
-                self.blocks.begin(block);
+                self.blocks.table.note_begun(block);
                 self.share.program(access, data, &[]).map(|p| (PageState::Written, p.end))
             }
         };
@@ -176,9 +206,8 @@ impl State {
                 }
                 return;
             }
-            Ok((PageState::Erased, _)) => FlashError::Unwritten { block: at.block, page },
-            Ok((PageState::Torn, _)) => FlashError::Torn { block: at.block, page },
-            Err(FlashError::NotErased { .. }) => FlashError::NotErased { block: at.block, page },
+            Ok((PageState::Erased, _)) => FlashError::Unwritten { at },
+            Ok((PageState::Torn, _)) => FlashError::Torn { at },
             Err(FlashError::OutOfOrder { expected, .. }) if self.may_pad(block, expected, page) => {
                 match self.pad(block, expected, choice) {
                     Ok(()) => return,
@@ -191,7 +220,7 @@ impl State {
     }
 
     /// Whether all pages from `first` to before `page` were trimmed before they were written.
-    fn may_pad(&self, block: u32, first: u32, page: u32) -> bool {
+    pub(super) fn may_pad(&self, block: u32, first: u32, page: u32) -> bool {
         first < page && (first..page).all(|page| self.blocks.was_trimmed(block, page))
     }
 
@@ -209,49 +238,65 @@ impl State {
         self.put_done(item.tag, end, result, item.data);
     }
 
-    fn put_done(&mut self, tag: Option<u64>, end: SimTime, result: Result<()>, data: Vec<u8>) {
-        let completion = Completion { tag: tag.unwrap_or_default(), end, result, data };
+    fn put_done(
+        &mut self,
+        tag: Option<(u64, u64)>,
+        end: SimTime,
+        result: Result<()>,
+        data: Buffer,
+    ) {
+        let (queue, number) = tag.unwrap_or_default();
+        let completion = Completion { tag: number, end, result, data };
         self.begun += 1;
         match tag {
             Some(_) => {
-                self.done.insert((end, self.begun), completion);
+                self.done.insert((queue, end, self.begun), completion);
             }
             None => self.finished = Some(completion),
         }
     }
 
-    /// Queued commands, including those whose completion was not taken yet.
-    pub(super) fn commands(&self) -> usize {
-        self.queues.len() + self.done.len()
+    /// Commands of a queue whose completion was not taken yet.
+    pub(super) fn commands(&self, queue: u64) -> usize {
+        self.commands.get(&queue).copied().unwrap_or(0)
     }
 
     /// Queues a command; one that is refused completes at once.
-    pub(super) fn submit(&mut self, command: Command, tag: u64) {
-        let now = match self.settle() {
-            Ok(now) => now,
-            Err(error) => return self.put_done(Some(tag), SimTime::ZERO, Err(error), Vec::new()),
+    pub(super) fn submit(&mut self, command: Command, tag: (u64, u64)) {
+        *self.commands.entry(tag.0).or_default() += 1;
+        let (now, tag) = match self.settle() {
+            Ok(now) => (now, Some(tag)),
+            Err(error) => {
+                let data = command.into_buffer();
+                return self.put_done(Some(tag), SimTime::ZERO, Err(error), data);
+            }
         };
         match command {
-            Command::Read { at, data } => self.push(Class::Read, Some(tag), at, data, now),
-            Command::Write { at, data } => self.push(Class::Write, Some(tag), at, data, now),
+            Command::Read { at, data } => self.push(Class::Read, tag, at, data, now),
+            Command::Write { at, data } => self.push(Class::Write, tag, at, data, now),
             Command::Trim { at, unit } => {
                 let result = self.trim(at, unit, now);
-                self.put_done(Some(tag), now, result, Vec::new());
+                self.put_done(tag, now, result, Buffer::default());
+            }
+            Command::Sync => {
+                let result = self.share.sync();
+                self.put_done(tag, now, result, Buffer::default());
             }
         }
     }
 
-    fn push(&mut self, class: Class, tag: Option<u64>, at: Address, data: Vec<u8>, now: SimTime) {
+    fn push(
+        &mut self,
+        class: Class,
+        tag: Option<(u64, u64)>,
+        at: Address,
+        data: Buffer,
+        now: SimTime,
+    ) {
         self.submitted += 1;
         match self.check(at, data.len()) {
             Ok((_, 0)) => self.put_done(tag, now, Ok(()), data),
             Ok((block, pages)) => {
-                if class == Class::Read {
-                    // Until the device accepts no more.
-                    let size = self.geometry.page_size;
-                    let prefetch = |page: &u32| self.share.prefetch(block, *page, 0, size);
-                    (at.page..at.page + pages).take_while(prefetch).for_each(drop);
-                }
                 let item = Item::new(self.submitted, tag, (block, at.page, pages), data, now);
                 self.queues.push(self.blocks.lun_of(block), class, item);
             }
@@ -260,7 +305,7 @@ impl State {
     }
 
     /// The block and the number of its pages, which all have to be allocated.
-    fn check(&self, at: Address, len: usize) -> Result<(u32, u32)> {
+    pub(super) fn check(&self, at: Address, len: usize) -> Result<(u32, u32)> {
         let block = block_number(&self.geometry, at)?;
         let (unit, pages) = (self.geometry.page_size, self.geometry.pages_per_block);
         if !len.is_multiple_of(unit as usize) {
@@ -282,7 +327,7 @@ impl State {
         }
     }
 
-    /// Executes a read or a write and waits for it; returns the buffer too.
+    /// Executes a read or a write in virtual time; returns the buffer too.
     pub(super) fn run(
         &mut self,
         class: Class,
@@ -290,14 +335,13 @@ impl State {
         data: Vec<u8>,
     ) -> Result<(Result<()>, Vec<u8>)> {
         let now = self.settle()?;
-        self.push(class, None, at, data, now);
+        self.push(class, None, at, data.into(), now);
         while self.finished.is_none() {
             assert!(self.step(), "a queued command can be issued");
         }
         let done = self.finished.take().expect("just seen");
         self.share.reach_if_timed(done.end)?;
-        self.erase_at_once()?;
-        Ok((done.result, done.data))
+        Ok((done.result, done.data.into_vec()))
     }
 
     /// A buffer of `len` bytes, to be returned with [`State::put_buffer`].
@@ -311,24 +355,41 @@ impl State {
         self.buffer = buffer;
     }
 
-    /// The next completion of a queued command.
-    pub(super) fn complete(&mut self) -> Option<Completion> {
+    /// The end of the next completion of a queue; issues the commands before it.
+    pub(super) fn next_end(&mut self, queue: u64) -> Option<SimTime> {
         loop {
-            let first = self.done.first_key_value().map(|(&(end, _), _)| end);
-            if first.is_none() && self.queues.len() == 0 {
+            let mut of_queue = self.done.range((queue, SimTime::ZERO, 0)..=(queue, MAX, u64::MAX));
+            let first = of_queue.next().map(|(&(_, end, _), _)| end);
+            if first.is_none() && self.commands(queue) == 0 {
                 return None;
             }
             // A command that can start when another ends is chosen after that completion was taken.
             match self.queues.next() {
                 Some(choice) if first.is_none_or(|end| choice.ready < end) => self.begin(choice),
-                _ => {
-                    let (_, completion) = self.done.pop_first()?;
-                    // A released share has no clock, and its commands have failed.
-                    let _ = self.share.reach_if_timed(completion.end);
-                    return Some(completion);
-                }
+                _ => return first,
             }
         }
+    }
+
+    /// The next completion of a queue.
+    pub(super) fn complete(&mut self, queue: u64) -> Option<Completion> {
+        let end = self.next_end(queue)?;
+        let (&key, _) = self.done.range((queue, end, 0)..).next()?;
+        let completion = self.done.remove(&key)?;
+        *self.commands.entry(queue).or_default() -= 1;
+        // A released share has no clock, and its commands have failed.
+        let _ = self.share.reach_if_timed(completion.end);
+        Some(completion)
+    }
+
+    /// Forgets a queue: its commands take effect, and their completions are dropped.
+    pub(super) fn close(&mut self, queue: u64) {
+        while self.next_end(queue).is_some() {
+            let Some((&key, _)) = self.done.range((queue, SimTime::ZERO, 0)..).next() else { break };
+            self.done.remove(&key);
+            *self.commands.entry(queue).or_default() -= 1;
+        }
+        self.commands.remove(&queue);
     }
 
     /// Trims a block or a page.
@@ -349,24 +410,26 @@ impl State {
         let open = &mut self.open[at.channel as usize];
         *open = open.filter(|&open| open != block);
         self.filling.retain(|&filling| filling != block);
-        if self.queues.is_idle(block) && !self.blocks.is_begun(block) {
+        let idle = self.queues.is_idle(block) && self.blocks.table.is_idle(block);
+        if idle && !self.blocks.table.is_begun(block) {
             // Nothing was written, so there is nothing to erase.
             self.blocks.put_erased(block, self.share.erases(block)?);
         } else {
-            self.push_erase(block, now);
+            self.erase_later(block, now);
         }
         Ok(())
     }
 
     fn push_erase(&mut self, block: u32, now: SimTime) {
         self.submitted += 1;
-        let item = Item::new(self.submitted, None, (block, 0, 0), Vec::new(), now);
+        let item = Item::new(self.submitted, None, (block, 0, 0), Buffer::default(), now);
         self.queues.push(self.blocks.lun_of(block), Class::Erase, item);
     }
 
     /// Issues all erases, and the commands before them, and waits for the erases.
     pub(super) fn drain(&mut self) -> Result<()> {
         self.settle()?;
+        self.erase_idle()?;
         while self.queues.erases() > 0 && self.step() {}
         if let Some((&(end, _), _)) = self.erasing.last_key_value() {
             self.share.reach_if_timed(end)?;

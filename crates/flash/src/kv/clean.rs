@@ -24,7 +24,7 @@ impl Store {
         if self.blocks[victim as usize].live > 0 {
             // A page that was written cannot be read: do not erase its block, which may hold live
             // data.
-            return Err(FlashError::Torn { block: victim, page: 0 });
+            return Err(FlashError::Torn { at: self.share.path().address(victim, 0) });
         }
         self.erase(victim)?;
         for key in dead {

@@ -57,7 +57,7 @@
 //!     max_open_blocks: Some(14),
 //! };
 //! let memory = MemoryDevice::new(geometry, Cache::None)?;
-//! let device = Device::format(Box::new(memory), Options::default())?;
+//! let device = Device::format(memory, Options::default())?;
 //! let share = device.allocate("pairs", Allocation::new(Bytes(2 << 20), 25))?;
 //!
 //! let store = KvStore::open(share)?;

@@ -153,7 +153,7 @@ fn complete(found: &[FoundPiece]) -> Option<Stored> {
 
 /// Prepares a share for its first use, or checks that it holds a store.
 pub(super) fn claim(share: &Share) -> Result<Hold> {
-    let hold = share.hold(Level::Pairs)?;
+    let hold = share.hold(Some(Level::Pairs))?;
     let geometry = share.geometry()?;
     if geometry.max_open_blocks < 2 {
         let what = "a store needs two open blocks: set open_blocks in the allocation".into();

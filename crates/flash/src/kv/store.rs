@@ -374,7 +374,10 @@ fn read(share: &Share, key: &[u8], stored: &Stored, now: SimTime) -> Result<(Vec
         let piece = Piece::decode(&bytes).filter(|_| state == PageState::Written);
         match piece.filter(|piece| (piece.key, piece.sequence, piece.offset) == wanted) {
             Some(piece) => value.extend_from_slice(piece.part),
-            None => return Err(FlashError::Torn { block: place.block, page: place.page }),
+            None => {
+                let at = share.path().address(place.block, place.page);
+                return Err(FlashError::Torn { at });
+            }
         }
     }
     Ok((value, end))

@@ -2,17 +2,26 @@
 //! application has to survive.
 //!
 //! It has its own state of blocks instead of the simulated drive's array, because losing a volatile
-//! cache rolls blocks back. Memory: the pages that hold data, and 32 bytes per block.
+//! cache rolls blocks back. Each block has a lock of its own, so threads read at once. Memory: the
+//! pages that hold data, and 88 bytes per block.
 
 mod handle;
+mod power;
+mod queue;
 
 use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use prism_base::{FastMap, Rng};
+use prism_base::Rng;
 
-use crate::medium::{DeviceGeometry, GeometryError, Medium, MediumError, PageState};
+use crate::medium::{
+    DeviceGeometry, GeometryError, Medium, MediumError, MediumQueue, PageState,
+};
 
 pub use handle::SharedMemory;
+use power::Undo;
+use queue::ShuffledQueue;
 
 /// Whether operations are durable at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,15 +50,31 @@ impl Block {
     fn is_open(&self, pages: u32) -> bool {
         self.programmed > 0 && self.programmed < pages && !self.finished
     }
+
+    #[inline]
+    fn page(&self, page: u32) -> PageState {
+        if self.unstable {
+            PageState::Torn
+        } else if page >= self.programmed {
+            PageState::Erased
+        } else if !self.torn.is_empty() && self.torn.contains(&page) {
+            PageState::Torn
+        } else {
+            PageState::Written
+        }
+    }
 }
 
-/// How to undo an operation on a block since the last sync.
-#[derive(Debug)]
-enum Undo {
-    Program,
-    Finish,
-    /// The block as it was before.
-    Erase(Block),
+/// What programs and erases change besides their block. Locked after a block, never before.
+#[derive(Debug, Default)]
+struct Common {
+    /// Buffers of erased blocks, for reuse.
+    pool: Vec<Box<[u8]>>,
+    /// In order; kept only with a volatile cache.
+    unsynced: Vec<(u32, Undo)>,
+    failures: Option<(f64, Rng)>,
+    /// The order in which operations of queues complete, if not at once.
+    order: Option<Rng>,
 }
 
 /// A flash device in memory.
@@ -57,18 +82,17 @@ enum Undo {
 pub struct MemoryDevice {
     geometry: DeviceGeometry,
     cache: Cache,
-    blocks: Vec<Block>,
-    /// Buffers of erased blocks, for reuse.
-    pool: Vec<Box<[u8]>>,
-    open: u32,
-    /// In order; kept only with a volatile cache.
-    unsynced: Vec<(u32, Undo)>,
-    operations: u64,
+    blocks: Box<[RwLock<Block>]>,
+    common: Mutex<Common>,
+    /// Blocks that are partly written.
+    open: AtomicU32,
+    operations: AtomicU64,
     /// The operation during which power fails.
-    cut_at: u64,
-    powered: bool,
-    failures: Option<(f64, Rng)>,
+    cut_at: AtomicU64,
+    powered: AtomicBool,
 }
+
+const UNPOISONED: &str = "no thread panics while it holds a part of the device";
 
 impl MemoryDevice {
     /// An erased device.
@@ -80,136 +104,92 @@ impl MemoryDevice {
         Ok(Self {
             geometry,
             cache,
-            blocks: vec![Block::default(); geometry.blocks() as usize],
-            pool: Vec::new(),
-            open: 0,
-            unsynced: Vec::new(),
-            operations: 0,
-            cut_at: u64::MAX,
-            powered: true,
-            failures: None,
+            blocks: (0..geometry.blocks()).map(|_| RwLock::default()).collect(),
+            common: Mutex::default(),
+            open: AtomicU32::new(0),
+            operations: AtomicU64::new(0),
+            cut_at: AtomicU64::new(u64::MAX),
+            powered: AtomicBool::new(true),
         })
     }
 
+    #[inline]
+    fn block(&self, block: u32) -> RwLockReadGuard<'_, Block> {
+        self.blocks[block as usize].read().expect(UNPOISONED)
+    }
+
+    fn block_mut(&self, block: u32) -> RwLockWriteGuard<'_, Block> {
+        self.blocks[block as usize].write().expect(UNPOISONED)
+    }
+
+    fn common(&self) -> MutexGuard<'_, Common> {
+        self.common.lock().expect(UNPOISONED)
+    }
+
     /// Marks `block` as bad by the manufacturer.
-    pub fn mark_factory_bad(&mut self, block: u32) {
-        self.blocks[block as usize].factory_bad = true;
+    pub fn mark_factory_bad(&self, block: u32) {
+        self.block_mut(block).factory_bad = true;
     }
 
     /// Every program and erase of `block` fails from now on.
-    pub fn wear_out(&mut self, block: u32) {
-        self.blocks[block as usize].worn_out = true;
+    pub fn wear_out(&self, block: u32) {
+        self.block_mut(block).worn_out = true;
     }
 
     /// From now on a block wears out with probability `rate` at each program and erase.
-    pub fn fail_at_random(&mut self, rate: f64, seed: u64) {
-        self.failures = Some((rate, Rng::stream(seed, "flash.failures")));
+    pub fn fail_at_random(&self, rate: f64, seed: u64) {
+        self.common().failures = Some((rate, Rng::stream(seed, "flash.failures")));
+    }
+
+    /// From now on operations of new queues are in flight for a while, and complete in an order that
+    /// comes from `seed`.
+    pub fn complete_in_any_order(&self, seed: u64) {
+        self.common().order = Some(Rng::stream(seed, "flash.order"));
     }
 
     /// Programs, erases, finishes and syncs so far.
     #[must_use]
     pub fn operations(&self) -> u64 {
-        self.operations
+        self.operations.load(Ordering::SeqCst)
     }
 
     /// How often each block was erased.
     pub fn erase_counts(&self) -> impl Iterator<Item = u32> + '_ {
-        self.blocks.iter().map(|block| block.erases)
-    }
-
-    /// Power fails during the operation after the next `operations`.
-    pub fn cut_power_after(&mut self, operations: u64) {
-        self.cut_at = self.operations + operations;
-    }
-
-    /// Whether power has failed.
-    #[must_use]
-    pub fn lost_power(&self) -> bool {
-        !self.powered
-    }
-
-    /// Cuts power, unless it has failed already, and restores it. With a volatile cache each block
-    /// keeps the first few of its operations since the last sync, as many as `rng` chooses, and the
-    /// next one may be torn. This is *not* the end of a process, which loses nothing here.
-    pub fn restart(&mut self, rng: &mut Rng) {
-        let undo = std::mem::take(&mut self.unsynced);
-        let mut of_block: FastMap<u32, Vec<Undo>> = FastMap::default();
-        let mut order = Vec::new();
-        for (block, undo) in undo {
-            let list = of_block.entry(block).or_default();
-            if list.is_empty() {
-                order.push(block);
-            }
-            list.push(undo);
-        }
-        for block in order {
-            let list = of_block.remove(&block).expect("listed once");
-            let kept = rng.below(list.len() as u64 + 1) as usize;
-            let torn = rng.chance(0.5);
-            self.roll_back(block, list, kept, torn);
-        }
-        let pages = self.geometry.pages_per_block;
-        self.open = self.blocks.iter().filter(|block| block.is_open(pages)).count() as u32;
-        self.powered = true;
-        self.cut_at = u64::MAX;
-    }
-
-    fn roll_back(&mut self, block: u32, list: Vec<Undo>, kept: usize, torn: bool) {
-        let state = &mut self.blocks[block as usize];
-        let count = list.len();
-        for (place, undo) in list.into_iter().enumerate().rev() {
-            if place < kept {
-                break;
-            }
-            let (erase, program) = (matches!(undo, Undo::Erase(_)), matches!(undo, Undo::Program));
-            match undo {
-                Undo::Program => {
-                    state.programmed -= 1;
-                    state.torn.retain(|&page| page != state.programmed);
-                }
-                Undo::Finish => state.finished = false,
-                Undo::Erase(before) => {
-                    let worn_out = state.worn_out;
-                    *state = before;
-                    state.worn_out = worn_out;
-                }
-            }
-            if place == kept && torn && place < count {
-                if erase {
-                    state.unstable = true;
-                } else if program {
-                    state.torn.push(state.programmed);
-                    state.programmed += 1;
-                }
-            }
-        }
+        (0..self.geometry.blocks()).map(|block| self.block(block).erases)
     }
 
     /// Counts an operation; returns whether power fails during it.
-    fn operation(&mut self) -> Result<bool, MediumError> {
-        if !self.powered {
+    fn operation(&self) -> Result<bool, MediumError> {
+        if !self.powered.load(Ordering::SeqCst) {
             return Err(MediumError::PowerLost);
         }
-        self.operations += 1;
-        if self.operations > self.cut_at {
-            self.powered = false;
+        let number = self.operations.fetch_add(1, Ordering::SeqCst) + 1;
+        let cut = number > self.cut_at.load(Ordering::SeqCst);
+        if cut {
+            self.powered.store(false, Ordering::SeqCst);
         }
-        Ok(!self.powered)
+        Ok(cut)
     }
 
-    fn wears_out(&mut self, block: u32) -> bool {
-        if let Some((rate, rng)) = &mut self.failures {
-            self.blocks[block as usize].worn_out |= rng.chance(*rate);
+    fn wears_out(&self, block: &mut Block) -> bool {
+        if let Some((rate, rng)) = &mut self.common().failures {
+            block.worn_out |= rng.chance(*rate);
         }
-        self.blocks[block as usize].worn_out
+        block.worn_out
+    }
+
+    /// Notes how an operation on a block can be undone.
+    fn note_undo(&self, block: u32, undo: Undo) {
+        if self.cache == Cache::Volatile {
+            self.common().unsynced.push((block, undo));
+        }
     }
 
     fn slot_bytes(&self) -> usize {
         (self.geometry.page_size + self.geometry.oob_size) as usize
     }
 
-    fn check_program(&self, block: u32, page: u32) -> Result<(), MediumError> {
-        let state = &self.blocks[block as usize];
+    fn check_program(&self, state: &Block, block: u32, page: u32) -> Result<(), MediumError> {
         let pages = self.geometry.pages_per_block;
         if state.unstable {
             return Err(MediumError::Unstable { block });
@@ -221,11 +201,58 @@ impl MemoryDevice {
             return Err(MediumError::OutOfOrder { block, page, expected: state.programmed });
         }
         match self.geometry.max_open_blocks {
-            Some(max) if page == 0 && self.open >= max && pages > 1 => {
+            Some(max) if page == 0 && self.open.load(Ordering::SeqCst) >= max => {
                 Err(MediumError::TooManyOpen { max })
             }
             _ => Ok(()),
         }
+    }
+
+    fn program_page(
+        &self,
+        state: &mut Block,
+        block: u32,
+        page: u32,
+        data: &[u8],
+        oob: &[u8],
+    ) -> Result<(), MediumError> {
+        self.check_program(state, block, page)?;
+        let torn = self.operation()?;
+        if self.wears_out(state) {
+            return Err(MediumError::ProgramFailed { block, page });
+        }
+        let slot = self.slot_bytes();
+        let page_size = self.geometry.page_size as usize;
+        let cells = state.cells.get_or_insert_with(|| {
+            let bytes = slot * self.geometry.pages_per_block as usize;
+            self.common().pool.pop().unwrap_or_else(|| vec![0; bytes].into())
+        });
+        let first = page as usize * slot;
+        cells[first..first + page_size].copy_from_slice(data);
+        let (used, rest) = cells[first + page_size..first + slot].split_at_mut(oob.len());
+        used.copy_from_slice(oob);
+        rest.fill(0xFF);
+        self.change(state, |state| {
+            state.programmed += 1;
+            if torn {
+                state.torn.push(page);
+            }
+        });
+        self.note_undo(block, Undo::Program);
+        if torn { Err(MediumError::PowerLost) } else { Ok(()) }
+    }
+
+    /// Changes a block, and with it the number of those that are partly written.
+    fn change<T>(&self, state: &mut Block, change: impl FnOnce(&mut Block) -> T) -> T {
+        let pages = self.geometry.pages_per_block;
+        let was_open = state.is_open(pages);
+        let done = change(state);
+        match (was_open, state.is_open(pages)) {
+            (false, true) => drop(self.open.fetch_add(1, Ordering::SeqCst)),
+            (true, false) => drop(self.open.fetch_sub(1, Ordering::SeqCst)),
+            _ => {}
+        }
+        done
     }
 }
 
@@ -235,137 +262,116 @@ impl Medium for MemoryDevice {
     }
 
     fn write_pointer(&self, block: u32) -> u32 {
-        self.blocks[block as usize].programmed
+        self.block(block).programmed
     }
 
     fn is_open(&self, block: u32) -> bool {
-        self.blocks[block as usize].is_open(self.geometry.pages_per_block)
+        self.block(block).is_open(self.geometry.pages_per_block)
     }
 
     fn is_factory_bad(&self, block: u32) -> bool {
-        self.blocks[block as usize].factory_bad
+        self.block(block).factory_bad
     }
 
     fn has_volatile_cache(&self) -> bool {
         self.cache == Cache::Volatile
     }
 
+    fn queue(self: Arc<Self>, _depth: usize) -> Option<Box<dyn MediumQueue>> {
+        let rng = self.common().order.as_mut().map(|order| Rng::stream(order.next_u64(), "queue"));
+        rng.map(|rng| Box::new(ShuffledQueue::new(self, rng)) as _)
+    }
+
     #[inline]
     fn read(
-        &mut self,
+        &self,
         block: u32,
         page: u32,
         offset: u32,
         data: &mut [u8],
         oob: &mut [u8],
     ) -> Result<PageState, MediumError> {
-        if !self.powered {
+        if !self.powered.load(Ordering::Relaxed) {
             return Err(MediumError::PowerLost);
         }
-        let state = &self.blocks[block as usize];
-        if state.unstable {
-            return Ok(PageState::Torn);
-        }
-        if page >= state.programmed {
-            return Ok(PageState::Erased);
-        }
-        if !state.torn.is_empty() && state.torn.contains(&page) {
-            return Ok(PageState::Torn);
-        }
-        let cells = state.cells.as_ref().expect("a programmed block has cells");
-        let first = page as usize * self.slot_bytes();
-        let from = first + offset as usize;
-        data.copy_from_slice(&cells[from..from + data.len()]);
-        if !oob.is_empty() {
-            let from = first + self.geometry.page_size as usize;
-            oob.copy_from_slice(&cells[from..from + oob.len()]);
-        }
-        Ok(PageState::Written)
-    }
-
-    fn program(
-        &mut self,
-        block: u32,
-        page: u32,
-        data: &[u8],
-        oob: &[u8],
-    ) -> Result<(), MediumError> {
-        self.check_program(block, page)?;
-        let torn = self.operation()?;
-        if self.wears_out(block) {
-            return Err(MediumError::ProgramFailed { block, page });
-        }
-        let slot = self.slot_bytes();
+        let state = self.block(block);
         let page_size = self.geometry.page_size as usize;
-        assert!(data.len() == page_size, "a program takes a page of {page_size} bytes");
-        let pages = self.geometry.pages_per_block;
-        let state = &mut self.blocks[block as usize];
-        let cells = state.cells.get_or_insert_with(|| {
-            let fresh = || vec![0; slot * pages as usize].into();
-            self.pool.pop().unwrap_or_else(fresh)
-        });
-        let first = page as usize * slot;
-        cells[first..first + page_size].copy_from_slice(data);
-        let (used, rest) = cells[first + page_size..first + slot].split_at_mut(oob.len());
-        used.copy_from_slice(oob);
-        rest.fill(0xFF);
-        let was_open = state.is_open(pages);
-        state.programmed += 1;
-        if torn {
-            state.torn.push(page);
+        let (mut page, mut offset, mut rest) = (page, offset as usize, data);
+        let mut oob = Some(oob).filter(|oob| !oob.is_empty());
+        loop {
+            let written = state.page(page);
+            if written != PageState::Written {
+                return Ok(written);
+            }
+            let cells = state.cells.as_ref().expect("a programmed block has cells");
+            let first = page as usize * self.slot_bytes();
+            let (part, next) = rest.split_at_mut(rest.len().min(page_size - offset));
+            part.copy_from_slice(&cells[first + offset..first + offset + part.len()]);
+            if let Some(oob) = oob.take() {
+                let from = first + page_size;
+                oob.copy_from_slice(&cells[from..from + oob.len()]);
+            }
+            if next.is_empty() {
+                return Ok(PageState::Written);
+            }
+            (page, offset, rest) = (page + 1, 0, next);
         }
-        self.open = self.open + u32::from(state.is_open(pages)) - u32::from(was_open);
-        if self.cache == Cache::Volatile {
-            self.unsynced.push((block, Undo::Program));
-        }
-        if torn { Err(MediumError::PowerLost) } else { Ok(()) }
     }
 
-    fn erase(&mut self, block: u32) -> Result<(), MediumError> {
+    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<(), MediumError> {
+        let page_size = self.geometry.page_size as usize;
+        let whole = !data.is_empty() && data.len().is_multiple_of(page_size);
+        assert!(whole, "a program takes pages of {page_size} bytes");
+        let mut state = self.block_mut(block);
+        for (index, data) in data.chunks(page_size).enumerate() {
+            let oob = if index == 0 { oob } else { &[] };
+            self.program_page(&mut state, block, page + index as u32, data, oob)?;
+        }
+        Ok(())
+    }
+
+    fn erase(&self, block: u32) -> Result<(), MediumError> {
+        let mut state = self.block_mut(block);
         let torn = self.operation()?;
-        if self.wears_out(block) {
+        if self.wears_out(&mut state) {
             return Err(MediumError::EraseFailed { block });
         }
-        let volatile = self.cache == Cache::Volatile;
-        let pages = self.geometry.pages_per_block;
-        let state = &mut self.blocks[block as usize];
-        self.open -= u32::from(state.is_open(pages));
-        let before = volatile.then(|| Undo::Erase(state.clone()));
-        state.erases += 1;
-        state.programmed = 0;
-        state.finished = false;
-        state.unstable = torn;
-        state.torn.clear();
-        self.pool.extend(state.cells.take());
-        self.unsynced.extend(before.map(|before| (block, before)));
+        if self.cache == Cache::Volatile {
+            self.note_undo(block, Undo::Erase(Box::new(state.clone())));
+        }
+        let cells = self.change(&mut state, |state| {
+            state.erases += 1;
+            state.programmed = 0;
+            state.finished = false;
+            state.unstable = torn;
+            state.torn.clear();
+            state.cells.take()
+        });
+        self.common().pool.extend(cells);
         if torn { Err(MediumError::PowerLost) } else { Ok(()) }
     }
 
-    fn finish(&mut self, block: u32) -> Result<(), MediumError> {
+    fn finish(&self, block: u32) -> Result<(), MediumError> {
+        let mut state = self.block_mut(block);
         if self.operation()? {
             return Err(MediumError::PowerLost);
         }
-        let pages = self.geometry.pages_per_block;
-        let state = &mut self.blocks[block as usize];
         if !state.finished {
-            self.open -= u32::from(state.is_open(pages));
-            state.finished = true;
-            if self.cache == Cache::Volatile {
-                self.unsynced.push((block, Undo::Finish));
-            }
+            self.change(&mut state, |state| state.finished = true);
+            self.note_undo(block, Undo::Finish);
         }
         Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), MediumError> {
+    fn sync(&self) -> Result<(), MediumError> {
         if self.operation()? {
             return Err(MediumError::PowerLost);
         }
-        self.unsynced.clear();
+        self.common().unsynced.clear();
         Ok(())
     }
 
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
     }
 }

@@ -168,7 +168,7 @@ impl Monitor {
     pub(super) fn count_unnoted(&mut self) {
         let noted = std::mem::take(&mut self.levelling.progress.noted_at);
         let physical_lun =
-            |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]);
+            |lun: u32| self.lun_of(self.map.block(lun * self.usable));
         let physical_luns: Vec<u32> = (0..self.luns.len() as u32).map(physical_lun).collect();
         let found = self.lun_erases();
         for (lun, physical_lun) in (0..).zip(physical_luns) {
@@ -224,7 +224,7 @@ impl Monitor {
         let wear = self.lun_wear();
         let mean = wear.iter().sum::<f64>() / wear.len() as f64;
         let physical_lun =
-            |lun: u32| self.lun_of(self.virtual_blocks[(lun * self.usable) as usize]) as usize;
+            |lun: u32| self.lun_of(self.map.block(lun * self.usable)) as usize;
         let luns = 0..self.luns.len() as u32;
         let by_wear = |a: &u32, b: &u32| wear[physical_lun(*a)].total_cmp(&wear[physical_lun(*b)]);
         let Some(hot) = luns.clone().max_by(by_wear) else { return Ok(()) };
@@ -268,9 +268,11 @@ impl Monitor {
     fn exchange_place(&mut self, pair: Exchange, place: u32, now: SimTime) -> Result<u32> {
         let Exchange { hot, cold, worn, fresh } = pair;
         let (a, b) = (hot * self.usable + place, cold * self.usable + place);
-        // A block that was moved before a power failure stays.
+        // A block that was moved before a power failure stays, and so does one with programs in
+        // progress.
         let stays = |&(virtual_block, from, _): &(u32, u32, u32)| {
-            self.lun_of(self.virtual_blocks[virtual_block as usize]) != from
+            self.lun_of(self.map.block(virtual_block)) != from
+                || self.map.is_programmed(virtual_block)
         };
         let mut moves = vec![(a, worn, fresh), (b, fresh, worn)];
         moves.retain(|to_move| !stays(to_move));
@@ -288,7 +290,7 @@ impl Monitor {
                 self.levelling.progress.erases -= 1;
                 continue;
             };
-            let block = self.virtual_blocks[virtual_block as usize];
+            let block = self.map.block(virtual_block);
             let pages = self.medium()?.write_pointer(block);
             self.remap(virtual_block, spare, pages, Cause::Wear, now)?;
             moved += 1;

@@ -8,6 +8,8 @@
 //! failure.
 
 mod levelling;
+mod map;
+mod queue;
 mod records;
 mod replace;
 mod share;
@@ -21,12 +23,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use prism_base::{Bytes, SimTime};
 use prism_nand::Timing;
 
+use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
 pub use levelling::{GlobalWear, WearReport};
+pub(crate) use queue::{ShareOp, ShareQueue, ShareReply};
 pub(crate) use share::{Hold, Level};
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
@@ -90,7 +94,8 @@ impl Device {
     /// # Errors
     /// [`FlashError`] if the geometry is out of range, the device has too many bad blocks, or it
     /// fails.
-    pub fn format(mut medium: Box<dyn Medium>, options: Options) -> Result<Self> {
+    pub fn format(medium: impl Into<Arc<dyn Medium>>, options: Options) -> Result<Self> {
+        let medium = medium.into();
         medium.geometry().check()?;
         let mut worn_out = Vec::new();
         for block in 0..medium.geometry().blocks() {
@@ -120,8 +125,8 @@ impl Device {
     ///
     /// # Errors
     /// [`FlashError::NotFormatted`] if it holds no tables, or those of another geometry.
-    pub fn open(medium: Box<dyn Medium>, options: Options) -> Result<Self> {
-        let (mut monitor, records) = Monitor::blank(medium, options.timing)?;
+    pub fn open(medium: impl Into<Arc<dyn Medium>>, options: Options) -> Result<Self> {
+        let (mut monitor, records) = Monitor::blank(medium.into(), options.timing)?;
         monitor.replay(&records)?;
         monitor.levelling.policy = options.wear;
         Ok(Self(Arc::new(Mutex::new(monitor))))
@@ -152,8 +157,19 @@ impl Device {
     ///
     /// # Errors
     /// [`FlashError::Released`] if it was taken before.
-    pub fn into_medium(self) -> Result<Box<dyn Medium>> {
-        self.lock().medium.take().ok_or(FlashError::Released)
+    pub fn into_medium(self) -> Result<Arc<dyn Medium>> {
+        let monitor = self.lock();
+        monitor.medium()?;
+        monitor.map.close();
+        Ok(Arc::clone(&monitor.medium))
+    }
+
+    /// A buffer of `len` bytes that the device reads into and programs from without a copy: aligned
+    /// for direct I/O, and in huge pages if it is large.
+    #[must_use]
+    pub fn buffer(&self, len: usize) -> Buffer {
+        let medium = Arc::clone(&self.lock().medium);
+        medium.buffer(len)
     }
 
     /// The geometry of the device, including spare blocks and tables.
@@ -186,7 +202,7 @@ impl Device {
             luns: share.luns.clone(),
             ops_luns: share.ops_luns,
             attached: share.attached,
-            counts: share.counts,
+            counts: share.all_counts(),
         };
         shares.iter().map(info).collect()
     }
@@ -208,10 +224,10 @@ impl Device {
             return Err(FlashError::NoShare { name: name.into() });
         };
         let virtual_blocks = share.luns.iter().flat_map(|&lun| {
-            let first = (lun * monitor.usable) as usize;
-            &monitor.virtual_blocks[first..first + monitor.usable as usize]
+            let first = lun * monitor.usable;
+            first..first + monitor.usable
         });
-        Ok(virtual_blocks.copied().collect())
+        Ok(virtual_blocks.map(|block| monitor.map.block(block)).collect())
     }
 
     /// Physical blocks that failed and were replaced, and those that the manufacturer marked as
@@ -219,7 +235,7 @@ impl Device {
     #[must_use]
     pub fn bad_blocks(&self) -> Vec<u32> {
         let monitor = self.lock();
-        let marked = |block| monitor.medium.as_deref().is_some_and(|m| m.is_factory_bad(block));
+        let marked = |block| monitor.medium.is_factory_bad(block);
         let bad = |&block: &u32| monitor.bad[block as usize] || marked(block);
         (0..monitor.geometry.blocks()).filter(bad).collect()
     }
@@ -404,7 +420,7 @@ impl Monitor {
 
     fn clean_lun(&mut self, lun: u32) -> Result<()> {
         for virtual_block in lun * self.usable..(lun + 1) * self.usable {
-            let block = self.virtual_blocks[virtual_block as usize];
+            let block = self.map.block(virtual_block);
             // A block whose erase was interrupted has no pages, and still has to be erased.
             let used = self.medium()?.write_pointer(block) > 0;
             if used || self.is_torn(block)? {

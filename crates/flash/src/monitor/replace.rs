@@ -1,5 +1,7 @@
 //! Moves data from one block to another, to replace a failed block or to level wear.
 
+use std::sync::Arc;
+
 use prism_base::{Bytes, SimTime};
 use prism_nand::Cause;
 
@@ -17,15 +19,15 @@ impl Monitor {
         pages: u32,
         ready: SimTime,
     ) -> Result<SimTime> {
-        let lun = self.lun_of(self.virtual_blocks[virtual_block as usize]);
-        let failed = self.virtual_blocks[virtual_block as usize];
+        let lun = self.lun_of(self.map.block(virtual_block));
+        let failed = self.map.block(virtual_block);
         self.bad[failed as usize] = true;
         loop {
             let Some(spare) = self.take_spare(lun, Cause::Scrub)? else {
                 return Err(FlashError::WornOut { lun });
             };
             let end = self.remap(virtual_block, spare, pages, Cause::Scrub, ready)?;
-            if self.virtual_blocks[virtual_block as usize] == spare {
+            if self.map.block(virtual_block) == spare {
                 return Ok(end);
             }
         }
@@ -42,7 +44,7 @@ impl Monitor {
         cause: Cause,
         ready: SimTime,
     ) -> Result<SimTime> {
-        let from = self.virtual_blocks[virtual_block as usize];
+        let from = self.map.block(virtual_block);
         let was_open = self.medium()?.is_open(from);
         if !self.copy_pages(from, to, pages, cause)? {
             self.bad[to as usize] = true;
@@ -55,7 +57,7 @@ impl Monitor {
             self.finish_if_open(to)?;
         }
         self.sync()?;
-        self.virtual_blocks[virtual_block as usize] = to;
+        self.map.set(virtual_block, to);
         let mut records = vec![Record::VirtualBlock { virtual_block, block: to }];
         if self.bad[from as usize] {
             records.push(Record::Bad { blocks: vec![from] });
@@ -129,7 +131,7 @@ impl Monitor {
         }
         for page in 0..pages {
             let (data, spare) = buffer.split_at_mut(size);
-            let medium = self.medium()?;
+            let medium = Arc::clone(&self.medium);
             if medium.read(from, page, 0, data, spare)? != PageState::Written {
                 data.fill(0);
                 spare.fill(0);

@@ -5,10 +5,14 @@ use std::sync::Arc;
 use prism_base::{Nanos, SimTime};
 use prism_nand::Cause;
 
+use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
-use crate::medium::PageState;
+use crate::medium::{MediumError, PageState};
+use crate::monitor::map::DirectPath;
 use crate::monitor::records::{Record, ShareRecord};
-use crate::monitor::state::{Access, Monitor, OpCounts, Programmed, Urgency};
+use crate::monitor::state::{
+    Access, Monitor, OpCounts, Program, Programmed, ShareState, Unsynced, Urgency,
+};
 use crate::monitor::wall::Wall;
 use crate::monitor::{Device, LunUse};
 
@@ -91,6 +95,7 @@ struct Handle {
     id: u32,
     timed: bool,
     wall: Option<Wall>,
+    path: DirectPath,
 }
 
 impl Drop for Handle {
@@ -123,8 +128,9 @@ impl Share {
     pub(super) fn new(device: Device, place: usize, id: u32) -> Self {
         let monitor = device.lock();
         let (timed, wall) = (monitor.timeline.is_some(), monitor.wall);
+        let path = monitor.direct_path(place);
         drop(monitor);
-        Self(Arc::new(Handle { device, place, id, timed, wall }))
+        Self(Arc::new(Handle { device, place, id, timed, wall, path }))
     }
 
     /// Runs `call` with the monitor and the index of this share in it.
@@ -180,7 +186,9 @@ impl Share {
     /// # Errors
     /// [`FlashError::Released`].
     pub fn counts(&self) -> Result<OpCounts> {
-        self.with(|monitor, place| Ok(monitor.shares[place].as_ref().expect("checked").counts))
+        self.with(|monitor, place| {
+            Ok(monitor.shares[place].as_ref().expect("checked").all_counts())
+        })
     }
 
     /// The share's clock. It does not advance on a device without timing.
@@ -244,6 +252,7 @@ impl Share {
             taken.iter().for_each(|&lun| monitor.luns[lun as usize] = LunUse::Owned);
             let share = monitor.shares[place].as_mut().expect("checked");
             share.luns.extend(taken);
+            share.map.set(&share.luns);
             share.ops_luns += ops_luns.min(luns);
             monitor.commit_share(place)
         })
@@ -264,11 +273,13 @@ impl Share {
             let mut share = monitor.shares[place].take().expect("checked");
             let mut free = 0;
             for &lun in share.luns.iter().rev() {
-                let virtual_blocks = lun * monitor.usable..(lun + 1) * monitor.usable;
-                let blocks = virtual_blocks
-                    .map(|virtual_block| monitor.virtual_blocks[virtual_block as usize]);
-                let medium = monitor.medium.as_deref_mut();
-                if medium.is_none_or(|m| blocks.into_iter().any(|b| m.write_pointer(b) > 0)) {
+                let mut virtual_blocks = lun * monitor.usable..(lun + 1) * monitor.usable;
+                let holds_data = |virtual_block| {
+                    let block = monitor.map.block(virtual_block);
+                    monitor.map.is_programmed(virtual_block)
+                        || monitor.medium.write_pointer(block) > 0
+                };
+                if monitor.map.is_closed() || virtual_blocks.any(holds_data) {
                     break;
                 }
                 free += 1;
@@ -280,6 +291,7 @@ impl Share {
                     monitor.luns[lun as usize] = LunUse::Dirty;
                 }
                 share.ops_luns = share.ops_luns.saturating_sub(luns);
+                share.map.set(&share.luns);
             }
             monitor.shares[place] = Some(share);
             if refused {
@@ -297,6 +309,7 @@ impl Share {
     pub fn release(self) -> Result<()> {
         self.with(|monitor, place| {
             let share = monitor.shares[place].take().expect("checked");
+            share.map.set(&[]);
             share.luns.iter().for_each(|&lun| monitor.luns[lun as usize] = LunUse::Dirty);
             monitor.commit(&[Record::Released { id: share.id }])?;
             monitor.clean_luns(&share.luns)?;
@@ -336,8 +349,8 @@ impl Share {
 
     /// As [`Share::claim`], and exclusively until the hold is dropped: a level that is open twice
     /// would not see its own writes.
-    pub(crate) fn hold(&self, level: Level) -> Result<Hold> {
-        self.claim(Some(level))?;
+    pub(crate) fn hold(&self, level: Option<Level>) -> Result<Hold> {
+        self.claim(level)?;
         self.with(|monitor, place| {
             let share = monitor.shares[place].as_mut().expect("checked");
             if share.held {
@@ -370,7 +383,8 @@ impl Share {
         })
     }
 
-    /// Reads from a page; see [`Monitor::read`].
+    /// Reads from a page; returns the state of the page and the end of the read. No lock is held
+    /// while the device works.
     #[inline]
     pub(crate) fn read(
         &self,
@@ -379,36 +393,64 @@ impl Share {
         data: &mut [u8],
         oob: &mut [u8],
     ) -> Result<(PageState, SimTime)> {
-        self.with(|monitor, place| monitor.read(place, at, offset, data, oob))
+        let bytes = (data.len() + oob.len()) as u64;
+        let state = self.0.path.read(at, offset, data, oob)?;
+        if !self.0.timed {
+            return Ok((state, at.ready));
+        }
+        Ok((state, self.with(|monitor, place| monitor.time_read(place, at, bytes))?))
     }
 
-    /// Prefetches a part of a page; returns whether the device has started to. A device with timing
-    /// does not prefetch.
-    pub(crate) fn prefetch(&self, block: u32, page: u32, offset: u32, len: u32) -> bool {
-        let prefetch =
-            |monitor: &mut Monitor, place| Ok(monitor.prefetch(place, (block, page), offset, len));
-        !self.0.timed && self.with(prefetch).unwrap_or(false)
+    /// See [`Device::buffer`].
+    pub(crate) fn buffer(&self, len: usize) -> Buffer {
+        self.0.path.medium.buffer(len)
     }
 
-    /// Which of the prefetched pages is complete; see [`Monitor::first_arrived`].
-    pub(crate) fn first_arrived(
-        &self,
-        reads: impl Iterator<Item = Option<(u32, u32)>> + Clone,
-    ) -> usize {
-        // The read itself reports any error.
-        self.with(|monitor, place| monitor.first_arrived(place, reads)).unwrap_or(0)
+    /// The path to the pages of the share without the monitor's lock.
+    pub(crate) fn path(&self) -> &DirectPath {
+        &self.0.path
     }
 
-    /// Whether sequential reads gain from prefetches.
-    pub(crate) fn gains_from_prefetch(&self) -> bool {
-        let wants = |monitor: &mut Monitor, _| Ok(monitor.medium()?.gains_from_prefetch());
-        !self.0.timed && self.with(wants).unwrap_or(false)
-    }
-
-    /// Programs a page; see [`Monitor::program`].
+    /// Programs a page; on a device without timing pages, and no lock is held while the device works.
     #[inline]
     pub(crate) fn program(&self, at: Access, data: &[u8], oob: &[u8]) -> Result<Programmed> {
-        self.with(|monitor, place| monitor.program(place, at, data, oob))
+        if self.0.timed {
+            return self.with(|monitor, place| monitor.program(place, at, data, oob));
+        }
+        let page_size = self.0.path.page_size as usize;
+        let (mut at, mut data, mut oob) = (at, data, oob);
+        loop {
+            let program = self.begin_program(at, (data.len() / page_size) as u32)?;
+            let result = self.0.path.medium.program(program.block, at.page, data, oob);
+            let Some(next) = self.end_program(at, program, result)? else {
+                return Ok(Programmed { sent: at.ready, end: at.ready });
+            };
+            if next > at.page {
+                (data, oob) = (&data[(next - at.page) as usize * page_size..], &[]);
+                at.page = next;
+            }
+        }
+    }
+
+    /// Begins a program that the caller passes to the medium; see [`Monitor::begin_program`].
+    pub(crate) fn begin_program(&self, at: Access, pages: u32) -> Result<Program> {
+        self.with(|monitor, place| monitor.begin_program(place, at, pages))
+    }
+
+    /// Ends a program; see [`Monitor::end_program`].
+    pub(crate) fn end_program(
+        &self,
+        at: Access,
+        program: Program,
+        result: Result<(), MediumError>,
+    ) -> Result<Option<u32>> {
+        let mut monitor = self.0.device.lock();
+        if monitor.share(self.0.place, self.0.id).is_err() {
+            // The share was released while the program was in progress.
+            self.0.path.map.end_program(program.virtual_block);
+            return Err(FlashError::Released);
+        }
+        monitor.end_program(self.0.place, at, program, result)
     }
 
     /// Erases a block; see [`Monitor::erase`].
@@ -454,6 +496,12 @@ impl Share {
         })
     }
 
+    /// Whether a program of an erased block would not wait for a sync.
+    pub(crate) fn erase_is_durable(&self, block: u32) -> bool {
+        let path = &self.0.path;
+        path.virtual_block(block).is_ok_and(|v| path.medium.erase_is_durable(path.map.block(v)))
+    }
+
     /// Erases of a block that the monitor knows of.
     pub(crate) fn erases(&self, block: u32) -> Result<u32> {
         self.with(|monitor, place| {
@@ -472,15 +520,60 @@ impl Share {
         self.with(|monitor, _| Ok(monitor.medium()?.has_volatile_cache()))
     }
 
-    /// Makes everything done so far durable.
+    /// Makes everything durable that was complete before the call. No lock is held while the
+    /// device works; a device makes the syncs of several threads one.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.with(|monitor, _| monitor.sync())
+        let (number, marks) = self.begin_sync()?;
+        let result = self.0.path.medium.sync();
+        self.end_sync(number, marks, result)
+    }
+
+    /// Begins a sync that the caller passes to the medium.
+    pub(crate) fn begin_sync(&self) -> Result<(u64, Unsynced)> {
+        self.with(|monitor, _| {
+            monitor.medium()?;
+            Ok((monitor.map.begin_sync(), monitor.take_unsynced()))
+        })
+    }
+
+    /// Ends a sync with the result of the medium.
+    pub(crate) fn end_sync(
+        &self,
+        number: u64,
+        marks: Unsynced,
+        result: Result<(), MediumError>,
+    ) -> Result<()> {
+        match result {
+            Ok(()) => self.0.path.map.end_sync(number),
+            Err(_) => self.0.device.lock().put_unsynced(marks),
+        }
+        Ok(result?)
+    }
+
+    /// A ticket for everything that is complete now, for [`Share::sync_to`].
+    pub(crate) fn ticket(&self) -> u64 {
+        self.0.path.map.ticket()
+    }
+
+    /// Makes everything durable that was complete when the ticket was drawn; returns at once if a
+    /// sync since then has done so.
+    pub(crate) fn sync_to(&self, ticket: u64) -> Result<()> {
+        if self.0.path.map.is_synced(ticket) { Ok(()) } else { self.sync() }
     }
 
     /// An access of normal urgency.
     #[inline]
     pub(crate) fn access(&self, block: u32, page: u32, cause: Cause, ready: SimTime) -> Access {
         Access { block, page, cause, ready, urgency: Urgency::Normal }
+    }
+}
+
+impl ShareState {
+    /// Its operations, reads without the lock included.
+    pub(super) fn all_counts(&self) -> OpCounts {
+        let mut counts = self.counts;
+        self.map.add_reads(&mut counts.reads);
+        counts
     }
 }
 

@@ -6,6 +6,7 @@
 //! change for the shares. Cost: 8 bytes per virtual block, 5 bytes per block.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use prism_base::{Bytes, Divisor, SimTime};
 use prism_engine::timeline::Timeline;
@@ -13,8 +14,9 @@ use prism_nand::{Cause, Counts};
 
 use crate::error::{FlashError, Result};
 use crate::journal::Journal;
-use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
+use crate::medium::{DeviceGeometry, Medium, MediumError};
 use crate::monitor::levelling::Levelling;
+use crate::monitor::map::{BlockMap, DirectPath, ShareMap};
 use crate::monitor::records::Record;
 use crate::monitor::tables::RingBlocks;
 use crate::monitor::wall::Wall;
@@ -57,6 +59,8 @@ pub(crate) struct ShareState {
     pub(crate) name: String,
     pub(crate) ops_luns: u32,
     pub(crate) luns: Vec<u32>,
+    /// The same LUNs, and reads, for calls without the monitor's lock.
+    pub(crate) map: Arc<ShareMap>,
     pub(crate) meta: Vec<u8>,
     pub(crate) attached: bool,
     /// Whether a level with tables in memory has it open.
@@ -98,16 +102,31 @@ pub(crate) struct Programmed {
     pub(crate) end: SimTime,
 }
 
+/// Marks of the operations since a sync.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unsynced([bool; 3]);
+
+/// A program in progress.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program {
+    pub(super) virtual_block: u32,
+    /// The block of the device.
+    pub(crate) block: u32,
+    pages: u32,
+    /// Whether it begins an erased block.
+    opens: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Monitor {
-    pub(crate) medium: Option<Box<dyn Medium>>,
+    pub(crate) medium: Arc<dyn Medium>,
     pub(crate) geometry: DeviceGeometry,
     pub(crate) usable: u32,
     pub(crate) by_usable: Divisor,
     pub(crate) timeline: Option<Timeline>,
     /// The clock of real time, if operations also take wall-clock time.
     pub(crate) wall: Option<Wall>,
-    pub(crate) virtual_blocks: Vec<u32>,
+    pub(crate) map: Arc<BlockMap>,
     /// The mapping as it was when the device was formatted.
     pub(crate) origin: Vec<u32>,
     /// By block of the device.
@@ -150,8 +169,8 @@ impl std::fmt::Debug for dyn Medium {
 const WORN_MAX: usize = 256;
 
 impl Monitor {
-    pub(crate) fn medium(&mut self) -> Result<&mut (dyn Medium + 'static)> {
-        self.medium.as_deref_mut().ok_or(FlashError::Released)
+    pub(crate) fn medium(&self) -> Result<&dyn Medium> {
+        if self.map.is_closed() { Err(FlashError::Released) } else { Ok(&*self.medium) }
     }
 
     pub(crate) fn share(&mut self, place: usize, id: u32) -> Result<&mut ShareState> {
@@ -177,7 +196,7 @@ impl Monitor {
 
     /// The block of the device to which block `block` of a share is mapped.
     pub(crate) fn block_of(&self, share: usize, block: u32) -> Result<u32> {
-        Ok(self.virtual_blocks[self.virtual_block(share, block)? as usize])
+        Ok(self.map.block(self.virtual_block(share, block)?))
     }
 
     fn check_page(&self, page: u32) -> Result<()> {
@@ -238,74 +257,100 @@ impl Monitor {
         if at.urgency == Urgency::Urgent { ready } else { begin }
     }
 
-    /// Reads from a page of a share; returns the state of the page and the end of the read.
+    /// The path of a share to its pages without the monitor's lock.
+    pub(crate) fn direct_path(&self, share: usize) -> DirectPath {
+        let state = self.shares[share].as_ref().expect("checked by the caller");
+        DirectPath {
+            medium: Arc::clone(&self.medium),
+            map: Arc::clone(&self.map),
+            share: Arc::clone(&state.map),
+            usable: self.usable,
+            by_usable: self.by_usable,
+            pages: self.geometry.pages_per_block,
+            page_size: self.geometry.page_size,
+            channels: self.geometry.channels,
+        }
+    }
+
+    /// The time that a read takes on a device with timing; returns its end.
     #[inline]
-    pub(crate) fn read(
+    pub(crate) fn time_read(&mut self, share: usize, at: Access, bytes: u64) -> Result<SimTime> {
+        let block = self.block_of(share, at.block)?;
+        let ready = self.admit(share, bytes, at);
+        let lun = self.lun_of(block);
+        let Some(timeline) = &mut self.timeline else { return Ok(ready) };
+        Ok(timeline.read(lun, at.page, Bytes(bytes), ready).end)
+    }
+
+    /// Begins a program of `pages` pages: the medium is to be called with the block that is
+    /// returned, without the lock, and then [`Monitor::end_program`]. Until then the block does not
+    /// move.
+    pub(crate) fn begin_program(&mut self, share: usize, at: Access, pages: u32) -> Result<Program> {
+        self.check_page(at.page)?;
+        self.check_page(at.page + pages - 1)?;
+        self.medium()?;
+        let virtual_block = self.virtual_block(share, at.block)?;
+        let state = self.shares[share].as_mut().expect("checked");
+        if at.page == 0 && state.open >= state.open_max {
+            return Err(FlashError::TooManyOpen { max: state.open_max });
+        }
+        if at.page == 0 && self.closed_unsynced && self.geometry.max_open_blocks.is_some() {
+            // If a power failure undid the closing, too many blocks would be partly written.
+            self.sync_if_volatile()?;
+        }
+        let block = self.map.block(virtual_block);
+        let opens = at.page == 0 && !self.medium.is_open(block);
+        self.shares[share].as_mut().expect("checked").open += u32::from(opens);
+        self.map.begin_program(virtual_block);
+        Ok(Program { virtual_block, block, pages, opens })
+    }
+
+    /// Ends a program with the result of the medium. If the block failed, it is replaced by a spare
+    /// one, and the program has to be begun again from the page that is returned.
+    pub(crate) fn end_program(
         &mut self,
         share: usize,
         at: Access,
-        offset: u32,
-        data: &mut [u8],
-        oob: &mut [u8],
-    ) -> Result<(PageState, SimTime)> {
-        self.check_page(at.page)?;
-        let block = self.virtual_blocks[self.virtual_block(share, at.block)? as usize];
-        let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
-        let state = medium.read(block, at.page, offset, data, oob)?;
-        let counts = &mut self.shares[share].as_mut().expect("checked").counts;
-        counts.reads[at.cause] += 1;
-        let mut end = at.ready;
-        if self.timeline.is_some() {
-            let bytes = (data.len() + oob.len()) as u64;
-            let ready = self.admit(share, bytes, at);
-            let lun = self.lun_of(block);
-            let timeline = self.timeline.as_mut().expect("just seen");
-            end = timeline.read(lun, at.page, Bytes(bytes), ready).end;
+        program: Program,
+        result: Result<(), MediumError>,
+    ) -> Result<Option<u32>> {
+        let Program { virtual_block, block, pages, opens } = program;
+        self.map.end_program(virtual_block);
+        let moved = self.map.block(virtual_block) != block;
+        let opened = opens && !moved && self.medium.write_pointer(block) > 0;
+        let state = self.shares[share].as_mut().expect("checked by the caller");
+        if opens && !opened {
+            state.open -= 1;
         }
-        Ok((state, end))
-    }
-
-    /// Prefetches a part of a page; returns whether the medium has started to.
-    pub(crate) fn prefetch(&mut self, share: usize, at: (u32, u32), offset: u32, len: u32) -> bool {
-        let (block, page) = at;
-        match (self.block_of(share, block), self.medium.as_deref_mut()) {
-            (Ok(block), Some(medium)) if page < self.geometry.pages_per_block => {
-                medium.prefetch(block, page, offset, len)
+        match result {
+            Ok(()) if !moved => {
+                let fills = at.page + pages == self.geometry.pages_per_block;
+                state.open -= u32::from(fills);
+                state.counts.programs[at.cause] += u64::from(pages);
+                self.closed_unsynced |= fills;
+                (self.unsynced, self.programmed) = (true, true);
+                Ok(None)
             }
-            _ => false,
-        }
-    }
-
-    /// Waits until the prefetch of one of `reads` is complete; returns the index of the first such
-    /// page. `None` is an address outside of the share.
-    pub(crate) fn first_arrived(
-        &mut self,
-        share: usize,
-        reads: impl Iterator<Item = Option<(u32, u32)>> + Clone,
-    ) -> Result<usize> {
-        let mut known = 0;
-        loop {
-            // A completed prefetch may be that of another caller.
-            let come = self.medium()?.arrivals(known);
-            match reads.clone().position(|read| self.has_arrived(share, read)) {
-                Some(place) => return Ok(place),
-                None if come > known => known = come,
-                None => return Ok(0),
+            Err(MediumError::ProgramFailed { .. }) if !moved => {
+                let written = self.medium()?.write_pointer(block);
+                let state = self.shares[share].as_mut().expect("checked by the caller");
+                state.counts.programs[at.cause] += u64::from(written.saturating_sub(at.page));
+                self.replace(virtual_block, written, at.ready)?;
+                Ok(Some(written.max(at.page)))
             }
+            // Another program of the block failed before, and the block was replaced.
+            Ok(()) => Ok(Some(at.page)),
+            Err(
+                MediumError::ProgramFailed { .. }
+                | MediumError::OutOfOrder { .. }
+                | MediumError::Full { .. },
+            ) if moved => Ok(Some(at.page)),
+            Err(error) => Err(self.direct_path(share).named(error, at.block, at.page)),
         }
     }
 
-    /// True also for an invalid address: the read returns its error at once.
-    fn has_arrived(&self, share: usize, at: Option<(u32, u32)>) -> bool {
-        let on_device =
-            at.and_then(|(block, page)| Some((self.block_of(share, block).ok()?, page)));
-        match (on_device, self.medium.as_deref()) {
-            (Some((block, page)), Some(medium)) => medium.has_arrived(block, page),
-            _ => true,
-        }
-    }
-
-    /// Programs a page of a share. A block that fails is replaced by a spare one.
+    /// Programs pages of a share under the lock, on a device with timing. A block that fails is
+    /// replaced by a spare one.
     pub(crate) fn program(
         &mut self,
         share: usize,
@@ -313,45 +358,19 @@ impl Monitor {
         data: &[u8],
         oob: &[u8],
     ) -> Result<Programmed> {
-        self.check_page(at.page)?;
-        let virtual_block = self.virtual_block(share, at.block)?;
-        let state = self.shares[share].as_mut().expect("checked");
-        if at.page == 0 && state.open >= state.open_max && self.geometry.pages_per_block > 1 {
-            return Err(FlashError::TooManyOpen { max: state.open_max });
-        }
-        if at.page == 0 && self.closed_unsynced && self.geometry.max_open_blocks.is_some() {
-            // If a power failure undid the closing, too many blocks would be partly written.
-            self.sync_if_volatile()?;
-        }
-        let mut ready = at.ready;
         let block = loop {
-            let block = self.virtual_blocks[virtual_block as usize];
-            let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
-            let was_open = medium.is_open(block);
-            match medium.program(block, at.page, data, oob) {
-                Ok(()) => {
-                    let open = u32::from(medium.is_open(block));
-                    let state = self.shares[share].as_mut().expect("checked");
-                    state.open = state.open + open - u32::from(was_open);
-                    state.counts.programs[at.cause] += 1;
-                    self.closed_unsynced |= open == 0;
-                    break block;
-                }
-                Err(MediumError::ProgramFailed { .. }) => {
-                    let pages = self.medium()?.write_pointer(block);
-                    ready = self.replace(virtual_block, pages, ready)?;
-                }
-                Err(error) => return Err(named(error, at)),
+            let program = self.begin_program(share, at, 1)?;
+            let result = self.medium()?.program(program.block, at.page, data, oob);
+            if self.end_program(share, at, program, result)?.is_none() {
+                break program.block;
             }
         };
-        (self.unsynced, self.programmed) = (true, true);
-        if self.timeline.is_none() {
-            return Ok(Programmed { sent: ready, end: ready });
-        }
         let bytes = (data.len() + oob.len()) as u64;
-        let ready = self.admit(share, bytes, Access { ready, ..at });
+        let ready = self.admit(share, bytes, at);
         let lun = self.lun_of(block);
-        let timeline = self.timeline.as_mut().expect("just seen");
+        let Some(timeline) = &mut self.timeline else {
+            return Ok(Programmed { sent: ready, end: ready });
+        };
         let program = timeline.program(lun, at.page, Bytes(bytes), ready);
         Ok(Programmed { sent: program.sent, end: program.end })
     }
@@ -359,11 +378,11 @@ impl Monitor {
     /// Erases a block of a share. One that fails is replaced by a spare one, which is erased.
     pub(crate) fn erase(&mut self, share: usize, at: Access) -> Result<SimTime> {
         let virtual_block = self.virtual_block(share, at.block)?;
-        let block = self.virtual_blocks[virtual_block as usize];
+        let block = self.map.block(virtual_block);
         let was_open = self.medium()?.is_open(block);
         let end = self.erase_virtual_block(virtual_block, at.cause, at.ready)?;
         // If the block was replaced, `remap` has updated the count.
-        let same = self.virtual_blocks[virtual_block as usize] == block;
+        let same = self.map.block(virtual_block) == block;
         let state = self.shares[share].as_mut().expect("checked by the caller");
         state.open -= u32::from(was_open && same);
         state.counts.erases[at.cause] += 1;
@@ -373,18 +392,22 @@ impl Monitor {
     }
 
     /// Erases the block of `virtual_block`. With a volatile cache, earlier programs have to be
-    /// durable first: they may be copies of the data erased here.
+    /// durable first: they may be copies of the data erased here. A medium that syncs as a whole
+    /// keeps that order by itself.
     pub(crate) fn erase_virtual_block(
         &mut self,
         virtual_block: u32,
         cause: Cause,
         ready: SimTime,
     ) -> Result<SimTime> {
-        if self.programmed {
+        if self.programmed && !self.medium()?.syncs_as_a_whole() {
             self.sync_if_volatile()?;
         }
-        let block = self.virtual_blocks[virtual_block as usize];
-        if self.erase_block(block)? {
+        let block = self.map.block(virtual_block);
+        self.map.note_erase(virtual_block);
+        let erased = self.erase_block(block);
+        self.map.note_erase(virtual_block);
+        if erased? {
             self.levelling.erased(self.by_usable.divide(virtual_block), cause);
         } else {
             self.replace(virtual_block, 0, ready)?;
@@ -428,9 +451,26 @@ impl Monitor {
     }
 
     pub(crate) fn sync(&mut self) -> Result<()> {
+        self.medium()?;
+        let number = self.map.begin_sync();
         self.medium()?.sync()?;
+        self.map.end_sync(number);
         (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
         Ok(())
+    }
+
+    /// The marks of operations that are not durable, taken before a sync without the lock.
+    pub(crate) fn take_unsynced(&mut self) -> Unsynced {
+        let marks = Unsynced([self.unsynced, self.programmed, self.closed_unsynced]);
+        (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
+        marks
+    }
+
+    /// Puts them back, because the sync failed.
+    pub(crate) fn put_unsynced(&mut self, marks: Unsynced) {
+        self.unsynced |= marks.0[0];
+        self.programmed |= marks.0[1];
+        self.closed_unsynced |= marks.0[2];
     }
 
     pub(crate) fn sync_if_volatile(&mut self) -> Result<()> {
@@ -438,17 +478,5 @@ impl Monitor {
             self.sync()?;
         }
         Ok(())
-    }
-}
-
-/// The error as the owner of the share sees it.
-fn named(error: MediumError, at: Access) -> FlashError {
-    match error {
-        MediumError::OutOfOrder { page, expected, .. } => FlashError::OutOfOrder { page, expected },
-        MediumError::Full { .. } | MediumError::Unstable { .. } => {
-            FlashError::NotErased { block: at.block, page: at.page }
-        }
-        MediumError::TooManyOpen { max } => FlashError::TooManyOpen { max },
-        other => other.into(),
     }
 }

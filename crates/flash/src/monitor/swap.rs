@@ -20,12 +20,12 @@ impl Share {
     pub(crate) fn wear(&self) -> Result<Vec<u32>> {
         self.with(|monitor, place| {
             let share = monitor.shares[place].as_ref().expect("checked");
-            let usable = monitor.usable as usize;
             let virtual_blocks = share.luns.iter().flat_map(|&lun| {
-                let first = lun as usize * usable;
-                &monitor.virtual_blocks[first..first + usable]
+                let first = lun * monitor.usable;
+                first..first + monitor.usable
             });
-            Ok(virtual_blocks.map(|&block| monitor.erases[block as usize]).collect())
+            let erases = |block| monitor.erases[monitor.map.block(block) as usize];
+            Ok(virtual_blocks.map(erases).collect())
         })
     }
 
@@ -45,10 +45,12 @@ impl Share {
 
 impl Monitor {
     fn swap_wear(&mut self, hot: u32, cold: u32, ready: SimTime) -> Result<Option<SimTime>> {
-        let (worn, fresh) = (self.virtual_blocks[hot as usize], self.virtual_blocks[cold as usize]);
+        let (worn, fresh) = (self.map.block(hot), self.map.block(cold));
         let lun = self.lun_of(worn);
-        if lun != self.lun_of(fresh) {
-            // The LUN is being exchanged with another, which levels more than this.
+        let in_use = |virtual_block| self.map.is_programmed(virtual_block);
+        if lun != self.lun_of(fresh) || in_use(hot) || in_use(cold) {
+            // The LUN is being exchanged with another, which levels more than this; or programs
+            // are in progress.
             return Ok(None);
         }
         let wear = |&block: &u32| self.erases[block as usize];
@@ -88,9 +90,9 @@ impl Monitor {
         }
         let ready = self.at_earliest(ready);
         let erased = self.timeline.as_mut().map_or(ready, |time| time.erase(lun, ready).end);
-        let from = self.virtual_blocks[virtual_block as usize];
+        let from = self.map.block(virtual_block);
         let pages = self.medium()?.write_pointer(from);
         let end = self.remap(virtual_block, to, pages, Cause::Wear, erased)?;
-        Ok((self.virtual_blocks[virtual_block as usize] == to).then_some(end))
+        Ok((self.map.block(virtual_block) == to).then_some(end))
     }
 }

@@ -2,6 +2,7 @@
 //! opened.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use prism_base::{Divisor, SimTime};
 use prism_engine::timeline::Timeline;
@@ -11,6 +12,7 @@ use crate::error::{FlashError, Result};
 use crate::journal::{Journal, JournalError, Pages, order_of};
 use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use crate::monitor::levelling::{Exchange, Levelling};
+use crate::monitor::map::{BlockMap, ShareMap};
 use crate::monitor::records::{Record, ShareRecord, WEAR_CHUNK};
 use crate::monitor::state::{LunUse, Monitor, OpCounts, ShareState};
 
@@ -26,7 +28,7 @@ pub(crate) struct RingBlocks {
 }
 
 impl RingBlocks {
-    fn find(medium: &mut dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Result<Self> {
+    fn find(medium: &dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Result<Self> {
         let mut page = vec![0; medium.geometry().page_size as usize];
         let mut age = |block: u32| -> Result<_> {
             let written = medium.read(block, 0, 0, &mut page, &mut [])? == PageState::Written;
@@ -52,7 +54,7 @@ impl RingBlocks {
 
 /// The journal's blocks on their medium.
 struct Ring<'a> {
-    medium: &'a mut dyn Medium,
+    medium: &'a dyn Medium,
     blocks: &'a mut RingBlocks,
     programs: u64,
     erases: u64,
@@ -165,7 +167,7 @@ fn ring_blocks(geometry: &DeviceGeometry) -> u32 {
 
 /// Divides a device: the journal's blocks and their alternates are spread over the LUNs, then each
 /// LUN gets the same number of virtual blocks, and the rest are spare.
-fn divide(medium: &mut dyn Medium) -> Result<Division> {
+fn divide(medium: &dyn Medium) -> Result<Division> {
     /// One of this many blocks of a LUN is spare, and at least two are.
     const SPARE_SHARE: u32 = 50;
     let geometry = *medium.geometry();
@@ -196,13 +198,13 @@ fn divide(medium: &mut dyn Medium) -> Result<Division> {
 impl Monitor {
     /// A monitor over a divided medium, without shares.
     pub(super) fn blank(
-        mut medium: Box<dyn Medium>,
+        medium: Arc<dyn Medium>,
         timing: Option<Timing>,
     ) -> Result<(Self, Vec<Vec<u8>>)> {
         let geometry = *medium.geometry();
         geometry.check()?;
-        let Division { reserved_per_lun, mut ring, virtual_blocks, spares } = divide(&mut *medium)?;
-        let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
+        let Division { reserved_per_lun, mut ring, virtual_blocks, spares } = divide(&*medium)?;
+        let mut pages = Ring { medium: &*medium, blocks: &mut ring, programs: 0, erases: 0 };
         let opened = Journal::open(&mut pages);
         let (journal, records) = opened.map_err(|error| match error {
             JournalError::Pages(error) => error.into(),
@@ -213,14 +215,14 @@ impl Monitor {
         let counted = |block| medium.erase_count(block).unwrap_or(0);
         let erases = (0..geometry.blocks()).map(counted).collect();
         let monitor = Self {
-            medium: Some(medium),
+            medium,
             geometry,
             usable,
             by_usable: Divisor::new(usable),
             timeline: timing.map(|timing| Timeline::new(channels, luns, timing)),
             wall: None,
-            origin: virtual_blocks.clone(),
-            virtual_blocks,
+            map: Arc::new(BlockMap::new(&virtual_blocks)),
+            origin: virtual_blocks,
             erases,
             bad: vec![false; geometry.blocks() as usize],
             spares,
@@ -257,20 +259,23 @@ impl Monitor {
             self.journal = Some(journal);
             return Err(FlashError::Tables { what: error.to_string() });
         }
-        let Some(mut medium) = self.medium.take() else {
+        if self.map.is_closed() {
             self.journal = Some(journal);
             return Err(FlashError::Released);
-        };
+        }
+        let medium = Arc::clone(&self.medium);
+        let number = self.map.begin_sync();
         let mut ring = std::mem::take(&mut self.ring);
-        let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
+        let mut pages = Ring { medium: &*medium, blocks: &mut ring, programs: 0, erases: 0 };
         // Some callers have changed the tables before, some have not.
         let snapshot = || self.snapshot().into_iter().chain(records.iter().cloned()).collect();
         let done = journal.sync(&mut pages, snapshot);
         let (programs, erases) = (pages.programs, pages.erases);
-        (self.medium, self.ring, self.journal) = (Some(medium), ring, Some(journal));
+        (self.ring, self.journal) = (ring, Some(journal));
         self.counts.programs[prism_nand::Cause::Map] += programs;
         self.counts.erases[prism_nand::Cause::Map] += erases;
         done.map_err(tables_error)?;
+        self.map.end_sync(number);
         (self.unsynced, self.programmed, self.closed_unsynced) = (false, false, false);
         Ok(())
     }
@@ -303,7 +308,7 @@ impl Monitor {
         let shares = sizes().sum::<usize>() + sizes().max().unwrap_or(0) + per_lun;
         let worn = self.worn_max() * ERASE;
         let rest =
-            self.virtual_blocks.len() * VIRTUAL_BLOCK + self.erases.len() * BLOCK + worn + ONCE;
+            self.map.len() as usize * VIRTUAL_BLOCK + self.erases.len() * BLOCK + worn + ONCE;
         let most = self.journal.as_ref().map_or(0, Journal::record_most);
         if shares + rest <= most {
             return Ok(());
@@ -323,8 +328,8 @@ impl Monitor {
             records.push(Record::Share(share.record()).encode());
         }
         records.push(self.dirty().encode());
-        for (virtual_block, (&block, &first)) in
-            self.virtual_blocks.iter().zip(&self.origin).enumerate()
+        for (virtual_block, (block, &first)) in
+            self.map.iter().zip(&self.origin).enumerate()
         {
             if block != first {
                 records.push(
@@ -366,13 +371,13 @@ impl Monitor {
         }
         // Blocks of virtual blocks, and these together with those of the ring.
         let mut taken = vec![false; self.erases.len()];
-        self.virtual_blocks.iter().for_each(|&block| taken[block as usize] = true);
+        self.map.iter().for_each(|block| taken[block as usize] = true);
         let mut used = taken.clone();
         self.ring.all().for_each(|block| used[block as usize] = true);
         for lun in 0..self.luns.len() {
             let first = lun as u32 * self.geometry.blocks_per_lun;
             let blocks = first..first + self.geometry.blocks_per_lun;
-            let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
+            let medium = Arc::clone(&self.medium);
             for block in blocks.clone() {
                 // The medium's count is exact, those in the journal are written in batches.
                 let counted = medium.erase_count(block);
@@ -397,14 +402,14 @@ impl Monitor {
 
     /// How many blocks of each share are partly written.
     fn count_open(&mut self) -> Result<()> {
-        let medium = self.medium.as_deref_mut().ok_or(FlashError::Released)?;
+        let medium = Arc::clone(&self.medium);
         for share in self.shares.iter_mut().flatten() {
             let virtual_blocks = share.luns.iter().flat_map(|&lun| {
                 let first = lun * self.usable;
                 first..first + self.usable
             });
             let open =
-                |&virtual_block: &u32| medium.is_open(self.virtual_blocks[virtual_block as usize]);
+                |&virtual_block: &u32| medium.is_open(self.map.block(virtual_block));
             share.open = virtual_blocks.filter(open).count() as u32;
         }
         Ok(())
@@ -440,10 +445,10 @@ impl Monitor {
                 }
             }
             Record::VirtualBlock { virtual_block, block } if block < blocks => {
-                *self
-                    .virtual_blocks
-                    .get_mut(virtual_block as usize)
-                    .ok_or("no such virtual block")? = block;
+                if virtual_block >= self.map.len() {
+                    return Err("no such virtual block");
+                }
+                self.map.set(virtual_block, block);
             }
             Record::VirtualBlock { .. } => return Err("a virtual block is on no block"),
             Record::Bad { blocks } => {
@@ -482,7 +487,7 @@ impl Monitor {
         }
         record.luns.iter().for_each(|&lun| self.luns[lun as usize] = LunUse::Owned);
         self.next_id = self.next_id.max(record.id + 1);
-        let share = ShareState::new(record);
+        let share = ShareState::new(record, self.luns.len() as u32);
         match place.or_else(|| self.shares.iter().position(Option::is_none)) {
             Some(place) => self.shares[place] = Some(share),
             None => self.shares.push(Some(share)),
@@ -491,8 +496,9 @@ impl Monitor {
 }
 
 impl ShareState {
-    fn new(record: ShareRecord) -> Self {
+    fn new(record: ShareRecord, device_luns: u32) -> Self {
         Self {
+            map: Arc::new(ShareMap::new(device_luns, &record.luns)),
             open_max: record.open_max,
             id: record.id,
             name: record.name,
@@ -532,7 +538,7 @@ mod tests {
     use crate::raw::{Address, Raw};
 
     /// Tables of version 1, which lacks the progress of levelling.
-    fn former(share: &str) -> Box<dyn Medium> {
+    fn former(share: &str) -> Arc<dyn Medium> {
         let geometry = DeviceGeometry {
             channels: 2,
             luns_per_channel: 1,
@@ -543,7 +549,7 @@ mod tests {
             max_open_blocks: None,
         };
         let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-        let (monitor, _) = Monitor::blank(Box::new(memory), None).unwrap();
+        let (monitor, _) = Monitor::blank(Arc::new(memory), None).unwrap();
         let (open_max, luns, id) = (u32::MAX, vec![0], 5);
         let share = ShareRecord { id, name: share.into(), open_max, luns, ..Default::default() };
         let pair = Some(Exchange { hot: 0, cold: 1, worn: 0, fresh: 1 });
@@ -556,8 +562,8 @@ mod tests {
         let mut bytes = all.map(|record| record.encode());
         bytes[0][4..8].copy_from_slice(&1u32.to_le_bytes());
         let Monitor { medium, mut ring, journal, .. } = monitor;
-        let (mut medium, mut journal) = (medium.unwrap(), journal.unwrap());
-        let mut pages = Ring { medium: &mut *medium, blocks: &mut ring, programs: 0, erases: 0 };
+        let mut journal = journal.unwrap();
+        let mut pages = Ring { medium: &*medium, blocks: &mut ring, programs: 0, erases: 0 };
         bytes.iter().for_each(|record| journal.append(record).unwrap());
         journal.sync(&mut pages, || bytes.to_vec()).unwrap();
         medium

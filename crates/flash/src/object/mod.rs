@@ -27,7 +27,7 @@
 //! #     max_open_blocks: None,
 //! # };
 //! let memory = MemoryDevice::new(geometry, Cache::None)?;
-//! let device = Device::format(Box::new(memory), Options::default())?;
+//! let device = Device::format(memory, Options::default())?;
 //! let share = device.allocate("a", Allocation::new(Bytes(8 << 20), 25))?;
 //! let store = ObjectStore::open(share)?;
 //!

@@ -120,18 +120,8 @@ impl RangeFlash {
         let access = Access { block, page, cause, ready: now, urgency };
         match self.share.read(access, from + offset, into, &mut [])? {
             (PageState::Written, end) => Ok(end),
-            _ => Err(FlashError::Torn { block, page }),
+            _ => Err(FlashError::Torn { at: self.share.path().address(block, page) }),
         }
-    }
-
-    /// Prefetches `len` bytes for [`RangeFlash::read_unit`]; returns whether the device has started
-    /// to.
-    pub(crate) fn prefetch_unit(&self, at: Pun, offset: u32, len: usize) -> bool {
-        let program_unit = self.layout.program_unit_of(at);
-        let (block, program_unit_in_block) = self.place_of(program_unit);
-        let place = at.0 - self.layout.first_unit(program_unit).0;
-        let (page, from) = self.format.place(program_unit_in_block, place);
-        self.share.prefetch(block, page, from + offset, len as u32)
     }
 
     /// Reads the page and the header of the unit at `at`, unless they were read last; returns
@@ -141,7 +131,8 @@ impl RangeFlash {
         let (block, program_unit_in_block) = self.place_of(program_unit);
         let place = at.0 - self.layout.first_unit(program_unit).0;
         let (page, from) = self.format.place(program_unit_in_block, place);
-        let torn = || FlashError::Torn { block, page };
+        let share = &self.share;
+        let torn = || FlashError::Torn { at: share.path().address(block, page) };
         let last = &mut self.last;
         if last.page != Some((block, page)) {
             last.data.resize(self.format.page_size as usize, 0);

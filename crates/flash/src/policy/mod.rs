@@ -25,7 +25,7 @@
 //! #     max_open_blocks: None,
 //! # };
 //! let memory = MemoryDevice::new(geometry, Cache::None)?;
-//! let device = Device::format(Box::new(memory), Options::default())?;
+//! let device = Device::format(memory, Options::default())?;
 //! let policy = Policy::open(device.allocate("a", Allocation::new(Bytes(8 << 20), 25))?)?;
 //!
 //! // A log that is written in order, and a table that is written anywhere.
@@ -47,7 +47,6 @@
 //! # Ok::<(), prism_flash::FlashError>(())
 //! ```
 
-mod ahead;
 mod config;
 mod container;
 mod division;
@@ -251,7 +250,7 @@ impl Policy {
 impl Inner {
     /// Opens `share` for `level`, which keeps a journal of its own on `above` blocks.
     pub(crate) fn open(share: Share, level: Level, above: u32) -> Result<Self> {
-        let hold = share.hold(level)?;
+        let hold = share.hold(Some(level))?;
         let geometry = share.geometry()?;
         let unit = (1..=UNIT.min(geometry.page_size)).rev();
         let unit = unit.into_iter().find(|unit| geometry.page_size.is_multiple_of(*unit));

@@ -8,7 +8,6 @@ use prism_nand::{Cause, Pun};
 
 use crate::error::{FlashError, Result};
 use crate::monitor::{Share, Urgency};
-use crate::policy::ahead::Ahead;
 use crate::policy::config::RangeRecord;
 use crate::policy::division::ftl_config;
 use crate::policy::flash::{RangeFlash, Reading};
@@ -162,10 +161,8 @@ impl Range {
     }
 
     fn read_from(&self, offset: u64, into: &mut [u8], reading: Reading) -> Result<SimTime> {
-        let mut ahead = Ahead::new(self, offset, into.len());
         let (mut at, mut left, mut end) = (offset, into, reading.now);
         while !left.is_empty() {
-            ahead.go_on(self);
             let (place, within, len) = self.piece(at, left.len());
             let (part, rest) = left.split_at_mut(len);
             match place {
@@ -178,7 +175,6 @@ impl Range {
                 UnitLocation::Unmapped => part.fill(0),
                 UnitLocation::Flash(pun) => {
                     end = end.max(self.flash().read_unit(pun, within, part, reading)?);
-                    ahead.in_flight = ahead.in_flight.saturating_sub(1);
                 }
             }
             at += len as u64;

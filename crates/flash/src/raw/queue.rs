@@ -1,36 +1,60 @@
 //! The command queue of the raw level.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 use std::ops::Deref;
 
-use prism_base::SimTime;
+use prism_base::{Nanos, SimTime};
 
 use super::{Address, Raw};
-use crate::error::Result;
+use crate::buffer::Buffer;
+use crate::error::{FlashError, Result};
+use crate::medium::PageState;
+use crate::monitor::{ShareOp, ShareQueue, ShareReply};
 
 /// A command to be queued. The completion returns its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// Reads the first bytes of a page, as many as `data` has.
+    /// Reads a part of a page: as many bytes as `data` has, from `offset` on.
     Read {
         /// The page.
         at: Address,
+        /// The first byte of the page that is read.
+        offset: u32,
         /// The buffer to read into.
-        data: Vec<u8>,
+        data: Buffer,
     },
     /// Writes a page.
     Write {
         /// The page.
         at: Address,
         /// The page's new content.
-        data: Vec<u8>,
+        data: Buffer,
+        /// Its first out-of-band bytes.
+        oob: Vec<u8>,
     },
     /// Erases a block.
     Erase {
         /// The block.
         at: Address,
     },
+    /// Makes durable what was complete when the sync was submitted, and the writes of the same
+    /// queue that were submitted before.
+    Sync,
+}
+
+impl Command {
+    /// Reads the first bytes of a page, as many as `data` has.
+    #[must_use]
+    pub fn read(at: Address, data: impl Into<Buffer>) -> Self {
+        Self::Read { at, offset: 0, data: data.into() }
+    }
+
+    /// Writes a page without out-of-band bytes.
+    #[must_use]
+    pub fn write(at: Address, data: impl Into<Buffer>) -> Self {
+        Self::Write { at, data: data.into(), oob: Vec::new() }
+    }
 }
 
 /// The completion of a command.
@@ -38,12 +62,12 @@ pub enum Command {
 pub struct Completion {
     /// The tag passed to [`Queue::submit`].
     pub tag: u64,
-    /// When the command was complete.
+    /// When the command was complete, in the time of the share.
     pub end: SimTime,
     /// Its result.
     pub result: Result<()>,
-    /// The buffer of the command; empty for an erase.
-    pub data: Vec<u8>,
+    /// The buffer of the command; empty for an erase or a sync.
+    pub data: Buffer,
 }
 
 /// A command in flight, ordered by its end, then by submission.
@@ -73,31 +97,31 @@ impl Ord for InFlight {
     }
 }
 
-/// A queued read that the device prefetches.
 #[derive(Debug)]
-struct QueuedRead {
-    number: u64,
-    tag: u64,
-    at: Address,
-    data: Vec<u8>,
+enum Mode {
+    /// On a device with timing, commands take effect at once and complete at their end.
+    Timed { in_flight: BinaryHeap<Reverse<InFlight>>, submitted: u64 },
+    /// On others the device works while the caller goes on.
+    Direct(ShareQueue),
 }
 
-/// Commands in flight. They start at the time of the share's clock and complete in the order of
-/// their ends. Commands on one LUN are executed in the order of submission, except for reads on a
-/// device that prefetches.
+/// Commands in flight, of one thread at a time; each thread has a queue of its own. Completions come
+/// to the queue that submitted the command, in the order of completion.
 ///
-/// Such a device (a file) has all queued reads in flight, which complete in the order of the disk;
-/// a write or an erase waits for the earlier reads of its block. A read returns the content of the
-/// page when it completes: if a call outside of the queue erases the block meanwhile, the read
-/// fails.
+/// On a device with timing, commands start at the time of the share's clock, and those on one LUN
+/// are executed in the order of submission. On other devices no lock is held while the device
+/// works. A read waits for writes of its page that were submitted to the same queue before, an
+/// erase for all earlier commands on its block, a sync for all earlier writes; writes of a block are
+/// executed in order. Nothing else waits, and nothing is ordered between queues. A read during which
+/// another queue erases the block fails or returns what was there before.
+///
+/// There is no cancellation: the kernel cannot take a request back from a disk, so a buffer would
+/// have to wait for its completion all the same. Dropping a queue waits for what is in flight.
 #[derive(Debug)]
 pub struct Queue<R> {
     raw: R,
     depth: usize,
-    in_flight: BinaryHeap<Reverse<InFlight>>,
-    /// In the order in which they were submitted.
-    reads: VecDeque<QueuedRead>,
-    submitted: u64,
+    mode: Mode,
 }
 
 impl<R: Deref<Target = Raw>> Queue<R> {
@@ -105,8 +129,13 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// [`Arc`](std::sync::Arc) if the queue has to outlive the function that makes it.
     #[must_use]
     pub fn new(raw: R, depth: usize) -> Self {
-        let (in_flight, reads) = (BinaryHeap::new(), VecDeque::new());
-        Self { raw, depth: depth.max(1), in_flight, reads, submitted: 0 }
+        let depth = depth.max(1);
+        let mode = if raw.share.is_timed() {
+            Mode::Timed { in_flight: BinaryHeap::new(), submitted: 0 }
+        } else {
+            Mode::Direct(ShareQueue::new(&raw.share, depth))
+        };
+        Self { raw, depth, mode }
     }
 
     /// The raw level below the queue.
@@ -114,7 +143,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         &self.raw
     }
 
-    /// Submits a command.
+    /// Submits a command, without waiting for the device.
     ///
     /// # Errors
     /// The command itself, if the queue is full: take a completion first. Errors of the command are
@@ -123,57 +152,33 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         if self.len() == self.depth {
             return Err(command);
         }
-        let number = self.submitted;
-        self.submitted += 1;
-        let now = self.raw.share.now_if_timed().unwrap_or(SimTime::ZERO);
-        let (end, data) = match command {
-            Command::Read { at, data } => {
-                if self.raw.prefetch(at, data.len()) {
-                    self.reads.push_back(QueuedRead { number, tag, at, data });
-                } else {
-                    self.read_now(number, tag, at, data, now);
-                }
-                return Ok(());
+        match &mut self.mode {
+            Mode::Timed { in_flight, submitted } => {
+                *submitted += 1;
+                let completion = self.raw.execute(command, tag);
+                in_flight.push(Reverse(InFlight { number: *submitted, completion }));
             }
-            Command::Write { at, data } => {
-                self.finish_reads_of(at);
-                (self.raw.write_from(at, &data, &[], now), data)
+            Mode::Direct(queue) => {
+                let (op, data, oob) = match self.raw.check(command) {
+                    Ok(checked) => checked,
+                    Err((error, data)) => {
+                        queue.done_at_once(tag, Err(error), data);
+                        return Ok(());
+                    }
+                };
+                queue.submit(tag, op, data, oob);
             }
-            Command::Erase { at } => {
-                self.finish_reads_of(at);
-                (self.raw.erase_from(at, now), Vec::new())
-            }
-        };
-        self.done(number, tag, now, end, data);
+        }
         Ok(())
     }
 
-    fn read_now(&mut self, number: u64, tag: u64, at: Address, mut data: Vec<u8>, now: SimTime) {
-        let end = self.raw.read_from(at, &mut data, &mut [], now);
-        self.done(number, tag, now, end, data);
-    }
-
-    fn done(&mut self, number: u64, tag: u64, now: SimTime, end: Result<SimTime>, data: Vec<u8>) {
-        let completion = match end {
-            Ok(end) => Completion { tag, end, result: Ok(()), data },
-            Err(error) => Completion { tag, end: now, result: Err(error), data },
-        };
-        self.in_flight.push(Reverse(InFlight { number, completion }));
-    }
-
-    /// Executes the queued reads of a block before it is written or erased.
-    fn finish_reads_of(&mut self, at: Address) {
-        let of_block = |read: &QueuedRead| read.at.with_page(0) == at.with_page(0);
-        while let Some(place) = self.reads.iter().position(of_block) {
-            let QueuedRead { number, tag, at, data } = self.reads.remove(place).expect("just seen");
-            self.read_now(number, tag, at, data, SimTime::ZERO);
-        }
-    }
-
-    /// Commands in flight.
+    /// Commands in flight: those whose completion was not taken.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.in_flight.len() + self.reads.len()
+        match &self.mode {
+            Mode::Timed { in_flight, .. } => in_flight.len(),
+            Mode::Direct(queue) => queue.len(),
+        }
     }
 
     /// Whether none is.
@@ -182,23 +187,121 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         self.len() == 0
     }
 
+    /// The next completion, if there is one, without waiting. On a device with timing, commands are
+    /// complete when the share's clock has reached their end.
+    pub fn poll(&mut self) -> Option<Completion> {
+        match &mut self.mode {
+            Mode::Timed { in_flight, .. } => {
+                let now = self.raw.share.now().unwrap_or(SimTime(u64::MAX));
+                let first = in_flight.peek()?;
+                (first.0.completion.end <= now).then(|| in_flight.pop())??.0.completion.into()
+            }
+            Mode::Direct(queue) => queue.take().map(|reply| self.raw.completion(reply)),
+        }
+    }
+
+    /// Waits until there is a completion to take, at most `timeout`. Returns whether there is one;
+    /// false at once if no command is in flight. On a device with timing the share's clock advances.
+    pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        match &mut self.mode {
+            Mode::Timed { in_flight, .. } => {
+                let Some(first) = in_flight.peek() else { return false };
+                let end = first.0.completion.end;
+                let now = self.raw.share.now().unwrap_or(end);
+                let latest = timeout.map_or(end, |timeout| end.min(now + timeout));
+                let _ = self.raw.share.reach(latest);
+                end <= latest.max(now)
+            }
+            Mode::Direct(queue) => queue.wait(timeout),
+        }
+    }
+
     /// Waits for the next completion; `None` if no command is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
-        // Only a device without timing prefetches; its other commands complete in order.
-        let first = self.in_flight.peek().map(|Reverse(command)| command.number);
-        let before = self.reads.partition_point(|read| first.is_none_or(|n| read.number < n));
-        if before > 0 {
-            let place = match before {
-                1 => 0,
-                _ => self.raw.first_arrived(self.reads.iter().take(before).map(|read| read.at)),
-            };
-            let read = self.reads.remove(place).expect("an index below `before`");
-            let QueuedRead { number, tag, at, data } = read;
-            self.read_now(number, tag, at, data, SimTime::ZERO);
+        match &mut self.mode {
+            Mode::Timed { in_flight, .. } => {
+                let Reverse(command) = in_flight.pop()?;
+                // A released share has no clock, and its commands have failed already.
+                let _ = self.raw.share.reach(command.completion.end);
+                Some(command.completion)
+            }
+            Mode::Direct(queue) => {
+                queue.wait(None);
+                queue.take().map(|reply| self.raw.completion(reply))
+            }
         }
-        let Reverse(command) = self.in_flight.pop()?;
-        // A released share has no clock, and its commands have failed already.
-        let _ = self.raw.share.reach_if_timed(command.completion.end);
-        Some(command.completion)
+    }
+
+    /// A file descriptor for event loops (epoll): when it is readable, [`Queue::poll`] until there
+    /// is no completion. `None` on a device whose commands are complete as soon as they are
+    /// submitted, or in virtual time.
+    #[must_use]
+    pub fn event_fd(&self) -> Option<i32> {
+        match &self.mode {
+            Mode::Timed { .. } => None,
+            Mode::Direct(queue) => queue.event_fd(),
+        }
+    }
+}
+
+/// A command that was checked, or its error and its buffer.
+type Checked = Result<(ShareOp, Buffer, Vec<u8>), (FlashError, Buffer)>;
+
+impl Raw {
+    /// Checks a command and translates its address.
+    fn check(&self, command: Command) -> Checked {
+        match command {
+            Command::Read { at, offset, data } => {
+                let length = self.check_length(offset as usize + data.len(), 0);
+                match length.and_then(|()| self.block(at)) {
+                    Ok(block) => {
+                        Ok((ShareOp::Read { block, page: at.page, offset }, data, Vec::new()))
+                    }
+                    Err(error) => Err((error, data)),
+                }
+            }
+            Command::Write { at, data, oob } => {
+                match self.check_page(&data, &oob).and_then(|()| self.block(at)) {
+                    Ok(block) => Ok((ShareOp::Program { block, page: at.page }, data, oob)),
+                    Err(error) => Err((error, data)),
+                }
+            }
+            Command::Erase { at } => match self.block(at) {
+                Ok(block) => Ok((ShareOp::Erase { block }, Buffer::default(), Vec::new())),
+                Err(error) => Err((error, Buffer::default())),
+            },
+            Command::Sync => Ok((ShareOp::Sync, Buffer::default(), Vec::new())),
+        }
+    }
+
+    /// Executes a command at the time of the share's clock.
+    fn execute(&self, command: Command, tag: u64) -> Completion {
+        let now = self.share.now().unwrap_or(SimTime::ZERO);
+        let (end, data) = match command {
+            Command::Read { at, offset, mut data } => {
+                (self.read_from(at, offset, &mut data, &mut [], now), data)
+            }
+            Command::Write { at, data, oob } => (self.write_from(at, &data, &oob, now), data),
+            Command::Erase { at } => (self.erase_from(at, now), Buffer::default()),
+            Command::Sync => (self.share.sync().map(|()| now), Buffer::default()),
+        };
+        match end {
+            Ok(end) => Completion { tag, end, result: Ok(()), data },
+            Err(error) => Completion { tag, end: now, result: Err(error), data },
+        }
+    }
+
+    fn completion(&self, reply: ShareReply) -> Completion {
+        let ShareReply { tag, op, result, data } = reply;
+        let at = || self.share.path().address(op.block().unwrap_or(0), op.page());
+        let result = match (op, result) {
+            (_, Err(error)) => Err(error),
+            (ShareOp::Read { .. }, Ok(PageState::Erased)) => {
+                Err(FlashError::Unwritten { at: at() })
+            }
+            (ShareOp::Read { .. }, Ok(PageState::Torn)) => Err(FlashError::Torn { at: at() }),
+            (_, Ok(_)) => Ok(()),
+        };
+        Completion { tag, end: SimTime::ZERO, result, data }
     }
 }

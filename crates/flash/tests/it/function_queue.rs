@@ -1,16 +1,17 @@
-//! The order of queued commands at the function level, with and without time: reads before writes
-//! before erases, without reordering dependent commands.
+//! The order of queued commands at the function level. With time reads go before writes and writes
+//! before erases; without it the device decides. Dependent commands are never reordered.
 
 use prism_testkit::seeds;
 use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
-use prism_flash::function::{Channel, Command, Function, PASSED_MAX, QUEUE_MAX, Unit};
+use prism_flash::function::{Channel, Command, Function, PASSED_MAX, Queue, Unit};
 use prism_flash::raw::{Address, Completion};
 use prism_flash::{Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options};
 use prism_nand::{PageTimes, Timing};
 
 const PAGE: usize = 512;
+const QUEUE_MAX: usize = 4096;
 const PAGES: u32 = 128;
 const READ: u64 = 1_000 + 50_000 + 512;
 const PROGRAM: u64 = 1_000 + 512 + 600_000;
@@ -38,7 +39,10 @@ fn function(luns: u64, timing: Option<Timing>) -> Function {
         max_open_blocks: None,
     };
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-    let device = Device::format(Box::new(memory), Options { timing, wear: None }).unwrap();
+    if timing.is_none() {
+        memory.complete_in_any_order(luns);
+    }
+    let device = Device::format(memory, Options { timing, wear: None }).unwrap();
     let capacity = Bytes(device.lun_capacity().0 * luns);
     Function::open(device.allocate("a", Allocation::new(capacity, 0)).unwrap()).unwrap()
 }
@@ -51,84 +55,77 @@ fn block(function: &Function, channel: u32) -> Address {
     function.address_mapper(Channel::Number(channel), Unit::Block).unwrap().at
 }
 
-fn all(function: &Function) -> Vec<Completion> {
-    std::iter::from_fn(|| function.complete()).collect()
+fn all(queue: &mut Queue<&Function>) -> Vec<Completion> {
+    std::iter::from_fn(|| queue.complete()).collect()
 }
 
 fn tags(completions: &[Completion]) -> Vec<u64> {
     completions.iter().map(|done| done.tag).collect()
 }
 
-/// With a clock and without.
-fn both(check: impl Fn(Function, bool)) {
-    check(function(1, None), false);
-    check(function(1, Some(timing())), true);
-}
 
 #[test]
 fn reads_go_before_queued_writes() {
-    both(|function, timed| {
-        let (old, new) = (block(&function, 0), block(&function, 0));
-        function.write(old, &page(1)).unwrap();
-        let start = function.share().now().unwrap();
-        function.submit_write(new, page(2), 10).unwrap();
-        function.share().pass(Nanos(10)).unwrap();
-        // With a clock the first write is in flight by now.
-        function.submit_write(new.with_page(1), page(3), 11).unwrap();
-        function.submit_read(old, page(0), 12).unwrap();
-        assert_eq!(function.queued(), 3);
-        let done = all(&function);
-        let expected = if timed { [10, 12, 11] } else { [12, 10, 11] };
-        assert_eq!(tags(&done), expected);
-        assert!(done.iter().all(|done| done.result.is_ok()));
-        if timed {
-            let ends: Vec<_> = done.iter().map(|done| done.end.since(start).0).collect();
-            assert_eq!(ends, [PROGRAM, PROGRAM + READ, 2 * PROGRAM + READ]);
-            assert_eq!(function.share().now().unwrap(), done[2].end);
-        }
-    });
+    let function = function(1, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
+    let (old, new) = (block(&function, 0), block(&function, 0));
+    function.write(old, &page(1)).unwrap();
+    let start = function.share().now().unwrap();
+    queue.submit_write(new, page(2), 10).unwrap();
+    function.share().pass(Nanos(10)).unwrap();
+    // The first write is in flight by now.
+    queue.submit_write(new.with_page(1), page(3), 11).unwrap();
+    queue.submit_read(old, page(0), 12).unwrap();
+    assert_eq!(queue.len(), 3);
+    let done = all(&mut queue);
+    assert_eq!(tags(&done), [10, 12, 11]);
+    assert!(done.iter().all(|done| done.result.is_ok()));
+    let ends: Vec<_> = done.iter().map(|done| done.end.since(start).0).collect();
+    assert_eq!(ends, [PROGRAM, PROGRAM + READ, 2 * PROGRAM + READ]);
+    assert_eq!(function.share().now().unwrap(), done[2].end);
 }
 
 #[test]
 fn a_write_is_passed_up_to_the_limit() {
-    both(|function, _| {
-        let (old, new) = (block(&function, 0), block(&function, 0));
-        function.write(old, &page(1)).unwrap();
-        function.submit_write(new, page(2), 1000).unwrap();
-        for tag in 0..2 * PASSED_MAX {
-            function.submit_read(old, page(0), tag).unwrap();
-        }
-        let order = tags(&all(&function));
-        assert_eq!(order.iter().position(|&tag| tag == 1000), Some(PASSED_MAX as usize));
-    });
+    let function = function(1, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
+    let (old, new) = (block(&function, 0), block(&function, 0));
+    function.write(old, &page(1)).unwrap();
+    queue.submit_write(new, page(2), 1000).unwrap();
+    for tag in 0..2 * PASSED_MAX {
+        queue.submit_read(old, page(0), tag).unwrap();
+    }
+    let order = tags(&all(&mut queue));
+    assert_eq!(order.iter().position(|&tag| tag == 1000), Some(PASSED_MAX as usize));
 }
 
 #[test]
 fn earlier_reads_do_not_count_as_passing() {
-    both(|function, _| {
-        let (old, new) = (block(&function, 0), block(&function, 0));
-        function.write(old, &page(1)).unwrap();
-        for tag in 0..2 * PASSED_MAX {
-            function.submit_read(old, page(0), tag).unwrap();
-        }
-        function.submit_write(new, page(2), 1000).unwrap();
-        function.submit_read(old, page(0), 2000).unwrap();
-        let order = tags(&all(&function));
-        assert_eq!(order[order.len() - 2..], [2000, 1000]);
-    });
+    let function = function(1, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
+    let (old, new) = (block(&function, 0), block(&function, 0));
+    function.write(old, &page(1)).unwrap();
+    for tag in 0..2 * PASSED_MAX {
+        queue.submit_read(old, page(0), tag).unwrap();
+    }
+    queue.submit_write(new, page(2), 1000).unwrap();
+    queue.submit_read(old, page(0), 2000).unwrap();
+    let order = tags(&all(&mut queue));
+    assert_eq!(order[order.len() - 2..], [2000, 1000]);
 }
 
 #[test]
 fn an_erase_is_passed_up_to_the_limit() {
     let function = function(1, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
     let (old, worn) = (block(&function, 0), block(&function, 0));
     function.write(old, &page(1)).unwrap();
     function.write(worn, &page(1)).unwrap();
-    function.submit_trim(worn, Unit::Block, 5000).unwrap();
+    queue.submit_trim(worn, Unit::Block, 5000).unwrap();
     for tag in 0..2 * PASSED_MAX {
-        function.submit_read(old, page(0), tag).unwrap();
+        queue.submit_read(old, page(0), tag).unwrap();
     }
-    let done = all(&function);
+    let done = all(&mut queue);
     assert_eq!(done[0].tag, 5000);
     let gaps: Vec<_> = done[1..].windows(2).map(|pair| pair[1].end.since(pair[0].end).0).collect();
     let late = gaps.iter().position(|&gap| gap > READ);
@@ -138,51 +135,52 @@ fn an_erase_is_passed_up_to_the_limit() {
 
 #[test]
 fn a_read_waits_for_the_write_of_its_page_only() {
-    both(|function, _| {
-        let (a, b) = (block(&function, 0), block(&function, 0));
-        function.write(b, &page(9)).unwrap();
-        function.submit_write(a, [page(1), page(2)].concat(), 0).unwrap();
-        function.submit_read(a.with_page(1), page(0), 1).unwrap();
-        function.submit_read(b, page(0), 2).unwrap();
-        function.submit_read(a.with_page(2), page(0), 3).unwrap();
-        let done = all(&function);
-        assert_eq!(tags(&done), [2, 3, 0, 1]);
-        let unwritten = FlashError::Unwritten { block: a.block, page: 2 };
-        assert_eq!(done[1].result, Err(unwritten));
-        assert_eq!((done[0].data[0], done[3].data[0]), (9, 2));
-    });
+    let function = function(1, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
+    let (a, b) = (block(&function, 0), block(&function, 0));
+    function.write(b, &page(9)).unwrap();
+    queue.submit_write(a, [page(1), page(2)].concat(), 0).unwrap();
+    queue.submit_read(a.with_page(1), page(0), 1).unwrap();
+    queue.submit_read(b, page(0), 2).unwrap();
+    queue.submit_read(a.with_page(2), page(0), 3).unwrap();
+    let done = all(&mut queue);
+    assert_eq!(tags(&done), [2, 3, 0, 1]);
+    let unwritten = FlashError::Unwritten { at: a.with_page(2) };
+    assert_eq!(done[1].result, Err(unwritten));
+    assert_eq!((done[0].data[0], done[3].data[0]), (9, 2));
 }
 
 #[test]
 fn an_erase_waits_for_what_was_queued_for_its_block() {
-    both(|function, _| {
-        let at = block(&function, 0);
-        function.submit_write(at, page(7), 0).unwrap();
-        function.submit_read(at, page(0), 1).unwrap();
-        function.submit_trim(at, Unit::Block, 2).unwrap();
-        function.submit_read(at, page(0), 3).unwrap();
-        assert_eq!(function.erasing(), Ok(1));
-        let done = all(&function);
-        assert_eq!(tags(&done), [2, 3, 0, 1]);
-        let gone = FlashError::NotAllocated { what: "block", number: at.block.into() };
-        assert_eq!(done[1].result, Err(gone));
-        assert_eq!((done[3].result.clone(), done[3].data[0]), (Ok(()), 7));
-        function.drain().unwrap();
-        assert_eq!(function.erasing(), Ok(0));
-        assert_eq!(function.wear_level(0, 0).unwrap().max, 1);
-    });
+    let function = function(1, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
+    let at = block(&function, 0);
+    queue.submit_write(at, page(7), 0).unwrap();
+    queue.submit_read(at, page(0), 1).unwrap();
+    queue.submit_trim(at, Unit::Block, 2).unwrap();
+    queue.submit_read(at, page(0), 3).unwrap();
+    assert_eq!(function.erasing(), Ok(1));
+    let done = all(&mut queue);
+    assert_eq!(tags(&done), [2, 3, 0, 1]);
+    let gone = FlashError::NotAllocated { what: "block", number: at.block.into() };
+    assert_eq!(done[1].result, Err(gone));
+    assert_eq!((done[3].result.clone(), done[3].data[0]), (Ok(()), 7));
+    function.drain().unwrap();
+    assert_eq!(function.erasing(), Ok(0));
+    assert_eq!(function.wear_level(0, 0).unwrap().max, 1);
 }
 
 #[test]
 fn a_long_write_lets_reads_in_between() {
     let function = function(1, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
     let (old, new) = (block(&function, 0), block(&function, 0));
     function.write(old, &page(1)).unwrap();
-    function.submit_write(new, vec![5; 100 * PAGE], 0).unwrap();
+    queue.submit_write(new, vec![5; 100 * PAGE], 0).unwrap();
     function.share().pass(Nanos(3 * PROGRAM / 2)).unwrap();
     let now = function.share().now().unwrap();
-    function.submit_read(old, page(0), 1).unwrap();
-    let done = all(&function);
+    queue.submit_read(old, page(0), 1).unwrap();
+    let done = all(&mut queue);
     assert_eq!(tags(&done), [1, 0]);
     assert_eq!(done[0].end.since(now).0, PROGRAM / 2 + READ);
     assert_eq!(done[1].end.since(now).0, 2 * PROGRAM - 3 * PROGRAM / 2 + READ + 98 * PROGRAM);
@@ -213,6 +211,7 @@ fn erases_use_idle_time_and_give_way() {
 #[test]
 fn an_allocation_waits_for_an_erase_if_it_must() {
     let function = function(1, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
     let mut blocks = Vec::new();
     while function.free(0).unwrap() > 0 {
         let new = function.address_mapper(Channel::Any, Unit::Block).unwrap();
@@ -221,10 +220,10 @@ fn an_allocation_waits_for_an_erase_if_it_must() {
     }
     assert_eq!(blocks.last().unwrap().free_left, 0);
     let full = function.address_mapper(Channel::Any, Unit::Block);
-    assert!(matches!(full, Err(FlashError::NoSpace { .. })));
+    assert!(matches!(full, Err(FlashError::OnlyReserve { .. })));
     let (first, rest) = (blocks[0].at, blocks[1].at);
     for number in 1..50 {
-        function.submit_write(rest.with_page(number), page(1), number.into()).unwrap();
+        queue.submit_write(rest.with_page(number), page(1), number.into()).unwrap();
     }
     let start = function.share().now().unwrap();
     function.trim(first, Unit::Block).unwrap();
@@ -233,37 +232,39 @@ fn an_allocation_waits_for_an_erase_if_it_must() {
     assert_eq!((new.at, new.erasing), (first, 0));
     let took = function.share().now().unwrap().since(start).0;
     assert!((ERASE..ERASE + PROGRAM + 1).contains(&took), "{took}");
-    assert_eq!(all(&function).len(), 49);
+    assert_eq!(all(&mut queue).len(), 49);
 }
 
 #[test]
 fn any_channel_is_the_one_with_the_least_work() {
     let function = function(2, Some(timing()));
+    let mut queue = function.queue(QUEUE_MAX);
     let (a, b) = (block(&function, 0), block(&function, 1));
     for (at, count) in [(a, 3), (b, 2)] {
         for number in 0..count {
-            function.submit_write(at.with_page(number), page(0), 0).unwrap();
+            queue.submit_write(at.with_page(number), page(0), 0).unwrap();
         }
     }
     function.share().pass(Nanos(1)).unwrap();
     let any = function.address_mapper(Channel::Any, Unit::Block).unwrap();
     assert_eq!(any.at.channel, 1);
-    let reads = all(&function);
+    let reads = all(&mut queue);
     assert_eq!(reads.len(), 5);
 }
 
 #[test]
 fn a_full_queue_returns_the_command() {
     let function = function(1, None);
+    let mut queue = function.queue(QUEUE_MAX);
     let at = block(&function, 0);
     for tag in 0..QUEUE_MAX as u64 {
-        function.submit_read(at, Vec::new(), tag).unwrap();
+        queue.submit_read(at, Vec::new(), tag).unwrap();
     }
-    let refused = function.submit_write(at, page(8), 0).unwrap_err();
-    assert_eq!(refused, Command::Write { at, data: page(8) });
-    assert_eq!(function.complete().unwrap().tag, 0);
-    function.submit_write(at, page(8), 0).unwrap();
-    assert_eq!(all(&function).len(), QUEUE_MAX);
+    let refused = queue.submit_write(at, page(8), 0).unwrap_err();
+    assert_eq!(refused, Command::Write { at, data: page(8).into() });
+    assert_eq!(queue.complete().unwrap().tag, 0);
+    queue.submit_write(at, page(8), 0).unwrap();
+    assert_eq!(all(&mut queue).len(), QUEUE_MAX);
 }
 
 /// Queued commands by tag: the page, and the allowed results of a read.
@@ -278,6 +279,7 @@ fn random(seed: u64, timing: Option<Timing>) {
     let label = format!("seed {seed}, timed: {}", timing.is_some());
     let rng = &mut Rng::stream(seed, "function.queue");
     let function = function(1 + rng.below(4), timing);
+    let mut queue = function.queue(QUEUE_MAX);
     let channels = function.geometry().channels.len() as u64;
     let mut content: BTreeMap<Address, Vec<u8>> = BTreeMap::new();
     let mut expected: BTreeMap<u64, Expected> = BTreeMap::new();
@@ -285,26 +287,39 @@ fn random(seed: u64, timing: Option<Timing>) {
     let mut now = SimTime::ZERO;
     for tag in 0..3000 {
         if content.len() < 5 {
-            content.entry(block(&function, rng.below(channels) as u32)).or_default();
+            let channel = Channel::Number(rng.below(channels) as u32);
+            match function.address_mapper(channel, Unit::Block) {
+                Ok(new) => drop(content.entry(new.at).or_default()),
+                // Erases wait for commands in flight.
+                Err(FlashError::ChannelFull { waiting, .. }) => {
+                    assert!(waiting > 0, "{label}");
+                }
+                Err(error) => panic!("{label}: {error}"),
+            }
         }
-        let place = rng.below(content.len() as u64) as usize;
-        let (&at, pages) = content.iter_mut().nth(place).unwrap();
-        let mut want = Expected { read: None, write: None };
-        match rng.below(20) {
+        let mut want = None;
+        let place = rng.below(content.len().max(1) as u64) as usize;
+        // Without a block, completions are taken until one is erased.
+        let block = content.iter_mut().nth(place);
+        let choice = if block.is_some() { rng.below(20) } else { 19 };
+        let mut none = Vec::new();
+        let (at, pages) = block.map_or((Address::default(), &mut none), |(&at, p)| (at, p));
+        match choice {
             0..8 if (pages.len() as u32) < PAGES => {
                 let byte = rng.below(255) as u8;
                 let page_at = at.with_page(pages.len() as u32);
-                want.write = Some(page_at);
-                function.submit_write(page_at, page(byte), tag).unwrap();
+                want = Some(Expected { read: None, write: Some(page_at) });
+                queue.submit_write(page_at, page(byte), tag).unwrap();
                 pages.push(byte);
             }
             0..17 if !pages.is_empty() => {
                 let number = rng.below(pages.len() as u64) as usize;
-                want.read = Some(pages[number]);
-                function.submit_read(at.with_page(number as u32), page(0), tag).unwrap();
+                want = Some(Expected { read: Some(pages[number]), write: None });
+                queue.submit_read(at.with_page(number as u32), page(0), tag).unwrap();
             }
             17 => {
-                function.submit_trim(at, Unit::Block, tag).unwrap();
+                want = Some(Expected { read: None, write: None });
+                queue.submit_trim(at, Unit::Block, tag).unwrap();
                 content.remove(&at);
                 last_write.remove(&(at.channel, at.lun, at.block));
             }
@@ -312,11 +327,11 @@ fn random(seed: u64, timing: Option<Timing>) {
                 function.share().pass(Nanos(rng.below(2_000_000))).unwrap();
                 continue;
             }
-            _ => continue,
+            _ => {}
         }
-        expected.insert(tag, want);
-        while function.queued() > 40 || rng.chance(0.4) {
-            let Some(done) = function.complete() else { break };
+        expected.extend(want.map(|want| (tag, want)));
+        while queue.len() > 40 || rng.chance(0.4) {
+            let Some(done) = queue.complete() else { break };
             let want = expected.remove(&done.tag).unwrap_or_else(|| panic!("{label}: {done:?}"));
             assert_eq!(done.result, Ok(()), "{label}: {} of {:?}", done.tag, want.write);
             assert!(done.end >= now, "{label}: {}", done.tag);
@@ -333,7 +348,7 @@ fn random(seed: u64, timing: Option<Timing>) {
             }
         }
     }
-    let left = all(&function);
+    let left = all(&mut queue);
     assert_eq!(left.len(), expected.len(), "{label}");
     assert!(left.iter().all(|done| done.result.is_ok()), "{label}");
     function.drain().unwrap();

@@ -27,7 +27,7 @@ fn geometry(max_open_blocks: Option<u32>) -> DeviceGeometry {
 }
 
 fn open(memory: &SharedMemory, fresh: bool) -> Result<Function, FlashError> {
-    let (medium, options) = (Box::new(memory.clone()), Options::default());
+    let (medium, options) = (memory.clone(), Options::default());
     if fresh {
         let device = Device::format(medium, options)?;
         let capacity = Bytes(device.lun_capacity().0 * 2);
@@ -93,7 +93,7 @@ fn levelling_evens_out_a_hot_and_a_cold_half() {
     let device = level.share().device().clone();
     let own = device.own_counts().erases[prism_nand::Cause::Wear];
     assert!((10..400).contains(&own), "{own} erases for levelling");
-    assert!(memory.lock().erase_counts().all(|count| count < 400));
+    assert!(memory.erase_counts().all(|count| count < 400));
 }
 
 #[test]
@@ -107,10 +107,10 @@ fn a_gap_that_is_allowed_moves_nothing() {
         function.write(at, &[2; PAGE]).unwrap();
         function.trim(at, Unit::Block).unwrap();
     }
-    let before = memory.lock().operations();
+    let before = memory.operations();
     let report = function.wear_level(8, 5).unwrap();
     assert_eq!((report.pairs.len(), report.min, report.max), (0, 0, 5));
-    assert_eq!(memory.lock().operations(), before);
+    assert_eq!(memory.operations(), before);
     let report = function.wear_level(8, 4).unwrap();
     assert_eq!(report.pairs.len(), 1);
     assert_eq!(report.pairs[0].1, cold);
@@ -190,7 +190,7 @@ fn lives(seed: u64, cache: Cache, max_open: Option<u32>, turns: u32) -> (u32, u3
         function.drain().unwrap();
         function.sync().unwrap();
         let device = function.share().device().clone();
-        memory.lock().cut_power_after(rng.below(60));
+        memory.cut_power_after(rng.below(60));
         let mut life = Life { function, model: &mut model, doubt: &mut doubt };
         if let Err(error) = work(&mut life, rng) {
             assert!(is_power_lost(&error), "{label}: {error}");
@@ -201,8 +201,8 @@ fn lives(seed: u64, cache: Cache, max_open: Option<u32>, turns: u32) -> (u32, u3
             // A write in flight was not durable; a trim in flight may be complete or not.
             model.remove(&at);
         }
-        cuts += u32::from(memory.lock().lost_power());
-        memory.lock().restart(rng);
+        cuts += u32::from(memory.lost_power());
+        memory.restart(rng);
     }
     (swaps, cuts)
 }
@@ -240,11 +240,11 @@ fn one_cut_at_every_operation_of_a_swap() {
             function.trim(at, Unit::Block).unwrap();
         }
         function.sync().unwrap();
-        memory.lock().cut_power_after(cut);
+        memory.cut_power_after(cut);
         let done = function.wear_level(4, 1);
         assert!(done.as_ref().is_ok_and(|done| done.pairs.len() > 1) || done.is_err(), "{cut}");
         drop(function);
-        memory.lock().restart(&mut Rng::stream(cut, "function.swap"));
+        memory.restart(&mut Rng::stream(cut, "function.swap"));
         let function = open(&memory, false).unwrap();
         check(&function, &model, &format!("cut {cut}"));
         let wear = function.wear_level(4, 0).unwrap();

@@ -206,23 +206,23 @@ fn lives(cache: Cache) {
         let mut rng = Rng::stream(seed, "monitor.cuts");
         let wear = GlobalWear { min_gap: 1, delta: 0.0, budget: 0.5 };
         let options = Options { timing: None, wear: Some(wear) };
-        let mut memory = MemoryDevice::new(geometry(&mut rng), cache).unwrap();
+        let memory = MemoryDevice::new(geometry(&mut rng), cache).unwrap();
         if seed % 2 == 0 {
             memory.fail_at_random(0.0003, seed);
         }
         let memory = SharedMemory::from(memory);
-        let open = |context: &str| match Device::open(Box::new(memory.clone()), options) {
+        let open = |context: &str| match Device::open(memory.clone(), options) {
             Ok(device) => Some(Life { device, raws: BTreeMap::new() }),
             Err(FlashError::Medium(MediumError::PowerLost)) => None,
             Err(error) => panic!("{context}: {error}"),
         };
-        drop(Device::format(Box::new(memory.clone()), options).unwrap());
+        drop(Device::format(memory.clone(), options).unwrap());
         let mut model = Model::default();
         'life: for turn in 0..60 {
             let context = format!("seed {seed} turn {turn}");
             // Power may fail while the device is opened, and in the work that follows.
             let far = if cache == Cache::Volatile { 400 } else { 120 };
-            memory.lock().cut_power_after(rng.below(far));
+            memory.cut_power_after(rng.below(far));
             if let Some(mut life) = open(&context) {
                 attach_all(&mut life, &model);
                 for _ in 0..300 {
@@ -235,8 +235,8 @@ fn lives(cache: Cache) {
                 }
                 exchanges += life.device.wear().exchanges;
             }
-            cuts += u32::from(memory.lock().lost_power());
-            memory.lock().restart(&mut rng);
+            cuts += u32::from(memory.lost_power());
+            memory.restart(&mut rng);
             let mut life = open(&context).expect("power is on");
             if !check(&mut life, &mut model, cache, &context) {
                 break;
@@ -285,7 +285,7 @@ fn wear_over_luns_stays_within_its_bound() {
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
     let wear = GlobalWear { min_gap: GAP as u32, delta: 0.0, budget: 1.0 };
     let options = Options { timing: None, wear: Some(wear) };
-    let device = Device::format(Box::new(memory), options).unwrap();
+    let device = Device::format(memory, options).unwrap();
     let share = device.allocate("hot", Allocation::new(Bytes(1), 0)).unwrap();
     let raw = Raw::open(share).unwrap();
     let blocks: Vec<_> = raw.blocks().collect();
@@ -334,7 +334,7 @@ fn the_budget_of_levelling_outlives_a_process() {
     let options = Options { timing: None, wear: Some(wear) };
     for each in [5, 40, 300] {
         let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-        let mut device = Device::format(Box::new(memory), options).unwrap();
+        let mut device = Device::format(memory, options).unwrap();
         drop(device.allocate("hot", Allocation::new(Bytes(1), 0)).unwrap());
         let (mut erases, mut spent) = (0, 0);
         while erases < 6000 {
@@ -360,7 +360,7 @@ fn the_budget_of_levelling_outlives_a_process() {
 fn without_levelling_one_lun_wears_alone() {
     let mut rng = Rng::stream(1, "monitor.plain");
     let memory = MemoryDevice::new(geometry(&mut rng), Cache::None).unwrap();
-    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let device = Device::format(memory, Options::default()).unwrap();
     let share = device.allocate("hot", Allocation::new(Bytes(1), 0)).unwrap();
     let raw = Raw::open(share).unwrap();
     for _ in 0..100 {
@@ -378,7 +378,7 @@ fn random_devices_are_empty_after_they_are_formatted() {
         let memory: SharedMemory =
             MemoryDevice::new(geometry(&mut rng), Cache::Volatile).unwrap().into();
         for round in 0..3 {
-            let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+            let device = Device::format(memory.clone(), Options::default()).unwrap();
             let all = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
             let raw = Raw::open(device.allocate("all", Allocation::new(all, 0)).unwrap()).unwrap();
             let blocks: Vec<_> = raw.blocks().collect();
@@ -386,10 +386,10 @@ fn random_devices_are_empty_after_they_are_formatted() {
                 assert_eq!(raw.write_pointer(block), Ok(0), "seed {seed} round {round}");
                 raw.write_page(block, &[1; PAGE]).unwrap();
             }
-            memory.lock().cut_power_after(rng.below(20));
+            memory.cut_power_after(rng.below(20));
             let ended = blocks.iter().find_map(|&block| raw.erase_block(block).err());
             assert!(ended.is_some(), "power went");
-            memory.lock().restart(&mut rng);
+            memory.restart(&mut rng);
         }
     }
 }
@@ -402,15 +402,15 @@ fn random_failures_leave_blocks_that_do_not_count_as_open() {
         let mut rng = Rng::stream(seed, "monitor.open");
         let geometry =
             DeviceGeometry { blocks_per_lun: 40, max_open_blocks: Some(4), ..geometry(&mut rng) };
-        let mut memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+        let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
         memory.fail_at_random(0.002, seed);
         let memory = SharedMemory::from(memory);
-        let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+        let device = Device::format(memory.clone(), Options::default()).unwrap();
         let wanted = Allocation { open_blocks: Some(2), ..Allocation::new(Bytes(1), 0) };
         drop(device.allocate("raw", wanted).unwrap());
         drop(device);
         'life: for turn in 0..40 {
-            let device = Device::open(Box::new(memory.clone()), Options::default()).unwrap();
+            let device = Device::open(memory.clone(), Options::default()).unwrap();
             let raw = Raw::open(device.attach("raw").unwrap()).unwrap();
             let blocks: Vec<_> = raw.blocks().take(2).collect();
             for step in 0..20 {
@@ -440,7 +440,7 @@ fn random_losses_of_a_cache_open_no_more_blocks_than_allowed() {
         let mut rng = Rng::stream(seed, "monitor.forgotten");
         let geometry = DeviceGeometry { max_open_blocks: Some(6), ..geometry(&mut rng) };
         let memory: SharedMemory = MemoryDevice::new(geometry, Cache::Volatile).unwrap().into();
-        let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+        let device = Device::format(memory.clone(), Options::default()).unwrap();
         for (name, open_blocks) in [("careless", Some(3)), ("other", Some(1))] {
             let wanted = Allocation { open_blocks, ..Allocation::new(Bytes(1), 0) };
             drop(device.allocate(name, wanted).unwrap());
@@ -448,7 +448,7 @@ fn random_losses_of_a_cache_open_no_more_blocks_than_allowed() {
         drop(device);
         for turn in 0..10 {
             let context = format!("seed {seed} turn {turn}");
-            let device = Device::open(Box::new(memory.clone()), Options::default()).unwrap();
+            let device = Device::open(memory.clone(), Options::default()).unwrap();
             let raw = Raw::open(device.attach("careless").unwrap()).unwrap();
             let other = Raw::open(device.attach("other").unwrap()).unwrap();
             let first = Address::default();
@@ -472,7 +472,7 @@ fn random_losses_of_a_cache_open_no_more_blocks_than_allowed() {
                     }
                 }
             }
-            memory.lock().restart(&mut rng);
+            memory.restart(&mut rng);
         }
     }
 }
@@ -495,15 +495,15 @@ fn random_failed_blocks_stay_hidden_after_a_format() {
                 done.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             }
         };
-        let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+        let device = Device::format(memory.clone(), Options::default()).unwrap();
         write(&all(&device));
         let block = rng.below(u64::from(geometry.blocks())) as u32;
-        memory.lock().wear_out(block);
-        let again = Device::format(Box::new(memory.clone()), Options::default());
+        memory.wear_out(block);
+        let again = Device::format(memory.clone(), Options::default());
         let device = again.unwrap_or_else(|error| panic!("seed {seed}, block {block}: {error}"));
         write(&all(&device));
         drop(device);
-        let device = Device::open(Box::new(memory), Options::default()).unwrap();
+        let device = Device::open(memory, Options::default()).unwrap();
         let raw = Raw::open(device.attach("all").unwrap()).unwrap();
         assert!(raw.blocks().all(|block| raw.write_pointer(block) == Ok(1)), "seed {seed}");
     }
@@ -525,15 +525,15 @@ fn a_moved_block_without_pages_is_not_open() {
     let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();
     let wear = GlobalWear { min_gap: 1, delta: 0.0, budget: 10.0 };
     let options = Options { timing: None, wear: Some(wear) };
-    let device = Device::format(Box::new(memory.clone()), options).unwrap();
+    let device = Device::format(memory.clone(), options).unwrap();
     let wanted = Allocation { open_blocks: Some(2), ..Allocation::new(Bytes(1), 0) };
     let raw = Raw::open(device.allocate("raw", wanted).unwrap()).unwrap();
     let at = |block| Address { block, ..Address::default() };
-    memory.lock().cut_power_after(0);
+    memory.cut_power_after(0);
     raw.write_page(at(1), &[1; PAGE]).unwrap_err();
     drop((raw, device));
-    memory.lock().restart(&mut Rng::stream(1, "monitor.torn"));
-    let device = Device::open(Box::new(memory), options).unwrap();
+    memory.restart(&mut Rng::stream(1, "monitor.torn"));
+    let device = Device::open(memory, options).unwrap();
     let raw = Raw::open(device.attach("raw").unwrap()).unwrap();
     assert_eq!(raw.write_pointer(at(1)), Ok(1));
     for _ in 0..400 {
@@ -552,7 +552,7 @@ fn a_moved_block_without_pages_is_not_open() {
 fn worn_out_luns_are_not_allocated() {
     let mut rng = Rng::stream(9, "monitor.worn");
     let memory: SharedMemory = MemoryDevice::new(geometry(&mut rng), Cache::None).unwrap().into();
-    let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+    let device = Device::format(memory.clone(), Options::default()).unwrap();
     let luns = device.free_luns();
     let share = device.allocate("worn", Allocation::new(Bytes(1), 0)).unwrap();
     let raw = Raw::open(share).unwrap();
@@ -562,7 +562,7 @@ fn worn_out_luns_are_not_allocated() {
     let lun = device.shares()[0].luns[0];
     let per_lun = device.geometry().blocks_per_lun;
     for block in lun * per_lun..(lun + 1) * per_lun {
-        memory.lock().wear_out(block);
+        memory.wear_out(block);
     }
     raw.into_share().release().unwrap();
     assert_eq!(device.free_luns(), luns - 1);

@@ -150,7 +150,7 @@ fn write(
 }
 
 fn open(memory: &SharedMemory, format: bool) -> Result<ObjectStore, FlashError> {
-    let medium = Box::new(memory.clone());
+    let medium = memory.clone();
     let share = if format {
         let device = Device::format(medium, Options::default())?;
         let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
@@ -221,7 +221,7 @@ fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
         for turn in 0..turns {
             let context = format!("{label}, seed {seed}, turn {turn}");
             let far = if rng.chance(0.2) { 2000 } else { 100 };
-            memory.lock().cut_power_after(rng.below(far));
+            memory.cut_power_after(rng.below(far));
             match open(&memory, false) {
                 Ok(store) => {
                     for _ in 0..300 {
@@ -237,8 +237,8 @@ fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
                 Err(FlashError::Medium(MediumError::PowerLost)) => {}
                 Err(error) => panic!("{context}: {error}"),
             }
-            cuts += u32::from(memory.lock().lost_power());
-            memory.lock().restart(&mut rng);
+            cuts += u32::from(memory.lost_power());
+            memory.restart(&mut rng);
             let store = open(&memory, false).unwrap_or_else(|e| panic!("{context}: {e}"));
             store.assert_consistent();
             check(&store, &model, &context);
@@ -286,7 +286,7 @@ fn timed_store(bandwidth: Option<u64>) -> ObjectStore {
     };
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
     let options = Options { timing: Some(timing), wear: None };
-    let device = Device::format(Box::new(memory), options).unwrap();
+    let device = Device::format(memory, options).unwrap();
     let capacity = Bytes(device.lun_capacity().0 * 4);
     let wanted = Allocation { bandwidth, ..Allocation::new(capacity, 0) };
     ObjectStore::open(device.allocate("objects", wanted).unwrap()).unwrap()

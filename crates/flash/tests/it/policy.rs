@@ -127,7 +127,7 @@ fn step(world: &World, model: &mut Model, rng: &mut Rng) -> Result<(), FlashErro
 }
 
 fn new_world(rng: &mut Rng, memory: &SharedMemory) -> World {
-    let device = Device::format(Box::new(memory.clone()), Options::default()).unwrap();
+    let device = Device::format(memory.clone(), Options::default()).unwrap();
     let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
     let share = device.allocate("policy", Allocation::new(capacity, 0)).unwrap();
     world(Policy::open(share).unwrap(), rng)
@@ -159,7 +159,7 @@ fn random_writes_to_every_mapping_equal_an_array() {
 /// Opens the level; `None` if power failed meanwhile.
 fn reopen(memory: &SharedMemory, ranges: &[(u64, u64)], context: &str) -> Option<World> {
     let open = || {
-        let device = Device::open(Box::new(memory.clone()), Options::default())?;
+        let device = Device::open(memory.clone(), Options::default())?;
         Policy::open(device.attach("policy")?)
     };
     match open() {
@@ -204,7 +204,7 @@ fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
             let context = format!("{label}, seed {seed}, turn {turn}");
             // Power may fail while it is opened, and in the work that follows.
             let far = if rng.chance(0.2) { 2000 } else { 100 };
-            memory.lock().cut_power_after(rng.below(far));
+            memory.cut_power_after(rng.below(far));
             if let Some(world) = reopen(&memory, &ranges, &context) {
                 for _ in 0..300 {
                     match step(&world, &mut model, &mut rng) {
@@ -214,8 +214,8 @@ fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
                     }
                 }
             }
-            cuts += u32::from(memory.lock().lost_power());
-            memory.lock().restart(&mut rng);
+            cuts += u32::from(memory.lost_power());
+            memory.restart(&mut rng);
             let world = reopen(&memory, &ranges, &context).expect("power is on");
             settle(&world, &mut model, &context);
         }
@@ -289,7 +289,7 @@ fn plain() -> Policy {
         max_open_blocks: None,
     };
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let device = Device::format(memory, Options::default()).unwrap();
     let capacity = Bytes(device.lun_capacity().0 * 4);
     let share = device.allocate("plain", Allocation::new(capacity, 0)).unwrap();
     Policy::open(share).unwrap()
@@ -450,7 +450,7 @@ fn ranges_come_and_go_with_few_open_blocks() {
         max_open_blocks: Some(8),
     };
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let device = Device::format(memory, Options::default()).unwrap();
     let capacity = Bytes(device.lun_capacity().0 * 4);
     let policy =
         Policy::open(device.allocate("few", Allocation::new(capacity, 0)).unwrap()).unwrap();
@@ -490,7 +490,7 @@ fn the_tables_of_the_device_cannot_be_filled() {
     let memory: SharedMemory = MemoryDevice::new(geometry, Cache::None).unwrap().into();
     let wear = Some(GlobalWear { min_gap: 1, delta: 0.0, budget: 1.0 });
     let options = Options { timing: None, wear };
-    let device = Device::format(Box::new(memory.clone()), options).unwrap();
+    let device = Device::format(memory.clone(), options).unwrap();
     let one = Allocation::new(Bytes(1), 0);
     let refused = device.allocate(&"x".repeat(6000), one).map(drop);
     assert!(matches!(refused, Err(FlashError::Tables { .. })), "{refused:?}");
@@ -513,7 +513,7 @@ fn the_tables_of_the_device_cannot_be_filled() {
     }
     assert!(device.wear().exchanges > 0);
     drop((policy, raw, device));
-    let device = Device::open(Box::new(memory), options).unwrap();
+    let device = Device::open(memory, options).unwrap();
     let policy = Policy::open(device.attach("p").unwrap()).unwrap();
     let names: Vec<_> = policy.containers().into_iter().map(|container| container.name).collect();
     assert_eq!(names, made);

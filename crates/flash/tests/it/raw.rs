@@ -21,7 +21,7 @@ fn geometry() -> DeviceGeometry {
 
 fn device() -> Device {
     let memory = MemoryDevice::new(geometry(), Cache::None).unwrap();
-    Device::format(Box::new(memory), Options::default()).unwrap()
+    Device::format(memory, Options::default()).unwrap()
 }
 
 fn luns(device: &Device, name: &str, luns: u64) -> Share {
@@ -42,7 +42,7 @@ fn the_share_of_the_paper_is_30_luns() {
         max_open_blocks: None,
     };
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let device = Device::format(memory, Options::default()).unwrap();
     assert_eq!(device.lun_capacity(), Bytes(1 << 30));
     let share = device.allocate("paper", Allocation::new(Bytes(24 << 30), 25)).unwrap();
     let geometry = share.geometry().unwrap();
@@ -59,7 +59,7 @@ fn pages_are_written_in_order_read_back_and_erased() {
     let raw = Raw::open(luns(&device(), "a", 3)).unwrap();
     let at = Address { channel: 1, lun: 0, block: 5, page: 0 };
     let mut read = vec![0; 4096];
-    let unwritten = FlashError::Unwritten { block: 5, page: 0 };
+    let unwritten = FlashError::Unwritten { at };
     assert_eq!(raw.read_page(at, &mut read), Err(unwritten.clone()));
     for page in 0..8 {
         let mut oob = [page as u8; 64];
@@ -67,7 +67,7 @@ fn pages_are_written_in_order_read_back_and_erased() {
         raw.read_page_and_oob(at.with_page(page), &mut read, &mut oob).unwrap();
         assert_eq!((read[4095], oob[63]), (page as u8 + 1, page as u8));
     }
-    let full = FlashError::NotErased { block: 5, page: 0 };
+    let full = FlashError::NotErased { at };
     assert_eq!(raw.write_page(at, &[0; 4096]), Err(full));
     raw.erase_block(at).unwrap();
     assert_eq!(raw.read_page(at, &mut read), Err(unwritten));
@@ -116,8 +116,8 @@ fn commands_are_queued_and_vectored() {
     let raw = Raw::open(luns(&device(), "a", 8)).unwrap();
     let at = Address::default();
     let mut queue = raw.queue(2);
-    queue.submit(Command::Write { at, data: vec![7; 4096] }, 10).unwrap();
-    queue.submit(Command::Read { at, data: vec![0; 4096] }, 11).unwrap();
+    queue.submit(Command::write(at, vec![7; 4096]), 10).unwrap();
+    queue.submit(Command::read(at, vec![0; 4096]), 11).unwrap();
     let refused = queue.submit(Command::Erase { at }, 12).unwrap_err();
     assert_eq!(refused, Command::Erase { at });
     assert_eq!(queue.complete().unwrap().tag, 10);
@@ -170,7 +170,7 @@ fn shares_grow_and_shrink_and_are_erased() {
 fn open_blocks_are_limited() {
     let geometry = DeviceGeometry { max_open_blocks: Some(6), oob_size: 0, ..geometry() };
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let device = Device::format(memory, Options::default()).unwrap();
     let raw = Raw::open(luns(&device, "a", 8)).unwrap();
     assert_eq!(raw.geometry().max_open_blocks, 4);
     let at = |block| Address { block, ..Address::default() };
@@ -190,10 +190,10 @@ fn open_blocks_are_limited() {
 
 #[test]
 fn blocks_that_fail_are_replaced_and_hidden() {
-    let mut memory = MemoryDevice::new(geometry(), Cache::None).unwrap();
+    let memory = MemoryDevice::new(geometry(), Cache::None).unwrap();
     memory.mark_factory_bad(3);
     memory.fail_at_random(0.0005, 5);
-    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let device = Device::format(memory, Options::default()).unwrap();
     let raw = Raw::open(luns(&device, "a", 8)).unwrap();
     let blocks: Vec<_> = raw.blocks().collect();
     let mut failed = None;
@@ -260,7 +260,7 @@ fn timed() -> Device {
     };
     let memory = MemoryDevice::new(geometry(), Cache::None).unwrap();
     let options = Options { timing: Some(timing), wear: None };
-    Device::format(Box::new(memory), options).unwrap()
+    Device::format(memory, options).unwrap()
 }
 
 /// 4096 bytes at 400 MB/s.
@@ -289,8 +289,8 @@ fn luns_work_in_parallel_and_a_queue_completes_in_time_order() {
     let before = raw.share().now().unwrap();
     let mut queue = raw.queue(8);
     queue.submit(Command::Erase { at: pages[0] }, 1).unwrap();
-    queue.submit(Command::Read { at: pages[1], data: vec![0; 4096] }, 2).unwrap();
-    queue.submit(Command::Read { at: pages[0], data: vec![0; 4096] }, 3).unwrap();
+    queue.submit(Command::read(pages[1], vec![0; 4096]), 2).unwrap();
+    queue.submit(Command::read(pages[0], vec![0; 4096]), 3).unwrap();
     let order: Vec<_> = std::iter::from_fn(|| queue.complete()).collect();
     // A read of a block that is being erased fails at once.
     assert_eq!(order.iter().map(|done| done.tag).collect::<Vec<_>>(), [3, 2, 1]);
@@ -333,7 +333,7 @@ fn a_bandwidth_limit_of_zero_is_refused() {
 /// An interrupted program leaves a torn page, but closing a block programs none.
 #[test]
 fn an_interrupted_finish_leaves_no_torn_page() {
-    let mut memory = MemoryDevice::new(geometry(), Cache::Volatile).unwrap();
+    let memory = MemoryDevice::new(geometry(), Cache::Volatile).unwrap();
     let mut rng = Rng::stream(1, "raw.finish");
     for block in 0..40 {
         memory.finish(block).unwrap();

@@ -38,7 +38,7 @@ fn open(file: &SimulatedFile) -> Result<Device, FlashError> {
         assert!(file.lost_power(), "{error}");
         FlashError::Medium(prism_flash::MediumError::PowerLost)
     })?;
-    Device::open(Box::new(medium), Options::default())
+    Device::open(medium, Options::default())
 }
 
 fn end(file: &SimulatedFile, rng: &mut Rng, end: End) {
@@ -67,7 +67,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let file = SimulatedFile::new();
         let medium = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
-        let device = Device::format(Box::new(medium), Options::default()).unwrap();
+        let device = Device::format(medium, Options::default()).unwrap();
         let lun = device.lun_capacity().0;
         let rows = device.allocate("rows", Allocation::new(Bytes(2 * lun), 0)).unwrap();
         let pairs = device.allocate("pairs", Allocation::new(Bytes(2 * lun), 0)).unwrap();
@@ -182,7 +182,7 @@ fn the_monitors_state_is_recovered() {
         let file = SimulatedFile::new();
         let mut medium = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
         medium.mark_factory_bad(30);
-        let device = Device::format(Box::new(medium), Options::default()).unwrap();
+        let device = Device::format(medium, Options::default()).unwrap();
         let lun = device.lun_capacity();
         let hot = Raw::open(device.allocate("hot", Allocation::new(lun, 0)).unwrap()).unwrap();
         let cold = Raw::open(device.allocate("cold", Allocation::new(lun, 0)).unwrap()).unwrap();
@@ -239,7 +239,7 @@ fn a_queued_read_precedes_later_changes_of_its_block() {
     let folder = tempfile::tempdir().unwrap();
     let geometry = DeviceGeometry { page_size: 4096, ..GEOMETRY };
     let medium = FlashFile::create(&folder.path().join("flash"), geometry).unwrap();
-    let device = Device::format(Box::new(medium), Options::default()).unwrap();
+    let device = Device::format(medium, Options::default()).unwrap();
     let share = device.allocate("a", Allocation::new(device.lun_capacity(), 0)).unwrap();
     let raw = Raw::open(share).unwrap();
     let at = |block, page| Address { block, page, ..Address::default() };
@@ -250,7 +250,7 @@ fn a_queued_read_precedes_later_changes_of_its_block() {
     }
     raw.sync().unwrap();
     let mut queue = raw.queue(16);
-    let read = |at| Command::Read { at, data: vec![0; 4096] };
+    let read = |at| Command::read(at, vec![0; 4096]);
     queue.submit(read(at(1, 2)), 0).unwrap();
     queue.submit(read(at(0, 1)), 1).unwrap();
     queue.submit(Command::Erase { at: at(1, 0) }, 2).unwrap();
@@ -286,7 +286,7 @@ fn queued_reads_come_in_any_order_and_each_once() {
     let folder = tempfile::tempdir().unwrap();
     let geometry = DeviceGeometry { page_size: 4096, ..GEOMETRY };
     let medium = FlashFile::create(&folder.path().join("flash"), geometry).unwrap();
-    let device = Device::format(Box::new(medium), Options::default()).unwrap();
+    let device = Device::format(medium, Options::default()).unwrap();
     let share = device.allocate("a", Allocation::new(device.lun_capacity(), 0)).unwrap();
     let raw = Raw::open(share).unwrap();
     let at = |number: u64| {
@@ -311,7 +311,7 @@ fn queued_reads_come_in_any_order_and_each_once() {
                 continue;
             }
             let number = rng.below(written);
-            let read = Command::Read { at: at(number), data: vec![0xEE; 4096] };
+            let read = Command::read(at(number), vec![0xEE; 4096]);
             queue.submit(read, tag).unwrap();
             asked.push(Some(number));
         }

@@ -60,7 +60,7 @@ fn random_runs_are_read_as_they_were_written_last() {
         let path = folder.path().join("flash");
         let settings = Settings { engine, depth, ..Settings::USUAL };
         let file = FlashFile::create_with(&path, GEOMETRY, settings).unwrap();
-        let device = Device::format(Box::new(file), Options::default()).unwrap();
+        let device = Device::format(file, Options::default()).unwrap();
         let all = Bytes(2 * device.lun_capacity().0);
         let policy = Policy::open(device.allocate("a", Allocation::new(all, 0)).unwrap()).unwrap();
         let range = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
@@ -70,7 +70,7 @@ fn random_runs_are_read_as_they_were_written_last() {
         policy.flush().unwrap();
         drop((policy, device));
         let file = FlashFile::open_with(&path, settings).unwrap();
-        let device = Device::open(Box::new(file), Options::default()).unwrap();
+        let device = Device::open(file, Options::default()).unwrap();
         let policy = Policy::open(device.attach("a").unwrap()).unwrap();
         let mut found = vec![1; SIZE];
         policy.read(0, &mut found).unwrap();

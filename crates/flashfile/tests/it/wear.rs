@@ -32,7 +32,7 @@ enum End {
 fn formatted() -> SimulatedFile {
     let file = SimulatedFile::new();
     let medium = FlashFile::create_simulated(&file, GEOMETRY).unwrap();
-    let device = Device::format(Box::new(medium), OPTIONS).unwrap();
+    let device = Device::format(medium, OPTIONS).unwrap();
     let lun = device.lun_capacity();
     for name in ["hot", "cold"] {
         drop(device.allocate(name, Allocation::new(lun, 0)).unwrap());
@@ -42,7 +42,7 @@ fn formatted() -> SimulatedFile {
 
 fn opened(file: &SimulatedFile) -> Device {
     let medium = FlashFile::open_simulated(file).unwrap();
-    Device::open(Box::new(medium), OPTIONS).unwrap()
+    Device::open(medium, OPTIONS).unwrap()
 }
 
 /// The totals of many sessions.

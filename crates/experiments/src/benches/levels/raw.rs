@@ -135,7 +135,7 @@ impl<'a> RawStore<'a> {
         self.raw.read_pages(&from, &mut data).map_err(|error| error.error)?;
         for ((page, _), data) in valid.into_iter().zip(data.chunks(page_size)) {
             let at = self.place(page, Kind::Copy);
-            self.submit(at, Command::Write { at, data: data.to_vec() }, OWN)?;
+            self.submit(at, Command::write(at, data.to_vec()), OWN)?;
             self.copies += 1;
         }
         self.submit(victim, Command::Erase { at: victim }, OWN)?;

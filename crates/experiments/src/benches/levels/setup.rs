@@ -161,7 +161,7 @@ fn share(size: Size) -> Result<Share> {
         max_open_blocks: None,
     };
     let memory = MemoryDevice::new(geometry, Cache::None)?;
-    let device = Device::format(Box::new(memory), timed())?;
+    let device = Device::format(memory, timed())?;
     share_of_all(&device, "store")
 }
 

@@ -24,7 +24,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
 
 fn share(geometry: DeviceGeometry, allocation: impl Fn(&Device) -> Allocation) -> Share {
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let device = Device::format(memory, Options::default()).unwrap();
     device.allocate("pairs", allocation(&device)).unwrap()
 }
 
@@ -222,7 +222,7 @@ fn records_are_packed_and_pages_are_spread_over_the_luns() {
     let raw = store.into_share().unwrap();
     let device = raw.device().clone();
     drop(raw);
-    let mut medium = device.into_medium().unwrap();
+    let medium = device.into_medium().unwrap();
     let mut is_written = |block| {
         let mut magic = [0; 4];
         medium.read(block, 0, 8, &mut magic, &mut []).unwrap();
@@ -244,7 +244,7 @@ fn timed(open_blocks: u32) -> (Nanos, Nanos) {
     let options = Options { timing: Some(timing), ..Options::default() };
     let geometry = DeviceGeometry { luns_per_channel: 4, ..GEOMETRY };
     let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
-    let device = Device::format(Box::new(memory), options).unwrap();
+    let device = Device::format(memory, options).unwrap();
     let capacity = Bytes(device.lun_capacity().0 * 8);
     let wanted = Allocation { open_blocks: Some(open_blocks), ..Allocation::new(capacity, 0) };
     let share = device.allocate("pairs", wanted).unwrap();
@@ -289,9 +289,9 @@ fn threads_use_one_store() {
 
 #[test]
 fn a_device_that_fails_is_not_written_any_more() {
-    let mut memory = MemoryDevice::new(GEOMETRY, Cache::None).unwrap();
+    let memory = MemoryDevice::new(GEOMETRY, Cache::None).unwrap();
     memory.fail_at_random(0.002, 3);
-    let device = Device::format(Box::new(memory), Options::default()).unwrap();
+    let device = Device::format(memory, Options::default()).unwrap();
     let store = KvStore::open(device.allocate("pairs", whole(&device)).unwrap()).unwrap();
     let mut rng = Rng::stream(1, "wear");
     let mut model = std::collections::BTreeMap::new();

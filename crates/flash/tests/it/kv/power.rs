@@ -11,11 +11,11 @@ fn is_cut(error: &FlashError) -> bool {
 
 /// Works until power fails after `operations` more of the device.
 fn work_until_cut(world: &mut World, operations: u64) {
-    world.handle.lock().cut_power_after(operations);
+    world.handle.cut_power_after(operations);
     let seed = world.seed;
     // A store too full for any call is idle when power fails.
     for _ in 0..1000 {
-        if world.handle.lock().lost_power() {
+        if world.handle.lost_power() {
             break;
         }
         if let Err(error) = world.step() {
@@ -30,10 +30,10 @@ fn recover(world: &mut World, again: u64) -> u64 {
     let mut cuts = 1;
     for left in (0..=again).rev() {
         let World { handle, rng, .. } = world;
-        handle.lock().restart(rng);
+        handle.restart(rng);
         if left > 0 {
             let operations = world.rng.below(6);
-            world.handle.lock().cut_power_after(operations);
+            world.handle.cut_power_after(operations);
         }
         match world.reopen() {
             Ok(()) => break,
@@ -41,7 +41,7 @@ fn recover(world: &mut World, again: u64) -> u64 {
         }
         cuts += 1;
     }
-    world.handle.lock().cut_power_after(u64::MAX / 2);
+    world.handle.cut_power_after(u64::MAX / 2);
     world.check_recovered();
     cuts
 }

@@ -43,7 +43,7 @@ impl World {
         // LUNs of the share, in addition to the blocks that the device needs itself.
         let blocks = u64::from(pick(&[6, 9, 9, 25]));
         loop {
-            let memory = Box::new(MemoryDevice::new(geometry, cache).unwrap());
+            let memory = MemoryDevice::new(geometry, cache).unwrap();
             let device = Device::format(memory, Options::default());
             let bytes = device.map_or(0, |device| device.lun_capacity().0);
             if bytes >= blocks * u64::from(geometry.pages_per_block * geometry.page_size) {
@@ -58,7 +58,7 @@ impl World {
     pub fn new(seed: u64, geometry: DeviceGeometry, cache: Cache, percent: u32) -> Self {
         let mut rng = Rng::stream(seed, "kv.calls");
         let handle = SharedMemory::from(MemoryDevice::new(geometry, cache).unwrap());
-        let device = Device::format(Box::new(handle.clone()), Options::default());
+        let device = Device::format(handle.clone(), Options::default());
         let device = device.unwrap_or_else(|e| panic!("seed {seed}: {geometry:?}: {e}"));
         let luns = u64::from(geometry.luns()) * 100 / u64::from(100 + percent);
         let capacity = Bytes(device.lun_capacity().0 * luns.max(1));
@@ -153,7 +153,7 @@ impl World {
     /// Opens device and store again; an error only if power fails meanwhile.
     pub fn reopen(&mut self) -> Result<(), FlashError> {
         self.store = None;
-        let device = Device::open(Box::new(self.handle.clone()), Options::default())?;
+        let device = Device::open(self.handle.clone(), Options::default())?;
         self.store = Some(KvStore::open(device.attach("pairs")?)?);
         Ok(())
     }

@@ -68,7 +68,7 @@ impl Level for (ObjectStore, ObjectId) {
 
 fn device(file: &SimulatedFile) -> Device {
     let medium = FlashFile::create_simulated(file, GEOMETRY).unwrap();
-    Device::format(Box::new(medium), Options::default()).unwrap()
+    Device::format(medium, Options::default()).unwrap()
 }
 
 /// Lets the disk fill up after every number of writes; returns how often the flush failed.
