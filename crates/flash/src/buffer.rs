@@ -4,9 +4,17 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 
 /// Memory that a device gives for its own operations: aligned for direct I/O, in huge pages.
-pub trait BufferMemory: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
-
-impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> BufferMemory for T {}
+///
+/// # Safety
+/// Both calls return the same bytes each time, which neither move nor are freed as long as the value
+/// lives: a kernel may read and write them meanwhile.
+#[allow(unsafe_code, reason = "a promise on which unsafe code of devices relies")]
+pub unsafe trait BufferMemory: Send + Sync {
+    /// The bytes.
+    fn bytes(&self) -> &[u8];
+    /// The bytes, to be changed.
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
 
 /// The memory of a queued operation, which the completion returns. Its bytes do not move as long as
 /// it lives.
@@ -27,14 +35,14 @@ impl Buffer {
     /// All of `memory`.
     #[must_use]
     pub fn new(memory: Box<dyn BufferMemory>) -> Self {
-        let len = (*memory).as_ref().len();
+        let len = memory.bytes().len();
         Self { memory: Memory::OfDevice(memory), len }
     }
 
     fn whole(&self) -> &[u8] {
         match &self.memory {
             Memory::Vector(bytes) => bytes,
-            Memory::OfDevice(memory) => (**memory).as_ref(),
+            Memory::OfDevice(memory) => memory.bytes(),
         }
     }
 
@@ -61,7 +69,7 @@ impl Buffer {
                 bytes.truncate(self.len);
                 bytes
             }
-            Memory::OfDevice(memory) => (*memory).as_ref()[..self.len].to_vec(),
+            Memory::OfDevice(memory) => memory.bytes()[..self.len].to_vec(),
         }
     }
 }
@@ -91,7 +99,7 @@ impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [u8] {
         let bytes = match &mut self.memory {
             Memory::Vector(bytes) => bytes,
-            Memory::OfDevice(memory) => (**memory).as_mut(),
+            Memory::OfDevice(memory) => memory.bytes_mut(),
         };
         &mut bytes[..self.len]
     }

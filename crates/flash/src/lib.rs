@@ -32,7 +32,7 @@ pub use buffer::{Buffer, BufferMemory};
 pub use error::{FlashError, Result};
 pub use function::Function;
 pub use kv::KvStore;
-pub use medium::{DeviceGeometry, Medium, MediumError, PageState};
+pub use medium::{DeviceGeometry, Medium, MediumError, MediumQueue, Op, PageState, Reply, Request};
 pub use memory::{Cache, MemoryDevice, SharedMemory};
 pub use monitor::{
     Allocation, Device, GlobalWear, Options, Share, ShareGeometry, WallClock, WearReport,

@@ -4,6 +4,7 @@
 use std::{io, mem, slice};
 
 use memmap2::{Advice, MmapMut, MmapOptions};
+use prism_flash::BufferMemory;
 
 /// Bytes of a huge page; the mapping consists of huge pages if the system has them.
 const HUGE: usize = 2 << 20;
@@ -37,6 +38,11 @@ impl Buffers {
         self.count
     }
 
+    /// Bytes of each buffer.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// A buffer that the kernel does not write to.
     pub(crate) fn of(&self, index: usize) -> &[u8] {
         let start = self.address(index);
@@ -68,6 +74,58 @@ impl Buffers {
     /// Leaks the memory, because the kernel may still write to it.
     pub(crate) fn leak(&mut self) {
         mem::forget(self.map.take());
+    }
+}
+
+/// Memory for direct I/O, in huge pages if it is large.
+#[derive(Debug)]
+pub(crate) struct Aligned {
+    map: MmapMut,
+    len: usize,
+}
+
+impl Aligned {
+    /// `len` bytes, zero.
+    ///
+    /// # Errors
+    /// If the system gives no such mapping.
+    pub(crate) fn new(len: usize) -> io::Result<Self> {
+        let whole = if len >= HUGE / 2 { len.next_multiple_of(HUGE) } else { len.max(1) };
+        let map = MmapOptions::new().len(whole).map_anon()?;
+        // Small pages work as well.
+        #[cfg(target_os = "linux")]
+        if whole >= HUGE {
+            let _ = map.advise(Advice::HugePage);
+        }
+        Ok(Self { map, len })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+impl AsRef<[u8]> for Aligned {
+    fn as_ref(&self) -> &[u8] {
+        &self.map[..self.len]
+    }
+}
+
+impl AsMut<[u8]> for Aligned {
+    fn as_mut(&mut self) -> &mut [u8] {
+        &mut self.map[..self.len]
+    }
+}
+
+// SAFETY: the bytes are those of a mapping, which stays where it is until it is dropped.
+#[allow(unsafe_code, reason = "the promise of the trait")]
+unsafe impl BufferMemory for Aligned {
+    fn bytes(&self) -> &[u8] {
+        self.as_ref()
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        self.as_mut()
     }
 }
 

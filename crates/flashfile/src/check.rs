@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::buffers::Aligned;
 use crate::device::FlashFile;
 use crate::error::FlashFileError;
 use crate::format::Superblock;
@@ -34,68 +35,71 @@ impl CheckReport {
 
 impl FlashFile {
     /// Reads the whole device. `progress` is called with the pages read and their total. Pages
-    /// programmed since the last sync are included, and are not durable afterwards.
+    /// programmed since the last sync are included, and are not durable afterwards. What the journal
+    /// holds was checked by opening.
     ///
     /// # Errors
     /// [`FlashFileError::Io`] if it cannot be read, or programmed pages cannot be written; the
     /// device is read-only then.
-    pub fn check(
-        &mut self,
-        progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<CheckReport, FlashFileError> {
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<CheckReport, FlashFileError> {
         let name = self.name.clone();
         let broken = |operation, source| FlashFileError::Io { file: name, operation, source };
-        if self.refusal.is_none()
-            && let Err(error) = self.headers.write_back(&mut self.engine)
-        {
-            // Reported here, and by every sync from now on.
-            let _ = self.refuse("writing", &error);
-            return Err(broken("writing", error));
+        let mut core = self.core();
+        if core.refusal.is_none() {
+            let written = core.headers().write_back(&self.engine);
+            if let Err(error) = written {
+                // Reported here, and by every sync from now on.
+                let _ = core.refuse("writing", &error);
+                return Err(broken("writing", error));
+            }
         }
+        drop(core);
         self.check_all(progress).map_err(|error| broken("reading", error))
     }
 
-    fn check_all(&mut self, progress: &mut dyn FnMut(u64, u64)) -> io::Result<CheckReport> {
+    fn check_all(&self, progress: &mut dyn FnMut(u64, u64)) -> io::Result<CheckReport> {
         let mut report = CheckReport { other: self.damage.clone(), ..CheckReport::default() };
         // Cached headers may be intact where the file is damaged by now.
-        self.headers.forget();
+        self.core().headers().forget();
         self.check_superblocks(&mut report)?;
         self.check_padding(&mut report)?;
         let blocks = self.layout.geometry.blocks();
         let total: u64 = (0..blocks).map(|block| u64::from(self.write_pointer(block))).sum();
         for block in 0..blocks {
-            for page in 0..self.write_pointer(block) {
-                self.read_ahead(block, page);
+            self.check_block(block, &mut report)?;
+            progress(report.pages, total);
+        }
+        Ok(report)
+    }
+
+    /// Reads the pages of a block, in large pieces, and checks each.
+    fn check_block(&self, block: u32, report: &mut CheckReport) -> io::Result<()> {
+        const PIECE: usize = 1 << 20;
+        let size = self.layout.geometry.page_size as usize;
+        let at_once = (PIECE / size).max(1) as u32;
+        let (pages, epoch) = (self.write_pointer(block), self.record(block).erases);
+        let mut bytes = Aligned::new(at_once as usize * size)?;
+        for first in (0..pages).step_by(at_once as usize) {
+            let end = (first + at_once).min(pages);
+            let bytes = &mut bytes.as_mut()[..(end - first) as usize * size];
+            let page_at = self.layout.page_at(block, first);
+            self.engine.read_ahead(Region { start: page_at, len: 2 * bytes.len() as u64 });
+            self.engine.read_pages(page_at, 0, bytes)?;
+            for (page, bytes) in (first..end).zip(bytes.chunks(size)) {
                 report.pages += 1;
-                if !self.page_is_whole(block, page)? {
+                if self.check_chunks((block, page, epoch), 0, bytes, &mut [])?.is_some() {
                     report.damaged_pages += 1;
                     if report.damaged.len() < LISTED {
                         report.damaged.push((block, page));
                     }
                 }
             }
-            progress(report.pages, total);
         }
-        Ok(report)
-    }
-
-    fn read_ahead(&mut self, block: u32, page: u32) {
-        /// Pages in flight: enough to keep a fast disk busy.
-        const AHEAD: u32 = 32;
-        let (size, end) = (self.layout.geometry.page_size, self.write_pointer(block));
-        let ahead = if page == 0 { 0..AHEAD } else { page + AHEAD - 1..page + AHEAD };
-        for page in ahead.start..ahead.end.min(end) {
-            self.prefetch(block, page, 0, size);
-        }
-    }
-
-    fn page_is_whole(&mut self, block: u32, page: u32) -> io::Result<bool> {
-        let size = self.layout.geometry.page_size;
-        Ok(self.read_header(block, page)? && self.read_chunks(block, page, 0, size)?.is_some())
+        Ok(())
     }
 
     /// A damaged copy was reported when the file was opened; two that differ were not.
-    fn check_superblocks(&mut self, report: &mut CheckReport) -> io::Result<()> {
+    fn check_superblocks(&self, report: &mut CheckReport) -> io::Result<()> {
         let mut copies = [[0; SECTOR]; 2];
         self.engine.read_at(0, &mut copies[0])?;
         self.engine.read_at(SECOND_SUPERBLOCK, &mut copies[1])?;
@@ -107,7 +111,7 @@ impl FlashFile {
     }
 
     /// Bytes that are never written have to be zero.
-    fn check_padding(&mut self, report: &mut CheckReport) -> io::Result<()> {
+    fn check_padding(&self, report: &mut CheckReport) -> io::Result<()> {
         let layout = self.layout;
         let sector = SECTOR as u64;
         let mut unused = vec![
@@ -127,6 +131,16 @@ impl FlashFile {
         }
         let used = u64::from(layout.geometry.blocks()) * layout.headers_of_block;
         unused.push(Region { start: layout.headers.start + used, len: layout.headers.len - used });
+        if self.superblock.has_journal() {
+            let start = layout.data.end();
+            unused.push(Region { start, len: layout.journal.start - start });
+            unused.extend(
+                (0..2).map(|copy| Region {
+                    start: layout.head_at(copy) + sector,
+                    len: ALIGN - sector,
+                }),
+            );
+        }
         let mut bytes = Vec::new();
         for region in unused {
             bytes.resize(region.len as usize, 0);

@@ -1,61 +1,88 @@
-//! The device: a medium on a file.
+//! The device: a medium on a file, for several threads.
 //!
-//! The block records define what is durable. A sync first makes pages and their page headers, which
-//! may still be in memory, durable, and only then the records that count them; so after a power
-//! failure each block is as at the last sync or at the one that was in flight, and never in
-//! between. An erase changes the record alone. Pages of a block whose erase is not durable are not
-//! overwritten: the program that would do so syncs first.
+//! The block records define what is durable. `commit` makes their changes durable with one entry of
+//! a journal, so after a power failure the whole device is as at the last sync or at the one that
+//! was in flight, and never in between. An erase changes the record alone. Pages of a block whose
+//! erase is not durable are not overwritten: the program that would do so syncs first.
 //!
-//! Memory: 8 bytes per block, the buffers of pages in flight, and at most 16 MiB of page headers.
+//! Reads take no lock but that of the cached page headers, for a copy. Programs, erases and syncs
+//! take the lock of `core` before and after the disk works for them. Syncs of several threads become
+//! one: those that come while one is in progress wait for the next.
+//!
+//! Memory: 16 bytes per block, the buffers of pages in flight, at most 16 MiB of page headers, and
+//! those of the next entry once more.
 
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
-use prism_base::hash::FastSet;
-use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
+use prism_flash::{Buffer, DeviceGeometry, Medium, MediumError, MediumQueue, PageState};
 
+use crate::buffers::Aligned;
 use crate::engine::Engine;
 use crate::error::medium_failure;
 use crate::format::{self, Record, Superblock};
 use crate::headers::HeaderCache;
 use crate::layout::Layout;
 use crate::lock::Lock;
+use crate::state::{Begun, Core, RecordTable, is_open};
+use crate::uring::UringQueue;
+use crate::workers::{WorkerQueue, Workers};
 
 /// A flash device in a file. It is a [`Medium`]: [`prism_flash::Device::format`] and
 /// [`prism_flash::Device::open`] take it.
 ///
-/// Dropping it syncs and ignores errors; [`FlashFile::close`] returns them.
+/// Dropping it syncs, empties the journal and ignores errors; [`FlashFile::close`] returns them.
 #[derive(Debug)]
 pub struct FlashFile {
     pub(crate) name: String,
     pub(crate) layout: Layout,
     pub(crate) superblock: Superblock,
-    pub(crate) engine: Engine,
-    /// Released after the engine has completed the operations in flight.
-    pub(crate) _lock: Option<Lock>,
-    pub(crate) records: Vec<Record>,
-    /// Number of the last sync.
-    pub(crate) sequence: u64,
-    /// Blocks that are partly written.
-    pub(crate) open: u32,
-    /// Sectors of records that have changed since the last sync.
-    pub(crate) dirty: BTreeSet<u32>,
-    /// Whether pages were programmed since the last sync.
-    pub(crate) programmed: bool,
-    /// Blocks erased since the last sync.
-    pub(crate) erased: FastSet<u32>,
-    /// Why the device is read-only.
-    pub(crate) refusal: Option<String>,
-    /// Whether that is because a write failed.
-    pub(crate) failed: bool,
-    pub(crate) header: Vec<u8>,
-    pub(crate) headers: HeaderCache,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) headers: Arc<Mutex<HeaderCache>>,
+    pub(crate) table: Arc<RecordTable>,
+    core: Mutex<Core>,
+    syncs: Mutex<Syncs>,
+    synced: Condvar,
+    /// Threads for operations that wait, made when they are first needed.
+    workers: OnceLock<Workers>,
+    /// Released when the device is closed.
+    lock: Mutex<Option<Lock>>,
     /// Damage found when the file was opened, and repaired from the second copy.
     pub(crate) damage: Vec<String>,
 }
 
+/// Syncs begun and completed, by number.
+#[derive(Debug, Default)]
+struct Syncs {
+    begun: u64,
+    done: u64,
+}
+
+const UNPOISONED: &str = "no thread panics while it holds the device";
+
 impl FlashFile {
+    pub(crate) fn new(core: Core, lock: Option<Lock>) -> Self {
+        Self {
+            name: core.name.clone(),
+            layout: core.layout,
+            superblock: core.superblock,
+            engine: Arc::clone(&core.engine),
+            headers: Arc::clone(&core.headers),
+            table: Arc::clone(&core.table),
+            damage: core.damage.clone(),
+            core: Mutex::new(core),
+            syncs: Mutex::default(),
+            synced: Condvar::new(),
+            workers: OnceLock::new(),
+            lock: Mutex::new(lock),
+        }
+    }
+
+    pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().expect(UNPOISONED)
+    }
+
     /// The name of the file, for messages.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -68,7 +95,8 @@ impl FlashFile {
         self.superblock.identity
     }
 
-    /// The version of its format; a file of a version below [`crate::VERSION`] is not converted.
+    /// The version of its format: [`crate::VERSION`], to which an older file is converted when it is
+    /// opened for writing.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.superblock.version
@@ -76,8 +104,8 @@ impl FlashFile {
 
     /// Why the device is read-only, if so.
     #[must_use]
-    pub fn refusal(&self) -> Option<&str> {
-        self.refusal.as_deref()
+    pub fn refusal(&self) -> Option<String> {
+        self.core().refusal.clone()
     }
 
     /// Damage found when the file was opened, and repaired from its second copy.
@@ -89,7 +117,7 @@ impl FlashFile {
     /// The way in which pages are read and written.
     #[must_use]
     pub fn engine_name(&self) -> &'static str {
-        match self.engine {
+        match *self.engine {
             Engine::Uring(_) => "io_uring",
             Engine::Portable(_) => "portable",
             Engine::Simulated(_) => "simulated",
@@ -98,137 +126,160 @@ impl FlashFile {
 
     /// Marks `block` as bad by the manufacturer; durable with the next sync. To be called before
     /// the device is formatted.
-    pub fn mark_factory_bad(&mut self, block: u32) {
-        self.records[block as usize].factory_bad = true;
-        self.dirty.insert(Layout::record_sector(block));
+    pub fn mark_factory_bad(&self, block: u32) {
+        self.core().change(block, |record| record.factory_bad = true);
     }
 
-    /// Syncs and closes.
+    /// Syncs, writes what the journal holds to its own place, and closes: another process may open
+    /// the file then, and this one writes to it no more.
     ///
     /// # Errors
-    /// [`MediumError`] if an operation since the last sync is not durable.
-    pub fn close(mut self) -> Result<(), MediumError> {
-        self.sync()
+    /// [`MediumError`] if an operation since the last sync is not durable, or the journal could not
+    /// be emptied; what was synced is kept, and opening tries again.
+    pub fn close(&self) -> Result<(), MediumError> {
+        let finished = self.finish_session();
+        self.core().refusal.get_or_insert_with(|| "the device was closed; open it again".into());
+        *self.lock.lock().expect(UNPOISONED) = None;
+        finished
     }
 
-    fn record(&self, block: u32) -> Record {
-        self.records[block as usize]
-    }
-
-    /// Changes a record; durable with the next sync.
-    fn change(&mut self, block: u32, change: impl FnOnce(&mut Record)) {
-        let was_open = self.is_open(block);
-        change(&mut self.records[block as usize]);
-        self.dirty.insert(Layout::record_sector(block));
-        self.open = self.open + u32::from(self.is_open(block)) - u32::from(was_open);
-    }
-
-    fn check_writable(&self) -> Result<(), MediumError> {
-        match &self.refusal {
-            Some(why) => Err(MediumError::ReadOnly { why: why.clone() }),
-            None => Ok(()),
+    fn finish_session(&self) -> Result<(), MediumError> {
+        self.sync()?;
+        let mut core = self.core();
+        if core.refusal.is_some() {
+            return Ok(());
         }
+        core.empty_journal().map_err(|error| core.refuse("emptying the journal", &error))
     }
 
-    /// Makes the device read-only: the failed write may be lost, and later writes could hide that.
-    pub(crate) fn refuse(&mut self, operation: &str, error: &io::Error) -> MediumError {
-        let failure = medium_failure(&self.name, operation, error);
-        if let MediumError::Io { what } | MediumError::DiskFull { what } = &failure {
-            self.refusal.get_or_insert_with(|| format!("an earlier write failed: {what}"));
-            self.failed = true;
-        }
-        failure
+    pub(crate) fn record(&self, block: u32) -> Record {
+        self.table.get(block)
     }
 
-    fn check_program(&self, block: u32, page: u32) -> Result<(), MediumError> {
-        self.check_writable()?;
-        let record = self.record(block);
-        let pages = self.layout.geometry.pages_per_block;
-        let expected = u32::from(record.programmed);
-        if expected == pages || record.finished {
-            return Err(MediumError::Full { block });
-        }
-        if page != expected {
-            return Err(MediumError::OutOfOrder { block, page, expected });
-        }
-        match self.layout.geometry.max_open_blocks {
-            Some(max) if page == 0 && self.open >= max => Err(MediumError::TooManyOpen { max }),
-            _ => Ok(()),
-        }
+    /// Makes everything done so far durable, as a whole. One thread at a time.
+    fn commit(&self) -> Result<(), MediumError> {
+        let commit = {
+            let mut core = self.core();
+            // The caller that got a failure need not be the caller of this sync.
+            if core.journal.is_clean() && !core.failed {
+                return Ok(());
+            }
+            core.check_writable()?;
+            let begun = core.begin_commit();
+            begun.map_err(|error| core.refuse("making it durable", &error))?
+        };
+        let written = self.engine.write_entry(commit.at, &commit.bytes);
+        let written = written.and_then(|()| self.engine.drain());
+        let durable = written.and_then(|()| self.engine.sync());
+        let mut core = self.core();
+        durable.map_err(|error| core.refuse("making it durable", &error))?;
+        core.end_commit(commit);
+        Ok(())
     }
 
-    /// Reads the page header of a page into `self.header`; returns whether it is that page's.
-    pub(crate) fn read_header(&mut self, block: u32, page: u32) -> io::Result<bool> {
+    /// Reads the header of a page; `None` if it is not that page's in this epoch.
+    pub(crate) fn header(&self, block: u32, page: u32, epoch: u32) -> io::Result<Option<Vec<u8>>> {
+        let mut header = vec![0; self.layout.header as usize];
         let at = self.layout.header_at(block, page);
-        self.headers.read(&self.engine, at, &mut self.header)?;
-        let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
-        Ok(format::header_is_whole(self.identity(), number, epoch, &self.header))
+        HeaderCache::read(&self.headers, &self.engine, at, &mut header)?;
+        let number = self.layout.page_number(block, page);
+        let whole = format::header_is_whole(self.identity(), number, epoch, &header);
+        Ok(whole.then_some(header))
     }
 
-    /// Reads whole chunks of a page whose header is `self.header`; `None` if they are
-    /// damaged. Also the offset within them of byte `offset` of the page.
-    pub(crate) fn read_chunks(
-        &mut self,
-        block: u32,
-        page: u32,
-        offset: u32,
-        len: u32,
-    ) -> io::Result<Option<(&[u8], usize)>> {
-        let (first, from, len) = self.chunks(offset, len);
-        let page_at = self.layout.page_at(block, page);
-        let bytes = self.engine.read_page(page_at, from, len)?;
+    /// The bytes of all chunks that have some of `len` bytes from `offset` of a page on, relative to
+    /// the beginning of the page.
+    pub(crate) fn chunks(&self, offset: u32, len: usize) -> (usize, usize) {
+        let (chunk, page) = (self.layout.chunk as usize, self.layout.geometry.page_size as usize);
+        let (offset, end) = (offset as usize, offset as usize + len);
+        let (last, within) = ((end - 1) / page, (end - 1) % page + 1);
+        let last_end = within.div_ceil(chunk).saturating_mul(chunk).min(page);
+        let first = offset / page * page + offset % page / chunk * chunk;
+        (first, last * page + last_end)
+    }
+
+    /// Checks whole chunks that were read from `first`, relative to the beginning of a page, on.
+    /// Returns the page that is damaged, if one is. Writes the out-of-band bytes of the first page.
+    pub(crate) fn check_chunks(
+        &self,
+        (block, page, epoch): (u32, u32, u32),
+        first: usize,
+        bytes: &[u8],
+        oob: &mut [u8],
+    ) -> io::Result<Option<u32>> {
+        let size = self.layout.geometry.page_size as usize;
         let hash = self.superblock.chunk_hash();
-        let whole = format::data_is_whole(&self.layout, hash, &self.header, first, bytes);
-        Ok(whole.then_some((bytes, (u64::from(offset) - from) as usize)))
+        let (mut at, mut rest) = (first, bytes);
+        loop {
+            let number = page + (at / size) as u32;
+            let Some(header) = self.header(block, number, epoch)? else { return Ok(Some(number)) };
+            let (part, next) = rest.split_at(rest.len().min(size - at % size));
+            let chunk = at % size / self.layout.chunk as usize;
+            if !part.is_empty() && !format::data_is_whole(&self.layout, hash, &header, chunk, part)
+            {
+                return Ok(Some(number));
+            }
+            if number == page {
+                oob.copy_from_slice(&format::oob_of(&self.layout, &header)[..oob.len()]);
+            }
+            (at, rest) = (at + part.len(), next);
+            if rest.is_empty() {
+                return Ok(None);
+            }
+        }
     }
 
-    /// The first chunk, where it begins in the page, and the bytes of all chunks that have
-    /// some of `len` bytes from `offset` on.
-    fn chunks(&self, offset: u32, len: u32) -> (usize, u64, usize) {
-        let (chunk, page) = (self.layout.chunk, self.layout.geometry.page_size);
-        let first = offset / chunk;
-        let end = (offset + len).div_ceil(chunk).saturating_mul(chunk).min(page);
-        (first as usize, u64::from(first * chunk), (end - first * chunk) as usize)
+    fn read_checked(
+        &self,
+        (block, page, epoch): (u32, u32, u32),
+        offset: u32,
+        data: &mut [u8],
+        oob: &mut [u8],
+    ) -> io::Result<Option<u32>> {
+        let place = (block, page, epoch);
+        if data.is_empty() {
+            return self.check_chunks(place, 0, &[], oob);
+        }
+        let (first, end) = self.chunks(offset, data.len());
+        let page_at = self.layout.page_at(block, page);
+        if end - first == data.len() {
+            self.engine.read_pages(page_at, first as u64, data)?;
+            return self.check_chunks(place, first, data, oob);
+        }
+        let mut whole = vec![0; end - first];
+        self.engine.read_pages(page_at, first as u64, &mut whole)?;
+        data.copy_from_slice(&whole[offset as usize - first..][..data.len()]);
+        self.check_chunks(place, first, &whole, oob)
     }
 
-    fn write_page(&mut self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> io::Result<()> {
-        self.engine.write_page(self.layout.page_at(block, page), data)?;
-        let (number, epoch) = (self.layout.page_number(block, page), self.record(block).erases);
+    /// The first page that is not programmed, of those that a read of `len` bytes needs.
+    pub(crate) fn is_written(&self, record: Record, page: u32, offset: u32, len: usize) -> bool {
+        let last = (offset as usize + len.max(1) - 1) / self.layout.geometry.page_size as usize;
+        page + (last as u32) < u32::from(record.programmed)
+    }
+
+    /// The headers of pages with this data.
+    pub(crate) fn headers_of(
+        &self,
+        (block, page, epoch): (u32, u32, u32),
+        data: &[u8],
+        oob: &[u8],
+    ) -> Vec<u8> {
         let (layout, hash) = (&self.layout, self.superblock.chunk_hash());
-        format::encode_header(layout, hash, number, epoch, data, oob, &mut self.header);
-        let at = self.layout.header_at(block, page);
-        self.headers.write(&mut self.engine, at, &self.header)
+        let size = layout.geometry.page_size as usize;
+        let mut headers = Vec::new();
+        let mut header = vec![0; layout.header as usize];
+        for (index, data) in (0..).zip(data.chunks(size)) {
+            let oob = if index == 0 { oob } else { &[] };
+            let number = layout.page_number(block, page + index);
+            format::encode_header(layout, hash, number, epoch, data, oob, &mut header);
+            headers.extend_from_slice(&header);
+        }
+        headers
     }
 
-    /// Writes both copies of the records in one sector.
-    pub(crate) fn write_records(&mut self, sector: u32) -> io::Result<()> {
-        let first = (sector * Layout::RECORDS) as usize;
-        let last = (first + Layout::RECORDS as usize).min(self.records.len());
-        let (identity, records) = (self.identity(), &self.records[first..last]);
-        let bytes = format::encode_records(identity, self.sequence, sector, records);
-        for copy in 0..2 {
-            self.engine.write_at(self.layout.record_sector_at(copy, sector), &bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Pages and page headers first, then the records that count them.
-    fn sync_in_order(&mut self) -> io::Result<()> {
-        if self.programmed {
-            // Pages in flight first: on a disk that fills up, they have priority over page headers.
-            self.engine.drain()?;
-            self.headers.write_back(&mut self.engine)?;
-            self.engine.sync()?;
-        }
-        self.sequence += 1;
-        for sector in self.dirty.clone() {
-            self.write_records(sector)?;
-        }
-        self.engine.sync()?;
-        self.dirty.clear();
-        self.programmed = false;
-        self.erased.clear();
-        Ok(())
+    pub(crate) fn workers(&self) -> &Workers {
+        self.workers.get_or_init(Workers::new)
     }
 }
 
@@ -242,9 +293,7 @@ impl Medium for FlashFile {
     }
 
     fn is_open(&self, block: u32) -> bool {
-        let record = self.record(block);
-        let programmed = u32::from(record.programmed);
-        programmed > 0 && programmed < self.layout.geometry.pages_per_block && !record.finished
+        is_open(self.record(block), &self.layout)
     }
 
     fn is_factory_bad(&self, block: u32) -> bool {
@@ -255,126 +304,128 @@ impl Medium for FlashFile {
         true
     }
 
+    /// A sync is one entry of the journal.
+    fn syncs_as_a_whole(&self) -> bool {
+        true
+    }
+
+    fn erase_is_durable(&self, block: u32) -> bool {
+        self.core().erase_is_durable(block)
+    }
+
     fn erase_count(&self, block: u32) -> Option<u32> {
         Some(self.record(block).erases)
     }
 
-    fn prefetch(&mut self, block: u32, page: u32, offset: u32, len: u32) -> bool {
-        if page >= self.write_pointer(block) || len == 0 {
-            return false;
+    fn buffer(&self, len: usize) -> Buffer {
+        match Aligned::new(len) {
+            Ok(memory) => Buffer::new(Box::new(memory)),
+            Err(_) => vec![0; len].into(),
         }
-        let (_, from, len) = self.chunks(offset, len);
-        self.engine.prefetch(self.layout.page_at(block, page), from, len)
     }
 
-    fn arrivals(&mut self, known: usize) -> usize {
-        self.engine.arrivals(known)
-    }
-
-    fn has_arrived(&self, block: u32, page: u32) -> bool {
-        self.engine.has_arrived(self.layout.page_at(block, page))
-    }
-
-    /// For sequential reads, the page cache reads ahead in larger pieces than prefetches.
-    fn gains_from_prefetch(&self) -> bool {
-        matches!(self.engine, Engine::Uring(_))
+    fn queue(self: Arc<Self>, depth: usize) -> Option<Box<dyn MediumQueue>> {
+        match &*self.engine {
+            Engine::Simulated(_) => None,
+            Engine::Portable(_) => Some(Box::new(WorkerQueue::new(self))),
+            Engine::Uring(_) => match UringQueue::new(Arc::clone(&self), depth) {
+                Ok(queue) => Some(Box::new(queue)),
+                // No further ring, for want of memory that may be locked or of descriptors.
+                Err(_) => Some(Box::new(WorkerQueue::new(self))),
+            },
+        }
     }
 
     fn read(
-        &mut self,
+        &self,
         block: u32,
         page: u32,
         offset: u32,
         data: &mut [u8],
         oob: &mut [u8],
     ) -> Result<PageState, MediumError> {
-        let end = u64::from(offset) + data.len() as u64;
-        assert!(end <= self.layout.geometry.page_size.into(), "a read ends within its page");
-        if page >= self.write_pointer(block) {
+        let record = self.record(block);
+        if !self.is_written(record, page, offset, data.len()) {
             return Ok(PageState::Erased);
         }
         if data.is_empty() && oob.is_empty() {
             return Ok(PageState::Written);
         }
-        let damaged = MediumError::Damaged { block, page };
-        match self.read_header(block, page) {
-            Ok(true) => {}
-            Ok(false) => return Err(damaged),
-            Err(error) => return Err(medium_failure(&self.name, "reading", &error)),
+        match self.read_checked((block, page, record.erases), offset, data, oob) {
+            Ok(None) => Ok(PageState::Written),
+            // It was erased meanwhile.
+            Ok(Some(_)) if self.record(block).erases != record.erases => Ok(PageState::Erased),
+            Ok(Some(page)) => Err(MediumError::Damaged { block, page }),
+            Err(error) => Err(medium_failure(&self.name, "reading", &error)),
         }
-        if !data.is_empty() {
-            match self.read_chunks(block, page, offset, data.len() as u32) {
-                Ok(Some((bytes, within))) => {
-                    data.copy_from_slice(&bytes[within..within + data.len()]);
-                }
-                Ok(None) => return Err(damaged),
-                Err(error) => return Err(medium_failure(&self.name, "reading", &error)),
+    }
+
+    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<(), MediumError> {
+        let size = self.layout.geometry.page_size as usize;
+        let whole = !data.is_empty() && data.len().is_multiple_of(size);
+        assert!(whole, "a program takes pages of {size} bytes");
+        let pages = (data.len() / size) as u32;
+        let epoch = loop {
+            let begun = self.core().begin_program(block, page, pages)?;
+            match begun {
+                Begun::Write { epoch } => break epoch,
+                Begun::SyncFirst => self.sync()?,
             }
+        };
+        let headers = self.headers_of((block, page, epoch), data, oob);
+        for (page, data) in (page..).zip(data.chunks(size)) {
+            let written = self.engine.write_page(self.layout.page_at(block, page), data);
+            written.map_err(|error| self.core().refuse("writing", &error))?;
         }
-        oob.copy_from_slice(&format::oob_of(&self.layout, &self.header)[..oob.len()]);
-        Ok(PageState::Written)
+        self.core().end_program(block, page, epoch, headers)
     }
 
-    fn program(
-        &mut self,
-        block: u32,
-        page: u32,
-        data: &[u8],
-        oob: &[u8],
-    ) -> Result<(), MediumError> {
-        self.check_program(block, page)?;
-        let page_size = self.layout.geometry.page_size as usize;
-        assert!(data.len() == page_size, "a program takes a page of {page_size} bytes");
-        if self.erased.contains(&block) {
-            // If a power failure undid the erase, the old data would be overwritten.
-            self.sync()?;
-        }
-        let written = self.write_page(block, page, data, oob);
-        written.map_err(|error| self.refuse("writing", &error))?;
-        self.change(block, |record| record.programmed += 1);
-        self.programmed = true;
-        Ok(())
+    fn erase(&self, block: u32) -> Result<(), MediumError> {
+        self.core().erase(block)
     }
 
-    fn erase(&mut self, block: u32) -> Result<(), MediumError> {
-        self.check_writable()?;
-        let was_used = self.record(block).programmed > 0;
-        self.change(block, |record| {
-            record.erases = record.erases.saturating_add(1);
-            record.programmed = 0;
-            record.finished = false;
-        });
-        if was_used {
-            self.erased.insert(block);
-        }
-        Ok(())
+    fn finish(&self, block: u32) -> Result<(), MediumError> {
+        self.core().finish(block)
     }
 
-    fn finish(&mut self, block: u32) -> Result<(), MediumError> {
-        self.check_writable()?;
-        if !self.record(block).finished {
-            self.change(block, |record| record.finished = true);
+    fn sync(&self) -> Result<(), MediumError> {
+        let mut syncs = self.syncs.lock().expect(UNPOISONED);
+        // One that begins from now on: one in progress may not have everything.
+        let wanted = syncs.begun + 1;
+        loop {
+            if syncs.done >= wanted {
+                drop(syncs);
+                let core = self.core();
+                return if core.failed { core.check_writable() } else { Ok(()) };
+            }
+            if syncs.done < syncs.begun {
+                syncs = self.synced.wait(syncs).expect(UNPOISONED);
+                continue;
+            }
+            syncs.begun += 1;
+            drop(syncs);
+            let result = self.commit();
+            syncs = self.syncs.lock().expect(UNPOISONED);
+            syncs.done = syncs.begun;
+            self.synced.notify_all();
+            return result;
         }
-        Ok(())
     }
 
-    fn sync(&mut self) -> Result<(), MediumError> {
-        // The caller that got the failure need not be the caller of this sync.
-        if self.dirty.is_empty() && !self.failed {
-            return Ok(());
-        }
-        self.check_writable()?;
-        self.sync_in_order().map_err(|error| self.refuse("making it durable", &error))
-    }
-
-    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
         self
+    }
+}
+
+impl From<FlashFile> for Arc<dyn Medium> {
+    fn from(device: FlashFile) -> Self {
+        Arc::new(device)
     }
 }
 
 impl Drop for FlashFile {
     fn drop(&mut self) {
         // Errors are ignored here; `close` returns them.
-        let _ = self.sync();
+        let _ = self.finish_session();
     }
 }

@@ -1,13 +1,17 @@
 //! A cache of page headers: reading a page costs no second system call if the page headers of its
 //! neighbours were read before, and programming a page costs none for its header.
 //!
-//! It is a write-back cache of pages of the file: page headers have to be durable only after a
-//! sync, which writes them all before the records that count their pages. Before that they are
-//! written when they are evicted.
+//! It is a write-back cache of pages of the file: the journal makes page headers durable, so they
+//! are written to their own places only by a checkpoint, or when they are evicted. A header that is
+//! written early does no harm: it is used only if a record counts its page.
+//!
+//! Opening puts the headers of the journal into `replayed`, where they stay until they are in their
+//! own places: always, in a file that is only read, and after a failure for want of space.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
+use std::sync::Mutex;
 
 use prism_base::Zeroed;
 
@@ -25,6 +29,10 @@ const NONE: u64 = u64::MAX;
 pub(crate) struct HeaderCache {
     places: usize,
     pages: Option<Pages>,
+    /// Headers by offset in the file, which has older ones there.
+    replayed: BTreeMap<u64, Vec<u8>>,
+    /// Number of changes of headers.
+    changes: u64,
 }
 
 /// The state of a cache entry.
@@ -91,7 +99,7 @@ impl Pages {
     }
 
     /// Writes the dirty bytes of entries with neighbouring pages. If that fails they stay dirty.
-    fn write(&mut self, engine: &mut Engine, places: Range<usize>) -> io::Result<()> {
+    fn write(&mut self, engine: &Engine, places: Range<usize>) -> io::Result<()> {
         let (first, last) = (self.kept[places.start], self.kept[places.end - 1]);
         let from = places.start * PAGE + usize::from(first.from);
         let to = (places.end - 1) * PAGE + usize::from(last.to);
@@ -118,29 +126,85 @@ impl HeaderCache {
     /// A cache of `places` pages of the file.
     pub(crate) fn new(places: usize) -> Self {
         assert!(places > 0, "a header that is written needs an entry");
-        Self { places, pages: None }
+        Self { places, pages: None, replayed: BTreeMap::new(), changes: 0 }
     }
 
     fn pages(&mut self) -> &mut Pages {
         self.pages.get_or_insert_with(|| Pages::new(self.places))
     }
 
-    /// Reads the page header at `at`.
-    pub(crate) fn read(&mut self, engine: &Engine, at: u64, header: &mut [u8]) -> io::Result<()> {
+    /// Takes a header from the journal.
+    pub(crate) fn replay(&mut self, at: u64, header: Vec<u8>) {
+        self.replayed.insert(at, header);
+    }
+
+    /// Writes the headers from the journal as any others.
+    pub(crate) fn write_replayed(&mut self, engine: &Engine) -> io::Result<()> {
+        let replayed = std::mem::take(&mut self.replayed);
+        let written = replayed.iter().try_for_each(|(&at, header)| self.write(engine, at, header));
+        // After an error they are still read from memory.
+        self.replayed = replayed;
+        written
+    }
+
+    /// Forgets the headers from the journal, which are in their own places now.
+    pub(crate) fn forget_replayed(&mut self) {
+        self.replayed.clear();
+    }
+
+    /// Copies the page header at `at` if it is cached.
+    fn find(&mut self, at: u64, header: &mut [u8]) -> bool {
+        if let Some(replayed) = self.replayed.get(&at) {
+            header.copy_from_slice(replayed);
+            return true;
+        }
+        let Some((number, part)) = within_page(at, header.len()) else { return false };
+        let pages = self.pages();
+        let place = pages.place(number);
+        let found = pages.kept[place].number == number;
+        if found {
+            header.copy_from_slice(&pages.bytes_of(place)[part]);
+        }
+        found
+    }
+
+    /// Caches a page of the file, unless another that is dirty has its place: a read does not evict
+    /// dirty pages, so that it cannot fail because of a write.
+    fn keep(&mut self, number: u64, page: &[u8; PAGE]) {
+        let pages = self.pages();
+        let place = pages.place(number);
+        if !pages.kept[place].is_dirty() {
+            pages.kept[place] = CacheEntry { number, ..CacheEntry::EMPTY };
+            pages.bytes_of(place).copy_from_slice(page);
+        }
+    }
+
+    /// Reads the page header at `at`. The lock is not held while it is read from the file.
+    pub(crate) fn read(
+        cache: &Mutex<Self>,
+        engine: &Engine,
+        at: u64,
+        header: &mut [u8],
+    ) -> io::Result<()> {
+        let lock = || cache.lock().expect("no thread panics while it holds the page headers");
+        let changes = {
+            let mut cache = lock();
+            if cache.find(at, header) {
+                return Ok(());
+            }
+            cache.changes
+        };
+        // A page that is not cached is up to date in the file.
         let Some((number, part)) = within_page(at, header.len()) else {
             return engine.read_at(at, header);
         };
-        let pages = self.pages();
-        let place = pages.place(number);
-        if pages.kept[place].number != number {
-            if pages.kept[place].is_dirty() {
-                // A read does not evict dirty pages, so that it cannot fail because of a write. A
-                // page that is not cached is up to date in the file.
-                return engine.read_at(at, header);
-            }
-            pages.fetch(engine, place, number)?;
+        let mut page = [0; PAGE];
+        engine.read_at(number * ALIGN, &mut page)?;
+        header.copy_from_slice(&page[part]);
+        let mut cache = lock();
+        if cache.changes == changes {
+            cache.keep(number, &page);
         }
-        header.copy_from_slice(&pages.bytes_of(place)[part]);
         Ok(())
     }
 
@@ -148,7 +212,8 @@ impl HeaderCache {
     ///
     /// # Errors
     /// Also the error of writing pages evicted for it, which stay cached then.
-    pub(crate) fn write(&mut self, engine: &mut Engine, at: u64, header: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, engine: &Engine, at: u64, header: &[u8]) -> io::Result<()> {
+        self.changes += 1;
         let Some((number, part)) = within_page(at, header.len()) else {
             // It spans two or more pages, and complete page headers are between its parts, so it is
             // written directly.
@@ -171,7 +236,7 @@ impl HeaderCache {
     }
 
     /// Writes all dirty page headers. Those that could not be written stay dirty.
-    pub(crate) fn write_back(&mut self, engine: &mut Engine) -> io::Result<()> {
+    pub(crate) fn write_back(&mut self, engine: &Engine) -> io::Result<()> {
         let Some(pages) = &mut self.pages else { return Ok(()) };
         pages.dirty_runs().into_iter().try_for_each(|run| pages.write(engine, run))
     }
@@ -224,15 +289,15 @@ mod tests {
             (&[12, 3], 2),
         ] {
             let file = SimulatedFile::new();
-            let mut engine = Engine::Simulated(file.open());
+            let engine = Engine::Simulated(std::sync::Mutex::new(file.open()));
             engine.set_len(1 << 16).unwrap();
             let mut cache = HeaderCache::new(16);
             for &number in headers {
-                cache.write(&mut engine, number * 1024, &[7; 1024]).unwrap();
+                cache.write(&engine, number * 1024, &[7; 1024]).unwrap();
             }
             assert_eq!(file.operations(), 0, "{headers:?}");
             for _ in 0..2 {
-                cache.write_back(&mut engine).unwrap();
+                cache.write_back(&engine).unwrap();
                 assert_eq!(file.operations(), writes, "{headers:?}");
             }
             for (number, bytes) in (0..).zip(file.bytes().chunks(1024)) {

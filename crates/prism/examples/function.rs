@@ -81,14 +81,15 @@ impl SlabCache {
 /// A read that is queued after writes on the same LUN is executed before them.
 fn reads_go_first(cache: &SlabCache) -> prism::Result<()> {
     let flash = &cache.flash;
+    let mut queue = flash.queue(8);
     let (byte, old) = cache.slabs[0];
     let channel = Channel::Number(old.channel);
     for tag in 0..2 {
         let new = flash.address_mapper(channel, Unit::Block)?;
-        flash.submit_write(new.at, vec![1; SLAB], tag).expect("the queue is not full");
+        queue.submit_write(new.at, vec![1; SLAB], tag).expect("the queue is not full");
     }
-    flash.submit_read(old, vec![0; 4096], 9).expect("the queue is not full");
-    let done: Vec<_> = std::iter::from_fn(|| flash.complete()).collect();
+    queue.submit_read(old, vec![0; 4096], 9).expect("the queue is not full");
+    let done: Vec<_> = std::iter::from_fn(|| queue.complete()).collect();
     assert_eq!(done.iter().map(|done| done.tag).collect::<Vec<_>>(), [9, 0, 1]);
     assert_eq!((done[0].data[0], &done[0].result), (byte, &Ok(())));
     Ok(())

@@ -71,7 +71,7 @@ fn run(
     let mut buffers: Vec<Vec<u8>> = vec![vec![0; PAGE]; depth];
     let submit = |queue: &mut Queue<&Raw>, tag: usize, data: Vec<u8>, rng: &mut Rng| {
         let at = pages[rng.below(pages.len() as u64) as usize];
-        queue.submit(Command::Read { at, data }, tag as u64).expect("there is room");
+        queue.submit(Command::read(at, data), tag as u64).expect("there is room");
     };
     for (tag, buffer) in buffers.iter_mut().enumerate() {
         started[tag] = now()?;
@@ -83,7 +83,7 @@ fn run(
         latencies.push(now()?.saturating_sub(started[tag]));
         if latencies.len() + queue.len() < count {
             started[tag] = now()?;
-            submit(&mut queue, tag, done.data, &mut rng);
+            submit(&mut queue, tag, done.data.into_vec(), &mut rng);
         }
     }
     Ok(latencies)

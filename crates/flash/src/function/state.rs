@@ -385,7 +385,9 @@ impl State {
     /// Forgets a queue: its commands take effect, and their completions are dropped.
     pub(super) fn close(&mut self, queue: u64) {
         while self.next_end(queue).is_some() {
-            let Some((&key, _)) = self.done.range((queue, SimTime::ZERO, 0)..).next() else { break };
+            let Some((&key, _)) = self.done.range((queue, SimTime::ZERO, 0)..).next() else {
+                break;
+            };
             self.done.remove(&key);
             *self.commands.entry(queue).or_default() -= 1;
         }

@@ -15,9 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuar
 
 use prism_base::Rng;
 
-use crate::medium::{
-    DeviceGeometry, GeometryError, Medium, MediumError, MediumQueue, PageState,
-};
+use crate::medium::{DeviceGeometry, GeometryError, Medium, MediumError, MediumQueue, PageState};
 
 pub use handle::SharedMemory;
 use power::Undo;

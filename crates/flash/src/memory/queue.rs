@@ -26,7 +26,8 @@ impl ShuffledQueue {
     /// Whether a program of the same block was submitted before.
     fn has_to_wait(&self, place: usize) -> bool {
         let Op::Program { block, .. } = self.in_flight[place].op else { return false };
-        let same = |request: &Request| matches!(request.op, Op::Program { block: b, .. } if b == block);
+        let same =
+            |request: &Request| matches!(request.op, Op::Program { block: b, .. } if b == block);
         self.in_flight[..place].iter().any(same)
     }
 

@@ -167,8 +167,7 @@ impl Monitor {
     /// recorded, erases were undone, or their counts were lost.
     pub(super) fn count_unnoted(&mut self) {
         let noted = std::mem::take(&mut self.levelling.progress.noted_at);
-        let physical_lun =
-            |lun: u32| self.lun_of(self.map.block(lun * self.usable));
+        let physical_lun = |lun: u32| self.lun_of(self.map.block(lun * self.usable));
         let physical_luns: Vec<u32> = (0..self.luns.len() as u32).map(physical_lun).collect();
         let found = self.lun_erases();
         for (lun, physical_lun) in (0..).zip(physical_luns) {
@@ -223,8 +222,7 @@ impl Monitor {
     fn begin_exchange(&mut self, policy: GlobalWear) -> Result<()> {
         let wear = self.lun_wear();
         let mean = wear.iter().sum::<f64>() / wear.len() as f64;
-        let physical_lun =
-            |lun: u32| self.lun_of(self.map.block(lun * self.usable)) as usize;
+        let physical_lun = |lun: u32| self.lun_of(self.map.block(lun * self.usable)) as usize;
         let luns = 0..self.luns.len() as u32;
         let by_wear = |a: &u32, b: &u32| wear[physical_lun(*a)].total_cmp(&wear[physical_lun(*b)]);
         let Some(hot) = luns.clone().max_by(by_wear) else { return Ok(()) };

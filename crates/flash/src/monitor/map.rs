@@ -190,7 +190,11 @@ impl DirectPath {
             return Err(FlashError::Released);
         }
         let (what, value) = ("block", block.into());
-        Err(FlashError::OutOfRange { what, value, count: u64::from(count) * u64::from(self.usable) })
+        Err(FlashError::OutOfRange {
+            what,
+            value,
+            count: u64::from(count) * u64::from(self.usable),
+        })
     }
 
     #[inline]

@@ -174,9 +174,8 @@ impl ShareQueue {
                     || earlier.any(|other| other.op.block() == Some(block))
             }
             ShareOp::Program { block, .. } => {
-                let behind = |(&number, &(of, _)): (&u64, &(u32, u32))| {
-                    of == block && number < task.number
-                };
+                let behind =
+                    |(&number, &(of, _)): (&u64, &(u32, u32))| of == block && number < task.number;
                 task.again && self.programs.iter().any(behind)
                     || earlier.any(|other| other.op.block() == Some(block))
             }
@@ -224,9 +223,10 @@ impl ShareQueue {
                 let result = erased.map(|_| PageState::Erased);
                 return self.done.push_back(ShareReply { tag, op, result, data });
             }
-            ShareOp::Sync => self.share.begin_sync().map(|(number, marks)| {
-                (Flight::Sync { tag, number, marks }, Op::Sync)
-            }),
+            ShareOp::Sync => self
+                .share
+                .begin_sync()
+                .map(|(number, marks)| (Flight::Sync { tag, number, marks }, Op::Sync)),
         };
         match begun {
             Ok((flight, op)) => {

@@ -285,7 +285,12 @@ impl Monitor {
     /// Begins a program of `pages` pages: the medium is to be called with the block that is
     /// returned, without the lock, and then [`Monitor::end_program`]. Until then the block does not
     /// move.
-    pub(crate) fn begin_program(&mut self, share: usize, at: Access, pages: u32) -> Result<Program> {
+    pub(crate) fn begin_program(
+        &mut self,
+        share: usize,
+        at: Access,
+        pages: u32,
+    ) -> Result<Program> {
         self.check_page(at.page)?;
         self.check_page(at.page + pages - 1)?;
         self.medium()?;

@@ -328,9 +328,7 @@ impl Monitor {
             records.push(Record::Share(share.record()).encode());
         }
         records.push(self.dirty().encode());
-        for (virtual_block, (block, &first)) in
-            self.map.iter().zip(&self.origin).enumerate()
-        {
+        for (virtual_block, (block, &first)) in self.map.iter().zip(&self.origin).enumerate() {
             if block != first {
                 records.push(
                     Record::VirtualBlock { virtual_block: virtual_block as u32, block }.encode(),
@@ -408,8 +406,7 @@ impl Monitor {
                 let first = lun * self.usable;
                 first..first + self.usable
             });
-            let open =
-                |&virtual_block: &u32| medium.is_open(self.map.block(virtual_block));
+            let open = |&virtual_block: &u32| medium.is_open(self.map.block(virtual_block));
             share.open = virtual_blocks.filter(open).count() as u32;
         }
         Ok(())

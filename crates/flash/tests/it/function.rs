@@ -157,7 +157,9 @@ impl Model {
         let begun: Vec<bool> = (0..channels).map(|channel| has_page(self, channel)).collect();
         let label = &self.label;
         match self.function.address_mapper(channel, unit) {
-            Err(FlashError::ChannelFull { .. } | FlashError::OnlyReserve { .. }) => assert!(!expected, "{label}"),
+            Err(FlashError::ChannelFull { .. } | FlashError::OnlyReserve { .. }) => {
+                assert!(!expected, "{label}")
+            }
             Err(error) => panic!("{label}: {error}"),
             Ok(Allocated { at, free_left, erasing }) => {
                 assert!(expected && erasing == 0, "{label}: {at:?}");

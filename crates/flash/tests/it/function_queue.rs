@@ -63,7 +63,6 @@ fn tags(completions: &[Completion]) -> Vec<u64> {
     completions.iter().map(|done| done.tag).collect()
 }
 
-
 #[test]
 fn reads_go_before_queued_writes() {
     let function = function(1, Some(timing()));

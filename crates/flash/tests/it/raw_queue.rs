@@ -180,7 +180,8 @@ impl World {
             }
             (Ok(()), Expected::Write | Expected::Erase) => {}
             (Err(error), _) => {
-                let power = matches!(error, FlashError::Medium(prism_flash::MediumError::PowerLost));
+                let power =
+                    matches!(error, FlashError::Medium(prism_flash::MediumError::PowerLost));
                 assert!(power, "{label}: {error}");
                 return false;
             }

@@ -1,17 +1,21 @@
-//! Pages by io_uring with direct I/O: writes are asynchronous and submitted in batches, and many
-//! reads are in flight.
+//! Pages by io_uring with direct I/O.
 //!
-//! A write is copied to a buffer and submitted when enough others are ready: while the disk works,
-//! the next batch is assembled. Until a write is complete, reads are served from its buffer. A
-//! drain submits all writes; no wait is for an operation that was not submitted.
+//! A [`Writer`] writes behind its callers: a page is copied to a buffer and submitted when enough
+//! others are ready, and while the disk works, the next batch is assembled. Until a write is
+//! complete, the page is read from its buffer. A drain submits all writes; no wait is for an
+//! operation that was not submitted. `queue` has the operations of a thread in flight, from and to
+//! its own buffers.
 //!
 //! Every operation has a buffer of its own, which is not accessed until the kernel is done with it.
-//! The unsafe call in `ring` relies on that. `ahead` has the prefetched reads.
+//! The unsafe calls rely on that. `entry` has the entries of the journal.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::thread::{self, ThreadId};
 
 use io_uring::{IoUring, opcode, types};
@@ -21,10 +25,13 @@ use rustix::io::Errno;
 use crate::buffers::Buffers;
 use ring::errno_of;
 
-mod ahead;
+mod entry;
+mod queue;
 mod ring;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use queue::UringQueue;
 
 /// What a buffer is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +41,11 @@ enum Use {
     Writing {
         page_at: u64,
     },
-    /// The kernel reads into it.
-    Reading(Read),
-    /// It was read, with this result.
-    Read(Read, Result<(), Errno>),
-    /// The kernel reads into it, and the result is not needed any more.
-    Abandoned,
+    /// A write of an entry of the journal.
+    WritingEntry {
+        at: u64,
+        len: usize,
+    },
 }
 
 /// Limit of writes submitted together; at most half of the depth, so that the disk has others
@@ -52,17 +58,42 @@ fn at_once(depth: usize) -> usize {
     WRITES_AT_ONCE.min(depth.div_ceil(2))
 }
 
-/// A read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Read {
-    at: u64,
-    len: usize,
-    /// The number of prefetches before it.
-    hint: u64,
+/// The pages that writers have in memory: reads of them must not go to the disk.
+#[derive(Debug, Default)]
+pub(crate) struct Behind {
+    count: AtomicUsize,
+    /// By offset in the file: the writer.
+    pages: Mutex<FastMap<u64, usize>>,
 }
 
-/// A file with pages in flight.
-pub(crate) struct Uring {
+impl Behind {
+    fn lock(&self) -> MutexGuard<'_, FastMap<u64, usize>> {
+        self.pages.lock().expect("no thread panics while it holds the pages")
+    }
+
+    fn insert(&self, page_at: u64, writer: usize) {
+        let mut pages = self.lock();
+        pages.insert(page_at, writer);
+        self.count.store(pages.len(), Ordering::SeqCst);
+    }
+
+    fn remove(&self, page_at: u64) {
+        let mut pages = self.lock();
+        pages.remove(&page_at);
+        self.count.store(pages.len(), Ordering::SeqCst);
+    }
+
+    /// The writer that has a page in memory.
+    pub(crate) fn writer_of(&self, page_at: u64) -> Option<usize> {
+        if self.count.load(Ordering::SeqCst) == 0 {
+            return None;
+        }
+        self.lock().get(&page_at).copied()
+    }
+}
+
+/// A file with pages being written.
+pub(crate) struct Writer {
     ring: IoUring,
     /// The thread that has used the ring, as long as it is the only one.
     alone: Option<ThreadId>,
@@ -71,34 +102,34 @@ pub(crate) struct Uring {
     /// With direct I/O.
     direct: File,
     page_size: usize,
-    /// Limit of writes in flight, and of reads in flight.
+    /// Limit of writes in flight.
     depth: usize,
     buffers: Buffers,
+    /// One buffer, for entries of the journal.
+    entry: Option<Buffers>,
+    /// The use of each buffer, and then of that for entries.
     uses: Vec<Use>,
     free: Vec<usize>,
     /// Buffers of writes to be submitted next.
     ready: Vec<usize>,
     /// Buffers of writes by offset in the file, including those that are ready.
     writing: FastMap<u64, usize>,
-    reading: FastMap<u64, usize>,
-    prefetches: u64,
-    /// Completed reads that are not yet fetched.
-    arrived: usize,
     /// Operations that are submitted, or will be with the next system call.
     in_flight: usize,
     failed: FastMap<u64, Errno>,
     first_failure: Option<Errno>,
-    /// The buffer that the last read returned to its caller.
-    held: Option<usize>,
+    /// Its number, and the pages of all writers.
+    number: usize,
+    behind: Arc<Behind>,
 }
 
-impl std::fmt::Debug for Uring {
+impl std::fmt::Debug for Writer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} operations in flight on {:?}", self.in_flight, self.direct)
     }
 }
 
-impl Uring {
+impl Writer {
     /// Takes the same file twice, opened with and without direct I/O.
     ///
     /// # Errors
@@ -108,38 +139,33 @@ impl Uring {
         direct: File,
         page_size: usize,
         depth: usize,
+        (number, behind): (usize, Arc<Behind>),
     ) -> io::Result<Self> {
-        // One for each write in flight, each prefetch and each ready write, one for a read without
-        // a prefetch or held by its caller, and one so that at least one is in flight if none is
-        // free.
-        let mut buffers = Buffers::new(2 * depth + at_once(depth) + 2, page_size)?;
+        // One for each write in flight and each ready write, and one so that at least one is in
+        // flight if none is free.
+        let mut buffers = Buffers::new(depth + at_once(depth) + 1, page_size)?;
         // File systems report an unsuitable alignment only at the first transfer.
         direct.read_at(buffers.of_mut(0), 0)?;
         let count = buffers.count();
         Ok(Self {
-            ring: ring::new(depth, true)?,
+            ring: ring::new(depth + 1, true)?,
             alone: Some(thread::current().id()),
             file,
             direct,
             page_size,
             depth,
             buffers,
-            uses: vec![Use::Free; count],
+            entry: None,
+            uses: vec![Use::Free; count + 1],
             free: (0..count).rev().collect(),
             ready: Vec::new(),
             writing: FastMap::default(),
-            reading: FastMap::default(),
-            prefetches: 0,
-            arrived: 0,
             in_flight: 0,
             failed: FastMap::default(),
             first_failure: None,
-            held: None,
+            number,
+            behind,
         })
-    }
-
-    pub(crate) fn file(&self) -> &File {
-        &self.file
     }
 
     /// Copies a page and starts to write it.
@@ -150,11 +176,11 @@ impl Uring {
             self.give_writes()?;
         }
         self.check_failure()?;
-        self.forget_reads(page_at);
         let index = self.take_buffer()?;
         self.buffers.of_mut(index).copy_from_slice(bytes);
         self.uses[index] = Use::Writing { page_at };
         self.writing.insert(page_at, index);
+        self.behind.insert(page_at, self.number);
         self.ready.push(index);
         self.take_completions();
         if self.ready.len() >= at_once && self.writing.len() <= self.depth {
@@ -165,6 +191,12 @@ impl Uring {
 
     /// Submits the ready writes, at most `depth` in flight.
     fn give_writes(&mut self) -> io::Result<()> {
+        self.queue_writes()?;
+        self.submit()
+    }
+
+    /// Queues the ready writes for the next submission.
+    fn queue_writes(&mut self) -> io::Result<()> {
         while self.writing.len() > self.depth {
             // Waits for a whole batch. Waiting for a single write was slower for random writes and
             // no faster for sequential ones, although it keeps more in flight.
@@ -181,63 +213,39 @@ impl Uring {
                 self.written(page_at, errno_of(Err(error)));
             }
         }
-        self.submit()
+        Ok(())
     }
 
     /// The write of a page has ended.
     fn written(&mut self, page_at: u64, result: Result<(), Errno>) {
         self.writing.remove(&page_at);
-        if let Err(error) = result {
-            self.failed.insert(page_at, error);
-            self.first_failure.get_or_insert(error);
+        match result {
+            Ok(()) => self.behind.remove(page_at),
+            Err(error) => {
+                self.failed.insert(page_at, error);
+                self.first_failure.get_or_insert(error);
+            }
         }
     }
 
-    /// The bytes, until the next call.
-    pub(crate) fn read(&mut self, page_at: u64, from: u64, len: usize) -> io::Result<&[u8]> {
-        self.release();
+    /// Copies bytes of a page that is being written; false if its write is complete.
+    ///
+    /// # Errors
+    /// The error of the write.
+    pub(crate) fn read(&self, page_at: u64, from: u64, into: &mut [u8]) -> io::Result<bool> {
         if let Some(&error) = self.failed.get(&page_at) {
             return Err(error.into());
         }
-        if let Some(&index) = self.writing.get(&page_at) {
-            return Ok(&self.buffers.of(index)[from as usize..][..len]);
-        }
-        let at = page_at + from;
-        let index = match self.reading.get(&at) {
-            Some(&index) if self.covers(index, len) => index,
-            _ => self.begin_read(at, len)?,
-        };
-        let result = self.await_read(index, at)?;
-        self.arrived -= 1;
-        if self.reading.get(&at) == Some(&index) {
-            self.reading.remove(&at);
-        }
-        self.held = Some(index);
-        result?;
-        Ok(&self.buffers.of(index)[..len])
+        let Some(&index) = self.writing.get(&page_at) else { return Ok(false) };
+        into.copy_from_slice(&self.buffers.of(index)[from as usize..][..into.len()]);
+        Ok(true)
     }
 
-    /// Waits for a read; returns its result.
-    fn await_read(&mut self, index: usize, at: u64) -> io::Result<Result<(), Errno>> {
-        loop {
-            if let Use::Read(_, result) = self.uses[index] {
-                return Ok(result);
-            }
-            if let Err(error) = self.reap(1) {
-                // Only this call uses it, unless it was prefetched.
-                if self.reading.get(&at) != Some(&index) {
-                    self.uses[index] = Use::Abandoned;
-                }
-                return Err(error);
-            }
-        }
-    }
-
-    /// Waits for all writes.
+    /// Waits for all writes. The last ones are submitted by the call that waits.
     pub(crate) fn drain(&mut self) -> io::Result<()> {
-        self.give_writes()?;
-        while !self.writing.is_empty() {
-            self.reap(self.writing.len())?;
+        self.queue_writes()?;
+        while !self.writing.is_empty() || self.is_writing_entry() {
+            self.reap(self.writing.len() + usize::from(self.is_writing_entry()))?;
         }
         self.check_failure()
     }
@@ -246,22 +254,8 @@ impl Uring {
         self.first_failure.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    fn covers(&self, index: usize, len: usize) -> bool {
-        matches!(self.uses[index], Use::Reading(read) | Use::Read(read, _) if read.len >= len)
-    }
-
-    fn begin_read(&mut self, at: u64, len: usize) -> io::Result<usize> {
-        let index = self.take_buffer()?;
-        let fd = types::Fd(self.direct.as_raw_fd());
-        let pointer = self.buffers.address(index).cast_mut();
-        let entry = opcode::Read::new(fd, pointer, len as u32).offset(at);
-        let read = Read { at, len, hint: self.prefetches };
-        self.queue(index, Use::Reading(read), entry.build())?;
-        Ok(index)
-    }
-
-    /// A free buffer; waits for one. At most `depth` are written and `depth` prefetched, some are
-    /// ready and one is held: if none is free, the kernel has one that was abandoned.
+    /// A free buffer; waits for one. At most `depth` are written and some are ready: if none is
+    /// free, the kernel has one.
     fn take_buffer(&mut self) -> io::Result<usize> {
         loop {
             if let Some(index) = self.free.pop() {
@@ -274,23 +268,20 @@ impl Uring {
 
     fn put_buffer(&mut self, index: usize) {
         self.uses[index] = Use::Free;
-        self.free.push(index);
-    }
-
-    fn release(&mut self) {
-        if let Some(index) = self.held.take() {
-            self.put_buffer(index);
+        if index != self.entry_index() {
+            self.free.push(index);
         }
     }
 }
 
-impl Drop for Uring {
+impl Drop for Writer {
     fn drop(&mut self) {
         // Errors are ignored here; `drain` returns them.
         let _ = self.give_writes();
         while self.in_flight > 0 {
             if self.reap(1).is_err() {
                 // The kernel may still use them, so they are leaked.
+                self.entry.iter_mut().for_each(Buffers::leak);
                 return self.buffers.leak();
             }
         }

@@ -7,13 +7,13 @@ use std::thread;
 use io_uring::{IoUring, squeue};
 use rustix::io::Errno;
 
-use super::{Read, Uring, Use};
+use super::{Use, Writer};
 
-/// A ring for `depth` writes and `depth` reads. If only one thread uses it (`alone`), completions
+/// A ring for `depth` operations. If only one thread uses it (`alone`), completions
 /// do not interrupt that thread but are processed with its next system call, if the kernel supports
 /// that (5.19). With several threads, a waiting one would depend on that call of another.
 pub(super) fn new(depth: usize, alone: bool) -> io::Result<IoUring> {
-    let entries = (2 * depth + 1).next_power_of_two() as u32;
+    let entries = depth.next_power_of_two() as u32;
     let undisturbed = alone.then(|| IoUring::builder().setup_coop_taskrun().build(entries));
     match undisturbed {
         Some(Ok(ring)) => Ok(ring),
@@ -21,7 +21,7 @@ pub(super) fn new(depth: usize, alone: bool) -> io::Result<IoUring> {
     }
 }
 
-impl Uring {
+impl Writer {
     /// Notes that this thread uses the ring, and replaces the ring if it is the second one.
     fn note_thread(&mut self) -> io::Result<()> {
         if self.alone.is_none_or(|alone| alone == thread::current().id()) {
@@ -30,7 +30,7 @@ impl Uring {
         while self.in_flight > 0 {
             self.reap(1)?;
         }
-        self.ring = new(self.depth, false)?;
+        self.ring = new(self.depth + 1, false)?;
         self.alone = None;
         Ok(())
     }
@@ -64,11 +64,6 @@ impl Uring {
         self.uses[index] = what;
         self.in_flight += 1;
         Ok(())
-    }
-
-    /// Operations to be submitted with the next system call.
-    pub(super) fn queued(&mut self) -> usize {
-        self.ring.submission().len()
     }
 
     /// Submits the queued operations.
@@ -114,14 +109,8 @@ impl Uring {
                 self.written(page_at, result);
                 self.put_buffer(index);
             }
-            Use::Reading(read) => {
-                self.uses[index] = Use::Read(read, self.finish_read(index, read, result));
-                self.arrived += 1;
-            }
-            Use::Abandoned => self.put_buffer(index),
-            Use::Free | Use::Read(..) => {
-                unreachable!("no operation was submitted on such a buffer")
-            }
+            Use::WritingEntry { at, len } => self.finish_entry(at, len, result),
+            Use::Free => unreachable!("no operation was submitted on such a buffer"),
         }
     }
 
@@ -136,24 +125,15 @@ impl Uring {
         }
         errno_of(self.file.write_all_at(&self.buffers.of(index)[done..], page_at + done as u64))
     }
-
-    fn finish_read(&mut self, index: usize, read: Read, result: i32) -> Result<(), Errno> {
-        let done = bytes_done(result)?.unwrap_or(0);
-        if done == read.len {
-            return Ok(());
-        }
-        let rest = &mut self.buffers.of_mut(index)[done..read.len];
-        errno_of(self.file.read_exact_at(rest, read.at + done as u64))
-    }
 }
 
 /// Whether an error of a submission is temporary.
-fn is_passing(error: &io::Error) -> bool {
+pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
 }
 
 /// Bytes transferred; `None` if the operation has to be repeated.
-fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
+pub(super) fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
     if result >= 0 {
         return Ok(Some(result as usize));
     }

@@ -3,35 +3,38 @@
 use prism_testkit::skipped;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use super::{Uring, WRITES_AT_ONCE, at_once};
+use super::{Behind, WRITES_AT_ONCE, Writer, at_once};
 
 const PAGE: usize = 4096;
 const PAGES: u64 = 200;
 
 /// A file of zeros, and the same with io_uring if available.
 #[allow(clippy::print_stdout, reason = "reports skipped tests")]
-fn ring(depth: usize) -> Option<(File, Uring)> {
+fn ring(depth: usize) -> Option<(File, Writer)> {
     let named = tempfile::NamedTempFile::new().unwrap();
     named.as_file().set_len(PAGES * PAGE as u64).unwrap();
     let flags = OFlags::DIRECT.bits() as i32;
     let direct = OpenOptions::new().read(true).write(true).custom_flags(flags).open(named.path());
     let file = named.into_file();
-    let uring = direct.and_then(|direct| Uring::new(file.try_clone()?, direct, PAGE, depth));
-    uring
+    let writer = direct.and_then(|direct| {
+        Writer::new(file.try_clone()?, direct, PAGE, depth, (0, Arc::new(Behind::default())))
+    });
+    writer
         .inspect_err(|error| skipped(&format!("io_uring: {error}"), ""))
         .ok()
-        .map(|uring| (file, uring))
+        .map(|writer| (file, writer))
 }
 
 fn at(number: u64) -> u64 {
     number * PAGE as u64
 }
 
-fn write(uring: &mut Uring, number: u64) {
-    uring.write(at(number), &[number as u8 + 1; PAGE]).unwrap();
+fn write(writer: &mut Writer, number: u64) {
+    writer.write(at(number), &[number as u8 + 1; PAGE]).unwrap();
 }
 
 fn check_file(file: &File, written: u64, context: &str) {
@@ -45,34 +48,36 @@ fn check_file(file: &File, written: u64, context: &str) {
 
 #[test]
 fn writes_are_batched_and_readable_meanwhile() {
-    let Some((file, mut uring)) = ring(32) else { return };
+    let Some((file, mut writer)) = ring(32) else { return };
     for number in 0..3 {
-        write(&mut uring, number);
-        assert_eq!(uring.ready.len() as u64, number + 1);
+        write(&mut writer, number);
+        assert_eq!(writer.ready.len() as u64, number + 1);
     }
     for number in 0..3 {
-        assert!(uring.read(at(number), 0, PAGE).unwrap() == [number as u8 + 1; PAGE]);
+        let mut page = [0; PAGE];
+        assert!(writer.read(at(number), 0, &mut page).unwrap(), "it is in memory");
+        assert_eq!(page, [number as u8 + 1; PAGE]);
     }
-    assert_eq!(uring.ready.len(), 3, "they were read from their buffers");
-    (3..WRITES_AT_ONCE as u64).for_each(|number| write(&mut uring, number));
-    assert_eq!(uring.ready.len(), 0, "a batch is complete");
-    write(&mut uring, WRITES_AT_ONCE as u64);
-    uring.drain().unwrap();
-    assert_eq!((uring.ready.len(), uring.in_flight), (0, 0));
+    assert_eq!(writer.ready.len(), 3, "they were read from their buffers");
+    (3..WRITES_AT_ONCE as u64).for_each(|number| write(&mut writer, number));
+    assert_eq!(writer.ready.len(), 0, "a batch is complete");
+    write(&mut writer, WRITES_AT_ONCE as u64);
+    writer.drain().unwrap();
+    assert_eq!((writer.ready.len(), writer.in_flight), (0, 0));
     check_file(&file, WRITES_AT_ONCE as u64 + 1, "drained");
 }
 
 #[test]
 fn the_kernel_has_no_more_than_the_depth_and_the_next_ones_are_ready() {
     for depth in [1, 2, 3, 8, 20] {
-        let Some((_, mut uring)) = ring(depth) else { return };
+        let Some((_, mut writer)) = ring(depth) else { return };
         for number in 0..PAGES {
-            write(&mut uring, number);
-            let (ready, given) = (uring.ready.len(), uring.in_flight);
+            write(&mut writer, number);
+            let (ready, given) = (writer.ready.len(), writer.in_flight);
             assert!(given <= depth && ready <= at_once(depth), "depth {depth}: {given}, {ready}");
-            assert_eq!(given + ready, uring.writing.len(), "depth {depth}");
+            assert_eq!(given + ready, writer.writing.len(), "depth {depth}");
             // While fewer than `depth` are in flight, only an incomplete batch is held back.
-            let room = uring.writing.len() <= depth;
+            let room = writer.writing.len() <= depth;
             assert!(!room || ready < at_once(depth), "depth {depth}: {given}, {ready}");
         }
     }
@@ -84,43 +89,32 @@ fn no_wait_is_for_an_unsubmitted_write() {
     for depth in [1, 2, 3, 7, 16, 17, 64] {
         for writes in (0..20).chain([31, 32, 33, 64, 65, 130]) {
             let context = format!("depth {depth}, {writes} writes");
-            let Some((file, mut uring)) = ring(depth) else { return };
-            (0..writes).for_each(|number| write(&mut uring, number));
+            let Some((file, mut writer)) = ring(depth) else { return };
+            (0..writes).for_each(|number| write(&mut writer, number));
             match writes % 4 {
-                0 => uring.drain().unwrap(),
-                1 => assert!(uring.read(at(PAGES - 1), 0, PAGE).unwrap() == [0; PAGE], "{context}"),
-                2 => {
-                    assert!(uring.prefetch(at(PAGES - 1), 0, PAGE), "{context}");
-                    assert_eq!(uring.arrivals(0), 1, "{context}");
-                }
+                0 => writer.drain().unwrap(),
+                1 => assert!(!writer.read(at(PAGES - 1), 0, &mut [0]).unwrap(), "{context}"),
                 _ => {}
             }
-            drop(uring);
+            drop(writer);
             check_file(&file, writes, &context);
         }
     }
 }
 
 #[test]
-fn threads_share_prefetches_and_writes() {
-    let Some((file, mut uring)) = ring(8) else { return };
-    assert!(uring.alone.is_some());
-    for number in 0..20 {
-        write(&mut uring, number);
-    }
-    assert!(uring.prefetch(at(3), 0, PAGE), "there is room");
+fn threads_share_a_writer() {
+    let Some((file, mut writer)) = ring(8) else { return };
+    assert!(writer.alone.is_some());
+    (0..20).for_each(|number| write(&mut writer, number));
     std::thread::scope(|scope| {
         let other = || {
-            assert!(uring.read(at(3), 0, PAGE).unwrap() == [4; PAGE]);
-            (20..40).for_each(|number| write(&mut uring, number));
-            assert_eq!(uring.alone, None, "the ring is for several now");
+            (20..40).for_each(|number| write(&mut writer, number));
+            assert_eq!(writer.alone, None, "the ring is for several now");
         };
         scope.spawn(other).join().unwrap();
     });
-    (40..60).for_each(|number| write(&mut uring, number));
-    for number in (0..60).step_by(7) {
-        assert!(uring.read(at(number), 0, PAGE).unwrap() == [number as u8 + 1; PAGE]);
-    }
-    uring.drain().unwrap();
+    (40..60).for_each(|number| write(&mut writer, number));
+    writer.drain().unwrap();
     check_file(&file, 60, "written by two");
 }

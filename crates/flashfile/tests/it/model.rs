@@ -86,17 +86,13 @@ impl World {
         }
     }
 
-    /// Reads a part of a page, perhaps after a prefetch of the same or another part.
+    /// Reads a part of a page.
     fn read(&mut self) {
         let block = self.block();
         let page = self.rng.below(self.geometry.pages_per_block.into()) as u32;
         let size = u64::from(self.geometry.page_size);
         let offset = self.rng.below(size) as u32;
         let len = self.rng.below(size - u64::from(offset) + 1) as u32;
-        if self.rng.chance(0.5) {
-            let hinted = if self.rng.chance(0.2) { len / 2 } else { len };
-            self.device.prefetch(block, page, offset, hinted);
-        }
         if self.rng.chance(0.3) {
             self.change();
         }
@@ -158,7 +154,8 @@ impl World {
 fn run(engine: EngineChoice, depth: u32, geometry: DeviceGeometry, seed: u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flash");
-    let settings = Settings { engine, depth, access: Access::Write };
+    let preallocate = depth.is_multiple_of(2);
+    let settings = Settings { engine, depth, access: Access::Write, preallocate };
     let mut world = World::new(&path, settings, geometry, seed);
     for _ in 0..4 {
         for _ in 0..150 {

@@ -3,7 +3,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
-use prism_flash::{Allocation, Device, DeviceGeometry, Medium, Options, PageState};
+use prism_flash::{Allocation, Device, DeviceGeometry, Options};
 use prism_flashfile::{EngineChoice, FlashFile, Settings};
 use prism_testkit::seeds;
 
@@ -76,27 +76,5 @@ fn random_runs_are_read_as_they_were_written_last() {
         policy.read(0, &mut found).unwrap();
         assert!(found == model, "seed {seed}");
         (0..100).for_each(|_| step(&policy, &mut model, &mut rng));
-    }
-}
-
-/// Prefetches that are not fetched are abandoned: later reads find a buffer.
-#[test]
-fn unused_prefetches_do_not_keep_their_buffers() {
-    let folder = tempfile::tempdir().unwrap();
-    let settings = Settings { depth: 2, ..Settings::USUAL };
-    let path = folder.path().join("flash");
-    let mut file = FlashFile::create_with(&path, GEOMETRY, settings).unwrap();
-    for page in 0..16 {
-        file.program(0, page, &[page as u8; 4096], &[]).unwrap();
-    }
-    file.sync().unwrap();
-    let mut rng = Rng::stream(1, "wrong hints");
-    for step in 0..2000 {
-        file.prefetch(0, rng.below(16) as u32, 0, 4096);
-        if step % 9 == 0 {
-            let (page, mut data) = (rng.below(16) as u32, [0xEE; 4096]);
-            let state = file.read(0, page, 0, &mut data, &mut []).unwrap();
-            assert!(state == PageState::Written && data == [page as u8; 4096], "step {step}");
-        }
     }
 }

@@ -5,15 +5,19 @@
 //! the valid pages of a block are copied to other blocks and the block is trimmed.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use prism_flash::Result;
-use prism_flash::function::{Channel, Function, Unit};
+use prism_flash::function::{Channel, Function, Queue, Unit};
 use prism_flash::raw::Address;
 
 use super::{Done, Store};
 
 /// The tag of commands that the store issues for cleaning.
 const OWN: u64 = u64::MAX;
+
+/// Commands in flight, copies for cleaning included.
+const QUEUE_LENGTH: usize = 4096;
 
 /// Blocks per LUN below which a channel is cleaned: free blocks, and blocks waiting for their
 /// erase.
@@ -34,7 +38,8 @@ enum Kind {
 }
 
 pub(super) struct FunctionStore {
-    pub(super) function: Function,
+    pub(super) function: Arc<Function>,
+    queue: Queue<Arc<Function>>,
     pages_per_block: usize,
     page_size: usize,
     /// Blocks that are free or waiting for their erase, by channel.
@@ -52,7 +57,9 @@ impl FunctionStore {
     pub(super) fn new(function: Function, pages: usize) -> Self {
         let shape = function.geometry();
         let open = vec![None; shape.luns as usize];
+        let function = Arc::new(function);
         Self {
+            queue: Queue::new(Arc::clone(&function), QUEUE_LENGTH),
             function,
             pages_per_block: shape.pages_per_block as usize,
             page_size: shape.page_size as usize,
@@ -110,7 +117,7 @@ impl FunctionStore {
                 let mut data = vec![0; self.page_size];
                 self.function.read(from, &mut data)?;
                 let at = self.place(page, Kind::Copy)?;
-                self.function.submit_write(at, data, OWN).expect("the queue is long");
+                self.queue.submit_write(at, data, OWN).expect("the queue is long");
                 self.copies += 1;
             }
         }
@@ -126,21 +133,21 @@ impl Store for FunctionStore {
             self.clean(low)?;
         }
         let at = self.place(page, Kind::User)?;
-        self.function.submit_write(at, data, tag).expect("the queue is long");
+        self.queue.submit_write(at, data, tag).expect("the queue is long");
         Ok(())
     }
 
     fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
         let at = self.map[page].expect("only what was written is read");
-        self.function.submit_read(at, data, tag).expect("the queue is long");
+        self.queue.submit_read(at, data, tag).expect("the queue is long");
         Ok(())
     }
 
     fn complete(&mut self) -> Result<Option<Done>> {
-        while let Some(done) = self.function.complete() {
+        while let Some(done) = self.queue.complete() {
             done.result?;
             if done.tag != OWN {
-                return Ok(Some(Done { tag: done.tag, end: done.end, data: done.data }));
+                return Ok(Some(Done { tag: done.tag, end: done.end, data: done.data.into_vec() }));
             }
         }
         Ok(None)

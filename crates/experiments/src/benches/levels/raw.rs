@@ -161,7 +161,7 @@ impl<'a> RawStore<'a> {
         self.luns[(done.tag >> 32) as usize].busy -= 1;
         let tag = done.tag & OWN;
         if tag != OWN {
-            self.done.push_back(Done { tag, end: done.end, data: done.data });
+            self.done.push_back(Done { tag, end: done.end, data: done.data.into_vec() });
         }
         Ok(true)
     }
@@ -173,12 +173,12 @@ impl Store for RawStore<'_> {
             self.clean()?;
         }
         let at = self.place(page, Kind::User);
-        self.submit(at, Command::Write { at, data }, tag)
+        self.submit(at, Command::write(at, data), tag)
     }
 
     fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
         let at = self.map[page].expect("only what was written is read");
-        self.submit(at, Command::Read { at, data }, tag)
+        self.submit(at, Command::read(at, data), tag)
     }
 
     fn complete(&mut self) -> Result<Option<Done>> {

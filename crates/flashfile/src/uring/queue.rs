@@ -1,0 +1,449 @@
+//! The operations of one thread in flight, on a ring of its own.
+//!
+//! An operation goes to the kernel at once while few are in flight, else four together: a disk that
+//! waits for the next batch is idle. The data is read into the caller's buffer and written from it
+//! if it is aligned, else copied. Syncs, and programs that need one first, are executed by a thread.
+
+use std::collections::VecDeque;
+use std::io;
+use std::mem;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::thread::{self, ThreadId};
+
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode, squeue};
+use prism_base::{Nanos, Slab};
+use prism_flash::{MediumError, MediumQueue, Op, PageState, Reply, Request};
+use rustix::io::Errno;
+
+use super::ring::{self, bytes_done, is_passing};
+use crate::buffers::Aligned;
+use crate::device::FlashFile;
+use crate::engine::{Direct, Engine, is_aligned};
+use crate::error::medium_failure;
+use crate::state::Begun;
+use crate::workers::Inbox;
+
+/// Operations in the kernel at once: more make no disk faster, and their latency longer.
+const IN_KERNEL_MAX: usize = 128;
+/// Operations that are submitted together when many are in flight.
+const TOGETHER: usize = 4;
+/// Operations in flight below which each is submitted at once.
+const FEW: usize = 8;
+/// The number of the operation that waits for the threads' replies.
+const INBOX: u64 = u64::MAX;
+
+/// An operation that the kernel has.
+struct Flight {
+    request: Request,
+    epoch: u32,
+    /// Where the transfer begins in the file, and its bytes.
+    at: u64,
+    len: usize,
+    /// For a read, where the transfer begins relative to its first page; for a program, the headers.
+    first: usize,
+    headers: Vec<u8>,
+    /// The memory of the transfer, if it is not that of the caller.
+    copy: Option<Aligned>,
+}
+
+impl Flight {
+    fn bytes(&mut self) -> &mut [u8] {
+        match &mut self.copy {
+            Some(copy) => &mut copy.as_mut()[..self.len],
+            None => &mut self.request.data[..self.len],
+        }
+    }
+}
+
+/// A queue.
+pub(crate) struct UringQueue {
+    file: Arc<FlashFile>,
+    ring: IoUring,
+    thread: ThreadId,
+    flights: Slab<Option<Box<Flight>>>,
+    /// Operations that the kernel has or gets with the next system call, and of those the latter.
+    in_flight: usize,
+    pushed: usize,
+    limit: usize,
+    /// Requests that wait for others to complete, in order.
+    later: VecDeque<Request>,
+    replies: VecDeque<Reply>,
+    inbox: Arc<Inbox>,
+    /// Operations that threads execute, and whether one of these is a program, after which others
+    /// of its block may come.
+    outside: usize,
+    programs_outside: usize,
+    /// Whether the kernel watches the inbox.
+    watching: bool,
+}
+
+impl UringQueue {
+    pub(crate) fn new(file: Arc<FlashFile>, depth: usize) -> io::Result<Self> {
+        let limit = depth.clamp(1, IN_KERNEL_MAX);
+        Ok(Self {
+            file,
+            ring: ring::new(limit + 1, true)?,
+            thread: thread::current().id(),
+            flights: Slab::new(),
+            in_flight: 0,
+            pushed: 0,
+            limit,
+            later: VecDeque::new(),
+            replies: VecDeque::new(),
+            inbox: Arc::new(Inbox::new()),
+            outside: 0,
+            programs_outside: 0,
+            watching: false,
+        })
+    }
+
+    fn direct(&self) -> &Direct {
+        let Engine::Uring(direct) = &*self.file.engine else {
+            unreachable!("a ring needs direct I/O")
+        };
+        direct
+    }
+
+    fn begin(&mut self, request: Request) {
+        match request.op {
+            Op::Read { block, page, offset } => self.begin_read(request, block, page, offset),
+            Op::Program { block, page } => self.begin_program(request, block, page),
+            Op::Sync => self.send_outside(request),
+        }
+    }
+
+    fn begin_read(&mut self, request: Request, block: u32, page: u32, offset: u32) {
+        let record = self.file.record(block);
+        let len = request.data.len();
+        let page_at = self.file.layout.page_at(block, page);
+        let size = u64::from(self.file.layout.geometry.page_size);
+        let pages = (u64::from(offset) + len as u64).div_ceil(size).max(1);
+        let in_memory = |page| self.direct().is_behind(page_at + page * size);
+        if len == 0 || !self.file.is_written(record, page, offset, len) || (0..pages).any(in_memory)
+        {
+            let reply = prism_flash::medium::execute(&*self.file, request);
+            return self.replies.push_back(reply);
+        }
+        let (first, end) = self.file.chunks(offset, len);
+        let fits = end - first == len && is_aligned(request.data.as_ptr() as usize as u64);
+        let copy = if fits { None } else { Aligned::new(end - first).ok() };
+        if !fits && copy.is_none() {
+            let reply = prism_flash::medium::execute(&*self.file, request);
+            return self.replies.push_back(reply);
+        }
+        let (epoch, at, len) = (record.erases, page_at + first as u64, end - first);
+        let headers = Vec::new();
+        let mut flight = Box::new(Flight { request, epoch, at, len, first, headers, copy });
+        let pointer = flight.bytes().as_mut_ptr();
+        let entry = opcode::Read::new(Fd(self.direct().direct.as_raw_fd()), pointer, len as u32);
+        self.push(flight, entry.offset(at).build());
+    }
+
+    fn begin_program(&mut self, request: Request, block: u32, page: u32) {
+        let size = self.file.layout.geometry.page_size as usize;
+        let len = request.data.len();
+        assert!(len > 0 && len.is_multiple_of(size), "a program takes pages of {size} bytes");
+        let begun = self.file.core().begin_program(block, page, (len / size) as u32);
+        let epoch = match begun {
+            Ok(Begun::Write { epoch }) => epoch,
+            Ok(Begun::SyncFirst) => return self.send_outside(request),
+            Err(error) => return self.reply(request, Err(error)),
+        };
+        let headers = self.file.headers_of((block, page, epoch), &request.data, &request.oob);
+        let mut copy = None;
+        if !is_aligned(request.data.as_ptr() as usize as u64) {
+            match Aligned::new(len) {
+                Ok(mut memory) => {
+                    memory.as_mut().copy_from_slice(&request.data);
+                    copy = Some(memory);
+                }
+                Err(error) => {
+                    let failure = self.file.core().refuse("writing", &error);
+                    return self.reply(request, Err(failure));
+                }
+            }
+        }
+        let at = self.file.layout.page_at(block, page);
+        let mut flight = Box::new(Flight { request, epoch, at, len, first: 0, headers, copy });
+        let pointer = flight.bytes().as_ptr();
+        let entry = opcode::Write::new(Fd(self.direct().direct.as_raw_fd()), pointer, len as u32);
+        self.push(flight, entry.offset(at).build());
+    }
+
+    fn reply(&mut self, request: Request, result: Result<PageState, MediumError>) {
+        let Request { tag, data, oob, .. } = request;
+        self.replies.push_back(Reply { tag, result, data, oob });
+    }
+
+    /// Has a thread execute a request.
+    fn send_outside(&mut self, request: Request) {
+        self.outside += 1;
+        self.programs_outside += usize::from(matches!(request.op, Op::Program { .. }));
+        self.file.workers().execute(&self.file, request, &self.inbox);
+    }
+
+    fn push(&mut self, flight: Box<Flight>, entry: squeue::Entry) {
+        let place = self.flights.take();
+        self.flights[place] = Some(flight);
+        self.push_entry(&entry.user_data(place.into()));
+        self.in_flight += 1;
+        if self.pushed >= TOGETHER || self.in_flight <= FEW {
+            self.enter(0, None);
+        }
+    }
+
+    fn push_entry(&mut self, entry: &squeue::Entry) {
+        loop {
+            // SAFETY: the memory is that of the flight, which stays where it is and is not accessed
+            // until the operation is complete: `flights` has it, and `drop` waits. The descriptor
+            // is open as long as `file`.
+            #[allow(unsafe_code, reason = "the kernel gets an address")]
+            let pushed = unsafe { self.ring.submission().push(entry) };
+            if pushed.is_ok() {
+                self.pushed += 1;
+                return;
+            }
+            self.enter(0, None);
+        }
+    }
+
+    /// Submits what was pushed, and waits for `wanted` completions or until the time is over.
+    fn enter(&mut self, wanted: usize, timeout: Option<Nanos>) {
+        let done = match timeout {
+            Some(timeout) if wanted > 0 => {
+                let time = Timespec::new()
+                    .sec(timeout.0 / 1_000_000_000)
+                    .nsec((timeout.0 % 1_000_000_000) as u32);
+                let args = SubmitArgs::new().timespec(&time);
+                self.ring.submitter().submit_with_args(wanted, &args)
+            }
+            _ => self.ring.submit_and_wait(wanted),
+        };
+        match done {
+            Ok(_) => self.pushed = self.ring.submission().len(),
+            Err(error) => {
+                self.pushed = self.ring.submission().len();
+                let over = Errno::from_io_error(&error) == Some(Errno::TIME);
+                assert!(over || is_passing(&error), "io_uring refuses valid requests: {error}");
+            }
+        }
+    }
+
+    /// With a ring of this thread: completions are processed by the thread that submitted.
+    fn own_thread(&mut self) {
+        if self.thread == thread::current().id() {
+            return;
+        }
+        while self.in_flight > 0 || self.watching {
+            self.enter(1, None);
+            while self.process_one() {}
+        }
+        if let Ok(ring) = ring::new(self.limit + 1, true) {
+            self.ring = ring;
+            self.thread = thread::current().id();
+        }
+    }
+
+    /// Processes a completion of the kernel, if there is one.
+    fn process_one(&mut self) -> bool {
+        let next = self.ring.completion().next();
+        let Some((place, result)) = next.map(|entry| (entry.user_data(), entry.result())) else {
+            return false;
+        };
+        if place == INBOX {
+            self.watching = false;
+            return true;
+        }
+        self.in_flight -= 1;
+        let flight = self.flights[place as u32].take().expect("the kernel had it");
+        self.flights.give(place as u32);
+        // The next operation goes to the disk before the data of this one is checked.
+        self.begin_later();
+        self.complete(*flight, result);
+        true
+    }
+
+    fn complete(&mut self, mut flight: Flight, result: i32) {
+        let transferred = self.finish_transfer(&mut flight, result);
+        let result = match flight.request.op {
+            Op::Read { block, page, offset } => match transferred {
+                Ok(()) => self.check_read(&mut flight, block, page, offset),
+                Err(error) => Err(medium_failure(&self.file.name, "reading", &error)),
+            },
+            Op::Program { block, page } => {
+                let mut core = self.file.core();
+                let ended = match transferred {
+                    Ok(()) => {
+                        let headers = mem::take(&mut flight.headers);
+                        core.end_program(block, page, flight.epoch, headers)
+                    }
+                    Err(error) => Err(core.refuse("writing", &error)),
+                };
+                drop(core);
+                ended.map(|()| PageState::Written)
+            }
+            Op::Sync => unreachable!("threads execute syncs"),
+        };
+        self.reply(flight.request, result);
+    }
+
+    /// Transfers the rest of a short one, which also reveals its error.
+    fn finish_transfer(&self, flight: &mut Flight, result: i32) -> io::Result<()> {
+        let done = bytes_done(result)?.unwrap_or(0);
+        if done == flight.len {
+            return Ok(());
+        }
+        let (at, reads) = (flight.at, matches!(flight.request.op, Op::Read { .. }));
+        let file = &self.direct().file;
+        if reads {
+            file.read_exact_at(&mut flight.bytes()[done..], at + done as u64)
+        } else {
+            file.write_all_at(&flight.bytes()[done..], at + done as u64)
+        }
+    }
+
+    fn check_read(
+        &self,
+        flight: &mut Flight,
+        block: u32,
+        page: u32,
+        offset: u32,
+    ) -> Result<PageState, MediumError> {
+        let (place, first) = ((block, page, flight.epoch), flight.first);
+        let mut oob = mem::take(&mut flight.request.oob);
+        let checked = self.file.check_chunks(place, first, flight.bytes(), &mut oob);
+        flight.request.oob = oob;
+        match checked {
+            Ok(None) => {
+                if let Some(copy) = &flight.copy {
+                    let from = offset as usize - first;
+                    let data = &mut flight.request.data;
+                    let len = data.len();
+                    data.copy_from_slice(&copy.as_ref()[from..from + len]);
+                }
+                Ok(PageState::Written)
+            }
+            // It was erased meanwhile.
+            Ok(Some(_)) if self.file.record(block).erases != flight.epoch => Ok(PageState::Erased),
+            Ok(Some(page)) => Err(MediumError::Damaged { block, page }),
+            Err(error) => Err(medium_failure(&self.file.name, "reading", &error)),
+        }
+    }
+
+    /// Begins requests that waited, as far as there is room.
+    fn begin_later(&mut self) {
+        while self.in_flight < self.limit && self.programs_outside == 0 {
+            let Some(request) = self.later.pop_front() else { return };
+            self.begin(request);
+        }
+    }
+
+    /// Takes a reply of the threads.
+    fn take_outside(&mut self) -> Option<Reply> {
+        let reply = (self.outside > 0).then(|| self.inbox.take())??;
+        self.outside -= 1;
+        if !reply.data.is_empty() {
+            self.programs_outside -= 1;
+            self.begin_later();
+        }
+        Some(reply)
+    }
+
+    /// Has the kernel complete an operation when a thread replies, which also makes the ring's
+    /// descriptor readable.
+    fn watch_inbox(&mut self) {
+        if self.watching || self.outside == 0 {
+            return;
+        }
+        if let Some(fd) = self.inbox.fd() {
+            const READABLE: u32 = 1;
+            let poll = opcode::PollAdd::new(Fd(fd), READABLE).build().user_data(INBOX);
+            self.push_entry(&poll);
+            self.watching = true;
+        }
+    }
+}
+
+impl MediumQueue for UringQueue {
+    fn submit(&mut self, request: Request) {
+        self.own_thread();
+        let full = self.in_flight >= self.limit || self.programs_outside > 0;
+        if full || !self.later.is_empty() {
+            self.later.push_back(request);
+        } else {
+            self.begin(request);
+        }
+        // An event loop sleeps on the ring's descriptor.
+        self.watch_inbox();
+    }
+
+    fn take(&mut self) -> Option<Reply> {
+        self.own_thread();
+        let mut entered = false;
+        loop {
+            if let Some(reply) = self.replies.pop_front() {
+                return Some(reply);
+            }
+            if self.process_one() {
+                continue;
+            }
+            if let Some(reply) = self.take_outside() {
+                return Some(reply);
+            }
+            if entered || self.in_flight == 0 && !self.watching {
+                return None;
+            }
+            self.watch_inbox();
+            // Submits the last ones, and lets the kernel process completions.
+            self.enter(0, None);
+            entered = true;
+        }
+    }
+
+    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        self.own_thread();
+        loop {
+            if !self.replies.is_empty() {
+                return true;
+            }
+            while self.replies.is_empty() && self.process_one() {}
+            if !self.replies.is_empty() {
+                return true;
+            }
+            if let Some(reply) = self.take_outside() {
+                self.replies.push_back(reply);
+                return true;
+            }
+            if self.in_flight == 0 && self.outside == 0 {
+                return false;
+            }
+            self.watch_inbox();
+            if self.in_flight == 0 && !self.watching {
+                return self.inbox.wait(timeout) && {
+                    let reply = self.take_outside();
+                    self.replies.extend(reply);
+                    !self.replies.is_empty()
+                };
+            }
+            self.enter(1, timeout);
+            if timeout.is_some() && self.ring.completion().is_empty() {
+                return false;
+            }
+        }
+    }
+
+    fn event_fd(&self) -> Option<i32> {
+        Some(self.ring.as_raw_fd())
+    }
+}
+
+impl Drop for UringQueue {
+    fn drop(&mut self) {
+        while self.wait(None) {
+            while self.take().is_some() {}
+        }
+    }
+}
