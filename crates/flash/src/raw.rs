@@ -49,7 +49,7 @@ use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::medium::{DeviceGeometry, PageState};
-use crate::monitor::{Share, ShareGeometry};
+use crate::monitor::{Device, Share, ShareGeometry};
 
 pub use queue::{Command, Completion, Queue};
 
@@ -152,6 +152,12 @@ impl Raw {
     #[must_use]
     pub fn geometry(&self) -> &ShareGeometry {
         &self.geometry
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        self.share.device()
     }
 
     /// The shape of the whole device.

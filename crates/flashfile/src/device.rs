@@ -124,6 +124,13 @@ impl FlashFile {
         }
     }
 
+    /// Syncs that wrote an entry of the journal, in the life of the file: each is one sync of the
+    /// disk.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.core().journal.last
+    }
+
     /// Marks `block` as bad by the manufacturer; durable with the next sync. To be called before
     /// the device is formatted.
     pub fn mark_factory_bad(&self, block: u32) {

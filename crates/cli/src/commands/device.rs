@@ -1,9 +1,10 @@
 //! `prism device`: flash devices in files, and the import of drives.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::Subcommand;
-use prism_flash::{Device, DeviceGeometry, FlashError, Options};
+use prism_flash::{Device, DeviceGeometry, FlashError, Medium, Options};
 use prism_flashfile::{FlashFile, Settings};
 use serde::Serialize;
 
@@ -103,19 +104,20 @@ pub struct Tables {
 ///
 /// # Errors
 /// [`Failure::FlashFile`].
-pub fn open(path: &Path) -> Result<FlashFile, Failure> {
-    Ok(FlashFile::open_with(path, Settings::READ_ONLY)?)
+pub fn open(path: &Path) -> Result<Arc<FlashFile>, Failure> {
+    Ok(Arc::new(FlashFile::open_with(path, Settings::READ_ONLY)?))
 }
 
-/// The tables of the monitor, `None` if the device was never formatted; and the file again.
+/// The tables of the monitor, `None` if the device was never formatted.
 ///
 /// # Errors
 /// [`Failure`] if its tables cannot be read.
-pub fn tables(path: &Path, file: FlashFile) -> Result<(Option<Tables>, FlashFile), Failure> {
+pub fn tables(path: &Path, file: &Arc<FlashFile>) -> Result<Option<Tables>, Failure> {
     let wrong = |error: FlashError| Failure::Usage(format!("{}: {error}", path.display()));
-    let device = match Device::open(file, Options::default()) {
+    let medium: Arc<dyn Medium> = Arc::clone(file) as _;
+    let device = match Device::open(medium, Options::default()) {
         Ok(device) => device,
-        Err(FlashError::NotFormatted { .. }) => return Ok((None, open(path)?)),
+        Err(FlashError::NotFormatted { .. }) => return Ok(None),
         Err(error) => return Err(wrong(error)),
     };
     let lun_bytes = device.lun_capacity().0;
@@ -132,7 +134,5 @@ pub fn tables(path: &Path, file: FlashFile) -> Result<(Option<Tables>, FlashFile
     }
     let free_luns = device.free_luns();
     let tables = Tables { lun_bytes, free_luns, shares, bad_blocks: device.bad_blocks() };
-    let medium = device.into_medium().map_err(wrong)?.into_any();
-    let file = medium.downcast::<FlashFile>().expect("the medium is a flash file");
-    Ok((Some(tables), *file))
+    Ok(Some(tables))
 }

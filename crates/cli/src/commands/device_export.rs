@@ -57,13 +57,13 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let file = device::open(&args.file)?;
     let (erases, geometry) = (erase_counts(&file), *file.geometry());
     let programmed = (0..geometry.blocks()).map(|block| file.write_pointer(block)).collect();
-    let (monitor, mut file) = device::tables(&args.file, file)?;
+    let monitor = device::tables(&args.file, &file)?;
     let export =
         Export { file: name.clone(), geometry: geometry.into(), monitor, erases, programmed };
     match (&args.share, &args.output) {
         (Some(share), Some(output)) => {
             let blocks = blocks_of(&export, share)?;
-            write_blocks(&name, &mut file, blocks, output)?;
+            write_blocks(&name, &file, blocks, output)?;
         }
         _ if args.json.path().is_none() => {
             let what = "give --json FILE, or --share NAME --output FILE";
@@ -89,7 +89,7 @@ fn blocks_of<'a>(export: &'a Export, name: &str) -> Result<&'a [u32], Failure> {
 
 fn write_blocks(
     name: &str,
-    file: &mut FlashFile,
+    file: &FlashFile,
     blocks: &[u32],
     output: &Path,
 ) -> Result<(), Failure> {

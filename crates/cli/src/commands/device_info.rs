@@ -84,7 +84,7 @@ pub fn info(args: &InfoArgs) -> Result<(), Failure> {
     let identity = format!("{:016x}", file.identity());
     let version = file.version();
     let factory_bad_blocks = marked(&file);
-    let (monitor, _) = device::tables(&args.file, file)?;
+    let monitor = device::tables(&args.file, &file)?;
     let info = Info {
         factory_bad_blocks,
         identity,
@@ -174,7 +174,7 @@ const NAMED: usize = 10;
 /// # Errors
 /// [`Failure::Finding`] if something is damaged, and [`Failure`] if the file cannot be used.
 pub fn check(args: &CheckArgs) -> Result<(), Failure> {
-    let mut file = device::open(&args.file)?;
+    let file = device::open(&args.file)?;
     let progress = Progress::on_stderr();
     let mut begun = false;
     let report = file.check(&mut |done, total| {
@@ -187,8 +187,8 @@ pub fn check(args: &CheckArgs) -> Result<(), Failure> {
     let report = report?;
     let factory_bad_blocks = marked(&file);
     // Unreadable tables are one of the findings.
-    let (tables, mut other) = match device::tables(&args.file, file) {
-        Ok((tables, _)) => (tables, report.other),
+    let (tables, mut other) = match device::tables(&args.file, &file) {
+        Ok(tables) => (tables, report.other),
         Err(error) => (None, [report.other, vec![error.to_string()]].concat()),
     };
     other.truncate(1000);
@@ -260,7 +260,7 @@ struct Wear {
 pub fn wear(args: &WearArgs) -> Result<(), Failure> {
     let file = device::open(&args.file)?;
     let counts = erase_counts(&file);
-    let (tables, file) = device::tables(&args.file, file)?;
+    let tables = device::tables(&args.file, &file)?;
     let bad_blocks = tables.map_or_else(|| marked(&file), |tables| tables.bad_blocks);
     let wear = summary(&args.file, &counts, bad_blocks);
     args.json.show(&wear, &wear_document(&wear))

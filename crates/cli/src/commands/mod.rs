@@ -4,7 +4,6 @@ pub mod bench;
 pub mod bench_contract;
 pub mod bench_device;
 pub mod bench_flash;
-mod bench_open;
 pub mod calc_cleaning;
 pub mod calc_lifetime;
 pub mod capture;

@@ -29,7 +29,7 @@ const SHAPE: &str = "--geometry channels=2,luns=2,blocks=16,pages=8,page=4KiB,oo
 /// A share named `cache` over one LUN; pages 0 and 1 of its block 3 hold ones and twos, and
 /// its block 0 was erased four times.
 fn fill(file: &Path) {
-    let medium = Box::new(FlashFile::open(file).unwrap());
+    let medium = FlashFile::open(file).unwrap();
     let device = Device::open(medium, Options::default()).unwrap();
     let wanted = Allocation::new(Bytes(1), 0);
     let raw = Raw::open(device.allocate("cache", wanted).unwrap()).unwrap();

@@ -164,12 +164,18 @@ impl Device {
         Ok(Arc::clone(&monitor.medium))
     }
 
+    /// The medium, for a caller that knows its type. Changing it behind the device's back damages
+    /// the device.
+    #[must_use]
+    pub fn medium(&self) -> Arc<dyn Medium> {
+        Arc::clone(&self.lock().medium)
+    }
+
     /// A buffer of `len` bytes that the device reads into and programs from without a copy: aligned
     /// for direct I/O, and in huge pages if it is large.
     #[must_use]
     pub fn buffer(&self, len: usize) -> Buffer {
-        let medium = Arc::clone(&self.lock().medium);
-        medium.buffer(len)
+        self.medium().buffer(len)
     }
 
     /// The geometry of the device, including spare blocks and tables.

@@ -145,10 +145,6 @@ impl ShareQueue {
     pub(crate) fn submit(&mut self, tag: u64, op: ShareOp, data: Buffer, oob: Vec<u8>) {
         self.submitted += 1;
         let task = Task { number: self.submitted, tag, op, data, oob, again: false };
-        if !matches!(op, ShareOp::Read { .. }) {
-            // A program may have failed: those after it go to the block that replaces it.
-            self.process_replies();
-        }
         if self.is_blocked(&task, self.waiting.len()) {
             self.waiting.push_back(task);
         } else {
@@ -236,13 +232,6 @@ impl ShareQueue {
                 self.medium.submit(Request { tag: place.into(), op, data, oob });
             }
             Err(error) => self.done.push_back(ShareReply { tag, op, result: Err(error), data }),
-        }
-    }
-
-    /// Processes the replies of the medium, and begins what waited for them.
-    fn process_replies(&mut self) {
-        while let Some(reply) = self.medium.take() {
-            self.process(reply);
         }
     }
 
