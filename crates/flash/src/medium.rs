@@ -197,6 +197,18 @@ pub trait Medium: Send {
     /// Whether operations are durable only after [`Medium::sync`].
     fn has_volatile_cache(&self) -> bool;
 
+    /// Whether a power failure leaves all blocks as at the same sync; an erase then cannot become
+    /// durable before the programs before it.
+    fn syncs_as_a_whole(&self) -> bool {
+        false
+    }
+
+    /// Whether a program into `block` needs no sync first. On a medium with a volatile cache, a
+    /// block must not be overwritten before its erase is durable.
+    fn erase_is_durable(&self, _block: u32) -> bool {
+        true
+    }
+
     /// How often `block` was erased, on a medium that keeps count; `None` on others.
     fn erase_count(&self, _block: u32) -> Option<u32> {
         None

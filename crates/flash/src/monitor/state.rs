@@ -373,14 +373,14 @@ impl Monitor {
     }
 
     /// Erases the block of `virtual_block`. With a volatile cache, earlier programs have to be
-    /// durable first: they may be copies of the data erased here.
+    /// durable before the erase is: they may be copies of the data erased here.
     pub(crate) fn erase_virtual_block(
         &mut self,
         virtual_block: u32,
         cause: Cause,
         ready: SimTime,
     ) -> Result<SimTime> {
-        if self.programmed {
+        if self.programmed && !self.medium()?.syncs_as_a_whole() {
             self.sync_if_volatile()?;
         }
         let block = self.virtual_blocks[virtual_block as usize];
