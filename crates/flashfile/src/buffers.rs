@@ -37,6 +37,11 @@ impl Buffers {
         self.count
     }
 
+    /// Bytes of each buffer.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// A buffer that the kernel does not write to.
     pub(crate) fn of(&self, index: usize) -> &[u8] {
         let start = self.address(index);

@@ -34,7 +34,8 @@ impl CheckReport {
 
 impl FlashFile {
     /// Reads the whole device. `progress` is called with the pages read and their total. Pages
-    /// programmed since the last sync are included, and are not durable afterwards.
+    /// programmed since the last sync are included, and are not durable afterwards. What the
+    /// journal holds was checked by opening.
     ///
     /// # Errors
     /// [`FlashFileError::Io`] if it cannot be read, or programmed pages cannot be written; the
@@ -127,6 +128,16 @@ impl FlashFile {
         }
         let used = u64::from(layout.geometry.blocks()) * layout.headers_of_block;
         unused.push(Region { start: layout.headers.start + used, len: layout.headers.len - used });
+        if self.superblock.has_journal() {
+            let start = layout.data.end();
+            unused.push(Region { start, len: layout.journal.start - start });
+            unused.extend(
+                (0..2).map(|copy| Region {
+                    start: layout.head_at(copy) + sector,
+                    len: ALIGN - sector,
+                }),
+            );
+        }
         let mut bytes = Vec::new();
         for region in unused {
             bytes.resize(region.len as usize, 0);

@@ -9,8 +9,9 @@ use prism_flash::{Device, DeviceGeometry, FlashError, MediumError, Options};
 use crate::device::FlashFile;
 use crate::engine::{Engine, Portable};
 use crate::error::FlashFileError;
-use crate::format::{self, Record, Superblock, VERSION};
-use crate::layout::{Layout, SECTOR};
+use crate::format::{self, HashKind, Record, Superblock, VERSION};
+use crate::journal;
+use crate::layout::{Layout, Region, SECTOR};
 use crate::lock::Sharing;
 use crate::open::{
     SIMULATED, Settings, broken, checked_layout, engine_for, take_lock, write_superblocks,
@@ -18,8 +19,8 @@ use crate::open::{
 use crate::simulated::SimulatedFile;
 
 impl FlashFile {
-    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse: it grows
-    /// on disk as pages are programmed.
+    /// Makes a file with an erased device of `geometry` and opens it. Unless the settings say
+    /// otherwise, the file is sparse: it grows on disk as pages are programmed.
     ///
     /// # Errors
     /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if it cannot be
@@ -50,7 +51,8 @@ impl FlashFile {
             let identity = random_identity()
                 .map_err(|source| broken(&name, "reading /dev/urandom", source))?;
             let mut engine = Engine::Portable(Portable::new(file));
-            let filled = fill(&mut engine, &layout, identity).and_then(|()| keep_name(path));
+            let filled = fill(&mut engine, &layout, identity, settings.preallocate);
+            let filled = filled.and_then(|()| keep_name(path));
             filled.map_err(|source| not_made(&name, source))?;
             let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
             let engine = engine_for(path, &name, file, &layout, settings, true)?;
@@ -76,12 +78,26 @@ impl FlashFile {
         factory_bad: &[u32],
         options: Options,
     ) -> Result<Device, FlashFileError> {
+        Self::format_with(path, geometry, factory_bad, options, Settings::USUAL)
+    }
+
+    /// As [`FlashFile::format`], with these settings.
+    ///
+    /// # Errors
+    /// As [`FlashFile::format`].
+    pub fn format_with(
+        path: &Path,
+        geometry: DeviceGeometry,
+        factory_bad: &[u32],
+        options: Options,
+        settings: Settings,
+    ) -> Result<Device, FlashFileError> {
         let file = || path.display().to_string();
         let blocks = checked_layout(&file(), geometry)?.geometry.blocks();
         if let Some(&block) = factory_bad.iter().find(|&&block| block >= blocks) {
             return Err(FlashFileError::FactoryBad { file: file(), block, blocks });
         }
-        let mut medium = Self::create(path, geometry)?;
+        let mut medium = Self::create_with(path, geometry, settings)?;
         factory_bad.iter().for_each(|&block| medium.mark_factory_bad(block));
         let formatted = Device::format(Box::new(medium), options);
         formatted.map_err(|error| {
@@ -106,7 +122,7 @@ impl FlashFile {
         let name = SIMULATED.to_owned();
         let layout = checked_layout(&name, geometry)?;
         let mut engine = Engine::Simulated(file.open());
-        fill(&mut engine, &layout, 1).map_err(|source| not_made(&name, source))?;
+        fill(&mut engine, &layout, 1, false).map_err(|source| not_made(&name, source))?;
         Self::load(name, engine, None, None)
     }
 }
@@ -128,7 +144,8 @@ fn random_identity() -> io::Result<u64> {
 }
 
 /// Writes an empty device: the superblocks last, so that an incomplete file is not a flash file.
-fn fill(engine: &mut Engine, layout: &Layout, identity: u64) -> io::Result<()> {
+/// The journal is written in any case, as every sync overwrites some of it.
+fn fill(engine: &mut Engine, layout: &Layout, identity: u64, whole: bool) -> io::Result<()> {
     engine.set_len(layout.len())?;
     let blocks = layout.geometry.blocks() as usize;
     let mut bytes = Vec::with_capacity(layout.record_sectors as usize * SECTOR);
@@ -137,11 +154,17 @@ fn fill(engine: &mut Engine, layout: &Layout, identity: u64) -> io::Result<()> {
         let records = vec![Record::default(); left.min(Layout::RECORDS as usize)];
         bytes.extend(format::encode_records(identity, 0, sector, &records));
     }
+    let start = if whole { 0 } else { layout.journal.start };
+    engine.write_zeros(Region { start, len: layout.len() - start })?;
     for copy in layout.records {
         engine.write_at(copy.start, &bytes)?;
     }
+    for copy in 0..2 {
+        engine.write_at(layout.head_at(copy), &journal::encode_head(identity, 1))?;
+    }
     engine.sync()?;
-    let geometry = layout.geometry;
-    write_superblocks(engine, Superblock { version: VERSION, identity, geometry })?;
+    let superblock =
+        Superblock { version: VERSION, hash: HashKind::Xxh3, identity, geometry: layout.geometry };
+    write_superblocks(engine, superblock)?;
     engine.sync()
 }

@@ -1,20 +1,20 @@
 //! The device: a medium on a file.
 //!
-//! The block records define what is durable. A sync first makes pages and their page headers, which
-//! may still be in memory, durable, and only then the records that count them; so after a power
-//! failure each block is as at the last sync or at the one that was in flight, and never in
-//! between. An erase changes the record alone. Pages of a block whose erase is not durable are not
-//! overwritten: the program that would do so syncs first.
+//! The block records define what is durable. `commit` makes their changes durable with one entry of
+//! a journal, so after a power failure the whole device is as at the last sync or at the one that
+//! was in flight, and never in between. An erase changes the record alone. Pages of a block whose
+//! erase is not durable are not overwritten: the program that would do so syncs first.
 //!
-//! Memory: 8 bytes per block, the buffers of pages in flight, and at most 16 MiB of page headers.
+//! Memory: 8 bytes per block, the buffers of pages in flight, at most 16 MiB of page headers, and
+//! those of the next entry once more.
 
 use std::any::Any;
-use std::collections::BTreeSet;
 use std::io;
 
 use prism_base::hash::FastSet;
 use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 
+use crate::commit::Journal;
 use crate::engine::Engine;
 use crate::error::medium_failure;
 use crate::format::{self, Record, Superblock};
@@ -25,7 +25,7 @@ use crate::lock::Lock;
 /// A flash device in a file. It is a [`Medium`]: [`prism_flash::Device::format`] and
 /// [`prism_flash::Device::open`] take it.
 ///
-/// Dropping it syncs and ignores errors; [`FlashFile::close`] returns them.
+/// Dropping it syncs, empties the journal and ignores errors; [`FlashFile::close`] returns them.
 #[derive(Debug)]
 pub struct FlashFile {
     pub(crate) name: String,
@@ -35,14 +35,9 @@ pub struct FlashFile {
     /// Released after the engine has completed the operations in flight.
     pub(crate) _lock: Option<Lock>,
     pub(crate) records: Vec<Record>,
-    /// Number of the last sync.
-    pub(crate) sequence: u64,
+    pub(crate) journal: Journal,
     /// Blocks that are partly written.
     pub(crate) open: u32,
-    /// Sectors of records that have changed since the last sync.
-    pub(crate) dirty: BTreeSet<u32>,
-    /// Whether pages were programmed since the last sync.
-    pub(crate) programmed: bool,
     /// Blocks erased since the last sync.
     pub(crate) erased: FastSet<u32>,
     /// Why the device is read-only.
@@ -68,7 +63,8 @@ impl FlashFile {
         self.superblock.identity
     }
 
-    /// The version of its format; a file of a version below [`crate::VERSION`] is not converted.
+    /// The version of its format: [`crate::VERSION`], to which an older file is converted when it
+    /// is opened for writing.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.superblock.version
@@ -99,27 +95,36 @@ impl FlashFile {
     /// Marks `block` as bad by the manufacturer; durable with the next sync. To be called before
     /// the device is formatted.
     pub fn mark_factory_bad(&mut self, block: u32) {
-        self.records[block as usize].factory_bad = true;
-        self.dirty.insert(Layout::record_sector(block));
+        self.change(block, |record| record.factory_bad = true);
     }
 
-    /// Syncs and closes.
+    /// Syncs, writes what the journal holds to its own place, and closes.
     ///
     /// # Errors
-    /// [`MediumError`] if an operation since the last sync is not durable.
+    /// [`MediumError`] if an operation since the last sync is not durable, or the journal could not
+    /// be emptied; what was synced is kept, and opening tries again.
     pub fn close(mut self) -> Result<(), MediumError> {
-        self.sync()
+        self.finish_session()
     }
 
-    fn record(&self, block: u32) -> Record {
+    fn finish_session(&mut self) -> Result<(), MediumError> {
+        self.sync()?;
+        if self.refusal.is_some() {
+            return Ok(());
+        }
+        self.empty_journal().map_err(|error| self.refuse("emptying the journal", &error))
+    }
+
+    pub(crate) fn record(&self, block: u32) -> Record {
         self.records[block as usize]
     }
 
     /// Changes a record; durable with the next sync.
     fn change(&mut self, block: u32, change: impl FnOnce(&mut Record)) {
         let was_open = self.is_open(block);
+        let before = self.record(block);
+        self.journal.note_change(block, before);
         change(&mut self.records[block as usize]);
-        self.dirty.insert(Layout::record_sector(block));
         self.open = self.open + u32::from(self.is_open(block)) - u32::from(was_open);
     }
 
@@ -197,37 +202,8 @@ impl FlashFile {
         let (layout, hash) = (&self.layout, self.superblock.chunk_hash());
         format::encode_header(layout, hash, number, epoch, data, oob, &mut self.header);
         let at = self.layout.header_at(block, page);
-        self.headers.write(&mut self.engine, at, &self.header)
-    }
-
-    /// Writes both copies of the records in one sector.
-    pub(crate) fn write_records(&mut self, sector: u32) -> io::Result<()> {
-        let first = (sector * Layout::RECORDS) as usize;
-        let last = (first + Layout::RECORDS as usize).min(self.records.len());
-        let (identity, records) = (self.identity(), &self.records[first..last]);
-        let bytes = format::encode_records(identity, self.sequence, sector, records);
-        for copy in 0..2 {
-            self.engine.write_at(self.layout.record_sector_at(copy, sector), &bytes)?;
-        }
-        Ok(())
-    }
-
-    /// Pages and page headers first, then the records that count them.
-    fn sync_in_order(&mut self) -> io::Result<()> {
-        if self.programmed {
-            // Pages in flight first: on a disk that fills up, they have priority over page headers.
-            self.engine.drain()?;
-            self.headers.write_back(&mut self.engine)?;
-            self.engine.sync()?;
-        }
-        self.sequence += 1;
-        for sector in self.dirty.clone() {
-            self.write_records(sector)?;
-        }
-        self.engine.sync()?;
-        self.dirty.clear();
-        self.programmed = false;
-        self.erased.clear();
+        self.headers.write(&mut self.engine, at, &self.header)?;
+        self.journal.note_program(&self.layout, number as u32, &self.header);
         Ok(())
     }
 }
@@ -253,6 +229,15 @@ impl Medium for FlashFile {
 
     fn has_volatile_cache(&self) -> bool {
         true
+    }
+
+    /// A sync is one entry of the journal.
+    fn syncs_as_a_whole(&self) -> bool {
+        true
+    }
+
+    fn erase_is_durable(&self, block: u32) -> bool {
+        !self.erased.contains(&block)
     }
 
     fn erase_count(&self, block: u32) -> Option<u32> {
@@ -332,7 +317,6 @@ impl Medium for FlashFile {
         let written = self.write_page(block, page, data, oob);
         written.map_err(|error| self.refuse("writing", &error))?;
         self.change(block, |record| record.programmed += 1);
-        self.programmed = true;
         Ok(())
     }
 
@@ -360,11 +344,11 @@ impl Medium for FlashFile {
 
     fn sync(&mut self) -> Result<(), MediumError> {
         // The caller that got the failure need not be the caller of this sync.
-        if self.dirty.is_empty() && !self.failed {
+        if self.journal.is_clean() && !self.failed {
             return Ok(());
         }
         self.check_writable()?;
-        self.sync_in_order().map_err(|error| self.refuse("making it durable", &error))
+        self.commit().map_err(|error| self.refuse("making it durable", &error))
     }
 
     fn into_any(self: Box<Self>) -> Box<dyn Any> {
@@ -375,6 +359,6 @@ impl Medium for FlashFile {
 impl Drop for FlashFile {
     fn drop(&mut self) {
         // Errors are ignored here; `close` returns them.
-        let _ = self.sync();
+        let _ = self.finish_session();
     }
 }

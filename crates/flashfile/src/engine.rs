@@ -1,15 +1,17 @@
 //! The engines that read and write the file: three of them, with one interface.
 //!
-//! Superblocks, records and page headers (*tables*) go through the page cache. Pages have calls of
-//! their own, so that they can bypass it.
+//! Superblocks, records and page headers (*tables*) go through the page cache. Pages and entries of
+//! the journal have calls of their own, so that they can bypass it.
 
 use std::fs::File;
 use std::io;
+use std::num::NonZeroU64;
 use std::os::unix::fs::FileExt;
 
 use rustix::fs::{Advice, fadvise};
 
 use crate::headers;
+use crate::layout::{ALIGN, Region};
 use crate::simulated::Session;
 use crate::uring::Uring;
 
@@ -85,6 +87,14 @@ impl Engine {
         }
     }
 
+    /// Limit of the bytes used of a log.
+    pub(crate) fn log_max(&self) -> u64 {
+        match self {
+            Self::Uring(_) | Self::Portable(_) => u64::MAX,
+            Self::Simulated(session) => session.log_max(),
+        }
+    }
+
     /// Reads `len` bytes of the page at `page_at`, from its byte `from` on.
     ///
     /// # Errors
@@ -111,7 +121,7 @@ impl Engine {
         match self {
             Self::Uring(uring) => uring.prefetch(page_at, from, len),
             Self::Portable(portable) => {
-                let len = std::num::NonZeroU64::new(len as u64);
+                let len = NonZeroU64::new(len as u64);
                 fadvise(&portable.file, page_at + from, len, Advice::WillNeed).is_ok()
             }
             Self::Simulated(_) => false,
@@ -136,7 +146,29 @@ impl Engine {
         }
     }
 
-    /// Waits until every page is written.
+    /// Writes an entry of the journal, perhaps asynchronously, as a page.
+    pub(crate) fn write_entry(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Uring(uring) => uring.write_entry(at, bytes),
+            Self::Portable(portable) => portable.file.write_all_at(bytes, at),
+            Self::Simulated(session) => session.write_at(at, bytes),
+        }
+    }
+
+    /// Writes zeros through the page cache, in large pieces.
+    pub(crate) fn write_zeros(&mut self, region: Region) -> io::Result<()> {
+        const PIECE: u64 = 4 << 20;
+        let zeros = vec![0; PIECE.min(region.len) as usize];
+        let mut at = region.start;
+        while at < region.end() {
+            let len = PIECE.min(region.end() - at);
+            self.write_at(at, &zeros[..len as usize])?;
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// Waits until every page and entry is written.
     ///
     /// # Errors
     /// The error of the first write that failed.
@@ -154,5 +186,18 @@ impl Engine {
             Self::Portable(portable) => portable.file.sync_data(),
             Self::Simulated(session) => session.sync(),
         }
+    }
+
+    /// Drops what the page cache has of a region, so that it is read from the disk: the kernel
+    /// marks pages that it could not write as clean. To be called after a sync.
+    pub(crate) fn forget_cached(&self, region: Region) -> io::Result<()> {
+        let file = match self {
+            Self::Uring(uring) => uring.file(),
+            Self::Portable(portable) => &portable.file,
+            Self::Simulated(_) => return Ok(()),
+        };
+        let start = region.start / ALIGN * ALIGN;
+        let len = NonZeroU64::new(region.end().next_multiple_of(ALIGN) - start);
+        Ok(fadvise(file, start, len, Advice::DontNeed)?)
     }
 }

@@ -100,6 +100,19 @@ pub enum FlashFileError {
         /// The offset of its first copy, in bytes.
         at: u64,
     },
+    /// An entry of the journal is damaged whose sync has returned.
+    #[error(
+        "{file}: entry {entry} of the journal, at byte {at}, is damaged or names damaged pages; \
+         restore the file from a copy"
+    )]
+    Journal {
+        /// The file.
+        file: String,
+        /// The number of the entry.
+        entry: u64,
+        /// Its offset in the file, in bytes.
+        at: u64,
+    },
     /// The geometry is out of range, or too large for a file.
     #[error("{file}: {error}")]
     Geometry {
@@ -155,7 +168,7 @@ fn make_failure(error: &io::Error) -> String {
     }
 }
 
-fn is_full(error: &io::Error) -> bool {
+pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 

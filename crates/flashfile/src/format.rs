@@ -9,26 +9,35 @@ use twox_hash::{XxHash3_64, XxHash64};
 use crate::layout::{Layout, SECTOR};
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
+/// The first version with a journal.
+pub(crate) const JOURNAL: u32 = 3;
 
 const MAGIC: &[u8; 8] = b"PRISMFLS";
 /// Offset of the hash of a superblock: the last bytes of its sector, in every version.
 const HASH_AT: usize = SECTOR - 8;
+
+/// The hash function of chunks of pages, with its number in the superblock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HashKind {
+    /// Of files made with version 1; slower than memory.
+    XxHash64 = 1,
+    Xxh3 = 2,
+}
 
 /// How the data of a file is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ChunkHash {
     /// The seed.
     identity: u64,
-    /// Version 1 has XxHash64, which is slower than memory.
-    xxh3: bool,
+    kind: HashKind,
 }
 
 impl ChunkHash {
     fn of(self, chunk: &[u8]) -> u64 {
-        match self.xxh3 {
-            true => XxHash3_64::oneshot_with_seed(self.identity, chunk),
-            false => XxHash64::oneshot(self.identity, chunk),
+        match self.kind {
+            HashKind::Xxh3 => XxHash3_64::oneshot_with_seed(self.identity, chunk),
+            HashKind::XxHash64 => XxHash64::oneshot(self.identity, chunk),
         }
     }
 }
@@ -36,8 +45,9 @@ impl ChunkHash {
 /// The content of a superblock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Superblock {
-    /// The version of the file, which is never converted.
     pub(crate) version: u32,
+    /// A conversion keeps it, since page headers have such hashes.
+    pub(crate) hash: HashKind,
     /// Chosen at random when the file is made; hashes include it, so that no part of another file
     /// is valid in this one.
     pub(crate) identity: u64,
@@ -52,18 +62,27 @@ pub(crate) enum SuperblockError {
     Damaged,
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
 }
 
 impl Superblock {
     /// How data is hashed.
     pub(crate) fn chunk_hash(&self) -> ChunkHash {
-        ChunkHash { identity: self.identity, xxh3: self.version > 1 }
+        ChunkHash { identity: self.identity, kind: self.hash }
+    }
+
+    pub(crate) fn has_journal(&self) -> bool {
+        self.version >= JOURNAL
+    }
+
+    /// The length of a file of this version, in bytes.
+    pub(crate) fn file_len(&self, layout: &Layout) -> u64 {
+        if self.has_journal() { layout.len() } else { layout.data.end() }
     }
 
     pub(crate) fn encode(&self) -> [u8; SECTOR] {
@@ -80,6 +99,9 @@ impl Superblock {
         let mut sector = [0; SECTOR];
         sector[..8].copy_from_slice(MAGIC);
         sector[8..12].copy_from_slice(&self.version.to_le_bytes());
+        if self.has_journal() {
+            sector[12..16].copy_from_slice(&(self.hash as u32).to_le_bytes());
+        }
         sector[16..24].copy_from_slice(&self.identity.to_le_bytes());
         for (place, number) in sector[24..52].chunks_exact_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
@@ -101,6 +123,11 @@ impl Superblock {
             newer if newer > VERSION => return Err(SuperblockError::Newer(newer)),
             known => known,
         };
+        let hash = match (version, u32_at(sector, 12)) {
+            (1, _) | (JOURNAL, 1) => HashKind::XxHash64,
+            (2, _) | (JOURNAL, 2) => HashKind::Xxh3,
+            _ => return Err(SuperblockError::Damaged),
+        };
         let number = |index: usize| u32_at(sector, 24 + 4 * index);
         let geometry = DeviceGeometry {
             channels: number(0),
@@ -112,7 +139,7 @@ impl Superblock {
             max_open_blocks: Some(number(6)).filter(|&open| open > 0),
         };
         geometry.check().map_err(|_| SuperblockError::Damaged)?;
-        Ok(Self { version, identity: u64_at(sector, 16), geometry })
+        Ok(Self { version, hash, identity: u64_at(sector, 16), geometry })
     }
 }
 
@@ -131,7 +158,7 @@ impl Record {
     const FINISHED: u16 = 1;
     const FACTORY_BAD: u16 = 2;
 
-    fn encode(self) -> [u8; Layout::RECORD] {
+    pub(crate) fn encode(self) -> [u8; Layout::RECORD] {
         let flags = u16::from(self.finished) * Self::FINISHED
             + u16::from(self.factory_bad) * Self::FACTORY_BAD;
         let mut bytes = [0; Layout::RECORD];
@@ -141,7 +168,7 @@ impl Record {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let flags = u16::from_le_bytes([bytes[6], bytes[7]]);
         let known = flags <= Self::FINISHED + Self::FACTORY_BAD;
         known.then(|| Self {
@@ -153,7 +180,7 @@ impl Record {
     }
 }
 
-/// Encodes sector `index` of the records, as of sync `sequence`.
+/// Encodes sector `index` of the records, as of journal entry `sequence`.
 pub(crate) fn encode_records(
     identity: u64,
     sequence: u64,
@@ -217,9 +244,14 @@ pub(crate) fn encode_header(
     header[..8].copy_from_slice(&hash.to_le_bytes());
 }
 
+/// The erases of the block when the page was programmed.
+pub(crate) fn header_epoch(header: &[u8]) -> u32 {
+    u32_at(header, 8)
+}
+
 /// Whether `header` is that of page number `page` in `epoch`.
 pub(crate) fn header_is_whole(identity: u64, page: u64, epoch: u32, header: &[u8]) -> bool {
-    u32_at(header, 8) == epoch
+    header_epoch(header) == epoch
         && u64_at(header, 0) == XxHash64::oneshot(identity ^ page, &header[8..])
 }
 
@@ -258,9 +290,16 @@ mod tests {
 
     #[test]
     fn superblocks_come_back_and_no_flipped_byte_passes() {
-        let superblock = Superblock { version: VERSION, identity: 77, geometry: GEOMETRY };
+        let hash = HashKind::Xxh3;
+        let superblock = Superblock { version: VERSION, hash, identity: 77, geometry: GEOMETRY };
         let mut sector = superblock.encode();
         assert_eq!(Superblock::decode(&sector), Ok(superblock));
+        for (version, hash) in
+            [(1, HashKind::XxHash64), (2, HashKind::Xxh3), (3, HashKind::XxHash64)]
+        {
+            let other = Superblock { version, hash, ..superblock };
+            assert_eq!(Superblock::decode(&other.encode()), Ok(other));
+        }
         for at in 0..SECTOR {
             sector[at] ^= 0x10;
             assert!(Superblock::decode(&sector).is_err(), "byte {at}");
@@ -294,8 +333,8 @@ mod tests {
     fn headers_say_what_was_programmed() {
         let layout = Layout::new(GEOMETRY);
         let data: Vec<u8> = (0..9000u32).map(|i| ((i * 7919) >> 7) as u8).collect();
-        let [hash, older] = [VERSION, 1]
-            .map(|version| Superblock { version, identity: 5, geometry: GEOMETRY }.chunk_hash());
+        let [hash, older] =
+            [HashKind::Xxh3, HashKind::XxHash64].map(|kind| ChunkHash { identity: 5, kind });
         let mut header = vec![1; layout.header as usize];
         encode_header(&layout, hash, 11, 3, &data, b"spare", &mut header);
         assert!(

@@ -1,11 +1,14 @@
 //! A cache of page headers: reading a page costs no second system call if the page headers of its
 //! neighbours were read before, and programming a page costs none for its header.
 //!
-//! It is a write-back cache of pages of the file: page headers have to be durable only after a
-//! sync, which writes them all before the records that count their pages. Before that they are
-//! written when they are evicted.
+//! It is a write-back cache of pages of the file: the journal makes page headers durable, so they
+//! are written to their own places only by a checkpoint, or when they are evicted. A header that is
+//! written early does no harm: it is used only if a record counts its page.
+//!
+//! Opening puts the headers of the journal into `replayed`, where they stay until they are in their
+//! own places: always, in a file that is only read, and after a failure for want of space.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::ops::Range;
 
@@ -25,6 +28,8 @@ const NONE: u64 = u64::MAX;
 pub(crate) struct HeaderCache {
     places: usize,
     pages: Option<Pages>,
+    /// Headers by offset in the file, which has older ones there.
+    replayed: BTreeMap<u64, Vec<u8>>,
 }
 
 /// The state of a cache entry.
@@ -118,15 +123,38 @@ impl HeaderCache {
     /// A cache of `places` pages of the file.
     pub(crate) fn new(places: usize) -> Self {
         assert!(places > 0, "a header that is written needs an entry");
-        Self { places, pages: None }
+        Self { places, pages: None, replayed: BTreeMap::new() }
     }
 
     fn pages(&mut self) -> &mut Pages {
         self.pages.get_or_insert_with(|| Pages::new(self.places))
     }
 
+    /// Takes a header from the journal.
+    pub(crate) fn replay(&mut self, at: u64, header: Vec<u8>) {
+        self.replayed.insert(at, header);
+    }
+
+    /// Writes the headers from the journal as any others.
+    pub(crate) fn write_replayed(&mut self, engine: &mut Engine) -> io::Result<()> {
+        let replayed = std::mem::take(&mut self.replayed);
+        let written = replayed.iter().try_for_each(|(&at, header)| self.write(engine, at, header));
+        // After an error they are still read from memory.
+        self.replayed = replayed;
+        written
+    }
+
+    /// Forgets the headers from the journal, which are in their own places now.
+    pub(crate) fn forget_replayed(&mut self) {
+        self.replayed.clear();
+    }
+
     /// Reads the page header at `at`.
     pub(crate) fn read(&mut self, engine: &Engine, at: u64, header: &mut [u8]) -> io::Result<()> {
+        if let Some(replayed) = self.replayed.get(&at) {
+            header.copy_from_slice(replayed);
+            return Ok(());
+        }
         let Some((number, part)) = within_page(at, header.len()) else {
             return engine.read_at(at, header);
         };

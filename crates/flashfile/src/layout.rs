@@ -1,9 +1,12 @@
 //! The layout of the file, a function of the geometry alone.
 //!
 //! In this order: two superblocks, the block records, the same records again, the page headers of
-//! all pages, the data. docs/spec/flash-file.md is the whole format.
+//! all pages, the data, the journal. The journal is last, so that files made before version 3,
+//! which have none, are converted in place. docs/spec/flash-file.md is the whole format.
 
 use prism_flash::DeviceGeometry;
+
+use crate::journal;
 
 /// The unit that a disk writes atomically, in bytes.
 pub(crate) const SECTOR: usize = 512;
@@ -41,6 +44,8 @@ pub(crate) struct Layout {
     pub(crate) headers_of_block: u64,
     pub(crate) headers: Region,
     pub(crate) data: Region,
+    /// The two copies of the journal's head, then the log.
+    pub(crate) journal: Region,
 }
 
 impl Layout {
@@ -70,13 +75,41 @@ impl Layout {
         let headers_len = u64::from(geometry.blocks()) * headers_of_block;
         let headers = Region { start: second.end(), len: headers_len.next_multiple_of(ALIGN) };
         let data = Region { start: headers.end(), len: geometry.raw().0 };
-        let records = [first, second];
-        Self { geometry, record_sectors, records, chunk, header, headers_of_block, headers, data }
+        let log_len = journal::log_len(geometry.blocks());
+        let journal =
+            Region { start: data.end().next_multiple_of(ALIGN), len: 2 * ALIGN + log_len };
+        Self {
+            geometry,
+            record_sectors,
+            records: [first, second],
+            chunk,
+            header,
+            headers_of_block,
+            headers,
+            data,
+            journal,
+        }
     }
 
     /// Bytes of the file.
     pub(crate) fn len(&self) -> u64 {
-        self.data.end()
+        self.journal.end()
+    }
+
+    /// The offset of a copy of the journal's head.
+    pub(crate) fn head_at(&self, copy: u64) -> u64 {
+        self.journal.start + copy * ALIGN
+    }
+
+    /// The part of the journal that holds entries.
+    pub(crate) fn log(&self) -> Region {
+        Region { start: self.head_at(2), len: self.journal.len - 2 * ALIGN }
+    }
+
+    /// The block of the page with this number, and the page in it.
+    pub(crate) fn place_of(&self, number: u32) -> (u32, u32) {
+        let pages = self.geometry.pages_per_block;
+        (number / pages, number % pages)
     }
 
     /// The record sector with a block's record.
@@ -138,7 +171,9 @@ mod tests {
         let layout = Layout::new(geometry);
         assert_eq!((layout.record_sectors, layout.header, layout.headers_of_block), (5, 128, 2048));
         assert_eq!(layout.headers, Region { start: 16_384, len: 524_288 });
-        assert_eq!((layout.data.start, layout.len()), (540_672, 17_317_888));
+        assert_eq!(layout.data.start, 540_672);
+        assert_eq!(layout.journal, Region { start: 17_317_888, len: 1_064_960 });
+        assert_eq!((layout.log().start, layout.len()), (17_326_080, 18_382_848));
     }
 
     /// 64 blocks take two sectors of records; of each page size, chunk and page header by hand.
@@ -164,7 +199,8 @@ mod tests {
             assert!(layout.data.start >= 16_384 + 64 * per_block);
             assert!(layout.data.start.is_multiple_of(4096));
             assert_eq!(layout.page_at(1, 1), layout.data.start + 6 * u64::from(page));
-            assert_eq!(layout.len(), layout.page_at(64, 0));
+            assert_eq!(layout.journal.start, layout.page_at(64, 0).next_multiple_of(4096));
+            assert_eq!(layout.place_of(layout.page_number(7, 3) as u32), (7, 3));
         }
     }
 }

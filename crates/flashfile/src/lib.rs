@@ -8,7 +8,8 @@
 //! * `layout` has the positions in the file, `format` the encodings;
 //! * `engine` moves bytes: `uring` by io_uring and direct I/O from and to its `buffers`, or
 //!   portably, or in a `simulated` file that loses power;
-//! * `device` is the medium, `create` makes it, `open` and `lock` open it, `check` reads it
+//! * `device` is the medium; `commit` makes its changes durable with entries of the `journal`;
+//! * `create` makes it, `open` and `lock` open it, `recover` replays its journal, `check` reads it
 //!   all;
 //! * `clock` is for devices whose operations also take real time.
 //!
@@ -47,15 +48,18 @@
 mod buffers;
 mod check;
 mod clock;
+mod commit;
 mod create;
 mod device;
 mod engine;
 mod error;
 mod format;
 mod headers;
+mod journal;
 mod layout;
 mod lock;
 mod open;
+mod recover;
 mod simulated;
 mod uring;
 

@@ -1,20 +1,19 @@
-//! Opening a file: locks it, reads its tables, and repairs damaged copies.
+//! Opening a file: locks it, finds its superblock and chooses the engine. `recover` does the rest.
 
-use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::num::NonZeroU64;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use prism_base::hash::FastSet;
 use prism_flash::DeviceGeometry;
-use rustix::fs::{Advice, OFlags, fadvise};
+use rustix::fs::OFlags;
 
+use crate::commit::Journal;
 use crate::device::FlashFile;
 use crate::engine::{Engine, Portable};
 use crate::error::FlashFileError;
-use crate::format::{self, Record, Superblock, SuperblockError, VERSION};
+use crate::format::{Record, Superblock, SuperblockError, VERSION};
 use crate::headers::HeaderCache;
 use crate::layout::{ALIGN, Layout, SECOND_SUPERBLOCK, SECTOR};
 use crate::lock::{self, Lock, Sharing};
@@ -51,11 +50,16 @@ pub struct Settings {
     pub depth: u32,
     /// How the device is accessed.
     pub access: Access,
+    /// Whether creation writes zeros to the whole file. The file then takes its space at once, and
+    /// syncs are twice as fast: only for places written before, a sync of the disk changes no
+    /// metadata of the file system. Opening ignores it.
+    pub preallocate: bool,
 }
 
 impl Settings {
-    /// The fastest engine, 64 operations in flight, for reading and writing.
-    pub const USUAL: Self = Self { engine: EngineChoice::Best, depth: 64, access: Access::Write };
+    /// The fastest engine, 64 operations in flight, for reading and writing; a sparse file.
+    pub const USUAL: Self =
+        Self { engine: EngineChoice::Best, depth: 64, access: Access::Write, preallocate: false };
     /// The defaults, for reading only.
     pub const READ_ONLY: Self = Self { access: Access::Read, ..Self::USUAL };
 }
@@ -65,7 +69,8 @@ const DEPTH_MAX: u32 = 1024;
 
 impl FlashFile {
     /// Opens a file for reading and writing, or for reading only without permission to write it.
-    /// Recovers from a power failure.
+    /// Recovers from a power failure, and converts a file of an older version, which older programs
+    /// then refuse.
     ///
     /// # Errors
     /// [`FlashFileError::InUse`] if another process has it open (or this one), and the errors of
@@ -95,12 +100,9 @@ impl FlashFile {
         let sharing = if refusal.is_some() { Sharing::Readers } else { Sharing::Exclusive };
         let lock = take_lock(&name, &file, sharing)?;
         let mut engine = Engine::Portable(Portable::new(file));
-        let superblock = find_superblock(&name, &mut engine)?.0;
+        let superblock = find_superblock(&name, &mut engine)?.superblock;
         let layout = checked_layout(&name, superblock.geometry)?;
         let Engine::Portable(Portable { file, .. }) = engine else { unreachable!("as made") };
-        if refusal.is_none() {
-            settle(&file, &layout).map_err(|e| broken(&name, "syncing it", e))?;
-        }
         let engine = engine_for(path, &name, file, &layout, settings, refusal.is_none())?;
         Self::load(name, engine, Some(lock), refusal)
     }
@@ -113,28 +115,28 @@ impl FlashFile {
         Self::load(SIMULATED.to_owned(), Engine::Simulated(file.open()), None, None)
     }
 
-    /// Reads the superblock and the block records.
+    /// Reads the superblock, the block records and the journal, and repairs or converts the file.
     pub(crate) fn load(
         name: String,
         mut engine: Engine,
         lock: Option<Lock>,
         refusal: Option<String>,
     ) -> Result<Self, FlashFileError> {
-        let (superblock, mut damage) = find_superblock(&name, &mut engine)?;
+        let SuperblockFound { superblock, mut damage, differ } =
+            find_superblock(&name, &mut engine)?;
         let geometry = superblock.geometry;
         let layout = checked_layout(&name, geometry)?;
         let found = engine.len().map_err(|e| broken(&name, "asking for its length", e))?;
-        if found < layout.len() {
-            return Err(FlashFileError::Truncated { file: name, found, wanted: layout.len() });
+        let wanted = superblock.file_len(&layout);
+        if found < wanted {
+            return Err(FlashFileError::Truncated { file: name, found, wanted });
         }
         let mut device = Self {
             records: vec![Record::default(); geometry.blocks() as usize],
             header: vec![0; layout.header as usize],
             headers: HeaderCache::new(engine.headers_kept()),
-            sequence: 0,
+            journal: Journal::new(layout.log().len.min(engine.log_max())),
             open: 0,
-            dirty: BTreeSet::new(),
-            programmed: false,
             erased: FastSet::default(),
             damage: Vec::new(),
             name,
@@ -145,69 +147,18 @@ impl FlashFile {
             refusal,
             failed: false,
         };
-        let stale = device.load_records(&mut damage)?;
+        if device.refusal.is_none() {
+            device.settle()?;
+        }
+        let stale = device.load_tables(&mut damage)?;
         device.open = (0..geometry.blocks())
             .filter(|&block| prism_flash::Medium::is_open(&device, block))
             .count() as u32;
         if device.refusal.is_none() {
-            let repair = device.repair(&stale, !damage.is_empty());
-            repair.map_err(|e| broken(&device.name, "repairing it", e))?;
+            device.repair(&stale, differ)?;
         }
         device.damage = damage;
         Ok(device)
-    }
-
-    /// Reads the records, of both copies the newer; returns the sectors of which the copies
-    /// differ.
-    fn load_records(&mut self, damage: &mut Vec<String>) -> Result<Vec<u32>, FlashFileError> {
-        let len = self.layout.record_sectors as usize * SECTOR;
-        let mut copies = [vec![0; len], vec![0; len]];
-        for (copy, bytes) in copies.iter_mut().enumerate() {
-            let read = self.engine.read_at(self.layout.records[copy].start, bytes);
-            read.map_err(|e| broken(&self.name, "reading the block records", e))?;
-        }
-        let pages = self.layout.geometry.pages_per_block;
-        let mut stale = Vec::new();
-        for sector in 0..self.layout.record_sectors {
-            let first = (sector * Layout::RECORDS) as usize;
-            let last = (first + Layout::RECORDS as usize).min(self.records.len());
-            let range = sector as usize * SECTOR..(sector as usize + 1) * SECTOR;
-            let [one, two] = [0, 1].map(|copy| {
-                let bytes = &copies[copy][range.clone()];
-                format::decode_records(self.identity(), sector, pages, bytes, last - first)
-            });
-            let at = self.layout.record_sector_at(0, sector);
-            let what = format!("the records of blocks {first} to {}", last - 1);
-            for (copy, read) in [(1, &one), (2, &two)] {
-                if read.is_none() {
-                    damage.push(format!("{what}: copy {copy} is damaged; the other is whole"));
-                }
-            }
-            if one.as_ref() != two.as_ref() {
-                stale.push(sector);
-            }
-            // Copies of the same sync are equal; of two different ones, the later is valid.
-            let newest = [one, two].into_iter().flatten().max_by_key(|(sequence, _)| *sequence);
-            let Some((sequence, records)) = newest else {
-                let file = self.name.clone();
-                return Err(FlashFileError::Damaged { file, what: format!("{what} are"), at });
-            };
-            self.sequence = self.sequence.max(sequence);
-            self.records[first..last].copy_from_slice(&records);
-        }
-        Ok(stale)
-    }
-
-    /// Makes both copies of each structure equal again. The writes of a process that died are in
-    /// the page cache and may not be durable; the sync makes them durable before any further write.
-    fn repair(&mut self, stale: &[u32], superblocks: bool) -> io::Result<()> {
-        if superblocks {
-            write_superblocks(&mut self.engine, self.superblock)?;
-        }
-        for &sector in stale {
-            self.write_records(sector)?;
-        }
-        self.engine.sync()
     }
 }
 
@@ -230,16 +181,6 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Makes the writes of a process that died durable. If its sync failed, the page cache has records
-/// as clean that are not on the disk: drops them, so that those of the disk are read.
-fn settle(file: &File, layout: &Layout) -> io::Result<()> {
-    file.sync_data()?;
-    for records in layout.records {
-        fadvise(file, records.start, NonZeroU64::new(records.len), Advice::DontNeed)?;
-    }
-    Ok(())
-}
-
 pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<Lock, FlashFileError> {
     match lock::lock(file, sharing) {
         Ok(Some(lock)) => Ok(lock),
@@ -254,11 +195,17 @@ pub(crate) fn write_superblocks(engine: &mut Engine, superblock: Superblock) -> 
     engine.write_at(SECOND_SUPERBLOCK, &sector)
 }
 
-/// The superblock, and which copy of it is damaged.
-fn find_superblock(
-    name: &str,
-    engine: &mut Engine,
-) -> Result<(Superblock, Vec<String>), FlashFileError> {
+/// A superblock.
+pub(crate) struct SuperblockFound {
+    superblock: Superblock,
+    /// Which copy is damaged.
+    damage: Vec<String>,
+    /// Whether the copies differ: one is damaged, or power failed during a conversion.
+    differ: bool,
+}
+
+/// Finds the superblock; of two whole ones, that of the higher version.
+fn find_superblock(name: &str, engine: &mut Engine) -> Result<SuperblockFound, FlashFileError> {
     let file = || name.to_owned();
     let found = engine.len().map_err(|e| broken(name, "asking for its length", e))?;
     let read = |at: u64| {
@@ -272,18 +219,23 @@ fn find_superblock(
         }
     };
     let copies = [read(0)?, read(SECOND_SUPERBLOCK)?];
-    let damaged =
-        |copy: u32| vec![format!("copy {copy} of the superblock is damaged; the other is whole")];
+    let damaged = |superblock, copy: u32| {
+        let damage = format!("copy {copy} of the superblock is damaged; the other is whole");
+        SuperblockFound { superblock, damage: vec![damage], differ: true }
+    };
     match copies {
-        [Ok(one), Ok(_)] => Ok((one, Vec::new())),
-        [Ok(one), Err(_)] if found > SECOND_SUPERBLOCK => Ok((one, damaged(2))),
-        [Err(_), Ok(two)] => Ok((two, damaged(1))),
-        [Ok(one), Err(_)] => {
-            let wanted = Layout::new(one.geometry).len();
-            Err(FlashFileError::Truncated { file: file(), found, wanted })
-        }
         [Err(SuperblockError::Newer(version)), _] | [_, Err(SuperblockError::Newer(version))] => {
             Err(FlashFileError::Newer { file: file(), version, known: VERSION })
+        }
+        [Ok(one), Ok(two)] => {
+            let superblock = if two.version > one.version { two } else { one };
+            Ok(SuperblockFound { superblock, damage: Vec::new(), differ: one != two })
+        }
+        [Ok(one), Err(_)] if found > SECOND_SUPERBLOCK => Ok(damaged(one, 2)),
+        [Err(_), Ok(two)] => Ok(damaged(two, 1)),
+        [Ok(one), Err(_)] => {
+            let wanted = one.file_len(&Layout::new(one.geometry));
+            Err(FlashFileError::Truncated { file: file(), found, wanted })
         }
         [Err(SuperblockError::NoMagic), Err(SuperblockError::NoMagic)] => {
             Err(FlashFileError::NotAFlashFile { file: file() })

@@ -20,6 +20,7 @@ struct Disk {
     /// The contents of each sector since the last sync, oldest first.
     cached: BTreeMap<u64, Vec<[u8; SECTOR]>>,
     operations: u64,
+    syncs: u64,
     /// The operation during which power fails.
     cut_at: u64,
     /// The first operation for which the disk is full.
@@ -29,6 +30,8 @@ struct Disk {
     session: u64,
     /// Pages of page headers that a device caches.
     headers_kept: usize,
+    /// Bytes of the log that a device uses.
+    log_max: u64,
 }
 
 /// A file on a simulated host. Clones are the same file.
@@ -63,7 +66,9 @@ impl SimulatedFile {
     #[must_use]
     pub fn new() -> Self {
         let (cut_at, full_at, headers_kept) = (u64::MAX, u64::MAX, headers::KEPT);
-        let disk = Disk { cut_at, full_at, headers_kept, powered: true, ..Disk::default() };
+        let log_max = u64::MAX;
+        let disk =
+            Disk { cut_at, full_at, headers_kept, log_max, powered: true, ..Disk::default() };
         Self(Arc::new(Mutex::new(disk)))
     }
 
@@ -75,6 +80,12 @@ impl SimulatedFile {
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.lock().operations
+    }
+
+    /// Syncs so far.
+    #[must_use]
+    pub fn syncs(&self) -> u64 {
+        self.lock().syncs
     }
 
     /// Power fails during the operation after the next `operations`.
@@ -93,6 +104,12 @@ impl SimulatedFile {
     /// that page headers are also written before a sync.
     pub fn keep_headers(&self, pages: usize) {
         self.lock().headers_kept = pages;
+    }
+
+    /// Limits the part of the journal that devices opened from now on use, to at least 16 KiB for a
+    /// device of at most 256 blocks: little, so that they write checkpoints.
+    pub fn limit_journal(&self, bytes: u64) {
+        self.lock().log_max = bytes;
     }
 
     /// Whether power has failed.
@@ -172,12 +189,14 @@ impl Disk {
     }
 
     fn read(&self, at: u64, bytes: &mut [u8]) {
-        let mut done = 0;
-        while done < bytes.len() {
-            let (sector, within) = split(at + done as u64);
-            let len = (SECTOR - within).min(bytes.len() - done);
-            bytes[done..done + len].copy_from_slice(&self.sector(sector)[within..within + len]);
-            done += len;
+        let end = at + bytes.len() as u64;
+        bytes.copy_from_slice(&self.durable[at as usize..end as usize]);
+        for (sector, contents) in self.cached.range(split(at).0..end.div_ceil(SECTOR as u64)) {
+            let (start, content) = (sector * SECTOR as u64, contents.last());
+            let (from, to) = (start.max(at), (start + SECTOR as u64).min(end));
+            let content = content.expect("a sector that was written");
+            bytes[(from - at) as usize..(to - at) as usize]
+                .copy_from_slice(&content[(from - start) as usize..(to - start) as usize]);
         }
     }
 
@@ -225,11 +244,16 @@ impl Session {
         self.file.lock().headers_kept
     }
 
+    pub(crate) fn log_max(&self) -> u64 {
+        self.file.lock().log_max
+    }
+
     /// The length is durable at once: making a file is not tested here.
     pub(crate) fn set_len(&mut self, len: u64) -> io::Result<()> {
         let mut disk = self.file.lock();
         disk.check(self.session)?;
         disk.durable.resize(len as usize, 0);
+        disk.cached.retain(|sector, _| sector * (SECTOR as u64) < len);
         Ok(())
     }
 
@@ -267,6 +291,7 @@ impl Session {
             return Err(gone());
         }
         disk.settle();
+        disk.syncs += 1;
         Ok(())
     }
 }

@@ -6,7 +6,8 @@
 //! drain submits all writes; no wait is for an operation that was not submitted.
 //!
 //! Every operation has a buffer of its own, which is not accessed until the kernel is done with it.
-//! The unsafe call in `ring` relies on that. `ahead` has the prefetched reads.
+//! The unsafe call in `ring` relies on that. `ahead` has the prefetched reads, `entry` the entries
+//! of the journal.
 
 use std::fs::File;
 use std::io;
@@ -22,6 +23,7 @@ use crate::buffers::Buffers;
 use ring::errno_of;
 
 mod ahead;
+mod entry;
 mod ring;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,11 @@ enum Use {
     /// A write of the page, submitted or ready.
     Writing {
         page_at: u64,
+    },
+    /// A write of an entry of the journal.
+    WritingEntry {
+        at: u64,
+        len: usize,
     },
     /// The kernel reads into it.
     Reading(Read),
@@ -74,6 +81,9 @@ pub(crate) struct Uring {
     /// Limit of writes in flight, and of reads in flight.
     depth: usize,
     buffers: Buffers,
+    /// One buffer, for entries of the journal.
+    entry: Option<Buffers>,
+    /// The use of each buffer, and then of that for entries.
     uses: Vec<Use>,
     free: Vec<usize>,
     /// Buffers of writes to be submitted next.
@@ -124,7 +134,8 @@ impl Uring {
             page_size,
             depth,
             buffers,
-            uses: vec![Use::Free; count],
+            entry: None,
+            uses: vec![Use::Free; count + 1],
             free: (0..count).rev().collect(),
             ready: Vec::new(),
             writing: FastMap::default(),
@@ -165,6 +176,12 @@ impl Uring {
 
     /// Submits the ready writes, at most `depth` in flight.
     fn give_writes(&mut self) -> io::Result<()> {
+        self.queue_writes()?;
+        self.submit()
+    }
+
+    /// Queues the ready writes for the next submission.
+    fn queue_writes(&mut self) -> io::Result<()> {
         while self.writing.len() > self.depth {
             // Waits for a whole batch. Waiting for a single write was slower for random writes and
             // no faster for sequential ones, although it keeps more in flight.
@@ -181,7 +198,7 @@ impl Uring {
                 self.written(page_at, errno_of(Err(error)));
             }
         }
-        self.submit()
+        Ok(())
     }
 
     /// The write of a page has ended.
@@ -233,11 +250,11 @@ impl Uring {
         }
     }
 
-    /// Waits for all writes.
+    /// Waits for all writes. The last ones are submitted by the call that waits.
     pub(crate) fn drain(&mut self) -> io::Result<()> {
-        self.give_writes()?;
-        while !self.writing.is_empty() {
-            self.reap(self.writing.len())?;
+        self.queue_writes()?;
+        while !self.writing.is_empty() || self.is_writing_entry() {
+            self.reap(self.writing.len() + usize::from(self.is_writing_entry()))?;
         }
         self.check_failure()
     }
@@ -274,7 +291,9 @@ impl Uring {
 
     fn put_buffer(&mut self, index: usize) {
         self.uses[index] = Use::Free;
-        self.free.push(index);
+        if index != self.entry_index() {
+            self.free.push(index);
+        }
     }
 
     fn release(&mut self) {
@@ -291,6 +310,7 @@ impl Drop for Uring {
         while self.in_flight > 0 {
             if self.reap(1).is_err() {
                 // The kernel may still use them, so they are leaked.
+                self.entry.iter_mut().for_each(Buffers::leak);
                 return self.buffers.leak();
             }
         }

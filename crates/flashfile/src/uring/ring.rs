@@ -114,6 +114,7 @@ impl Uring {
                 self.written(page_at, result);
                 self.put_buffer(index);
             }
+            Use::WritingEntry { at, len } => self.finish_entry(at, len, result),
             Use::Reading(read) => {
                 self.uses[index] = Use::Read(read, self.finish_read(index, read, result));
                 self.arrived += 1;
@@ -153,7 +154,7 @@ fn is_passing(error: &io::Error) -> bool {
 }
 
 /// Bytes transferred; `None` if the operation has to be repeated.
-fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
+pub(super) fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
     if result >= 0 {
         return Ok(Some(result as usize));
     }

@@ -3,8 +3,10 @@
 mod damage;
 mod full_disk;
 mod headers;
+mod journal;
 mod levels;
 mod model;
+mod older;
 mod power;
 mod runs;
 mod wear;

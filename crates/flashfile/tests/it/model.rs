@@ -158,7 +158,8 @@ impl World {
 fn run(engine: EngineChoice, depth: u32, geometry: DeviceGeometry, seed: u64) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("flash");
-    let settings = Settings { engine, depth, access: Access::Write };
+    let preallocate = depth.is_multiple_of(2);
+    let settings = Settings { engine, depth, access: Access::Write, preallocate };
     let mut world = World::new(&path, settings, geometry, seed);
     for _ in 0..4 {
         for _ in 0..150 {

@@ -1,5 +1,5 @@
-//! A power failure or the end of the process at every operation: synced data survives, and each
-//! block is as at the last sync or at the one that was in flight.
+//! A power failure or the end of the process at every operation: synced data survives, and the
+//! whole device is as at the last sync or at the one that was in flight, never mixed.
 
 use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ struct World {
     file: SimulatedFile,
     geometry: DeviceGeometry,
     device: Option<FlashFile>,
-    /// The possible states of each block: as at the last sync, and as at a sync that was in flight.
+    /// The possible states of the device: as at the last sync, and as at a sync that was in flight.
     durable: Vec<Block>,
     now: Vec<Block>,
     /// Blocks whose erase is not durable.
@@ -62,6 +62,9 @@ impl World {
         let file = SimulatedFile::new();
         // With a small cache, page headers are also written when they are evicted.
         file.keep_headers([1, 2, 3, 4096][rng.below(4) as usize]);
+        // With a small log, checkpoints come after two or three syncs, and some syncs are too large
+        // for one entry.
+        file.limit_journal([16 << 10, 24 << 10, 1 << 20][rng.below(3) as usize]);
         let device = FlashFile::create_simulated(&file, geometry).unwrap();
         let blocks = vec![Block::default(); geometry.blocks() as usize];
         let (durable, now) = (blocks.clone(), blocks);
@@ -152,7 +155,8 @@ impl World {
         }
         self.device = None;
         for _ in 0..again {
-            self.file.cut_power_after(self.rng.below(4));
+            let far = [4, 12][self.rng.below(2) as usize];
+            self.file.cut_power_after(self.rng.below(far));
             let opened = FlashFile::open_simulated(&self.file);
             assert!(opened.is_ok() || self.file.lost_power(), "seed {}: {opened:?}", self.seed);
             self.cuts += u64::from(self.file.lost_power());
@@ -174,23 +178,21 @@ impl World {
         self.synced();
     }
 
-    /// The state of each block, which has to be one of its two possible ones.
+    /// The state of the device, which has to be one of the two possible ones.
     fn found(&self, device: &FlashFile, when: &str) -> Vec<Block> {
-        let of = |block: u32| {
-            let (erases, pages) = (device.erase_count(block), device.write_pointer(block));
-            let both = [&self.durable, &self.now].map(|blocks| &blocks[block as usize]);
-            let fits = |b: &&&Block| {
-                let count = b.pages.len() as u32;
-                let is_open = (1..self.geometry.pages_per_block).contains(&count) && !b.finished;
-                (Some(b.erases), count, is_open) == (erases, pages, device.is_open(block))
-            };
-            let one = both.iter().find(fits).map(|b| (*b).clone());
-            let seed = self.seed;
-            one.unwrap_or_else(|| {
-                panic!("seed {seed} {when}: block {block} is {erases:?} {pages}, not {both:?}")
-            })
+        let pages = self.geometry.pages_per_block;
+        let fits = |(block, b): (u32, &Block)| {
+            let count = b.pages.len() as u32;
+            let is_open = (1..pages).contains(&count) && !b.finished;
+            (Some(b.erases), count, is_open)
+                == (device.erase_count(block), device.write_pointer(block), device.is_open(block))
         };
-        (0..self.geometry.blocks()).map(of).collect()
+        let both = [&self.durable, &self.now];
+        let one = both.into_iter().find(|blocks| (0..).zip(*blocks).all(fits));
+        one.cloned().unwrap_or_else(|| {
+            let wrong = both.map(|blocks| (0..).zip(blocks).find(|&block| !fits(block)));
+            panic!("seed {} {when}: neither is found: {wrong:?}", self.seed)
+        })
     }
 
     fn check_pages(&mut self, found: &[Block]) {

@@ -123,7 +123,7 @@ fn a_flush_that_failed_fails_again() {
 fn a_flush_that_failed_for_another_fails_too() {
     let mut failures = 0;
     // Of a length such that no part of it stays buffered.
-    for (left, len) in (2..5).flat_map(|left| (1..2100).step_by(19).map(move |len| (left, len))) {
+    for (left, len) in (0..2).flat_map(|left| (1..2100).step_by(19).map(move |len| (left, len))) {
         let file = SimulatedFile::new();
         let device = device(&file);
         let wanted = Allocation::new(device.lun_capacity(), 0);

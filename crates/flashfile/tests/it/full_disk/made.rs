@@ -1,9 +1,10 @@
 //! A device that cannot be made leaves no file behind, and changes no other file.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use prism_flash::{DeviceGeometry, Options};
-use prism_flashfile::{FlashFile, FlashFileError};
+use prism_flashfile::{FlashFile, FlashFileError, Settings};
 
 use super::disk::on_each;
 use super::pages::GEOMETRY;
@@ -33,6 +34,27 @@ fn a_full_disk_leaves_no_file() {
         assert_eq!(fs::read(&there).unwrap(), b"mine", "{}", disk.kind);
         disk.make_room();
         drop(FlashFile::format(&path, LARGE_TABLES, &[], Options::default()).unwrap());
+        FlashFile::open(&path).unwrap().close().unwrap();
+    });
+}
+
+/// A file that takes all of its space at once, or is not made.
+#[test]
+fn a_preallocated_file_has_its_space() {
+    on_each(|disk, settings| {
+        let settings = Settings { preallocate: true, ..settings };
+        let path = disk.folder().join("flash");
+        // The device has 16 MiB of pages.
+        disk.leave(12 << 20);
+        let made = FlashFile::create_with(&path, GEOMETRY, settings);
+        let Err(said) = made else { panic!("{}: the disk has room", disk.kind) };
+        assert!(said.to_string().contains("the disk is full"), "{}: {said}", disk.kind);
+        assert!(!path.exists(), "{}", disk.kind);
+        disk.make_room();
+        let options = Options::default();
+        drop(FlashFile::format_with(&path, GEOMETRY, &[3], options, settings).unwrap());
+        let meta = fs::metadata(&path).unwrap();
+        assert!(meta.blocks() * 512 >= meta.len(), "{}: {} blocks", disk.kind, meta.blocks());
         FlashFile::open(&path).unwrap().close().unwrap();
     });
 }

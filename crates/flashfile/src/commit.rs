@@ -1,0 +1,187 @@
+//! Syncs and checkpoints.
+//!
+//! A sync writes one entry of the journal together with the pages that are in flight, and then
+//! needs one `fdatasync`. Page headers and block records are written to their own places by a
+//! checkpoint, when the log is full and when the device is closed. Until then the journal has them.
+//!
+//! A checkpoint writes the records as of the last entry, never later ones: what no entry has can be
+//! lost, and then all of it is. Page headers need no such care, since only those of pages that a
+//! record counts are ever used.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use crate::device::FlashFile;
+use crate::format::{self, Record};
+use crate::journal::{self, PageHeaders};
+use crate::layout::Layout;
+
+/// Bytes of pages that an entry may name: opening reads those of the last entry.
+const VERIFIED_MAX: u64 = 64 << 20;
+
+/// The state of the journal, and what the next entry will hold.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    /// Number of the last entry; that of its sync, also if a checkpoint has removed it.
+    pub(crate) last: u64,
+    /// Number of the next entry. One is skipped when opening drops an entry.
+    pub(crate) next: u64,
+    /// Bytes of the log.
+    log_len: u64,
+    /// Bytes of the log used by entries since the last checkpoint.
+    pub(crate) used: u64,
+    /// Sectors of records that are out of date in their own places.
+    pub(crate) sectors: BTreeSet<u32>,
+    /// Blocks changed since the last entry, with their records as of that entry.
+    changed: BTreeMap<u32, Record>,
+    /// Headers of the pages programmed since the last entry.
+    headers: PageHeaders,
+    /// Bytes of these pages.
+    programmed: u64,
+    /// Whether there were too many of them for an entry.
+    overflowed: bool,
+    /// The encoded entry, kept for its memory.
+    bytes: Vec<u8>,
+}
+
+impl Journal {
+    /// An empty journal.
+    pub(crate) fn new(log_len: u64) -> Self {
+        Self {
+            last: 0,
+            next: 1,
+            log_len,
+            used: 0,
+            sectors: BTreeSet::new(),
+            changed: BTreeMap::new(),
+            headers: PageHeaders::default(),
+            programmed: 0,
+            overflowed: false,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Notes the record of a block that is about to change.
+    pub(crate) fn note_change(&mut self, block: u32, before: Record) {
+        self.changed.entry(block).or_insert(before);
+    }
+
+    /// Notes the header of a page that was programmed.
+    pub(crate) fn note_program(&mut self, layout: &Layout, page: u32, header: &[u8]) {
+        if self.overflowed {
+            return;
+        }
+        self.headers.push(page, header);
+        self.programmed += u64::from(layout.geometry.page_size);
+        if self.headers.len() as u64 > self.log_len / 4 || self.programmed > VERIFIED_MAX {
+            self.overflowed = true;
+            self.headers.clear();
+        }
+    }
+
+    /// Whether an entry would be empty.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.changed.is_empty()
+    }
+
+    /// The record of `block` as of the last entry, if it has changed since.
+    fn before(&self, block: u32) -> Option<Record> {
+        self.changed.get(&block).copied()
+    }
+
+    /// Encodes the next entry, of the records as they are now.
+    fn encode(&mut self, layout: &Layout, identity: u64, records: &[Record]) {
+        let changed = self.changed.keys().map(|&block| (block, records[block as usize]));
+        let counts = |page: u32, header: &[u8]| {
+            let block = layout.place_of(page).0;
+            records[block as usize].erases == format::header_epoch(header)
+        };
+        let (number, headers) = (self.next, &self.headers);
+        journal::encode(layout, identity, number, changed, headers, counts, &mut self.bytes);
+    }
+
+    /// Notes that the encoded entry is durable.
+    fn committed(&mut self) {
+        self.used += self.bytes.len() as u64;
+        self.last = self.next;
+        self.next += 1;
+        self.sectors.extend(self.changed.keys().map(|&block| Layout::record_sector(block)));
+        self.changed.clear();
+        self.headers.clear();
+        (self.programmed, self.overflowed) = (0, false);
+    }
+}
+
+impl FlashFile {
+    /// Makes everything done so far durable, as a whole.
+    pub(crate) fn commit(&mut self) -> io::Result<()> {
+        if self.journal.overflowed {
+            // Their headers go home first, so that the entry needs none of them. Pages before page
+            // headers: on a disk that fills up, they have priority.
+            self.engine.drain()?;
+            self.headers.write_back(&mut self.engine)?;
+            self.engine.sync()?;
+        }
+        let identity = self.superblock.identity;
+        self.journal.encode(&self.layout, identity, &self.records);
+        let len = self.journal.bytes.len() as u64;
+        if self.journal.used + len > self.journal.log_len {
+            self.checkpoint()?;
+        }
+        assert!(len <= self.journal.log_len, "an entry fits into an empty log");
+        // Only the last entry of the log may name pages that are not durable: the one before it is,
+        // with its pages, since its sync has returned.
+        let at = self.layout.log().start + self.journal.used;
+        self.engine.write_entry(at, &self.journal.bytes)?;
+        self.engine.drain()?;
+        self.engine.sync()?;
+        self.journal.committed();
+        self.erased.clear();
+        Ok(())
+    }
+
+    /// Writes page headers and records, as of the last entry, to their own places, and empties the
+    /// journal.
+    pub(crate) fn checkpoint(&mut self) -> io::Result<()> {
+        self.headers.write_back(&mut self.engine)?;
+        for sector in self.journal.sectors.clone() {
+            self.write_records(sector)?;
+        }
+        self.engine.sync()?;
+        // Until now the entries were needed. An interrupted checkpoint is repeated from them.
+        self.write_heads()?;
+        self.engine.sync()?;
+        self.journal.used = 0;
+        self.journal.sectors.clear();
+        Ok(())
+    }
+
+    /// A checkpoint, unless the journal is empty.
+    pub(crate) fn empty_journal(&mut self) -> io::Result<()> {
+        if self.journal.used == 0 && self.journal.sectors.is_empty() {
+            return Ok(());
+        }
+        self.checkpoint()
+    }
+
+    /// Writes both copies of the journal's head: the next entry is its first one.
+    pub(crate) fn write_heads(&mut self) -> io::Result<()> {
+        let head = journal::encode_head(self.superblock.identity, self.journal.next);
+        (0..2).try_for_each(|copy| self.engine.write_at(self.layout.head_at(copy), &head))
+    }
+
+    /// Writes both copies of the records in one sector, as of the last entry.
+    pub(crate) fn write_records(&mut self, sector: u32) -> io::Result<()> {
+        let first = sector * Layout::RECORDS;
+        let last = (first + Layout::RECORDS).min(self.records.len() as u32);
+        let durable =
+            |block: u32| self.journal.before(block).unwrap_or(self.records[block as usize]);
+        let records: Vec<Record> = (first..last).map(durable).collect();
+        let identity = self.superblock.identity;
+        let bytes = format::encode_records(identity, self.journal.last, sector, &records);
+        for copy in 0..2 {
+            self.engine.write_at(self.layout.record_sector_at(copy, sector), &bytes)?;
+        }
+        Ok(())
+    }
+}

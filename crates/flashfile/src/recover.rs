@@ -1,0 +1,262 @@
+//! What opening does with the tables: reads the records, replays the journal, repairs damaged
+//! copies and converts files of older versions.
+//!
+//! The last entry of the journal may have been in flight when the process or the host stopped. It
+//! counts if it is whole and all pages that it names are; otherwise it is dropped, as no sync has
+//! returned for it. The checkpoint at the end of opening moves the journal past its number, so
+//! that it does not come back when its pages are written again.
+
+use std::io;
+
+use crate::device::FlashFile;
+use crate::error::{FlashFileError, is_full};
+use crate::format::{self, VERSION};
+use crate::journal::{self, Entry, LostEntry};
+use crate::layout::{Layout, Region, SECTOR};
+use crate::open::{broken, write_superblocks};
+
+/// Tables that have to be written again.
+#[derive(Debug, Default)]
+pub(crate) struct Stale {
+    /// Sectors of records of which the copies differ.
+    sectors: Vec<u32>,
+    /// Whether the heads of the journal differ.
+    heads: bool,
+}
+
+impl FlashFile {
+    /// Makes the writes of a process that died durable. If its sync failed, the page cache has
+    /// tables as clean that are not on the disk, so those of the disk are read.
+    pub(crate) fn settle(&mut self) -> Result<(), FlashFileError> {
+        let [one, two] = self.layout.records;
+        let journal = self.superblock.has_journal().then_some(self.layout.journal);
+        let mut tables = [Some(one), Some(two), journal].into_iter().flatten();
+        let settled = self.engine.sync();
+        let settled =
+            settled.and_then(|()| tables.try_for_each(|table| self.engine.forget_cached(table)));
+        settled.map_err(|e| broken(&self.name, "syncing it", e))
+    }
+
+    /// Reads the records and the journal: the state of the last sync.
+    pub(crate) fn load_tables(
+        &mut self,
+        damage: &mut Vec<String>,
+    ) -> Result<Stale, FlashFileError> {
+        let (newest, sectors) = self.load_records(damage)?;
+        (self.journal.last, self.journal.next) = (newest, newest + 1);
+        let mut stale = Stale { sectors, heads: false };
+        if self.superblock.has_journal() {
+            let (base, differ) = self.load_heads(damage)?;
+            stale.heads = differ;
+            self.replay(base, newest)?;
+        }
+        Ok(stale)
+    }
+
+    /// Reads the records, of both copies the newer. Returns the number of the last entry that one
+    /// of them has, and the sectors of which the copies differ.
+    fn load_records(
+        &mut self,
+        damage: &mut Vec<String>,
+    ) -> Result<(u64, Vec<u32>), FlashFileError> {
+        let len = self.layout.record_sectors as usize * SECTOR;
+        let mut copies = [vec![0; len], vec![0; len]];
+        for (copy, bytes) in copies.iter_mut().enumerate() {
+            let read = self.engine.read_at(self.layout.records[copy].start, bytes);
+            read.map_err(|e| broken(&self.name, "reading the block records", e))?;
+        }
+        let pages = self.layout.geometry.pages_per_block;
+        let (mut latest, mut differ) = (0, Vec::new());
+        for sector in 0..self.layout.record_sectors {
+            let first = (sector * Layout::RECORDS) as usize;
+            let last = (first + Layout::RECORDS as usize).min(self.records.len());
+            let range = sector as usize * SECTOR..(sector as usize + 1) * SECTOR;
+            let [one, two] = [0, 1].map(|copy| {
+                let bytes = &copies[copy][range.clone()];
+                format::decode_records(self.identity(), sector, pages, bytes, last - first)
+            });
+            let at = self.layout.record_sector_at(0, sector);
+            let what = format!("the records of blocks {first} to {}", last - 1);
+            for (copy, read) in [(1, &one), (2, &two)] {
+                if read.is_none() {
+                    damage.push(format!("{what}: copy {copy} is damaged; the other is whole"));
+                }
+            }
+            if one.as_ref() != two.as_ref() {
+                differ.push(sector);
+            }
+            // Copies of the same entry are equal; of two different ones, the later is valid.
+            let newest = [one, two].into_iter().flatten().max_by_key(|(sequence, _)| *sequence);
+            let Some((sequence, records)) = newest else {
+                let file = self.name.clone();
+                return Err(FlashFileError::Damaged { file, what: format!("{what} are"), at });
+            };
+            latest = latest.max(sequence);
+            self.records[first..last].copy_from_slice(&records);
+        }
+        Ok((latest, differ))
+    }
+
+    /// Reads the number of the first entry of the journal, and whether the two copies differ. If
+    /// power failed while they were written, the higher one is valid, and the lower one as well:
+    /// the entries between them are in their own places.
+    fn load_heads(&self, damage: &mut Vec<String>) -> Result<(u64, bool), FlashFileError> {
+        let mut copies = [[0; SECTOR]; 2];
+        for (copy, bytes) in (0..).zip(&mut copies) {
+            let read = self.engine.read_at(self.layout.head_at(copy), bytes);
+            read.map_err(|e| broken(&self.name, "reading the journal", e))?;
+        }
+        let copies = copies.map(|bytes| journal::decode_head(self.identity(), &bytes));
+        for (copy, head) in (1..).zip(copies) {
+            if head.is_none() {
+                damage.push(format!(
+                    "copy {copy} of the head of the journal is damaged; the other is whole"
+                ));
+            }
+        }
+        let base = copies.into_iter().flatten().max().ok_or_else(|| FlashFileError::Damaged {
+            file: self.name.clone(),
+            what: "the head of the journal is".to_owned(),
+            at: self.layout.head_at(0),
+        })?;
+        Ok((base, copies[0] != copies[1]))
+    }
+
+    /// Applies the entries of the journal from number `base` on. The records in their own places
+    /// are as of entries up to `newest`, all of which were durable.
+    fn replay(&mut self, base: u64, newest: u64) -> Result<(), FlashFileError> {
+        let region = self.layout.log();
+        let mut log = vec![0; region.len as usize];
+        let read = self.engine.read_at(region.start, &mut log);
+        read.map_err(|e| broken(&self.name, "reading the journal", e))?;
+        let lost = |LostEntry { number, at }| FlashFileError::Journal {
+            file: self.name.clone(),
+            entry: number,
+            at: region.start + at as u64,
+        };
+        let mut entries = journal::scan(&self.layout, self.identity(), base, &log).map_err(lost)?;
+        drop(log);
+        self.journal.used = entries.iter().map(|entry| entry.len as u64).sum();
+        self.journal.next = base + entries.len() as u64;
+        if let Some(last) = entries.last()
+            && !self.pages_are_whole(last)?
+        {
+            entries.pop();
+        }
+        self.journal.last = (base + entries.len() as u64).saturating_sub(1);
+        if newest > self.journal.last {
+            let at = entries.iter().map(|entry| entry.len).sum::<usize>();
+            let number = base + entries.len() as u64;
+            return Err(FlashFileError::Journal {
+                file: self.name.clone(),
+                entry: number,
+                at: region.start + at as u64,
+            });
+        }
+        self.apply(entries);
+        Ok(())
+    }
+
+    /// Whether the pages that an entry names are what was programmed.
+    fn pages_are_whole(&mut self, entry: &Entry) -> Result<bool, FlashFileError> {
+        let whole = entry.headers.iter().enumerate().try_fold(true, |whole, (index, _)| {
+            Ok(whole && self.page_of_entry_is_whole(entry, index)?)
+        });
+        whole.map_err(|e: io::Error| broken(&self.name, "reading the pages of the last sync", e))
+    }
+
+    fn page_of_entry_is_whole(&mut self, entry: &Entry, index: usize) -> io::Result<bool> {
+        /// Pages in flight: enough to keep a fast disk busy.
+        const AHEAD: usize = 32;
+        let size = self.layout.geometry.page_size;
+        let ahead = if index == 0 { 0..AHEAD } else { index + AHEAD - 1..index + AHEAD };
+        for (page, _) in entry.headers.iter().take(ahead.end).skip(ahead.start) {
+            let (block, page) = self.layout.place_of(*page);
+            let at = self.layout.page_at(block, page);
+            self.engine.forget_cached(Region { start: at, len: size.into() })?;
+            self.engine.prefetch(at, 0, size as usize);
+        }
+        let (number, header) = &entry.headers[index];
+        let (block, page) = self.layout.place_of(*number);
+        let at = self.layout.page_at(block, page);
+        let bytes = self.engine.read_page(at, 0, size as usize)?;
+        let hash = self.superblock.chunk_hash();
+        Ok(format::data_is_whole(&self.layout, hash, header, 0, bytes))
+    }
+
+    fn apply(&mut self, entries: Vec<Entry>) {
+        for (block, record) in entries.iter().flat_map(|entry| &entry.records) {
+            self.records[*block as usize] = *record;
+            self.journal.sectors.insert(Layout::record_sector(*block));
+        }
+        for (number, header) in entries.into_iter().flat_map(|entry| entry.headers) {
+            let (block, page) = self.layout.place_of(number);
+            // A block may have been erased and written again since then, and a large sync has
+            // written its headers to their own places.
+            if self.record(block).erases == format::header_epoch(&header) {
+                self.headers.replay(self.layout.header_at(block, page), header);
+            }
+        }
+    }
+
+    /// Brings the file up to date: a checkpoint if the journal had entries, equal copies of each
+    /// table, and the newest version.
+    pub(crate) fn repair(
+        &mut self,
+        stale: &Stale,
+        superblocks: bool,
+    ) -> Result<(), FlashFileError> {
+        self.journal.sectors.extend(&stale.sectors);
+        if !self.superblock.has_journal() {
+            return self.convert().map_err(|e| broken(&self.name, "converting it", e));
+        }
+        let repaired = self.repair_tables(stale, superblocks);
+        match repaired {
+            Err(error) if is_full(&error) => {
+                // The journal has all that was synced, so it can be read.
+                let _ = self.refuse("emptying the journal", &error);
+                self.failed = false;
+                Ok(())
+            }
+            repaired => repaired.map_err(|e| broken(&self.name, "repairing it", e)),
+        }
+    }
+
+    fn repair_tables(&mut self, stale: &Stale, superblocks: bool) -> io::Result<()> {
+        if superblocks {
+            write_superblocks(&mut self.engine, self.superblock)?;
+            self.engine.sync()?;
+        }
+        if self.journal.used > 0 || stale.heads || !stale.sectors.is_empty() {
+            self.headers.write_replayed(&mut self.engine)?;
+            self.checkpoint()?;
+            self.headers.forget_replayed();
+        }
+        Ok(())
+    }
+
+    /// Converts a file of version 1 or 2: it gets a journal. Until the superblocks are written, it
+    /// stays a file of its version.
+    fn convert(&mut self) -> io::Result<()> {
+        let old_len = self.superblock.file_len(&self.layout);
+        let journal = self.make_journal();
+        if journal.is_err() {
+            // On a full disk, the space is of more use to others.
+            let _ = self.engine.set_len(old_len);
+            journal?;
+        }
+        self.superblock.version = VERSION;
+        write_superblocks(&mut self.engine, self.superblock)?;
+        self.engine.sync()
+    }
+
+    fn make_journal(&mut self) -> io::Result<()> {
+        for sector in std::mem::take(&mut self.journal.sectors) {
+            self.write_records(sector)?;
+        }
+        self.engine.set_len(self.layout.len())?;
+        self.engine.write_zeros(self.layout.journal)?;
+        self.write_heads()?;
+        self.engine.sync()
+    }
+}
