@@ -15,7 +15,7 @@ use crate::engine::{Engine, Portable};
 use crate::error::FlashFileError;
 use crate::format::{Record, Superblock, SuperblockError, VERSION};
 use crate::headers::HeaderCache;
-use crate::layout::{ALIGN, Layout, SECOND_SUPERBLOCK, SECTOR};
+use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
 use crate::lock::{self, Lock, Sharing};
 use crate::simulated::SimulatedFile;
 use crate::uring::Uring;
@@ -122,6 +122,9 @@ impl FlashFile {
         lock: Option<Lock>,
         refusal: Option<String>,
     ) -> Result<Self, FlashFileError> {
+        if refusal.is_none() {
+            settle(&mut engine).map_err(|e| broken(&name, "syncing it", e))?;
+        }
         let SuperblockFound { superblock, mut damage, differ } =
             find_superblock(&name, &mut engine)?;
         let geometry = superblock.geometry;
@@ -148,7 +151,7 @@ impl FlashFile {
             failed: false,
         };
         if device.refusal.is_none() {
-            device.settle()?;
+            device.forget_cached_tables()?;
         }
         let stale = device.load_tables(&mut damage)?;
         device.open = (0..geometry.blocks())
@@ -179,6 +182,13 @@ pub(crate) fn broken(name: &str, operation: &'static str, source: io::Error) -> 
 
 fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Makes the writes of a process that died durable, and drops the superblocks from the page cache:
+/// if a sync of that process failed, the cache has them as clean, and the disk has older ones.
+fn settle(engine: &mut Engine) -> io::Result<()> {
+    engine.sync()?;
+    engine.forget_cached(Region { start: 0, len: SECOND_SUPERBLOCK + ALIGN })
 }
 
 pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<Lock, FlashFileError> {
