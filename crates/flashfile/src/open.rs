@@ -13,7 +13,7 @@ use crate::device::FlashFile;
 use crate::engine::{Direct, Engine};
 use crate::error::FlashFileError;
 use crate::format::{Superblock, SuperblockError, VERSION};
-use crate::layout::{ALIGN, Layout, SECOND_SUPERBLOCK, SECTOR};
+use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
 use crate::lock::{self, Lock, Sharing};
 use crate::simulated::SimulatedFile;
 use crate::state::Core;
@@ -120,6 +120,9 @@ impl FlashFile {
         lock: Option<Lock>,
         refusal: Option<String>,
     ) -> Result<Self, FlashFileError> {
+        if refusal.is_none() {
+            settle(&engine).map_err(|e| broken(&name, "syncing it", e))?;
+        }
         let SuperblockFound { superblock, mut damage, differ } = find_superblock(&name, &engine)?;
         let geometry = superblock.geometry;
         let layout = checked_layout(&name, geometry)?;
@@ -130,7 +133,7 @@ impl FlashFile {
         }
         let mut core = Core::new(name, layout, superblock, engine, refusal);
         if core.refusal.is_none() {
-            core.settle()?;
+            core.forget_cached_tables()?;
         }
         let stale = core.load_tables(&mut damage)?;
         core.publish();
@@ -159,6 +162,13 @@ pub(crate) fn broken(name: &str, operation: &'static str, source: io::Error) -> 
 
 fn is_denied(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+/// Makes the writes of a process that died durable, and drops the superblocks from the page cache:
+/// if a sync of that process failed, the cache has them as clean, and the disk has older ones.
+fn settle(engine: &Engine) -> io::Result<()> {
+    engine.sync()?;
+    engine.forget_cached(Region { start: 0, len: SECOND_SUPERBLOCK + ALIGN })
 }
 
 pub(crate) fn take_lock(name: &str, file: &File, sharing: Sharing) -> Result<Lock, FlashFileError> {

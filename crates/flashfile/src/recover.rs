@@ -25,16 +25,13 @@ pub(crate) struct Stale {
 }
 
 impl Core {
-    /// Makes the writes of a process that died durable. If its sync failed, the page cache has
-    /// tables as clean that are not on the disk, so those of the disk are read.
-    pub(crate) fn settle(&mut self) -> Result<(), FlashFileError> {
+    /// Drops the tables from the page cache, so that those of the disk are read.
+    pub(crate) fn forget_cached_tables(&self) -> Result<(), FlashFileError> {
         let [one, two] = self.layout.records;
         let journal = self.superblock.has_journal().then_some(self.layout.journal);
         let mut tables = [Some(one), Some(two), journal].into_iter().flatten();
-        let settled = self.engine.sync();
-        let settled =
-            settled.and_then(|()| tables.try_for_each(|table| self.engine.forget_cached(table)));
-        settled.map_err(|e| broken(&self.name, "syncing it", e))
+        let dropped = tables.try_for_each(|table| self.engine.forget_cached(table));
+        dropped.map_err(|e| broken(&self.name, "reading its tables", e))
     }
 
     /// Reads the records and the journal: the state of the last sync.
