@@ -6,8 +6,8 @@ use std::ops::{Deref, DerefMut};
 /// Memory that a device gives for its own operations: aligned for direct I/O, in huge pages.
 ///
 /// # Safety
-/// Both calls return the same bytes each time, which neither move nor are freed as long as the value
-/// lives: a kernel may read and write them meanwhile.
+/// Both calls return the same bytes each time, which neither move nor are freed as long as the
+/// value lives: a kernel may read and write them meanwhile.
 #[allow(unsafe_code, reason = "a promise on which unsafe code of devices relies")]
 pub unsafe trait BufferMemory: Send + Sync {
     /// The bytes.

@@ -2,8 +2,8 @@
 
 use prism_ftl::ConfigError;
 
+use crate::address::Address;
 use crate::medium::{GeometryError, MediumError};
-use crate::raw::Address;
 
 /// Why a call was refused or failed. A refused call has changed nothing.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -16,6 +16,7 @@
 //! Which module may use which is a table in `xtask/tests/tidy/flash.rs`. Design:
 //! docs/design/flash.md.
 
+pub mod address;
 pub mod buffer;
 pub mod error;
 pub mod function;
@@ -28,6 +29,7 @@ pub mod object;
 pub mod policy;
 pub mod raw;
 
+pub use address::Address;
 pub use buffer::{Buffer, BufferMemory};
 pub use error::{FlashError, Result};
 pub use function::Function;

@@ -42,8 +42,6 @@
 
 mod queue;
 
-use std::fmt;
-
 use prism_base::SimTime;
 use prism_nand::Cause;
 
@@ -51,35 +49,8 @@ use crate::error::{FlashError, Result};
 use crate::medium::{DeviceGeometry, PageState};
 use crate::monitor::{Device, Share, ShareGeometry};
 
+pub use crate::address::Address;
 pub use queue::{Command, Completion, Queue};
-
-/// A page of a share; calls on a block ignore `page`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Address {
-    /// The channel, of those the share has LUNs on.
-    pub channel: u32,
-    /// The LUN, of those the share has on the channel.
-    pub lun: u32,
-    /// The block of the LUN.
-    pub block: u32,
-    /// The page of the block.
-    pub page: u32,
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { channel, lun, block, page } = self;
-        write!(f, "page {page} of block {block} (channel {channel}, LUN {lun} of the share)")
-    }
-}
-
-impl Address {
-    /// The same block, another page.
-    #[must_use]
-    pub fn with_page(self, page: u32) -> Self {
-        Self { page, ..self }
-    }
-}
 
 /// The block of the share that an address names.
 #[inline]

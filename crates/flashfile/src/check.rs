@@ -35,8 +35,8 @@ impl CheckReport {
 
 impl FlashFile {
     /// Reads the whole device. `progress` is called with the pages read and their total. Pages
-    /// programmed since the last sync are included, and are not durable afterwards. What the journal
-    /// holds was checked by opening.
+    /// programmed since the last sync are included, and are not durable afterwards. What the
+    /// journal holds was checked by opening.
     ///
     /// # Errors
     /// [`FlashFileError::Io`] if it cannot be read, or programmed pages cannot be written; the

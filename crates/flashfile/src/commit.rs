@@ -130,9 +130,9 @@ pub(crate) struct Commit {
 }
 
 impl Core {
-    /// Begins to make everything done so far durable, as a whole: the caller writes the entry, waits
-    /// for the writes of pages that were begun before, and syncs, without the lock; then calls
-    /// [`Core::end_commit`]. One commit at a time.
+    /// Begins to make everything done so far durable, as a whole: the caller writes the entry,
+    /// waits for the writes of pages that were begun before, and syncs, without the lock; then
+    /// calls [`Core::end_commit`]. One commit at a time.
     pub(crate) fn begin_commit(&mut self) -> io::Result<Commit> {
         if self.journal.overflowed {
             // Their headers go home first, so that the entry needs none of them. Pages before page

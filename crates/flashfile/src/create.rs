@@ -20,8 +20,8 @@ use crate::open::{
 use crate::simulated::SimulatedFile;
 
 impl FlashFile {
-    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse, except for
-    /// its tables: it grows on disk as pages are programmed.
+    /// Makes a file with an erased device of `geometry` and opens it. The file is sparse, except
+    /// for its tables: it grows on disk as pages are programmed.
     ///
     /// # Errors
     /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if it cannot be
@@ -144,8 +144,8 @@ fn random_identity() -> io::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Writes an empty device: the superblocks last, so that an incomplete file is not a flash file. The
-/// journal is written in any case, as every sync overwrites some of it.
+/// Writes an empty device: the superblocks last, so that an incomplete file is not a flash file.
+/// The journal is written in any case, as every sync overwrites some of it.
 fn fill(engine: &Engine, layout: &Layout, identity: u64, whole: bool) -> io::Result<()> {
     engine.set_len(layout.len())?;
     let blocks = layout.geometry.blocks() as usize;

@@ -6,8 +6,8 @@
 //! erase is not durable are not overwritten: the program that would do so syncs first.
 //!
 //! Reads take no lock but that of the cached page headers, for a copy. Programs, erases and syncs
-//! take the lock of `core` before and after the disk works for them. Syncs of several threads become
-//! one: those that come while one is in progress wait for the next.
+//! take the lock of `core` before and after the disk works for them. Syncs of several threads
+//! become one: those that come while one is in progress wait for the next.
 //!
 //! Memory: 16 bytes per block, the buffers of pages in flight, at most 16 MiB of page headers, and
 //! those of the next entry once more.
@@ -95,8 +95,8 @@ impl FlashFile {
         self.superblock.identity
     }
 
-    /// The version of its format: [`crate::VERSION`], to which an older file is converted when it is
-    /// opened for writing.
+    /// The version of its format: [`crate::VERSION`], to which an older file is converted when it
+    /// is opened for writing.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.superblock.version
@@ -194,8 +194,8 @@ impl FlashFile {
         Ok(whole.then_some(header))
     }
 
-    /// The bytes of all chunks that have some of `len` bytes from `offset` of a page on, relative to
-    /// the beginning of the page.
+    /// The bytes of all chunks that have some of `len` bytes from `offset` of a page on, relative
+    /// to the beginning of the page.
     pub(crate) fn chunks(&self, offset: u32, len: usize) -> (usize, usize) {
         let (chunk, page) = (self.layout.chunk as usize, self.layout.geometry.page_size as usize);
         let (offset, end) = (offset as usize, offset as usize + len);

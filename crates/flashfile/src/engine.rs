@@ -270,8 +270,8 @@ impl Engine {
         }
     }
 
-    /// Drops what the page cache has of a region, so that it is read from the disk. The kernel marks
-    /// pages that it could not write as clean. To be called after a sync.
+    /// Drops what the page cache has of a region, so that it is read from the disk. The kernel
+    /// marks pages that it could not write as clean. To be called after a sync.
     pub(crate) fn forget_cached(&self, region: Region) -> io::Result<()> {
         let Some(file) = self.file() else { return Ok(()) };
         let start = region.start / ALIGN * ALIGN;

@@ -78,7 +78,8 @@ pub(crate) struct Core {
     pub(crate) journal: Journal,
     /// Blocks that are partly written.
     pub(crate) open: u32,
-    /// Blocks erased since the last entry was encoded, and those in the entry that is being written.
+    /// Blocks erased since the last entry was encoded, and those in the entry that is being
+    /// written.
     pub(crate) erased: FastSet<u32>,
     pub(crate) erasing: FastSet<u32>,
     in_progress: FastMap<u32, InProgress>,

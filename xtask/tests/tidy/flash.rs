@@ -8,16 +8,18 @@ use crate::source::{Source, code_lines, fail, files};
 /// The modules that each module of the flash library may use, from the bottom up. The raw,
 /// function, policy and key-value levels are independent: an application uses one of them, and
 /// each accesses flash through the monitor.
-const MODULES: [(&str, &[&str]); 10] = [
-    ("medium", &[]),
-    ("error", &["medium"]),
+const MODULES: [(&str, &[&str]); 12] = [
+    ("address", &[]),
+    ("buffer", &[]),
+    ("medium", &["buffer"]),
+    ("error", &["address", "medium"]),
     ("memory", &["medium"]),
     ("journal", &["medium"]),
-    ("monitor", &["error", "medium", "journal"]),
-    ("raw", &["error", "medium", "monitor"]),
+    ("monitor", &["address", "buffer", "error", "medium", "journal"]),
+    ("raw", &["address", "buffer", "error", "medium", "monitor"]),
     // Uses addresses and completions of the raw level.
-    ("function", &["error", "medium", "monitor", "raw"]),
-    ("policy", &["error", "medium", "journal", "monitor"]),
+    ("function", &["address", "buffer", "error", "medium", "monitor", "raw"]),
+    ("policy", &["address", "buffer", "error", "medium", "journal", "monitor"]),
     // Objects are stored in one range of the policy level.
     ("object", &["error", "medium", "journal", "monitor", "policy"]),
     ("kv", &["error", "medium", "monitor", "raw"]),

@@ -239,8 +239,8 @@ impl Function {
         Ok(allocated)
     }
 
-    /// The allocated blocks, each with its next page to write and the word of its owner: 0 if it has
-    /// none, or if nothing was written to the block.
+    /// The allocated blocks, each with its next page to write and the word of its owner: 0 if it
+    /// has none, or if nothing was written to the block.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
@@ -264,8 +264,8 @@ impl Function {
         Ok(owned)
     }
 
-    /// Writes whole pages of one block, from `at` on, which has to be its next page. No lock is held
-    /// while the device works.
+    /// Writes whole pages of one block, from `at` on, which has to be its next page. No lock is
+    /// held while the device works.
     ///
     /// # Errors
     /// [`FlashError::NotAllocated`], [`FlashError::Unaligned`], [`FlashError::OutOfRange`] for
@@ -344,7 +344,9 @@ impl Function {
         let unit = self.geometry.page_size as usize;
         let pages = (len / unit) as u64;
         match self.table.get(block) {
-            Seen::Allocated(end) if len % unit == 0 && u64::from(at.page) + pages <= end.into() => {
+            Seen::Allocated(end)
+                if len.is_multiple_of(unit) && u64::from(at.page) + pages <= end.into() =>
+            {
                 Ok((block, pages as u32))
             }
             // An error, or pages of which some were trimmed.
@@ -383,8 +385,8 @@ impl Function {
         result
     }
 
-    /// Reads a part of a block: as many bytes as `data` has, from `offset` of a page on. On a device
-    /// with timing the read takes its time at once, before queued commands.
+    /// Reads a part of a block: as many bytes as `data` has, from `offset` of a page on. On a
+    /// device with timing the read takes its time at once, before queued commands.
     ///
     /// # Errors
     /// As [`Function::read`].

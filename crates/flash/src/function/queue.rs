@@ -58,8 +58,8 @@ enum Mode {
     Direct(ShareQueue),
 }
 
-/// Commands in flight, of one thread at a time; each thread has a queue of its own. Completions come
-/// to the queue that submitted the command.
+/// Commands in flight, of one thread at a time; each thread has a queue of its own. Completions
+/// come to the queue that submitted the command.
 ///
 /// On a device with timing, reads go before writes and writes before erases, over all queues, and
 /// completions are in time order. On other devices commands go to the device at once, no lock is
@@ -225,7 +225,8 @@ impl<R: Deref<Target = Function>> Queue<R> {
     }
 
     /// Waits until there is a completion to take, at most `timeout`. Returns whether there is one;
-    /// false at once if no command is in flight. On a device with timing the share's clock advances.
+    /// false at once if no command is in flight. On a device with timing the share's clock
+    /// advances.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         match &mut self.mode {
             Mode::Timed(queue) => {

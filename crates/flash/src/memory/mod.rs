@@ -139,8 +139,8 @@ impl MemoryDevice {
         self.common().failures = Some((rate, Rng::stream(seed, "flash.failures")));
     }
 
-    /// From now on operations of new queues are in flight for a while, and complete in an order that
-    /// comes from `seed`.
+    /// From now on operations of new queues are in flight for a while, and complete in an order
+    /// that comes from `seed`.
     pub fn complete_in_any_order(&self, seed: u64) {
         self.common().order = Some(Rng::stream(seed, "flash.order"));
     }

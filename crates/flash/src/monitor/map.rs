@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use prism_base::Divisor;
 use prism_nand::{Cause, Counts};
 
+use crate::address::Address;
 use crate::error::{FlashError, Result};
 use crate::medium::{Medium, MediumError, PageState};
 use crate::monitor::state::Access;
-use crate::raw::Address;
 
 /// The map from virtual blocks to blocks of the device, which changes under the monitor's lock and
 /// is read without it.

@@ -355,7 +355,7 @@ impl ShareQueue {
 }
 
 impl Drop for ShareQueue {
-    /// Waits for what is in flight; what waits is not begun.
+    /// Waits for the operations in flight; those that wait for others are not begun.
     fn drop(&mut self) {
         self.waiting.clear();
         while self.in_flight > 0 && self.medium.wait(None) {

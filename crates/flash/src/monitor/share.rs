@@ -411,7 +411,8 @@ impl Share {
         &self.0.path
     }
 
-    /// Programs a page; on a device without timing pages, and no lock is held while the device works.
+    /// Programs a page; on a device without timing pages, and no lock is held while the device
+    /// works.
     #[inline]
     pub(crate) fn program(&self, at: Access, data: &[u8], oob: &[u8]) -> Result<Programmed> {
         if self.0.timed {

@@ -105,15 +105,15 @@ enum Mode {
     Direct(ShareQueue),
 }
 
-/// Commands in flight, of one thread at a time; each thread has a queue of its own. Completions come
-/// to the queue that submitted the command, in the order of completion.
+/// Commands in flight, of one thread at a time; each thread has a queue of its own. Completions
+/// come to the queue that submitted the command, in the order of completion.
 ///
 /// On a device with timing, commands start at the time of the share's clock, and those on one LUN
 /// are executed in the order of submission. On other devices no lock is held while the device
 /// works. A read waits for writes of its page that were submitted to the same queue before, an
-/// erase for all earlier commands on its block, a sync for all earlier writes; writes of a block are
-/// executed in order. Nothing else waits, and nothing is ordered between queues. A read during which
-/// another queue erases the block fails or returns what was there before.
+/// erase for all earlier commands on its block, a sync for all earlier writes; writes of a block
+/// are executed in order. Nothing else waits, and nothing is ordered between queues. A read during
+/// which another queue erases the block fails or returns what was there before.
 ///
 /// There is no cancellation: the kernel cannot take a request back from a disk, so a buffer would
 /// have to wait for its completion all the same. Dropping a queue waits for what is in flight.
@@ -201,7 +201,8 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     }
 
     /// Waits until there is a completion to take, at most `timeout`. Returns whether there is one;
-    /// false at once if no command is in flight. On a device with timing the share's clock advances.
+    /// false at once if no command is in flight. On a device with timing the share's clock
+    /// advances.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         match &mut self.mode {
             Mode::Timed { in_flight, .. } => {

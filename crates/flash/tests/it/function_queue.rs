@@ -272,6 +272,17 @@ struct Expected {
     write: Option<Address>,
 }
 
+/// A block of a channel; none while the erases of all that are trimmed wait for commands in flight.
+fn allocated(function: &Function, channel: u32) -> Option<Address> {
+    match function.address_mapper(Channel::Number(channel), Unit::Block) {
+        Err(FlashError::ChannelFull { waiting, .. }) => {
+            assert!(waiting > 0);
+            None
+        }
+        new => Some(new.unwrap().at),
+    }
+}
+
 /// Random commands: reads find what was written before them, writes of a block end in order,
 /// and time goes on.
 fn random(seed: u64, timing: Option<Timing>) {
@@ -286,15 +297,8 @@ fn random(seed: u64, timing: Option<Timing>) {
     let mut now = SimTime::ZERO;
     for tag in 0..3000 {
         if content.len() < 5 {
-            let channel = Channel::Number(rng.below(channels) as u32);
-            match function.address_mapper(channel, Unit::Block) {
-                Ok(new) => drop(content.entry(new.at).or_default()),
-                // Erases wait for commands in flight.
-                Err(FlashError::ChannelFull { waiting, .. }) => {
-                    assert!(waiting > 0, "{label}");
-                }
-                Err(error) => panic!("{label}: {error}"),
-            }
+            let new = allocated(&function, rng.below(channels) as u32);
+            content.extend(new.map(|at| (at, Vec::new())));
         }
         let mut want = None;
         let place = rng.below(content.len().max(1) as u64) as usize;

@@ -2,7 +2,8 @@
 //!
 //! An operation goes to the kernel at once while few are in flight, else four together: a disk that
 //! waits for the next batch is idle. The data is read into the caller's buffer and written from it
-//! if it is aligned, else copied. Syncs, and programs that need one first, are executed by a thread.
+//! if it is aligned, else copied. Syncs, and programs that need one first, are executed by a
+//! thread.
 
 use std::collections::VecDeque;
 use std::io;
@@ -42,8 +43,9 @@ struct Flight {
     /// Where the transfer begins in the file, and its bytes.
     at: u64,
     len: usize,
-    /// For a read, where the transfer begins relative to its first page; for a program, the headers.
+    /// Of a read: where the transfer begins, relative to its first page.
     first: usize,
+    /// Of a program: the headers of its pages.
     headers: Vec<u8>,
     /// The memory of the transfer, if it is not that of the caller.
     copy: Option<Aligned>,

@@ -118,3 +118,51 @@ fn threads_share_a_writer() {
     writer.drain().unwrap();
     check_file(&file, 60, "written by two");
 }
+
+/// Entries of the journal of any length, with pages before them that are ready, in flight or both.
+#[test]
+fn entries_are_written_together_with_pages() {
+    for depth in [1, 2, 7, 64] {
+        let Some((file, mut writer)) = ring(depth) else { return };
+        let mut written = 0;
+        for (pages, len) in [(0, 1), (1, 1), (5, 3), (20, 2), (3, 40), (90, 1)] {
+            (written..written + pages).for_each(|number| write(&mut writer, number));
+            written += pages;
+            let (first, byte) = (PAGES - len, 100 + len as u8);
+            writer.write_entry(at(first), &vec![byte; len as usize * PAGE]).unwrap();
+            assert!(writer.is_writing_entry());
+            if pages > 0 {
+                let mut last = [written as u8; PAGE];
+                writer.read(at(written - 1), 0, &mut last).unwrap();
+                assert!(last == [written as u8; PAGE], "depth {depth}");
+            }
+            writer.drain().unwrap();
+            assert_eq!((writer.in_flight, writer.is_writing_entry()), (0, false));
+            for number in first..PAGES {
+                let mut found = [0; PAGE];
+                file.read_exact_at(&mut found, at(number)).unwrap();
+                assert!(found == [byte; PAGE], "depth {depth}: page {number}");
+                file.write_all_at(&[0; PAGE], at(number)).unwrap();
+            }
+            check_file(&file, written, &format!("depth {depth}"));
+        }
+        assert_eq!(writer.free.len(), writer.buffers.count());
+    }
+}
+
+/// An entry that could not be written fails the drain, and every later one.
+#[test]
+fn a_failed_entry_is_reported() {
+    let named = tempfile::NamedTempFile::new().unwrap();
+    named.as_file().set_len(PAGES * PAGE as u64).unwrap();
+    // Reads only: writes fail.
+    let flags = OFlags::DIRECT.bits() as i32;
+    let open = || OpenOptions::new().read(true).custom_flags(flags).open(named.path());
+    let Some((_, mut writer)) = ring(4) else { return };
+    writer.direct = open().unwrap();
+    writer.write_entry(at(0), &[1; PAGE]).unwrap();
+    for _ in 0..2 {
+        assert!(writer.drain().is_err());
+    }
+    assert!(writer.write_entry(at(0), &[1; PAGE]).is_err());
+}

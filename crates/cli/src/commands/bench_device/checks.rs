@@ -113,7 +113,7 @@ pub fn section(checks: &[Check]) -> Section {
         .table("Medians of the runs")
         .whole();
     let lead = "Pages of 4 KiB. fio does the same to a file of the same size: for isolation, reads \
-                at depth 1 beside a job that writes with fdatasync; for appends, writes each \
+                at depth 1 next to a job that writes with fdatasync; for appends, writes each \
                 followed by fdatasync, of as many jobs.";
     let mut section = Section::new("Goals", lead);
     section.push(table);

@@ -1,4 +1,4 @@
-//! fio on a file beside that of the device.
+//! fio on a file next to that of the device.
 
 use std::path::Path;
 use std::process::Command;

@@ -305,7 +305,8 @@ fn document(bench: &Bench) -> Document {
     let lead = "The library on a device in a file, and fio with direct I/O through io_uring on a \
                 file of the same size in the same folder, in alternating order. Each thread has a \
                 queue of its own. The device verifies every page that it reads. Random \
-                writes go to the next page of a random block, as flash requires. Both make their data durable at the end.";
+                writes go to the next page of a random block, as flash requires. Both make their \
+                data durable at the end.";
     let mut section = Section::new("Throughput", lead);
     section.push(table);
     let subtitle = match bench.engine {
