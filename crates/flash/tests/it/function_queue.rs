@@ -293,7 +293,7 @@ fn random(seed: u64, timing: Option<Timing>) {
     let channels = function.geometry().channels.len() as u64;
     let mut content: BTreeMap<Address, Vec<u8>> = BTreeMap::new();
     let mut expected: BTreeMap<u64, Expected> = BTreeMap::new();
-    let mut last_write: BTreeMap<(u32, u32, u32), (u32, SimTime)> = BTreeMap::new();
+    let mut last_write: BTreeMap<Address, (u32, SimTime)> = BTreeMap::new();
     let mut now = SimTime::ZERO;
     for tag in 0..3000 {
         if content.len() < 5 {
@@ -324,7 +324,7 @@ fn random(seed: u64, timing: Option<Timing>) {
                 want = Some(Expected { read: None, write: None });
                 queue.submit_trim(at, Unit::Block, tag).unwrap();
                 content.remove(&at);
-                last_write.remove(&(at.channel, at.lun, at.block));
+                last_write.remove(&at);
             }
             18 => {
                 function.share().pass(Nanos(rng.below(2_000_000))).unwrap();
@@ -343,11 +343,9 @@ fn random(seed: u64, timing: Option<Timing>) {
                 assert!(done.data == page(byte), "{label}: {}", done.tag);
             }
             if let Some(at) = want.write {
-                let key = (at.channel, at.lun, at.block);
-                let new = (at.page, done.end);
-                if let Some(last) = last_write.insert(key, new).filter(|last| last.0 < at.page) {
-                    assert!(last.1 <= done.end, "{label}: {at:?}");
-                }
+                let last = last_write.insert(at.with_page(0), (at.page, done.end));
+                let in_order = |(page, end)| page >= at.page || end <= done.end;
+                assert!(last.is_none_or(in_order), "{label}: {at:?}");
             }
         }
     }
