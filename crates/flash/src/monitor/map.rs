@@ -167,12 +167,12 @@ impl ShareMap {
 #[derive(Debug)]
 pub(crate) struct DirectPath {
     pub(super) medium: Arc<dyn Medium>,
-    pub(super) map: Arc<BlockMap>,
+    pub(crate) map: Arc<BlockMap>,
     pub(super) share: Arc<ShareMap>,
     pub(super) usable: u32,
     pub(super) by_usable: Divisor,
     pub(super) pages: u32,
-    pub(super) page_size: u32,
+    pub(crate) page_size: u32,
     pub(super) channels: u32,
 }
 

@@ -124,6 +124,15 @@ impl RangeFlash {
         }
     }
 
+    /// The block of the share with the unit at `at`, and where byte `offset` of the unit is in it.
+    pub(crate) fn bytes_of(&self, at: Pun, offset: u32) -> (u32, u64) {
+        let program_unit = self.layout.program_unit_of(at);
+        let (block, program_unit_in_block) = self.place_of(program_unit);
+        let place = at.0 - self.layout.first_unit(program_unit).0;
+        let (page, from) = self.format.place(program_unit_in_block, place);
+        (block, u64::from(page) * u64::from(self.format.page_size) + u64::from(from + offset))
+    }
+
     /// Reads the page and the header of the unit at `at`, unless they were read last; returns
     /// its version.
     fn fetch(&mut self, at: Pun, cause: Cause, ready: SimTime) -> Result<(u64, usize)> {

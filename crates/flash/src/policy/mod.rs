@@ -53,6 +53,7 @@ mod division;
 mod flash;
 mod program_units;
 mod range;
+mod reads;
 pub(crate) mod trims;
 
 use std::sync::{Mutex, MutexGuard};
@@ -66,6 +67,7 @@ use config::{RangeRecord, Tables};
 use division::Division;
 use program_units::ProgramUnitFormat;
 use range::Range;
+use reads::Readers;
 use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
 
 pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
@@ -109,7 +111,10 @@ pub(crate) struct Inner {
 
 /// A share at the policy level. Threads may use it at once.
 #[derive(Debug)]
-pub struct Policy(Mutex<Inner>);
+pub struct Policy {
+    inner: Mutex<Inner>,
+    readers: Readers,
+}
 
 impl Policy {
     /// Opens `share`: with its ranges, if it was at the policy level before, else without any.
@@ -119,11 +124,12 @@ impl Policy {
     /// [`FlashError::InUse`] if the level is open in it already,
     /// [`FlashError::NoSpace`] if the share is too small for the level's journal.
     pub fn open(share: Share) -> Result<Self> {
-        Ok(Self(Mutex::new(Inner::open(share, Level::Policy, 0)?)))
+        let inner = Mutex::new(Inner::open(share, Level::Policy, 0)?);
+        Ok(Self { inner, readers: Readers::default() })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().expect("no thread panics while it holds the level")
+        self.inner.lock().expect("no thread panics while it holds the level")
     }
 
     /// The share, to let time pass or to read its counts.
@@ -179,14 +185,26 @@ impl Policy {
         inner.ranges.iter().map(info).collect()
     }
 
-    /// Reads; bytes that were never written are zero.
+    /// Reads; bytes that were never written are zero. On a device without timing the lock of the
+    /// level is not held while the device works, and what follows each other on flash is read
+    /// together.
     ///
     /// # Errors
     /// [`FlashError::OutOfRange`] if not all bytes are in one range.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
-        let mut inner = self.lock();
-        let (range, offset) = inner.range_of(address, into.len() as u64)?;
-        range.read(offset, into, Cause::Host, Urgency::Normal)
+        loop {
+            let mut inner = self.lock();
+            let share = inner.share.clone();
+            let (range, offset) = inner.range_of(address, into.len() as u64)?;
+            if share.is_timed() {
+                return range.read(offset, into, Cause::Host, Urgency::Normal);
+            }
+            let plan = range.plan_read(offset, into)?;
+            drop(inner);
+            if self.readers.read(&share, &plan, into)? {
+                return Ok(());
+            }
+        }
     }
 
     /// Writes. The data is durable after the next [`Policy::flush`]; a part of a unit costs a
@@ -217,12 +235,24 @@ impl Policy {
         self.lock().trim(address, bytes)
     }
 
-    /// Makes everything written and trimmed so far durable.
+    /// Makes everything written and trimmed so far durable. Unless ranges have trims, the lock of
+    /// the level is not held during the sync.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails; data of earlier flushes stays durable.
     pub fn flush(&self) -> Result<()> {
-        self.lock().flush()
+        let mut inner = self.lock();
+        if inner.share.is_timed() || inner.ranges.iter().any(Range::has_trims) {
+            return inner.flush();
+        }
+        // Only a sync is left to do, and reads go on during it.
+        for range in &mut inner.ranges {
+            range.program_all()?;
+            range.forget_programmed();
+        }
+        let share = inner.share.clone();
+        drop(inner);
+        share.sync()
     }
 
     /// Cleans in idle time, up to `program_units` program units of copies in each range. Returns

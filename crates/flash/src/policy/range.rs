@@ -12,6 +12,7 @@ use crate::policy::config::RangeRecord;
 use crate::policy::division::ftl_config;
 use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::program_units::ProgramUnitFormat;
+use crate::policy::reads::{Piece, ReadPlan};
 
 /// Program units of copies per host program unit while erased blocks are low: enough for a write
 /// amplification of 3, and few enough not to delay the next program unit of the die group for long.
@@ -158,6 +159,31 @@ impl Range {
         let now = self.share().now_if_timed()?;
         let end = self.read_from(offset, into, Reading { cause, urgency, now })?;
         self.share().reach_if_timed(end)
+    }
+
+    /// Looks up where bytes are, and copies those that are in memory.
+    pub(super) fn plan_read(&self, offset: u64, into: &mut [u8]) -> Result<ReadPlan> {
+        self.alive()?;
+        let (mut at, mut to, mut pieces) = (offset, 0, Vec::new());
+        while to < into.len() {
+            let (place, within, len) = self.piece(at, into.len() - to);
+            let part = &mut into[to..to + len];
+            match place {
+                UnitLocation::Buffered(stream, place) => {
+                    let from = place as usize * self.unit as usize + within as usize;
+                    part.copy_from_slice(
+                        &self.program_units[stream as usize].bytes[from..from + len],
+                    );
+                }
+                UnitLocation::Unmapped => part.fill(0),
+                UnitLocation::Flash(pun) => {
+                    let (block, from) = self.flash().bytes_of(pun, within);
+                    pieces.push(Piece { block, from, len, to });
+                }
+            }
+            (at, to) = (at + len as u64, to + len);
+        }
+        ReadPlan::new(self.share(), pieces)
     }
 
     fn read_from(&self, offset: u64, into: &mut [u8], reading: Reading) -> Result<SimTime> {
@@ -390,6 +416,16 @@ impl Range {
     /// All trims that the journal has to contain, including the new ones.
     pub(crate) fn all_trims(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         self.kept.iter().chain(self.trims.iter())
+    }
+
+    /// Whether the journal has trims of the range, or will have with the next flush.
+    pub(crate) fn has_trims(&self) -> bool {
+        self.all_trims().next().is_some()
+    }
+
+    /// Forgets which units were programmed, as there are no trims that they could end.
+    pub(crate) fn forget_programmed(&mut self) {
+        self.programmed.clear();
     }
 
     /// Updates the trims after a flush: everything programmed and all trims are durable.

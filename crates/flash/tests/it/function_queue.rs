@@ -328,14 +328,13 @@ fn random(seed: u64, timing: Option<Timing>) {
             }
             18 => {
                 function.share().pass(Nanos(rng.below(2_000_000))).unwrap();
-                continue;
             }
             _ => {}
         }
         expected.extend(want.map(|want| (tag, want)));
         while queue.len() > 40 || rng.chance(0.4) {
             let Some(done) = queue.complete() else { break };
-            let want = expected.remove(&done.tag).unwrap_or_else(|| panic!("{label}: {done:?}"));
+            let want = expected.remove(&done.tag).expect("each command completes once");
             assert_eq!(done.result, Ok(()), "{label}: {} of {:?}", done.tag, want.write);
             assert!(done.end >= now, "{label}: {}", done.tag);
             now = now.max(done.end);

@@ -10,3 +10,4 @@ mod object;
 mod policy;
 mod raw;
 mod raw_queue;
+mod threads;
