@@ -9,4 +9,5 @@ mod model;
 mod older;
 mod power;
 mod runs;
+mod threads;
 mod wear;
