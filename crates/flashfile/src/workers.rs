@@ -95,13 +95,13 @@ impl Inbox {
 
     pub(crate) fn take(&self) -> Option<Reply> {
         let mut replies = self.lock();
-        let reply = replies.pop_front();
+        let reply = replies.pop_front()?;
         if replies.is_empty()
             && let Some(event) = &self.event
         {
             let _ = rustix::io::read(event, &mut [0; 8]);
         }
-        reply
+        Some(reply)
     }
 
     /// Waits for a reply; false if the time is over.

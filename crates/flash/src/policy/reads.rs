@@ -1,6 +1,6 @@
 //! Reads without the lock of the level: the places of the data are looked up under the lock, and
-//! the data is read without it. If cleaning has moved some of it and erased its block meanwhile, it is looked up
-//! again.
+//! the data is read without it. If cleaning has moved some of it and erased its block meanwhile, it
+//! is looked up again.
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -145,8 +145,8 @@ fn blocks_move_while_threads_use_them() {
     assert!(device.wear().exchanges > 0);
 }
 
-/// A cache of slabs: one thread replaces slabs, others read them. A slab in the index is read whole;
-/// the address of one that was replaced meanwhile is refused, or has a page of one write.
+/// A cache of slabs: one thread replaces slabs, others read them. A slab in the index is read
+/// whole; the address of one that was replaced meanwhile is refused, or has a page of one write.
 #[test]
 fn slabs_are_read_while_others_are_replaced() {
     const SLABS: u64 = 16;

@@ -1,7 +1,7 @@
 //! The operations of one thread in flight, on a ring of its own.
 //!
-//! An operation goes to the kernel at once while few are in flight, else four together: a disk that
-//! waits for the next batch is idle. The data is read into the caller's buffer and written from it
+//! A read goes to the kernel at once while few operations are in flight, else four together: a disk
+//! that waits for the next batch is idle. Writes always go four together, or with the next wait. The data is read into the caller's buffer and written from it
 //! if it is aligned, else copied. Syncs, and programs that need one first, are executed by a
 //! thread.
 
@@ -188,11 +188,12 @@ impl UringQueue {
     }
 
     fn push(&mut self, flight: Box<Flight>, entry: squeue::Entry) {
+        let reads = matches!(flight.request.op, Op::Read { .. });
         let place = self.flights.take();
         self.flights[place] = Some(flight);
         self.push_entry(&entry.user_data(place.into()));
         self.in_flight += 1;
-        if self.pushed >= TOGETHER || self.in_flight <= FEW {
+        if self.pushed >= TOGETHER || reads && self.in_flight <= FEW {
             self.enter(0, None);
         }
     }

@@ -1,5 +1,5 @@
-//! Threads that use a device in a file at once, each with a queue of its own, by every engine: reads
-//! find what was written, and all of it is there when the file is opened again.
+//! Threads that use a device in a file at once, each with a queue of its own, by every engine:
+//! reads find what was written, and all of it is there when the file is opened again.
 
 use std::collections::BTreeMap;
 use std::thread;
