@@ -1,9 +1,9 @@
 //! The operations of one thread in flight, on a ring of its own.
 //!
-//! A read goes to the kernel at once while few operations are in flight, else four together: a disk
-//! that waits for the next batch is idle. Writes always go four together, or with the next wait. The data is read into the caller's buffer and written from it
-//! if it is aligned, else copied. Syncs, and programs that need one first, are executed by a
-//! thread.
+//! A read goes to the kernel at once while few operations are in flight, else four together: a
+//! disk that waits for the next batch is idle. Writes always go four together, or with the next
+//! wait. The data is read into the caller's buffer and written from it if it is aligned, else
+//! copied. Syncs, and programs that need one first, are executed by a thread.
 
 use std::collections::VecDeque;
 use std::io;
