@@ -105,7 +105,8 @@ mod tests {
     #[test]
     fn every_disagreement_is_found() {
         steady().0.assert_consistent();
-        let damage: [(&str, fn(&mut PageMap, usize)); 6] = [
+        type Damage = fn(&mut PageMap, usize);
+        let damage: [(&str, Damage); 6] = [
             ("two map entries exchanged", |map, _| map.l2p.swap(5, 6)),
             ("two units on flash exchanged", |map, at| map.p2l.swap(at, at + 1)),
             ("a unit unmapped", |map, _| map.l2p[5] = 0),

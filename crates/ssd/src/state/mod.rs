@@ -82,21 +82,28 @@ const PROGRESS_STEP: u64 = 1 << 20;
 /// Units per batch, for which map entries are prefetched.
 const BATCH: u64 = 4096;
 
-impl Drive {
-    /// A drive in the given state. `progress` is called from time to time with the units written
-    /// and the most that will be, and may return false to cancel; then `None` is returned.
-    ///
-    /// The flash operations of the preparation are returned separately and are not part of the
-    /// drive's own counts.
+/// A drive before its first request. Any number of equal drives can be made of it, each of which
+/// costs a copy of its maps.
+#[derive(Clone, Debug)]
+pub struct PreparedDrive {
+    device: DriveSpec,
+    nand: Nand,
+    ftl: Ftl,
+    next_version: u64,
+    preparation: Preparation,
+}
+
+impl PreparedDrive {
+    /// As [`Drive::prepared`].
     ///
     /// # Errors
-    /// [`DriveSpecError`] if the description is invalid, or the state cannot be laid out.
-    pub fn prepared(
+    /// As [`Drive::prepared`].
+    pub fn new(
         device: DriveSpec,
         state: InitialState,
         seed: u64,
         progress: impl FnMut(u64, u64) -> bool,
-    ) -> Result<Option<(Self, Preparation)>, DriveSpecError> {
+    ) -> Result<Option<Self>, DriveSpecError> {
         device.check()?;
         let overwrites = !matches!(
             state,
@@ -117,8 +124,8 @@ impl Drive {
             let ftl = PageMap::steady_without(geometry, config, write_amplification, seed, bad)?;
             program_layout(&mut nand, &ftl);
             let next_version = u64::from(ftl.config().logical_units) + 1;
-            let drive = Self::assemble(device, nand, ftl.into(), next_version);
-            return Ok(Some((drive, Preparation::default())));
+            let (ftl, preparation) = (ftl.into(), Preparation::default());
+            return Ok(Some(Self { device, nand, ftl, next_version, preparation }));
         }
         let mut ftl = Ftl::new(device.geometry(), device.ftl_config(), seed)?;
         ftl.set_aside(nand.bad_blocks())?;
@@ -137,12 +144,38 @@ impl Drive {
         // Translation pages count as up to date.
         while ftl.take_moved().is_some() {}
         let preparation = Preparation { counts, written, rounds, settled };
-        let mut drive = Self::assemble(device, nand, ftl, written + 1);
+        Ok(Some(Self { device, nand, ftl, next_version: written + 1, preparation }))
+    }
+
+    /// The drive, and the work that its preparation was.
+    #[must_use]
+    pub fn into_drive(self) -> (Drive, Preparation) {
+        let mut drive = Drive::assemble(self.device, self.nand, self.ftl, self.next_version);
         if drive.zones_fail(&mut Vec::new()) {
             // No command or buffered unit of these zones exists: the work on them ends here.
             drive.pump(&mut Vec::new());
         }
-        Ok(Some((drive, preparation)))
+        (drive, self.preparation)
+    }
+}
+
+impl Drive {
+    /// A drive in the given state. `progress` is called from time to time with the units written
+    /// and the most that will be, and may return false to cancel; then `None` is returned.
+    ///
+    /// The flash operations of the preparation are returned separately and are not part of the
+    /// drive's own counts.
+    ///
+    /// # Errors
+    /// [`DriveSpecError`] if the description is invalid, or the state cannot be laid out.
+    pub fn prepared(
+        device: DriveSpec,
+        state: InitialState,
+        seed: u64,
+        progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Option<(Self, Preparation)>, DriveSpecError> {
+        let prepared = PreparedDrive::new(device, state, seed, progress)?;
+        Ok(prepared.map(PreparedDrive::into_drive))
     }
 }
 
