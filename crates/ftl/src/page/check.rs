@@ -3,7 +3,7 @@
 use prism_base::{FastMap, prefetch};
 use prism_nand::{BlockId, Pun};
 
-use super::{PageMap, TRIMMED};
+use super::{PageMap, TRIM_STEP, TRIMMED};
 use crate::plan::UnitWrite;
 
 impl PageMap {
@@ -16,11 +16,17 @@ impl PageMap {
         self.assert_conserved();
         let mut refs: FastMap<u32, u32> = FastMap::default();
         let mut mapped = 0;
-        for &entry in self.l2p.iter().filter(|&&entry| entry != 0) {
-            if entry & TRIMMED == 0 {
-                mapped += 1;
-            } else {
-                *refs.entry((entry & !TRIMMED) - 1).or_default() += 1;
+        for entries in self.l2p.chunks(TRIM_STEP) {
+            // Most of a large map is often unused: such stretches are skipped as wholes.
+            if entries.iter().fold(0, |any, &entry| any | entry) == 0 {
+                continue;
+            }
+            for &entry in entries {
+                if entry & TRIMMED != 0 {
+                    *refs.entry((entry & !TRIMMED) - 1).or_default() += 1;
+                } else if entry != 0 {
+                    mapped += 1;
+                }
             }
         }
         assert_eq!(mapped, self.mapped, "every mapped unit is counted");
@@ -49,7 +55,14 @@ impl PageMap {
         const AHEAD: u32 = 32;
         let first = self.layout.first_unit(self.layout.first_program_unit(block)).0;
         let (mut data, mut tombstones) = (0, 0);
-        for at in first..first + self.layout.units_per_block() {
+        let (mut at, end) = (first, first + self.layout.units_per_block());
+        while at < end {
+            let word = self.live_bits[at as usize / 64] >> (at % 64);
+            if word == 0 {
+                // Unused flash is skipped, so that its part of the map takes no memory.
+                at += 64 - at % 64;
+                continue;
+            }
             if let Some(&ahead) = self.p2l.get((at + AHEAD) as usize) {
                 prefetch(&self.l2p, ahead.wrapping_sub(1) as usize);
             }
@@ -64,6 +77,7 @@ impl PageMap {
                     data += 1;
                 }
             }
+            at += 1;
         }
         (data, tombstones)
     }

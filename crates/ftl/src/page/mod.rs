@@ -85,7 +85,7 @@ const TRIMMED: u32 = 1 << 31;
 /// The physical unit holds a tombstone.
 const P2L_TOMBSTONE: u32 = u32::MAX;
 
-/// Units that a trim looks at together.
+/// Map entries that a trim or a check looks at together.
 const TRIM_STEP: usize = 64;
 
 impl PageMap {

@@ -190,15 +190,14 @@ impl PageMap {
         if u64::from(plan.left) * 64 > u64::from(sealed(plan, opened) * block_units) * 63 {
             plan.free = self.config.free_blocks_low;
         }
-        let mut copied = 0;
-        if copies == 0 {
-            // With a shared frontier, copies of the last victim came first.
-            let (rough, _) = self.spread_of(sealed(plan, opened), plan.left, used)?;
-            copied = (rough.victim_units / per_program_unit).min(self.data_program_units - 1);
-        }
+        // Cleaning ends with a victim whose copies fit into the open block of copies, which then
+        // holds at least as many units. A shared frontier goes on behind them.
+        let (rough, _) = self.spread_of(sealed(plan, opened), plan.left, used)?;
+        let copied = (rough.victim_units / per_program_unit).min(self.data_program_units - 1);
         for frontier in if copies == 0 { vec![0] } else { vec![0, copies] } {
+            let least = if frontier == copies { copied } else { 0 };
             let program_units =
-                copied + rng.below(u64::from(self.data_program_units - copied)) as u32;
+                least + rng.below(u64::from(self.data_program_units - least)) as u32;
             let program_units = program_units.min(plan.left / per_program_unit);
             if program_units == 0 {
                 continue;

@@ -39,7 +39,7 @@ pub enum InitialState {
     /// differs by at most 2 % of the mean. The drive begins in [`InitialState::Steady`] where that
     /// is known and flash does not age, and filled otherwise. A round is a quarter of the capacity,
     /// at least 65,536 units; from the steady state, which only has to be confirmed, at most
-    /// 4,194,304. Overwriting stops after ten capacities or ten rounds, whichever is more, even if
+    /// 2,097,152. Overwriting stops after ten capacities or ten rounds, whichever is more, even if
     /// it is not steady ([`Preparation::settled`]).
     Settled,
     /// The steady state of uniform random writes, laid out without writing ([`PageMap::steady`]).

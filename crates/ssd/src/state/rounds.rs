@@ -18,7 +18,7 @@ impl Rounds {
     const UNITS_MIN: u64 = 65_536;
     /// The most units in a round from a steady state that was laid out: some thousand erases, a few
     /// seconds.
-    const UNITS_MAX: u64 = 1 << 22;
+    const UNITS_MAX: u64 = 1 << 21;
     /// The most capacities written. Random writes settle within two; a drive that has not settled
     /// by then never does.
     const CAPACITIES_MAX: u64 = 10;

@@ -84,11 +84,11 @@ fn the_first_writes_of_a_steady_drive_cost_what_theory_says() {
         let mut device = device(4096, op);
         device.ftl.victim = victim;
         // A quarter of the capacity of writes cleans about every block once at these figures.
-        for (frontiers, capacities) in [(Frontiers::Shared, 0.25), (Frontiers::Separate, 1.0)] {
+        for frontiers in [Frontiers::Shared, Frontiers::Separate] {
             device.ftl.frontiers = frontiers;
             let device = with_op(device.clone(), op);
             let (mut nand, mut ftl, _) = parts(&device, InitialState::Steady, 1);
-            let written = overwritten(&mut nand, &mut ftl, capacities, 1);
+            let written = overwritten(&mut nand, &mut ftl, 0.25, 1);
             let off = written / expected - 1.0;
             assert!(off.abs() < 0.02, "{victim} {op} {frontiers:?}: {written} against {expected}");
         }
@@ -301,8 +301,8 @@ fn settling_ends_with_a_result() {
         assert!((after / last - 1.0).abs() < 0.05, "{name}: {last}, then {after}");
     }
     let rounds = rounds::Rounds::from_steady(1 << 27);
-    assert_eq!((rounds.units, rounds.most), (1 << 22, 320));
-    assert_eq!(rounds::Rounds::from_steady(1 << 23), rounds::Rounds::of(1 << 23));
+    assert_eq!((rounds.units, rounds.most), (1 << 21, 640));
+    assert_eq!(rounds::Rounds::from_steady(1 << 22), rounds::Rounds::of(1 << 22));
     let rounds = rounds::Rounds::of(1000);
     assert_eq!((rounds.units, rounds.most), (65_536, 10));
     assert_eq!(rounds::Rounds::of(1 << 30).most, 40);
