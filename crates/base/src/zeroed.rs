@@ -33,6 +33,8 @@ pub struct Zeroed<T> {
 impl<T: Pod> Zeroed<T> {
     /// From this many bytes on, huge pages are worth it.
     const LARGE: usize = 1 << 21;
+    /// Values that are copied at once.
+    const CHUNK: usize = 1024;
 
     /// `len` zeros.
     ///
@@ -80,10 +82,10 @@ impl<T: Pod> DerefMut for Zeroed<T> {
 impl<T: Pod + PartialEq> Clone for Zeroed<T> {
     fn clone(&self) -> Self {
         let mut copy = Self::new(self.len);
-        for (to, from) in copy.iter_mut().zip(self.iter()) {
+        for (to, from) in copy.chunks_mut(Self::CHUNK).zip(self.chunks(Self::CHUNK)) {
             // Zeros are not written, so that they take no memory.
-            if *from != T::zeroed() {
-                *to = *from;
+            if from.iter().any(|value| *value != T::zeroed()) {
+                to.copy_from_slice(from);
             }
         }
         copy

@@ -27,10 +27,10 @@ pub struct DeviceArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_capacity)]
     pub capacity: Option<Capacity>,
     /// State of the drive before the first request: empty; filled (each unit written once, in
-    /// order) or filled:0.7 (a share of the units); preconditioned (filled, then overwritten at
-    /// random until write amplification is steady) or preconditioned:2 (for two capacities);
-    /// steady (the result of preconditioning, laid out directly); or a snapshot written by
-    /// --save-state
+    /// order) or filled:0.7 (a share of the units); preconditioned (overwritten at random until
+    /// write amplification is steady) or preconditioned:2 (filled, then overwritten for two
+    /// capacities); steady (as random overwrites for long would leave it, laid out directly); or
+    /// a snapshot written by --save-state
     #[arg(long, value_name = "STATE|FILE.prism-state", default_value = "filled",
           value_parser = parse_state)]
     pub state: State,

@@ -7,6 +7,7 @@
 pub mod commands;
 pub mod device_args;
 pub mod failure;
+pub mod memory;
 pub mod output;
 pub mod own_args;
 pub mod process_env;

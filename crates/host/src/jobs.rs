@@ -45,7 +45,10 @@ pub fn run_on<T: Send>(
         }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        // Where the system gives no more threads, those that there are do the work.
+        let another = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let workers: Vec<_> = (1..threads).filter_map(another).collect();
+        work();
         for worker in workers {
             // A scope would replace the payload, by which the caller knows the reason.
             worker.join().unwrap_or_else(|payload| resume_unwind(payload));

@@ -60,7 +60,10 @@ impl Progress {
             Some(length) => self.bar.set_length(length),
             None => {
                 self.bar.unset_length();
-                self.bar.enable_steady_tick(Duration::from_millis(200));
+                if !self.bar.is_hidden() {
+                    // With a thread of its own.
+                    self.bar.enable_steady_tick(Duration::from_millis(200));
+                }
             }
         }
         // Last, because this draws the line.

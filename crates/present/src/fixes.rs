@@ -2,12 +2,12 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_contract::what_if::{
-    Change, Comparison, FigureSource, Figures, Job, MainRuns, Original, Plan, Run, Skipped,
+    Change, Comparison, Drives, FigureSource, Figures, Job, MainRuns, Original, Plan, Run, Skipped,
     TraceFacts, WhatIfError, plan, simulate,
 };
 use prism_replay::LaidOut;
 use prism_ssd::Drive;
-use prism_trace::Records;
+use prism_trace::{Records, Source};
 use prism_workload::Silent;
 
 use crate::analysis::WhatIfs;
@@ -106,12 +106,14 @@ impl<E: Env> Fixes<'_, E> {
     }
 
     fn in_parallel(&self, jobs: Vec<Job>, original: &Original, done: u64) -> Vec<Simulated> {
+        let drives = &Drives::of(jobs.iter().map(|job| &job.run));
         let one = |job: Job| {
             let mut reader = self.records.reader();
             let layout = &self.facts.layout;
             move || {
                 let mut source = LaidOut::new(&mut *reader, layout);
-                simulate(&job.run, job.rewriting.as_ref(), &mut source, original, &mut Silent)
+                let begins = (drives, &mut source as &mut dyn Source);
+                simulate(&job.run, job.rewriting.as_ref(), begins, original, &mut Silent)
             }
         };
         let work: Vec<_> = jobs.into_iter().map(one).collect();

@@ -3,8 +3,12 @@
 use prism_base::SimTime;
 use prism_nand::DieGroupId;
 use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
+use prism_trace::Source;
+use prism_workload::Observer;
 
 use crate::host_ftl::HostFtlCounts;
+use crate::options::Options;
+use crate::run::{ReplayError, ReplayResult, replay_on};
 
 /// A device that accepts requests to any address in any order.
 pub trait BlockDevice {
@@ -61,6 +65,18 @@ pub trait BlockDevice {
     /// Whether the units that were erased at the start, `erased`, are used up and cleaning has
     /// begun.
     fn is_cleaning(&self, erased: u64) -> bool;
+
+    /// Replays a trace; see [`crate::replay`]. A method of each device, so that it is compiled with
+    /// this crate: a generic function is compiled, and optimised, with the crate that calls it.
+    ///
+    /// # Errors
+    /// As [`crate::replay`].
+    fn replay(
+        &mut self,
+        source: &mut dyn Source,
+        options: &Options,
+        observer: &mut dyn Observer,
+    ) -> Result<ReplayResult, ReplayError>;
 
     /// Checks the conservation laws that hold at any time.
     ///
@@ -139,6 +155,15 @@ impl BlockDevice for Drive {
         // Erases count blocks of single planes.
         let planes = u64::from(geometry.dies()) * u64::from(geometry.planes_ganged);
         counts.units.total() >= erased && counts.erases.total() >= planes
+    }
+
+    fn replay(
+        &mut self,
+        source: &mut dyn Source,
+        options: &Options,
+        observer: &mut dyn Observer,
+    ) -> Result<ReplayResult, ReplayError> {
+        replay_on(self, source, options, observer)
     }
 
     fn assert_conserved(&self) {

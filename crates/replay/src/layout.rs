@@ -144,6 +144,24 @@ fn position(pieces: &[Piece], address: u64) -> u64 {
     }
 }
 
+/// The most records that are kept after the first pass: 6 MB. Traces with more are repeated less
+/// often, since each pass writes more.
+const KEPT_MAX: usize = 1 << 16;
+
+/// Records per batch of those that are kept.
+const BATCH: usize = 1024;
+
+/// The records of the first pass, which later passes do not place again.
+#[derive(Debug)]
+enum Kept {
+    /// The first pass has not ended.
+    Incomplete(Vec<Record>),
+    /// All records, and the number of those that the current pass has returned.
+    All(Vec<Record>, usize),
+    /// There are too many.
+    None,
+}
+
 /// A source whose records are moved to the ranges of a layout; those of which nothing is on the
 /// drive are left out.
 pub struct LaidOut<'a> {
@@ -151,27 +169,54 @@ pub struct LaidOut<'a> {
     layout: &'a Layout,
     /// Whether every record stays as it is.
     as_is: bool,
+    kept: Kept,
 }
 
 impl<'a> LaidOut<'a> {
     /// The records of `source`, from which `layout` was made.
     pub fn new(source: &'a mut dyn Source, layout: &'a Layout) -> Self {
         let as_is = layout.ranges.len() < 2 && layout.left_out == 0;
-        Self { source, layout, as_is }
+        Self { source, layout, as_is, kept: Kept::None }
+    }
+
+    /// Keeps the records of `batch`; an empty one is the end of the first pass.
+    fn keep(&mut self, batch: &[Record]) {
+        let Kept::Incomplete(kept) = &mut self.kept else { return };
+        if batch.is_empty() {
+            let all = std::mem::take(kept);
+            self.kept = Kept::All(all, 0);
+        } else if kept.len() + batch.len() > KEPT_MAX {
+            self.kept = Kept::None;
+        } else {
+            kept.extend_from_slice(batch);
+        }
     }
 }
 
 impl Source for LaidOut<'_> {
     fn rewind(&mut self) -> Result<(), SourceError> {
+        if let Kept::All(_, next) = &mut self.kept {
+            *next = 0;
+            return Ok(());
+        }
+        self.kept = if self.as_is { Kept::None } else { Kept::Incomplete(Vec::new()) };
         self.source.rewind()
     }
 
     fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), SourceError> {
+        if let Kept::All(all, next) = &mut self.kept {
+            let now = *next..all.len().min(*next + BATCH);
+            *next = now.end;
+            batch.clear();
+            batch.extend_from_slice(&all[now]);
+            return Ok(());
+        }
         loop {
             self.source.next_batch(batch)?;
-            if self.as_is || batch.is_empty() {
+            if self.as_is {
                 return Ok(());
             }
+            let end = batch.is_empty();
             batch.retain_mut(|record| match self.layout.placed(record) {
                 Some(placed) => {
                     *record = placed;
@@ -180,7 +225,8 @@ impl Source for LaidOut<'_> {
                 None => false,
             });
             // An empty batch would be the end.
-            if !batch.is_empty() {
+            if end || !batch.is_empty() {
+                self.keep(batch);
                 return Ok(());
             }
         }
@@ -263,5 +309,35 @@ mod tests {
         // In larger units where these fit.
         let (_, unit) = Layout::packed(&touched, 1 << 30).left_out().unwrap();
         assert_eq!(unit, 256 << 20);
+    }
+
+    #[test]
+    fn every_pass_has_the_same_records() {
+        let pass = |laid_out: &mut LaidOut| {
+            let (mut all, mut batch) = (Vec::new(), Vec::new());
+            laid_out.rewind().unwrap();
+            loop {
+                laid_out.next_batch(&mut batch).unwrap();
+                if batch.is_empty() {
+                    return all;
+                }
+                all.append(&mut batch);
+            }
+        };
+        // One that is kept, and one that is too long for that.
+        for count in [3 * BATCH + 5, KEPT_MAX + 1] {
+            let at = |i: usize| record(i as u32 % 3, Op::Write, 4096 * i as u64, 4096);
+            let records: Vec<_> = (0..count).map(at).collect();
+            let layout = Layout::packed(&touched(&records), 1 << 30);
+            let mut source = VecSource::new(records);
+            let mut laid_out = LaidOut::new(&mut source, &layout);
+            // The first pass is interrupted.
+            laid_out.rewind().unwrap();
+            laid_out.next_batch(&mut Vec::new()).unwrap();
+            let first = pass(&mut laid_out);
+            assert!(first.len() == count && first[4].offset > 1 << 20);
+            assert!((0..3).all(|_| pass(&mut laid_out) == first), "of {count}");
+            assert_eq!(matches!(laid_out.kept, Kept::All(..)), count < KEPT_MAX);
+        }
     }
 }

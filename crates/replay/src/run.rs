@@ -198,6 +198,16 @@ pub fn replay<B: BlockDevice>(
     options: &Options,
     observer: &mut dyn Observer,
 ) -> Result<ReplayResult, ReplayError> {
+    drive.replay(source, options, observer)
+}
+
+/// As [`replay`].
+pub(crate) fn replay_on<B: BlockDevice>(
+    drive: &mut B,
+    source: &mut dyn Source,
+    options: &Options,
+    observer: &mut dyn Observer,
+) -> Result<ReplayResult, ReplayError> {
     check(options)?;
     let free_units = drive.erased_units();
     let mut player = Player::new(drive, observer, options.pace);

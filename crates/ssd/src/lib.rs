@@ -22,5 +22,5 @@ pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 pub use scale::{Scaled, fit};
 pub use snapshot::SnapshotError;
 pub use spec::{DriveSpec, DriveSpecError};
-pub use state::{InitialState, Preparation};
+pub use state::{InitialState, Preparation, PreparedDrive};
 pub use zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};

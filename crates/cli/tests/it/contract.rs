@@ -1,6 +1,6 @@
 //! The contract in `prism report`: JSON, conditions, comparisons, and names of address ranges.
 
-use crate::common::{folder, prism, sample};
+use crate::common::{folder, prism, sample, whole_report};
 use serde_json::Value;
 
 const RULES: [&str; 5] = [
@@ -24,7 +24,7 @@ fn wal() -> String {
 
 #[test]
 fn every_rule_has_score_verdict_price_and_offenders() {
-    let json = report(&[&wal(), "--phase", "app"]);
+    let (_, json) = whole_report();
     for rule in RULES {
         let rule = &json["rules"][rule];
         let score = rule["score"].as_f64().unwrap();

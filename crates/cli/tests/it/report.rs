@@ -1,7 +1,7 @@
 //! `prism report` from a trace to its results: keys, paces, states, passes and seeds, and that the
 //! same command gives the same bytes.
 
-use crate::common::{Run, assert_lawful, folder, prism, report, sample};
+use crate::common::{Run, assert_lawful, folder, prism, report, sample, whole_report};
 use serde_json::Value;
 
 /// Short enough for many runs, and with every kind of request but write-zeroes.
@@ -227,10 +227,7 @@ fn standard_input_is_a_trace_like_any_other() {
 
 #[test]
 fn the_text_says_the_same_on_two_screens() {
-    let json = report(&[&wal(), "--phase", "app"]);
-    let run = prism(&["report", &wal(), "--phase", "app"]);
-    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
-    let text = run.stdout;
+    let (text, json) = whole_report();
     assert!(text.is_ascii(), "a pipe gets plain text");
     let lines = text.lines().count();
     assert!(lines <= 110, "{lines} lines are more than two screens:\n{text}");

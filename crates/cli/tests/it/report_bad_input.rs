@@ -373,7 +373,35 @@ fn a_drive_beyond_the_memory_is_refused_in_one_line() {
     for megabytes in [150, 400] {
         let (code, said) = within_memory(megabytes, "--capacity 64GiB --passes 1", requests);
         assert_eq!((code, said.lines().count()), (2, 1), "{said}");
-        assert!(said.starts_with("prism: not enough memory: "), "{said}");
+        assert!(said.starts_with("prism: not enough memory"), "{said}");
         assert!(said.contains("--capacity"), "{said}");
     }
+}
+
+/// Whatever does not fit, one line says so: a column of a drive or anything else.
+#[test]
+fn every_limit_of_memory_is_met_in_one_line() {
+    let requests = |out: &mut dyn Write| {
+        for i in 0..30_000u64 {
+            let line = format!("0,W,{},4096,{}\n", i * 7 % 1000 * 4096, i * 1000);
+            if out.write_all(line.as_bytes()).is_err() {
+                return;
+            }
+        }
+    };
+    let (mut columns, mut others) = (0, 0);
+    for megabytes in [50, 54, 58, 62, 66, 70, 75, 80, 90, 100, 120] {
+        let (code, said) = within_memory(megabytes, "--passes 1", requests);
+        if code == 0 {
+            assert_eq!(said, "", "{megabytes} MB");
+            continue;
+        }
+        assert_eq!((code, said.lines().count()), (2, 1), "{megabytes} MB: {said}");
+        assert!(said.starts_with("prism: not enough memory"), "{megabytes} MB: {said}");
+        assert!(said.contains("--capacity") && said.contains("ulimit -v"), "{said}");
+        let column = said.contains("for one table of the drive");
+        columns += u32::from(column);
+        others += u32::from(!column);
+    }
+    assert!(others > 0, "{columns} limits met by columns, none by anything else");
 }

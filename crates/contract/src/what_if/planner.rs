@@ -13,7 +13,7 @@ use super::plan::{
     FigureSource, Job, MainRuns, Plan, Skipped, Sources, WhatIf, passes, requests_per_pass,
 };
 use super::rewrite::UNITS_MAX;
-use super::simulate::{MERGED_MAX, Run, changes_trace};
+use super::simulate::{MERGED_MAX, Run, Selection, changes_trace};
 
 /// How long writes wait to be merged, and how long a group commit delays durability. An
 /// interactive application can afford this delay.
@@ -134,7 +134,7 @@ impl<'a> Planner<'a> {
             Passes::Fixed(passes) | Passes::UpTo { passes, .. } => passes,
             Passes::Steady | Passes::UntilReadOnly => passes(self.outcome),
         };
-        let requests = requests_per_pass(self.outcome) * u64::from(passes);
+        let requests = self.requests_per_pass(run.records) * u64::from(passes);
         let job = Job { run, rewriting, cleaning_of, requests };
         let known = self.plan.jobs.iter().position(|other| *other == job);
         FigureSource::Job(known.unwrap_or_else(|| {
@@ -198,6 +198,15 @@ impl<'a> Planner<'a> {
             self.depth
         );
         (Side { wear: self.main.clone(), speed: Some(run) }, note)
+    }
+
+    /// Requests per pass of those that are replayed.
+    fn requests_per_pass(&self, records: Selection) -> u64 {
+        let all = requests_per_pass(self.outcome);
+        match records {
+            Selection::All => all,
+            Selection::WithoutReads => all.saturating_sub(self.facts.reads),
+        }
     }
 
     fn writes(&self) -> bool {
@@ -382,25 +391,33 @@ impl<'a> Planner<'a> {
         if self.main.device.ftl.mapping.is_by_block() {
             return self.skip(change, "block-level mappings have no wear levelling");
         }
+        let mut before = self.main_side();
+        before.wear.device.ftl.wear_move_behind_mean = None;
+        if let Some(speed) = &mut before.speed {
+            // Reads matter on the drive where speed is measured.
+            speed.device.ftl.wear_move_behind_mean = None;
+            before.wear.records = Selection::WithoutReads;
+        }
         let m = &self.outcome.measured;
         let a_pass = (m.flash_bytes / u64::from(m.passes.max(1))).max(1);
         let wanted = (ERASES * self.main.raw.0).div_ceil(a_pass);
-        let per_pass = requests_per_pass(self.outcome);
-        let replayed = per_pass * u64::from(passes(self.outcome));
+        let replayed = requests_per_pass(self.outcome) * u64::from(passes(self.outcome));
         let most = LEVELLING_REQUESTS.max(LEVELLING_FACTOR * replayed);
-        let requests = wanted.saturating_mul(per_pass);
+        let requests = wanted.saturating_mul(self.requests_per_pass(before.wear.records));
         if requests > most || wanted > LEVELLING_PASSES {
             let reason = format!("{ERASES} erases of every block would take {wanted} passes");
             return self.skip(change, reason);
         }
-        let mut before = self.main.clone();
-        before.device.ftl.wear_move_behind_mean = None;
-        before.options.passes = Passes::Fixed(u32::try_from(wanted).unwrap_or(u32::MAX));
+        before.wear.options.passes = Passes::Fixed(u32::try_from(wanted).unwrap_or(u32::MAX));
+        let selection = match before.wear.records {
+            Selection::All => "",
+            Selection::WithoutReads => " without its reads",
+        };
         let note = format!(
-            "Both over {wanted} passes of the trace, until the mean block is erased about {ERASES} \
-             times; the lifetimes are those of the block that is erased most."
+            "Wear of both over {wanted} passes of the trace{selection}, until the mean block is \
+             erased about {ERASES} times; the lifetimes are those of the block that is erased most."
         );
-        self.add(change, &Side { wear: before, speed: None }, Some(note));
+        self.add(change, &before, Some(note));
     }
 }
 

@@ -2,15 +2,16 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, ReplayError, replay};
-use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState};
+use prism_ssd::{DriveSpec, DriveSpecError, InitialState};
 use prism_trace::{Source, SourceError};
 use prism_workload::{Observer, Progress};
 
 use super::change::Change;
+use super::drives::Drives;
 use super::figures::{Figures, Original};
 use super::rewrite::{
-    Chain, DeathTime, DelayDiscards, DiscardDead, GroupCommit, HotCold, Merge, NoDiscards, Rewrite,
-    Rewritten, Shape, Units,
+    Chain, DeathTime, DelayDiscards, DiscardDead, GroupCommit, HotCold, Merge, NoDiscards, NoReads,
+    Rewrite, Rewritten, Shape, Units,
 };
 
 /// The largest merged write, for changes that do not specify it.
@@ -36,6 +37,17 @@ pub struct Run {
     pub cleaning: Option<f64>,
     /// Seed of all random choices.
     pub seed: u64,
+    /// Which records of the trace are replayed.
+    pub records: Selection,
+}
+
+/// Which records of a trace are replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Selection {
+    /// All of them.
+    All,
+    /// All but reads, which wear no flash.
+    WithoutReads,
 }
 
 impl Run {
@@ -43,7 +55,7 @@ impl Run {
     #[must_use]
     pub fn new(device: DriveSpec, options: Options, state: InitialState, seed: u64) -> Self {
         let raw = device.geometry().raw();
-        Self { device, raw, options, state, cleaning: None, seed }
+        Self { device, raw, options, state, cleaning: None, seed, records: Selection::All }
     }
 
     /// The state in which the drive starts.
@@ -149,6 +161,8 @@ fn rewriting(
 /// change, `run` has to be the run of that change ([`super::WhatIf::after`]). Without one,
 /// the result is a baseline that changes are compared with.
 ///
+/// `drives` has the drive with which the simulation begins; an empty one lets it prepare its own.
+///
 /// `observer` receives the measured requests and the progress. It ends the simulation by
 /// returning false from `keep_going` ([`ReplayError::Interrupted`]).
 ///
@@ -158,15 +172,22 @@ fn rewriting(
 pub fn simulate(
     run: &Run,
     change: Option<&Change>,
-    source: &mut dyn Source,
+    (drives, source): (&Drives, &mut dyn Source),
     original: &Original,
     observer: &mut dyn Observer,
 ) -> Result<Figures, WhatIfError> {
     let preparing = Progress { passes: 0, submitted: 0, measuring: false, last_round: None };
     let keep_going = |_, _| observer.keep_going(preparing);
-    let prepared = Drive::prepared(run.device.clone(), run.initial_state(), run.seed, keep_going)?;
-    let Some((mut drive, _)) = prepared else {
+    let Some(mut drive) = drives.prepared(run, keep_going)? else {
         return Err(ReplayError::Interrupted.into());
+    };
+    let mut without_reads;
+    let source: &mut dyn Source = match run.records {
+        Selection::All => source,
+        Selection::WithoutReads => {
+            without_reads = Rewritten::new(source, Some(Box::new(NoReads)));
+            &mut without_reads
+        }
     };
     let mut source = rewritten(change, &run.device, source)?;
     let outcome = replay(&mut drive, &mut source, &run.options, observer)?;

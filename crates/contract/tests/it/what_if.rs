@@ -1,11 +1,13 @@
 //! Each change moves its figures in the direction that theory predicts, by a clear margin.
 
 use prism_base::{Bytes, Nanos, Rng};
-use prism_contract::what_if::{Boundary, Change, Figures, Original, Run, WhatIfError, simulate};
+use prism_contract::what_if::{
+    Boundary, Change, Drives, Figures, Original, Run, Selection, WhatIfError, simulate,
+};
 use prism_replay::{Options, Pace, Passes, ReplayError, replay};
 use prism_ssd::scale::fit_wide;
 use prism_ssd::{Drive, DriveSpec, InitialState, fit};
-use prism_trace::{Op, Record, VecSource};
+use prism_trace::{Op, Record, Source, VecSource};
 use prism_workload::{Finished, Observer, Progress, Silent};
 
 const UNIT: u64 = 4096;
@@ -35,7 +37,8 @@ fn compare(run: &Run, records: &[Record], change: Change) -> (Figures, Figures) 
     let (before, original) = main_replay(run, records);
     let mut source = VecSource::new(records.to_vec());
     let after_run = change.applied(run).unwrap();
-    let after = simulate(&after_run, Some(&change), &mut source, &original, &mut Silent);
+    let begins = (&Drives::default(), &mut source as &mut dyn Source);
+    let after = simulate(&after_run, Some(&change), begins, &original, &mut Silent);
     (before, after.unwrap())
 }
 
@@ -247,6 +250,44 @@ fn the_same_simulation_gives_the_same_figures() {
     assert_eq!(compare(&run, &trace, change), compare(&run, &trace, change));
 }
 
+/// The figures of `run` on a drive from `drives`.
+fn simulated(run: &Run, drives: &Drives, records: &[Record], original: &Original) -> Figures {
+    let mut source = VecSource::new(records.to_vec());
+    let begins = (drives, &mut source as &mut dyn Source);
+    simulate(run, None, begins, original, &mut Silent).unwrap()
+}
+
+#[test]
+fn simulations_that_share_a_drive_have_the_same_figures() {
+    let (mut first, trace) = (run("dc-tlc"), two_lifetimes());
+    first.options.passes = Passes::Fixed(2);
+    first.state = InitialState::Preconditioned { overwrites: 1.0 };
+    let (main, original) = main_replay(&first, &trace);
+    let other = Run { seed: 2, ..first.clone() };
+    let drives = Drives::of([&first, &other, &first, &first]);
+    // One more than announced prepares its own.
+    for _ in 0..4 {
+        assert_eq!(simulated(&first, &drives, &trace, &original), main);
+    }
+    let alone = simulated(&other, &Drives::default(), &trace, &original);
+    assert_eq!(simulated(&other, &drives, &trace, &original), alone);
+    assert!(alone != main, "another seed gives other figures");
+}
+
+#[test]
+fn reads_wear_no_flash() {
+    let mut trace = two_lifetimes();
+    let reads: Vec<_> =
+        trace.iter().map(|write| Record { op: Op::Read, ..*write }).step_by(3).collect();
+    let mut run = run("dc-tlc");
+    run.options = Options { pace: Pace::Open { speed: 0.1 }, passes: Passes::Fixed(4) };
+    let (alone, original) = main_replay(&run, &trace);
+    trace.extend(reads);
+    trace.sort_by_key(|record| record.issue_ns);
+    run.records = Selection::WithoutReads;
+    assert_eq!(simulated(&run, &Drives::default(), &trace, &original), alone);
+}
+
 /// An observer that ends the simulation at the given call of `keep_going`.
 struct Patience(u32);
 
@@ -267,8 +308,8 @@ fn a_simulation_can_be_interrupted() {
     let (_, original) = main_replay(&run, &trace);
     for patience in 1..4 {
         let mut source = VecSource::new(trace.clone());
-        let result =
-            simulate(&run, None, &mut source, &original, &mut Patience(patience)).unwrap_err();
+        let begins = (&Drives::default(), &mut source as &mut dyn Source);
+        let result = simulate(&run, None, begins, &original, &mut Patience(patience)).unwrap_err();
         assert_eq!(result, WhatIfError::Replay(ReplayError::Interrupted));
     }
 }

@@ -3,8 +3,8 @@
 
 use prism_base::{Bytes, Nanos, Rng};
 use prism_contract::what_if::{
-    Change, FigureSource, Figures, MainRuns, Original, Plan, Run, Sources, Speed, TraceFacts,
-    WhatIfError, plan,
+    Change, FigureSource, Figures, MainRuns, Original, Plan, Run, Selection, Sources, Speed,
+    TraceFacts, WhatIfError, plan,
 };
 use prism_replay::{Options, Pace, Passes, ReplayError, ReplayResult, replay};
 use prism_ssd::scale::fit_for_speed;
@@ -112,8 +112,15 @@ fn a_trace_with_all_operations_gets_all_what_ifs() {
     assert!(before[9..14].iter().all(|of| *of == Sources { wear: Main, speed: Main }));
     assert!(before[8] == Sources { wear: before[8].wear, speed: before[8].wear });
     // A closed loop and four more, three of which also change wear; both drives with and without
-    // a larger map cache; five drives or traces twice; a block-level mapping; levelling or not.
-    assert_eq!(plan.jobs.len(), 1 + 4 + 3 + 4 + 2 * 3 + 1 + 2 * 5 + 2);
+    // a larger map cache; five drives or traces twice; a block-level mapping; wear with
+    // and without levelling, and its speed.
+    assert_eq!(plan.jobs.len(), 1 + 4 + 3 + 4 + 2 * 3 + 1 + 2 * 5 + 3);
+    let levelling = plan.what_ifs.last().expect("levelling is the last");
+    assert_eq!(levelling.before.speed, Main);
+    let FigureSource::Job(wear) = levelling.after.wear else { panic!("a job of its own") };
+    assert_eq!(plan.jobs[wear].run.records, Selection::WithoutReads);
+    let Passes::Fixed(passes) = plan.jobs[wear].run.options.passes else { panic!("fixed") };
+    assert_eq!(plan.jobs[wear].requests, 3000 * u64::from(passes), "without 1000 reads");
     // Where the speed of a changed drive is measured follows from the cleaning on it.
     let merge = plan.what_ifs[1].after;
     let FigureSource::Job(speed) = merge.speed else { panic!("a job of its own") };

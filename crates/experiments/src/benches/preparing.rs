@@ -21,6 +21,8 @@ named_enum! {
         Overwrite = "overwrite half, 1 TB",
         /// A drive is created in steady state, without writing to it.
         Steady = "steady state, 1 TB",
+        /// The same, then overwritten at random until write amplification is steady.
+        Precondition = "precondition, 1 TB",
     }
 }
 
@@ -68,6 +70,7 @@ pub fn prepare(
         Task::Ready => InitialState::Empty,
         Task::Fill => InitialState::Filled,
         Task::Steady => InitialState::Steady,
+        Task::Precondition => InitialState::Settled,
         Task::Overwrite => return Ok(Box::new(overwrite(&device, seed)?)),
     };
     let pages = u64::from(device.geometry().units());
@@ -129,7 +132,7 @@ mod tests {
         let theory = crate::theory::greedy(0.15, 512);
         let off = ready.write_amplification.unwrap() / theory - 1.0;
         assert!(off.abs() < 0.05, "{ready:?} against {theory}");
-        for task in [Task::Ready, Task::Fill, Task::Steady] {
+        for task in [Task::Ready, Task::Fill, Task::Steady, Task::Precondition] {
             assert_eq!(prepare(task, 16, 1).unwrap()().pages, 64 * 2 * 16 * 256);
         }
     }

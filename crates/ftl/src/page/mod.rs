@@ -10,6 +10,7 @@
 
 mod alloc;
 mod bulk;
+mod check;
 mod clean;
 mod config;
 mod recover;
@@ -84,7 +85,7 @@ const TRIMMED: u32 = 1 << 31;
 /// The physical unit holds a tombstone.
 const P2L_TOMBSTONE: u32 = u32::MAX;
 
-/// Units that a trim looks at together.
+/// Map entries that a trim or a check looks at together.
 const TRIM_STEP: usize = 64;
 
 impl PageMap {
@@ -498,37 +499,6 @@ impl PageMap {
             self.mapped + self.live_tombstones,
             "valid units must be mapped units plus live tombstones"
         );
-    }
-
-    /// As [`PageMap::assert_conserved`], recounted over every logical unit and block. Walks the
-    /// whole map.
-    ///
-    /// # Panics
-    /// If a sum or an array disagrees with the map.
-    pub fn assert_consistent(&self) {
-        self.assert_conserved();
-        let mut valid = vec![0u32; self.blocks.len()];
-        let mut refs: FastMap<u32, u32> = FastMap::default();
-        for (lpn, &entry) in self.l2p.iter().enumerate() {
-            if let Some(unit) = decode_data(entry) {
-                assert_eq!(self.p2l[unit.0 as usize] as usize, lpn + 1, "both maps must agree");
-                valid[self.layout.block_of_unit(unit).0 as usize] += 1;
-                assert_eq!(self.live(unit), Some(lpn as u32), "a mapped unit is live");
-            } else if entry != 0 {
-                *refs.entry((entry & !TRIMMED) - 1).or_default() += 1;
-            }
-        }
-        assert_eq!(refs.len(), self.tombstones.len(), "each tombstone has a reference");
-        for (unit, count) in refs {
-            assert_eq!(self.tombstones[&unit].refs, count, "references of a tombstone");
-            valid[self.layout.block_of_unit(Pun(unit)).0 as usize] += 1;
-        }
-        let live: u64 = self.live_bits.iter().map(|word| u64::from(word.count_ones())).sum();
-        assert_eq!(live, self.valid_total, "one bit for each valid unit");
-        let counted = self.blocks.iter().map(|block| block.valid);
-        assert!(counted.eq(valid.iter().copied()), "valid counts must match the map");
-        assert_eq!(self.valid_total, valid.iter().map(|&v| u64::from(v)).sum::<u64>());
-        self.assert_kinds();
     }
 }
 

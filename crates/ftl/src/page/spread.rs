@@ -134,7 +134,12 @@ impl MeanField {
         for _ in 0..100 {
             field.mu = f64::midpoint(low, high);
             // The number of valid units increases as mu decreases.
-            if field.fill() > mean { low = field.mu } else { high = field.mu }
+            let bound = if field.fill() > mean { &mut low } else { &mut high };
+            if *bound == field.mu {
+                // No number lies between the two.
+                break;
+            }
+            *bound = field.mu;
         }
         field
     }

@@ -164,11 +164,11 @@ impl PageMap {
             let most = self.data_program_units * self.layout.units_per_program_unit();
             let now = (units.len() as u32).min(most);
             let program_units = now.div_ceil(self.layout.units_per_program_unit());
-            let placed: Vec<_> = self.data_units(block, program_units).take(now as usize).collect();
-            for at in placed {
+            for at in self.data_units(block, program_units).take(now as usize) {
                 let lpn = units.next().expect("one for each unit placed");
-                self.place(block, at, lpn);
+                self.set_place(lpn, at);
             }
+            self.count_placed(block, now);
             self.close_planned(block, frontier, program_units);
         }
     }
@@ -190,13 +190,14 @@ impl PageMap {
         if u64::from(plan.left) * 64 > u64::from(sealed(plan, opened) * block_units) * 63 {
             plan.free = self.config.free_blocks_low;
         }
-        // With a shared frontier, copies of the last victim came first.
+        // Cleaning ends with a victim whose copies fit into the open block of copies, which then
+        // holds at least as many units. A shared frontier goes on behind them.
         let (rough, _) = self.spread_of(sealed(plan, opened), plan.left, used)?;
-        let copied = if copies == 0 { rough.victim_units / per_program_unit } else { 0 };
-        let copied = copied.min(self.data_program_units - 1);
+        let copied = (rough.victim_units / per_program_unit).min(self.data_program_units - 1);
         for frontier in if copies == 0 { vec![0] } else { vec![0, copies] } {
+            let least = if frontier == copies { copied } else { 0 };
             let program_units =
-                copied + rng.below(u64::from(self.data_program_units - copied)) as u32;
+                least + rng.below(u64::from(self.data_program_units - least)) as u32;
             let program_units = program_units.min(plan.left / per_program_unit);
             if program_units == 0 {
                 continue;
@@ -282,34 +283,49 @@ impl PageMap {
     ) {
         let mut wanted = u64::from(valid);
         let mut left = u64::from(program_units * self.layout.units_per_program_unit());
-        let mut chosen = Vec::with_capacity(valid as usize);
+        // The map entries of the last units, which are being prefetched.
+        let mut pending = [(0, 0); LOOK_AHEAD];
+        let mut chosen = 0;
         // Selection sampling: each set of positions is equally likely (Knuth, TAOCP volume 2,
         // algorithm S).
         for at in self.data_units(block, program_units) {
             if ((rng.next_u64() >> 32) * left) >> 32 < wanted {
                 let lpn = units.next();
                 prefetch(&self.l2p, lpn as usize);
-                chosen.push((at, lpn));
+                let (before, unit) =
+                    std::mem::replace(&mut pending[chosen % LOOK_AHEAD], (lpn, at));
+                if chosen >= LOOK_AHEAD {
+                    self.set_place(before, unit);
+                }
+                chosen += 1;
                 wanted -= 1;
             }
             left -= 1;
         }
-        for (at, lpn) in chosen {
-            self.place(block, at, lpn);
+        for &(lpn, at) in &pending[..chosen.min(LOOK_AHEAD)] {
+            self.set_place(lpn, at);
         }
+        self.count_placed(block, valid);
     }
 
-    fn place(&mut self, block: BlockId, at: u32, lpn: u32) {
+    fn set_place(&mut self, lpn: u32, at: u32) {
         debug_assert!(self.l2p[lpn as usize] == 0, "every unit is placed once");
         self.l2p[lpn as usize] = at + 1;
         self.p2l[at as usize] = lpn + 1;
         self.live_bits[at as usize / 64] |= 1 << (at % 64);
-        self.blocks[block.0 as usize].valid += 1;
-        self.valid_total += 1;
-        self.mapped += 1;
-        self.count_valid(block, 1);
+    }
+
+    /// Counts `units` units that have been placed in `block`.
+    fn count_placed(&mut self, block: BlockId, units: u32) {
+        self.blocks[block.0 as usize].valid += units;
+        self.valid_total += u64::from(units);
+        self.mapped += u64::from(units);
+        self.count_valid(block, units);
     }
 }
+
+/// How many units ahead map entries are prefetched: as many as hide the memory latency.
+const LOOK_AHEAD: usize = 64;
 
 /// How many of `sealed` blocks, which hold `total` units, are overwritten if these take the share
 /// `used` of them and the other blocks are full.

@@ -2,9 +2,13 @@
 
 use prism_base::SimTime;
 use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
+use prism_trace::Source;
+use prism_workload::Observer;
 
 use super::{HostFtl, HostFtlCounts, ZoneUse};
 use crate::block_device::BlockDevice;
+use crate::options::Options;
+use crate::run::{ReplayError, ReplayResult, replay_on};
 
 impl BlockDevice for HostFtl {
     fn drive(&self) -> &Drive {
@@ -79,6 +83,15 @@ impl BlockDevice for HostFtl {
     }
 
     /// Checks that requests submitted = completed + in flight, and the laws of the drive.
+    fn replay(
+        &mut self,
+        source: &mut dyn Source,
+        options: &Options,
+        observer: &mut dyn Observer,
+    ) -> Result<ReplayResult, ReplayError> {
+        replay_on(self, source, options, observer)
+    }
+
     fn assert_conserved(&self) {
         self.drive.assert_conserved();
         self.counts.assert_conserved(self.in_flight());

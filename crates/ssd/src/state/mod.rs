@@ -35,10 +35,12 @@ pub enum InitialState {
         /// Random single-unit writes as a multiple of the capacity.
         overwrites: f64,
     },
-    /// Filled, then overwritten at random until write amplification is steady: in the last four
-    /// rounds, which together write the capacity or more (a round is at least 65,536 units), it
-    /// differs by at most 2 % of the mean. Overwriting stops after ten capacities or ten rounds,
-    /// whichever is more, even if it is not steady ([`Preparation::settled`]).
+    /// Overwritten at random until write amplification is steady: in the last four rounds it
+    /// differs by at most 2 % of the mean. The drive begins in [`InitialState::Steady`] where that
+    /// is known and flash does not age, and filled otherwise. A round is a quarter of the capacity,
+    /// at least 65,536 units; from the steady state, which only has to be confirmed, at most
+    /// 2,097,152. Overwriting stops after ten capacities or ten rounds, whichever is more, even if
+    /// it is not steady ([`Preparation::settled`]).
     Settled,
     /// The steady state of uniform random writes, laid out without writing ([`PageMap::steady`]).
     /// All erase counts are 0.
@@ -52,24 +54,12 @@ pub enum InitialState {
     },
 }
 
-impl InitialState {
-    /// The write amplification of a steady state, if one is given; `None` if this is no steady
-    /// state.
-    fn steady(self) -> Option<Option<f64>> {
-        match self {
-            Self::Steady => Some(None),
-            Self::SteadyAt { write_amplification } => Some(Some(write_amplification)),
-            _ => None,
-        }
-    }
-}
-
 /// Work done to bring a drive into its initial state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preparation {
     /// Flash operations, which the drive's own counts do not include.
     pub counts: FlashCounts,
-    /// Units written, those of the fill included.
+    /// Units written, those of the fill included. What was laid out was not written.
     pub written: u64,
     /// Write amplification in each round of overwrites ([`InitialState::Settled`]).
     pub rounds: Vec<f64>,
@@ -81,6 +71,102 @@ pub struct Preparation {
 const PROGRESS_STEP: u64 = 1 << 20;
 /// Units per batch, for which map entries are prefetched.
 const BATCH: u64 = 4096;
+
+/// A drive before its first request. Any number of equal drives can be made of it, each of which
+/// costs a copy of its maps.
+#[derive(Clone, Debug)]
+pub struct PreparedDrive {
+    device: DriveSpec,
+    nand: Nand,
+    ftl: Ftl,
+    next_version: u64,
+    preparation: Preparation,
+}
+
+impl PreparedDrive {
+    /// As [`Drive::prepared`].
+    ///
+    /// # Errors
+    /// As [`Drive::prepared`].
+    pub fn new(
+        device: DriveSpec,
+        state: InitialState,
+        seed: u64,
+        mut progress: impl FnMut(u64, u64) -> bool,
+    ) -> Result<Option<Self>, DriveSpecError> {
+        Self::with(device, state, seed, &mut progress)
+    }
+
+    /// As [`PreparedDrive::new`]. Not generic, since a generic function is compiled, and optimised,
+    /// with the crate that calls it.
+    fn with(
+        device: DriveSpec,
+        state: InitialState,
+        seed: u64,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<Option<Self>, DriveSpecError> {
+        device.check()?;
+        let overwrites = !matches!(
+            state,
+            InitialState::Empty | InitialState::Filled | InitialState::FilledTo { .. }
+        );
+        if device.is_zoned() && overwrites {
+            return Err(DriveSpecError::Overwrites);
+        }
+        let mut nand = device.erased();
+        device.age(&mut nand, seed);
+        let version = u64::from(device.logical_units());
+        if matches!(state, InitialState::Steady | InitialState::SteadyAt { .. }) {
+            let ftl = lay_out(&device, &mut nand, state, seed)?.into();
+            let preparation = Preparation::default();
+            return Ok(Some(Self { device, nand, ftl, next_version: version + 1, preparation }));
+        }
+        // Overwriting ages flash, and some steady states are not known: there all is written.
+        let laid_out = match state {
+            InitialState::Settled if device.faults.is_none() => {
+                lay_out(&device, &mut nand, state, seed).ok()
+            }
+            _ => None,
+        };
+        let (start, version, mut ftl) = match laid_out {
+            Some(map) => (Start::Steady, version, map.into()),
+            None => {
+                let mut ftl = Ftl::new(device.geometry(), device.ftl_config(), seed)?;
+                ftl.set_aside(nand.bad_blocks())?;
+                (Start::Empty, 0, ftl)
+            }
+        };
+        let mut writer = Writer {
+            engine: Immediate::new(&mut nand, &mut ftl),
+            rng: Rng::stream(seed, "drive.precondition"),
+            zones: device.zone_shape(),
+            config: device.page_config(),
+            version,
+            written: 0,
+            batch: Vec::new(),
+            progress,
+            total: 0,
+        };
+        let Some((rounds, settled)) = writer.prepare(state, start) else { return Ok(None) };
+        let counts = *writer.engine.counts();
+        let (written, next_version) = (writer.written, writer.version + 1);
+        // Translation pages count as up to date.
+        while ftl.take_moved().is_some() {}
+        let preparation = Preparation { counts, written, rounds, settled };
+        Ok(Some(Self { device, nand, ftl, next_version, preparation }))
+    }
+
+    /// The drive, and the work that its preparation was.
+    #[must_use]
+    pub fn into_drive(self) -> (Drive, Preparation) {
+        let mut drive = Drive::assemble(self.device, self.nand, self.ftl, self.next_version);
+        if drive.zones_fail(&mut Vec::new()) {
+            // No command or buffered unit of these zones exists: the work on them ends here.
+            drive.pump(&mut Vec::new());
+        }
+        (drive, self.preparation)
+    }
+}
 
 impl Drive {
     /// A drive in the given state. `progress` is called from time to time with the units written
@@ -97,52 +183,8 @@ impl Drive {
         seed: u64,
         progress: impl FnMut(u64, u64) -> bool,
     ) -> Result<Option<(Self, Preparation)>, DriveSpecError> {
-        device.check()?;
-        let overwrites = !matches!(
-            state,
-            InitialState::Empty | InitialState::Filled | InitialState::FilledTo { .. }
-        );
-        if device.is_zoned() && overwrites {
-            return Err(DriveSpecError::Overwrites);
-        }
-        let config = device.page_config();
-        let mut nand = device.erased();
-        device.age(&mut nand, seed);
-        if let Some(write_amplification) = state.steady() {
-            let FtlConfig::Page(config) = device.ftl_config() else {
-                return Err(SteadyError::Blocks.into());
-            };
-            let geometry = device.geometry();
-            let bad = nand.bad_blocks();
-            let ftl = PageMap::steady_without(geometry, config, write_amplification, seed, bad)?;
-            program_layout(&mut nand, &ftl);
-            let next_version = u64::from(ftl.config().logical_units) + 1;
-            let drive = Self::assemble(device, nand, ftl.into(), next_version);
-            return Ok(Some((drive, Preparation::default())));
-        }
-        let mut ftl = Ftl::new(device.geometry(), device.ftl_config(), seed)?;
-        ftl.set_aside(nand.bad_blocks())?;
-        let mut writer = Writer {
-            engine: Immediate::new(&mut nand, &mut ftl),
-            rng: Rng::stream(seed, "drive.precondition"),
-            zones: device.zone_shape(),
-            config,
-            written: 0,
-            batch: Vec::new(),
-            progress,
-            total: 0,
-        };
-        let Some((rounds, settled)) = writer.prepare(state) else { return Ok(None) };
-        let (counts, written) = (*writer.engine.counts(), writer.written);
-        // Translation pages count as up to date.
-        while ftl.take_moved().is_some() {}
-        let preparation = Preparation { counts, written, rounds, settled };
-        let mut drive = Self::assemble(device, nand, ftl, written + 1);
-        if drive.zones_fail(&mut Vec::new()) {
-            // No command or buffered unit of these zones exists: the work on them ends here.
-            drive.pump(&mut Vec::new());
-        }
-        Ok(Some((drive, preparation)))
+        let prepared = PreparedDrive::new(device, state, seed, progress)?;
+        Ok(prepared.map(PreparedDrive::into_drive))
     }
 }
 
@@ -169,30 +211,56 @@ impl DriveSpec {
     }
 }
 
-/// Programs the program units that `ftl` has laid out on erased flash.
-fn program_layout(nand: &mut Nand, ftl: &PageMap) {
+/// Lays out the steady state of `device` on erased flash.
+fn lay_out(
+    device: &DriveSpec,
+    nand: &mut Nand,
+    state: InitialState,
+    seed: u64,
+) -> Result<PageMap, DriveSpecError> {
+    let FtlConfig::Page(config) = device.ftl_config() else {
+        return Err(SteadyError::Blocks.into());
+    };
+    let write_amplification = match state {
+        InitialState::SteadyAt { write_amplification } => Some(write_amplification),
+        _ => None,
+    };
+    let (geometry, bad) = (device.geometry(), nand.bad_blocks());
+    let ftl = PageMap::steady_without(geometry, config, write_amplification, seed, bad)?;
     for block in (0..nand.geometry().blocks()).map(BlockId) {
         let first = nand.layout().first_program_unit(block);
         nand.program_bulk(first, ftl.program_units_written(block)).expect("the flash is erased");
     }
+    Ok(ftl)
+}
+
+/// What writing begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    /// Erased flash.
+    Empty,
+    /// A steady state that was laid out.
+    Steady,
 }
 
 /// Writes that take no time.
-struct Writer<'a, P> {
+struct Writer<'a> {
     engine: Immediate<&'a mut Nand, &'a mut Ftl>,
     rng: Rng,
     config: PageConfig,
     zones: Option<ZoneShape>,
+    /// The version of the last unit.
+    version: u64,
     written: u64,
     batch: Vec<u32>,
-    progress: P,
+    progress: &'a mut dyn FnMut(u64, u64) -> bool,
     /// The most that will be written.
     total: u64,
 }
 
-impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
+impl Writer<'_> {
     /// Returns the rounds and whether they became steady, or `None` if it was cancelled.
-    fn prepare(&mut self, state: InitialState) -> Option<(Vec<f64>, Option<bool>)> {
+    fn prepare(&mut self, state: InitialState, start: Start) -> Option<(Vec<f64>, Option<bool>)> {
         if let Some(zones) = self.zones {
             let share = match state {
                 InitialState::Filled => 1.0,
@@ -203,13 +271,19 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         }
         let logical = u64::from(self.config.logical_units);
         let part = |share: f64| (logical as f64 * share) as u64;
-        let rounds = Rounds::of(logical);
+        let rounds = match start {
+            Start::Empty => Rounds::of(logical),
+            Start::Steady => Rounds::from_steady(logical),
+        };
         let (fill, overwrites) = match state {
             InitialState::Empty | InitialState::Steady | InitialState::SteadyAt { .. } => (0, 0),
             InitialState::Filled => (logical, 0),
             InitialState::FilledTo { share } => (part(share).min(logical), 0),
             InitialState::Preconditioned { overwrites } => (logical, part(overwrites)),
-            InitialState::Settled => (logical, rounds.units * u64::from(rounds.most)),
+            InitialState::Settled => {
+                let fill = if start == Start::Empty { logical } else { 0 };
+                (fill, rounds.units * u64::from(rounds.most))
+            }
         };
         let map_units = if fill > 0 { u64::from(self.config.map_units) } else { 0 };
         self.total = fill + map_units + overwrites;
@@ -289,7 +363,8 @@ impl<P: FnMut(u64, u64) -> bool> Writer<'_, P> {
         if self.written % PROGRESS_STEP < BATCH && !(self.progress)(self.written, self.total) {
             return None;
         }
-        self.engine.write_all(&self.batch, self.written + 1);
+        self.engine.write_all(&self.batch, self.version + 1);
+        self.version += self.batch.len() as u64;
         self.written += self.batch.len() as u64;
         Some(())
     }

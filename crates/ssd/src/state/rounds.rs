@@ -16,6 +16,9 @@ impl Rounds {
     /// With fewer writes in a round, the noise in write amplification, from only some hundreds of
     /// erases, exceeds the allowed difference.
     const UNITS_MIN: u64 = 65_536;
+    /// The most units in a round from a steady state that was laid out: some thousand erases, a few
+    /// seconds.
+    const UNITS_MAX: u64 = 1 << 21;
     /// The most capacities written. Random writes settle within two; a drive that has not settled
     /// by then never does.
     const CAPACITIES_MAX: u64 = 10;
@@ -24,7 +27,16 @@ impl Rounds {
 
     /// The rounds for a drive of `logical` units.
     pub(super) fn of(logical: u64) -> Self {
-        let units = logical.div_ceil(Self::WINDOW).max(Self::UNITS_MIN);
+        Self::with(logical.div_ceil(Self::WINDOW).max(Self::UNITS_MIN), logical)
+    }
+
+    /// The rounds for a drive that begins in steady state: if that is only nearly so, as on small
+    /// drives, rounds are as long as from any other state.
+    pub(super) fn from_steady(logical: u64) -> Self {
+        Self::with(Self::of(logical).units.min(Self::UNITS_MAX), logical)
+    }
+
+    fn with(units: u64, logical: u64) -> Self {
         let most = (Self::CAPACITIES_MAX * logical).div_ceil(units).max(Self::CAPACITIES_MAX);
         Self { units, most: most as u32 }
     }

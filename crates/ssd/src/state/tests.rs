@@ -84,11 +84,11 @@ fn the_first_writes_of_a_steady_drive_cost_what_theory_says() {
         let mut device = device(4096, op);
         device.ftl.victim = victim;
         // A quarter of the capacity of writes cleans about every block once at these figures.
-        for (frontiers, capacities) in [(Frontiers::Shared, 0.25), (Frontiers::Separate, 1.0)] {
+        for frontiers in [Frontiers::Shared, Frontiers::Separate] {
             device.ftl.frontiers = frontiers;
             let device = with_op(device.clone(), op);
             let (mut nand, mut ftl, _) = parts(&device, InitialState::Steady, 1);
-            let written = overwritten(&mut nand, &mut ftl, capacities, 1);
+            let written = overwritten(&mut nand, &mut ftl, 0.25, 1);
             let off = written / expected - 1.0;
             assert!(off.abs() < 0.02, "{victim} {op} {frontiers:?}: {written} against {expected}");
         }
@@ -300,11 +300,51 @@ fn settling_ends_with_a_result() {
         let after = overwritten(&mut nand, &mut ftl, 4.0, 1);
         assert!((after / last - 1.0).abs() < 0.05, "{name}: {last}, then {after}");
     }
+    let rounds = rounds::Rounds::from_steady(1 << 27);
+    assert_eq!((rounds.units, rounds.most), (1 << 21, 640));
+    assert_eq!(rounds::Rounds::from_steady(1 << 22), rounds::Rounds::of(1 << 22));
     let rounds = rounds::Rounds::of(1000);
     assert_eq!((rounds.units, rounds.most), (65_536, 10));
     assert_eq!(rounds::Rounds::of(1 << 30).most, 40);
     assert!(rounds.steady(&[9.0, 2.0, 2.03, 2.01, 2.0]));
     assert!(!rounds.steady(&[2.0, 2.0, 2.0]) && !rounds.steady(&[2.0, 2.05, 2.01, 2.0]));
+}
+
+/// The valid units of each block, fewest first.
+fn valid_units(nand: &Nand, ftl: &Ftl) -> Vec<u32> {
+    let mut valid = vec![0; nand.geometry().blocks() as usize];
+    for unit in (0..ftl.logical_units()).filter_map(|lpn| ftl.lookup(lpn)) {
+        valid[nand.layout().block_of_unit(unit).0 as usize] += 1;
+    }
+    valid.sort_unstable();
+    valid
+}
+
+/// What is laid out and then confirmed is what writing reaches.
+#[test]
+fn preconditioning_reaches_the_same_state_from_both_starts() {
+    for victim in [
+        VictimPolicy::Greedy,
+        VictimPolicy::DChoices { d: 3 },
+        VictimPolicy::WindowedGreedy { window: 64 },
+    ] {
+        let mut device = device(1024, 0.15);
+        device.ftl.victim = victim;
+        device.ftl.frontiers = Frontiers::Separate;
+        let device = with_op(device, 0.15);
+        let (mut nand, mut ftl, preparation) = parts(&device, InitialState::Settled, 1);
+        let written = InitialState::Preconditioned { overwrites: 6.0 };
+        let (mut other_nand, mut other_ftl, _) = parts(&device, written, 1);
+        let laid_out = preparation.written % 65_536 == 0;
+        assert_eq!(laid_out, !matches!(victim, VictimPolicy::WindowedGreedy { .. }), "{victim}");
+        assert!(preparation.settled == Some(true), "{victim}: {preparation:?}");
+        let (ours, theirs) = (valid_units(&nand, &ftl), valid_units(&other_nand, &other_ftl));
+        let apart: u32 = ours.iter().zip(&theirs).map(|(a, b)| a.abs_diff(*b)).sum();
+        assert!(apart < 64 * 2048 / 200, "{victim}: {apart} units of 131072 in other blocks");
+        let ours = overwritten(&mut nand, &mut ftl, 2.0, 3);
+        let theirs = overwritten(&mut other_nand, &mut other_ftl, 2.0, 3);
+        assert!((ours / theirs - 1.0).abs() < 0.02, "{victim}: {ours}, by writing {theirs}");
+    }
 }
 
 /// Programming in bulk and by single program units (as needed with content) result in the same FTL.

@@ -5,6 +5,7 @@ pub mod loop_disk;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
@@ -69,6 +70,21 @@ pub fn sample(name: &str) -> String {
 /// A temporary folder, removed at the end of the test.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
+}
+
+/// Text and JSON of the report on a phase of a sample with all what-ifs. It takes long, so all
+/// tests share one.
+pub fn whole_report() -> &'static (String, Value) {
+    static WHOLE: OnceLock<(String, Value)> = OnceLock::new();
+    WHOLE.get_or_init(|| {
+        let (folder, trace) = (folder(), sample("ext4-sqlite-wal.ftrace.zst"));
+        let json = folder.path().join("whole.json");
+        let outputs = ["--json", json.to_str().expect("text")];
+        let run = prism(&[&["report", &trace, "--phase", "app"], &outputs[..]].concat());
+        assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+        let json = std::fs::read_to_string(json).expect("the report was written");
+        (run.stdout, serde_json::from_str(&json).expect("JSON"))
+    })
 }
 
 /// The JSON of `prism report ARGS` without what-ifs, which must succeed without messages.

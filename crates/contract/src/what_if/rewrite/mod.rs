@@ -140,6 +140,21 @@ impl Rewrite for NoDiscards {
     fn finish(&mut self, _: &mut Vec<Record>) {}
 }
 
+/// Removes all reads.
+pub(super) struct NoReads;
+
+impl Rewrite for NoReads {
+    fn restart(&mut self) {}
+
+    fn push(&mut self, record: &Record, out: &mut Vec<Record>) {
+        if record.op != Op::Read {
+            out.push(*record);
+        }
+    }
+
+    fn finish(&mut self, _: &mut Vec<Record>) {}
+}
+
 /// `record` with another issue time and the same latency.
 fn issued_at(record: &Record, at_ns: i64) -> Record {
     let complete =
