@@ -152,6 +152,9 @@ fn a_command_has_its_buffer_until_its_completion() {
             refused(prism_buffer_free(one), PRISM_EBUSY);
             refused(prism_raw_queue_read_buffer(queue, at, 0, one, PAGE, 2), PRISM_EBUSY);
             refused(prism_raw_queue_read_buffer(queue, at, 0, two, PAGE + 1, 2), PRISM_ERANGE);
+            let wild = prism_address { page: u32::MAX, ..at };
+            refused(prism_raw_queue_read(queue, wild, PAGE, 2), PRISM_ERANGE);
+            refused(prism_raw_queue_read_buffer(queue, wild, 0, two, PAGE, 2), PRISM_ERANGE);
             ok(prism_raw_queue_sync(queue, 3));
             refused(prism_raw_queue_read_buffer(queue, at, 0, two, PAGE, 4), PRISM_EFULL);
             assert!(!prism_buffer_data(two).is_null(), "a refused command takes no buffer");
