@@ -88,27 +88,30 @@ static void reads_go_first(void)
     static unsigned char slab[SLAB];
     memset(slab, 1, SLAB);
     prism_address old = cache.slabs[0].at;
+    prism_function_queue *queue;
+    TRY(prism_function_queue_open(cache.flash, 8, &queue));
     for (uint64_t tag = 0; tag < 2; tag++) {
         prism_allocated allocated = {.size = sizeof allocated};
         TRY(prism_function_address_mapper(cache.flash, old.channel, PRISM_UNIT_BLOCK,
                                           &allocated));
-        TRY(prism_function_queue_write(cache.flash, allocated.at, slab, SLAB, tag));
+        TRY(prism_function_queue_write(queue, allocated.at, slab, SLAB, tag));
     }
-    TRY(prism_function_queue_read(cache.flash, old, PAGE, 9));
-    CHECK(prism_function_queue_length(cache.flash) == 3);
+    TRY(prism_function_queue_read(queue, old, PAGE, 9));
+    CHECK(prism_function_queue_length(queue) == 3);
 
     static const uint64_t tags[] = {9, 0, 1};
     prism_completion done = {.size = sizeof done};
     /* If the buffer is too small, the completion has the length of the data, and stays. */
-    CHECK(prism_function_queue_complete(cache.flash, &done, NULL, 0) == PRISM_ETOOSMALL);
+    CHECK(prism_function_queue_complete(queue, &done, NULL, 0) == PRISM_ETOOSMALL);
     CHECK(done.length == PAGE);
     for (int i = 0; i < 3; i++) {
-        CHECK(TRY(prism_function_queue_complete(cache.flash, &done, slab, SLAB)) == 1);
+        CHECK(TRY(prism_function_queue_complete(queue, &done, slab, SLAB)) == 1);
         CHECK(done.tag == tags[i] && done.status == PRISM_OK);
         CHECK(done.length == (i == 0 ? PAGE : 0));
     }
     CHECK(slab[0] == cache.slabs[0].byte);
-    CHECK(TRY(prism_function_queue_complete(cache.flash, &done, slab, SLAB)) == 0);
+    CHECK(TRY(prism_function_queue_complete(queue, &done, slab, SLAB)) == 0);
+    TRY(prism_function_queue_close(queue));
 }
 
 /* Blocks in use cannot become over-provisioning; the call returns how many are missing. */

@@ -8,14 +8,20 @@
  *
  * Handles. A pointer to prism_device, prism_share or any other opaque type is a number that the
  * library looks up. NULL, closed handles and handles of another kind are rejected. Close every
- * handle that a call returns once, in any order. Several threads may use a handle at once.
+ * handle that a call returns once, in any order. Several threads may use a handle at once. A
+ * queue is for one thread at a time: calls of others on it wait. Each thread opens its own, and
+ * no thread waits for the commands of another's queue.
  *
  * Structures. If a structure begins with `size`, set size to sizeof, also where the call fills
  * the structure in. Set all other fields to zero first: zero means the behaviour of library
  * versions without the field.
  *
- * Pointers. A pointer is NULL or points to what the call describes. Buffers are used during the
- * call only. NULL is refused, except for a length of 0 and where the comment allows it.
+ * Pointers. A pointer is NULL or points to what the call describes. The library uses it during
+ * the call only. NULL is refused, except for a length of 0 and where the comment allows it.
+ *
+ * Buffers. A prism_buffer is memory of the library, which queued commands use without a copy. A
+ * command that was submitted with a buffer has it until its completion was taken: until then the
+ * program does not touch the bytes, and calls on the buffer return PRISM_EBUSY.
  */
 
 #ifndef PRISM_H
@@ -31,9 +37,9 @@
 #define PRISM_CHANNEL_ANY UINT32_MAX
 
 /**
- * Limit of commands in the queue of the function level, completed ones included.
+ * No limit of a wait.
  */
-#define PRISM_FUNCTION_QUEUE_MAX 4096
+#define PRISM_FOREVER UINT64_MAX
 
 /**
  * The version of this header; `prism_version` returns that of the library.
@@ -295,6 +301,25 @@ typedef enum prism_cause {
 } prism_cause;
 
 /**
+ * How pages of a file are read and written.
+ */
+typedef enum prism_engine {
+  /**
+   * By io_uring and direct I/O where the system has both and pages are multiples of 4 KiB, else
+   * portably.
+   */
+  PRISM_ENGINE_BEST = 0,
+  /**
+   * By io_uring and direct I/O, or not at all.
+   */
+  PRISM_ENGINE_URING = 1,
+  /**
+   * By plain reads and writes through the page cache.
+   */
+  PRISM_ENGINE_PORTABLE = 2,
+} prism_engine;
+
+/**
  * How addresses of a range are mapped.
  */
 typedef enum prism_mapping {
@@ -375,6 +400,14 @@ typedef enum prism_unit {
 } prism_unit;
 
 /**
+ * Memory of the library that a device reads into and programs from without a copy. From the
+ * submission of a command with the buffer until its completion was taken, the library owns the
+ * bytes: the program neither reads nor writes them, and every call on the buffer returns
+ * `PRISM_EBUSY`.
+ */
+typedef struct prism_buffer prism_buffer;
+
+/**
  * A container: addresses from 0 on. Threads may use it at once.
  */
 typedef struct prism_container prism_container;
@@ -385,10 +418,16 @@ typedef struct prism_container prism_container;
 typedef struct prism_device prism_device;
 
 /**
- * A share at the function level. Threads may use it at once; a blocking call advances the share's
- * clock for all of them.
+ * A share at the function level. Threads may use it at once, each with a queue of its own; a
+ * blocking call advances the share's clock for all of them.
  */
 typedef struct prism_function prism_function;
+
+/**
+ * A command queue of the function level, for one thread at a time: a call of another thread on the
+ * same queue waits, those on other queues do not.
+ */
+typedef struct prism_function_queue prism_function_queue;
 
 /**
  * A key-value store. Threads may use it at once.
@@ -418,7 +457,8 @@ typedef struct prism_policy prism_policy;
 typedef struct prism_raw prism_raw;
 
 /**
- * A command queue of the raw level. Threads may use it at once.
+ * A command queue of the raw level, for one thread at a time: a call of another thread on the same
+ * queue waits, those on other queues do not.
  */
 typedef struct prism_raw_queue prism_raw_queue;
 
@@ -565,6 +605,34 @@ typedef struct prism_geometry {
    */
   uint32_t reserved;
 } prism_geometry;
+
+/**
+ * How a file is opened or made. All zero means the defaults.
+ */
+typedef struct prism_file_settings {
+  /**
+   * sizeof(prism_file_settings).
+   */
+  size_t size;
+  /**
+   * One of `prism_engine`.
+   */
+  uint32_t engine;
+  /**
+   * Limit of writes in flight in the file, and of reads in flight: at most 1024; 0 for 64.
+   * Queues may be deeper: what is above the limit waits in the library.
+   */
+  uint32_t depth;
+  /**
+   * 1 to open the file for reading only, which several processes can do at once; else 0.
+   */
+  uint32_t read_only;
+  /**
+   * 1 to write zeros to the whole file when it is made: it takes its space on disk at once, and
+   * syncs become faster. 0 for a sparse file. Opening ignores it.
+   */
+  uint32_t preallocate;
+} prism_file_settings;
 
 /**
  * Operations on flash, by cause: `programs[PRISM_CAUSE_GC]`.
@@ -757,6 +825,28 @@ typedef struct prism_pair {
 } prism_pair;
 
 /**
+ * A block that is allocated at the function level.
+ */
+typedef struct prism_owned_block {
+  /**
+   * Its first page.
+   */
+  struct prism_address at;
+  /**
+   * The word of its owner, as passed to `prism_function_allocate_for`; 0 if it has none.
+   */
+  uint64_t owner;
+  /**
+   * The page that is to be written next.
+   */
+  uint32_t written;
+  /**
+   * 0.
+   */
+  uint32_t reserved;
+} prism_owned_block;
+
+/**
  * The completion of a queued command.
  */
 typedef struct prism_completion {
@@ -784,6 +874,10 @@ typedef struct prism_completion {
    * 0.
    */
   uint32_t reserved;
+  /**
+   * The buffer of the command, which is the caller's again; NULL if it had none.
+   */
+  struct prism_buffer *buffer;
 } prism_completion;
 
 /**
@@ -1022,6 +1116,27 @@ extern "C" {
 int prism_open_handles(void);
 
 /**
+ * Makes a buffer of `length` bytes, which are zero: at most a block of the device, and at most a
+ * GiB. A command uses all of it or its first bytes. It may be used with other devices too, and
+ * after the device is closed.
+ */
+int prism_buffer_alloc(struct prism_device *device,
+                       size_t length,
+                       struct prism_buffer **buffer);
+
+/**
+ * Returns the bytes of a buffer, the same address as long as the buffer lives. NULL if it fails,
+ * with the reason in `prism_last_message`: the handle is invalid, or a command in flight has the
+ * buffer.
+ */
+void *prism_buffer_data(struct prism_buffer *buffer);
+
+/**
+ * Frees a buffer and its bytes. `PRISM_EBUSY` while a command in flight has it.
+ */
+int prism_buffer_free(struct prism_buffer *buffer);
+
+/**
  * Makes a container of `length` bytes in the range that begins at `range`, for data of a
  * `prism_lifetime`.
  */
@@ -1121,12 +1236,30 @@ int prism_device_create(const char *path,
                         struct prism_device **device);
 
 /**
+ * As `prism_device_create`, with settings for the file, which may be NULL for the defaults.
+ * `PRISM_EARGUMENT` if they are for reading only.
+ */
+int prism_device_create_with(const char *path,
+                             const struct prism_geometry *geometry,
+                             const struct prism_file_settings *settings,
+                             const struct prism_options *options,
+                             struct prism_device **device);
+
+/**
  * Opens a device in a file, and recovers from a power failure. Without permission to write the
  * file, the device is read-only. `PRISM_EINUSE` if it is open already. `options` may be NULL.
  */
 int prism_device_open(const char *path,
                       const struct prism_options *options,
                       struct prism_device **device);
+
+/**
+ * As `prism_device_open`, with settings for the file, which may be NULL for the defaults.
+ */
+int prism_device_open_with(const char *path,
+                           const struct prism_file_settings *settings,
+                           const struct prism_options *options,
+                           struct prism_device **device);
 
 /**
  * From now on operations also take real time: a call on a share that is attached later returns
@@ -1213,14 +1346,15 @@ int prism_device_release(struct prism_device *device, const char *name);
 
 /**
  * Opens the function level in a share, which stays attached until the level is closed. Blocks that
- * hold data are allocated: `prism_function_allocated` lists them.
+ * hold data are allocated: `prism_function_allocated` and `prism_function_owned_blocks` list them.
+ * `PRISM_EINUSE` if the level is open in the share already.
  */
 int prism_function_open(struct prism_share *share,
                         struct prism_function **function);
 
 /**
- * Closes the level. Queued commands are dropped, and a block that is queued for its erase keeps
- * its data: call `prism_function_drain` before.
+ * Closes the handle. Open queues keep the level open. A block that waits for its erase keeps its
+ * data: call `prism_function_drain` before.
  */
 int prism_function_close(struct prism_function *function);
 
@@ -1244,8 +1378,8 @@ int prism_function_write(struct prism_function *function,
                          size_t length);
 
 /**
- * Reads whole pages of one block, from `at` on (`Flash_Read` of the paper). The buffer is
- * unchanged if that fails.
+ * Reads whole pages of one block, from `at` on (`Flash_Read` of the paper). The content of `data`
+ * is unspecified if that fails.
  */
 int prism_function_read(struct prism_function *function,
                         struct prism_address at,
@@ -1311,45 +1445,197 @@ int prism_function_wear_level(struct prism_function *function,
 int prism_function_sync(struct prism_function *function);
 
 /**
- * Queues the read of `length` bytes from `at` on. The completion delivers the data. `PRISM_EFULL`
- * if `PRISM_FUNCTION_QUEUE_MAX` are queued.
+ * Writes a ticket for everything that is complete now to `ticket`: `prism_function_sync_to` makes
+ * it durable, with one sync for the tickets of many threads.
  */
-int prism_function_queue_read(struct prism_function *function,
+int prism_function_ticket(struct prism_function *function,
+                          uint64_t *ticket);
+
+/**
+ * Makes everything durable that was complete when the ticket was drawn. Returns at once if a sync
+ * since then has done so.
+ */
+int prism_function_sync_to(struct prism_function *function,
+                           uint64_t ticket);
+
+/**
+ * Allocates an erased block as `prism_function_address_mapper` does, with a word of the
+ * application that `prism_function_owned_blocks` returns after the share was opened again. The
+ * word is stored in the last 8 out-of-band bytes of the block's first page; 0 is no owner.
+ * `PRISM_EINVALID` on a device with fewer than 8 out-of-band bytes, or with virtual time.
+ */
+int prism_function_allocate_for(struct prism_function *function,
+                                uint32_t channel,
+                                uint64_t owner,
+                                struct prism_allocated *allocated);
+
+/**
+ * Returns the number of allocated blocks. Writes them to `blocks`, LUN by LUN, each with its next
+ * page to write and the word of its owner: 0 if it has none, or if nothing was written to the
+ * block. At most `capacity` of them. The first call after the share was opened reads the
+ * out-of-band bytes of a page of each block.
+ */
+int prism_function_owned_blocks(struct prism_function *function,
+                                struct prism_owned_block *blocks,
+                                size_t capacity);
+
+/**
+ * Reads a part of a block: `length` bytes from byte `offset` of page `at` on. With virtual time
+ * the read takes its time at once, before queued commands.
+ */
+int prism_function_read_at(struct prism_function *function,
+                           struct prism_address at,
+                           uint32_t offset,
+                           void *data,
+                           size_t length);
+
+/**
+ * Returns the number of out-of-band bytes of a page that the application can use: those of the
+ * device without the 8 bytes of the block's owner.
+ */
+int prism_function_oob_size(struct prism_function *function);
+
+/**
+ * Writes whole pages as `prism_function_write` does, and the first `oob_length` out-of-band bytes
+ * of the first page: at most `prism_function_oob_size`. `PRISM_EINVALID` with out-of-band bytes on
+ * a device with virtual time.
+ */
+int prism_function_write_oob(struct prism_function *function,
+                             struct prism_address at,
+                             const void *data,
+                             size_t length,
+                             const void *oob,
+                             size_t oob_length);
+
+/**
+ * Reads the first `oob_length` out-of-band bytes of a page: at most `prism_function_oob_size`.
+ */
+int prism_function_read_oob(struct prism_function *function,
+                            struct prism_address at,
+                            void *oob,
+                            size_t oob_length);
+
+/**
+ * Closes a block: it takes no more pages and no longer counts as partly written.
+ */
+int prism_function_finish(struct prism_function *function, struct prism_address at);
+
+/**
+ * Returns the page of the block that is to be written next.
+ */
+int prism_function_write_pointer(struct prism_function *function, struct prism_address at);
+
+/**
+ * Writes to `erases` how often the block at this address was erased.
+ */
+int prism_function_erase_count(struct prism_function *function,
+                               struct prism_address at,
+                               uint32_t *erases);
+
+/**
+ * Opens a queue with at most `depth` commands in flight: 1 to 65536. Each thread opens its own.
+ */
+int prism_function_queue_open(struct prism_function *function,
+                              uint32_t depth,
+                              struct prism_function_queue **queue);
+
+/**
+ * Closes a queue. Submitted commands still take effect. Waits for those in flight,
+ * whose completions are dropped and whose buffers can be used again.
+ */
+int prism_function_queue_close(struct prism_function_queue *queue);
+
+/**
+ * Submits the read of `length` bytes, whole pages of one block, from `at` on. The completion
+ * delivers the data: a copy. `PRISM_EFULL` if the queue is full.
+ */
+int prism_function_queue_read(struct prism_function_queue *queue,
                               struct prism_address at,
                               size_t length,
                               uint64_t tag);
 
 /**
- * Queues the write of whole pages from `at` on. The data is copied: the buffer is free when
- * this returns.
+ * As `prism_function_queue_read`, into the first `length` bytes of `buffer`, without a copy. The
+ * library owns the buffer until the completion was taken.
  */
-int prism_function_queue_write(struct prism_function *function,
+int prism_function_queue_read_buffer(struct prism_function_queue *queue,
+                                     struct prism_address at,
+                                     struct prism_buffer *buffer,
+                                     size_t length,
+                                     uint64_t tag);
+
+/**
+ * Submits the write of whole pages of one block, from `at` on. The data is copied: the memory is
+ * the caller's again when this returns.
+ */
+int prism_function_queue_write(struct prism_function_queue *queue,
                                struct prism_address at,
                                const void *data,
                                size_t length,
                                uint64_t tag);
 
 /**
- * Queues a trim: it completes at once, and the erase follows after the commands queued for the
- * block before.
+ * As `prism_function_queue_write`, from the first `length` bytes of `buffer`, without a copy. The
+ * library owns the buffer until the completion was taken.
  */
-int prism_function_queue_trim(struct prism_function *function,
+int prism_function_queue_write_buffer(struct prism_function_queue *queue,
+                                      struct prism_address at,
+                                      struct prism_buffer *buffer,
+                                      size_t length,
+                                      uint64_t tag);
+
+/**
+ * Submits a trim: it completes at once, and the erase follows after the commands submitted for the
+ * block before. `unit` is one of `prism_unit`.
+ */
+int prism_function_queue_trim(struct prism_function_queue *queue,
                               struct prism_address at,
                               uint32_t unit,
                               uint64_t tag);
 
 /**
- * Returns the number of queued commands, including those whose completion was not taken yet.
+ * Submits a sync: its completion says that everything is durable that was complete when it was
+ * submitted, and the writes that were submitted to this queue before.
  */
-int prism_function_queue_length(struct prism_function *function);
+int prism_function_queue_sync(struct prism_function_queue *queue, uint64_t tag);
+
+/**
+ * Returns how many commands are in flight: submitted, and their completion not taken.
+ */
+int prism_function_queue_length(struct prism_function_queue *queue);
+
+/**
+ * Waits until there is a completion to take, for at most `timeout_ns` nanoseconds;
+ * `PRISM_FOREVER` for no limit. Returns 1 if there is one, else 0; 0 at once if no command is in
+ * flight. With virtual time, the clock of the share advances instead.
+ */
+int prism_function_queue_wait(struct prism_function_queue *queue,
+                              uint64_t timeout_ns);
+
+/**
+ * Returns a file descriptor for event loops (epoll, poll): when it is readable, and before a sleep
+ * after submissions, call `prism_function_queue_poll` until that returns 0. The queue owns it: do
+ * not read, write or close it. Ask in the thread that uses the queue, and again if another thread
+ * takes it over. `PRISM_EINVALID` if commands are complete as soon as they are submitted, or in
+ * virtual time.
+ */
+int prism_function_queue_event_fd(struct prism_function_queue *queue);
 
 /**
  * Waits for the next completion, as `prism_raw_queue_complete` does.
  */
-int prism_function_queue_complete(struct prism_function *function,
+int prism_function_queue_complete(struct prism_function_queue *queue,
                                   struct prism_completion *completion,
                                   void *data,
                                   size_t capacity);
+
+/**
+ * As `prism_function_queue_complete`, without waiting: returns 0 if no command is complete.
+ */
+int prism_function_queue_poll(struct prism_function_queue *queue,
+                              struct prism_completion *completion,
+                              void *data,
+                              size_t capacity);
 
 /**
  * Opens the store in a share, or makes one if the share is empty. The share stays attached until
@@ -1704,6 +1990,15 @@ int prism_raw_read_page_oob(struct prism_raw *raw,
                             size_t oob_length);
 
 /**
+ * Reads a part of a page: `length` bytes from byte `offset` of it on.
+ */
+int prism_raw_read_at(struct prism_raw *raw,
+                      struct prism_address at,
+                      uint32_t offset,
+                      void *data,
+                      size_t length);
+
+/**
  * Writes a page: the next of its block (`Page_Write` of the paper).
  */
 int prism_raw_write_page(struct prism_raw *raw,
@@ -1748,6 +2043,19 @@ int prism_raw_erase_count(struct prism_raw *raw, struct prism_address at, uint32
 int prism_raw_sync(struct prism_raw *raw);
 
 /**
+ * Writes a ticket for everything that is complete now to `ticket`: `prism_raw_sync_to` makes it
+ * durable, with one sync for the tickets of many threads.
+ */
+int prism_raw_ticket(struct prism_raw *raw, uint64_t *ticket);
+
+/**
+ * Makes everything durable that was complete when the ticket was drawn. Returns at once if a sync
+ * since then has done so.
+ */
+int prism_raw_sync_to(struct prism_raw *raw,
+                      uint64_t ticket);
+
+/**
  * Adds LUNs to the share.
  */
 int prism_raw_grow(struct prism_raw *raw, uint32_t luns);
@@ -1790,18 +2098,19 @@ int prism_raw_erase_blocks(struct prism_raw *raw,
                            size_t *failed);
 
 /**
- * Opens a queue with at most `depth` commands in flight: 1 to 65536.
+ * Opens a queue with at most `depth` commands in flight: 1 to 65536. Each thread opens its own.
  */
 int prism_raw_queue_open(struct prism_raw *raw, uint32_t depth, struct prism_raw_queue **queue);
 
 /**
- * Closes a queue. Submitted commands still take effect.
+ * Closes a queue. Submitted commands still take effect. Waits for those in flight,
+ * whose completions are dropped and whose buffers can be used again.
  */
 int prism_raw_queue_close(struct prism_raw_queue *queue);
 
 /**
- * Submits the read of a page, or of its first `length` bytes. The completion delivers the data.
- * `PRISM_EFULL` if the queue is full.
+ * Submits the read of a page, or of its first `length` bytes. The completion delivers the data: a
+ * copy. `PRISM_EFULL` if the queue is full.
  */
 int prism_raw_queue_read(struct prism_raw_queue *queue,
                          struct prism_address at,
@@ -1809,7 +2118,19 @@ int prism_raw_queue_read(struct prism_raw_queue *queue,
                          uint64_t tag);
 
 /**
- * Submits the write of a page. The data is copied: the buffer is free when this returns.
+ * Submits the read of `length` bytes of a page, from byte `offset` of it on, into the first bytes
+ * of `buffer`, without a copy. The library owns the buffer until the completion was taken.
+ */
+int prism_raw_queue_read_buffer(struct prism_raw_queue *queue,
+                                struct prism_address at,
+                                uint32_t offset,
+                                struct prism_buffer *buffer,
+                                size_t length,
+                                uint64_t tag);
+
+/**
+ * Submits the write of a page. The data is copied: the memory is the caller's again when this
+ * returns.
  */
 int prism_raw_queue_write(struct prism_raw_queue *queue,
                           struct prism_address at,
@@ -1818,9 +2139,28 @@ int prism_raw_queue_write(struct prism_raw_queue *queue,
                           uint64_t tag);
 
 /**
+ * Submits the write of a page with the first `length` bytes of `buffer`, without a copy, and of
+ * its first `oob_length` out-of-band bytes, which are copied. The library owns the buffer until
+ * the completion was taken.
+ */
+int prism_raw_queue_write_buffer(struct prism_raw_queue *queue,
+                                 struct prism_address at,
+                                 struct prism_buffer *buffer,
+                                 size_t length,
+                                 const void *oob,
+                                 size_t oob_length,
+                                 uint64_t tag);
+
+/**
  * Submits the erase of a block.
  */
 int prism_raw_queue_erase(struct prism_raw_queue *queue, struct prism_address at, uint64_t tag);
+
+/**
+ * Submits a sync: its completion says that everything is durable that was complete when it was
+ * submitted, and the writes that were submitted to this queue before.
+ */
+int prism_raw_queue_sync(struct prism_raw_queue *queue, uint64_t tag);
 
 /**
  * Returns how many commands are in flight: submitted, and their completion not taken.
@@ -1828,15 +2168,41 @@ int prism_raw_queue_erase(struct prism_raw_queue *queue, struct prism_address at
 int prism_raw_queue_length(struct prism_raw_queue *queue);
 
 /**
- * Waits for the next completion. Returns 1 with the completion, 0 if no command is in flight.
- * Writes the data of a read to `data`; if it has more than `capacity` bytes, returns
- * `PRISM_ETOOSMALL` with its length in the completion, which stays to be taken again. The
- * completion has the result of the command, and `prism_last_message` the reason of a failure.
+ * Waits until there is a completion to take, for at most `timeout_ns` nanoseconds;
+ * `PRISM_FOREVER` for no limit. Returns 1 if there is one, else 0; 0 at once if no command is in
+ * flight. With virtual time, the clock of the share advances instead.
+ */
+int prism_raw_queue_wait(struct prism_raw_queue *queue,
+                         uint64_t timeout_ns);
+
+/**
+ * Returns a file descriptor for event loops (epoll, poll): when it is readable, and before a sleep
+ * after submissions, call `prism_raw_queue_poll` until that returns 0. The queue owns it: do not
+ * read, write or close it. Ask in the thread that uses the queue, and again if another thread
+ * takes it over. `PRISM_EINVALID` if commands are complete as soon as they are submitted, or in
+ * virtual time.
+ */
+int prism_raw_queue_event_fd(struct prism_raw_queue *queue);
+
+/**
+ * Waits for the next completion. Returns 1 with the completion, 0 if no command is in flight. The
+ * completion has the result of the command, and `prism_last_message` the reason of a failure. If
+ * the command has a buffer, it names the buffer, which is the caller's again; `data` may be NULL.
+ * Otherwise the data of a read is copied to `data`; if it has more than `capacity` bytes, returns
+ * `PRISM_ETOOSMALL` with its length in the completion, which stays to be taken again.
  */
 int prism_raw_queue_complete(struct prism_raw_queue *queue,
                              struct prism_completion *completion,
                              void *data,
                              size_t capacity);
+
+/**
+ * As `prism_raw_queue_complete`, without waiting: returns 0 if no command is complete.
+ */
+int prism_raw_queue_poll(struct prism_raw_queue *queue,
+                         struct prism_completion *completion,
+                         void *data,
+                         size_t capacity);
 
 /**
  * Closes the handle. The share is detached once every level in it is closed as well; its data

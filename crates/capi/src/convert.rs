@@ -3,12 +3,13 @@
 //! An invalid number is rejected here, with the name of its field, unless the library checks it
 //! itself.
 
+use prism::function::{Allocated, OwnedBlock};
 use prism::object::Attributes;
 use prism::policy::{Cleaning, Lifetime, Mapping, OverProvisioning, RangeConfig, RangeInfo};
 use prism::raw::Address;
 use prism::{
-    Allocation, Bytes, Cache, Counts, DeviceGeometry, GlobalWear, Nanos, OpCounts, Options,
-    PageTimes, ShareGeometry, Timing,
+    Access, Allocation, Bytes, Cache, Counts, DeviceGeometry, EngineChoice, GlobalWear, Nanos,
+    OpCounts, Options, PageTimes, Settings, ShareGeometry, Timing,
 };
 
 use crate::ffi_boundary::read_if_any;
@@ -126,6 +127,20 @@ impl prism_options {
         Ok(Options {
             timing: timing.map(|timing| timing.value()).transpose()?,
             wear: wear.map(|wear| wear.value()).transpose()?,
+        })
+    }
+}
+
+impl prism_file_settings {
+    pub(crate) fn value(&self) -> Result<Settings, Failure> {
+        let engines = [EngineChoice::Best, EngineChoice::Uring, EngineChoice::Portable];
+        let engine = engines.get(self.engine as usize).copied();
+        let read_only = flag(self.read_only, "read_only")?;
+        Ok(Settings {
+            engine: field(engine, "the engine", self.engine)?,
+            depth: none_if_zero(self.depth).unwrap_or(Settings::USUAL.depth),
+            access: if read_only { Access::Read } else { Access::Write },
+            preallocate: flag(self.preallocate, "preallocate")?,
         })
     }
 }
@@ -262,6 +277,20 @@ impl From<Attributes> for prism_attributes {
     }
 }
 
+impl From<Allocated> for prism_allocated {
+    fn from(new: Allocated) -> Self {
+        let Allocated { at, free_left, erasing } = new;
+        Self { size: 0, at: at.into(), free_left, erasing }
+    }
+}
+
+impl From<OwnedBlock> for prism_owned_block {
+    fn from(block: OwnedBlock) -> Self {
+        let OwnedBlock { at, written, owner } = block;
+        Self { at: at.into(), owner, written, reserved: 0 }
+    }
+}
+
 impl From<prism_address> for Address {
     fn from(at: prism_address) -> Self {
         Self { channel: at.channel, lun: at.lun, block: at.block, page: at.page }
@@ -299,7 +328,7 @@ mod tests {
             "prism_address" => 16,
             "[u64; PRISM_CAUSES_MAX]" => 8 * PRISM_CAUSES_MAX,
             "[u64; PRISM_PAGE_TYPES_MAX]" => 8 * PRISM_PAGE_TYPES_MAX,
-            pointer if pointer.starts_with("*const") => 8,
+            pointer if pointer.starts_with('*') => 8,
             other => panic!("{other} is not in the table of this test"),
         }
     }
@@ -323,7 +352,7 @@ mod tests {
             assert!(at % 8 == 0 || !body.contains("usize"), "a gap at the end of {name}");
             structs += 1;
         }
-        assert_eq!(structs, 19);
+        assert_eq!(structs, 21);
     }
 
     #[test]

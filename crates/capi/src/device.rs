@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int};
 use std::path::Path;
 use std::sync::Arc;
 
-use prism::{Device, FlashError, FlashFile, Medium, Options, REAL};
+use prism::{Access, Device, FlashError, FlashFile, Options, REAL, Settings, SharedMemory};
 
 use crate::ffi_boundary::{
     Out, OutStruct, call, number, put_text, read, read_if_any, slice_mut, text,
@@ -14,15 +14,15 @@ use crate::memory::{Memory, prism_memory};
 use crate::share::prism_share;
 use crate::status::Failure;
 use crate::structs::{
-    prism_allocation, prism_counts, prism_geometry, prism_options, prism_share_info,
-    prism_wear_policy, prism_wear_report,
+    prism_allocation, prism_counts, prism_file_settings, prism_geometry, prism_options,
+    prism_share_info, prism_wear_policy, prism_wear_report,
 };
 
 /// A flash device that applications share. Threads may use it at once.
 pub struct prism_device;
 
 pub(crate) struct DeviceObject {
-    device: Device,
+    pub(crate) device: Device,
     /// The memory below it, which outlives the device; `None` for a file.
     memory: Option<Arc<Memory>>,
 }
@@ -40,14 +40,21 @@ unsafe fn options_of(options: *const prism_options) -> Result<Options, Failure> 
     }
 }
 
+/// # Safety
+/// `settings` is null or valid.
+unsafe fn settings_of(settings: *const prism_file_settings) -> Result<Settings, Failure> {
+    // SAFETY: guaranteed by the caller.
+    unsafe { read_if_any(settings) }?.map_or(Ok(Settings::USUAL), |settings| settings.value())
+}
+
 fn on_memory(
     memory: *mut prism_memory,
     options: Options,
-    make: impl FnOnce(Box<dyn Medium>, Options) -> prism::Result<Device>,
+    make: impl FnOnce(SharedMemory, Options) -> prism::Result<Device>,
 ) -> Result<*mut prism_device, Failure> {
     let memory = get::<Memory>(memory)?;
     memory.claim()?;
-    match make(Box::new(memory.flash.clone()), options) {
+    match make(memory.flash.clone(), options) {
         Ok(device) => open(DeviceObject { device, memory: Some(memory) }),
         Err(error) => {
             memory.give_back();
@@ -99,12 +106,31 @@ pub unsafe extern "C" fn prism_device_create(
     options: *const prism_options,
     device: *mut *mut prism_device,
 ) -> c_int {
+    // SAFETY: the contract in the header, and no settings.
+    unsafe { prism_device_create_with(path, geometry, std::ptr::null(), options, device) }
+}
+
+/// As `prism_device_create`, with settings for the file, which may be NULL for the defaults.
+/// `PRISM_EARGUMENT` if they are for reading only.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_device_create_with(
+    path: *const c_char,
+    geometry: *const prism_geometry,
+    settings: *const prism_file_settings,
+    options: *const prism_options,
+    device: *mut *mut prism_device,
+) -> c_int {
     call(|| {
         // SAFETY: the contract in the header.
         let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
         // SAFETY: the contract in the header.
-        let (path, geometry) = unsafe { (text(path, "the path")?, read(geometry)?) };
-        let device = FlashFile::format(Path::new(path), geometry.value()?, &[], options)?;
+        let (path, settings) = unsafe { (text(path, "the path")?, settings_of(settings)?) };
+        // SAFETY: the contract in the header.
+        let geometry = unsafe { read(geometry) }?.value()?;
+        if settings.access == Access::Read {
+            return Err(Failure::argument("read_only is 1, and the file is yet to be made"));
+        }
+        let device = FlashFile::format_with(Path::new(path), geometry, &[], options, settings)?;
         out.put(open(DeviceObject { device, memory: None })?);
         Ok(0)
     })
@@ -118,12 +144,24 @@ pub unsafe extern "C" fn prism_device_open(
     options: *const prism_options,
     device: *mut *mut prism_device,
 ) -> c_int {
+    // SAFETY: the contract in the header, and no settings.
+    unsafe { prism_device_open_with(path, std::ptr::null(), options, device) }
+}
+
+/// As `prism_device_open`, with settings for the file, which may be NULL for the defaults.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_device_open_with(
+    path: *const c_char,
+    settings: *const prism_file_settings,
+    options: *const prism_options,
+    device: *mut *mut prism_device,
+) -> c_int {
     call(|| {
         // SAFETY: the contract in the header.
         let (out, options) = unsafe { (Out::handle(device)?, options_of(options)?) };
         // SAFETY: the contract in the header.
-        let path = unsafe { text(path, "the path") }?;
-        let device = Device::open(FlashFile::open(Path::new(path))?, options)?;
+        let (path, settings) = unsafe { (text(path, "the path")?, settings_of(settings)?) };
+        let device = Device::open(FlashFile::open_with(Path::new(path), settings)?, options)?;
         out.put(open(DeviceObject { device, memory: None })?);
         Ok(0)
     })

@@ -14,13 +14,22 @@ use crate::status::{Failure, Status, note};
 
 /// Runs a call; returns its result, or the status of its failure, whose message is stored.
 pub(crate) fn call(work: impl FnOnce() -> Result<c_int, Failure>) -> c_int {
+    run(work).unwrap_or_else(|status| status as c_int)
+}
+
+/// Runs a call that returns a pointer: NULL if it fails.
+pub(crate) fn call_for_pointer<T>(work: impl FnOnce() -> Result<*mut T, Failure>) -> *mut T {
+    run(work).unwrap_or(std::ptr::null_mut())
+}
+
+fn run<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Status> {
     let failure = match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(Ok(number)) => return number,
+        Ok(Ok(result)) => return Ok(result),
         Ok(Err(failure)) => failure,
         Err(panic) => Failure::new(Status::PRISM_EPANIC, said(&*panic)),
     };
     note(&failure.message);
-    failure.status as c_int
+    Err(failure.status)
 }
 
 fn said(panic: &(dyn Any + Send)) -> String {
@@ -267,17 +276,18 @@ impl<T: Versioned> OutStruct<T> {
     }
 }
 
-/// Implements [`Versioned`] for structures in their first version. For one that grows, replace its
-/// size here by a number.
+/// Implements [`Versioned`] for structures in their first version, or for one that has grown, with
+/// the bytes of its first version.
 macro_rules! sized {
-    ($($name:ident),* $(,)?) => {$(
+    ($($name:ident),* $(,)?) => {$(sized!($name from size_of::<$name>());)*};
+    ($name:ident from $first:expr) => {
         // SAFETY: the structures of this crate consist of numbers, and a test checks that they have
         // no padding.
         unsafe impl $crate::ffi_boundary::Versioned for $name {
-            const FIRST: usize = size_of::<$name>();
+            const FIRST: usize = $first;
             const NAME: &'static str = stringify!($name);
         }
-    )*};
+    };
 }
 
 /// Implements [`Held`](crate::handle::Held) for a type, with a table for its handles.

@@ -2,32 +2,30 @@
 //! does the mapping and the cleaning.
 
 use std::ffi::{c_int, c_void};
-use std::sync::Mutex;
+use std::sync::Arc;
 
-use prism::function::{Channel, Command, Function, QUEUE_MAX, Unit};
+use prism::function::{Channel, Function, Unit};
 use prism::{FlashError, Share};
 
-use crate::ffi_boundary::{
-    Out, OutStruct, at_most, bytes, bytes_mut, call, lock, number, slice_mut,
-};
+use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, number, slice_mut};
 use crate::handle::{close, get, open};
-use crate::queue::{Direction, Tags, full};
 use crate::share::prism_share;
 use crate::status::Failure;
-use crate::structs::{
-    prism_address, prism_allocated, prism_completion, prism_pair, prism_wear_level,
-};
+use crate::structs::{prism_address, prism_allocated, prism_pair, prism_wear_level};
 
-/// A share at the function level. Threads may use it at once; a blocking call advances the share's
-/// clock for all of them.
+mod blocks;
+mod queue;
+
+pub use blocks::*;
+pub(crate) use queue::FunctionQueueObject;
+pub use queue::*;
+
+/// A share at the function level. Threads may use it at once, each with a queue of its own; a
+/// blocking call advances the share's clock for all of them.
 pub struct prism_function;
 
 /// The channel with the least work queued.
 pub const PRISM_CHANNEL_ANY: u32 = u32::MAX;
-
-/// Limit of commands in the queue of the function level, completed ones included.
-pub const PRISM_FUNCTION_QUEUE_MAX: u32 = 4096;
-const _: () = assert!(PRISM_FUNCTION_QUEUE_MAX as usize == QUEUE_MAX);
 
 /// The unit of an allocation or a trim.
 #[repr(C)]
@@ -39,11 +37,7 @@ pub enum prism_unit {
     PRISM_UNIT_PAGE = 1,
 }
 
-pub(crate) struct FunctionObject {
-    function: Function,
-    block_bytes: u64,
-    tags: Mutex<Tags>,
-}
+pub(crate) struct FunctionObject(Arc<Function>);
 
 held!(FunctionObject, prism_function, Function);
 
@@ -55,27 +49,21 @@ fn unit_of(unit: u32) -> Result<Unit, Failure> {
     }
 }
 
-impl FunctionObject {
-    fn check(&self, length: usize) -> Result<(), Failure> {
-        at_most(length, self.block_bytes, "a block")
-    }
-
-    /// Submits under the lock, so that no completion comes before its tag is known.
-    fn submit(
-        &self,
-        tag: u64,
-        direction: Direction,
-        submit: impl FnOnce(&Function, u64) -> Result<(), Command>,
-    ) -> Result<c_int, Failure> {
-        let mut tags = lock(&self.tags);
-        submit(&self.function, tags.next()).map_err(|_| full())?;
-        tags.submitted(tag, direction);
-        Ok(0)
+fn channel_of(channel: u32) -> Channel {
+    match channel {
+        PRISM_CHANNEL_ANY => Channel::Any,
+        number => Channel::Number(number),
     }
 }
 
+/// Checks that a length is at most that of a block.
+fn check_block(function: &Function, length: usize) -> Result<(), Failure> {
+    at_most(length, function.geometry().block_bytes(), "a block")
+}
+
 /// Opens the function level in a share, which stays attached until the level is closed. Blocks that
-/// hold data are allocated: `prism_function_allocated` lists them.
+/// hold data are allocated: `prism_function_allocated` and `prism_function_owned_blocks` list them.
+/// `PRISM_EINUSE` if the level is open in the share already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_open(
     share: *mut prism_share,
@@ -85,15 +73,13 @@ pub unsafe extern "C" fn prism_function_open(
         // SAFETY: the contract in the header.
         let out = unsafe { Out::handle(function) }?;
         let function = Function::open(Share::clone(&*get::<Share>(share)?))?;
-        let block_bytes = function.geometry().block_bytes();
-        let tags = Mutex::new(Tags::default());
-        out.put(open(FunctionObject { function, block_bytes, tags })?);
+        out.put(open(FunctionObject(Arc::new(function)))?);
         Ok(0)
     })
 }
 
-/// Closes the level. Queued commands are dropped, and a block that is queued for its erase keeps
-/// its data: call `prism_function_drain` before.
+/// Closes the handle. Open queues keep the level open. A block that waits for its erase keeps its
+/// data: call `prism_function_drain` before.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_close(function: *mut prism_function) -> c_int {
     call(|| close::<FunctionObject>(function).map(|_| 0))
@@ -112,14 +98,8 @@ pub unsafe extern "C" fn prism_function_address_mapper(
     call(|| {
         // SAFETY: the contract in the header.
         let out = unsafe { OutStruct::new(allocated) }?;
-        let channel = match channel {
-            PRISM_CHANNEL_ANY => Channel::Any,
-            number => Channel::Number(number),
-        };
         let object = get::<FunctionObject>(function)?;
-        let new = object.function.address_mapper(channel, unit_of(unit)?)?;
-        let (at, free_left, erasing) = (new.at.into(), new.free_left, new.erasing);
-        out.put(prism_allocated { size: 0, at, free_left, erasing });
+        out.put(object.0.address_mapper(channel_of(channel), unit_of(unit)?)?.into());
         Ok(0)
     })
 }
@@ -135,16 +115,16 @@ pub unsafe extern "C" fn prism_function_write(
 ) -> c_int {
     call(|| {
         let object = get::<FunctionObject>(function)?;
-        object.check(length)?;
+        check_block(&object.0, length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        object.function.write(at.into(), data)?;
+        object.0.write(at.into(), data)?;
         Ok(0)
     })
 }
 
-/// Reads whole pages of one block, from `at` on (`Flash_Read` of the paper). The buffer is
-/// unchanged if that fails.
+/// Reads whole pages of one block, from `at` on (`Flash_Read` of the paper). The content of `data`
+/// is unspecified if that fails.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_read(
     function: *mut prism_function,
@@ -154,10 +134,10 @@ pub unsafe extern "C" fn prism_function_read(
 ) -> c_int {
     call(|| {
         let object = get::<FunctionObject>(function)?;
-        object.check(length)?;
+        check_block(&object.0, length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
-        object.function.read(at.into(), data)?;
+        object.0.read(at.into(), data)?;
         Ok(0)
     })
 }
@@ -171,7 +151,7 @@ pub extern "C" fn prism_function_trim(
     unit: u32,
 ) -> c_int {
     call(|| {
-        get::<FunctionObject>(function)?.function.trim(at.into(), unit_of(unit)?)?;
+        get::<FunctionObject>(function)?.0.trim(at.into(), unit_of(unit)?)?;
         Ok(0)
     })
 }
@@ -180,7 +160,7 @@ pub extern "C" fn prism_function_trim(
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_drain(function: *mut prism_function) -> c_int {
     call(|| {
-        get::<FunctionObject>(function)?.function.drain()?;
+        get::<FunctionObject>(function)?.0.drain()?;
         Ok(0)
     })
 }
@@ -188,13 +168,13 @@ pub extern "C" fn prism_function_drain(function: *mut prism_function) -> c_int {
 /// Returns the number of trimmed blocks that are not erased yet.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_erasing(function: *mut prism_function) -> c_int {
-    call(|| number(get::<FunctionObject>(function)?.function.erasing()?))
+    call(|| number(get::<FunctionObject>(function)?.0.erasing()?))
 }
 
 /// Returns the number of erased blocks of a channel, including over-provisioning.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_free(function: *mut prism_function, channel: u32) -> c_int {
-    call(|| number(get::<FunctionObject>(function)?.function.free(channel)?))
+    call(|| number(get::<FunctionObject>(function)?.0.free(channel)?))
 }
 
 /// Returns the number of allocated blocks. Writes their addresses to `blocks`, LUN by LUN, each
@@ -208,7 +188,7 @@ pub unsafe extern "C" fn prism_function_allocated(
     call(|| {
         // SAFETY: the contract in the header.
         let room = unsafe { slice_mut(blocks, capacity, "the room for blocks") }?;
-        let allocated = get::<FunctionObject>(function)?.function.allocated()?;
+        let allocated = get::<FunctionObject>(function)?.0.allocated()?;
         let filled = room.iter_mut().zip(&allocated);
         filled.for_each(|(to, (at, next))| *to = at.with_page(*next).into());
         number(allocated.len())
@@ -235,7 +215,7 @@ pub unsafe extern "C" fn prism_function_set_ops(
     call(|| {
         put(blocks, "blocks", 0)?;
         put(must_free, "must_free", 0)?;
-        match get::<FunctionObject>(function)?.function.set_ops(percent) {
+        match get::<FunctionObject>(function)?.0.set_ops(percent) {
             Ok(count) => put(blocks, "blocks", count)?,
             Err(error) => {
                 if let FlashError::OverProvisioning { blocks: count, must_free: missing } = error {
@@ -265,7 +245,7 @@ pub unsafe extern "C" fn prism_function_wear_level(
         // SAFETY: the contract in the header.
         let (out, room) =
             unsafe { (OutStruct::new(level)?, slice_mut(pairs, capacity, "the room for pairs")?) };
-        let done = get::<FunctionObject>(function)?.function.wear_level(max_pairs, min_gap)?;
+        let done = get::<FunctionObject>(function)?.0.wear_level(max_pairs, min_gap)?;
         let (max, min, mean, variance) = (done.max, done.min, done.mean, done.variance);
         out.put(prism_wear_level { size: 0, mean, variance, max, min });
         for (to, &(hot, cold)) in room.iter_mut().zip(&done.pairs) {
@@ -279,87 +259,32 @@ pub unsafe extern "C" fn prism_function_wear_level(
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_sync(function: *mut prism_function) -> c_int {
     call(|| {
-        get::<FunctionObject>(function)?.function.sync()?;
+        get::<FunctionObject>(function)?.0.sync()?;
         Ok(0)
     })
 }
 
-/// Queues the read of `length` bytes from `at` on. The completion delivers the data. `PRISM_EFULL`
-/// if `PRISM_FUNCTION_QUEUE_MAX` are queued.
+/// Writes a ticket for everything that is complete now to `ticket`: `prism_function_sync_to` makes
+/// it durable, with one sync for the tickets of many threads.
 #[unsafe(no_mangle)]
-pub extern "C" fn prism_function_queue_read(
+pub unsafe extern "C" fn prism_function_ticket(
     function: *mut prism_function,
-    at: prism_address,
-    length: usize,
-    tag: u64,
-) -> c_int {
-    call(|| {
-        let object = get::<FunctionObject>(function)?;
-        object.check(length)?;
-        let data = vec![0; length];
-        object.submit(tag, Direction::Reads, |function, number| {
-            function.submit_read(at.into(), data, number)
-        })
-    })
-}
-
-/// Queues the write of whole pages from `at` on. The data is copied: the buffer is free when
-/// this returns.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn prism_function_queue_write(
-    function: *mut prism_function,
-    at: prism_address,
-    data: *const c_void,
-    length: usize,
-    tag: u64,
-) -> c_int {
-    call(|| {
-        let object = get::<FunctionObject>(function)?;
-        object.check(length)?;
-        // SAFETY: the contract in the header.
-        let data = unsafe { bytes(data, length) }?.to_vec();
-        object.submit(tag, Direction::Other, |function, number| {
-            function.submit_write(at.into(), data, number)
-        })
-    })
-}
-
-/// Queues a trim: it completes at once, and the erase follows after the commands queued for the
-/// block before.
-#[unsafe(no_mangle)]
-pub extern "C" fn prism_function_queue_trim(
-    function: *mut prism_function,
-    at: prism_address,
-    unit: u32,
-    tag: u64,
-) -> c_int {
-    call(|| {
-        let (object, unit) = (get::<FunctionObject>(function)?, unit_of(unit)?);
-        object.submit(tag, Direction::Other, |function, number| {
-            function.submit_trim(at.into(), unit, number)
-        })
-    })
-}
-
-/// Returns the number of queued commands, including those whose completion was not taken yet.
-#[unsafe(no_mangle)]
-pub extern "C" fn prism_function_queue_length(function: *mut prism_function) -> c_int {
-    call(|| number(lock(&get::<FunctionObject>(function)?.tags).len()))
-}
-
-/// Waits for the next completion, as `prism_raw_queue_complete` does.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn prism_function_queue_complete(
-    function: *mut prism_function,
-    completion: *mut prism_completion,
-    data: *mut c_void,
-    capacity: usize,
+    ticket: *mut u64,
 ) -> c_int {
     call(|| {
         // SAFETY: the contract in the header.
-        let (out, room) = unsafe { (OutStruct::new(completion)?, bytes_mut(data, capacity)?) };
-        let object = get::<FunctionObject>(function)?;
-        let mut tags = lock(&object.tags);
-        tags.complete(|| object.function.complete(), &out, room)
+        let out = unsafe { Out::new(ticket, "ticket") }?;
+        out.put(get::<FunctionObject>(function)?.0.ticket());
+        Ok(0)
+    })
+}
+
+/// Makes everything durable that was complete when the ticket was drawn. Returns at once if a sync
+/// since then has done so.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_function_sync_to(function: *mut prism_function, ticket: u64) -> c_int {
+    call(|| {
+        get::<FunctionObject>(function)?.0.sync_to(ticket)?;
+        Ok(0)
     })
 }

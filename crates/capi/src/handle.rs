@@ -23,10 +23,12 @@ pub(crate) enum Kind {
     Container = 8,
     Objects = 9,
     Kv = 10,
+    FunctionQueue = 11,
+    Buffer = 12,
 }
 
 impl Kind {
-    const ALL: [(Self, &'static str); 10] = [
+    const ALL: [(Self, &'static str); 12] = [
         (Self::Memory, "prism_memory"),
         (Self::Device, "prism_device"),
         (Self::Share, "prism_share"),
@@ -37,6 +39,8 @@ impl Kind {
         (Self::Container, "prism_container"),
         (Self::Objects, "prism_objects"),
         (Self::Kv, "prism_kv"),
+        (Self::FunctionQueue, "prism_function_queue"),
+        (Self::Buffer, "prism_buffer"),
     ];
 
     fn name(self) -> &'static str {

@@ -15,6 +15,7 @@
 
 #[macro_use]
 mod ffi_boundary;
+mod buffer;
 mod container;
 mod convert;
 mod device;
@@ -31,6 +32,7 @@ mod share;
 mod status;
 mod structs;
 
+pub use buffer::*;
 pub use container::*;
 pub use device::*;
 pub use function::*;
@@ -38,6 +40,7 @@ pub use kv::*;
 pub use memory::*;
 pub use object::*;
 pub use policy::*;
+pub use queue::PRISM_FOREVER;
 pub use raw::*;
 pub use share::*;
 pub use status::*;
@@ -57,6 +60,8 @@ pub extern "C" fn prism_open_handles() -> std::ffi::c_int {
             raw::RawObject::table().open(),
             raw::QueueObject::table().open(),
             function::FunctionObject::table().open(),
+            function::FunctionQueueObject::table().open(),
+            buffer::BufferObject::table().open(),
             policy::PolicyObject::table().open(),
             container::ContainerObject::table().open(),
             object::StoreObject::table().open(),

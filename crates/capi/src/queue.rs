@@ -1,24 +1,69 @@
-//! Completions of both queues: tags, and buffers that are too small.
+//! What the queues of both levels have in common: tags, buffers and completions.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::sync::{Arc, Mutex};
 
-use prism::raw::Completion;
+use prism::function::{self, Function};
+use prism::raw::{self, Completion, Raw};
+use prism::{Nanos, Share};
 
-use crate::ffi_boundary::OutStruct;
+use crate::buffer::{Lent, Memory, prism_buffer};
+use crate::ffi_boundary::{OutStruct, lock, number};
 use crate::status::{Failure, Status, note, status_of};
 use crate::structs::prism_completion;
 
-/// Commands that were submitted and not completed. The tags passed to the library are numbers of
-/// this table, since a completion does not say whether the command was a read.
-#[derive(Default)]
-pub(crate) struct Tags {
-    next: u64,
-    /// By number, the caller's tag, and whether it is a read.
-    waiting: BTreeMap<u64, (u64, bool)>,
-    /// A completion that did not fit into the caller's buffer.
-    kept: Option<Completion>,
+/// No limit of a wait.
+pub const PRISM_FOREVER: u64 = u64::MAX;
+
+/// Limit of a queue's depth: more would only cost memory.
+const DEPTH_MAX: u32 = 1 << 16;
+
+/// Longer waits, of 30 years, count as unlimited; no sum with them overflows.
+const WAIT_NS_MAX: u64 = 1_000_000_000_000_000_000;
+
+/// Limit of a queue's memory for copies that is kept for later commands, in commands.
+const SPARE_MAX: usize = 64;
+
+/// A queue of the library.
+pub(crate) trait LibraryQueue: Send + 'static {
+    type Command;
+    fn submit(&mut self, command: Self::Command, tag: u64) -> Result<(), Self::Command>;
+    fn poll(&mut self) -> Option<Completion>;
+    fn wait(&mut self, timeout: Option<Nanos>) -> bool;
+    fn complete(&mut self) -> Option<Completion>;
+    fn event_fd(&self) -> Option<i32>;
 }
+
+macro_rules! library_queue {
+    ($($level:ident, $object:ty);*) => {$(
+        impl LibraryQueue for $level::Queue<Arc<$object>> {
+            type Command = $level::Command;
+
+            fn submit(&mut self, command: Self::Command, tag: u64) -> Result<(), Self::Command> {
+                self.submit(command, tag)
+            }
+
+            fn poll(&mut self) -> Option<Completion> {
+                self.poll()
+            }
+
+            fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+                self.wait(timeout)
+            }
+
+            fn complete(&mut self) -> Option<Completion> {
+                self.complete()
+            }
+
+            fn event_fd(&self) -> Option<i32> {
+                self.event_fd()
+            }
+        }
+    )*};
+}
+
+library_queue!(raw, Raw; function, Function);
 
 /// The direction of a command's transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,60 +72,220 @@ pub(crate) enum Direction {
     Other,
 }
 
-impl Tags {
-    /// The number of the next command to be submitted.
-    pub(crate) fn next(&self) -> u64 {
-        self.next
+/// Whether a call waits for a completion.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Waits,
+    Polls,
+}
+
+/// A command whose completion was not taken.
+struct Waiting {
+    tag: u64,
+    direction: Direction,
+    /// The caller's buffer, if the command has one.
+    lent: Option<Lent>,
+}
+
+/// A queue behind a handle. Its lock is held while a call waits for a completion: the queue is for
+/// one thread at a time, and other queues go on.
+pub(crate) struct CommandQueue<Q: LibraryQueue>(Mutex<State<Q>>);
+
+struct State<Q: LibraryQueue> {
+    queue: Q,
+    depth: usize,
+    next: u64,
+    /// By the number that the library has as its tag: a completion does not say what its command
+    /// was.
+    waiting: BTreeMap<u64, Waiting>,
+    /// A completion that did not fit into the caller's memory.
+    kept: Option<Completion>,
+    /// Memory of earlier commands whose data was copied.
+    spare: Vec<Memory>,
+}
+
+/// Checks the depth of a queue to be opened.
+pub(crate) fn depth_of(depth: u32) -> Result<usize, Failure> {
+    if (1..=DEPTH_MAX).contains(&depth) {
+        return Ok(depth as usize);
+    }
+    let what = format!("the depth is {depth}, and between 1 and {DEPTH_MAX}");
+    Err(Failure::argument(what))
+}
+
+impl<Q: LibraryQueue> CommandQueue<Q> {
+    /// A queue of the library for at most `depth` commands.
+    pub(crate) fn new(queue: Q, depth: usize) -> Self {
+        let (waiting, kept, spare) = (BTreeMap::new(), None, Vec::new());
+        Self(Mutex::new(State { queue, depth, next: 0, waiting, kept, spare }))
     }
 
-    /// Notes that a command was submitted with the next number.
-    pub(crate) fn submitted(&mut self, tag: u64, direction: Direction) {
-        self.waiting.insert(self.next, (tag, direction == Direction::Reads));
-        self.next += 1;
+    /// Submits a command without data.
+    pub(crate) fn submit(&self, tag: u64, command: Q::Command) -> Result<c_int, Failure> {
+        let mut state = lock(&self.0);
+        state.check_room()?;
+        state.submit(Waiting { tag, direction: Direction::Other, lent: None }, command)
+    }
+
+    /// Submits a read of `length` bytes, which the completion copies.
+    pub(crate) fn submit_read(
+        &self,
+        tag: u64,
+        length: usize,
+        share: &Share,
+        command: impl FnOnce(Memory) -> Q::Command,
+    ) -> Result<c_int, Failure> {
+        let mut state = lock(&self.0);
+        state.check_room()?;
+        let memory = state.memory(length, share);
+        state.submit(Waiting { tag, direction: Direction::Reads, lent: None }, command(memory))
+    }
+
+    /// Submits a write of a copy of `data`.
+    pub(crate) fn submit_write(
+        &self,
+        tag: u64,
+        data: &[u8],
+        share: &Share,
+        command: impl FnOnce(Memory) -> Q::Command,
+    ) -> Result<c_int, Failure> {
+        let mut state = lock(&self.0);
+        state.check_room()?;
+        let mut memory = state.memory(data.len(), share);
+        memory.0.data.copy_from_slice(data);
+        state.submit(Waiting { tag, direction: Direction::Other, lent: None }, command(memory))
+    }
+
+    /// Submits a command on the first `length` bytes of a buffer.
+    pub(crate) fn submit_buffer(
+        &self,
+        tag: u64,
+        direction: Direction,
+        (buffer, length): (*mut prism_buffer, usize),
+        command: impl FnOnce(Memory) -> Q::Command,
+    ) -> Result<c_int, Failure> {
+        let mut state = lock(&self.0);
+        state.check_room()?;
+        let (lent, memory) = Lent::take(buffer, length)?;
+        state.submit(Waiting { tag, direction, lent: Some(lent) }, command(memory))
     }
 
     /// Commands whose completion was not taken.
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+    pub(crate) fn len(&self) -> Result<c_int, Failure> {
+        number(lock(&self.0).waiting.len())
     }
 
-    /// Takes a completion; returns 1, or 0 if none is left. If its data does not fit into the
-    /// buffer, the completion stays, and only its length is returned.
-    pub(crate) fn complete(
-        &mut self,
-        next: impl FnOnce() -> Option<Completion>,
+    /// Waits until there is a completion to take; returns whether there is one.
+    pub(crate) fn wait(&self, timeout_ns: u64) -> c_int {
+        let mut state = lock(&self.0);
+        let timeout = Some(Nanos(timeout_ns)).filter(|timeout| timeout.0 <= WAIT_NS_MAX);
+        (state.kept.is_some() || state.queue.wait(timeout)).into()
+    }
+
+    /// The descriptor for event loops.
+    pub(crate) fn event_fd(&self) -> Result<c_int, Failure> {
+        let what = "this queue has no descriptor: its commands are complete as soon as they are \
+                    submitted, or in virtual time; poll it";
+        let fd = lock(&self.0).queue.event_fd();
+        fd.ok_or_else(|| Failure::new(Status::PRISM_EINVALID, what))
+    }
+
+    /// Takes a completion; returns 1, or 0 if there is none. If its data does not fit into the
+    /// caller's memory, the completion stays, and only its length is returned.
+    pub(crate) fn take(
+        &self,
+        patience: Patience,
         out: &OutStruct<prism_completion>,
         room: &mut [u8],
     ) -> Result<c_int, Failure> {
-        let Some(done) = self.kept.take().or_else(next) else { return Ok(0) };
-        let (tag, reads) = self.waiting[&done.tag];
-        let data = if reads && done.result.is_ok() { &done.data[..] } else { &[] };
-        let (status, message) = match &done.result {
-            Ok(()) => (Status::PRISM_OK, None),
-            Err(error) => (status_of(error), Some(error.to_string())),
+        let mut state = lock(&self.0);
+        let next = match (state.kept.take(), patience) {
+            (Some(kept), _) => Some(kept),
+            (None, Patience::Waits) => state.queue.complete(),
+            (None, Patience::Polls) => state.queue.poll(),
         };
-        let length = data.len();
+        next.map_or(Ok(0), |done| state.deliver(done, out, room))
+    }
+}
+
+impl<Q: LibraryQueue> State<Q> {
+    fn check_room(&self) -> Result<(), Failure> {
+        if self.waiting.len() < self.depth {
+            return Ok(());
+        }
+        let what = "the queue is full: take a completion first";
+        Err(Failure::new(Status::PRISM_EFULL, what))
+    }
+
+    /// Memory for a copy of `length` bytes: that of an earlier command, or new.
+    fn memory(&mut self, length: usize, share: &Share) -> Memory {
+        match self.spare.pop() {
+            Some(mut memory) if memory.0.data.capacity() >= length => {
+                memory.0.data.set_len(length);
+                memory
+            }
+            _ => Memory::new(share.device(), length),
+        }
+    }
+
+    fn submit(&mut self, waiting: Waiting, command: Q::Command) -> Result<c_int, Failure> {
+        let submitted = self.queue.submit(command, self.next);
+        assert!(submitted.is_ok(), "there is room in the queue");
+        self.waiting.insert(self.next, waiting);
+        self.next += 1;
+        Ok(0)
+    }
+
+    fn deliver(
+        &mut self,
+        done: Completion,
+        out: &OutStruct<prism_completion>,
+        room: &mut [u8],
+    ) -> Result<c_int, Failure> {
+        let waiting = &self.waiting[&done.tag];
+        let reads = waiting.direction == Direction::Reads && done.result.is_ok();
+        let length = if reads { done.data.len() } else { 0 };
+        let status = done.result.as_ref().map_or_else(status_of, |_| Status::PRISM_OK);
         out.put(prism_completion {
             size: 0,
-            tag,
+            tag: waiting.tag,
             end_ns: done.end.0,
             length: length as u64,
             status: status as i32,
             reserved: 0,
+            buffer: waiting.lent.as_ref().map_or(std::ptr::null_mut(), Lent::handle),
         });
-        let Some(to) = room.get_mut(..length) else {
-            self.kept = Some(done);
-            let what = format!("the next completion has {length} bytes: give it as many");
-            return Err(Failure::new(Status::PRISM_ETOOSMALL, what));
-        };
-        to.copy_from_slice(data);
-        self.waiting.remove(&done.tag);
-        message.iter().for_each(|message| note(message));
+        if waiting.lent.is_none() {
+            let Some(to) = room.get_mut(..length) else {
+                self.kept = Some(done);
+                let what = format!("the next completion has {length} bytes: give it as many");
+                return Err(Failure::new(Status::PRISM_ETOOSMALL, what));
+            };
+            to.copy_from_slice(&done.data[..length]);
+        }
+        if let Err(error) = &done.result {
+            note(&error.to_string());
+        }
+        match self.waiting.remove(&done.tag).and_then(|waiting| waiting.lent) {
+            Some(lent) => lent.give_back(done),
+            None if done.data.capacity() > 0 && self.spare.len() < SPARE_MAX => {
+                self.spare.push(done.into());
+            }
+            None => {}
+        }
         Ok(1)
     }
 }
 
-/// The failure of a submission to a full queue.
-pub(crate) fn full() -> Failure {
-    Failure::new(Status::PRISM_EFULL, "the queue is full: take a completion first")
+impl<Q: LibraryQueue> Drop for State<Q> {
+    /// Waits for the commands with buffers, so that these can be used again.
+    fn drop(&mut self) {
+        while self.waiting.values().any(|waiting| waiting.lent.is_some()) {
+            let Some(done) = self.queue.complete() else { break };
+            let lent = self.waiting.remove(&done.tag).and_then(|waiting| waiting.lent);
+            if let Some(lent) = lent {
+                lent.give_back(done);
+            }
+        }
+    }
 }

@@ -1,37 +1,30 @@
 //! The raw level: pages and blocks, under the rules of flash.
 
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use prism::Share;
-use prism::raw::{Address, Command, Queue, Raw, VectorError};
+use prism::raw::{Address, Raw, VectorError};
 
-use crate::ffi_boundary::{
-    Out, OutStruct, at_most, bytes, bytes_mut, call, lock, number, slice, slice_mut,
-};
+use crate::ffi_boundary::{Out, at_most, bytes, bytes_mut, call, number, slice, slice_mut};
 use crate::handle::{close, get, open};
-use crate::queue::{Direction, Tags, full};
 use crate::share::prism_share;
 use crate::status::{Failure, Status};
-use crate::structs::{prism_address, prism_completion};
+use crate::structs::prism_address;
+
+mod queue;
+
+pub(crate) use queue::QueueObject;
+pub use queue::*;
 
 /// A share at the raw level. Threads may use it at once; they have to order their operations on one
 /// block.
 pub struct prism_raw;
 
-/// A command queue of the raw level. Threads may use it at once.
-pub struct prism_raw_queue;
-
-/// Limit of a queue's depth: more would only cost memory.
-const DEPTH_MAX: u32 = 1 << 16;
-
 /// Calls take a read lock, growing and shrinking a write lock.
 pub(crate) struct RawObject(RwLock<Arc<Raw>>);
 
-pub(crate) struct QueueObject(Mutex<(Queue<Arc<Raw>>, Tags)>);
-
 held!(RawObject, prism_raw, Raw);
-held!(QueueObject, prism_raw_queue, RawQueue);
 
 impl RawObject {
     fn raw(&self) -> RwLockReadGuard<'_, Arc<Raw>> {
@@ -125,6 +118,26 @@ pub unsafe extern "C" fn prism_raw_read_page_oob(
     })
 }
 
+/// Reads a part of a page: `length` bytes from byte `offset` of it on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_read_at(
+    raw: *mut prism_raw,
+    at: prism_address,
+    offset: u32,
+    data: *mut c_void,
+    length: usize,
+) -> c_int {
+    call(|| {
+        let object = get::<RawObject>(raw)?;
+        let raw = object.raw();
+        check_page(&raw, length, 0)?;
+        // SAFETY: the contract in the header.
+        let data = unsafe { bytes_mut(data, length) }?;
+        raw.read_at(at.into(), offset, data)?;
+        Ok(0)
+    })
+}
+
 /// Writes a page: the next of its block (`Page_Write` of the paper).
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_write_page(
@@ -203,6 +216,28 @@ pub unsafe extern "C" fn prism_raw_erase_count(
 pub extern "C" fn prism_raw_sync(raw: *mut prism_raw) -> c_int {
     call(|| {
         get::<RawObject>(raw)?.raw().sync()?;
+        Ok(0)
+    })
+}
+
+/// Writes a ticket for everything that is complete now to `ticket`: `prism_raw_sync_to` makes it
+/// durable, with one sync for the tickets of many threads.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_raw_ticket(raw: *mut prism_raw, ticket: *mut u64) -> c_int {
+    call(|| {
+        // SAFETY: the contract in the header.
+        let out = unsafe { Out::new(ticket, "ticket") }?;
+        out.put(get::<RawObject>(raw)?.raw().ticket());
+        Ok(0)
+    })
+}
+
+/// Makes everything durable that was complete when the ticket was drawn. Returns at once if a sync
+/// since then has done so.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_raw_sync_to(raw: *mut prism_raw, ticket: u64) -> c_int {
+    call(|| {
+        get::<RawObject>(raw)?.raw().sync_to(ticket)?;
         Ok(0)
     })
 }
@@ -290,113 +325,5 @@ pub unsafe extern "C" fn prism_raw_erase_blocks(
         // SAFETY: the contract in the header.
         let at = unsafe { slice(blocks, count, "blocks") }?;
         vectored(raw, at, failed, |raw, at| raw.erase_blocks(at))
-    })
-}
-
-/// Opens a queue with at most `depth` commands in flight: 1 to 65536.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn prism_raw_queue_open(
-    raw: *mut prism_raw,
-    depth: u32,
-    queue: *mut *mut prism_raw_queue,
-) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::handle(queue) }?;
-        if !(1..=DEPTH_MAX).contains(&depth) {
-            let what = format!("the depth is {depth}, and between 1 and {DEPTH_MAX}");
-            return Err(Failure::argument(what));
-        }
-        let raw = Arc::clone(&get::<RawObject>(raw)?.raw());
-        let queue = Queue::new(raw, depth as usize);
-        out.put(open(QueueObject(Mutex::new((queue, Tags::default()))))?);
-        Ok(0)
-    })
-}
-
-/// Closes a queue. Submitted commands still take effect.
-#[unsafe(no_mangle)]
-pub extern "C" fn prism_raw_queue_close(queue: *mut prism_raw_queue) -> c_int {
-    call(|| close::<QueueObject>(queue).map(|_| 0))
-}
-
-fn submit(object: &QueueObject, tag: u64, command: Command) -> Result<c_int, Failure> {
-    let direction = match command {
-        Command::Read { .. } => Direction::Reads,
-        Command::Write { .. } | Command::Erase { .. } => Direction::Other,
-    };
-    let (queue, tags) = &mut *lock(&object.0);
-    queue.submit(command, tags.next()).map_err(|_| full())?;
-    tags.submitted(tag, direction);
-    Ok(0)
-}
-
-/// Submits the read of a page, or of its first `length` bytes. The completion delivers the data.
-/// `PRISM_EFULL` if the queue is full.
-#[unsafe(no_mangle)]
-pub extern "C" fn prism_raw_queue_read(
-    queue: *mut prism_raw_queue,
-    at: prism_address,
-    length: usize,
-    tag: u64,
-) -> c_int {
-    call(|| {
-        let object = get::<QueueObject>(queue)?;
-        check_page(lock(&object.0).0.raw(), length, 0)?;
-        submit(&object, tag, Command::read(at.into(), vec![0; length]))
-    })
-}
-
-/// Submits the write of a page. The data is copied: the buffer is free when this returns.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn prism_raw_queue_write(
-    queue: *mut prism_raw_queue,
-    at: prism_address,
-    data: *const c_void,
-    length: usize,
-    tag: u64,
-) -> c_int {
-    call(|| {
-        let object = get::<QueueObject>(queue)?;
-        check_page(lock(&object.0).0.raw(), length, 0)?;
-        // SAFETY: the contract in the header.
-        let data = unsafe { bytes(data, length) }?.to_vec();
-        submit(&object, tag, Command::Write { at: at.into(), data })
-    })
-}
-
-/// Submits the erase of a block.
-#[unsafe(no_mangle)]
-pub extern "C" fn prism_raw_queue_erase(
-    queue: *mut prism_raw_queue,
-    at: prism_address,
-    tag: u64,
-) -> c_int {
-    call(|| submit(&*get::<QueueObject>(queue)?, tag, Command::Erase { at: at.into() }))
-}
-
-/// Returns how many commands are in flight: submitted, and their completion not taken.
-#[unsafe(no_mangle)]
-pub extern "C" fn prism_raw_queue_length(queue: *mut prism_raw_queue) -> c_int {
-    call(|| number(lock(&get::<QueueObject>(queue)?.0).1.len()))
-}
-
-/// Waits for the next completion. Returns 1 with the completion, 0 if no command is in flight.
-/// Writes the data of a read to `data`; if it has more than `capacity` bytes, returns
-/// `PRISM_ETOOSMALL` with its length in the completion, which stays to be taken again. The
-/// completion has the result of the command, and `prism_last_message` the reason of a failure.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn prism_raw_queue_complete(
-    queue: *mut prism_raw_queue,
-    completion: *mut prism_completion,
-    data: *mut c_void,
-    capacity: usize,
-) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let (out, room) = unsafe { (OutStruct::new(completion)?, bytes_mut(data, capacity)?) };
-        let object = get::<QueueObject>(queue)?;
-        let (queue, tags) = &mut *lock(&object.0);
-        tags.complete(|| queue.complete(), &out, room)
     })
 }

@@ -3,6 +3,8 @@
 //! A structure that may grow begins with its size. All consist of numbers without padding, so that
 //! every bit pattern is valid; the range of a number is checked where it is used.
 
+use crate::buffer::prism_buffer;
+
 /// The version of this header; `prism_version` returns that of the library.
 pub const PRISM_VERSION_MAJOR: u32 = 0;
 /// The version of this header, its second number.
@@ -55,6 +57,19 @@ pub enum prism_cause {
     PRISM_CAUSE_FOLD = 9,
     /// Moves of valid data from a failed block.
     PRISM_CAUSE_RETIRE = 10,
+}
+
+/// How pages of a file are read and written.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum prism_engine {
+    /// By io_uring and direct I/O where the system has both and pages are multiples of 4 KiB, else
+    /// portably.
+    PRISM_ENGINE_BEST = 0,
+    /// By io_uring and direct I/O, or not at all.
+    PRISM_ENGINE_URING = 1,
+    /// By plain reads and writes through the page cache.
+    PRISM_ENGINE_PORTABLE = 2,
 }
 
 /// How addresses of a range are mapped.
@@ -167,6 +182,24 @@ pub struct prism_options {
     pub timing: *const prism_timing,
     /// When LUNs are exchanged automatically; NULL for never.
     pub wear: *const prism_wear_policy,
+}
+
+/// How a file is opened or made. All zero means the defaults.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct prism_file_settings {
+    /// sizeof(prism_file_settings).
+    pub size: usize,
+    /// One of `prism_engine`.
+    pub engine: u32,
+    /// Limit of writes in flight in the file, and of reads in flight: at most 1024; 0 for 64.
+    /// Queues may be deeper: what is above the limit waits in the library.
+    pub depth: u32,
+    /// 1 to open the file for reading only, which several processes can do at once; else 0.
+    pub read_only: u32,
+    /// 1 to write zeros to the whole file when it is made: it takes its space on disk at once, and
+    /// syncs become faster. 0 for a sparse file. Opening ignores it.
+    pub preallocate: u32,
 }
 
 /// The size and the limits of a new share.
@@ -401,6 +434,8 @@ pub struct prism_completion {
     pub status: i32,
     /// 0.
     pub reserved: u32,
+    /// The buffer of the command, which is the caller's again; NULL if it had none.
+    pub buffer: *mut prism_buffer,
 }
 
 /// The result of an allocation at the function level.
@@ -416,6 +451,20 @@ pub struct prism_allocated {
     pub free_left: u32,
     /// Trimmed blocks of the channel that are not erased yet.
     pub erasing: u32,
+}
+
+/// A block that is allocated at the function level.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct prism_owned_block {
+    /// Its first page.
+    pub at: prism_address,
+    /// The word of its owner, as passed to `prism_function_allocate_for`; 0 if it has none.
+    pub owner: u64,
+    /// The page that is to be written next.
+    pub written: u32,
+    /// 0.
+    pub reserved: u32,
 }
 
 /// The result of levelling, and the wear of the blocks of a share.
@@ -449,6 +498,7 @@ sized!(
     prism_timing,
     prism_wear_policy,
     prism_options,
+    prism_file_settings,
     prism_allocation,
     prism_share_geometry,
     prism_share_info,
@@ -459,7 +509,7 @@ sized!(
     prism_container_info,
     prism_attributes,
     prism_kv_info,
-    prism_completion,
     prism_allocated,
     prism_wear_level,
 );
+sized!(prism_completion from std::mem::offset_of!(prism_completion, buffer));

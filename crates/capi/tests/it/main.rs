@@ -6,4 +6,5 @@ mod header;
 mod install;
 mod manual;
 mod programs;
+mod queues;
 mod twin;

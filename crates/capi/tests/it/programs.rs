@@ -24,6 +24,11 @@ fn every_program_prints_what_its_rust_version_prints() {
         // These have no counterpart in Rust.
         let alone = match name {
             "file" => Some("3 pages after three visits, 4 after four"),
+            "event_loop" => {
+                Some("500 requests were answered by one thread that waits only in epoll")
+            }
+            "recover" => Some("5 slabs were found after SIGKILL, none older than was reported"),
+            "threads" => Some("4 threads with a queue each wrote and read 256 pages"),
             "real_time" => Some(
                 "a page was written, read and erased, and 8 were read in a queue, none too early",
             ),

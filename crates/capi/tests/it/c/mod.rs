@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs in `examples`.
-pub const NAMES: [&str; 11] = [
+pub const NAMES: [&str; 14] = [
     "algorithm_iv_1",
     "algorithm_iv_2",
     "algorithm_iv_3",
+    "event_loop",
     "file",
     "function",
     "kv",
@@ -17,10 +18,12 @@ pub const NAMES: [&str; 11] = [
     "policy",
     "raw",
     "real_time",
+    "recover",
+    "threads",
 ];
 
 /// No warning is allowed in the header or a program.
-const STRICT: [&str; 5] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"];
+const STRICT: [&str; 6] = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-pthread"];
 
 /// The libraries needed with the static library, as listed by `rustc --print native-static-libs`.
 const NATIVE: [&str; 6] = ["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"];

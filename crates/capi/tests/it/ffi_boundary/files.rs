@@ -87,7 +87,16 @@ impl Files {
         let mut device = null_mut();
         let result = self.with_path(op, path, |path, options| {
             // SAFETY: the structures have the size in their first field.
-            unsafe { prism_device_create(path, &geometry, options, &mut device) }
+            unsafe {
+                if op.c.is_multiple_of(2) {
+                    return prism_device_create(path, &geometry, options, &mut device);
+                }
+                let settings = prism_file_settings {
+                    read_only: u32::from(op.odd % 16 == 3),
+                    ..file_settings(op)
+                };
+                prism_device_create_with(path, &geometry, &settings, options, &mut device)
+            }
         });
         if result == PRISM_OK as i32 {
             assert!(!was_there && !was_held, "{}", path.display());
@@ -107,7 +116,12 @@ impl Files {
         let mut device = null_mut();
         let result = self.with_path(op, path, |path, options| {
             // SAFETY: the structures have the size in their first field.
-            unsafe { prism_device_open(path, options, &mut device) }
+            unsafe {
+                if op.c.is_multiple_of(2) {
+                    return prism_device_open(path, options, &mut device);
+                }
+                prism_device_open_with(path, &file_settings(op), options, &mut device)
+            }
         });
         if result == PRISM_OK as i32 {
             assert!(!was_held, "{}: open twice", path.display());
@@ -200,6 +214,9 @@ impl Files {
                 result = prism_raw_read_page(raw, at, found.as_mut_ptr().cast(), PAGE);
                 assert!(result != 0 || found == data, "what was written is read, or an error");
             }
+            if result == 0 {
+                result = read_queued(device, raw, at, &data);
+            }
             if !raw.is_null() {
                 assert_eq!(prism_raw_close(raw), 0);
             }
@@ -230,6 +247,49 @@ impl Files {
             _ => {}
         }
     }
+}
+
+/// Settings that are mostly valid. Pages are smaller than io_uring needs.
+fn file_settings(op: &Op) -> prism_file_settings {
+    let number = |by: u64, most: u64| (op.c / by % most) as u32;
+    prism_file_settings {
+        size: size_of::<prism_file_settings>(),
+        engine: number(2, 4),
+        depth: number(8, 3),
+        read_only: 0,
+        preallocate: number(24, 3),
+    }
+}
+
+/// Reads a page through a queue into a buffer.
+///
+/// # Safety
+/// The handles are open.
+unsafe fn read_queued(
+    device: *mut prism_device,
+    raw: *mut prism_raw,
+    at: prism_address,
+    expected: &[u8; PAGE],
+) -> c_int {
+    let (mut queue, mut buffer) = (null_mut(), null_mut());
+    let mut done = prism_completion { size: size_of::<prism_completion>(), ..zeroed() };
+    // SAFETY: every pointer is valid, and the buffer has a page.
+    unsafe {
+        assert_eq!(prism_raw_queue_open(raw, 2, &mut queue), 0);
+        assert_eq!(prism_buffer_alloc(device, PAGE, &mut buffer), 0);
+        assert_eq!(prism_raw_queue_read_buffer(queue, at, 0, buffer, PAGE, 7), 0);
+        assert!(prism_buffer_data(buffer).is_null() && prism_buffer_free(buffer) < 0);
+        assert_eq!(prism_raw_queue_wait(queue, PRISM_FOREVER), 1);
+        assert_eq!(prism_raw_queue_poll(queue, &mut done, null_mut(), 0), 1);
+        assert!(done.tag == 7 && done.buffer == buffer);
+        if done.status == 0 {
+            let data = std::slice::from_raw_parts(prism_buffer_data(buffer).cast::<u8>(), PAGE);
+            assert!(data == expected, "what was written is read, or an error");
+        }
+        assert_eq!(prism_raw_queue_close(queue), 0);
+        assert_eq!(prism_buffer_free(buffer), 0);
+    }
+    done.status
 }
 
 /// Changes a byte.

@@ -8,16 +8,17 @@ use std::ptr::{null, null_mut};
 
 use prism_capi::*;
 
+use crate::ffi_boundary::queues::{buffers, function_queue, queue};
 use crate::ffi_boundary::world::{
     Kind, Op, World, allocation, geometry, lun_bytes, range_config, zeroed,
 };
 
-type Step = (c_int, bool);
+pub type Step = (c_int, bool);
 
 /// The index of a call among all that [`step`] can make.
 pub fn place(op: &Op) -> (u8, u8) {
     let group = match op.call % 16 {
-        group @ (2 | 5 | 8 | 11 | 14) => group - 1,
+        group @ (2 | 5 | 11) => group - 1,
         group => group,
     };
     (group, op.call / 16)
@@ -34,7 +35,7 @@ fn name(op: &Op, number: u64) -> *const c_char {
     }
 }
 
-fn address(op: &Op) -> prism_address {
+pub fn address(op: &Op) -> prism_address {
     let wild = if op.odd % 64 == 51 { u32::MAX } else { 0 };
     let part = |by: u64, most: u64| (op.a / by % most) as u32 | wild;
     prism_address { channel: part(1, 2), lun: part(2, 2), block: part(4, 40), page: part(7, 8) }
@@ -58,11 +59,13 @@ pub fn step(world: &mut World, op: &Op) -> Step {
         3 => share(world, &rest),
         4 | 5 => raw(world, &rest),
         6 => queue(world, &rest),
-        7 | 8 => function(world, &rest),
+        7 => function(world, &rest),
+        8 => blocks(world, &rest),
         9 => function_queue(world, &rest),
         10 | 11 => policy(world, &rest),
         12 => container(world, &rest),
-        13 | 14 => objects(world, &rest),
+        13 => objects(world, &rest),
+        14 => buffers(world, &rest),
         _ => kv(world, &rest),
     }
 }
@@ -251,7 +254,7 @@ fn raw(world: &mut World, op: &Op) -> Step {
     let (data, length) = world.buffer(op);
     let at = address(op);
     let vector = [at, prism_address { page: at.page.wrapping_add(1), ..at }, at];
-    let (mut count, mut place, mut oob) = (0, 0, [0u8; 128]);
+    let (mut count, mut place, mut ticket, mut oob) = (0, 0, 0, [0u8; 128]);
     let oob = oob.as_mut_ptr().cast();
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
@@ -261,6 +264,9 @@ fn raw(world: &mut World, op: &Op) -> Step {
                 world.closed(Kind::Raw, handle, result);
                 result
             }
+            4 if op.b.is_multiple_of(2) => {
+                prism_raw_read_at(handle, at, op.c as u32 % 9000, data, length % 5000)
+            }
             4 => prism_raw_read_page_oob(handle, at, data, length, oob, op.b as usize % 99),
             5 | 6 => prism_raw_write_page(handle, at, data, length),
             7 => prism_raw_write_page_oob(handle, at, data, length, oob, op.b as usize % 99),
@@ -268,7 +274,9 @@ fn raw(world: &mut World, op: &Op) -> Step {
             9 => prism_raw_finish_block(handle, at),
             10 => prism_raw_write_pointer(handle, at),
             11 => prism_raw_erase_count(handle, at, &mut count),
-            12 if op.b.is_multiple_of(2) => prism_raw_sync(handle),
+            12 if op.b.is_multiple_of(4) => prism_raw_sync(handle),
+            12 if op.b % 4 == 1 => prism_raw_ticket(handle, &mut ticket),
+            12 if op.b % 4 == 2 => prism_raw_sync_to(handle, op.a),
             12 => prism_raw_grow(handle, op.a as u32),
             13 if op.b.is_multiple_of(2) => prism_raw_shrink(handle, op.a as u32),
             13 => {
@@ -283,40 +291,6 @@ fn raw(world: &mut World, op: &Op) -> Step {
                 prism_raw_read_pages(handle, vector.as_ptr(), 2, data, length, null_mut())
             }
             _ => prism_raw_erase_blocks(handle, vector.as_ptr(), 1, &mut place),
-        }
-    };
-    (result, good)
-}
-
-fn queue(world: &mut World, op: &Op) -> Step {
-    let (at, (data, length)) = (address(op), world.buffer(op));
-    if op.call < 4 {
-        let (raw, good) = world.pick::<prism_raw>(Kind::Raw, op);
-        let mut new = null_mut();
-        // SAFETY: the pointer to the handle is valid.
-        let result = unsafe { prism_raw_queue_open(raw, op.b as u32, &mut new) };
-        if result == 0 {
-            world.opened(Kind::Queue, new);
-        }
-        return (result, good);
-    }
-    let (handle, good) = world.pick::<prism_raw_queue>(Kind::Queue, op);
-    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
-    let result = unsafe {
-        match op.call {
-            4 if op.b.is_multiple_of(4) => {
-                let result = prism_raw_queue_close(handle);
-                world.closed(Kind::Queue, handle, result);
-                result
-            }
-            5 | 6 => prism_raw_queue_read(handle, at, length, op.b),
-            7..=9 => prism_raw_queue_write(handle, at, data, length, op.b),
-            10 => prism_raw_queue_erase(handle, at, op.b),
-            11 => prism_raw_queue_length(handle),
-            _ => {
-                let completion = world.give(zeroed(), op);
-                prism_raw_queue_complete(handle, completion, data, length)
-            }
         }
     };
     (result, good)
@@ -361,20 +335,29 @@ fn function(world: &mut World, op: &Op) -> Step {
     (result, good)
 }
 
-fn function_queue(world: &mut World, op: &Op) -> Step {
+/// Blocks of the function level.
+fn blocks(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_function>(Kind::Function, op);
     let (at, (data, length)) = (address(op), world.buffer(op));
+    let (mut count, mut ticket, mut oob, mut owned) = (0, 0, [0u8; 128], [zeroed(); 3]);
+    let (oob, oob_length) = (oob.as_mut_ptr().cast(), op.b as usize % 60);
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
-            0..=3 => prism_function_queue_read(handle, at, length, op.b),
-            4..=7 => prism_function_queue_write(handle, at, data, length, op.b),
-            8 | 9 => prism_function_queue_trim(handle, at, op.b as u32 % 3, op.c),
-            10 => prism_function_queue_length(handle),
-            _ => {
-                let completion = world.give(zeroed(), op);
-                prism_function_queue_complete(handle, completion, data, length)
+            0 | 1 => {
+                let channel = if op.c.is_multiple_of(2) { PRISM_CHANNEL_ANY } else { op.a as u32 };
+                prism_function_allocate_for(handle, channel, op.b, world.give(zeroed(), op))
             }
+            2 | 3 => prism_function_owned_blocks(handle, owned.as_mut_ptr(), op.b as usize % 4),
+            4 | 5 => prism_function_read_at(handle, at, op.b as u32, data, length),
+            6 => prism_function_oob_size(handle),
+            7 | 8 => prism_function_write_oob(handle, at, data, length, oob, oob_length),
+            9 | 10 => prism_function_read_oob(handle, at, oob, oob_length),
+            11 => prism_function_finish(handle, at),
+            12 => prism_function_write_pointer(handle, at),
+            13 => prism_function_erase_count(handle, at, &mut count),
+            14 => prism_function_ticket(handle, &mut ticket),
+            _ => prism_function_sync_to(handle, op.a),
         }
     };
     (result, good)

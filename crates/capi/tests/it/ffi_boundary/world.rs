@@ -24,6 +24,8 @@ pub enum Kind {
     Raw,
     Queue,
     Function,
+    FunctionQueue,
+    Buffer,
     Policy,
     Container,
     Objects,
@@ -188,10 +190,12 @@ impl World {
         self.handles.iter().filter(|entry| entry.open).count() as c_int
     }
 
-    /// Closes every open handle, the oldest first. Returns the results of the calls that did
-    /// not succeed: a device in a file is closed even if that file could not be synced.
+    /// Closes every open handle, the oldest first and buffers last, which commands may have.
+    /// Returns the results of the calls that did not succeed: a device in a file is closed even if
+    /// that file could not be synced.
     pub fn close_all(&mut self) -> Vec<c_int> {
         let mut failures = Vec::new();
+        self.handles.sort_by_key(|entry| entry.kind == Kind::Buffer);
         for entry in self.handles.iter_mut().filter(|entry| entry.open) {
             let token = entry.token;
             let result = match entry.kind {
@@ -201,6 +205,8 @@ impl World {
                 Kind::Raw => prism_raw_close(without_provenance_mut(token)),
                 Kind::Queue => prism_raw_queue_close(without_provenance_mut(token)),
                 Kind::Function => prism_function_close(without_provenance_mut(token)),
+                Kind::FunctionQueue => prism_function_queue_close(without_provenance_mut(token)),
+                Kind::Buffer => prism_buffer_free(without_provenance_mut(token)),
                 Kind::Policy => prism_policy_close(without_provenance_mut(token)),
                 Kind::Container => prism_container_close(without_provenance_mut(token)),
                 Kind::Objects => prism_objects_close(without_provenance_mut(token)),

@@ -1,0 +1,308 @@
+//! Queues and buffers of the C interface, on a device in memory, on one with virtual time, and on
+//! files with each engine.
+
+#![allow(unsafe_code, reason = "it calls as C does")]
+
+use std::ffi::{CString, c_int};
+use std::path::Path;
+use std::ptr::{null, null_mut};
+
+use prism_capi::prism_status::*;
+use prism_capi::*;
+use tempfile::TempDir;
+
+use crate::ffi_boundary::alone;
+
+const PAGE: usize = 4096;
+
+fn zeroed<T: Copy>() -> T {
+    // SAFETY: the structures consist of numbers and pointers.
+    unsafe { std::mem::zeroed() }
+}
+
+fn geometry() -> prism_geometry {
+    prism_geometry {
+        size: size_of::<prism_geometry>(),
+        channels: 2,
+        luns_per_channel: 1,
+        blocks_per_lun: 16,
+        pages_per_block: 8,
+        page_size: PAGE as u32,
+        oob_size: 32,
+        ..zeroed()
+    }
+}
+
+fn timing() -> prism_timing {
+    prism_timing {
+        size: size_of::<prism_timing>(),
+        t_read_ns: [60_000; PRISM_PAGE_TYPES_MAX],
+        t_program_ns: [1_400_000; PRISM_PAGE_TYPES_MAX],
+        page_types: 1,
+        t_erase_ns: 5_000_000,
+        ..zeroed()
+    }
+}
+
+fn ok(result: c_int) -> c_int {
+    // SAFETY: messages are zero-terminated.
+    let message = || unsafe { std::ffi::CStr::from_ptr(prism_last_message()) };
+    assert!(result >= 0, "{result}: {:?}", message());
+    result
+}
+
+fn refused(result: c_int, status: prism_status) {
+    assert_eq!(result, status as c_int);
+}
+
+/// A device, and what has to live as long.
+struct Setting {
+    device: *mut prism_device,
+    memory: *mut prism_memory,
+    _folder: Option<TempDir>,
+}
+
+fn c_path(path: &Path) -> CString {
+    CString::new(path.to_str().expect("UTF-8")).expect("no zeros")
+}
+
+/// One of each kind of device.
+fn settings() -> Vec<Setting> {
+    let mut all = Vec::new();
+    let timing = timing();
+    let timed =
+        prism_options { size: size_of::<prism_options>(), timing: &raw const timing, ..zeroed() };
+    // SAFETY: every pointer is valid, and structures have their size.
+    unsafe {
+        for options in [null(), &raw const timed] {
+            let (mut memory, mut device) = (null_mut(), null_mut());
+            ok(prism_memory_create(&geometry(), 0, &mut memory));
+            ok(prism_device_format_memory(memory, options, &mut device));
+            all.push(Setting { device, memory, _folder: None });
+        }
+        for engine in [prism_engine::PRISM_ENGINE_BEST, prism_engine::PRISM_ENGINE_PORTABLE] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = c_path(&folder.path().join("flash"));
+            let size = size_of::<prism_file_settings>();
+            let settings =
+                prism_file_settings { size, engine: engine as u32, depth: 8, ..zeroed() };
+            let mut device = null_mut();
+            let path = path.as_ptr();
+            ok(prism_device_create_with(path, &geometry(), &settings, null(), &mut device));
+            all.push(Setting { device, memory: null_mut(), _folder: Some(folder) });
+        }
+    }
+    all
+}
+
+impl Setting {
+    fn share(&self) -> *mut prism_share {
+        let mut share = null_mut();
+        let size = size_of::<prism_allocation>();
+        let wanted = prism_allocation { size, capacity: 1, ..zeroed() };
+        // SAFETY: every pointer is valid.
+        unsafe { ok(prism_device_allocate(self.device, c"it".as_ptr(), &wanted, &mut share)) };
+        share
+    }
+
+    fn buffer(&self, length: usize) -> *mut prism_buffer {
+        let mut buffer = null_mut();
+        // SAFETY: the pointer is valid.
+        unsafe { ok(prism_buffer_alloc(self.device, length, &mut buffer)) };
+        buffer
+    }
+
+    fn close(self) {
+        ok(prism_device_close(self.device));
+        if !self.memory.is_null() {
+            ok(prism_memory_close(self.memory));
+        }
+    }
+}
+
+fn completion() -> prism_completion {
+    prism_completion { size: size_of::<prism_completion>(), ..zeroed() }
+}
+
+/// The bytes of a buffer that no command has.
+fn bytes(buffer: *mut prism_buffer, length: usize) -> &'static mut [u8] {
+    let data = prism_buffer_data(buffer).cast::<u8>();
+    assert!(!data.is_null());
+    // SAFETY: the callers pass its length, and use the bytes before it is freed.
+    unsafe { std::slice::from_raw_parts_mut(data, length) }
+}
+
+#[test]
+fn a_command_has_its_buffer_until_its_completion() {
+    let _one = alone();
+    for setting in settings() {
+        let (share, mut raw, mut queue) = (setting.share(), null_mut(), null_mut());
+        let (one, two) = (setting.buffer(PAGE), setting.buffer(PAGE));
+        let (at, mut done) = (zeroed::<prism_address>(), completion());
+        bytes(one, PAGE).fill(7);
+        let address = prism_buffer_data(one);
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(prism_raw_open(share, &mut raw));
+            ok(prism_raw_queue_open(raw, 2, &mut queue));
+            let oob = c"owner";
+            let oob = (oob.as_ptr().cast(), 5);
+            ok(prism_raw_queue_write_buffer(queue, at, one, PAGE, oob.0, oob.1, 1));
+            assert!(prism_buffer_data(one).is_null());
+            refused(prism_buffer_free(one), PRISM_EBUSY);
+            refused(prism_raw_queue_read_buffer(queue, at, 0, one, PAGE, 2), PRISM_EBUSY);
+            refused(prism_raw_queue_read_buffer(queue, at, 0, two, PAGE + 1, 2), PRISM_ERANGE);
+            let wild = prism_address { page: u32::MAX, ..at };
+            refused(prism_raw_queue_read(queue, wild, PAGE, 2), PRISM_ERANGE);
+            refused(prism_raw_queue_read_buffer(queue, wild, 0, two, PAGE, 2), PRISM_ERANGE);
+            ok(prism_raw_queue_sync(queue, 3));
+            refused(prism_raw_queue_read_buffer(queue, at, 0, two, PAGE, 4), PRISM_EFULL);
+            assert!(!prism_buffer_data(two).is_null(), "a refused command takes no buffer");
+            let mut seen = 0;
+            while ok(prism_raw_queue_complete(queue, &mut done, null_mut(), 0)) == 1 {
+                assert_eq!((done.status, done.length), (0, 0));
+                assert_eq!(done.buffer, if done.tag == 1 { one } else { null_mut() });
+                seen += done.tag;
+            }
+            assert_eq!((seen, prism_buffer_data(one)), (4, address));
+
+            // A part of the page, into the start of the other buffer.
+            ok(prism_raw_queue_read_buffer(queue, at, 96, two, 1000, 5));
+            assert_eq!(prism_raw_queue_wait(queue, PRISM_FOREVER), 1);
+            assert_eq!(ok(prism_raw_queue_poll(queue, &mut done, null_mut(), 0)), 1);
+            assert_eq!((done.status, done.length, done.buffer), (0, 1000, two));
+            assert!(bytes(two, PAGE)[..1000] == [7; 1000]);
+            assert_eq!(ok(prism_raw_queue_poll(queue, &mut done, null_mut(), 0)), 0);
+            assert_eq!(prism_raw_queue_wait(queue, 1), 0);
+            let mut found = [0u8; 5];
+            ok(prism_raw_read_page_oob(raw, at, null_mut(), 0, found.as_mut_ptr().cast(), 5));
+            assert_eq!(&found, b"owner");
+        }
+        for result in [
+            prism_buffer_free(one),
+            prism_buffer_free(two),
+            prism_raw_queue_close(queue),
+            prism_raw_close(raw),
+            prism_share_close(share),
+        ] {
+            ok(result);
+        }
+        refused(prism_buffer_free(one), PRISM_EHANDLE);
+        setting.close();
+    }
+}
+
+#[test]
+fn a_closed_queue_gives_back_its_buffers() {
+    let _one = alone();
+    for setting in settings() {
+        let (share, mut function, mut queue) = (setting.share(), null_mut(), null_mut());
+        let (one, two) = (setting.buffer(PAGE), setting.buffer(2 * PAGE));
+        let size = size_of::<prism_allocated>();
+        let mut new = prism_allocated { size, ..zeroed() };
+        bytes(two, 2 * PAGE).fill(9);
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(prism_function_open(share, &mut function));
+            let mut other = null_mut();
+            refused(prism_function_open(share, &mut other), PRISM_EINUSE);
+            ok(prism_function_queue_open(function, 4, &mut queue));
+            ok(prism_function_address_mapper(function, PRISM_CHANNEL_ANY, 0, &mut new));
+            ok(prism_function_queue_write_buffer(queue, new.at, two, 2 * PAGE, 1));
+            ok(prism_function_queue_read_buffer(queue, new.at, one, PAGE, 2));
+            assert!(prism_buffer_data(two).is_null());
+            ok(prism_function_queue_close(queue));
+            let mut page = [0u8; PAGE];
+            let at = prism_address { page: 1, ..new.at };
+            ok(prism_function_read(function, at, page.as_mut_ptr().cast(), PAGE));
+            assert!(page == [9; PAGE] && bytes(two, 2 * PAGE) == [9; 2 * PAGE]);
+            assert!(!prism_buffer_data(one).is_null());
+        }
+        // The buffers outlive the device.
+        ok(prism_function_close(function));
+        ok(prism_share_close(share));
+        setting.close();
+        bytes(one, PAGE).fill(1);
+        ok(prism_buffer_free(one));
+        ok(prism_buffer_free(two));
+    }
+}
+
+#[test]
+fn a_completion_of_the_first_header_is_filled() {
+    let _one = alone();
+    let setting = settings().remove(0);
+    let (share, mut raw, mut queue) = (setting.share(), null_mut(), null_mut());
+    // The size of the structure before it had the buffer.
+    let mut done = prism_completion { size: 40, buffer: null_mut::<prism_buffer>(), ..zeroed() };
+    done.buffer = std::ptr::without_provenance_mut(77);
+    // SAFETY: every pointer is valid.
+    unsafe {
+        ok(prism_raw_open(share, &mut raw));
+        ok(prism_raw_queue_open(raw, 1, &mut queue));
+        ok(prism_raw_queue_read(queue, zeroed(), PAGE, 5));
+        assert_eq!(ok(prism_raw_queue_complete(queue, &mut done, null_mut(), 0)), 1);
+    }
+    assert_eq!((done.tag, done.status, done.buffer.addr()), (5, PRISM_EUNWRITTEN as c_int, 77));
+    for result in [prism_raw_queue_close(queue), prism_raw_close(raw), prism_share_close(share)] {
+        ok(result);
+    }
+    setting.close();
+}
+
+#[test]
+fn queues_of_files_have_a_descriptor() {
+    let _one = alone();
+    for (place, setting) in settings().into_iter().enumerate() {
+        let (share, mut raw, mut queue) = (setting.share(), null_mut(), null_mut());
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(prism_raw_open(share, &mut raw));
+            ok(prism_raw_queue_open(raw, 1, &mut queue));
+        }
+        match place {
+            0 | 1 => refused(prism_raw_queue_event_fd(queue), PRISM_EINVALID),
+            _ => drop(ok(prism_raw_queue_event_fd(queue))),
+        }
+        for result in [prism_raw_queue_close(queue), prism_raw_close(raw), prism_share_close(share)]
+        {
+            ok(result);
+        }
+        setting.close();
+    }
+}
+
+#[test]
+fn settings_of_a_file_are_checked() {
+    let _one = alone();
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = c_path(&folder.path().join("flash"));
+    let usual = prism_file_settings { size: size_of::<prism_file_settings>(), ..zeroed() };
+    let read_only = prism_file_settings { read_only: 1, ..usual };
+    let (mut device, mut reader) = (null_mut(), null_mut());
+    // SAFETY: every pointer is valid, and structures have their size.
+    unsafe {
+        let mut make = |settings| {
+            prism_device_create_with(path.as_ptr(), &geometry(), &settings, null(), &mut device)
+        };
+        for wrong in [
+            read_only,
+            prism_file_settings { size: 0, ..usual },
+            prism_file_settings { engine: 3, ..usual },
+            prism_file_settings { preallocate: 2, ..usual },
+            prism_file_settings { read_only: 2, ..usual },
+        ] {
+            refused(make(wrong), PRISM_EARGUMENT);
+        }
+        ok(make(prism_file_settings { preallocate: 1, ..usual }));
+        ok(prism_device_close(device));
+        ok(prism_device_open_with(path.as_ptr(), &read_only, null(), &mut device));
+        ok(prism_device_open_with(path.as_ptr(), &read_only, null(), &mut reader));
+        let (mut share, size) = (null_mut(), size_of::<prism_allocation>());
+        let wanted = prism_allocation { size, capacity: 1, ..zeroed() };
+        let result = prism_device_allocate(device, c"it".as_ptr(), &wanted, &mut share);
+        assert!(result < 0, "nothing is written to a device that is read-only");
+        ok(prism_device_close(device));
+        ok(prism_device_close(reader));
+    }
+}
