@@ -279,13 +279,18 @@ impl Function {
     /// [`Function::oob_size`].
     ///
     /// # Errors
-    /// As [`Function::write`]; [`FlashError::Unaligned`] for too many out-of-band bytes.
+    /// As [`Function::write`]; [`FlashError::Unaligned`] for too many out-of-band bytes,
+    /// [`FlashError::Invalid`] for any on a device with timing.
     pub fn write_with_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
         if oob.len() > self.oob_size() {
             let (what, value) = ("out-of-band bytes:", oob.len() as u64);
             return Err(FlashError::Unaligned { what, value, unit: self.oob_size() as u64 });
         }
         if self.share.is_timed() {
+            if !oob.is_empty() {
+                let what = "out-of-band bytes need a device without timing, or the raw level";
+                return Err(FlashError::Invalid { what: what.into() });
+            }
             let mut state = self.lock();
             let mut buffer = state.take_buffer(data.len());
             buffer.copy_from_slice(data);

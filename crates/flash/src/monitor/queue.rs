@@ -165,8 +165,9 @@ impl ShareQueue {
                     || earlier.any(|other| matches!(other.op, ShareOp::Program { .. }))
             }
             ShareOp::Read { block, page, offset } => {
-                let end = page + (offset + task.data.len() as u32) / self.share.path().page_size;
-                self.programs.values().any(|&(of, first)| of == block && first <= end)
+                let bytes = u64::from(offset) + task.data.len() as u64;
+                let end = u64::from(page) + bytes / u64::from(self.share.path().page_size);
+                self.programs.values().any(|&(of, first)| of == block && u64::from(first) <= end)
                     || earlier.any(|other| other.op.block() == Some(block))
             }
             ShareOp::Program { block, .. } => {
