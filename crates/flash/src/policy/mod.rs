@@ -67,7 +67,7 @@ use config::{RangeRecord, Tables};
 use division::Division;
 use program_units::ProgramUnitFormat;
 use range::Range;
-use reads::Readers;
+use reads::{ReadPlan, Readers};
 use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
 
 pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
@@ -192,14 +192,34 @@ impl Policy {
     /// # Errors
     /// [`FlashError::OutOfRange`] if not all bytes are in one range.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
+        self.read_all(&[address], &mut [into])
+    }
+
+    /// Reads several parts at once, each an address and the memory for its bytes. On a device without
+    /// timing they are in flight together.
+    ///
+    /// # Errors
+    /// As [`Policy::read`]; the content of all memory is unspecified then.
+    pub fn read_vectored(&self, parts: &mut [(u64, &mut [u8])]) -> Result<()> {
+        let addresses: Vec<u64> = parts.iter().map(|(address, _)| *address).collect();
+        let mut into: Vec<&mut [u8]> = parts.iter_mut().map(|(_, into)| &mut **into).collect();
+        self.read_all(&addresses, &mut into)
+    }
+
+    fn read_all(&self, addresses: &[u64], into: &mut [&mut [u8]]) -> Result<()> {
         loop {
             let mut inner = self.lock();
             let share = inner.share.clone();
-            let (range, offset) = inner.range_of(address, into.len() as u64)?;
-            if share.is_timed() {
-                return range.read(offset, into, Cause::Host, Urgency::Normal);
+            let mut pieces = Vec::new();
+            for (buffer, (&address, into)) in addresses.iter().zip(into.iter_mut()).enumerate() {
+                let (range, offset) = inner.range_of(address, into.len() as u64)?;
+                if share.is_timed() {
+                    range.read(offset, into, Cause::Host, Urgency::Normal)?;
+                } else {
+                    range.plan_read(offset, (buffer, &mut **into), &mut pieces)?;
+                }
             }
-            let plan = range.plan_read(offset, into)?;
+            let plan = ReadPlan::new(&share, pieces)?;
             drop(inner);
             if self.readers.read(&share, &plan, into)? {
                 return Ok(());

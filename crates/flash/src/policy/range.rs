@@ -12,7 +12,7 @@ use crate::policy::config::RangeRecord;
 use crate::policy::division::ftl_config;
 use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::program_units::ProgramUnitFormat;
-use crate::policy::reads::{Piece, ReadPlan};
+use crate::policy::reads::Piece;
 
 /// Program units of copies per host program unit while erased blocks are low: enough for a write
 /// amplification of 3, and few enough not to delay the next program unit of the die group for long.
@@ -161,10 +161,16 @@ impl Range {
         self.share().reach_if_timed(end)
     }
 
-    /// Looks up where bytes are, and copies those that are in memory.
-    pub(super) fn plan_read(&self, offset: u64, into: &mut [u8]) -> Result<ReadPlan> {
+    /// Looks up where bytes are, and copies those that are in memory. Adds the others to `pieces`,
+    /// as those for buffer number `buffer`.
+    pub(super) fn plan_read(
+        &self,
+        offset: u64,
+        (buffer, into): (usize, &mut [u8]),
+        pieces: &mut Vec<Piece>,
+    ) -> Result<()> {
         self.alive()?;
-        let (mut at, mut to, mut pieces) = (offset, 0, Vec::new());
+        let (mut at, mut to) = (offset, 0);
         while to < into.len() {
             let (place, within, len) = self.piece(at, into.len() - to);
             let part = &mut into[to..to + len];
@@ -178,12 +184,12 @@ impl Range {
                 UnitLocation::Unmapped => part.fill(0),
                 UnitLocation::Flash(pun) => {
                     let (block, from) = self.flash().bytes_of(pun, within);
-                    pieces.push(Piece { block, from, len, to });
+                    pieces.push(Piece { block, from, len, to: (buffer, to) });
                 }
             }
             (at, to) = (at + len as u64, to + len);
         }
-        ReadPlan::new(self.share(), pieces)
+        Ok(())
     }
 
     fn read_from(&self, offset: u64, into: &mut [u8], reading: Reading) -> Result<SimTime> {

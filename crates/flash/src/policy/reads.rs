@@ -19,8 +19,8 @@ pub(super) struct Piece {
     pub(super) block: u32,
     pub(super) from: u64,
     pub(super) len: usize,
-    /// Where it goes in the caller's memory.
-    pub(super) to: usize,
+    /// Where it goes: which of the caller's buffers, and the byte in it.
+    pub(super) to: (usize, usize),
 }
 
 /// Pieces that follow each other in a block: one read of the device.
@@ -90,7 +90,12 @@ impl Readers {
     }
 
     /// Executes a plan. Returns false if data has moved: it has to be looked up again.
-    pub(super) fn read(&self, share: &Share, plan: &ReadPlan, into: &mut [u8]) -> Result<bool> {
+    pub(super) fn read(
+        &self,
+        share: &Share,
+        plan: &ReadPlan,
+        into: &mut [&mut [u8]],
+    ) -> Result<bool> {
         match &plan.runs[..] {
             [] => return Ok(true),
             [run] if run.pieces.len() == 1 => return read_one(share, run, into),
@@ -128,11 +133,11 @@ fn checked(share: &Share, run: &Run, state: PageState) -> Result<()> {
     }
 }
 
-fn read_one(share: &Share, run: &Run, into: &mut [u8]) -> Result<bool> {
+fn read_one(share: &Share, run: &Run, into: &mut [&mut [u8]]) -> Result<bool> {
     let (page, offset) = page_of(share, run.from);
     let access = share.access(run.block, page, Cause::Host, SimTime::ZERO);
-    let to = run.pieces[0].to;
-    let read = share.read(access, offset, &mut into[to..to + run.len], &mut []);
+    let (buffer, to) = run.pieces[0].to;
+    let read = share.read(access, offset, &mut into[buffer][to..to + run.len], &mut []);
     if !is_there(share, run)? {
         return Ok(false);
     }
@@ -141,7 +146,7 @@ fn read_one(share: &Share, run: &Run, into: &mut [u8]) -> Result<bool> {
 }
 
 impl Reader {
-    fn read(&mut self, share: &Share, runs: &[Run], into: &mut [u8]) -> Result<bool> {
+    fn read(&mut self, share: &Share, runs: &[Run], into: &mut [&mut [u8]]) -> Result<bool> {
         let (mut next, mut all_there, mut failed) = (0, true, None);
         while next < runs.len() || self.queue.len() > 0 {
             while next < runs.len() && self.queue.len() < DEPTH {
@@ -162,7 +167,8 @@ impl Reader {
                 } else {
                     for piece in &run.pieces {
                         let at = (piece.from - run.from) as usize;
-                        into[piece.to..piece.to + piece.len]
+                        let (buffer, to) = piece.to;
+                        into[buffer][to..to + piece.len]
                             .copy_from_slice(&reply.data[at..at + piece.len]);
                     }
                 }

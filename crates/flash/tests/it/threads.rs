@@ -72,7 +72,13 @@ fn reads_of_the_policy_level_go_on_during_writes_and_cleaning() {
                         let before: Vec<u64> =
                             places.iter().map(|v| v.load(Ordering::SeqCst)).collect();
                         let mut found = vec![0; count as usize * PAGE];
-                        policy.read(first * PAGE as u64, &mut found).unwrap();
+                        if rng.chance(0.5) {
+                            policy.read(first * PAGE as u64, &mut found).unwrap();
+                        } else {
+                            let addresses = (first..).map(|number| number * PAGE as u64);
+                            let mut parts: Vec<_> = addresses.zip(found.chunks_mut(PAGE)).collect();
+                            policy.read_vectored(&mut parts).unwrap();
+                        }
                         for ((number, page), least) in (first..).zip(found.chunks(PAGE)).zip(before)
                         {
                             let (of, version) = stamp_of(page);

@@ -240,12 +240,13 @@ impl UringQueue {
         if self.thread == thread::current().id() {
             return;
         }
-        while self.in_flight > 0 || self.watching {
+        while self.in_flight > 0 {
             self.enter(1, None);
             while self.process_one() {}
         }
         if let Ok(ring) = ring::new(self.limit + 1, true) {
-            self.ring = ring;
+            // The old ring no longer watches the inbox.
+            (self.ring, self.watching, self.pushed) = (ring, false, 0);
             self.thread = thread::current().id();
         }
     }

@@ -167,3 +167,39 @@ fn syncs_of_threads_become_one() {
     assert!((1..=8 * CALLS).contains(&syncs), "{syncs}");
     assert!(raw.ticket() > CALLS, "each call waits for a sync after its write");
 }
+
+/// A queue may go to another thread while its commands, a sync among them, are in flight.
+#[test]
+fn a_queue_goes_from_thread_to_thread() {
+    for engine in [EngineChoice::Best, EngineChoice::Portable] {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings { engine, ..Settings::USUAL };
+        let path = folder.path().join("flash");
+        let file = FlashFile::create_with(&path, GEOMETRY, settings).unwrap();
+        let device = Device::format(file, Options::default()).unwrap();
+        let share = device.allocate("a", Allocation::new(device.lun_capacity(), 0)).unwrap();
+        let raw = Raw::open(share).unwrap();
+        let mut queue = raw.queue(32);
+        for round in 0..16u64 {
+            let at =
+                Address { block: (round / 8) as u32, page: (round % 8) as u32, lun: 0, channel: 0 };
+            queue.submit(Command::write(at, vec![round as u8; PAGE]), 2 * round).unwrap();
+            queue.submit(Command::Sync, 2 * round + 1).unwrap();
+            queue = thread::scope(|scope| {
+                let other = move || {
+                    let mut done = Vec::new();
+                    while let Some(completion) = queue.complete() {
+                        assert_eq!(completion.result, Ok(()));
+                        done.push(completion.tag);
+                    }
+                    assert_eq!(done, [2 * round, 2 * round + 1]);
+                    queue.submit(Command::read(at, vec![0; PAGE]), 99).unwrap();
+                    queue
+                };
+                scope.spawn(other).join().unwrap()
+            });
+            let read = queue.complete().unwrap();
+            assert!(read.result.is_ok() && read.data == [round as u8; PAGE], "round {round}");
+        }
+    }
+}
