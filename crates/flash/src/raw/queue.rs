@@ -235,8 +235,8 @@ impl<R: Deref<Target = Raw>> Queue<R> {
 
     /// A file descriptor for event loops (epoll), which becomes readable when a command completes.
     /// Before each sleep, [`Queue::poll`] until there is no completion: that submits the last
-    /// commands, and completions for which no disk was needed do not make it readable. `None` on a device whose commands are complete as soon as they are
-    /// submitted, or in virtual time.
+    /// commands, and completions for which no disk was needed do not make it readable. `None` on a
+    /// device whose commands are complete as soon as they are submitted, or in virtual time.
     #[must_use]
     pub fn event_fd(&self) -> Option<i32> {
         match &self.mode {
