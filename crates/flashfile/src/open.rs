@@ -44,7 +44,8 @@ pub enum Access {
 pub struct Settings {
     /// How pages are read and written.
     pub engine: EngineChoice,
-    /// Limit of writes in flight, and of reads in flight. Each takes a page of memory.
+    /// Limit of writes in flight of each of the four writers for blocking calls. Each takes a page
+    /// of memory. Queues have a depth of their own.
     pub depth: u32,
     /// How the device is accessed.
     pub access: Access,

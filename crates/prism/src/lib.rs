@@ -8,9 +8,9 @@ pub use prism_base::{Bytes, Nanos, Rng, SimTime};
 pub use prism_flash::medium::GeometryError;
 pub use prism_flash::monitor::{OpCounts, ShareInfo};
 pub use prism_flash::{
-    Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, Medium, MediumError,
-    MemoryDevice, Options, PageState, Result, Share, ShareGeometry, SharedMemory, WallClock,
-    WearReport,
+    Allocation, Buffer, BufferMemory, Cache, Device, DeviceGeometry, FlashError, GlobalWear,
+    Medium, MediumError, MediumQueue, MemoryDevice, Op, Options, PageState, Reply, Request, Result,
+    Share, ShareGeometry, SharedMemory, WallClock, WearReport,
 };
 pub use prism_flash::{function, kv, object, policy, raw};
 pub use prism_flashfile::{

@@ -247,18 +247,24 @@ impl Function {
     pub fn owned_blocks(&self) -> Result<Vec<OwnedBlock>> {
         let mut owned = Vec::new();
         for (at, written) in self.allocated()? {
-            let block = block_number(&self.geometry, at)?;
+            // One that was trimmed meanwhile is left out.
+            let Ok((block, _)) = self.begin(at, 0) else { continue };
             let mut oob = vec![0; self.geometry.oob_size as usize];
             let mut owner = self.table.owner(block);
             if owner == 0 && written > 0 && oob.len() >= OWNER {
                 let access = self.share.access(block, 0, Cause::Host, SimTime::ZERO);
-                let (state, _) = self.share.read(access, 0, &mut [], &mut oob)?;
+                let read = self.share.read(access, 0, &mut [], &mut oob);
+                if read.is_err() {
+                    self.end(block);
+                }
+                let (state, _) = read?;
                 let word = oob[oob.len() - OWNER..].try_into().expect("eight bytes");
                 let word = u64::from_le_bytes(word);
                 // Out-of-band bytes that were not given are all ones.
                 owner = if state == PageState::Written && word != u64::MAX { word } else { 0 };
                 self.table.set_owner(block, owner);
             }
+            self.end(block);
             owned.push(OwnedBlock { at, written, owner });
         }
         Ok(owned)

@@ -195,8 +195,8 @@ impl Policy {
         self.read_all(&[address], &mut [into])
     }
 
-    /// Reads several parts at once, each an address and the memory for its bytes. On a device without
-    /// timing they are in flight together.
+    /// Reads several parts at once, each an address and the memory for its bytes. On a device
+    /// without timing they are in flight together.
     ///
     /// # Errors
     /// As [`Policy::read`]; the content of all memory is unspecified then.

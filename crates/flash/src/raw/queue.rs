@@ -233,11 +233,11 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         }
     }
 
-    /// A file descriptor for event loops (epoll): when it is readable, [`Queue::poll`] until there
-    /// is no completion. Poll before each sleep, too: that submits what is collected, and a command
-    /// that was refused completes without the device. The descriptor changes when another thread
-    /// takes over the queue. `None` on a device whose commands are complete as soon as they are
-    /// submitted, or in virtual time.
+    /// A file descriptor for event loops (epoll), which becomes readable when a command completes.
+    /// Before each sleep, [`Queue::poll`] until there is no completion: that submits the last
+    /// commands, and completions for which no disk was needed do not make it readable. It changes
+    /// when another thread takes over the queue. `None` on a device whose commands are complete as
+    /// soon as they are submitted, or in virtual time.
     #[must_use]
     pub fn event_fd(&self) -> Option<i32> {
         match &self.mode {

@@ -397,7 +397,7 @@ impl MediumQueue for UringQueue {
             if let Some(reply) = self.take_outside() {
                 return Some(reply);
             }
-            if entered || self.in_flight == 0 && !self.watching {
+            if entered || self.in_flight == 0 && self.outside == 0 {
                 return None;
             }
             self.watch_inbox();

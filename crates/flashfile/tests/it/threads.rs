@@ -203,3 +203,38 @@ fn a_queue_goes_from_thread_to_thread() {
         }
     }
 }
+
+/// The descriptor of a queue becomes readable for each of several syncs in flight.
+#[test]
+fn an_event_loop_gets_every_sync() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    for engine in [EngineChoice::Best, EngineChoice::Portable] {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = Settings { engine, ..Settings::USUAL };
+        let file =
+            FlashFile::create_with(&folder.path().join("flash"), GEOMETRY, settings).unwrap();
+        let device = Device::format(file, Options::default()).unwrap();
+        let share = device.allocate("a", Allocation::new(device.lun_capacity(), 0)).unwrap();
+        let raw = Raw::open(share).unwrap();
+        let mut queue = raw.queue(32);
+        for round in 0..8u64 {
+            let at = Address { page: round as u32, ..Address::default() };
+            queue.submit(Command::write(at, vec![1; PAGE]), 0).unwrap();
+            (1..6).for_each(|tag| queue.submit(Command::Sync, tag).unwrap());
+            let mut done = 0;
+            loop {
+                done += std::iter::from_fn(|| queue.poll()).count();
+                if done == 6 {
+                    break;
+                }
+                let fd = queue.event_fd().expect("a file has a descriptor");
+                // SAFETY: the descriptor is open as long as the queue.
+                #[allow(unsafe_code, reason = "the library gives a number")]
+                let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+                let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
+                let ready = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).unwrap();
+                assert_eq!(ready, 1, "round {round}: {done} of 6 came, then none for a minute");
+            }
+        }
+    }
+}

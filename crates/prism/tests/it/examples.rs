@@ -6,6 +6,10 @@ mod algorithm_iv_1;
 mod algorithm_iv_2;
 #[path = "../../examples/algorithm_iv_3.rs"]
 mod algorithm_iv_3;
+#[path = "../../examples/event_loop.rs"]
+mod event_loop;
+#[path = "../../examples/file_threads.rs"]
+mod file_threads;
 #[path = "../../examples/function.rs"]
 mod function;
 #[path = "../../examples/kv.rs"]
@@ -18,6 +22,8 @@ mod object;
 mod policy;
 #[path = "../../examples/raw.rs"]
 mod raw;
+#[path = "../../examples/recovery.rs"]
+mod recovery;
 
 /// A test for each example. The list is compared with the folder.
 macro_rules! examples {
@@ -35,12 +41,15 @@ examples!(
     algorithm_iv_1,
     algorithm_iv_2,
     algorithm_iv_3,
+    event_loop,
+    file_threads,
     function,
     kv,
     monitor,
     object,
     policy,
-    raw
+    raw,
+    recovery
 );
 
 #[test]
