@@ -1,4 +1,4 @@
-//! Reads of many pages at the policy level, with reads, compared with an array of bytes:
+//! Reads of many pages at the policy level, compared with an array of bytes:
 //! rewritten, trimmed and buffered units are read with their present content.
 
 use prism_base::{Bytes, Rng};
@@ -19,7 +19,7 @@ const GEOMETRY: DeviceGeometry = DeviceGeometry {
 
 const SIZE: usize = 3 << 20;
 
-/// A random range, mostly longer than a page, sometimes longer than the read window.
+/// A random range, mostly longer than a page, sometimes longer than what is read at once.
 fn part(rng: &mut Rng) -> (usize, usize) {
     let at = rng.below(SIZE as u64) as usize;
     let most = [2000, 20_000, 400_000][rng.below(3) as usize];
