@@ -77,7 +77,8 @@ impl FlashFile {
         const PIECE: usize = 1 << 20;
         let size = self.layout.geometry.page_size as usize;
         let at_once = (PIECE / size).max(1) as u32;
-        let (pages, epoch) = (self.write_pointer(block), self.record(block).erases);
+        let record = self.record(block);
+        let (pages, epoch) = (u32::from(record.programmed), record.erases);
         let mut bytes = Aligned::new(at_once as usize * size)?;
         for first in (0..pages).step_by(at_once as usize) {
             let end = (first + at_once).min(pages);
@@ -87,7 +88,9 @@ impl FlashFile {
             self.engine.read_pages(page_at, 0, bytes)?;
             for (page, bytes) in (first..end).zip(bytes.chunks(size)) {
                 report.pages += 1;
-                if self.check_chunks((block, page, epoch), 0, bytes, &mut [])?.is_some() {
+                let damaged = self.check_chunks((block, page, epoch), 0, bytes, &mut [])?;
+                // A block that is erased meanwhile is not damaged.
+                if damaged.is_some() && self.record(block).erases == epoch {
                     report.damaged_pages += 1;
                     if report.damaged.len() < LISTED {
                         report.damaged.push((block, page));

@@ -57,6 +57,8 @@ pub struct FlashFile {
 struct Syncs {
     begun: u64,
     done: u64,
+    /// The error of the last one, for those who waited for it.
+    failed: Option<MediumError>,
 }
 
 const UNPOISONED: &str = "no thread panics while it holds the device";
@@ -145,18 +147,54 @@ impl FlashFile {
     /// be emptied; what was synced is kept, and opening tries again.
     pub fn close(&self) -> Result<(), MediumError> {
         let finished = self.finish_session();
-        self.core().refusal.get_or_insert_with(|| "the device was closed; open it again".into());
-        *self.lock.lock().expect(UNPOISONED) = None;
+        let mut core = self.core();
+        core.refusal.get_or_insert_with(|| "the device was closed; open it again".into());
+        // Programs in flight still write to the file: then it is unlocked when it is dropped.
+        let idle = core.is_idle();
+        drop(core);
+        // It waits for all writes, also if one of them has failed.
+        let _ = self.engine.drain();
+        if idle {
+            *self.lock.lock().expect(UNPOISONED) = None;
+        }
         finished
     }
 
     fn finish_session(&self) -> Result<(), MediumError> {
         self.sync()?;
-        let mut core = self.core();
-        if core.refusal.is_some() {
-            return Ok(());
+        // A sync of another thread must not be writing an entry meanwhile.
+        self.alone(|| {
+            let mut core = self.core();
+            if core.refusal.is_some() {
+                return Ok(());
+            }
+            core.empty_journal().map_err(|error| core.refuse("emptying the journal", &error))
+        })
+    }
+
+    /// Calls `commit` while no sync is in progress; others wait for it.
+    fn alone(&self, commit: impl FnOnce() -> Result<(), MediumError>) -> Result<(), MediumError> {
+        let mut syncs = self.syncs.lock().expect(UNPOISONED);
+        while syncs.done < syncs.begun {
+            syncs = self.synced.wait(syncs).expect(UNPOISONED);
         }
-        core.empty_journal().map_err(|error| core.refuse("emptying the journal", &error))
+        self.lead(syncs, commit)
+    }
+
+    /// Calls `commit` as the next sync, when none is in progress.
+    fn lead(
+        &self,
+        mut syncs: MutexGuard<'_, Syncs>,
+        commit: impl FnOnce() -> Result<(), MediumError>,
+    ) -> Result<(), MediumError> {
+        syncs.begun += 1;
+        drop(syncs);
+        let result = commit();
+        let mut syncs = self.syncs.lock().expect(UNPOISONED);
+        syncs.done = syncs.begun;
+        syncs.failed = result.clone().err();
+        self.synced.notify_all();
+        result
     }
 
     pub(crate) fn record(&self, block: u32) -> Record {
@@ -382,7 +420,7 @@ impl Medium for FlashFile {
         let headers = self.headers_of((block, page, epoch), data, oob);
         for (page, data) in (page..).zip(data.chunks(size)) {
             let written = self.engine.write_page(self.layout.page_at(block, page), data);
-            written.map_err(|error| self.core().refuse("writing", &error))?;
+            written.map_err(|error| self.core().fail_program(block, &error))?;
         }
         self.core().end_program(block, page, epoch, headers)
     }
@@ -399,24 +437,13 @@ impl Medium for FlashFile {
         let mut syncs = self.syncs.lock().expect(UNPOISONED);
         // One that begins from now on: one in progress may not have everything.
         let wanted = syncs.begun + 1;
-        loop {
+        while syncs.done < syncs.begun {
+            syncs = self.synced.wait(syncs).expect(UNPOISONED);
             if syncs.done >= wanted {
-                drop(syncs);
-                let core = self.core();
-                return if core.failed { core.check_writable() } else { Ok(()) };
+                return syncs.failed.clone().map_or(Ok(()), Err);
             }
-            if syncs.done < syncs.begun {
-                syncs = self.synced.wait(syncs).expect(UNPOISONED);
-                continue;
-            }
-            syncs.begun += 1;
-            drop(syncs);
-            let result = self.commit();
-            syncs = self.syncs.lock().expect(UNPOISONED);
-            syncs.done = syncs.begun;
-            self.synced.notify_all();
-            return result;
         }
+        self.lead(syncs, || self.commit())
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

@@ -171,6 +171,17 @@ impl Core {
         failure
     }
 
+    /// Whether no program is in progress.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.in_progress.is_empty()
+    }
+
+    /// Ends a program that failed.
+    pub(crate) fn fail_program(&mut self, block: u32, error: &io::Error) -> MediumError {
+        self.in_progress.remove(&block);
+        self.refuse("writing", error)
+    }
+
     /// Begins a program of `pages` pages.
     pub(crate) fn begin_program(
         &mut self,

@@ -86,7 +86,9 @@ impl Inbox {
     }
 
     fn put(&self, reply: Reply) {
-        self.lock().push_back(reply);
+        // The descriptor is written under the lock, so that it is not readable without replies.
+        let mut replies = self.lock();
+        replies.push_back(reply);
         self.arrived.notify_all();
         if let Some(event) = &self.event {
             let _ = rustix::io::write(event, &1u64.to_ne_bytes());

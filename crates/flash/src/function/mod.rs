@@ -326,7 +326,9 @@ impl Function {
     /// Programs the pages from `expected` on that were trimmed before they were written, and then
     /// `data`.
     fn padded(&self, block: u32, page: u32, expected: u32, data: &[u8]) -> Result<()> {
-        if !self.lock().may_pad(block, expected, page) {
+        // Another write may have padded the block meanwhile.
+        let expected = self.share.write_pointer(block)?.max(expected);
+        if expected != page && !self.lock().may_pad(block, expected, page) {
             return Err(FlashError::OutOfOrder { page, expected });
         }
         let zeros = vec![0; self.geometry.page_size as usize];

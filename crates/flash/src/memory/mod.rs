@@ -294,7 +294,9 @@ impl Medium for MemoryDevice {
         }
         let state = self.block(block);
         let page_size = self.geometry.page_size as usize;
-        let (mut page, mut offset, mut rest) = (page, offset as usize, data);
+        let offset = offset as usize;
+        let (mut page, mut offset) = (page + (offset / page_size) as u32, offset % page_size);
+        let mut rest = data;
         let mut oob = Some(oob).filter(|oob| !oob.is_empty());
         loop {
             let written = state.page(page);

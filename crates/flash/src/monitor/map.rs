@@ -113,6 +113,11 @@ impl BlockMap {
         self.syncs_begun.fetch_add(1, Ordering::AcqRel) + 1
     }
 
+    /// Whether a sync was begun that is not complete: what it covers is not durable yet.
+    pub(crate) fn is_syncing(&self) -> bool {
+        self.synced.load(Ordering::Acquire) < self.syncs_begun.load(Ordering::Acquire)
+    }
+
     pub(crate) fn end_sync(&self, number: u64) {
         self.synced.fetch_max(number, Ordering::AcqRel);
     }
@@ -229,6 +234,10 @@ impl DirectPath {
         loop {
             let entry = self.map.entry(virtual_block);
             let read = self.medium.read(entry as u32, at.page, offset, data, oob);
+            // The LUN may have gone to another share before its blocks were erased.
+            if self.virtual_block(at.block)? != virtual_block {
+                return self.read(at, offset, data, oob);
+            }
             if self.map.entry(virtual_block) == entry {
                 let state = read.map_err(|error| self.named(error, at.block, at.page))?;
                 self.count_read(at.cause);

@@ -102,6 +102,9 @@ pub(crate) struct ShareQueue {
     in_flight: usize,
     waiting: VecDeque<Task>,
     done: VecDeque<ShareReply>,
+    /// Programs that are complete before earlier ones of their block, which they wait for: until
+    /// then their pages do not count. By number, with the block.
+    held: BTreeMap<u64, (u32, ShareReply)>,
     submitted: u64,
     /// Programs in flight by number: block and first page.
     programs: BTreeMap<u64, (u32, u32)>,
@@ -125,6 +128,7 @@ impl ShareQueue {
             in_flight: 0,
             waiting: VecDeque::new(),
             done: VecDeque::new(),
+            held: BTreeMap::new(),
             submitted: 0,
             programs: BTreeMap::new(),
         }
@@ -132,7 +136,7 @@ impl ShareQueue {
 
     /// Operations whose reply was not taken.
     pub(crate) fn len(&self) -> usize {
-        self.in_flight + self.waiting.len() + self.done.len()
+        self.in_flight + self.waiting.len() + self.done.len() + self.held.len()
     }
 
     /// Completes an operation that needs no work of the device, or was refused.
@@ -246,16 +250,18 @@ impl ShareQueue {
             Flight::None => unreachable!("the medium replies to requests"),
             Flight::Read { number, tag, op, virtual_block, entry } => {
                 let path = self.share.path();
-                if path.map.entry(virtual_block) != entry {
-                    // The block moved or was erased meanwhile.
-                    return self.begin(Task { number, tag, op, data, oob, again: false });
-                }
                 let (block, page) = (op.block().unwrap_or(0), op.page());
-                let result = result.map_err(|error| path.named(error, block, page));
-                if result.is_ok() {
-                    path.count_read(Cause::Host);
+                let still_there = path.virtual_block(block) == Ok(virtual_block);
+                if !still_there || path.map.entry(virtual_block) != entry {
+                    // The block moved, was erased or went to another share meanwhile.
+                    self.begin(Task { number, tag, op, data, oob, again: false });
+                } else {
+                    let result = result.map_err(|error| path.named(error, block, page));
+                    if result.is_ok() {
+                        path.count_read(Cause::Host);
+                    }
+                    self.done.push_back(ShareReply { tag, op, result, data });
                 }
-                self.done.push_back(ShareReply { tag, op, result, data });
             }
             Flight::Program { number, tag, op, program } => {
                 self.end_program(number, tag, op, program, result, (data, oob));
@@ -266,7 +272,21 @@ impl ShareQueue {
                 self.done.push_back(ShareReply { tag, op: ShareOp::Sync, result, data });
             }
         }
+        self.release_held();
         self.begin_waiting();
+    }
+
+    /// Completes programs without earlier ones of their block in flight.
+    fn release_held(&mut self) {
+        let programs = &self.programs;
+        let is_first = |number: &u64, block: u32| {
+            programs.range(..number).all(|(_, &(other, _))| other != block)
+        };
+        let free = |(number, held): &(&u64, &(u32, ShareReply))| is_first(number, held.0);
+        let numbers: Vec<u64> = self.held.iter().filter(free).map(|(&number, _)| number).collect();
+        for number in numbers {
+            self.done.extend(self.held.remove(&number).map(|(_, reply)| reply));
+        }
     }
 
     fn end_program(
@@ -287,7 +307,7 @@ impl ShareQueue {
         match self.share.end_program(access, program, result.map(drop)) {
             Ok(None) => {
                 let result = Ok(PageState::Written);
-                self.done.push_back(ShareReply { tag, op, result, data });
+                self.held.insert(number, (block, ShareReply { tag, op, result, data }));
             }
             Ok(Some(next)) if next > page => self.program_rest(tag, op, next, data),
             Ok(Some(_)) => self.begin(Task { number, tag, op, data, oob, again: false }),

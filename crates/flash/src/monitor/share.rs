@@ -305,9 +305,16 @@ impl Share {
     /// gets its LUNs.
     ///
     /// # Errors
+    /// [`FlashError::Busy`] while queued writes are in flight: nothing has changed then;
     /// [`FlashError`] if the device fails.
     pub fn release(self) -> Result<()> {
         self.with(|monitor, place| {
+            let luns = &monitor.shares[place].as_ref().expect("checked").luns;
+            for virtual_block in
+                luns.iter().flat_map(|lun| lun * monitor.usable..(lun + 1) * monitor.usable)
+            {
+                monitor.check_no_programs(virtual_block)?;
+            }
             let share = monitor.shares[place].take().expect("checked");
             share.map.set(&[]);
             share.luns.iter().for_each(|&lun| monitor.luns[lun as usize] = LunUse::Dirty);
@@ -586,6 +593,7 @@ impl Monitor {
     }
 
     fn finish(&mut self, place: usize, block: u32) -> Result<()> {
+        self.check_no_programs(self.virtual_block(place, block)?)?;
         let block = self.block_of(place, block)?;
         let medium = self.medium()?;
         let was_open = medium.is_open(block);

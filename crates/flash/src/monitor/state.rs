@@ -299,12 +299,14 @@ impl Monitor {
         if at.page == 0 && state.open >= state.open_max {
             return Err(FlashError::TooManyOpen { max: state.open_max });
         }
-        if at.page == 0 && self.closed_unsynced && self.geometry.max_open_blocks.is_some() {
+        let closed = self.closed_unsynced || self.map.is_syncing();
+        if at.page == 0 && closed && self.geometry.max_open_blocks.is_some() {
             // If a power failure undid the closing, too many blocks would be partly written.
             self.sync_if_volatile()?;
         }
         let block = self.map.block(virtual_block);
-        let opens = at.page == 0 && !self.medium.is_open(block);
+        let opens =
+            at.page == 0 && !self.medium.is_open(block) && !self.map.is_programmed(virtual_block);
         self.shares[share].as_mut().expect("checked").open += u32::from(opens);
         self.map.begin_program(virtual_block);
         Ok(Program { virtual_block, block, pages, opens })
@@ -325,12 +327,12 @@ impl Monitor {
         let opened = opens && !moved && self.medium.write_pointer(block) > 0;
         let state = self.shares[share].as_mut().expect("checked by the caller");
         if opens && !opened {
-            state.open -= 1;
+            state.open = state.open.saturating_sub(1);
         }
         match result {
             Ok(()) if !moved => {
                 let fills = at.page + pages == self.geometry.pages_per_block;
-                state.open -= u32::from(fills);
+                state.open = state.open.saturating_sub(u32::from(fills));
                 state.counts.programs[at.cause] += u64::from(pages);
                 self.closed_unsynced |= fills;
                 (self.unsynced, self.programmed) = (true, true);
@@ -380,16 +382,27 @@ impl Monitor {
         Ok(Programmed { sent: program.sent, end: program.end })
     }
 
+    /// Refuses an erase or a finish while programs of the block are in flight: they could land in
+    /// what is written there next.
+    pub(crate) fn check_no_programs(&self, virtual_block: u32) -> Result<()> {
+        if !self.map.is_programmed(virtual_block) {
+            return Ok(());
+        }
+        let what = "writes of the block are in flight: take their completions first";
+        Err(FlashError::Busy { what: what.into() })
+    }
+
     /// Erases a block of a share. One that fails is replaced by a spare one, which is erased.
     pub(crate) fn erase(&mut self, share: usize, at: Access) -> Result<SimTime> {
         let virtual_block = self.virtual_block(share, at.block)?;
+        self.check_no_programs(virtual_block)?;
         let block = self.map.block(virtual_block);
         let was_open = self.medium()?.is_open(block);
         let end = self.erase_virtual_block(virtual_block, at.cause, at.ready)?;
         // If the block was replaced, `remap` has updated the count.
         let same = self.map.block(virtual_block) == block;
         let state = self.shares[share].as_mut().expect("checked by the caller");
-        state.open -= u32::from(was_open && same);
+        state.open = state.open.saturating_sub(u32::from(was_open && same));
         state.counts.erases[at.cause] += 1;
         self.closed_unsynced |= was_open;
         self.level_a_little(end)?;
@@ -405,7 +418,8 @@ impl Monitor {
         cause: Cause,
         ready: SimTime,
     ) -> Result<SimTime> {
-        if self.programmed && !self.medium()?.syncs_as_a_whole() {
+        let programmed = self.programmed || self.map.is_syncing();
+        if programmed && !self.medium()?.syncs_as_a_whole() {
             self.sync_if_volatile()?;
         }
         let block = self.map.block(virtual_block);
@@ -479,7 +493,8 @@ impl Monitor {
     }
 
     pub(crate) fn sync_if_volatile(&mut self) -> Result<()> {
-        if self.unsynced && self.medium()?.has_volatile_cache() {
+        let unsynced = self.unsynced || self.map.is_syncing();
+        if unsynced && self.medium()?.has_volatile_cache() {
             self.sync()?;
         }
         Ok(())

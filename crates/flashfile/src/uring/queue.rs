@@ -163,7 +163,7 @@ impl UringQueue {
                     copy = Some(memory);
                 }
                 Err(error) => {
-                    let failure = self.file.core().refuse("writing", &error);
+                    let failure = self.file.core().fail_program(block, &error);
                     return self.reply(request, Err(failure));
                 }
             }
@@ -284,7 +284,7 @@ impl UringQueue {
                         let headers = mem::take(&mut flight.headers);
                         core.end_program(block, page, flight.epoch, headers)
                     }
-                    Err(error) => Err(core.refuse("writing", &error)),
+                    Err(error) => Err(core.fail_program(block, &error)),
                 };
                 drop(core);
                 ended.map(|()| PageState::Written)
