@@ -373,7 +373,9 @@ impl Monitor {
 
     /// Free LUNs, one from each channel in turn.
     fn take_luns(&mut self, count: u32) -> Result<Vec<u32>> {
-        let free = self.luns.iter().filter(|lun| lun.is_free()).count() as u32;
+        let usable = |lun: &u32| self.luns[*lun as usize].is_free() && !self.is_written_to(*lun);
+        let usable: Vec<bool> = (0..self.luns.len() as u32).map(|lun| usable(&lun)).collect();
+        let free = usable.iter().filter(|usable| **usable).count() as u32;
         if count > free {
             return Err(FlashError::NoLuns { asked: count, free });
         }
@@ -382,12 +384,19 @@ impl Monitor {
         let mut channel = self.next_channel;
         while (taken.len() as u32) < count {
             let of_channel = (channel..self.luns.len() as u32).step_by(channels as usize);
-            let is_free = |lun: &u32| self.luns[*lun as usize].is_free();
+            let is_free = |lun: &u32| usable[*lun as usize];
             taken.extend(of_channel.filter(is_free).find(|lun| !taken.contains(lun)));
             channel = (channel + 1) % channels;
         }
         self.next_channel = channel;
         Ok(taken)
+    }
+
+    /// Whether programs of a released share are still in flight on a virtual LUN: they could land in
+    /// what is written there next.
+    fn is_written_to(&self, lun: u32) -> bool {
+        let mut blocks = lun * self.usable..(lun + 1) * self.usable;
+        blocks.any(|virtual_block| self.map.is_programmed(virtual_block))
     }
 
     /// Takes free LUNs and erases the data of former shares. Skips a LUN with a failed block and no
@@ -405,7 +414,7 @@ impl Monitor {
     fn clean_luns(&mut self, luns: &[u32]) -> Result<bool> {
         let (mut any, mut all) = (false, true);
         for &lun in luns {
-            if self.luns[lun as usize] != LunUse::Dirty {
+            if self.luns[lun as usize] != LunUse::Dirty || self.is_written_to(lun) {
                 continue;
             }
             self.luns[lun as usize] = match self.clean_lun(lun) {
