@@ -392,8 +392,8 @@ impl Monitor {
         Ok(taken)
     }
 
-    /// Whether programs of a released share are still in flight on a virtual LUN: they could land in
-    /// what is written there next.
+    /// Whether programs of a released share are still in flight on a virtual LUN: they could land
+    /// in what is written there next.
     fn is_written_to(&self, lun: u32) -> bool {
         let mut blocks = lun * self.usable..(lun + 1) * self.usable;
         blocks.any(|virtual_block| self.map.is_programmed(virtual_block))
