@@ -70,6 +70,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod access;
 mod allocate;
 mod blocks;
 mod level;
@@ -80,17 +81,12 @@ mod table;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use prism_base::SimTime;
-use prism_nand::Cause;
-
 use crate::error::{FlashError, Result};
-use crate::medium::PageState;
 use crate::monitor::{Hold, Share, ShareGeometry};
 use crate::raw::{Address, block_number};
 use blocks::Use;
-use schedule::Class;
 use state::State;
-use table::{BlockTable, Seen};
+use table::BlockTable;
 
 pub use queue::{Command, Queue};
 pub use schedule::PASSED_MAX;
@@ -249,240 +245,12 @@ impl Function {
         for (at, written) in self.allocated()? {
             // One that was trimmed meanwhile is left out.
             let Ok((block, _)) = self.begin(at, 0) else { continue };
-            let mut oob = vec![0; self.geometry.oob_size as usize];
-            let mut owner = self.table.owner(block);
-            if owner == 0 && written > 0 && oob.len() >= OWNER {
-                let access = self.share.access(block, 0, Cause::Host, SimTime::ZERO);
-                let read = self.share.read(access, 0, &mut [], &mut oob);
-                if read.is_err() {
-                    self.end(block);
-                }
-                let (state, _) = read?;
-                let word = oob[oob.len() - OWNER..].try_into().expect("eight bytes");
-                let word = u64::from_le_bytes(word);
-                // Out-of-band bytes that were not given are all ones.
-                owner = if state == PageState::Written && word != u64::MAX { word } else { 0 };
-                self.table.set_owner(block, owner);
-            }
+            let owner = self.owner_of(block, written);
             self.end(block);
+            let owner = owner?;
             owned.push(OwnedBlock { at, written, owner });
         }
         Ok(owned)
-    }
-
-    /// Writes whole pages of one block, from `at` on, which has to be its next page. No lock is
-    /// held while the device works.
-    ///
-    /// # Errors
-    /// [`FlashError::NotAllocated`], [`FlashError::Unaligned`], [`FlashError::OutOfRange`] for
-    /// more than the block; [`FlashError::OutOfOrder`], [`FlashError::NotErased`],
-    /// [`FlashError::TooManyOpen`], after which no page was written.
-    pub fn write(&self, at: Address, data: &[u8]) -> Result<()> {
-        self.write_with_oob(at, data, &[])
-    }
-
-    /// As [`Function::write`], with out-of-band bytes of the first page: at most
-    /// [`Function::oob_size`].
-    ///
-    /// # Errors
-    /// As [`Function::write`]; [`FlashError::Unaligned`] for too many out-of-band bytes,
-    /// [`FlashError::Invalid`] for any on a device with timing.
-    pub fn write_with_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
-        if oob.len() > self.oob_size() {
-            let (what, value) = ("out-of-band bytes:", oob.len() as u64);
-            return Err(FlashError::Unaligned { what, value, unit: self.oob_size() as u64 });
-        }
-        if self.share.is_timed() {
-            if !oob.is_empty() {
-                let what = "out-of-band bytes need a device without timing, or the raw level";
-                return Err(FlashError::Invalid { what: what.into() });
-            }
-            let mut state = self.lock();
-            let mut buffer = state.take_buffer(data.len());
-            buffer.copy_from_slice(data);
-            let (result, buffer) = state.run(Class::Write, at, buffer)?;
-            state.put_buffer(buffer);
-            return result;
-        }
-        let (block, pages) = self.begin(at, data.len())?;
-        let written = if pages == 0 { Ok(()) } else { self.program(block, at.page, data, oob) };
-        self.end(block);
-        written
-    }
-
-    /// Programs pages of a block that is allocated.
-    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<()> {
-        self.table.note_begun(block);
-        let oob = if page == 0 { self.owner_bytes(block, oob) } else { oob.to_vec() };
-        let access = self.share.access(block, page, Cause::Host, SimTime::ZERO);
-        match self.share.program(access, data, &oob) {
-            Err(FlashError::OutOfOrder { expected, .. }) => {
-                self.padded(block, page, expected, data)
-            }
-            programmed => programmed.map(drop),
-        }
-    }
-
-    /// Programs the pages from `expected` on that were trimmed before they were written, and then
-    /// `data`.
-    fn padded(&self, block: u32, page: u32, expected: u32, data: &[u8]) -> Result<()> {
-        // Another write may have padded the block meanwhile.
-        let expected = self.share.write_pointer(block)?.max(expected);
-        if expected != page && !self.lock().may_pad(block, expected, page) {
-            return Err(FlashError::OutOfOrder { page, expected });
-        }
-        let zeros = vec![0; self.geometry.page_size as usize];
-        for pad in expected..page {
-            let oob = if pad == 0 { self.owner_bytes(block, &[]) } else { Vec::new() };
-            let access = self.share.access(block, pad, Cause::Pad, SimTime::ZERO);
-            self.share.program(access, &zeros, &oob)?;
-        }
-        let access = self.share.access(block, page, Cause::Host, SimTime::ZERO);
-        self.share.program(access, data, &[]).map(drop)
-    }
-
-    /// Checks that pages from `at` on are allocated, and delays the erase of their block until
-    /// [`Function::end`]. Returns the block and the number of pages.
-    fn begin(&self, at: Address, len: usize) -> Result<(u32, u32)> {
-        let block = block_number(&self.geometry, at)?;
-        self.table.begin(block);
-        let checked = self.check(block, at, len);
-        if checked.is_err() {
-            self.end(block);
-        }
-        checked
-    }
-
-    fn check(&self, block: u32, at: Address, len: usize) -> Result<(u32, u32)> {
-        let unit = self.geometry.page_size as usize;
-        let pages = (len / unit) as u64;
-        match self.table.get(block) {
-            Seen::Allocated(end)
-                if len.is_multiple_of(unit) && u64::from(at.page) + pages <= end.into() =>
-            {
-                Ok((block, pages as u32))
-            }
-            // An error, or pages of which some were trimmed.
-            _ => self.lock().check(at, len),
-        }
-    }
-
-    /// A command on a block has ended: if its erase waited for that, erases it.
-    fn end(&self, block: u32) {
-        if self.table.end(block) {
-            // The error is reported by `drain`.
-            let _ = self.lock().erase_idle();
-        }
-    }
-
-    /// Reads whole pages of one block, from `at` on. No lock is held while the device works.
-    ///
-    /// # Errors
-    /// [`FlashError::NotAllocated`], [`FlashError::Unaligned`], [`FlashError::OutOfRange`] for
-    /// more than the block, [`FlashError::Unwritten`], [`FlashError::Torn`],
-    /// [`FlashError::Damaged`]. The content of `data` is unspecified then.
-    pub fn read(&self, at: Address, data: &mut [u8]) -> Result<()> {
-        if !self.share.is_timed() {
-            let (block, _) = self.begin(at, data.len())?;
-            let read = self.read_block(block, at.page, 0, data);
-            self.end(block);
-            return read;
-        }
-        let mut state = self.lock();
-        let buffer = state.take_buffer(data.len());
-        let (result, buffer) = state.run(Class::Read, at, buffer)?;
-        if result.is_ok() {
-            data.copy_from_slice(&buffer);
-        }
-        state.put_buffer(buffer);
-        result
-    }
-
-    /// Reads a part of a block: as many bytes as `data` has, from `offset` of a page on. On a
-    /// device with timing the read takes its time at once, before queued commands.
-    ///
-    /// # Errors
-    /// As [`Function::read`].
-    pub fn read_at(&self, at: Address, offset: u32, data: &mut [u8]) -> Result<()> {
-        let unit = self.geometry.page_size as usize;
-        let pages = (offset as usize + data.len()).div_ceil(unit);
-        let (block, _) = self.begin(at, pages * unit)?;
-        let read = self.read_block(block, at.page, offset, data);
-        self.end(block);
-        read
-    }
-
-    fn read_block(&self, block: u32, page: u32, offset: u32, data: &mut [u8]) -> Result<()> {
-        if data.is_empty() {
-            return Ok(());
-        }
-        let now = self.share.now_if_timed()?;
-        let access = self.share.access(block, page, Cause::Host, now);
-        let (state, end) = self.share.read(access, offset, data, &mut [])?;
-        self.check_read(block, page, state)?;
-        self.share.reach_if_timed(end)
-    }
-
-    /// Out-of-band bytes of a page that the application can use: those of the device without the
-    /// word of the block's owner.
-    #[must_use]
-    pub fn oob_size(&self) -> usize {
-        (self.geometry.oob_size as usize).saturating_sub(OWNER)
-    }
-
-    /// Reads the first out-of-band bytes of a page, at most [`Function::oob_size`].
-    ///
-    /// # Errors
-    /// As [`Function::read`]; [`FlashError::Unaligned`] for too many bytes.
-    pub fn read_oob(&self, at: Address, oob: &mut [u8]) -> Result<()> {
-        if oob.len() > self.oob_size() {
-            let (what, value) = ("out-of-band bytes:", oob.len() as u64);
-            return Err(FlashError::Unaligned { what, value, unit: self.oob_size() as u64 });
-        }
-        let (block, _) = self.begin(at, self.geometry.page_size as usize)?;
-        let access = self.share.access(block, at.page, Cause::Host, SimTime::ZERO);
-        let read = self.share.read(access, 0, &mut [], oob);
-        let read = read.and_then(|(state, _)| self.check_read(block, at.page, state));
-        self.end(block);
-        read
-    }
-
-    /// The out-of-band bytes of a block's first page: those of the application, and the owner.
-    fn owner_bytes(&self, block: u32, oob: &[u8]) -> Vec<u8> {
-        let (size, owner) = (self.geometry.oob_size as usize, self.table.owner(block));
-        let mut all = oob.to_vec();
-        if size >= OWNER && owner != 0 {
-            all.resize(size - OWNER, 0xFF);
-            all.extend(owner.to_le_bytes());
-        }
-        all
-    }
-
-    /// Closes a block: it takes no more pages and no longer counts as partly written.
-    ///
-    /// # Errors
-    /// [`FlashError::NotAllocated`], [`FlashError::OutOfRange`].
-    pub fn finish(&self, at: Address) -> Result<()> {
-        let (block, _) = self.begin(at.with_page(0), 0)?;
-        let finished = self.share.finish(block);
-        self.end(block);
-        finished
-    }
-
-    /// The page of the block that is to be written next.
-    ///
-    /// # Errors
-    /// [`FlashError::OutOfRange`].
-    pub fn write_pointer(&self, at: Address) -> Result<u32> {
-        self.share.write_pointer(block_number(&self.geometry, at)?)
-    }
-
-    /// How often the block at this address was erased, as far as the monitor knows.
-    ///
-    /// # Errors
-    /// [`FlashError::OutOfRange`].
-    pub fn erase_count(&self, at: Address) -> Result<u32> {
-        self.share.erases(block_number(&self.geometry, at)?)
     }
 
     /// Trims a block or a page. The block is erased in the background: on a device with timing when
