@@ -130,6 +130,21 @@ pub(crate) struct Commit {
 }
 
 impl Core {
+    /// Whether everything done so far is durable.
+    pub(crate) fn is_durable(&self) -> bool {
+        // The caller that got a failure need not be the caller of this sync.
+        self.journal.is_clean() && !self.failed
+    }
+
+    /// Whether [`Core::begin_commit`], or the caller after it, would wait for the disk for more
+    /// than the entry.
+    pub(crate) fn commit_waits(&self) -> bool {
+        let len = journal::len_max(self.journal.changed.len(), self.journal.headers.len());
+        self.journal.overflowed
+            || self.journal.used + len as u64 > self.journal.log_len
+            || self.engine.is_writing_behind()
+    }
+
     /// Begins to make everything done so far durable, as a whole: the caller writes the entry,
     /// waits for the writes of pages that were begun before, and syncs, without the lock; then
     /// calls [`Core::end_commit`]. One commit at a time.

@@ -14,7 +14,7 @@
 
 use std::any::Any;
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use prism_flash::{Buffer, DeviceGeometry, Medium, MediumError, MediumQueue, PageState};
 
@@ -22,6 +22,7 @@ use crate::buffers::Aligned;
 use crate::engine::Engine;
 use crate::error::medium_failure;
 use crate::format::{self, Record, Superblock};
+use crate::group::Syncs;
 use crate::headers::HeaderCache;
 use crate::layout::Layout;
 use crate::lock::Lock;
@@ -42,23 +43,13 @@ pub struct FlashFile {
     pub(crate) headers: Arc<Mutex<HeaderCache>>,
     pub(crate) table: Arc<RecordTable>,
     core: Mutex<Core>,
-    syncs: Mutex<Syncs>,
-    synced: Condvar,
+    pub(crate) syncs: Syncs,
     /// Threads for operations that wait, made when they are first needed.
     workers: OnceLock<Workers>,
     /// Released when the device is closed.
     lock: Mutex<Option<Lock>>,
     /// Damage found when the file was opened, and repaired from the second copy.
     pub(crate) damage: Vec<String>,
-}
-
-/// Syncs begun and completed, by number.
-#[derive(Debug, Default)]
-struct Syncs {
-    begun: u64,
-    done: u64,
-    /// The error of the last one, for those who waited for it.
-    failed: Option<MediumError>,
 }
 
 const UNPOISONED: &str = "no thread panics while it holds the device";
@@ -74,8 +65,7 @@ impl FlashFile {
             table: Arc::clone(&core.table),
             damage: core.damage.clone(),
             core: Mutex::new(core),
-            syncs: Mutex::default(),
-            synced: Condvar::new(),
+            syncs: Syncs::default(),
             workers: OnceLock::new(),
             lock: Mutex::new(lock),
         }
@@ -161,9 +151,10 @@ impl FlashFile {
     }
 
     fn finish_session(&self) -> Result<(), MediumError> {
-        self.sync()?;
-        // A sync of another thread must not be writing an entry meanwhile.
+        // A sync of another thread must not be writing an entry meanwhile. Those that wait for the
+        // next sync take this one for it, so it is one.
         self.alone(|| {
+            self.commit()?;
             let mut core = self.core();
             if core.refusal.is_some() {
                 return Ok(());
@@ -172,41 +163,15 @@ impl FlashFile {
         })
     }
 
-    /// Calls `commit` while no sync is in progress; others wait for it.
-    fn alone(&self, commit: impl FnOnce() -> Result<(), MediumError>) -> Result<(), MediumError> {
-        let mut syncs = self.syncs.lock().expect(UNPOISONED);
-        while syncs.done < syncs.begun {
-            syncs = self.synced.wait(syncs).expect(UNPOISONED);
-        }
-        self.lead(syncs, commit)
-    }
-
-    /// Calls `commit` as the next sync, when none is in progress.
-    fn lead(
-        &self,
-        mut syncs: MutexGuard<'_, Syncs>,
-        commit: impl FnOnce() -> Result<(), MediumError>,
-    ) -> Result<(), MediumError> {
-        syncs.begun += 1;
-        drop(syncs);
-        let result = commit();
-        let mut syncs = self.syncs.lock().expect(UNPOISONED);
-        syncs.done = syncs.begun;
-        syncs.failed = result.clone().err();
-        self.synced.notify_all();
-        result
-    }
-
     pub(crate) fn record(&self, block: u32) -> Record {
         self.table.get(block)
     }
 
     /// Makes everything done so far durable, as a whole. One thread at a time.
-    fn commit(&self) -> Result<(), MediumError> {
+    pub(crate) fn commit(&self) -> Result<(), MediumError> {
         let commit = {
             let mut core = self.core();
-            // The caller that got a failure need not be the caller of this sync.
-            if core.journal.is_clean() && !core.failed {
+            if core.is_durable() {
                 return Ok(());
             }
             core.check_writable()?;
@@ -323,6 +288,12 @@ impl FlashFile {
         headers
     }
 
+    /// Panics unless a program has whole pages.
+    pub(crate) fn assert_whole_pages(&self, len: usize) {
+        let size = self.layout.geometry.page_size as usize;
+        assert!(len > 0 && len.is_multiple_of(size), "a program takes pages of {size} bytes");
+    }
+
     pub(crate) fn workers(&self) -> &Workers {
         self.workers.get_or_init(Workers::new)
     }
@@ -407,8 +378,7 @@ impl Medium for FlashFile {
 
     fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<(), MediumError> {
         let size = self.layout.geometry.page_size as usize;
-        let whole = !data.is_empty() && data.len().is_multiple_of(size);
-        assert!(whole, "a program takes pages of {size} bytes");
+        self.assert_whole_pages(data.len());
         let pages = (data.len() / size) as u32;
         let epoch = loop {
             let begun = self.core().begin_program(block, page, pages)?;
@@ -434,16 +404,7 @@ impl Medium for FlashFile {
     }
 
     fn sync(&self) -> Result<(), MediumError> {
-        let mut syncs = self.syncs.lock().expect(UNPOISONED);
-        // One that begins from now on: one in progress may not have everything.
-        let wanted = syncs.begun + 1;
-        while syncs.done < syncs.begun {
-            syncs = self.synced.wait(syncs).expect(UNPOISONED);
-            if syncs.done >= wanted {
-                return syncs.failed.clone().map_or(Ok(()), Err);
-            }
-        }
-        self.lead(syncs, || self.commit())
+        self.sync_group()
     }
 
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {

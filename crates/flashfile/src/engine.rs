@@ -248,6 +248,11 @@ impl Engine {
         Ok(())
     }
 
+    /// Whether pages are being written whose program has returned.
+    pub(crate) fn is_writing_behind(&self) -> bool {
+        matches!(self, Self::Uring(direct) if !direct.behind.is_empty())
+    }
+
     /// Waits until every page and entry is written whose write was begun before.
     ///
     /// # Errors
@@ -255,6 +260,10 @@ impl Engine {
     pub(crate) fn drain(&self) -> io::Result<()> {
         match self {
             Self::Uring(direct) => {
+                // All of them are submitted before the first is waited for.
+                for number in 0..WRITERS {
+                    direct.writer(number).submit_ready()?;
+                }
                 (0..WRITERS).try_for_each(|number| direct.writer(number).drain())
             }
             Self::Portable(_) | Self::Simulated(_) => Ok(()),

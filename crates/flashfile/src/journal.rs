@@ -47,6 +47,11 @@ impl PageHeaders {
     }
 }
 
+/// Bytes that an entry takes at most, with this number of records and of bytes of page headers.
+pub(crate) fn len_max(records: usize, headers: usize) -> usize {
+    (FIXED + records * RECORD + headers).next_multiple_of(UNIT)
+}
+
 /// Encodes entry `number` into `bytes`. Of the headers, those that `counts` accepts for the number
 /// of the page: a block may have been erased after the program.
 pub(crate) fn encode(

@@ -54,6 +54,7 @@ mod device;
 mod engine;
 mod error;
 mod format;
+mod group;
 mod headers;
 mod journal;
 mod layout;

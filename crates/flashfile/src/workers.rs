@@ -85,7 +85,7 @@ impl Inbox {
         self.replies.lock().expect("no thread panics while it holds the replies")
     }
 
-    fn put(&self, reply: Reply) {
+    pub(crate) fn put(&self, reply: Reply) {
         // The descriptor is written under the lock, so that it is not readable without replies.
         let mut replies = self.lock();
         replies.push_back(reply);
@@ -141,6 +141,10 @@ impl WorkerQueue {
 
 impl MediumQueue for WorkerQueue {
     fn submit(&mut self, request: Request) {
+        if matches!(request.op, Op::Program { .. }) {
+            // Here and not in the thread, which would end.
+            self.file.assert_whole_pages(request.data.len());
+        }
         self.in_flight += 1;
         self.file.workers().execute(&self.file, request, &self.inbox);
     }

@@ -25,12 +25,14 @@ use rustix::io::Errno;
 use crate::buffers::Buffers;
 use ring::errno_of;
 
+mod commit;
 mod entry;
 mod queue;
 mod ring;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use commit::CommitRing;
 pub(crate) use queue::UringQueue;
 
 /// What a buffer is used for.
@@ -83,9 +85,13 @@ impl Behind {
         self.count.store(pages.len(), Ordering::SeqCst);
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count.load(Ordering::SeqCst) == 0
+    }
+
     /// The writer that has a page in memory.
     pub(crate) fn writer_of(&self, page_at: u64) -> Option<usize> {
-        if self.count.load(Ordering::SeqCst) == 0 {
+        if self.is_empty() {
             return None;
         }
         self.lock().get(&page_at).copied()
@@ -239,6 +245,14 @@ impl Writer {
         let Some(&index) = self.writing.get(&page_at) else { return Ok(false) };
         into.copy_from_slice(&self.buffers.of(index)[from as usize..][..into.len()]);
         Ok(true)
+    }
+
+    /// Submits the writes that wait for others to be submitted with.
+    pub(crate) fn submit_ready(&mut self) -> io::Result<()> {
+        if self.ready.is_empty() && !self.is_writing_entry() {
+            return Ok(());
+        }
+        self.give_writes()
     }
 
     /// Waits for all writes. The last ones are submitted by the call that waits.

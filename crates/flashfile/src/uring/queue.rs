@@ -3,12 +3,12 @@
 //! A read goes to the kernel at once while few operations are in flight, else four together: a
 //! disk that waits for the next batch is idle. Writes always go four together, or with the next
 //! wait. The data is read into the caller's buffer and written from it if it is aligned, else
-//! copied. Syncs, and programs that need one first, are executed by a thread.
+//! copied. A sync goes to the ring for commits, and a program that needs one first to a thread.
 
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
@@ -33,8 +33,9 @@ const IN_KERNEL_MAX: usize = 128;
 const TOGETHER: usize = 4;
 /// Operations in flight below which each is submitted at once.
 const FEW: usize = 8;
-/// The number of the operation that waits for the threads' replies.
+/// The numbers of the operations that wait for replies of others, and for the ring of commits.
 const INBOX: u64 = u64::MAX;
+const COMMIT: u64 = u64::MAX - 1;
 
 /// An operation that the kernel has.
 struct Flight {
@@ -74,12 +75,16 @@ pub(crate) struct UringQueue {
     later: VecDeque<Request>,
     replies: VecDeque<Reply>,
     inbox: Arc<Inbox>,
-    /// Operations that threads execute, and whether one of these is a program, after which others
-    /// of its block may come.
+    /// Operations that this ring does not execute; of those the programs, with their number there,
+    /// the caller's tag and the block; and programs of such blocks, which come after them.
     outside: usize,
-    programs_outside: usize,
-    /// Whether the kernel watches the inbox.
+    outside_programs: Vec<(u64, u64, u32)>,
+    next_outside: u64,
+    held: VecDeque<Request>,
+    /// Whether the kernel watches the inbox, and the ring of commits, which has this descriptor.
     watching: bool,
+    watching_commit: bool,
+    commit_fd: Option<RawFd>,
 }
 
 impl UringQueue {
@@ -87,7 +92,7 @@ impl UringQueue {
         let limit = depth.clamp(1, IN_KERNEL_MAX);
         Ok(Self {
             file,
-            ring: ring::new(limit + 1, true)?,
+            ring: ring::new(limit + 2, true)?,
             thread: thread::current().id(),
             flights: Slab::new(),
             in_flight: 0,
@@ -97,8 +102,12 @@ impl UringQueue {
             replies: VecDeque::new(),
             inbox: Arc::new(Inbox::new()),
             outside: 0,
-            programs_outside: 0,
+            outside_programs: Vec::new(),
+            next_outside: 0,
+            held: VecDeque::new(),
             watching: false,
+            watching_commit: false,
+            commit_fd: None,
         })
     }
 
@@ -113,7 +122,11 @@ impl UringQueue {
         match request.op {
             Op::Read { block, page, offset } => self.begin_read(request, block, page, offset),
             Op::Program { block, page } => self.begin_program(request, block, page),
-            Op::Sync => self.send_outside(request),
+            Op::Sync => {
+                self.outside += 1;
+                let fd = self.file.queue_sync(request, &self.inbox);
+                self.commit_fd = self.commit_fd.or(fd);
+            }
         }
     }
 
@@ -147,11 +160,11 @@ impl UringQueue {
     fn begin_program(&mut self, request: Request, block: u32, page: u32) {
         let size = self.file.layout.geometry.page_size as usize;
         let len = request.data.len();
-        assert!(len > 0 && len.is_multiple_of(size), "a program takes pages of {size} bytes");
+        self.file.assert_whole_pages(len);
         let begun = self.file.core().begin_program(block, page, (len / size) as u32);
         let epoch = match begun {
             Ok(Begun::Write { epoch }) => epoch,
-            Ok(Begun::SyncFirst) => return self.send_outside(request),
+            Ok(Begun::SyncFirst) => return self.send_outside(request, block),
             Err(error) => return self.reply(request, Err(error)),
         };
         let headers = self.file.headers_of((block, page, epoch), &request.data, &request.oob);
@@ -180,11 +193,19 @@ impl UringQueue {
         self.replies.push_back(Reply { tag, result, data, oob });
     }
 
-    /// Has a thread execute a request.
-    fn send_outside(&mut self, request: Request) {
+    /// Has a thread execute a program.
+    fn send_outside(&mut self, mut request: Request, block: u32) {
         self.outside += 1;
-        self.programs_outside += usize::from(matches!(request.op, Op::Program { .. }));
+        self.next_outside += 1;
+        self.outside_programs.push((self.next_outside, request.tag, block));
+        request.tag = self.next_outside;
         self.file.workers().execute(&self.file, request, &self.inbox);
+    }
+
+    /// Whether a request has to come after a program that a thread executes.
+    fn is_held(&self, request: &Request) -> bool {
+        let Op::Program { block, .. } = request.op else { return false };
+        self.outside_programs.iter().any(|&(_, _, outside)| outside == block)
     }
 
     fn push(&mut self, flight: Box<Flight>, entry: squeue::Entry) {
@@ -216,6 +237,9 @@ impl UringQueue {
     /// Submits what was pushed, and waits for `wanted` completions or until the time is over.
     fn enter(&mut self, wanted: usize, timeout: Option<Nanos>) {
         let done = match timeout {
+            Some(timeout) if wanted > 0 && !self.ring.params().is_feature_ext_arg() => {
+                ring::wait_by_looking(&mut self.ring, timeout)
+            }
             Some(timeout) if wanted > 0 => {
                 let time = Timespec::new()
                     .sec(timeout.0 / 1_000_000_000)
@@ -244,9 +268,10 @@ impl UringQueue {
             self.enter(1, None);
             while self.process_one() {}
         }
-        if let Ok(ring) = ring::new(self.limit + 1, true) {
-            // The old ring no longer watches the inbox.
-            (self.ring, self.watching, self.pushed) = (ring, false, 0);
+        if let Ok(ring) = ring::new(self.limit + 2, true) {
+            // The old ring no longer watches the others.
+            (self.ring, self.pushed) = (ring, 0);
+            (self.watching, self.watching_commit) = (false, false);
             self.thread = thread::current().id();
         }
     }
@@ -257,17 +282,21 @@ impl UringQueue {
         let Some((place, result)) = next.map(|entry| (entry.user_data(), entry.result())) else {
             return false;
         };
-        if place == INBOX {
-            self.watching = false;
-            return true;
+        match place {
+            INBOX => self.watching = false,
+            COMMIT => self.watching_commit = false,
+            _ => self.process(place as u32, result),
         }
+        true
+    }
+
+    fn process(&mut self, place: u32, result: i32) {
         self.in_flight -= 1;
-        let flight = self.flights[place as u32].take().expect("the kernel had it");
-        self.flights.give(place as u32);
+        let flight = self.flights[place].take().expect("the kernel had it");
+        self.flights.give(place);
         // The next operation goes to the disk before the data of this one is checked.
         self.begin_later();
         self.complete(*flight, result);
-        true
     }
 
     fn complete(&mut self, mut flight: Flight, result: i32) {
@@ -289,7 +318,7 @@ impl UringQueue {
                 drop(core);
                 ended.map(|()| PageState::Written)
             }
-            Op::Sync => unreachable!("threads execute syncs"),
+            Op::Sync => unreachable!("another ring has the syncs"),
         };
         self.reply(flight.request, result);
     }
@@ -339,49 +368,78 @@ impl UringQueue {
 
     /// Begins requests that waited, as far as there is room.
     fn begin_later(&mut self) {
-        while self.in_flight < self.limit && self.programs_outside == 0 {
+        while self.in_flight < self.limit {
             let Some(request) = self.later.pop_front() else { return };
+            self.begin_or_hold(request);
+        }
+    }
+
+    fn begin_or_hold(&mut self, request: Request) {
+        if self.is_held(&request) {
+            self.held.push_back(request);
+        } else {
             self.begin(request);
         }
     }
 
-    /// Takes a reply of the threads.
+    /// A thread has executed program `number` of those it got: others of its block may follow.
+    fn release(&mut self, number: u64) -> u64 {
+        let place = self.outside_programs.iter().position(|&(other, ..)| other == number);
+        let (_, tag, _) = self.outside_programs.remove(place.expect("it was sent"));
+        let held = mem::take(&mut self.held);
+        // Before those that were submitted later.
+        held.into_iter().rev().for_each(|request| self.later.push_front(request));
+        self.begin_later();
+        tag
+    }
+
+    /// Takes a reply of an operation that this ring did not execute.
     fn take_outside(&mut self) -> Option<Reply> {
-        let reply = (self.outside > 0).then(|| self.inbox.take())??;
+        if self.outside == 0 {
+            return None;
+        }
+        self.file.drive_syncs();
+        let mut reply = self.inbox.take()?;
         self.outside -= 1;
         if !reply.data.is_empty() {
-            self.programs_outside -= 1;
-            self.begin_later();
+            reply.tag = self.release(reply.tag);
         }
         Some(reply)
     }
 
-    /// Has the kernel complete an operation when a thread replies, which also makes the ring's
-    /// descriptor readable.
-    fn watch_inbox(&mut self) {
-        if self.watching || self.outside == 0 {
+    /// Has the kernel complete an operation when there is a reply or the ring of commits has
+    /// something, which also makes this ring's descriptor readable.
+    fn watch_others(&mut self) {
+        if self.outside == 0 {
             return;
         }
-        if let Some(fd) = self.inbox.fd() {
-            const READABLE: u32 = 1;
-            let poll = opcode::PollAdd::new(Fd(fd), READABLE).build().user_data(INBOX);
-            self.push_entry(&poll);
+        if let Some(fd) = self.inbox.fd().filter(|_| !self.watching) {
+            self.watch(fd, INBOX);
             self.watching = true;
         }
+        if let Some(fd) = self.commit_fd.filter(|_| !self.watching_commit) {
+            self.watch(fd, COMMIT);
+            self.watching_commit = true;
+        }
+    }
+
+    fn watch(&mut self, fd: RawFd, number: u64) {
+        const READABLE: u32 = 1;
+        let poll = opcode::PollAdd::new(Fd(fd), READABLE).build().user_data(number);
+        self.push_entry(&poll);
     }
 }
 
 impl MediumQueue for UringQueue {
     fn submit(&mut self, request: Request) {
         self.own_thread();
-        let full = self.in_flight >= self.limit || self.programs_outside > 0;
-        if full || !self.later.is_empty() {
+        if self.in_flight >= self.limit || !self.later.is_empty() {
             self.later.push_back(request);
         } else {
-            self.begin(request);
+            self.begin_or_hold(request);
         }
         // An event loop sleeps on the ring's descriptor.
-        self.watch_inbox();
+        self.watch_others();
     }
 
     fn take(&mut self) -> Option<Reply> {
@@ -400,7 +458,7 @@ impl MediumQueue for UringQueue {
             if entered || self.in_flight == 0 && self.outside == 0 {
                 return None;
             }
-            self.watch_inbox();
+            self.watch_others();
             // Submits the last ones, and lets the kernel process completions.
             self.enter(0, None);
             entered = true;
@@ -424,7 +482,7 @@ impl MediumQueue for UringQueue {
             if self.in_flight == 0 && self.outside == 0 {
                 return false;
             }
-            self.watch_inbox();
+            self.watch_others();
             if self.in_flight == 0 && !self.watching {
                 return self.inbox.wait(timeout) && {
                     let reply = self.take_outside();

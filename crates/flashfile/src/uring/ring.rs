@@ -3,8 +3,10 @@
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use io_uring::{IoUring, squeue};
+use prism_base::Nanos;
 use rustix::io::Errno;
 
 use super::{Use, Writer};
@@ -19,6 +21,18 @@ pub(super) fn new(depth: usize, alone: bool) -> io::Result<IoUring> {
         Some(Ok(ring)) => Ok(ring),
         _ => IoUring::new(entries),
     }
+}
+
+/// Submits, and waits until a ring has completions or the time is over, on kernels before 5.11,
+/// whose call has no time limit.
+pub(super) fn wait_by_looking(ring: &mut IoUring, timeout: Nanos) -> io::Result<usize> {
+    const PAUSE: Duration = Duration::from_micros(50);
+    let end = Instant::now() + Duration::from_nanos(timeout.0);
+    let submitted = ring.submit();
+    while ring.completion().is_empty() && Instant::now() < end {
+        thread::sleep(PAUSE);
+    }
+    submitted
 }
 
 impl Writer {
@@ -132,13 +146,14 @@ pub(super) fn is_passing(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::INTR | Errno::AGAIN | Errno::BUSY))
 }
 
-/// Bytes transferred; `None` if the operation has to be repeated.
+/// Bytes transferred; `None` if the kernel has not begun the operation, which has to be repeated.
+/// It cancels operations of a thread that ends, also with `EFAULT`: our memory is always valid.
 pub(super) fn bytes_done(result: i32) -> Result<Option<usize>, Errno> {
     if result >= 0 {
         return Ok(Some(result as usize));
     }
-    match Errno::from_raw_os_error(-result) {
-        Errno::INTR | Errno::AGAIN => Ok(None),
+    match Errno::from_raw_os_error(result.saturating_neg()) {
+        Errno::INTR | Errno::AGAIN | Errno::CANCELED | Errno::FAULT => Ok(None),
         error => Err(error),
     }
 }

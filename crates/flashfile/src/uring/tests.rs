@@ -166,3 +166,18 @@ fn a_failed_entry_is_reported() {
     }
     assert!(writer.write_entry(at(0), &[1; PAGE]).is_err());
 }
+
+#[test]
+fn waiting_without_a_time_limit_of_the_kernel_ends() {
+    let mut ring = super::ring::new(4, true).unwrap();
+    let limit = prism_base::Nanos(200_000);
+    super::ring::wait_by_looking(&mut ring, limit).unwrap();
+    assert!(ring.completion().is_empty());
+    // SAFETY: the operation has no memory.
+    #[allow(unsafe_code, reason = "the ring takes any operation")]
+    unsafe {
+        ring.submission().push(&io_uring::opcode::Nop::new().build()).unwrap();
+    }
+    super::ring::wait_by_looking(&mut ring, prism_base::Nanos(u64::MAX / 2)).unwrap();
+    assert_eq!(ring.completion().count(), 1);
+}

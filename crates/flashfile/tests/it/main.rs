@@ -8,6 +8,7 @@ mod levels;
 mod model;
 mod older;
 mod power;
+mod queued_syncs;
 mod runs;
 mod threads;
 mod wear;

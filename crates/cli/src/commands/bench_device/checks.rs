@@ -218,48 +218,29 @@ fn one_writer(raw: &Raw, _writers: u32, until: f64) -> Result<u64, Failure> {
     Ok(done)
 }
 
-/// Writers that are not threads: each appends when its last sync is complete.
+/// Writers that are not threads: each appends when its last append is durable. A sync is for all
+/// writes that were submitted before it, so the writers share one.
 fn writers_of_a_queue(raw: &Raw, writers: u32, until: f64) -> Result<u64, Failure> {
-    const SYNC: u64 = 1 << 32;
+    const SYNC: u64 = u64::MAX;
     let mut queue = raw.queue(2 * writers as usize);
-    let writers = u64::from(writers);
     let mut logs: Vec<_> =
-        (0..writers).map(|n| Log::new(raw, n as usize, writers as usize)).collect();
-    let (mut synced, mut written, mut waiting) = (0, 0, Vec::new());
+        (0..writers as usize).map(|n| Log::new(raw, n, writers as usize)).collect();
     let buffer = || raw.device().buffer(PAGE as usize);
-    for writer in 0..writers {
-        let at = logs[writer as usize].next(raw)?;
-        queue.submit(Command::write(at, buffer()), writer).expect("there is room");
-    }
-    let mut sync_in_flight = false;
-    while let Some(first) = queue.complete() {
-        // All that are complete, so that one sync is for many.
-        let mut completions = vec![first];
-        completions.extend(std::iter::from_fn(|| queue.poll()));
-        for done in completions {
+    let mut buffers: Vec<_> = (0..writers).map(|_| buffer()).collect();
+    let mut synced = 0;
+    while clock::seconds() < until {
+        for (writer, data) in (0..).zip(buffers.drain(..)) {
+            let at = logs[writer].next(raw)?;
+            queue.submit(Command::write(at, data), writer as u64).expect("there is room");
+        }
+        queue.submit(Command::Sync, SYNC).expect("there is room");
+        while let Some(done) = queue.complete() {
             done.result.map_err(flash_failure)?;
-            if done.tag >= SYNC {
-                sync_in_flight = false;
-                let durable = done.tag - SYNC;
-                let (ready, rest): (Vec<_>, Vec<_>) =
-                    std::mem::take(&mut waiting).into_iter().partition(|&(_, n, _)| n <= durable);
-                waiting = rest;
-                for (writer, _, data) in ready {
-                    synced += 1;
-                    if clock::seconds() < until {
-                        let at = logs[writer as usize].next(raw)?;
-                        queue.submit(Command::write(at, data), writer).expect("there is room");
-                    }
-                }
-            } else {
-                written += 1;
-                waiting.push((done.tag, written, done.data));
+            if done.tag != SYNC {
+                buffers.push(done.data);
             }
         }
-        if !sync_in_flight && !waiting.is_empty() {
-            queue.submit(Command::Sync, SYNC + written).expect("there is room");
-            sync_in_flight = true;
-        }
+        synced += u64::from(writers);
     }
     Ok(synced)
 }
