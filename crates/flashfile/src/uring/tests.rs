@@ -169,6 +169,9 @@ fn a_failed_entry_is_reported() {
 
 #[test]
 fn waiting_without_a_time_limit_of_the_kernel_ends() {
+    if ring(4).is_none() {
+        return;
+    }
     let mut ring = super::ring::new(4, true).unwrap();
     let limit = prism_base::Nanos(200_000);
     super::ring::wait_by_looking(&mut ring, limit).unwrap();
