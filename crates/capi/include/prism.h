@@ -1497,8 +1497,7 @@ int prism_function_oob_size(struct prism_function *function);
 
 /**
  * Writes whole pages as `prism_function_write` does, and the first `oob_length` out-of-band bytes
- * of the first page: at most `prism_function_oob_size`. `PRISM_EINVALID` with out-of-band bytes on
- * a device with virtual time.
+ * of the first page: at most `prism_function_oob_size`.
  */
 int prism_function_write_oob(struct prism_function *function,
                              struct prism_address at,
@@ -1575,13 +1574,16 @@ int prism_function_queue_write(struct prism_function_queue *queue,
                                uint64_t tag);
 
 /**
- * As `prism_function_queue_write`, from the first `length` bytes of `buffer`, without a copy. The
- * library owns the buffer until the completion was taken.
+ * As `prism_function_queue_write`, from the first `length` bytes of `buffer`, without a copy, and
+ * with the first `oob_length` out-of-band bytes of the first page, which are copied: at most
+ * `prism_function_oob_size`. The library owns the buffer until the completion was taken.
  */
 int prism_function_queue_write_buffer(struct prism_function_queue *queue,
                                       struct prism_address at,
                                       struct prism_buffer *buffer,
                                       size_t length,
+                                      const void *oob,
+                                      size_t oob_length,
                                       uint64_t tag);
 
 /**

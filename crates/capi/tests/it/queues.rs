@@ -208,13 +208,21 @@ fn a_closed_queue_gives_back_its_buffers() {
             refused(prism_function_open(share, &mut other), PRISM_EINUSE);
             ok(prism_function_queue_open(function, 4, &mut queue));
             ok(prism_function_address_mapper(function, PRISM_CHANNEL_ANY, 0, &mut new));
-            ok(prism_function_queue_write_buffer(queue, new.at, two, 2 * PAGE, 1));
+            let oob = c"owner".as_ptr().cast();
+            refused(
+                prism_function_queue_write_buffer(queue, new.at, two, 2 * PAGE, oob, 25, 1),
+                PRISM_ERANGE,
+            );
+            ok(prism_function_queue_write_buffer(queue, new.at, two, 2 * PAGE, oob, 5, 1));
             ok(prism_function_queue_read_buffer(queue, new.at, one, PAGE, 2));
             assert!(prism_buffer_data(two).is_null());
             ok(prism_function_queue_close(queue));
             let mut page = [0u8; PAGE];
             let at = prism_address { page: 1, ..new.at };
             ok(prism_function_read(function, at, page.as_mut_ptr().cast(), PAGE));
+            let mut found = [0u8; 5];
+            ok(prism_function_read_oob(function, new.at, found.as_mut_ptr().cast(), 5));
+            assert_eq!(&found, b"owner");
             assert!(page == [9; PAGE] && bytes(two, 2 * PAGE) == [9; 2 * PAGE]);
             assert!(!prism_buffer_data(one).is_null());
         }

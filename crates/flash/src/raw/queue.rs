@@ -295,7 +295,7 @@ impl Raw {
     }
 
     fn completion(&self, reply: ShareReply) -> Completion {
-        let ShareReply { tag, op, result, data } = reply;
+        let ShareReply { tag, op, result, data, .. } = reply;
         let at = || self.share.path().address(op.block().unwrap_or(0), op.page());
         let result = match (op, result) {
             (_, Err(error)) => Err(error),

@@ -1,6 +1,7 @@
 //! The integration tests of this crate as one program: a module for each subject.
 
 mod function;
+mod function_oob;
 mod function_queue;
 mod function_wear;
 mod journal;

@@ -77,6 +77,7 @@ pub fn function_queue(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_function_queue>(Kind::FunctionQueue, op);
     let (buffer, buffer_good) = world.pick::<prism_buffer>(Kind::Buffer, op);
     let (at, (data, length)) = (address(op), world.buffer(op));
+    let oob = (&raw const op.a).cast();
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
@@ -94,7 +95,9 @@ pub fn function_queue(world: &mut World, op: &Op) -> Step {
             }
             7 | 8 => prism_function_queue_write(handle, at, data, length, op.b),
             9 => {
-                let result = prism_function_queue_write_buffer(handle, at, buffer, length, op.b);
+                let bytes = op.c as usize % 9;
+                let result =
+                    prism_function_queue_write_buffer(handle, at, buffer, length, oob, bytes, op.b);
                 return (result, good && buffer_good);
             }
             10 => prism_function_queue_trim(handle, at, op.b as u32 % 3, op.c),
