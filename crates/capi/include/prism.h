@@ -451,6 +451,12 @@ typedef struct prism_objects prism_objects;
 typedef struct prism_policy prism_policy;
 
 /**
+ * A queue of reads of the policy level, for one thread at a time: a call of another thread on the
+ * same queue waits, those on other queues do not.
+ */
+typedef struct prism_policy_queue prism_policy_queue;
+
+/**
  * A share at the raw level. Threads may use it at once; they have to order their operations on one
  * block.
  */
@@ -1873,7 +1879,8 @@ int prism_policy_open(struct prism_share *share,
                       struct prism_policy **policy);
 
 /**
- * Closes the level. Writes that were not flushed are lost. Open containers keep the level open.
+ * Closes the level. Writes that were not flushed are lost. Open containers and queues keep the
+ * level open.
  */
 int prism_policy_close(struct prism_policy *policy);
 
@@ -1956,6 +1963,76 @@ int prism_policy_flush(struct prism_policy *policy);
  */
 int prism_policy_idle(struct prism_policy *policy,
                       uint32_t program_units);
+
+/**
+ * Opens a queue with at most `depth` reads in flight: 1 to 65536. Each thread opens its own.
+ */
+int prism_policy_queue_open(struct prism_policy *policy,
+                            uint32_t depth,
+                            struct prism_policy_queue **queue);
+
+/**
+ * Closes a queue. Waits for the reads in flight, whose completions are dropped and whose buffers
+ * can be used again.
+ */
+int prism_policy_queue_close(struct prism_policy_queue *queue);
+
+/**
+ * Submits a read as that of `prism_policy_read`. The completion delivers the data: a copy.
+ * `PRISM_EFULL` if the queue is full.
+ */
+int prism_policy_queue_read(struct prism_policy_queue *queue,
+                            uint64_t address,
+                            size_t length,
+                            uint64_t tag);
+
+/**
+ * As `prism_policy_queue_read`, into the first `length` bytes of `buffer`. The library owns the
+ * buffer until the completion was taken. There is no copy if the data is in one piece on flash.
+ */
+int prism_policy_queue_read_buffer(struct prism_policy_queue *queue,
+                                   uint64_t address,
+                                   struct prism_buffer *buffer,
+                                   size_t length,
+                                   uint64_t tag);
+
+/**
+ * Returns how many reads are in flight: submitted, and their completion not taken.
+ */
+int prism_policy_queue_length(struct prism_policy_queue *queue);
+
+/**
+ * Waits until there is a completion to take; `PRISM_FOREVER` for no limit. Returns 1 if there is
+ * one, else 0: at once if no read is in flight, and if no operation of the device completes for
+ * `timeout_ns` nanoseconds. With virtual time, the clock of the share advances instead.
+ */
+int prism_policy_queue_wait(struct prism_policy_queue *queue,
+                            uint64_t timeout_ns);
+
+/**
+ * Returns a file descriptor for event loops (epoll, poll): when it is readable, and before a sleep
+ * after submissions, call `prism_policy_queue_poll` until that returns 0. The queue owns it: do
+ * not read, write or close it. Ask in the thread that uses the queue, and again if another thread
+ * takes it over. `PRISM_EINVALID` if reads are complete as soon as they are submitted, or in
+ * virtual time.
+ */
+int prism_policy_queue_event_fd(struct prism_policy_queue *queue);
+
+/**
+ * Waits for the next completion, as `prism_raw_queue_complete` does.
+ */
+int prism_policy_queue_complete(struct prism_policy_queue *queue,
+                                struct prism_completion *completion,
+                                void *data,
+                                size_t capacity);
+
+/**
+ * As `prism_policy_queue_complete`, without waiting: returns 0 if no command is complete.
+ */
+int prism_policy_queue_poll(struct prism_policy_queue *queue,
+                            struct prism_completion *completion,
+                            void *data,
+                            size_t capacity);
 
 /**
  * Opens the raw level in a share, which stays attached until the level is closed.

@@ -63,6 +63,7 @@ pub extern "C" fn prism_open_handles() -> std::ffi::c_int {
             function::FunctionQueueObject::table().open(),
             buffer::BufferObject::table().open(),
             policy::PolicyObject::table().open(),
+            policy::PolicyQueueObject::table().open(),
             container::ContainerObject::table().open(),
             object::StoreObject::table().open(),
             prism::kv::KvStore::table().open(),

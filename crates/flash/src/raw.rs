@@ -50,7 +50,8 @@ use crate::medium::{DeviceGeometry, PageState};
 use crate::monitor::{Device, Share, ShareGeometry};
 
 pub use crate::address::Address;
-pub use queue::{Command, Completion, Queue};
+pub use crate::monitor::Completion;
+pub use queue::{Command, Queue};
 
 /// The block of the share that an address names.
 #[inline]

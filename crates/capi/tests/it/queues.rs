@@ -97,9 +97,13 @@ fn settings() -> Vec<Setting> {
 
 impl Setting {
     fn share(&self) -> *mut prism_share {
+        self.share_of(1)
+    }
+
+    fn share_of(&self, capacity: u64) -> *mut prism_share {
         let mut share = null_mut();
         let size = size_of::<prism_allocation>();
-        let wanted = prism_allocation { size, capacity: 1, ..zeroed() };
+        let wanted = prism_allocation { size, capacity, ..zeroed() };
         // SAFETY: every pointer is valid.
         unsafe { ok(prism_device_allocate(self.device, c"it".as_ptr(), &wanted, &mut share)) };
         share
@@ -233,6 +237,60 @@ fn a_closed_queue_gives_back_its_buffers() {
         bytes(one, PAGE).fill(1);
         ok(prism_buffer_free(one));
         ok(prism_buffer_free(two));
+    }
+}
+
+#[test]
+fn reads_of_the_policy_level_are_queued() {
+    let _one = alone();
+    for (place, setting) in settings().into_iter().enumerate() {
+        let mut capacity = 0;
+        // SAFETY: the pointer is valid.
+        unsafe { ok(prism_device_lun_capacity(setting.device, &mut capacity)) };
+        let share = setting.share_of(2 * capacity);
+        let (mut policy, mut queue) = (null_mut(), null_mut());
+        let (buffer, mut done) = (setting.buffer(3 * PAGE), completion());
+        let size = size_of::<prism_range_config>();
+        let config = prism_range_config { size, over_provisioning: 25, ..zeroed() };
+        let data: Vec<u8> = (0..3 * PAGE).map(|at| (at / 100) as u8).collect();
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(prism_policy_open(share, &mut policy));
+            ok(prism_policy_configure(policy, 0, 8 * PAGE as u64, &config));
+            ok(prism_policy_write(policy, PAGE as u64, data.as_ptr().cast(), data.len()));
+            ok(prism_policy_flush(policy));
+            ok(prism_policy_queue_open(policy, 2, &mut queue));
+            ok(prism_policy_close(policy));
+            match place {
+                0 | 1 => refused(prism_policy_queue_event_fd(queue), PRISM_EINVALID),
+                _ => drop(ok(prism_policy_queue_event_fd(queue))),
+            }
+            ok(prism_policy_queue_read_buffer(queue, PAGE as u64, buffer, data.len(), 1));
+            assert!(prism_buffer_data(buffer).is_null());
+            ok(prism_policy_queue_read(queue, PAGE as u64 + 90, 20, 2));
+            refused(prism_policy_queue_read(queue, 0, 1, 3), PRISM_EFULL);
+            assert_eq!(prism_policy_queue_length(queue), 2);
+            let mut small = [0u8; 20];
+            let room = small.as_mut_ptr().cast();
+            let mut seen = 0;
+            while ok(prism_policy_queue_complete(queue, &mut done, room, 20)) == 1 {
+                let (length, of) =
+                    if done.tag == 1 { (data.len(), buffer) } else { (20, null_mut()) };
+                assert_eq!((done.status, done.length, done.buffer), (0, length as u64, of));
+                seen += done.tag;
+            }
+            assert_eq!((seen, &small[..]), (3, &data[90..110]));
+            assert!(bytes(buffer, data.len()) == data);
+            ok(prism_policy_queue_read(queue, 8 * PAGE as u64, 1, 4));
+            assert_eq!(prism_policy_queue_wait(queue, PRISM_FOREVER), 1);
+            assert_eq!(ok(prism_policy_queue_poll(queue, &mut done, null_mut(), 0)), 1);
+            assert_eq!((done.tag, done.status), (4, PRISM_ERANGE as c_int));
+            assert_eq!(prism_policy_queue_wait(queue, 1), 0);
+        }
+        ok(prism_policy_queue_close(queue));
+        ok(prism_share_close(share));
+        ok(prism_buffer_free(buffer));
+        setting.close();
     }
 }
 

@@ -52,6 +52,7 @@ mod container;
 mod division;
 mod flash;
 mod program_units;
+mod queue;
 mod range;
 mod reads;
 pub(crate) mod trims;
@@ -67,11 +68,13 @@ use config::{RangeRecord, Tables};
 use division::Division;
 use program_units::ProgramUnitFormat;
 use range::Range;
-use reads::{ReadPlan, Readers};
+use reads::{Readers, join};
 use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
 
+pub use crate::monitor::Completion;
 pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
 pub use container::Container;
+pub use queue::Queue;
 
 /// Trims that are pending at most, before they are made durable without a flush.
 const TRIMS_WAITING_MAX: u32 = 512;
@@ -219,12 +222,18 @@ impl Policy {
                     range.plan_read(offset, (buffer, &mut **into), &mut pieces)?;
                 }
             }
-            let plan = ReadPlan::new(&share, pieces)?;
+            let runs = join(&share, pieces)?;
             drop(inner);
-            if self.readers.read(&share, &plan, into)? {
+            if self.readers.read(&share, runs, into)? {
                 return Ok(());
             }
         }
+    }
+
+    /// A queue of reads with at most `depth` in flight.
+    #[must_use]
+    pub fn queue(&self, depth: usize) -> Queue<&Self> {
+        Queue::new(self, depth)
     }
 
     /// Writes. The data is durable after the next [`Policy::flush`]; a part of a unit costs a

@@ -155,10 +155,21 @@ impl Range {
         cause: Cause,
         urgency: Urgency,
     ) -> Result<()> {
+        let end = self.begin_read(offset, into, cause, urgency)?;
+        self.share().reach_if_timed(end)
+    }
+
+    /// As [`Range::read`], without waiting for the end, which it returns.
+    pub(crate) fn begin_read(
+        &self,
+        offset: u64,
+        into: &mut [u8],
+        cause: Cause,
+        urgency: Urgency,
+    ) -> Result<SimTime> {
         self.alive()?;
         let now = self.share().now_if_timed()?;
-        let end = self.read_from(offset, into, Reading { cause, urgency, now })?;
-        self.share().reach_if_timed(end)
+        self.read_from(offset, into, Reading { cause, urgency, now })
     }
 
     /// Looks up where bytes are, and copies those that are in memory. Adds the others to `pieces`,

@@ -9,6 +9,7 @@ mod kv;
 mod monitor;
 mod object;
 mod policy;
+mod policy_queue;
 mod raw;
 mod raw_queue;
 mod threads;
