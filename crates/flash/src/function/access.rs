@@ -44,6 +44,32 @@ impl Function {
         written
     }
 
+    /// As [`Function::write`], from several buffers of whole pages, for consecutive pages. On a
+    /// device without timing no buffer is copied before it goes to the device.
+    ///
+    /// # Errors
+    /// As [`Function::write`], for all buffers together; if the device fails, some first buffers
+    /// may be written.
+    pub fn write_vectored(&self, at: Address, parts: &[&[u8]]) -> Result<()> {
+        if self.share.is_timed() {
+            return self.write(at, &parts.concat());
+        }
+        let size = self.geometry.page_size as usize;
+        if let Some(odd) = parts.iter().find(|part| !part.len().is_multiple_of(size)) {
+            let (what, value) = ("a buffer of", odd.len() as u64);
+            return Err(FlashError::Unaligned { what, value, unit: size as u64 });
+        }
+        let (block, _) = self.begin(at, parts.iter().map(|part| part.len()).sum())?;
+        let mut page = at.page;
+        let written = parts.iter().filter(|part| !part.is_empty()).try_for_each(|part| {
+            let first = page;
+            page += (part.len() / size) as u32;
+            self.program(block, first, part, &[])
+        });
+        self.end(block);
+        written
+    }
+
     /// Programs pages of a block that is allocated.
     fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<()> {
         self.table.note_begun(block);

@@ -256,6 +256,18 @@ impl Policy {
         range.write(offset, data, handle, Urgency::Normal)
     }
 
+    /// Writes several slices, one after the other from `address` on, as one write: no other write
+    /// comes between them, and a unit of parts of several slices costs one write.
+    ///
+    /// # Errors
+    /// As [`Policy::write`].
+    pub fn write_vectored(&self, address: u64, parts: &[&[u8]]) -> Result<()> {
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let mut inner = self.lock();
+        let (range, offset) = inner.range_of(address, bytes)?;
+        range.write_vectored(offset, parts, 0, Urgency::Normal)
+    }
+
     /// Trims these addresses: they read as zeros from now on.
     ///
     /// # Errors

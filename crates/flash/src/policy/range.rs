@@ -301,6 +301,42 @@ impl Range {
         self.share().reach_if_timed(sent)
     }
 
+    /// Writes slices one after the other, as data of `handle`. A unit of parts of several slices is
+    /// put together first.
+    pub(crate) fn write_vectored(
+        &mut self,
+        offset: u64,
+        parts: &[&[u8]],
+        handle: u32,
+        urgency: Urgency,
+    ) -> Result<()> {
+        let unit = self.unit as usize;
+        let (mut at, mut together) = (offset, Vec::new());
+        for &part in parts {
+            let mut rest = part;
+            while !rest.is_empty() {
+                let within = (at % unit as u64) as usize + together.len();
+                // Whole units are written from where they are.
+                let whole = if within == 0 { rest.len() / unit * unit } else { 0 };
+                let len = if whole > 0 { whole } else { rest.len().min(unit - within) };
+                let (taken, left) = rest.split_at(len);
+                rest = left;
+                if whole > 0 {
+                    self.write(at, taken, handle, urgency)?;
+                    at += len as u64;
+                    continue;
+                }
+                together.extend_from_slice(taken);
+                if within + len == unit {
+                    self.write(at, &together, handle, urgency)?;
+                    at += together.len() as u64;
+                    together.clear();
+                }
+            }
+        }
+        if together.is_empty() { Ok(()) } else { self.write(at, &together, handle, urgency) }
+    }
+
     /// The units of a whole program unit, if `data` has that many from `lpn` on and none of them is
     /// buffered: such a program unit is programmed without a copy.
     fn whole_program_unit(&mut self, lpn: u32, data: &[u8], handle: u32) -> Option<Vec<UnitWrite>> {

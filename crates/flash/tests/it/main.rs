@@ -13,3 +13,4 @@ mod policy_queue;
 mod raw;
 mod raw_queue;
 mod threads;
+mod vectored;
