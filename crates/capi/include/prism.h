@@ -475,6 +475,28 @@ typedef struct prism_raw_queue prism_raw_queue;
 typedef struct prism_share prism_share;
 
 /**
+ * A page of a share; calls on a block ignore `page`.
+ */
+typedef struct prism_address {
+  /**
+   * The channel, of those the share has LUNs on.
+   */
+  uint32_t channel;
+  /**
+   * The LUN, of those the share has on the channel.
+   */
+  uint32_t lun;
+  /**
+   * The block of the LUN.
+   */
+  uint32_t block;
+  /**
+   * The page of the block.
+   */
+  uint32_t page;
+} prism_address;
+
+/**
  * A container: a named part of a range.
  */
 typedef struct prism_container_info {
@@ -744,28 +766,6 @@ typedef struct prism_allocation {
    */
   uint32_t open_blocks;
 } prism_allocation;
-
-/**
- * A page of a share; calls on a block ignore `page`.
- */
-typedef struct prism_address {
-  /**
-   * The channel, of those the share has LUNs on.
-   */
-  uint32_t channel;
-  /**
-   * The LUN, of those the share has on the channel.
-   */
-  uint32_t lun;
-  /**
-   * The block of the LUN.
-   */
-  uint32_t block;
-  /**
-   * The page of the block.
-   */
-  uint32_t page;
-} prism_address;
 
 /**
  * The result of an allocation at the function level.
@@ -1120,6 +1120,20 @@ extern "C" {
  * Returns the number of open handles of all kinds, for tests of handle leaks.
  */
 int prism_open_handles(void);
+
+/**
+ * Writes an address as one word, for maps of an application, to `bits`: the page in bits 0 to 15,
+ * the block in 16 to 35, the LUN in 36 to 45, the channel in 46 to 55, and zeros, which the
+ * application may use, in 56 to 63. Words are ordered as addresses are. `PRISM_ERANGE` if a number
+ * is larger than on any device.
+ */
+int prism_address_to_bits(struct prism_address at,
+                          uint64_t *bits);
+
+/**
+ * Writes the address of a word to `at`. `PRISM_ERANGE` if one of the highest 8 bits is set.
+ */
+int prism_address_from_bits(uint64_t bits, struct prism_address *at);
 
 /**
  * Makes a buffer of `length` bytes, which are zero: at most a block of the device, and at most a

@@ -15,6 +15,7 @@
 
 #[macro_use]
 mod ffi_boundary;
+mod address;
 mod buffer;
 mod container;
 mod convert;
@@ -32,6 +33,7 @@ mod share;
 mod status;
 mod structs;
 
+pub use address::*;
 pub use buffer::*;
 pub use container::*;
 pub use device::*;

@@ -372,3 +372,22 @@ fn settings_of_a_file_are_checked() {
         ok(prism_device_close(reader));
     }
 }
+
+#[test]
+fn addresses_are_words() {
+    let at = prism_address { channel: 1, lun: 2, block: 3, page: 4 };
+    let (mut bits, mut back) = (0, zeroed::<prism_address>());
+    // SAFETY: every pointer is valid.
+    unsafe {
+        ok(prism_address_to_bits(at, &mut bits));
+        ok(prism_address_from_bits(bits, &mut back));
+        refused(
+            prism_address_to_bits(prism_address { page: 1 << 16, ..at }, &mut bits),
+            PRISM_ERANGE,
+        );
+        refused(prism_address_from_bits(1 << 56, &mut back), PRISM_ERANGE);
+        refused(prism_address_to_bits(at, null_mut()), PRISM_EARGUMENT);
+    }
+    assert_eq!(bits, 1 << 46 | 2 << 36 | 3 << 16 | 4);
+    assert_eq!((back.channel, back.lun, back.block, back.page), (1, 2, 3, 4));
+}

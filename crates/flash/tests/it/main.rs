@@ -1,5 +1,6 @@
 //! The integration tests of this crate as one program: a module for each subject.
 
+mod address;
 mod function;
 mod function_oob;
 mod function_queue;
