@@ -1,6 +1,8 @@
 //! The integration tests of this crate as one program: a module for each subject.
 
+mod address;
 mod function;
+mod function_oob;
 mod function_queue;
 mod function_wear;
 mod journal;
@@ -8,6 +10,8 @@ mod kv;
 mod monitor;
 mod object;
 mod policy;
+mod policy_queue;
 mod raw;
 mod raw_queue;
 mod threads;
+mod vectored;
