@@ -294,14 +294,25 @@ impl<'a> Worker<'a> {
     /// I/Os take this way, because it is short.
     #[inline(always)]
     pub fn next_certain(&mut self, now: SimTime) -> Option<Io> {
-        if self.certain == 0 || self.is_full() || now >= self.end {
+        if self.is_full() {
+            return None;
+        }
+        let io = self.replace_certain(now)?;
+        self.in_flight += 1;
+        Some(io)
+    }
+
+    /// As [`Worker::next_certain`], for an I/O in the place of one that has completed and is still
+    /// counted as in flight.
+    #[inline(always)]
+    pub fn replace_certain(&mut self, now: SimTime) -> Option<Io> {
+        if self.certain == 0 || now >= self.end {
             return None;
         }
         self.certain -= 1;
         let Drawn { offset, len, dir } = self.upcoming.pop_front()?;
         self.bytes += len;
         self.ios += 1;
-        self.in_flight += 1;
         let writes = dir == Dir::Write as u32;
         self.writes += u64::from(writes);
         Some(Io { op: OPS[dir as usize], offset, len, fua: self.job.fua && writes, handle: 0 })
