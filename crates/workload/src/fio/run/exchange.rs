@@ -19,17 +19,17 @@ impl Runner<'_> {
         }
         let end = self.wakes.next_at();
         loop {
-            let counted = self.exchanged.len();
-            let at_once = (CHECK_STEP - self.completed % CHECK_STEP).min(COUNTED_AT_ONCE as u64);
-            if counted as u64 >= at_once {
-                self.count_exchanged()?;
-                continue;
+            let until_check = CHECK_STEP - self.completed % CHECK_STEP;
+            let at_once = COUNTED_AT_ONCE.min(until_check as usize);
+            while self.exchanged.len() < at_once {
+                let place = self.exchanged.len();
+                let completes = self.drive.next_completion_before(end, &mut self.exchanged);
+                if !completes || !self.replace(place) {
+                    self.done.extend(self.exchanged.drain(place..));
+                    return self.count_exchanged();
+                }
             }
-            let goes_on = self.drive.next_completion_before(end, &mut self.exchanged);
-            if !goes_on || !self.replace(counted) {
-                self.done.extend(self.exchanged.drain(counted..));
-                return self.count_exchanged();
-            }
+            self.count_exchanged()?;
         }
     }
 
