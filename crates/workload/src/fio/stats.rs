@@ -112,6 +112,9 @@ impl DirStats {
     /// Ends the samples that end at `at` or before.
     #[inline(never)]
     fn end_samples(&mut self, at: SimTime) {
+        if at < self.sample_end {
+            return;
+        }
         let seconds = SAMPLE.as_secs_f64();
         self.bandwidth.add(self.sample_bytes as f64 / seconds);
         self.iops.add(self.sample_ios as f64 / seconds);
@@ -122,6 +125,14 @@ impl DirStats {
         self.iops.add_zeros(empty);
         self.sample_end += Nanos((empty + 1) * SAMPLE.0);
     }
+
+    #[inline]
+    fn add_to_sample(&mut self, ios: u64, bytes: u64) {
+        self.ios += ios;
+        self.bytes += bytes;
+        self.sample_ios += ios;
+        self.sample_bytes += bytes;
+    }
 }
 
 /// Completed I/Os that are counted at once, so that the cache misses of their histogram overlap.
@@ -130,8 +141,6 @@ pub(super) const COUNTED_AT_ONCE: usize = 64;
 /// A completed I/O.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Completed {
-    /// I/Os of its job in flight when it was issued, itself included.
-    pub depth: u32,
     pub len: u64,
     pub at: SimTime,
     pub latency: Nanos,
@@ -161,8 +170,8 @@ pub struct JobStats {
     pub begin: Option<SimTime>,
     /// The last measured completion, or the begin.
     pub end: SimTime,
-    /// I/Os that are not counted yet.
-    recent: Vec<(Dir, Completed)>,
+    /// I/Os that are not counted yet, with their direction and depth.
+    recent: Vec<(Dir, u32, Completed)>,
 }
 
 /// Upper bounds of the latency classes, in their unit.
@@ -196,15 +205,16 @@ impl JobStats {
         self.first_error.get_or_insert(status);
     }
 
-    /// Adds a completed I/O, which [`JobStats::count_recent`] counts.
+    /// Adds a completed I/O, which [`JobStats::count_recent`] counts; `depth` I/Os were in flight
+    /// when it was issued, itself included.
     #[inline(always)]
-    pub(super) fn record(&mut self, op: HostOp, io: Completed) {
+    pub(super) fn record(&mut self, op: HostOp, depth: u32, io: Completed) {
         let Some(dir) = Dir::of(op) else {
             self.end = self.end.max(io.at);
             self.flushes.get_or_insert_default().record(io.latency);
             return;
         };
-        self.recent.push((dir, io));
+        self.recent.push((dir, depth, io));
         if self.recent.len() >= COUNTED_AT_ONCE {
             self.count_recent();
         }
@@ -214,34 +224,39 @@ impl JobStats {
     #[inline(never)]
     pub(super) fn count_recent(&mut self) {
         let mut recent = std::mem::take(&mut self.recent);
-        for run in recent.chunk_by(|(dir, _), (next, _)| dir == next) {
-            self.count(run[0].0, run.iter().map(|&(_, io)| io));
+        for run in recent.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
+            let (dir, depth, _) = run[0];
+            self.count(dir, depth, run.iter().map(|&(.., io)| io));
         }
         recent.clear();
         self.recent = recent;
     }
 
-    /// Counts I/Os of one direction that have completed in this order, after all others that were
-    /// added.
+    /// Counts I/Os of one direction and depth that have completed in this order, after all others
+    /// that were added.
     #[inline(always)]
-    pub(super) fn count(&mut self, dir: Dir, ios: impl Iterator<Item = Completed>) {
+    pub(super) fn count<I>(&mut self, dir: Dir, depth: u32, ios: I)
+    where
+        I: DoubleEndedIterator<Item = Completed> + ExactSizeIterator + Clone,
+    {
+        let Some(last) = ios.clone().next_back() else { return };
         let begin = self.begin.expect("measured only after the beginning");
         let stats = self.dirs[dir as usize].get_or_insert_default();
         if stats.ios == 0 {
             stats.sample_end = begin + SAMPLE;
         }
-        let mut latencies = std::mem::take(&mut stats.latency);
-        let class = |value: u64| usize::from(CLASSES.get(value as usize).copied().unwrap_or(11));
-        latencies.record_all(ios.map(|Completed { depth, len, at, latency }| {
-            if at >= stats.sample_end {
+        self.end = self.end.max(last.at);
+        self.depths[(depth.max(1).ilog2() as usize).min(6)] += ios.len() as u64;
+        if last.at < stats.sample_end {
+            stats.add_to_sample(ios.len() as u64, ios.clone().map(|io| io.len).sum());
+        } else {
+            for Completed { len, at, .. } in ios.clone() {
                 stats.end_samples(at);
+                stats.add_to_sample(1, len);
             }
-            stats.ios += 1;
-            stats.bytes += len;
-            stats.sample_ios += 1;
-            stats.sample_bytes += len;
-            self.end = self.end.max(at);
-            self.depths[(depth.max(1).ilog2() as usize).min(6)] += 1;
+        }
+        let class = |value: u64| usize::from(CLASSES.get(value as usize).copied().unwrap_or(11));
+        stats.latency.record_all(ios.map(|Completed { latency, .. }| {
             match latency.0 {
                 ns @ 0..1000 => self.nanos[class(ns)] += 1,
                 ns @ 1000..1_000_000 => self.micros[class(ns / 1000)] += 1,
@@ -249,7 +264,6 @@ impl JobStats {
             }
             latency
         }));
-        stats.latency = latencies;
     }
 
     /// One direction, if it has I/Os.
@@ -289,7 +303,7 @@ mod tests {
         let latencies = [0, 1, 2, 999, 1000, 1999, 2000, 999_999, 1_000_000, 5_000_000_000];
         for (depth, ns) in (1..).zip(latencies) {
             let (at, latency) = (SimTime(ns), Nanos(ns));
-            stats.record(HostOp::Read, Completed { depth, len: 512, at, latency });
+            stats.record(HostOp::Read, depth, Completed { len: 512, at, latency });
         }
         stats.count_recent();
         assert_eq!(stats.nanos, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -305,7 +319,7 @@ mod tests {
         stats.begin(SimTime(1_000_000_000));
         for at in [1_100_000_000, 1_200_000_000, 1_700_000_000, 2_600_000_000] {
             let (at, latency) = (SimTime(at), Nanos(5));
-            stats.record(HostOp::Write, Completed { depth: 1, len: 1000, at, latency });
+            stats.record(HostOp::Write, 1, Completed { len: 1000, at, latency });
         }
         stats.count_recent();
         let write = stats.dir(Dir::Write).unwrap();

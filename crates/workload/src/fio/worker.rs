@@ -75,7 +75,7 @@ pub(super) struct Worker<'a> {
     draws_ahead: bool,
     /// The first of them that only the depth and the runtime can hold back, and whether there are
     /// any in this job.
-    certain: u32,
+    pub certain: u32,
     has_certain: bool,
     /// The largest size of its I/Os.
     len_max: u64,

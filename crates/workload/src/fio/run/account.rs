@@ -121,7 +121,7 @@ impl Runner<'_> {
             let stats = &mut self.rows[self.row_of[tag.job as usize]].stats;
             stats.begin(measured_from);
             match completion.status {
-                Status::Done => stats.record(op, Completed { depth, len, at, latency }),
+                Status::Done => stats.record(op, depth, Completed { len, at, latency }),
                 status => stats.fail(status, at),
             }
         }

@@ -46,7 +46,9 @@ impl Runner<'_> {
         if !is_plain || !worker.is_full() {
             return false;
         }
-        worker.draw_ahead(|offset| self.drive.prefetch(offset));
+        if worker.certain == 0 {
+            worker.draw_ahead(|offset| self.drive.prefetch(offset));
+        }
         let Some(io) = worker.replace_certain(self.drive.now()) else { return false };
         let depth = worker.in_flight;
         self.issued += 1;
@@ -57,24 +59,24 @@ impl Runner<'_> {
     /// Adds the I/Os that were exchanged to the statistics of their jobs.
     #[inline(never)]
     fn count_exchanged(&mut self) -> Result<(), RunError> {
-        let same = |one: &Completion, other: &Completion| {
-            one.op == other.op && Tag::of(one).job == Tag::of(other).job
-        };
+        // Equal tags: of one job, issued at one depth.
+        let alike =
+            |one: &Completion, other: &Completion| one.tag == other.tag && one.op == other.op;
         let (mut buffer_hits, mut unmapped) = (0, 0);
-        for run in self.exchanged.chunk_by(same) {
-            let stats = &mut self.rows[self.row_of[Tag::of(&run[0]).job as usize]].stats;
+        for run in self.exchanged.chunk_by(alike) {
+            let tag = Tag::of(&run[0]);
+            let stats = &mut self.rows[self.row_of[tag.job as usize]].stats;
             stats.count_recent();
             let dir = Dir::of(run[0].op).expect("only data is exchanged");
-            stats.count(
-                dir,
-                run.iter().map(|completion| {
-                    buffer_hits += u64::from(completion.cost.buffer_hits);
-                    unmapped += u64::from(completion.cost.unmapped);
-                    let (len, at) = (completion.len, completion.completed);
-                    let latency = at.since(completion.submitted);
-                    Completed { depth: Tag::of(completion).slot, len, at, latency }
-                }),
-            );
+            let ios = run.iter().map(|completion| {
+                let (len, at) = (completion.len, completion.completed);
+                Completed { len, at, latency: at.since(completion.submitted) }
+            });
+            stats.count(dir, tag.slot, ios);
+            for Completion { cost, .. } in run {
+                buffer_hits += u64::from(cost.buffer_hits);
+                unmapped += u64::from(cost.unmapped);
+            }
         }
         let measured = &mut self.stages[self.stage].measured;
         measured.buffer_hits += buffer_hits;
