@@ -397,8 +397,8 @@ impl Raw {
         })
     }
 
-    /// Writes the pages of one block from `at` on, from several buffers of whole pages. No buffer is
-    /// copied before it goes to the device.
+    /// Writes the pages of one block from `at` on, from several buffers of whole pages. No buffer
+    /// is copied before it goes to the device.
     ///
     /// # Errors
     /// [`VectorError`] names the buffer: those before it are written, and of its own pages, some

@@ -302,7 +302,7 @@ impl Range {
     }
 
     /// Writes slices one after the other, as data of `handle`. A unit of parts of several slices is
-    /// put together first.
+    /// assembled first.
     pub(crate) fn write_vectored(
         &mut self,
         offset: u64,
