@@ -14,6 +14,7 @@ mod records;
 mod replace;
 mod share;
 mod state;
+mod steps;
 mod swap;
 mod tables;
 mod timed;
