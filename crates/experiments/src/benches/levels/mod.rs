@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | raw | maps, allocates blocks of LUNs, cleans, erases | [`DEPTH`] and copies, in its queue |
 //! | function | maps and cleans | [`DEPTH`] and copies, in the queues of the library |
-//! | policy | none | [`DEPTH`] reads in the queue of the level; writes are posted until their LUN takes them |
+//! | policy | none | [`DEPTH`] reads in its queue; writes are posted until their LUN takes them |
 //! | drive | none | [`DEPTH`] in the queue of the drive |
 
 mod drive;
