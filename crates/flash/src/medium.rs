@@ -222,6 +222,12 @@ pub trait Medium: Send + Sync {
         true
     }
 
+    /// Whether LUNs work at the same time. If not, the policy level fills one block after the other,
+    /// so that data that was written together is read together.
+    fn luns_work_in_parallel(&self) -> bool {
+        true
+    }
+
     /// How often `block` was erased, on a medium that keeps count; `None` on others.
     fn erase_count(&self, _block: u32) -> Option<u32> {
         None

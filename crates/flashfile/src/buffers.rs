@@ -1,6 +1,7 @@
 //! The buffers of operations in flight, parts of one mapping. With huge pages, a buffer is
 //! physically contiguous, so the kernel needs few segments and few lookups for it.
 
+use std::sync::{Arc, Mutex};
 use std::{io, mem, slice};
 
 use memmap2::{Advice, MmapMut, MmapOptions};
@@ -117,15 +118,73 @@ impl AsMut<[u8]> for Aligned {
     }
 }
 
-// SAFETY: the bytes are those of a mapping, which stays where it is until it is dropped.
-#[allow(unsafe_code, reason = "the promise of the trait")]
-unsafe impl BufferMemory for Aligned {
+/// Memory for callers, whose buffers share huge pages: a buffer of its own huge pages would be
+/// rounded up to them. A huge page is freed when all of its buffers are dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Pool(Mutex<Chunk>);
+
+/// Huge pages, from the front of which buffers were taken.
+#[derive(Debug, Default)]
+struct Chunk {
+    /// `None` before the first buffer.
+    map: Option<Arc<MmapMut>>,
+    used: usize,
+    end: usize,
+}
+
+impl Pool {
+    /// `len` bytes, zero, for direct I/O.
+    ///
+    /// # Errors
+    /// If the system gives no such mapping.
+    pub(crate) fn take(&self, len: usize) -> io::Result<Pooled> {
+        /// The alignment of direct I/O on every disk.
+        const ALIGNMENT: usize = 4096;
+        let size = len.max(1).next_multiple_of(ALIGNMENT);
+        let mut chunk = self.0.lock().expect("no thread panics while it holds the pool");
+        if chunk.end - chunk.used < size {
+            *chunk = Chunk::new(size)?;
+        }
+        let at = chunk.used;
+        chunk.used += size;
+        let map = chunk.map.as_ref().expect("a chunk that is large enough has memory");
+        Ok(Pooled { map: Arc::clone(map), at, len })
+    }
+}
+
+impl Chunk {
+    fn new(size: usize) -> io::Result<Self> {
+        let len = size.next_multiple_of(HUGE);
+        // Mappings begin at any small page.
+        let map = MmapOptions::new().len(len + HUGE).no_reserve_swap().map_anon()?;
+        let used = map.as_ptr().align_offset(HUGE);
+        // Small pages work as well.
+        #[cfg(target_os = "linux")]
+        let _ = map.advise_range(Advice::HugePage, used, len);
+        Ok(Self { map: Some(Arc::new(map)), used, end: used + len })
+    }
+}
+
+/// A buffer of a [`Pool`], the only one with its bytes.
+#[derive(Debug)]
+pub(crate) struct Pooled {
+    map: Arc<MmapMut>,
+    at: usize,
+    len: usize,
+}
+
+// SAFETY: the bytes are those of a mapping, which stays where it is until its last buffer is
+// dropped; and no other buffer has them, as a pool gives each byte once.
+#[allow(unsafe_code, reason = "the promise of the trait; a slice of all would alias others")]
+unsafe impl BufferMemory for Pooled {
     fn bytes(&self) -> &[u8] {
-        self.as_ref()
+        // SAFETY: as above.
+        unsafe { slice::from_raw_parts(self.map.as_ptr().add(self.at), self.len) }
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        self.as_mut()
+        // SAFETY: as above; the mapping is writable.
+        unsafe { slice::from_raw_parts_mut(self.map.as_ptr().add(self.at).cast_mut(), self.len) }
     }
 }
 
@@ -146,6 +205,25 @@ mod tests {
             assert_eq!(buffers.address(index), address);
             assert!(address.addr().is_multiple_of(4096));
         }
+    }
+
+    #[test]
+    fn buffers_of_a_pool_share_huge_pages_and_outlive_it() {
+        let pool = Pool::default();
+        let lens = [1, HUGE / 2, 4096, HUGE / 2, 0, 3 * HUGE, 5000, 5000];
+        let mut buffers: Vec<Pooled> = lens.iter().map(|&len| pool.take(len).unwrap()).collect();
+        drop(pool);
+        for (value, buffer) in (1..).zip(&mut buffers) {
+            assert!(buffer.bytes().iter().all(|&byte| byte == 0));
+            assert!(buffer.bytes().as_ptr().addr().is_multiple_of(4096));
+            buffer.bytes_mut().fill(value);
+        }
+        let same = |a: usize, b: usize| Arc::ptr_eq(&buffers[a].map, &buffers[b].map);
+        assert!(same(0, 1) && same(1, 2) && !same(2, 3) && same(3, 4) && same(6, 7));
+        for ((value, len), buffer) in (1..).zip(lens).zip(&buffers) {
+            assert_eq!(buffer.bytes(), vec![value; len]);
+        }
+        assert!(buffers[5].bytes().as_ptr().addr().is_multiple_of(HUGE));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use prism_flash::{Buffer, DeviceGeometry, Medium, MediumError, MediumQueue, PageState};
 
-use crate::buffers::Aligned;
+use crate::buffers::Pool;
 use crate::engine::Engine;
 use crate::error::medium_failure;
 use crate::format::{self, Record, Superblock};
@@ -46,6 +46,8 @@ pub struct FlashFile {
     pub(crate) syncs: Syncs,
     /// Threads for operations that wait, made when they are first needed.
     workers: OnceLock<Workers>,
+    /// Memory for callers.
+    pool: Pool,
     /// Released when the device is closed.
     lock: Mutex<Option<Lock>>,
     /// Damage found when the file was opened, and repaired from the second copy.
@@ -67,6 +69,7 @@ impl FlashFile {
             core: Mutex::new(core),
             syncs: Syncs::default(),
             workers: OnceLock::new(),
+            pool: Pool::default(),
             lock: Mutex::new(lock),
         }
     }
@@ -331,6 +334,11 @@ impl Medium for FlashFile {
         true
     }
 
+    /// LUNs are parts of the same file.
+    fn luns_work_in_parallel(&self) -> bool {
+        false
+    }
+
     fn erase_is_durable(&self, block: u32) -> bool {
         self.core().erase_is_durable(block)
     }
@@ -340,7 +348,7 @@ impl Medium for FlashFile {
     }
 
     fn buffer(&self, len: usize) -> Buffer {
-        match Aligned::new(len) {
+        match self.pool.take(len) {
             Ok(memory) => Buffer::new(Box::new(memory)),
             Err(_) => vec![0; len].into(),
         }

@@ -29,7 +29,7 @@ pub struct Args {
     /// Bytes of flash, such as 64GiB: all blocks, including spare blocks and tables
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
     capacity: Option<Bytes>,
-    /// The geometry, such as channels=4,luns=2,blocks=512,pages=256,page=16KiB,oob=64,open=14:
+    /// The geometry, such as channels=4,luns=2,blocks=512,pages=256,page=16KiB,oob=80,open=14:
     /// LUNs per channel, blocks per LUN, pages per block, page size, out-of-band bytes per page,
     /// blocks that may be partly written. Defaults are the values of this example, without a
     /// limit on open blocks; the number of blocks follows from the capacity
@@ -90,6 +90,10 @@ impl FactoryBad {
     }
 }
 
+/// The usual out-of-band bytes of a page: enough for the headers of the policy level in units of
+/// 4 KiB, and no more than the header of a page in the file has room for anyway.
+pub const OOB: u32 = 80;
+
 /// A geometry whose number of blocks may be unset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shape {
@@ -110,7 +114,7 @@ impl Shape {
         blocks: None,
         pages: 256,
         page: 16 << 10,
-        oob: 64,
+        oob: OOB,
         open: None,
     };
 

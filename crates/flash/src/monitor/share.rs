@@ -325,6 +325,12 @@ impl Share {
         self.0.timed
     }
 
+    /// How many LUNs work at the same time, of those that it has.
+    pub(crate) fn parallel_luns(&self) -> u32 {
+        let parallel = self.0.timed || self.0.path.medium.luns_work_in_parallel();
+        if parallel { u32::MAX } else { 1 }
+    }
+
     /// The share's clock, or zero at once on a device without timing.
     #[inline]
     pub(crate) fn now_if_timed(&self) -> Result<SimTime> {

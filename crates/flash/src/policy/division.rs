@@ -84,7 +84,8 @@ fn open_needed(config: &RangeConfig, die_groups: u32) -> u32 {
     }
 }
 
-/// Chooses blocks for a range of `bytes` bytes among those that are not `used`.
+/// Chooses blocks for a range of `bytes` bytes among those that are not `used`, in at most
+/// `die_groups_max` die groups.
 ///
 /// # Errors
 /// [`FlashError::NoSpace`] says how many blocks are needed and free.
@@ -95,6 +96,7 @@ pub(crate) fn divide(
     bytes: u64,
     used: &[bool],
     open: u32,
+    die_groups_max: u32,
 ) -> Result<Division> {
     let units = u32::try_from(bytes / u64::from(format.unit)).unwrap_or(u32::MAX);
     let data = bytes.div_ceil(format.block_bytes()).max(1);
@@ -104,7 +106,8 @@ pub(crate) fn divide(
         OverProvisioning::Rest => free,
     };
     let mut refused = None;
-    let most = share.luns.min((wanted / u64::from(DIE_GROUP_BLOCKS_MIN)).max(1) as u32);
+    let enough = (wanted / u64::from(DIE_GROUP_BLOCKS_MIN)).max(1) as u32;
+    let most = share.luns.min(enough).min(die_groups_max);
     for die_groups in (1..=most).rev() {
         if open_needed(config, die_groups) > open {
             continue;

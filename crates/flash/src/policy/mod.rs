@@ -95,7 +95,8 @@ pub struct RangeInfo {
     /// Blocks of the share that it owns.
     pub blocks: u32,
     /// Blocks that are written in parallel for data of one kind: the number of the share's LUNs,
-    /// unless blocks or open blocks are too few for that.
+    /// unless blocks or open blocks are too few for that; 1 on a file, whose LUNs do not work in
+    /// parallel.
     pub die_groups: u32,
 }
 
@@ -408,7 +409,8 @@ impl Inner {
         };
         let config = RangeConfig { open_blocks: Some(open).filter(|&o| o < u32::MAX), ..config };
         let used = self.used(tables);
-        let division = division::divide(&config, &self.geometry, &self.format, bytes, &used, open)?;
+        let (share, most) = (&self.geometry, self.share.parallel_luns());
+        let division = division::divide(&config, share, &self.format, bytes, &used, open, most)?;
         Ok((config, division))
     }
 

@@ -23,6 +23,13 @@ pub(super) struct Piece {
     pub(super) to: (usize, usize),
 }
 
+impl Piece {
+    /// Whether `next` follows in the caller's memory.
+    fn is_followed_by(&self, next: &Piece) -> bool {
+        (self.to.0, self.to.1 + self.len) == next.to
+    }
+}
+
 /// Pieces that follow each other in a block: one read of the device. Neighbours that follow each
 /// other in the caller's memory too are one piece.
 #[derive(Debug, Default)]
@@ -36,7 +43,9 @@ pub(super) struct Run {
 }
 
 /// The longest read of the device: longer ones are divided, so that several are in flight.
-const RUN_MAX: usize = 256 << 10;
+const RUN_MAX: usize = 1 << 20;
+/// The longest one that is not in one piece of the caller's memory, because it is copied there.
+const COPIED_MAX: usize = 256 << 10;
 
 /// Joins pieces that follow each other on flash. To be called under the lock of the level, so that
 /// no block is erased before its entry is known.
@@ -45,19 +54,7 @@ pub(super) fn join(share: &Share, mut pieces: Vec<Piece>) -> Result<Vec<Run>> {
     let mut runs: Vec<Run> = Vec::new();
     for piece in pieces {
         match runs.last_mut() {
-            Some(run)
-                if run.block == piece.block
-                    && run.from + run.len as u64 == piece.from
-                    && run.len + piece.len <= RUN_MAX =>
-            {
-                run.len += piece.len;
-                match run.pieces.last_mut() {
-                    Some(last) if (last.to.0, last.to.1 + last.len) == piece.to => {
-                        last.len += piece.len;
-                    }
-                    _ => run.pieces.push(piece),
-                }
-            }
+            Some(run) if run.takes(&piece) => run.add(piece),
             _ => {
                 let path = share.path();
                 let entry = path.map.entry(path.virtual_block(piece.block)?);
@@ -70,6 +67,22 @@ pub(super) fn join(share: &Share, mut pieces: Vec<Piece>) -> Result<Vec<Run>> {
 }
 
 impl Run {
+    /// Whether `piece` follows on flash, and one read of both is not too long.
+    fn takes(&self, piece: &Piece) -> bool {
+        let is_one = self.pieces.len() == 1 && self.pieces[0].is_followed_by(piece);
+        let most = if is_one { RUN_MAX } else { COPIED_MAX };
+        let follows = self.block == piece.block && self.from + self.len as u64 == piece.from;
+        follows && self.len + piece.len <= most
+    }
+
+    fn add(&mut self, piece: Piece) {
+        self.len += piece.len;
+        match self.pieces.last_mut() {
+            Some(last) if last.is_followed_by(&piece) => last.len += piece.len,
+            _ => self.pieces.push(piece),
+        }
+    }
+
     fn page(&self, share: &Share) -> (u32, u32) {
         let size = u64::from(share.path().page_size);
         ((self.from / size) as u32, (self.from % size) as u32)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use prism_base::Rng;
 use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
-use prism_flash::{Allocation, Device, Options};
+use prism_flash::{Allocation, Device, DeviceGeometry, Options};
 use prism_flashfile::{FlashFile, Settings};
 use prism_host::clock;
 
@@ -12,6 +12,7 @@ use super::checks::Value;
 use super::fio::{self, Job};
 use super::store::{flash_failure, geometry};
 use super::{Args, Pattern, median};
+use crate::commands::device_create;
 use crate::failure::Failure;
 
 const PAGE: u32 = 16 << 10;
@@ -38,7 +39,7 @@ struct Reads {
 impl Reads {
     fn make(args: &Args, path: &Path) -> Result<Self, Failure> {
         let _ = std::fs::remove_file(path);
-        let shape = geometry(args.size, PAGE);
+        let shape = DeviceGeometry { oob_size: device_create::OOB, ..geometry(args.size, PAGE) };
         let settings = Settings { preallocate: true, ..Settings::USUAL };
         let device = FlashFile::format_with(path, shape, &[], Options::default(), settings)?;
         let all = prism_base::Bytes(device.lun_capacity().0 * u64::from(shape.luns()));
