@@ -10,6 +10,7 @@ use std::mem;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::thread;
 
 use prism_flash::{MediumError, PageState, Reply, Request};
 
@@ -104,13 +105,26 @@ impl FlashFile {
         let mut numbers = self.numbers();
         // One that begins from now on: one in progress may not have everything.
         let wanted = numbers.begun + 1;
-        while numbers.done < numbers.begun {
-            numbers = self.wait_for_sync(wanted, numbers);
+        let mut yielded = false;
+        loop {
+            while numbers.done < numbers.begun {
+                numbers = self.wait_for_sync(wanted, numbers);
+                if numbers.done >= wanted {
+                    return numbers.failed.clone().map_or(Ok(()), Err);
+                }
+            }
+            if yielded {
+                return self.lead(numbers, || self.commit());
+            }
+            // Threads that run next and write something more get it into this commit.
+            drop(numbers);
+            thread::yield_now();
+            yielded = true;
+            numbers = self.numbers();
             if numbers.done >= wanted {
                 return numbers.failed.clone().map_or(Ok(()), Err);
             }
         }
-        self.lead(numbers, || self.commit())
     }
 
     /// Calls `commit` while no sync is in progress; others wait for it, or take it for theirs.
