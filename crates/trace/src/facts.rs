@@ -22,7 +22,7 @@ pub struct TraceFacts {
     /// Requests whose completion was not found although the source has completions.
     pub unpaired: u64,
     /// Lines that came more than a second after later ones and were sorted in.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub reordered: u64,
     /// The event that was counted as the request.
     pub counted_from: CountedFrom,
@@ -63,6 +63,11 @@ pub enum CountedFrom {
     Queue,
     /// The command of the NVMe driver, because there was no block event.
     Nvme,
+}
+
+/// Files of earlier versions lack counts that are zero, and a digest covers the text.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl TraceFacts {

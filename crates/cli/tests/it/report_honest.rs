@@ -1,5 +1,5 @@
-//! What `prism report` must not claim: figures that do not exist, gains from few requests, faults of
-//! the trace that are assumptions about the drive.
+//! What `prism report` must not claim: figures that do not exist, gains from few requests, faults
+//! of the trace that are assumptions about the drive.
 
 use crate::common::{folder, prism, sample};
 
@@ -48,5 +48,35 @@ fn a_trace_beyond_the_drive_and_its_devices_are_named() {
     std::fs::write(&path, lines).expect("a file in a temporary folder");
     let shown = text(&[path.to_str().expect("letters"), "--what-if", "none"]);
     assert!(shown.contains("more than the 3.64 TiB of the described drive"), "{shown}");
-    assert!(shown.contains("host.1 ") && shown.contains(" GiB ("), "{shown}");
+    assert!(shown.contains("range 0 to 128 GiB of device host,0"), "{shown}");
+}
+
+#[test]
+fn the_first_screen_marks_what_is_weak_and_shows_both_charts() {
+    let folder = folder();
+    let page = folder.path().join("report.html");
+    // The trace names neither files nor processes.
+    let trace = sample("formats/mqsim.txt");
+    let page_name = page.to_str().expect("letters");
+    text(&[&trace, "--what-if", "none", "--html", page_name]);
+    let html = std::fs::read_to_string(&page).expect("the page is written");
+    let (_, glance) = html.split_once(">At a glance</h2>").expect("a first screen");
+    let (glance, _) = glance.split_once("</section>").expect("its end");
+    for part in ["The trace is too short to judge wear by", "Latency", "Where writes land"] {
+        assert!(glance.contains(part), "{part:?} is not on the first screen");
+    }
+}
+
+#[test]
+fn text_and_help_are_as_wide_as_a_screen() {
+    let widest = |args: &[&str], columns: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_prism"));
+        let output = command.args(args).env("COLUMNS", columns).output().expect("it is built");
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.lines().map(|line| line.chars().count()).max().expect("lines")
+    };
+    let trace = sample("formats/msr.csv");
+    let info = ["trace", "info", trace.as_str()];
+    assert!(widest(&info, "80") <= 80 && widest(&info, "300") <= 100);
+    assert!(widest(&["report", "--help"], "300") <= 100);
 }

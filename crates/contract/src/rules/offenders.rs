@@ -209,7 +209,7 @@ impl Ranges {
         let even = number - self.labels.len() as u32;
         let at = self.devices.partition_point(|device| device.first <= even);
         let (device, first) = match at.checked_sub(1) {
-            Some(at) => (format!("{} ", self.devices[at].name), self.devices[at].first),
+            Some(at) => (format!(" of device {}", self.devices[at].name), self.devices[at].first),
             None => (String::new(), 0),
         };
         let even = u64::from(even - first);
@@ -219,7 +219,7 @@ impl Ranges {
             30..40 => (self.shift - 30, "GiB"),
             _ => (self.shift - 40, "TiB"),
         };
-        format!("{device}{} to {} {unit}", even << shift, (even + 1) << shift)
+        format!("{} to {} {unit}{device}", even << shift, (even + 1) << shift)
     }
 }
 
@@ -433,10 +433,10 @@ mod tests {
         assert_eq!(alone.name(alone.of(71 * gib)), "70 to 72 GiB");
         let ranges = ranges.of_devices(devices.into_iter());
         let check = |offset, name: &str| assert_eq!(ranges.name(ranges.of(offset)), name);
-        check(5 * gib, "sda 4 to 6 GiB");
-        check(70 * gib - 1, "sda 68 to 70 GiB");
-        check(70 * gib, "sdb 0 to 2 GiB");
-        check(127 * gib, "sdb 56 to 58 GiB");
+        check(5 * gib, "4 to 6 GiB of device sda");
+        check(70 * gib - 1, "68 to 70 GiB of device sda");
+        check(70 * gib, "0 to 2 GiB of device sdb");
+        check(127 * gib, "56 to 58 GiB of device sdb");
     }
 
     #[test]

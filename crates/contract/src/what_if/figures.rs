@@ -124,9 +124,10 @@ impl Speed {
     }
 }
 
-/// The bounds of the 99th percentile of `latency`.
-fn p99_bounds(latency: &Latencies) -> Option<(Nanos, Nanos)> {
-    let count = latency.count();
+/// The bounds of the 99th percentile of `latency` over `passes` passes. The same requests again are
+/// no more evidence.
+fn p99_bounds(latency: &Latencies, passes: u32) -> Option<(Nanos, Nanos)> {
+    let count = latency.count() / u64::from(passes.max(1));
     let deviation = (0.99 * 0.01 / count.max(1) as f64).sqrt();
     let at = |deviations: f64| latency.quantile((0.99 + deviations * deviation).min(1.0));
     (count >= P99_REQUESTS).then(|| (at(-3.0), at(3.0)))
@@ -171,7 +172,7 @@ impl Figures {
         let latency = m.reads_and_writes();
         Speed {
             p99: (latency.count() > 0).then(|| latency.quantile(0.99)),
-            p99_bounds: p99_bounds(&latency),
+            p99_bounds: p99_bounds(&latency, m.passes),
             bytes_per_second: rate(original.moved),
             iops: rate(original.requests),
         }
@@ -241,7 +242,7 @@ mod tests {
         let mut all = Latencies::default();
         latencies.into_iter().for_each(|latency| all.record(Nanos(latency)));
         let p99 = Some(all.quantile(0.99));
-        Speed { p99, p99_bounds: p99_bounds(&all), bytes_per_second: 0.0, iops: 0.0 }
+        Speed { p99, p99_bounds: p99_bounds(&all, 1), bytes_per_second: 0.0, iops: 0.0 }
     }
 
     #[test]
@@ -261,6 +262,10 @@ mod tests {
         // In a thousand requests, 5 or 15 slow ones are both plausible for one distribution.
         check(1000, [5, 15], false);
         check(1000, [0, 40], true);
+        let mut repeated = Latencies::default();
+        (0..3000).for_each(|_| repeated.record(Nanos(1)));
+        assert_eq!(p99_bounds(&repeated, 4), None, "750 requests, four times");
+        assert!(p99_bounds(&repeated, 3).is_some());
         let few = |latency| speed(vec![latency; 999]);
         assert!(!few(1_000).p99_differs(&few(1_000_000)), "too few requests");
     }

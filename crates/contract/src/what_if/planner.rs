@@ -346,8 +346,8 @@ impl<'a> Planner<'a> {
                 };
                 let mut note = format!(
                     "Before the change: a drive with the same amount of flash and a block-level \
-                     mapping with log blocks, which merges groups of {GROUP_BLOCKS} erase blocks \
-                     of all planes, {group} together, over at most {}.",
+                     mapping with log blocks, which merges groups of {GROUP_BLOCKS} erase \
+                     blocks, {group} together, over at most {}.",
                     many(count)
                 );
                 if !self.main.device.drive.power_loss_protection {
@@ -423,8 +423,8 @@ impl<'a> Planner<'a> {
         };
         let note = format!(
             "Wear of both over {} of the trace{selection}, until the mean block is \
-             erased about {ERASES} times. The lifetimes are those of the block that is erased \
-             most; with levelling it is a lower bound, as blocks differ most at the beginning.",
+             erased about {ERASES} times; the lifetimes are those of the block erased most, with \
+             levelling a lower bound.",
             many(wanted)
         );
         self.add(change, &before, Some(note));

@@ -115,7 +115,7 @@ fn of_rules(contract: &Contract, remedies: &[Remedy<'_>]) -> (Vec<String>, Vec<&
             }
             None if what_ifs.iter().any(|what_if| what_if.change.rule() == rule) => {
                 let elsewhere = |price: &&Comparison| {
-                    // The drive has no block-level mapping: its price concerns nobody here.
+                    // The drive has no block-level mapping: its price is no advice.
                     !applies(price) && price.change != Change::PageMap
                 };
                 let price = contract.price(rule).filter(elsewhere).map(Remedy::of);

@@ -91,8 +91,8 @@ fn alignment(findings: &Findings) -> String {
     match large.unaligned_by_traffic() {
         None => "Nothing is written.".into(),
         Some(merged) => format!(
-            "A model of block-level mapping in single blocks of {} merges {} per byte written \
-             ({} with {}), {}.",
+            "Block-level mapping in single blocks of {} merges {} per byte written ({} with {}), \
+             {}.",
             large.block,
             counted(merged, "byte"),
             ratio(small.unaligned_by_traffic()),
@@ -218,10 +218,9 @@ pub(super) fn figure(compared: &Compared, what_if: &Comparison) -> String {
         (Change::Levelling { .. }, _) if compared.key == LIFETIME => {
             format!("{name} of the block erased most at least {after} instead of {before}")
         }
-        (_, Some(depth)) if compared.key == P99 => format!(
-            "{name} {after} instead of {before} with requests issued as fast as they are served \
-             (queue depth before: {depth})"
-        ),
+        (_, Some(depth)) if compared.key == P99 => {
+            format!("{name} {after} instead of {before} at pace closed:{depth}")
+        }
         _ => format!("{name} {after} instead of {before}"),
     }
 }

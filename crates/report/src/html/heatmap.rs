@@ -23,7 +23,8 @@ const ROWS_OF_FEW: usize = 24;
 const SHADES: usize = 6;
 
 pub fn render(page: &mut Page, chart: &Heatmap) {
-    let (columns, rows) = merged(chart);
+    let few = is_sparse(chart);
+    let (columns, rows) = merged(chart, few);
     let panels: Vec<Panel> =
         chart.layers.iter().map(|layer| Panel::new(chart, &layer.cells, columns, rows)).collect();
     let colours = page.palette.assign(chart.layers.iter().map(|l| l.name.as_str()));
@@ -71,7 +72,13 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                 drawing: drawing.clone(),
                 over: String::new(),
                 class: match (one, last) {
-                    (true, _) => "",
+                    (true, _) => {
+                        if few {
+                            "few"
+                        } else {
+                            ""
+                        }
+                    }
                     (false, true) => "panel",
                     (false, false) => "panel bare",
                 },
@@ -92,10 +99,14 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     frame::close(page);
 }
 
-/// How many columns and rows of cells are drawn as one.
-fn merged(chart: &Heatmap) -> (usize, usize) {
+/// Whether a panel of all layers has so few cells that each is to be seen.
+fn is_sparse(chart: &Heatmap) -> bool {
     let cells = chart.layers.iter().flat_map(|layer| &layer.cells);
-    let few = chart.overlaid && cells.filter(|&&cell| cell > 0).count() <= FEW;
+    chart.overlaid && cells.filter(|&&cell| cell > 0).count() <= FEW
+}
+
+/// How many columns and rows of cells are drawn as one.
+fn merged(chart: &Heatmap, few: bool) -> (usize, usize) {
     let (columns, rows) = if few { (COLUMNS_OF_FEW, ROWS_OF_FEW) } else { (COLUMNS_MAX, ROWS_MAX) };
     (chart.columns.div_ceil(columns).max(1), chart.rows.div_ceil(rows).max(1))
 }
