@@ -52,17 +52,29 @@ impl Latencies {
     /// Counts one latency.
     #[inline]
     pub fn record(&mut self, latency: Nanos) {
-        let class = Self::class_of(latency.0.min(Self::LONGEST));
-        match self.counts.get_mut(class) {
-            Some(count) => *count += 1,
-            None => self.lengthen(class),
+        self.record_all(std::iter::once(latency));
+    }
+
+    /// Counts several latencies, which is faster than one after another: their sums do not pass
+    /// through memory.
+    #[inline(always)]
+    pub fn record_all(&mut self, latencies: impl Iterator<Item = Nanos>) {
+        let (mut count, mut sum, mut squares) = (self.count, self.sum, self.squares);
+        let (mut min, mut max) = (self.min, self.max);
+        for Nanos(latency) in latencies {
+            let class = Self::class_of(latency.min(Self::LONGEST));
+            match self.counts.get_mut(class) {
+                Some(count) => *count += 1,
+                None => self.lengthen(class),
+            }
+            count += 1;
+            sum += u128::from(latency);
+            squares = squares.saturating_add(u128::from(latency) * u128::from(latency));
+            min = min.min(latency);
+            max = max.max(latency);
         }
-        self.count += 1;
-        self.sum += u128::from(latency.0);
-        let square = u128::from(latency.0) * u128::from(latency.0);
-        self.squares = self.squares.saturating_add(square);
-        self.min = self.min.min(latency.0);
-        self.max = self.max.max(latency.0);
+        (self.count, self.sum, self.squares) = (count, sum, squares);
+        (self.min, self.max) = (min, max);
     }
 
     /// Counts the first latency of a class beyond the last one.

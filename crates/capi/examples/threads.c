@@ -68,7 +68,7 @@ static void *work(void *argument)
             settle(queue, &spare, DEPTH - 1);
             prism_buffer *buffer = spare.buffers[--spare.count];
             stamp(prism_buffer_data(buffer), PAGE, tag_of(worker, block, at.page));
-            TRY(prism_function_queue_write_buffer(queue, at, buffer, PAGE,
+            TRY(prism_function_queue_write_buffer(queue, at, buffer, PAGE, NULL, 0,
                                                   tag_of(worker, block, at.page)));
         }
     }

@@ -451,6 +451,12 @@ typedef struct prism_objects prism_objects;
 typedef struct prism_policy prism_policy;
 
 /**
+ * A queue of reads of the policy level, for one thread at a time: a call of another thread on the
+ * same queue waits, those on other queues do not.
+ */
+typedef struct prism_policy_queue prism_policy_queue;
+
+/**
  * A share at the raw level. Threads may use it at once; they have to order their operations on one
  * block.
  */
@@ -467,6 +473,28 @@ typedef struct prism_raw_queue prism_raw_queue;
  * it again. Threads may use it at once.
  */
 typedef struct prism_share prism_share;
+
+/**
+ * A page of a share; calls on a block ignore `page`.
+ */
+typedef struct prism_address {
+  /**
+   * The channel, of those the share has LUNs on.
+   */
+  uint32_t channel;
+  /**
+   * The LUN, of those the share has on the channel.
+   */
+  uint32_t lun;
+  /**
+   * The block of the LUN.
+   */
+  uint32_t block;
+  /**
+   * The page of the block.
+   */
+  uint32_t page;
+} prism_address;
 
 /**
  * A container: a named part of a range.
@@ -738,28 +766,6 @@ typedef struct prism_allocation {
    */
   uint32_t open_blocks;
 } prism_allocation;
-
-/**
- * A page of a share; calls on a block ignore `page`.
- */
-typedef struct prism_address {
-  /**
-   * The channel, of those the share has LUNs on.
-   */
-  uint32_t channel;
-  /**
-   * The LUN, of those the share has on the channel.
-   */
-  uint32_t lun;
-  /**
-   * The block of the LUN.
-   */
-  uint32_t block;
-  /**
-   * The page of the block.
-   */
-  uint32_t page;
-} prism_address;
 
 /**
  * The result of an allocation at the function level.
@@ -1114,6 +1120,20 @@ extern "C" {
  * Returns the number of open handles of all kinds, for tests of handle leaks.
  */
 int prism_open_handles(void);
+
+/**
+ * Writes an address as one word, for maps of an application, to `bits`: the page in bits 0 to 15,
+ * the block in 16 to 35, the LUN in 36 to 45, the channel in 46 to 55, and zeros, which the
+ * application may use, in 56 to 63. Words are ordered as addresses are. `PRISM_ERANGE` if a number
+ * is larger than on any device.
+ */
+int prism_address_to_bits(struct prism_address at,
+                          uint64_t *bits);
+
+/**
+ * Writes the address of a word to `at`. `PRISM_ERANGE` if one of the highest 8 bits is set.
+ */
+int prism_address_from_bits(uint64_t bits, struct prism_address *at);
 
 /**
  * Makes a buffer of `length` bytes, which are zero: at most a block of the device, and at most a
@@ -1497,8 +1517,7 @@ int prism_function_oob_size(struct prism_function *function);
 
 /**
  * Writes whole pages as `prism_function_write` does, and the first `oob_length` out-of-band bytes
- * of the first page: at most `prism_function_oob_size`. `PRISM_EINVALID` with out-of-band bytes on
- * a device with virtual time.
+ * of the first page: at most `prism_function_oob_size`.
  */
 int prism_function_write_oob(struct prism_function *function,
                              struct prism_address at,
@@ -1575,13 +1594,16 @@ int prism_function_queue_write(struct prism_function_queue *queue,
                                uint64_t tag);
 
 /**
- * As `prism_function_queue_write`, from the first `length` bytes of `buffer`, without a copy. The
- * library owns the buffer until the completion was taken.
+ * As `prism_function_queue_write`, from the first `length` bytes of `buffer`, without a copy, and
+ * with the first `oob_length` out-of-band bytes of the first page, which are copied: at most
+ * `prism_function_oob_size`. The library owns the buffer until the completion was taken.
  */
 int prism_function_queue_write_buffer(struct prism_function_queue *queue,
                                       struct prism_address at,
                                       struct prism_buffer *buffer,
                                       size_t length,
+                                      const void *oob,
+                                      size_t oob_length,
                                       uint64_t tag);
 
 /**
@@ -1871,7 +1893,8 @@ int prism_policy_open(struct prism_share *share,
                       struct prism_policy **policy);
 
 /**
- * Closes the level. Writes that were not flushed are lost. Open containers keep the level open.
+ * Closes the level. Writes that were not flushed are lost. Open containers and queues keep the
+ * level open.
  */
 int prism_policy_close(struct prism_policy *policy);
 
@@ -1954,6 +1977,76 @@ int prism_policy_flush(struct prism_policy *policy);
  */
 int prism_policy_idle(struct prism_policy *policy,
                       uint32_t program_units);
+
+/**
+ * Opens a queue with at most `depth` reads in flight: 1 to 65536. Each thread opens its own.
+ */
+int prism_policy_queue_open(struct prism_policy *policy,
+                            uint32_t depth,
+                            struct prism_policy_queue **queue);
+
+/**
+ * Closes a queue. Waits for the reads in flight, whose completions are dropped and whose buffers
+ * can be used again.
+ */
+int prism_policy_queue_close(struct prism_policy_queue *queue);
+
+/**
+ * Submits a read as that of `prism_policy_read`. The completion delivers the data: a copy.
+ * `PRISM_EFULL` if the queue is full.
+ */
+int prism_policy_queue_read(struct prism_policy_queue *queue,
+                            uint64_t address,
+                            size_t length,
+                            uint64_t tag);
+
+/**
+ * As `prism_policy_queue_read`, into the first `length` bytes of `buffer`. The library owns the
+ * buffer until the completion was taken. There is no copy if the data is in one piece on flash.
+ */
+int prism_policy_queue_read_buffer(struct prism_policy_queue *queue,
+                                   uint64_t address,
+                                   struct prism_buffer *buffer,
+                                   size_t length,
+                                   uint64_t tag);
+
+/**
+ * Returns how many reads are in flight: submitted, and their completion not taken.
+ */
+int prism_policy_queue_length(struct prism_policy_queue *queue);
+
+/**
+ * Waits until there is a completion to take; `PRISM_FOREVER` for no limit. Returns 1 if there is
+ * one, else 0: at once if no read is in flight, and if no operation of the device completes for
+ * `timeout_ns` nanoseconds. With virtual time, the clock of the share advances instead.
+ */
+int prism_policy_queue_wait(struct prism_policy_queue *queue,
+                            uint64_t timeout_ns);
+
+/**
+ * Returns a file descriptor for event loops (epoll, poll): when it is readable, and before a sleep
+ * after submissions, call `prism_policy_queue_poll` until that returns 0. The queue owns it: do
+ * not read, write or close it. Ask in the thread that uses the queue, and again if another thread
+ * takes it over. `PRISM_EINVALID` if reads are complete as soon as they are submitted, or in
+ * virtual time.
+ */
+int prism_policy_queue_event_fd(struct prism_policy_queue *queue);
+
+/**
+ * Waits for the next completion, as `prism_raw_queue_complete` does.
+ */
+int prism_policy_queue_complete(struct prism_policy_queue *queue,
+                                struct prism_completion *completion,
+                                void *data,
+                                size_t capacity);
+
+/**
+ * As `prism_policy_queue_complete`, without waiting: returns 0 if no command is complete.
+ */
+int prism_policy_queue_poll(struct prism_policy_queue *queue,
+                            struct prism_completion *completion,
+                            void *data,
+                            size_t capacity);
 
 /**
  * Opens the raw level in a share, which stays attached until the level is closed.

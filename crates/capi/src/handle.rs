@@ -25,10 +25,11 @@ pub(crate) enum Kind {
     Kv = 10,
     FunctionQueue = 11,
     Buffer = 12,
+    PolicyQueue = 13,
 }
 
 impl Kind {
-    const ALL: [(Self, &'static str); 12] = [
+    const ALL: [(Self, &'static str); 13] = [
         (Self::Memory, "prism_memory"),
         (Self::Device, "prism_device"),
         (Self::Share, "prism_share"),
@@ -41,6 +42,7 @@ impl Kind {
         (Self::Kv, "prism_kv"),
         (Self::FunctionQueue, "prism_function_queue"),
         (Self::Buffer, "prism_buffer"),
+        (Self::PolicyQueue, "prism_policy_queue"),
     ];
 
     fn name(self) -> &'static str {

@@ -15,6 +15,7 @@
 
 #[macro_use]
 mod ffi_boundary;
+mod address;
 mod buffer;
 mod container;
 mod convert;
@@ -32,6 +33,7 @@ mod share;
 mod status;
 mod structs;
 
+pub use address::*;
 pub use buffer::*;
 pub use container::*;
 pub use device::*;
@@ -63,6 +65,7 @@ pub extern "C" fn prism_open_handles() -> std::ffi::c_int {
             function::FunctionQueueObject::table().open(),
             buffer::BufferObject::table().open(),
             policy::PolicyObject::table().open(),
+            policy::PolicyQueueObject::table().open(),
             container::ContainerObject::table().open(),
             object::StoreObject::table().open(),
             prism::kv::KvStore::table().open(),

@@ -12,6 +12,11 @@ use crate::share::prism_share;
 use crate::status::Failure;
 use crate::structs::{prism_range_config, prism_range_info};
 
+mod queue;
+
+pub use queue::*;
+pub(crate) use queue::{OpenPolicy, PolicyQueueObject};
+
 /// A share at the policy level. Threads may use it at once.
 pub struct prism_policy;
 
@@ -52,7 +57,8 @@ pub unsafe extern "C" fn prism_policy_open(
     })
 }
 
-/// Closes the level. Writes that were not flushed are lost. Open containers keep the level open.
+/// Closes the level. Writes that were not flushed are lost. Open containers and queues keep the
+/// level open.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_close(policy: *mut prism_policy) -> c_int {
     call(|| close::<PolicyObject>(policy).map(|_| 0))

@@ -1,4 +1,4 @@
-//! What the queues of both levels have in common: tags, buffers and completions.
+//! What the queues of all levels have in common: tags, buffers and completions.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use prism::function::{self, Function};
 use prism::raw::{self, Completion, Raw};
-use prism::{Nanos, Share};
+use prism::{Buffer, Nanos, Share, policy};
 
 use crate::buffer::{Lent, Memory, prism_buffer};
 use crate::ffi_boundary::{OutStruct, lock, number};
+use crate::policy::OpenPolicy;
 use crate::status::{Failure, Status, note, status_of};
 use crate::structs::prism_completion;
 
@@ -36,12 +37,12 @@ pub(crate) trait LibraryQueue: Send + 'static {
 }
 
 macro_rules! library_queue {
-    ($($level:ident, $object:ty);*) => {$(
-        impl LibraryQueue for $level::Queue<Arc<$object>> {
-            type Command = $level::Command;
+    ($($queue:ty, $command:ty, |$self:ident, $given:pat_param, $tag:ident| $submit:expr;)*) => {$(
+        impl LibraryQueue for $queue {
+            type Command = $command;
 
-            fn submit(&mut self, command: Self::Command, tag: u64) -> Result<(), Self::Command> {
-                self.submit(command, tag)
+            fn submit(&mut $self, $given: $command, $tag: u64) -> Result<(), $command> {
+                $submit
             }
 
             fn poll(&mut self) -> Option<Completion> {
@@ -63,7 +64,15 @@ macro_rules! library_queue {
     )*};
 }
 
-library_queue!(raw, Raw; function, Function);
+library_queue! {
+    raw::Queue<Arc<Raw>>, raw::Command, |self, command, tag| self.submit(command, tag);
+    function::Queue<Arc<Function>>, function::Command, |self, command, tag| {
+        self.submit(command, tag)
+    };
+    policy::Queue<OpenPolicy>, (u64, Buffer), |self, (address, data), tag| {
+        self.submit(address, data, tag).map_err(|data| (address, data))
+    };
+}
 
 /// The direction of a command's transfer.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -258,7 +258,8 @@ pub trait Medium: Send + Sync {
     /// the first of them with `oob`, which has at most the size of the out-of-band area.
     ///
     /// # Errors
-    /// All but [`MediumError::EraseFailed`]. After [`MediumError::ProgramFailed`] the earlier pages
+    /// All but [`MediumError::EraseFailed`]. More pages than fit are [`MediumError::Full`], and
+    /// none of them is programmed. After [`MediumError::ProgramFailed`] the earlier pages
     /// of the block can still be read.
     fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<(), MediumError>;
 

@@ -50,7 +50,8 @@ use crate::medium::{DeviceGeometry, PageState};
 use crate::monitor::{Device, Share, ShareGeometry};
 
 pub use crate::address::Address;
-pub use queue::{Command, Completion, Queue};
+pub use crate::monitor::Completion;
+pub use queue::{Command, Queue};
 
 /// The block of the share that an address names.
 #[inline]
@@ -394,6 +395,46 @@ impl Raw {
         self.vectored(pages, |at, ready| {
             self.write_from(at, parts.next().unwrap_or_default(), &[], ready)
         })
+    }
+
+    /// Writes the pages of one block from `at` on, from several buffers of whole pages. No buffer
+    /// is copied before it goes to the device.
+    ///
+    /// # Errors
+    /// [`VectorError`] names the buffer: those before it are written, and of its own pages, some
+    /// first ones may be. [`FlashError::Unaligned`] and [`FlashError::OutOfRange`] come before
+    /// anything is written.
+    pub fn write_vectored(&self, at: Address, parts: &[&[u8]]) -> Result<(), VectorError> {
+        let at_index = |index| move |error| VectorError { index, error };
+        let block = self.block(at).map_err(at_index(0))?;
+        let (size, pages) = (self.geometry.page_size as usize, self.geometry.pages_per_block);
+        let mut page = u64::from(at.page);
+        for (index, part) in parts.iter().enumerate() {
+            if !part.len().is_multiple_of(size) {
+                let (what, value) = ("a buffer of", part.len() as u64);
+                let error = FlashError::Unaligned { what, value, unit: size as u64 };
+                return Err(VectorError { index, error });
+            }
+            page += (part.len() / size) as u64;
+            if page > pages.into() {
+                let (what, value, count) = ("page", page - 1, pages.into());
+                let error = FlashError::OutOfRange { what, value, count };
+                return Err(VectorError { index, error });
+            }
+        }
+        let now = self.share.now_if_timed().map_err(at_index(0))?;
+        let (mut page, mut end) = (at.page, now);
+        for (index, part) in parts.iter().enumerate() {
+            // On a device with timing a program is one page.
+            let step = if self.share.is_timed() { size } else { part.len().max(1) };
+            for data in part.chunks(step) {
+                let access = self.share.access(block, page, Cause::Host, now);
+                let done = self.share.program(access, data, &[]).map_err(at_index(index))?;
+                end = end.max(done.end);
+                page += (data.len() / size) as u32;
+            }
+        }
+        self.share.reach_if_timed(end).map_err(at_index(parts.len()))
     }
 
     /// Erases blocks. All erases start now; returns when the last is complete.

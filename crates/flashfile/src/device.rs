@@ -136,12 +136,12 @@ impl FlashFile {
     /// [`MediumError`] if an operation since the last sync is not durable, or the journal could not
     /// be emptied; what was synced is kept, and opening tries again.
     pub fn close(&self) -> Result<(), MediumError> {
-        let finished = self.finish_session();
-        let mut core = self.core();
-        core.refusal.get_or_insert_with(|| "the device was closed; open it again".into());
-        // Programs in flight still write to the file: then it is unlocked when it is dropped.
-        let idle = core.is_idle();
-        drop(core);
+        let mut idle = false;
+        let finished = self.finish_session(|core| {
+            core.refusal.get_or_insert_with(|| "the device was closed; open it again".into());
+            // Programs in flight still write to the file: then it is unlocked when it is dropped.
+            idle = core.is_idle();
+        });
         // It waits for all writes, also if one of them has failed.
         let _ = self.engine.drain();
         if idle {
@@ -150,16 +150,22 @@ impl FlashFile {
         finished
     }
 
-    fn finish_session(&self) -> Result<(), MediumError> {
+    /// Syncs and empties the journal, and then calls `end`, before another sync can begin.
+    fn finish_session(&self, end: impl FnOnce(&mut Core)) -> Result<(), MediumError> {
         // A sync of another thread must not be writing an entry meanwhile. Those that wait for the
         // next sync take this one for it, so it is one.
         self.alone(|| {
-            self.commit()?;
+            let committed = self.commit();
             let mut core = self.core();
-            if core.refusal.is_some() {
-                return Ok(());
-            }
-            core.empty_journal().map_err(|error| core.refuse("emptying the journal", &error))
+            let emptied = match committed {
+                Ok(()) if core.refusal.is_none() => {
+                    let emptied = core.empty_journal();
+                    emptied.map_err(|error| core.refuse("emptying the journal", &error))
+                }
+                committed => committed,
+            };
+            end(&mut core);
+            emptied
         })
     }
 
@@ -421,6 +427,6 @@ impl From<FlashFile> for Arc<dyn Medium> {
 impl Drop for FlashFile {
     fn drop(&mut self) {
         // Errors are ignored here; `close` returns them.
-        let _ = self.finish_session();
+        let _ = self.finish_session(|_| {});
     }
 }

@@ -260,11 +260,16 @@ impl Engine {
     pub(crate) fn drain(&self) -> io::Result<()> {
         match self {
             Self::Uring(direct) => {
-                // All of them are submitted before the first is waited for.
+                // All of them are submitted before the first is waited for, and all are waited
+                // for, also if one fails.
+                let mut drained = Ok(());
                 for number in 0..WRITERS {
-                    direct.writer(number).submit_ready()?;
+                    drained = drained.and(direct.writer(number).submit_ready());
                 }
-                (0..WRITERS).try_for_each(|number| direct.writer(number).drain())
+                for number in 0..WRITERS {
+                    drained = drained.and(direct.writer(number).drain());
+                }
+                drained
             }
             Self::Portable(_) | Self::Simulated(_) => Ok(()),
         }

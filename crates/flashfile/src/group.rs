@@ -8,6 +8,7 @@
 
 use std::mem;
 use std::os::fd::RawFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, TryLockError};
 
 use prism_flash::{MediumError, PageState, Reply, Request};
@@ -27,6 +28,8 @@ struct Numbers {
     done: u64,
     /// Whether the one in progress is the ring's.
     by_ring: bool,
+    /// Whether the device is being closed, and the ring begins no commit.
+    closing: bool,
     /// The error of the last one, for those who waited for it.
     failed: Option<MediumError>,
 }
@@ -47,6 +50,8 @@ pub(crate) struct Syncs {
 /// The ring for commits.
 struct Ring {
     fd: RawFd,
+    /// Whether the kernel has not taken a commit: threads make the syncs from then on.
+    given_up: AtomicBool,
     /// Locked before `numbers` and the state of the device.
     state: Mutex<RingState>,
 }
@@ -114,10 +119,13 @@ impl FlashFile {
         commit: impl FnOnce() -> Result<(), MediumError>,
     ) -> Result<(), MediumError> {
         let mut numbers = self.numbers();
+        numbers.closing = true;
         while numbers.done < numbers.begun {
             numbers = self.wait_for_sync(numbers.begun, numbers);
         }
-        self.lead(numbers, commit)
+        let result = self.lead(numbers, commit);
+        self.numbers().closing = false;
+        result
     }
 
     /// Calls `commit` as the next sync, when none is in progress.
@@ -155,7 +163,12 @@ impl FlashFile {
         drop(numbers);
         if let Some(ring) = self.commit_ring() {
             let mut state = ring.state.lock().expect(UNPOISONED);
-            self.advance(&mut state, true);
+            // Another thread may have completed it meanwhile, and begun the next.
+            let wait = {
+                let numbers = self.numbers();
+                numbers.by_ring && numbers.done < number
+            };
+            self.advance(&mut state, wait);
         }
         self.drive_syncs();
         self.numbers()
@@ -165,7 +178,8 @@ impl FlashFile {
         let make = || match (&*self.engine, CommitRing::new()) {
             (Engine::Uring(_), Ok(ring)) => {
                 let (fd, syncs) = (ring.fd(), Vec::new());
-                Some(Ring { fd, state: Mutex::new(RingState { ring, syncs }) })
+                let given_up = AtomicBool::new(false);
+                Some(Ring { fd, given_up, state: Mutex::new(RingState { ring, syncs }) })
             }
             _ => None,
         };
@@ -180,7 +194,8 @@ impl FlashFile {
         request: Request,
         inbox: &Arc<Inbox>,
     ) -> Option<RawFd> {
-        let Some(ring) = self.commit_ring().filter(|_| inbox.fd().is_some()) else {
+        let usable = |ring: &&Ring| inbox.fd().is_some() && !ring.given_up.load(Ordering::Relaxed);
+        let Some(ring) = self.commit_ring().filter(usable) else {
             self.workers().execute(self, request, inbox);
             return None;
         };
@@ -199,7 +214,11 @@ impl FlashFile {
         let Some(Some(ring)) = self.syncs.ring.get() else { return };
         loop {
             let busy = match ring.state.try_lock() {
-                Ok(mut state) => self.advance(&mut state, false),
+                Ok(mut state) => {
+                    let busy = self.advance(&mut state, false);
+                    ring.given_up.store(state.ring.has_given_up(), Ordering::Relaxed);
+                    busy
+                }
                 // The thread that is here looks for syncs once more when it has left.
                 Err(TryLockError::WouldBlock) => return,
                 Err(TryLockError::Poisoned(_)) => panic!("{UNPOISONED}"),
@@ -235,11 +254,11 @@ impl FlashFile {
             if syncs.is_empty() {
                 return false;
             }
-            match self.begin_by_ring() {
+            match self.begin_by_ring(state.ring.has_given_up()) {
                 Ok(Begun::Commit(commit)) => {
                     state.syncs = syncs;
+                    // The next turn sees whether it has failed already.
                     state.ring.begin(direct, commit);
-                    return true;
                 }
                 Ok(Begun::Clean) => syncs.into_iter().for_each(|sync| sync.reply(Ok(()))),
                 Ok(Begun::Waits) => syncs.into_iter().for_each(|sync| {
@@ -253,9 +272,9 @@ impl FlashFile {
         }
     }
 
-    fn begin_by_ring(&self) -> Result<Begun, MediumError> {
+    fn begin_by_ring(&self, given_up: bool) -> Result<Begun, MediumError> {
         let mut numbers = self.numbers();
-        if numbers.done < numbers.begun {
+        if numbers.done < numbers.begun || numbers.closing || given_up {
             return Ok(Begun::Waits);
         }
         let mut core = self.core();

@@ -7,11 +7,11 @@ use prism::function::Function;
 use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, number, slice_mut};
 use crate::function::{FunctionObject, channel_of, check_block, prism_function};
 use crate::handle::get;
-use crate::status::{Failure, Status};
+use crate::status::Failure;
 use crate::structs::{prism_address, prism_allocated, prism_owned_block};
 
 /// Checks the number of out-of-band bytes of a call.
-fn check_oob(function: &Function, length: usize) -> Result<(), Failure> {
+pub(super) fn check_oob(function: &Function, length: usize) -> Result<(), Failure> {
     at_most(length, function.oob_size() as u64, "the application's out-of-band part of a page")
 }
 
@@ -82,8 +82,7 @@ pub extern "C" fn prism_function_oob_size(function: *mut prism_function) -> c_in
 }
 
 /// Writes whole pages as `prism_function_write` does, and the first `oob_length` out-of-band bytes
-/// of the first page: at most `prism_function_oob_size`. `PRISM_EINVALID` with out-of-band bytes on
-/// a device with virtual time.
+/// of the first page: at most `prism_function_oob_size`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_function_write_oob(
     function: *mut prism_function,
@@ -99,10 +98,6 @@ pub unsafe extern "C" fn prism_function_write_oob(
         check_oob(&object.0, oob_length)?;
         // SAFETY: the contract in the header.
         let (data, oob) = unsafe { (bytes(data, length)?, bytes(oob, oob_length)?) };
-        if !oob.is_empty() && object.0.share().now().is_ok() {
-            let what = "out-of-band bytes need a device without virtual time, or the raw level";
-            return Err(Failure::new(Status::PRISM_EINVALID, what));
-        }
         object.0.write_with_oob(at.into(), data, oob)?;
         Ok(0)
     })

@@ -7,6 +7,7 @@ use prism::function::{Command, Function, Queue};
 
 use crate::buffer::{Memory, prism_buffer};
 use crate::ffi_boundary::{Out, OutStruct, bytes, bytes_mut, call};
+use crate::function::blocks::check_oob;
 use crate::function::{FunctionObject, check_block, prism_function, unit_of};
 use crate::handle::{close, get, open};
 use crate::queue::{CommandQueue, Direction, Patience, depth_of};
@@ -97,24 +98,31 @@ pub unsafe extern "C" fn prism_function_queue_write(
         check_block(&object.function, length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        let write = |memory: Memory| Command::Write { at: at.into(), data: memory.0.data };
+        let write =
+            |memory: Memory| Command::Write { at: at.into(), data: memory.0.data, oob: Vec::new() };
         object.commands.submit_write(tag, data, &object.function.share(), write)
     })
 }
 
-/// As `prism_function_queue_write`, from the first `length` bytes of `buffer`, without a copy. The
-/// library owns the buffer until the completion was taken.
+/// As `prism_function_queue_write`, from the first `length` bytes of `buffer`, without a copy, and
+/// with the first `oob_length` out-of-band bytes of the first page, which are copied: at most
+/// `prism_function_oob_size`. The library owns the buffer until the completion was taken.
 #[unsafe(no_mangle)]
-pub extern "C" fn prism_function_queue_write_buffer(
+pub unsafe extern "C" fn prism_function_queue_write_buffer(
     queue: *mut prism_function_queue,
     at: prism_address,
     buffer: *mut prism_buffer,
     length: usize,
+    oob: *const c_void,
+    oob_length: usize,
     tag: u64,
 ) -> c_int {
     call(|| {
         let object = get::<FunctionQueueObject>(queue)?;
-        let write = |memory: Memory| Command::Write { at: at.into(), data: memory.0.data };
+        check_oob(&object.function, oob_length)?;
+        // SAFETY: the contract in the header.
+        let oob = unsafe { bytes(oob, oob_length) }?.to_vec();
+        let write = |memory: Memory| Command::Write { at: at.into(), data: memory.0.data, oob };
         object.commands.submit_buffer(tag, Direction::Other, (buffer, length), write)
     })
 }

@@ -97,9 +97,13 @@ fn settings() -> Vec<Setting> {
 
 impl Setting {
     fn share(&self) -> *mut prism_share {
+        self.share_of(1)
+    }
+
+    fn share_of(&self, capacity: u64) -> *mut prism_share {
         let mut share = null_mut();
         let size = size_of::<prism_allocation>();
-        let wanted = prism_allocation { size, capacity: 1, ..zeroed() };
+        let wanted = prism_allocation { size, capacity, ..zeroed() };
         // SAFETY: every pointer is valid.
         unsafe { ok(prism_device_allocate(self.device, c"it".as_ptr(), &wanted, &mut share)) };
         share
@@ -208,13 +212,21 @@ fn a_closed_queue_gives_back_its_buffers() {
             refused(prism_function_open(share, &mut other), PRISM_EINUSE);
             ok(prism_function_queue_open(function, 4, &mut queue));
             ok(prism_function_address_mapper(function, PRISM_CHANNEL_ANY, 0, &mut new));
-            ok(prism_function_queue_write_buffer(queue, new.at, two, 2 * PAGE, 1));
+            let oob = c"owner".as_ptr().cast();
+            refused(
+                prism_function_queue_write_buffer(queue, new.at, two, 2 * PAGE, oob, 25, 1),
+                PRISM_ERANGE,
+            );
+            ok(prism_function_queue_write_buffer(queue, new.at, two, 2 * PAGE, oob, 5, 1));
             ok(prism_function_queue_read_buffer(queue, new.at, one, PAGE, 2));
             assert!(prism_buffer_data(two).is_null());
             ok(prism_function_queue_close(queue));
             let mut page = [0u8; PAGE];
             let at = prism_address { page: 1, ..new.at };
             ok(prism_function_read(function, at, page.as_mut_ptr().cast(), PAGE));
+            let mut found = [0u8; 5];
+            ok(prism_function_read_oob(function, new.at, found.as_mut_ptr().cast(), 5));
+            assert_eq!(&found, b"owner");
             assert!(page == [9; PAGE] && bytes(two, 2 * PAGE) == [9; 2 * PAGE]);
             assert!(!prism_buffer_data(one).is_null());
         }
@@ -225,6 +237,60 @@ fn a_closed_queue_gives_back_its_buffers() {
         bytes(one, PAGE).fill(1);
         ok(prism_buffer_free(one));
         ok(prism_buffer_free(two));
+    }
+}
+
+#[test]
+fn reads_of_the_policy_level_are_queued() {
+    let _one = alone();
+    for (place, setting) in settings().into_iter().enumerate() {
+        let mut capacity = 0;
+        // SAFETY: the pointer is valid.
+        unsafe { ok(prism_device_lun_capacity(setting.device, &mut capacity)) };
+        let share = setting.share_of(2 * capacity);
+        let (mut policy, mut queue) = (null_mut(), null_mut());
+        let (buffer, mut done) = (setting.buffer(3 * PAGE), completion());
+        let size = size_of::<prism_range_config>();
+        let config = prism_range_config { size, over_provisioning: 25, ..zeroed() };
+        let data: Vec<u8> = (0..3 * PAGE).map(|at| (at / 100) as u8).collect();
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(prism_policy_open(share, &mut policy));
+            ok(prism_policy_configure(policy, 0, 8 * PAGE as u64, &config));
+            ok(prism_policy_write(policy, PAGE as u64, data.as_ptr().cast(), data.len()));
+            ok(prism_policy_flush(policy));
+            ok(prism_policy_queue_open(policy, 2, &mut queue));
+            ok(prism_policy_close(policy));
+            match place {
+                0 | 1 => refused(prism_policy_queue_event_fd(queue), PRISM_EINVALID),
+                _ => drop(ok(prism_policy_queue_event_fd(queue))),
+            }
+            ok(prism_policy_queue_read_buffer(queue, PAGE as u64, buffer, data.len(), 1));
+            assert!(prism_buffer_data(buffer).is_null());
+            ok(prism_policy_queue_read(queue, PAGE as u64 + 90, 20, 2));
+            refused(prism_policy_queue_read(queue, 0, 1, 3), PRISM_EFULL);
+            assert_eq!(prism_policy_queue_length(queue), 2);
+            let mut small = [0u8; 20];
+            let room = small.as_mut_ptr().cast();
+            let mut seen = 0;
+            while ok(prism_policy_queue_complete(queue, &mut done, room, 20)) == 1 {
+                let (length, of) =
+                    if done.tag == 1 { (data.len(), buffer) } else { (20, null_mut()) };
+                assert_eq!((done.status, done.length, done.buffer), (0, length as u64, of));
+                seen += done.tag;
+            }
+            assert_eq!((seen, &small[..]), (3, &data[90..110]));
+            assert!(bytes(buffer, data.len()) == data);
+            ok(prism_policy_queue_read(queue, 8 * PAGE as u64, 1, 4));
+            assert_eq!(prism_policy_queue_wait(queue, PRISM_FOREVER), 1);
+            assert_eq!(ok(prism_policy_queue_poll(queue, &mut done, null_mut(), 0)), 1);
+            assert_eq!((done.tag, done.status), (4, PRISM_ERANGE as c_int));
+            assert_eq!(prism_policy_queue_wait(queue, 1), 0);
+        }
+        ok(prism_policy_queue_close(queue));
+        ok(prism_share_close(share));
+        ok(prism_buffer_free(buffer));
+        setting.close();
     }
 }
 
@@ -305,4 +371,23 @@ fn settings_of_a_file_are_checked() {
         ok(prism_device_close(device));
         ok(prism_device_close(reader));
     }
+}
+
+#[test]
+fn addresses_are_words() {
+    let at = prism_address { channel: 1, lun: 2, block: 3, page: 4 };
+    let (mut bits, mut back) = (0, zeroed::<prism_address>());
+    // SAFETY: every pointer is valid.
+    unsafe {
+        ok(prism_address_to_bits(at, &mut bits));
+        ok(prism_address_from_bits(bits, &mut back));
+        refused(
+            prism_address_to_bits(prism_address { page: 1 << 16, ..at }, &mut bits),
+            PRISM_ERANGE,
+        );
+        refused(prism_address_from_bits(1 << 56, &mut back), PRISM_ERANGE);
+        refused(prism_address_to_bits(at, null_mut()), PRISM_EARGUMENT);
+    }
+    assert_eq!(bits, 1 << 46 | 2 << 36 | 3 << 16 | 4);
+    assert_eq!((back.channel, back.lun, back.block, back.page), (1, 2, 3, 4));
 }

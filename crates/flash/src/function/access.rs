@@ -7,7 +7,7 @@ use prism_nand::Cause;
 use crate::error::{FlashError, Result};
 use crate::function::schedule::Class;
 use crate::function::table::Seen;
-use crate::function::{Function, OWNER};
+use crate::function::{Function, OWNER, check_oob, oob_size};
 use crate::medium::PageState;
 use crate::raw::{Address, block_number};
 
@@ -27,22 +27,14 @@ impl Function {
     /// [`Function::oob_size`].
     ///
     /// # Errors
-    /// As [`Function::write`]; [`FlashError::Unaligned`] for too many out-of-band bytes,
-    /// [`FlashError::Invalid`] for any on a device with timing.
+    /// As [`Function::write`]; [`FlashError::Unaligned`] for too many out-of-band bytes.
     pub fn write_with_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
-        if oob.len() > self.oob_size() {
-            let (what, value) = ("out-of-band bytes:", oob.len() as u64);
-            return Err(FlashError::Unaligned { what, value, unit: self.oob_size() as u64 });
-        }
+        check_oob(&self.geometry, oob.len())?;
         if self.share.is_timed() {
-            if !oob.is_empty() {
-                let what = "out-of-band bytes need a device without timing, or the raw level";
-                return Err(FlashError::Invalid { what: what.into() });
-            }
             let mut state = self.lock();
             let mut buffer = state.take_buffer(data.len());
             buffer.copy_from_slice(data);
-            let (result, buffer) = state.run(Class::Write, at, buffer)?;
+            let (result, buffer) = state.run(Class::Write, at, buffer, oob.to_vec())?;
             state.put_buffer(buffer);
             return result;
         }
@@ -52,22 +44,54 @@ impl Function {
         written
     }
 
+    /// As [`Function::write`], from several buffers of whole pages, for consecutive pages. On a
+    /// device without timing no buffer is copied before it goes to the device.
+    ///
+    /// # Errors
+    /// As [`Function::write`], for all buffers together; if the device fails, some first buffers
+    /// may be written.
+    pub fn write_vectored(&self, at: Address, parts: &[&[u8]]) -> Result<()> {
+        if self.share.is_timed() {
+            return self.write(at, &parts.concat());
+        }
+        let size = self.geometry.page_size as usize;
+        if let Some(odd) = parts.iter().find(|part| !part.len().is_multiple_of(size)) {
+            let (what, value) = ("a buffer of", odd.len() as u64);
+            return Err(FlashError::Unaligned { what, value, unit: size as u64 });
+        }
+        let (block, _) = self.begin(at, parts.iter().map(|part| part.len()).sum())?;
+        let mut page = at.page;
+        let written = parts.iter().filter(|part| !part.is_empty()).try_for_each(|part| {
+            let first = page;
+            page += (part.len() / size) as u32;
+            self.program(block, first, part, &[])
+        });
+        self.end(block);
+        written
+    }
+
     /// Programs pages of a block that is allocated.
     fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<()> {
         self.table.note_begun(block);
-        let oob = if page == 0 { self.owner_bytes(block, oob) } else { oob.to_vec() };
+        let oob = self.page_oob(block, page, oob.to_vec());
         let access = self.share.access(block, page, Cause::Host, SimTime::ZERO);
         match self.share.program(access, data, &oob) {
             Err(FlashError::OutOfOrder { expected, .. }) => {
-                self.padded(block, page, expected, data)
+                self.padded((block, page), expected, data, &oob)
             }
             programmed => programmed.map(drop),
         }
     }
 
     /// Programs the pages from `expected` on that were trimmed before they were written, and then
-    /// `data`.
-    pub(super) fn padded(&self, block: u32, page: u32, expected: u32, data: &[u8]) -> Result<()> {
+    /// `data` with its out-of-band bytes.
+    pub(super) fn padded(
+        &self,
+        (block, page): (u32, u32),
+        expected: u32,
+        data: &[u8],
+        oob: &[u8],
+    ) -> Result<()> {
         // Another write may have padded the block meanwhile.
         let expected = self.share.write_pointer(block)?.max(expected);
         if expected != page && !self.lock().may_pad(block, expected, page) {
@@ -75,12 +99,12 @@ impl Function {
         }
         let zeros = vec![0; self.geometry.page_size as usize];
         for pad in expected..page {
-            let oob = if pad == 0 { self.owner_bytes(block, &[]) } else { Vec::new() };
+            let oob = self.page_oob(block, pad, Vec::new());
             let access = self.share.access(block, pad, Cause::Pad, SimTime::ZERO);
             self.share.program(access, &zeros, &oob)?;
         }
         let access = self.share.access(block, page, Cause::Host, SimTime::ZERO);
-        self.share.program(access, data, &[]).map(drop)
+        self.share.program(access, data, oob).map(drop)
     }
 
     /// Checks that pages from `at` on are allocated, and delays the erase of their block until
@@ -132,7 +156,7 @@ impl Function {
         }
         let mut state = self.lock();
         let buffer = state.take_buffer(data.len());
-        let (result, buffer) = state.run(Class::Read, at, buffer)?;
+        let (result, buffer) = state.run(Class::Read, at, buffer, Vec::new())?;
         if result.is_ok() {
             data.copy_from_slice(&buffer);
         }
@@ -169,7 +193,7 @@ impl Function {
     /// word of the block's owner.
     #[must_use]
     pub fn oob_size(&self) -> usize {
-        (self.geometry.oob_size as usize).saturating_sub(OWNER)
+        oob_size(&self.geometry)
     }
 
     /// Reads the first out-of-band bytes of a page, at most [`Function::oob_size`].
@@ -177,27 +201,30 @@ impl Function {
     /// # Errors
     /// As [`Function::read`]; [`FlashError::Unaligned`] for too many bytes.
     pub fn read_oob(&self, at: Address, oob: &mut [u8]) -> Result<()> {
-        if oob.len() > self.oob_size() {
-            let (what, value) = ("out-of-band bytes:", oob.len() as u64);
-            return Err(FlashError::Unaligned { what, value, unit: self.oob_size() as u64 });
-        }
+        check_oob(&self.geometry, oob.len())?;
         let (block, _) = self.begin(at, self.geometry.page_size as usize)?;
-        let access = self.share.access(block, at.page, Cause::Host, SimTime::ZERO);
-        let read = self.share.read(access, 0, &mut [], oob);
-        let read = read.and_then(|(state, _)| self.check_read(block, at.page, state));
+        let read = self.read_block_oob(block, at.page, oob);
         self.end(block);
         read
     }
 
-    /// The out-of-band bytes of a block's first page: those of the application, and the owner.
-    pub(super) fn owner_bytes(&self, block: u32, oob: &[u8]) -> Vec<u8> {
+    fn read_block_oob(&self, block: u32, page: u32, oob: &mut [u8]) -> Result<()> {
+        let now = self.share.now_if_timed()?;
+        let access = self.share.access(block, page, Cause::Host, now);
+        let (state, end) = self.share.read(access, 0, &mut [], oob)?;
+        self.check_read(block, page, state)?;
+        self.share.reach_if_timed(end)
+    }
+
+    /// The out-of-band bytes of a page: those of the application, and on a block's first page the
+    /// owner.
+    pub(super) fn page_oob(&self, block: u32, page: u32, mut oob: Vec<u8>) -> Vec<u8> {
         let (size, owner) = (self.geometry.oob_size as usize, self.table.owner(block));
-        let mut all = oob.to_vec();
-        if size >= OWNER && owner != 0 {
-            all.resize(size - OWNER, 0xFF);
-            all.extend(owner.to_le_bytes());
+        if page == 0 && size >= OWNER && owner != 0 {
+            oob.resize(size - OWNER, 0xFF);
+            oob.extend(owner.to_le_bytes());
         }
-        all
+        oob
     }
 
     /// The word of a block's owner, of which `written` pages are written.

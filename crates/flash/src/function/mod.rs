@@ -94,6 +94,21 @@ pub use schedule::PASSED_MAX;
 /// Bytes of the word of a block's owner, the last out-of-band bytes of its first page.
 const OWNER: usize = 8;
 
+/// Out-of-band bytes of a page without the word of the block's owner.
+fn oob_size(geometry: &ShareGeometry) -> usize {
+    (geometry.oob_size as usize).saturating_sub(OWNER)
+}
+
+/// Checks the number of out-of-band bytes of a call.
+fn check_oob(geometry: &ShareGeometry, len: usize) -> Result<()> {
+    let most = oob_size(geometry);
+    if len <= most {
+        return Ok(());
+    }
+    let (what, value) = ("out-of-band bytes:", len as u64);
+    Err(FlashError::Unaligned { what, value, unit: most as u64 })
+}
+
 /// The channel to allocate on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Channel {

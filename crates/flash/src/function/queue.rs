@@ -6,7 +6,7 @@ use prism_base::{Nanos, SimTime};
 
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
-use crate::function::{Function, Unit};
+use crate::function::{Function, Unit, check_oob};
 use crate::medium::PageState;
 use crate::monitor::{ShareOp, ShareQueue, ShareReply};
 use crate::raw::{Address, Completion};
@@ -27,6 +27,8 @@ pub enum Command {
         at: Address,
         /// The data.
         data: Buffer,
+        /// Out-of-band bytes of the first page, at most [`Function::oob_size`].
+        oob: Vec<u8>,
     },
     /// Gives back a block or a page.
     Trim {
@@ -120,7 +122,22 @@ impl<R: Deref<Target = Function>> Queue<R> {
         data: impl Into<Buffer>,
         tag: u64,
     ) -> Result<(), Command> {
-        self.submit(Command::Write { at, data: data.into() }, tag)
+        self.submit_write_with_oob(at, data, Vec::new(), tag)
+    }
+
+    /// As [`Queue::submit_write`], with out-of-band bytes of the first page: at most
+    /// [`Function::oob_size`].
+    ///
+    /// # Errors
+    /// As [`Queue::submit_read`].
+    pub fn submit_write_with_oob(
+        &mut self,
+        at: Address,
+        data: impl Into<Buffer>,
+        oob: impl Into<Vec<u8>>,
+        tag: u64,
+    ) -> Result<(), Command> {
+        self.submit(Command::Write { at, data: data.into(), oob: oob.into() }, tag)
     }
 
     /// Queues a trim: it completes at once, and the erase follows after the commands queued for the
@@ -157,38 +174,35 @@ impl<R: Deref<Target = Function>> Queue<R> {
             Mode::Direct(queue) => queue,
         };
         let reads = matches!(command, Command::Read { .. });
-        let (op, data) = match command {
-            Command::Read { at, data } | Command::Write { at, data } => {
-                match self.function.begin(at, data.len()) {
-                    Ok((block, 0)) => {
-                        self.function.end(block);
-                        queue.done_at_once(tag, Ok(()), data);
-                        return Ok(());
-                    }
-                    Ok((block, _)) if reads => {
-                        (ShareOp::Read { block, page: at.page, offset: 0 }, data)
-                    }
-                    Ok((block, _)) => {
-                        self.function.table.note_begun(block);
-                        (ShareOp::Program { block, page: at.page }, data)
-                    }
-                    Err(error) => {
-                        queue.done_at_once(tag, Err(error), data);
-                        return Ok(());
-                    }
-                }
-            }
+        let (at, data, oob) = match command {
+            Command::Read { at, data } => (at, data, Vec::new()),
+            Command::Write { at, data, oob } => (at, data, oob),
             Command::Trim { at, unit } => {
                 queue.done_at_once(tag, self.function.trim(at, unit), Buffer::default());
                 return Ok(());
             }
-            Command::Sync => (ShareOp::Sync, Buffer::default()),
+            Command::Sync => {
+                queue.submit(tag, ShareOp::Sync, Buffer::default(), Vec::new());
+                return Ok(());
+            }
         };
-        let oob = match op {
-            ShareOp::Program { block, page: 0 } => self.function.owner_bytes(block, &[]),
-            _ => Vec::new(),
-        };
-        queue.submit(tag, op, data, oob);
+        let page = at.page;
+        let oob_checked = check_oob(&self.function.geometry, oob.len());
+        match oob_checked.and_then(|()| self.function.begin(at, data.len())) {
+            Ok((block, 0)) => {
+                self.function.end(block);
+                queue.done_at_once(tag, Ok(()), data);
+            }
+            Ok((block, _)) if reads => {
+                queue.submit(tag, ShareOp::Read { block, page, offset: 0 }, data, oob);
+            }
+            Ok((block, _)) => {
+                self.function.table.note_begun(block);
+                let oob = self.function.page_oob(block, page, oob);
+                queue.submit(tag, ShareOp::Program { block, page }, data, oob);
+            }
+            Err(error) => queue.done_at_once(tag, Err(error), data),
+        }
         Ok(())
     }
 
@@ -275,11 +289,11 @@ impl<R: Deref<Target = Function>> Drop for Queue<R> {
 impl Function {
     /// The completion of a command of a queue, after which its block may be erased.
     fn completion(&self, reply: ShareReply) -> Completion {
-        let ShareReply { tag, op, result, data } = reply;
+        let ShareReply { tag, op, result, data, oob } = reply;
         let result = match (op, result) {
             (ShareOp::Read { block, page, .. }, Ok(state)) => self.check_read(block, page, state),
             (ShareOp::Program { block, page }, Err(FlashError::OutOfOrder { expected, .. })) => {
-                self.padded(block, page, expected, &data)
+                self.padded((block, page), expected, &data, &oob)
             }
             (_, result) => result.map(|_| ()),
         };

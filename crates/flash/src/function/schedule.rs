@@ -38,6 +38,8 @@ pub(super) struct Item {
     /// Bytes that are complete.
     pub(super) done: usize,
     pub(super) data: Buffer,
+    /// Out-of-band bytes of the first page.
+    pub(super) oob: Vec<u8>,
     pub(super) submitted: SimTime,
     /// Pages of classes of higher priority, submitted to its LUN before.
     ahead: u64,
@@ -48,10 +50,10 @@ impl Item {
         number: u64,
         tag: Option<(u64, u64)>,
         (block, page, left): (u32, u32, u32),
-        data: Buffer,
+        (data, oob): (Buffer, Vec<u8>),
         submitted: SimTime,
     ) -> Self {
-        Self { number, tag, block, page, left, done: 0, data, submitted, ahead: 0 }
+        Self { number, tag, block, page, left, done: 0, data, oob, submitted, ahead: 0 }
     }
 
     fn covers(&self, block: u32, page: u32) -> bool {

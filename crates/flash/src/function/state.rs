@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::function::blocks::{Blocks, Use};
 use crate::function::schedule::{Choice, Class, Item, Queues};
-use crate::function::{Command, Unit};
+use crate::function::{Command, Unit, check_oob};
 use crate::medium::PageState;
 use crate::monitor::{Share, ShareGeometry};
 use crate::raw::{Address, Completion, block_number};
@@ -192,7 +192,8 @@ impl State {
             Class::Read => self.share.read(access, 0, data, &mut []),
             _ => {
                 self.blocks.table.note_begun(block);
-                self.share.program(access, data, &[]).map(|p| (PageState::Written, p.end))
+                let oob = if done == 0 { &item.oob[..] } else { &[] };
+                self.share.program(access, data, oob).map(|p| (PageState::Written, p.end))
             }
         };
         let at = self.address(block, page);
@@ -272,8 +273,12 @@ impl State {
             }
         };
         match command {
-            Command::Read { at, data } => self.push(Class::Read, tag, at, data, now),
-            Command::Write { at, data } => self.push(Class::Write, tag, at, data, now),
+            Command::Read { at, data } => {
+                self.push(Class::Read, tag, at, (data, Vec::new()), now);
+            }
+            Command::Write { at, data, oob } => {
+                self.push(Class::Write, tag, at, (data, oob), now);
+            }
             Command::Trim { at, unit } => {
                 let result = self.trim(at, unit, now);
                 self.put_done(tag, now, result, Buffer::default());
@@ -290,14 +295,16 @@ impl State {
         class: Class,
         tag: Option<(u64, u64)>,
         at: Address,
-        data: Buffer,
+        (data, oob): (Buffer, Vec<u8>),
         now: SimTime,
     ) {
         self.submitted += 1;
-        match self.check(at, data.len()) {
+        let oob_checked = check_oob(&self.geometry, oob.len());
+        match oob_checked.and_then(|()| self.check(at, data.len())) {
             Ok((_, 0)) => self.put_done(tag, now, Ok(()), data),
             Ok((block, pages)) => {
-                let item = Item::new(self.submitted, tag, (block, at.page, pages), data, now);
+                let place = (block, at.page, pages);
+                let item = Item::new(self.submitted, tag, place, (data, oob), now);
                 self.queues.push(self.blocks.lun_of(block), class, item);
             }
             Err(error) => self.put_done(tag, now, Err(error), data),
@@ -333,9 +340,10 @@ impl State {
         class: Class,
         at: Address,
         data: Vec<u8>,
+        oob: Vec<u8>,
     ) -> Result<(Result<()>, Vec<u8>)> {
         let now = self.settle()?;
-        self.push(class, None, at, data.into(), now);
+        self.push(class, None, at, (data.into(), oob), now);
         while self.finished.is_none() {
             assert!(self.step(), "a queued command can be issued");
         }
@@ -424,7 +432,8 @@ impl State {
 
     fn push_erase(&mut self, block: u32, now: SimTime) {
         self.submitted += 1;
-        let item = Item::new(self.submitted, None, (block, 0, 0), Buffer::default(), now);
+        let none = (Buffer::default(), Vec::new());
+        let item = Item::new(self.submitted, None, (block, 0, 0), none, now);
         self.queues.push(self.blocks.lun_of(block), Class::Erase, item);
     }
 

@@ -323,6 +323,13 @@ impl Medium for MemoryDevice {
         let whole = !data.is_empty() && data.len().is_multiple_of(page_size);
         assert!(whole, "a program takes pages of {page_size} bytes");
         let mut state = self.block_mut(block);
+        if data.len() > page_size {
+            // All pages have to fit.
+            self.check_program(&state, block, page)?;
+            if data.len() / page_size > (self.geometry.pages_per_block - page) as usize {
+                return Err(MediumError::Full { block });
+            }
+        }
         for (index, data) in data.chunks(page_size).enumerate() {
             let oob = if index == 0 { oob } else { &[] };
             self.program_page(&mut state, block, page + index as u32, data, oob)?;

@@ -67,3 +67,11 @@ impl MediumQueue for ShuffledQueue {
         !self.replies.is_empty()
     }
 }
+
+impl Drop for ShuffledQueue {
+    fn drop(&mut self) {
+        while !self.in_flight.is_empty() {
+            self.execute_one();
+        }
+    }
+}

@@ -1,8 +1,10 @@
 //! The tables that reads and programs use without the monitor's lock: the map of virtual blocks,
 //! and the LUNs of a share.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use prism_base::Divisor;
 use prism_nand::{Cause, Counts};
@@ -11,6 +13,7 @@ use crate::address::Address;
 use crate::error::{FlashError, Result};
 use crate::medium::{Medium, MediumError, PageState};
 use crate::monitor::state::Access;
+use crate::monitor::steps::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The map from virtual blocks to blocks of the device, which changes under the monitor's lock and
 /// is read without it.

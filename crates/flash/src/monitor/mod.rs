@@ -14,8 +14,10 @@ mod records;
 mod replace;
 mod share;
 mod state;
+mod steps;
 mod swap;
 mod tables;
+mod timed;
 mod wall;
 
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -35,6 +37,8 @@ pub(crate) use share::{Hold, Level};
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
 pub(crate) use state::{Access, Programmed, Urgency};
+pub use timed::Completion;
+pub(crate) use timed::TimedCommands;
 pub use wall::WallClock;
 
 /// Options of a session with a device; none is stored on flash.

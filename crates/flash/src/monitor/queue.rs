@@ -89,6 +89,8 @@ pub(crate) struct ShareReply {
     pub(crate) op: ShareOp,
     pub(crate) result: Result<PageState>,
     pub(crate) data: Buffer,
+    /// Its out-of-band bytes.
+    pub(crate) oob: Vec<u8>,
 }
 
 /// Operations of one thread at a time.
@@ -142,7 +144,17 @@ impl ShareQueue {
     /// Completes an operation that needs no work of the device, or was refused.
     pub(crate) fn done_at_once(&mut self, tag: u64, result: Result<()>, data: Buffer) {
         let result = result.map(|()| PageState::Written);
-        self.done.push_back(ShareReply { tag, op: ShareOp::Sync, result, data });
+        self.done_now(tag, ShareOp::Sync, result, (data, Vec::new()));
+    }
+
+    fn done_now(
+        &mut self,
+        tag: u64,
+        op: ShareOp,
+        result: Result<PageState>,
+        (data, oob): (Buffer, Vec<u8>),
+    ) {
+        self.done.push_back(ShareReply { tag, op, result, data, oob });
     }
 
     /// Submits an operation; it does not wait for the device.
@@ -222,7 +234,7 @@ impl ShareQueue {
             ShareOp::Erase { block } => {
                 let erased = self.share.erase(Self::access(block, 0));
                 let result = erased.map(|_| PageState::Erased);
-                return self.done.push_back(ShareReply { tag, op, result, data });
+                return self.done_now(tag, op, result, (data, oob));
             }
             ShareOp::Sync => self
                 .share
@@ -236,7 +248,7 @@ impl ShareQueue {
                 self.in_flight += 1;
                 self.medium.submit(Request { tag: place.into(), op, data, oob });
             }
-            Err(error) => self.done.push_back(ShareReply { tag, op, result: Err(error), data }),
+            Err(error) => self.done_now(tag, op, Err(error), (data, oob)),
         }
     }
 
@@ -260,7 +272,7 @@ impl ShareQueue {
                     if result.is_ok() {
                         path.count_read(Cause::Host);
                     }
-                    self.done.push_back(ShareReply { tag, op, result, data });
+                    self.done_now(tag, op, result, (data, oob));
                 }
             }
             Flight::Program { number, tag, op, program } => {
@@ -269,7 +281,7 @@ impl ShareQueue {
             Flight::Sync { tag, number, marks } => {
                 let ended = self.share.end_sync(number, marks, result.map(drop));
                 let result = ended.map(|()| PageState::Written);
-                self.done.push_back(ShareReply { tag, op: ShareOp::Sync, result, data });
+                self.done_now(tag, ShareOp::Sync, result, (data, oob));
             }
         }
         self.release_held();
@@ -307,7 +319,7 @@ impl ShareQueue {
         match self.share.end_program(access, program, result.map(drop)) {
             Ok(None) => {
                 let result = Ok(PageState::Written);
-                self.held.insert(number, (block, ShareReply { tag, op, result, data }));
+                self.held.insert(number, (block, ShareReply { tag, op, result, data, oob }));
             }
             Ok(Some(next)) if next > page => self.program_rest(tag, op, next, data),
             Ok(Some(_)) => self.begin(Task { number, tag, op, data, oob, again: false }),
@@ -317,7 +329,7 @@ impl ShareQueue {
                 let task = Task { number, tag, op, data, oob, again: true };
                 self.waiting.insert(after.unwrap_or(self.waiting.len()), task);
             }
-            Err(error) => self.done.push_back(ShareReply { tag, op, result: Err(error), data }),
+            Err(error) => self.done_now(tag, op, Err(error), (data, oob)),
         }
     }
 
@@ -328,7 +340,7 @@ impl ShareQueue {
         let done = (next - page) as usize * self.share.path().page_size as usize;
         let rest = self.share.program(Self::access(block, next), &data[done..], &[]);
         let result = rest.map(|_| PageState::Written);
-        self.done.push_back(ShareReply { tag, op, result, data });
+        self.done_now(tag, op, result, (data, Vec::new()));
     }
 
     fn begin_waiting(&mut self) {

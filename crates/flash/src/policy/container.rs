@@ -4,10 +4,8 @@
 //! containers of a range share its over-provisioning; each lifetime has a placement handle, so that
 //! data of one lifetime is stored in the same blocks.
 
-use prism_nand::Cause;
-
 use crate::error::{FlashError, Result};
-use crate::monitor::Urgency;
+
 use crate::policy::config::{ContainerInfo, Lifetime};
 use crate::policy::{Inner, Policy};
 
@@ -147,9 +145,7 @@ impl Container<'_> {
     /// [`FlashError::OutOfRange`].
     pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         let address = self.address(offset, into.len() as u64)?;
-        let mut inner = self.policy.lock();
-        let (range, offset) = inner.range_of(address, into.len() as u64)?;
-        range.read(offset, into, Cause::Host, Urgency::Normal)
+        self.policy.read(address, into)
     }
 
     /// Writes, as data of the container's lifetime; see [`Policy::write`].

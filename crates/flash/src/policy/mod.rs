@@ -52,6 +52,7 @@ mod container;
 mod division;
 mod flash;
 mod program_units;
+mod queue;
 mod range;
 mod reads;
 pub(crate) mod trims;
@@ -67,11 +68,13 @@ use config::{RangeRecord, Tables};
 use division::Division;
 use program_units::ProgramUnitFormat;
 use range::Range;
-use reads::{ReadPlan, Readers};
+use reads::{Readers, join};
 use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
 
+pub use crate::monitor::Completion;
 pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
 pub use container::Container;
+pub use queue::Queue;
 
 /// Trims that are pending at most, before they are made durable without a flush.
 const TRIMS_WAITING_MAX: u32 = 512;
@@ -219,12 +222,18 @@ impl Policy {
                     range.plan_read(offset, (buffer, &mut **into), &mut pieces)?;
                 }
             }
-            let plan = ReadPlan::new(&share, pieces)?;
+            let runs = join(&share, pieces)?;
             drop(inner);
-            if self.readers.read(&share, &plan, into)? {
+            if self.readers.read(&share, runs, into)? {
                 return Ok(());
             }
         }
+    }
+
+    /// A queue of reads with at most `depth` in flight.
+    #[must_use]
+    pub fn queue(&self, depth: usize) -> Queue<&Self> {
+        Queue::new(self, depth)
     }
 
     /// Writes. The data is durable after the next [`Policy::flush`]; a part of a unit costs a
@@ -245,6 +254,18 @@ impl Policy {
         let mut inner = self.lock();
         let (range, offset) = inner.range_of(address, data.len() as u64)?;
         range.write(offset, data, handle, Urgency::Normal)
+    }
+
+    /// Writes several slices, one after the other from `address` on, as one write: no other write
+    /// comes between them, and a unit of parts of several slices costs one write.
+    ///
+    /// # Errors
+    /// As [`Policy::write`].
+    pub fn write_vectored(&self, address: u64, parts: &[&[u8]]) -> Result<()> {
+        let bytes = parts.iter().map(|part| part.len() as u64).sum();
+        let mut inner = self.lock();
+        let (range, offset) = inner.range_of(address, bytes)?;
+        range.write_vectored(offset, parts, 0, Urgency::Normal)
     }
 
     /// Trims these addresses: they read as zeros from now on.

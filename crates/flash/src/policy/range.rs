@@ -155,10 +155,21 @@ impl Range {
         cause: Cause,
         urgency: Urgency,
     ) -> Result<()> {
+        let end = self.begin_read(offset, into, cause, urgency)?;
+        self.share().reach_if_timed(end)
+    }
+
+    /// As [`Range::read`], without waiting for the end, which it returns.
+    pub(crate) fn begin_read(
+        &self,
+        offset: u64,
+        into: &mut [u8],
+        cause: Cause,
+        urgency: Urgency,
+    ) -> Result<SimTime> {
         self.alive()?;
         let now = self.share().now_if_timed()?;
-        let end = self.read_from(offset, into, Reading { cause, urgency, now })?;
-        self.share().reach_if_timed(end)
+        self.read_from(offset, into, Reading { cause, urgency, now })
     }
 
     /// Looks up where bytes are, and copies those that are in memory. Adds the others to `pieces`,
@@ -288,6 +299,42 @@ impl Range {
         }
         let sent = self.flash().sent;
         self.share().reach_if_timed(sent)
+    }
+
+    /// Writes slices one after the other, as data of `handle`. A unit of parts of several slices is
+    /// assembled first.
+    pub(crate) fn write_vectored(
+        &mut self,
+        offset: u64,
+        parts: &[&[u8]],
+        handle: u32,
+        urgency: Urgency,
+    ) -> Result<()> {
+        let unit = self.unit as usize;
+        let (mut at, mut together) = (offset, Vec::new());
+        for &part in parts {
+            let mut rest = part;
+            while !rest.is_empty() {
+                let within = (at % unit as u64) as usize + together.len();
+                // Whole units are written from where they are.
+                let whole = if within == 0 { rest.len() / unit * unit } else { 0 };
+                let len = if whole > 0 { whole } else { rest.len().min(unit - within) };
+                let (taken, left) = rest.split_at(len);
+                rest = left;
+                if whole > 0 {
+                    self.write(at, taken, handle, urgency)?;
+                    at += len as u64;
+                    continue;
+                }
+                together.extend_from_slice(taken);
+                if within + len == unit {
+                    self.write(at, &together, handle, urgency)?;
+                    at += together.len() as u64;
+                    together.clear();
+                }
+            }
+        }
+        if together.is_empty() { Ok(()) } else { self.write(at, &together, handle, urgency) }
     }
 
     /// The units of a whole program unit, if `data` has that many from `lpn` on and none of them is

@@ -1,10 +1,10 @@
 //! Reads without the lock of the level: the places of the data are looked up under the lock, and
 //! the data is read without it. If cleaning has moved some of it and erased its block meanwhile, it
-//! is looked up again.
+//! is looked up again. Calls and queues read in the same way.
 
 use std::sync::{Mutex, MutexGuard};
 
-use prism_base::SimTime;
+use prism_base::{Nanos, SimTime, Slab};
 use prism_nand::Cause;
 
 use crate::buffer::Buffer;
@@ -23,167 +23,219 @@ pub(super) struct Piece {
     pub(super) to: (usize, usize),
 }
 
-/// Pieces that follow each other in a block: one read of the device.
-#[derive(Debug)]
-struct Run {
+/// Pieces that follow each other in a block: one read of the device. Neighbours that follow each
+/// other in the caller's memory too are one piece.
+#[derive(Debug, Default)]
+pub(super) struct Run {
     block: u32,
     from: u64,
-    len: usize,
-    pieces: Vec<Piece>,
+    pub(super) len: usize,
+    pub(super) pieces: Vec<Piece>,
     /// The entry of the block when the data was looked up.
     entry: u64,
-}
-
-/// What a read takes from flash.
-#[derive(Debug)]
-pub(super) struct ReadPlan {
-    runs: Vec<Run>,
 }
 
 /// The longest read of the device: longer ones are divided, so that several are in flight.
 const RUN_MAX: usize = 256 << 10;
 
-impl ReadPlan {
-    /// Joins pieces that follow each other on flash. To be called under the lock of the level, so
-    /// that no block is erased before its entry is known.
-    pub(super) fn new(share: &Share, mut pieces: Vec<Piece>) -> Result<Self> {
-        pieces.sort_unstable_by_key(|piece| (piece.block, piece.from));
-        let mut runs: Vec<Run> = Vec::new();
-        for piece in pieces {
-            match runs.last_mut() {
-                Some(run)
-                    if run.block == piece.block
-                        && run.from + run.len as u64 == piece.from
-                        && run.len + piece.len <= RUN_MAX =>
-                {
-                    run.len += piece.len;
-                    run.pieces.push(piece);
-                }
-                _ => {
-                    let path = share.path();
-                    let entry = path.map.entry(path.virtual_block(piece.block)?);
-                    let Piece { block, from, len, .. } = piece;
-                    runs.push(Run { block, from, len, pieces: vec![piece], entry });
+/// Joins pieces that follow each other on flash. To be called under the lock of the level, so that
+/// no block is erased before its entry is known.
+pub(super) fn join(share: &Share, mut pieces: Vec<Piece>) -> Result<Vec<Run>> {
+    pieces.sort_unstable_by_key(|piece| (piece.block, piece.from));
+    let mut runs: Vec<Run> = Vec::new();
+    for piece in pieces {
+        match runs.last_mut() {
+            Some(run)
+                if run.block == piece.block
+                    && run.from + run.len as u64 == piece.from
+                    && run.len + piece.len <= RUN_MAX =>
+            {
+                run.len += piece.len;
+                match run.pieces.last_mut() {
+                    Some(last) if (last.to.0, last.to.1 + last.len) == piece.to => {
+                        last.len += piece.len;
+                    }
+                    _ => run.pieces.push(piece),
                 }
             }
+            _ => {
+                let path = share.path();
+                let entry = path.map.entry(path.virtual_block(piece.block)?);
+                let Piece { block, from, len, .. } = piece;
+                runs.push(Run { block, from, len, pieces: vec![piece], entry });
+            }
         }
-        Ok(Self { runs })
+    }
+    Ok(runs)
+}
+
+impl Run {
+    fn page(&self, share: &Share) -> (u32, u32) {
+        let size = u64::from(share.path().page_size);
+        ((self.from / size) as u32, (self.from % size) as u32)
+    }
+
+    /// Checks the result of a read. Returns false if the data is no longer where it was: it has to
+    /// be looked up again.
+    fn check(&self, share: &Share, read: Result<PageState>) -> Result<bool> {
+        let path = share.path();
+        if path.map.entry(path.virtual_block(self.block)?) != self.entry {
+            return Ok(false);
+        }
+        match read? {
+            PageState::Written => Ok(true),
+            PageState::Erased | PageState::Torn => {
+                let (page, _) = self.page(share);
+                Err(FlashError::Torn { at: path.address(self.block, page) })
+            }
+        }
+    }
+
+    /// Its pieces, each with its part of the data of the run.
+    pub(super) fn parts<'a>(&self, data: &'a [u8]) -> impl Iterator<Item = (Piece, &'a [u8])> {
+        let from = self.from;
+        self.pieces.iter().map(move |&piece| {
+            let at = (piece.from - from) as usize;
+            (piece, &data[at..at + piece.len])
+        })
     }
 }
 
-/// Queues and buffers of reads, which threads take in turn: as many as read at once.
-#[derive(Debug, Default)]
-pub(super) struct Readers(Mutex<Vec<Reader>>);
+/// A run that was read.
+pub(super) struct RunRead {
+    pub(super) run: Run,
+    /// False if the data has moved.
+    pub(super) result: Result<bool>,
+    pub(super) data: Buffer,
+}
 
+/// Runs in flight, of one thread at a time, and buffers for them.
 #[derive(Debug)]
-struct Reader {
+pub(super) struct RunQueue {
+    share: Share,
     queue: ShareQueue,
+    runs: Slab<Run>,
     buffers: Vec<Buffer>,
 }
 
-/// Reads in flight.
+impl RunQueue {
+    /// A queue of about `depth` operations of the device.
+    pub(super) fn new(share: &Share, depth: usize) -> Self {
+        let queue = ShareQueue::new(share, depth);
+        Self { share: share.clone(), queue, runs: Slab::new(), buffers: Vec::new() }
+    }
+
+    /// Submits a run that is read into `data`, which has its length.
+    pub(super) fn submit(&mut self, run: Run, data: Buffer) {
+        let (page, offset) = run.page(&self.share);
+        let op = ShareOp::Read { block: run.block, page, offset };
+        let place = self.runs.take();
+        self.runs[place] = run;
+        self.queue.submit(place.into(), op, data, Vec::new());
+    }
+
+    /// Runs whose result was not taken.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Takes a run that was read, without waiting.
+    pub(super) fn take(&mut self) -> Option<RunRead> {
+        let reply = self.queue.take()?;
+        let place = reply.tag as u32;
+        let run = std::mem::take(&mut self.runs[place]);
+        self.runs.give(place);
+        let result = run.check(&self.share, reply.result);
+        Some(RunRead { run, result, data: reply.data })
+    }
+
+    /// See [`ShareQueue::wait`].
+    pub(super) fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        self.queue.wait(timeout)
+    }
+
+    /// See [`ShareQueue::event_fd`].
+    pub(super) fn event_fd(&self) -> Option<i32> {
+        self.queue.event_fd()
+    }
+
+    /// A buffer of `len` bytes, to be returned with [`RunQueue::give`].
+    pub(super) fn buffer(&mut self, len: usize) -> Buffer {
+        let enough = self.buffers.iter().position(|buffer| buffer.capacity() >= len);
+        let found = enough.map(|place| self.buffers.swap_remove(place));
+        let mut buffer = found.unwrap_or_else(|| self.share.buffer(len.next_power_of_two()));
+        buffer.set_len(len);
+        buffer
+    }
+
+    pub(super) fn give(&mut self, buffer: Buffer) {
+        if self.buffers.len() < DEPTH {
+            self.buffers.push(buffer);
+        }
+    }
+}
+
+/// Queues of calls that read, which threads take in turn: as many as read at once.
+#[derive(Debug, Default)]
+pub(super) struct Readers(Mutex<Vec<RunQueue>>);
+
+/// Reads of a call in flight, and buffers that a queue keeps.
 const DEPTH: usize = 32;
 
 impl Readers {
-    fn lock(&self) -> MutexGuard<'_, Vec<Reader>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<RunQueue>> {
         self.0.lock().expect("no thread panics while it holds the readers")
     }
 
-    /// Executes a plan. Returns false if data has moved: it has to be looked up again.
+    /// Reads runs. Returns false if data has moved: it has to be looked up again.
     pub(super) fn read(
         &self,
         share: &Share,
-        plan: &ReadPlan,
+        runs: Vec<Run>,
         into: &mut [&mut [u8]],
     ) -> Result<bool> {
-        match &plan.runs[..] {
+        match &runs[..] {
             [] => return Ok(true),
             [run] if run.pieces.len() == 1 => return read_one(share, run, into),
             _ => {}
         }
         let idle = self.lock().pop();
-        let mut reader = idle.unwrap_or_else(|| Reader {
-            queue: ShareQueue::new(share, DEPTH),
-            buffers: Vec::new(),
-        });
-        let read = reader.read(share, &plan.runs, into);
-        self.lock().push(reader);
+        let mut queue = idle.unwrap_or_else(|| RunQueue::new(share, DEPTH));
+        let read = read_all(&mut queue, runs, into);
+        self.lock().push(queue);
         read
     }
 }
 
-fn page_of(share: &Share, from: u64) -> (u32, u32) {
-    let size = u64::from(share.path().page_size);
-    ((from / size) as u32, (from % size) as u32)
-}
-
-/// Whether the data of a run is still where it was.
-fn is_there(share: &Share, run: &Run) -> Result<bool> {
-    let path = share.path();
-    Ok(path.map.entry(path.virtual_block(run.block)?) == run.entry)
-}
-
-fn checked(share: &Share, run: &Run, state: PageState) -> Result<()> {
-    let (page, _) = page_of(share, run.from);
-    match state {
-        PageState::Written => Ok(()),
-        PageState::Erased | PageState::Torn => {
-            Err(FlashError::Torn { at: share.path().address(run.block, page) })
-        }
-    }
-}
-
+/// Reads a run that is one piece, without a queue and without a copy.
 fn read_one(share: &Share, run: &Run, into: &mut [&mut [u8]]) -> Result<bool> {
-    let (page, offset) = page_of(share, run.from);
+    let (page, offset) = run.page(share);
     let access = share.access(run.block, page, Cause::Host, SimTime::ZERO);
     let (buffer, to) = run.pieces[0].to;
     let read = share.read(access, offset, &mut into[buffer][to..to + run.len], &mut []);
-    if !is_there(share, run)? {
-        return Ok(false);
-    }
-    checked(share, run, read?.0)?;
-    Ok(true)
+    run.check(share, read.map(|(state, _)| state))
 }
 
-impl Reader {
-    fn read(&mut self, share: &Share, runs: &[Run], into: &mut [&mut [u8]]) -> Result<bool> {
-        let (mut next, mut all_there, mut failed) = (0, true, None);
-        while next < runs.len() || self.queue.len() > 0 {
-            while next < runs.len() && self.queue.len() < DEPTH {
-                let run = &runs[next];
-                let (page, offset) = page_of(share, run.from);
-                let op = ShareOp::Read { block: run.block, page, offset };
-                let buffer = self.buffer(share, run.len);
-                self.queue.submit(next as u64, op, buffer, Vec::new());
-                next += 1;
-            }
-            self.queue.wait(None);
-            while let Some(reply) = self.queue.take() {
-                let run = &runs[reply.tag as usize];
-                if !is_there(share, run)? {
-                    all_there = false;
-                } else if let Err(error) = reply.result.and_then(|s| checked(share, run, s)) {
-                    failed.get_or_insert(error);
-                } else {
-                    for piece in &run.pieces {
-                        let at = (piece.from - run.from) as usize;
-                        let (buffer, to) = piece.to;
-                        into[buffer][to..to + piece.len]
-                            .copy_from_slice(&reply.data[at..at + piece.len]);
-                    }
-                }
-                self.buffers.push(reply.data);
-            }
+fn read_all(queue: &mut RunQueue, runs: Vec<Run>, into: &mut [&mut [u8]]) -> Result<bool> {
+    let mut runs = runs.into_iter();
+    let mut result = Ok(true);
+    loop {
+        while queue.len() < DEPTH {
+            let Some(run) = runs.next() else { break };
+            let buffer = queue.buffer(run.len);
+            queue.submit(run, buffer);
         }
-        failed.map_or(Ok(all_there), Err)
-    }
-
-    /// A buffer of `len` bytes.
-    fn buffer(&mut self, share: &Share, len: usize) -> Buffer {
-        let enough = self.buffers.iter().position(|buffer| buffer.capacity() >= len);
-        let found = enough.map(|place| self.buffers.swap_remove(place));
-        let mut buffer = found.unwrap_or_else(|| share.buffer(len.next_power_of_two()));
-        buffer.set_len(len);
-        buffer
+        queue.wait(None);
+        let Some(read) = queue.take() else { return result };
+        match read.result {
+            Ok(true) => {
+                for (Piece { to: (buffer, to), len, .. }, part) in read.run.parts(&read.data) {
+                    into[buffer][to..to + len].copy_from_slice(part);
+                }
+            }
+            failed if result.is_ok() => result = failed,
+            _ => {}
+        }
+        queue.give(read.data);
     }
 }

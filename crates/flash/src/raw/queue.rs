@@ -1,7 +1,5 @@
 //! The command queue of the raw level.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::ops::Deref;
 
 use prism_base::{Nanos, SimTime};
@@ -10,7 +8,7 @@ use super::{Address, Raw};
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
-use crate::monitor::{ShareOp, ShareQueue, ShareReply};
+use crate::monitor::{Completion, ShareOp, ShareQueue, ShareReply, TimedCommands};
 
 /// A command to be queued. The completion returns its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,50 +55,10 @@ impl Command {
     }
 }
 
-/// The completion of a command.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Completion {
-    /// The tag passed to [`Queue::submit`].
-    pub tag: u64,
-    /// When the command was complete, in the time of the share.
-    pub end: SimTime,
-    /// Its result.
-    pub result: Result<()>,
-    /// The buffer of the command; empty for an erase or a sync.
-    pub data: Buffer,
-}
-
-/// A command in flight, ordered by its end, then by submission.
-#[derive(Debug)]
-struct InFlight {
-    number: u64,
-    completion: Completion,
-}
-
-impl PartialEq for InFlight {
-    fn eq(&self, other: &Self) -> bool {
-        self.number == other.number
-    }
-}
-
-impl Eq for InFlight {}
-
-impl PartialOrd for InFlight {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for InFlight {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.completion.end, self.number).cmp(&(other.completion.end, other.number))
-    }
-}
-
 #[derive(Debug)]
 enum Mode {
     /// On a device with timing, commands take effect at once and complete at their end.
-    Timed { in_flight: BinaryHeap<Reverse<InFlight>>, submitted: u64 },
+    Timed(TimedCommands),
     /// On others the device works while the caller goes on.
     Direct(ShareQueue),
 }
@@ -131,7 +89,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     pub fn new(raw: R, depth: usize) -> Self {
         let depth = depth.max(1);
         let mode = if raw.share.is_timed() {
-            Mode::Timed { in_flight: BinaryHeap::new(), submitted: 0 }
+            Mode::Timed(TimedCommands::default())
         } else {
             Mode::Direct(ShareQueue::new(&raw.share, depth))
         };
@@ -153,11 +111,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
             return Err(command);
         }
         match &mut self.mode {
-            Mode::Timed { in_flight, submitted } => {
-                *submitted += 1;
-                let completion = self.raw.execute(command, tag);
-                in_flight.push(Reverse(InFlight { number: *submitted, completion }));
-            }
+            Mode::Timed(commands) => commands.push(self.raw.execute(command, tag)),
             Mode::Direct(queue) => {
                 let (op, data, oob) = match self.raw.check(command) {
                     Ok(checked) => checked,
@@ -176,7 +130,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.mode {
-            Mode::Timed { in_flight, .. } => in_flight.len(),
+            Mode::Timed(commands) => commands.len(),
             Mode::Direct(queue) => queue.len(),
         }
     }
@@ -191,11 +145,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// complete when the share's clock has reached their end.
     pub fn poll(&mut self) -> Option<Completion> {
         match &mut self.mode {
-            Mode::Timed { in_flight, .. } => {
-                let now = self.raw.share.now().unwrap_or(SimTime(u64::MAX));
-                let first = in_flight.peek()?;
-                (first.0.completion.end <= now).then(|| in_flight.pop())??.0.completion.into()
-            }
+            Mode::Timed(commands) => commands.poll(&self.raw.share),
             Mode::Direct(queue) => queue.take().map(|reply| self.raw.completion(reply)),
         }
     }
@@ -205,14 +155,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// advances.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         match &mut self.mode {
-            Mode::Timed { in_flight, .. } => {
-                let Some(first) = in_flight.peek() else { return false };
-                let end = first.0.completion.end;
-                let now = self.raw.share.now().unwrap_or(end);
-                let latest = timeout.map_or(end, |timeout| end.min(now + timeout));
-                let _ = self.raw.share.reach(latest);
-                end <= latest.max(now)
-            }
+            Mode::Timed(commands) => commands.wait(&self.raw.share, timeout),
             Mode::Direct(queue) => queue.wait(timeout),
         }
     }
@@ -220,12 +163,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// Waits for the next completion; `None` if no command is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
         match &mut self.mode {
-            Mode::Timed { in_flight, .. } => {
-                let Reverse(command) = in_flight.pop()?;
-                // A released share has no clock, and its commands have failed already.
-                let _ = self.raw.share.reach(command.completion.end);
-                Some(command.completion)
-            }
+            Mode::Timed(commands) => commands.complete(&self.raw.share),
             Mode::Direct(queue) => {
                 queue.wait(None);
                 queue.take().map(|reply| self.raw.completion(reply))
@@ -241,7 +179,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     #[must_use]
     pub fn event_fd(&self) -> Option<i32> {
         match &self.mode {
-            Mode::Timed { .. } => None,
+            Mode::Timed(_) => None,
             Mode::Direct(queue) => queue.event_fd(),
         }
     }
@@ -295,7 +233,7 @@ impl Raw {
     }
 
     fn completion(&self, reply: ShareReply) -> Completion {
-        let ShareReply { tag, op, result, data } = reply;
+        let ShareReply { tag, op, result, data, .. } = reply;
         let at = || self.share.path().address(op.block().unwrap_or(0), op.page());
         let result = match (op, result) {
             (_, Err(error)) => Err(error),

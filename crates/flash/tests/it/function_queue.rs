@@ -260,7 +260,7 @@ fn a_full_queue_returns_the_command() {
         queue.submit_read(at, Vec::new(), tag).unwrap();
     }
     let refused = queue.submit_write(at, page(8), 0).unwrap_err();
-    assert_eq!(refused, Command::Write { at, data: page(8).into() });
+    assert_eq!(refused, Command::Write { at, data: page(8).into(), oob: Vec::new() });
     assert_eq!(queue.complete().unwrap().tag, 0);
     queue.submit_write(at, page(8), 0).unwrap();
     assert_eq!(all(&mut queue).len(), QUEUE_MAX);

@@ -65,6 +65,7 @@ fn reads_of_the_policy_level_go_on_during_writes_and_cleaning() {
                 let (policy, written, over) = (&policy, &written, &over);
                 scope.spawn(move || {
                     let mut rng = Rng::stream(seed, "threads.policy");
+                    let mut queue = policy.queue(20);
                     while !over.load(Ordering::SeqCst) {
                         let first = rng.below(UNITS);
                         let count = 1 + rng.below((UNITS - first).min(20));
@@ -72,8 +73,18 @@ fn reads_of_the_policy_level_go_on_during_writes_and_cleaning() {
                         let before: Vec<u64> =
                             places.iter().map(|v| v.load(Ordering::SeqCst)).collect();
                         let mut found = vec![0; count as usize * PAGE];
-                        if rng.chance(0.5) {
+                        if rng.chance(0.3) {
                             policy.read(first * PAGE as u64, &mut found).unwrap();
+                        } else if rng.chance(0.5) {
+                            for unit in 0..count {
+                                let address = (first + unit) * PAGE as u64;
+                                queue.submit(address, vec![0; PAGE], unit).unwrap();
+                            }
+                            while let Some(done) = queue.complete() {
+                                assert_eq!(done.result, Ok(()));
+                                found[done.tag as usize * PAGE..][..PAGE]
+                                    .copy_from_slice(&done.data);
+                            }
                         } else {
                             let addresses = (first..).map(|number| number * PAGE as u64);
                             let mut parts: Vec<_> = addresses.zip(found.chunks_mut(PAGE)).collect();

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
+use std::{mem, thread};
 
 use io_uring::types::{Fd, FsyncFlags};
 use io_uring::{IoUring, opcode, squeue};
@@ -29,6 +30,7 @@ pub(crate) struct CommitRing {
     failed: Option<(Commit, io::Error)>,
     /// Of the last entry: results of earlier ones are ignored.
     number: u64,
+    given_up: bool,
 }
 
 /// The entry that is being written.
@@ -43,7 +45,14 @@ struct Entry {
 impl CommitRing {
     pub(crate) fn new() -> io::Result<Self> {
         // The thread that submits need not come back: another one may look for the result.
-        Ok(Self { ring: ring::new(4, false)?, entry: None, spare: None, failed: None, number: 0 })
+        Ok(Self {
+            ring: ring::new(4, false)?,
+            entry: None,
+            spare: None,
+            failed: None,
+            number: 0,
+            given_up: false,
+        })
     }
 
     /// The descriptor that is readable when an entry may be durable.
@@ -84,8 +93,35 @@ impl CommitRing {
         #[allow(unsafe_code, reason = "the kernel gets an address")]
         let pushed = unsafe { self.ring.submission().push_multiple(&both) };
         pushed.expect("the ring is empty and has room for two");
-        // What the kernel has not taken goes with the next call.
-        let _ = self.enter(0);
+        if let Err(error) = self.submit_both() {
+            let Some(Entry { commit, memory, .. }) = self.entry.take() else { return };
+            // The kernel may have taken the write, which is not linked to a sync then.
+            mem::forget(memory);
+            (self.failed, self.given_up) = (Some((commit, error)), true);
+        }
+    }
+
+    /// Submits the two operations with one call, as otherwise they are not linked.
+    fn submit_both(&mut self) -> io::Result<()> {
+        const TRIES: u32 = 1000;
+        for _ in 0..TRIES {
+            match self.ring.submit() {
+                Ok(_) if self.ring.submission().is_empty() => return Ok(()),
+                Ok(_) => {}
+                Err(error) if is_passing(&error) => {}
+                Err(error) => return Err(error),
+            }
+            if self.ring.submission().len() == 1 {
+                break;
+            }
+            thread::yield_now();
+        }
+        Err(Errno::AGAIN.into())
+    }
+
+    /// Whether the kernel has not taken a commit: the ring must not be used any more.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.given_up
     }
 
     fn enter(&mut self, wanted: usize) -> io::Result<()> {
@@ -122,9 +158,6 @@ impl CommitRing {
     /// The results so far of both operations; `None` if no entry is being written.
     fn results(&mut self) -> Option<(Option<i32>, Option<i32>)> {
         let entry = self.entry.as_mut()?;
-        if !self.ring.submission().is_empty() {
-            let _ = self.ring.submit();
-        }
         for done in self.ring.completion() {
             let (number, kind) = (done.user_data() / 2, done.user_data() % 2);
             if number != self.number {
@@ -161,7 +194,7 @@ impl Drop for CommitRing {
         while matches!(self.results(), Some((None, _) | (_, None))) {
             if self.enter(1).is_err() {
                 // The kernel may still use the memory, so it is leaked.
-                return std::mem::forget(self.entry.take());
+                return mem::forget(self.entry.take());
             }
         }
     }

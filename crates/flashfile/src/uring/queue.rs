@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
 
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
@@ -408,19 +409,22 @@ impl UringQueue {
     }
 
     /// Has the kernel complete an operation when there is a reply or the ring of commits has
-    /// something, which also makes this ring's descriptor readable.
-    fn watch_others(&mut self) {
+    /// something, which also makes this ring's descriptor readable. Returns whether it did not yet.
+    fn watch_others(&mut self) -> bool {
         if self.outside == 0 {
-            return;
+            return false;
         }
-        if let Some(fd) = self.inbox.fd().filter(|_| !self.watching) {
+        let inbox = self.inbox.fd().filter(|_| !self.watching);
+        let commit = self.commit_fd.filter(|_| !self.watching_commit);
+        if let Some(fd) = inbox {
             self.watch(fd, INBOX);
             self.watching = true;
         }
-        if let Some(fd) = self.commit_fd.filter(|_| !self.watching_commit) {
+        if let Some(fd) = commit {
             self.watch(fd, COMMIT);
             self.watching_commit = true;
         }
+        inbox.is_some() || commit.is_some()
     }
 
     fn watch(&mut self, fd: RawFd, number: u64) {
@@ -455,10 +459,15 @@ impl MediumQueue for UringQueue {
             if let Some(reply) = self.take_outside() {
                 return Some(reply);
             }
-            if entered || self.in_flight == 0 && self.outside == 0 {
+            if self.in_flight == 0 && self.outside == 0 {
                 return None;
             }
-            self.watch_others();
+            // The caller may sleep on the descriptor after this, so everything is watched: what was
+            // watched may have happened already.
+            let watches_more = self.watch_others();
+            if entered && !watches_more {
+                return None;
+            }
             // Submits the last ones, and lets the kernel process completions.
             self.enter(0, None);
             entered = true;
@@ -467,6 +476,11 @@ impl MediumQueue for UringQueue {
 
     fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         self.own_thread();
+        let end = timeout.map(|timeout| Instant::now() + Duration::from_nanos(timeout.0));
+        let left = || {
+            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            left.map(|left| Nanos(left.as_nanos() as u64))
+        };
         loop {
             if !self.replies.is_empty() {
                 return true;
@@ -484,14 +498,14 @@ impl MediumQueue for UringQueue {
             }
             self.watch_others();
             if self.in_flight == 0 && !self.watching {
-                return self.inbox.wait(timeout) && {
+                return self.inbox.wait(left()) && {
                     let reply = self.take_outside();
                     self.replies.extend(reply);
                     !self.replies.is_empty()
                 };
             }
-            self.enter(1, timeout);
-            if timeout.is_some() && self.ring.completion().is_empty() {
+            self.enter(1, left());
+            if self.ring.completion().is_empty() && left() == Some(Nanos::ZERO) {
                 return false;
             }
         }

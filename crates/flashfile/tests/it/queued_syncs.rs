@@ -2,10 +2,11 @@
 //! thread does not look at, and everything that a sync covers is there when the file is opened
 //! again.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use prism_base::Bytes;
-use prism_flash::raw::{Address, Command, Raw};
+use prism_flash::raw::{Address, Command, Queue, Raw};
 use prism_flash::{Allocation, Device, DeviceGeometry, Options};
 use prism_flashfile::{EngineChoice, FlashFile, Settings};
 
@@ -140,4 +141,64 @@ fn queues_of_threads_and_synchronous_calls_share_syncs() {
         });
         512
     });
+}
+
+/// An event loop sleeps on the descriptor of its queue whenever there is nothing to take, while
+/// threads sync: it is woken for each of its syncs.
+#[test]
+fn an_event_loop_is_woken_while_threads_sync() {
+    on_every_engine(|raw| {
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for thread in 1..4 {
+                let over = &over;
+                scope.spawn(move || {
+                    for number in 0..10_000 {
+                        // Blocks of its own.
+                        let block = thread * 14 + number % 14;
+                        let at = Address { channel: 0, lun: 1, block, page: 0 };
+                        if over.load(Ordering::Relaxed) {
+                            break;
+                        }
+                        raw.erase_block(at).unwrap();
+                        raw.write_page(at, &[thread as u8; PAGE]).unwrap();
+                        raw.sync().unwrap();
+                    }
+                });
+            }
+            let mut queue = raw.queue(4);
+            for number in 0..300 {
+                queue.submit(write(number), 1).unwrap();
+                queue.submit(Command::Sync, 2).unwrap();
+                let mut done = 0;
+                while done < 2 {
+                    let Some(completion) = queue.poll() else {
+                        sleep_on(&queue);
+                        continue;
+                    };
+                    assert_eq!(completion.result, Ok(()));
+                    done += 1;
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        300
+    });
+}
+
+/// Sleeps until the queue's descriptor is readable, at most a minute.
+fn sleep_on<R: std::ops::Deref<Target = Raw>>(queue: &Queue<R>) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let fd = queue.event_fd().expect("a file has a descriptor");
+    // SAFETY: the descriptor is open as long as the queue.
+    #[allow(unsafe_code, reason = "the library gives a number")]
+    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+    let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
+    let ready = loop {
+        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
+            Err(rustix::io::Errno::INTR) => {}
+            ready => break ready.unwrap(),
+        }
+    };
+    assert_eq!(ready, 1, "nothing came for a minute");
 }

@@ -117,6 +117,18 @@ impl Addresses {
         }
     }
 
+    /// The offsets of all next I/Os in direction `dir`, and their length, if these are independent,
+    /// equally likely anywhere, and of one size.
+    #[inline(always)]
+    pub fn uniform(&mut self, dir: usize) -> Option<(impl Iterator<Item = u64>, u64)> {
+        let (Pattern::Drawn(draws), &Sizes::One(len)) = (&self.pattern, &self.sizes[dir]) else {
+            return None;
+        };
+        let (draw, align) = &draws[dir];
+        let (slots, start, rng) = (draw.uniform_slots()?, self.region.start, &mut self.offset_rng);
+        Some((std::iter::repeat_with(move || start + rng.below(slots) * align), len))
+    }
+
     /// The last I/O in direction `dir` was moved and ended at `end`: sequential ones continue
     /// there.
     pub fn moved(&mut self, dir: usize, end: u64) {

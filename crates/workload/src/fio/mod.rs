@@ -14,6 +14,7 @@ pub mod resolve;
 pub mod run;
 pub mod sizes;
 pub mod stats;
+mod upcoming;
 pub mod value;
 pub mod zbd;
 

@@ -203,6 +203,12 @@ impl Draw {
         Self { slots, kind }
     }
 
+    /// The number of slots, if all are equally likely.
+    #[inline(always)]
+    pub fn uniform_slots(&self) -> Option<u64> {
+        matches!(self.kind, Kind::Uniform).then_some(self.slots)
+    }
+
     /// The next slot.
     #[inline(always)]
     pub fn next(&self, rng: &mut Rng) -> u64 {

@@ -4,6 +4,7 @@
 //! from the issue. The run asserts that every issued I/O completes.
 
 mod account;
+mod exchange;
 
 use std::collections::VecDeque;
 
@@ -167,6 +168,8 @@ struct Runner<'a> {
     in_flight_ns: u128,
     in_flight_max: u32,
     done: Vec<Completion>,
+    /// I/Os that were exchanged for others and are not counted yet.
+    exchanged: Vec<Completion>,
     rows: Vec<Row>,
     /// The row of each job.
     row_of: Vec<usize>,
@@ -223,6 +226,7 @@ impl<'a> Runner<'a> {
             in_flight_ns: 0,
             in_flight_max: 0,
             done: Vec::new(),
+            exchanged: Vec::new(),
             rows,
             row_of,
             stage_left: stages.first().map_or(0, |stage| stage.jobs.len()),
@@ -259,6 +263,7 @@ impl<'a> Runner<'a> {
     fn work(&mut self) -> Result<(), RunError> {
         loop {
             self.feed();
+            self.exchange()?;
             // Refused I/Os are done when they are submitted.
             if self.done.is_empty() && !self.advance()? {
                 break;

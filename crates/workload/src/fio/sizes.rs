@@ -26,6 +26,15 @@ impl Sizes {
         }
     }
 
+    /// The largest size.
+    #[must_use]
+    pub fn max(&self) -> u64 {
+        match self {
+            Self::One(size) | Self::Range(_, size) => *size,
+            Self::Split(list) => list.iter().map(|&(size, _)| size).max().unwrap_or(SECTOR),
+        }
+    }
+
     /// Whether all sizes are multiples of `granule`.
     #[must_use]
     pub fn are_multiples_of(&self, granule: u64) -> bool {

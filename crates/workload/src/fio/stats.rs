@@ -109,41 +109,41 @@ pub struct DirStats {
 }
 
 impl DirStats {
+    /// Ends the samples that end at `at` or before.
+    #[inline(never)]
+    fn end_samples(&mut self, at: SimTime) {
+        if at < self.sample_end {
+            return;
+        }
+        let seconds = SAMPLE.as_secs_f64();
+        self.bandwidth.add(self.sample_bytes as f64 / seconds);
+        self.iops.add(self.sample_ios as f64 / seconds);
+        (self.sample_ios, self.sample_bytes) = (0, 0);
+        // There may be a year without I/Os, so no loop.
+        let empty = at.since(self.sample_end).0 / SAMPLE.0;
+        self.bandwidth.add_zeros(empty);
+        self.iops.add_zeros(empty);
+        self.sample_end += Nanos((empty + 1) * SAMPLE.0);
+    }
+
     #[inline]
-    fn record(&mut self, begin: SimTime, at: SimTime, len: u64, latency: Nanos) {
-        if self.ios == 0 {
-            self.sample_end = begin + SAMPLE;
-        }
-        if at >= self.sample_end {
-            let seconds = SAMPLE.as_secs_f64();
-            self.bandwidth.add(self.sample_bytes as f64 / seconds);
-            self.iops.add(self.sample_ios as f64 / seconds);
-            (self.sample_ios, self.sample_bytes) = (0, 0);
-            // There may be a year without I/Os, so no loop.
-            let empty = at.since(self.sample_end).0 / SAMPLE.0;
-            self.bandwidth.add_zeros(empty);
-            self.iops.add_zeros(empty);
-            self.sample_end += Nanos((empty + 1) * SAMPLE.0);
-        }
-        self.ios += 1;
-        self.bytes += len;
-        self.sample_ios += 1;
-        self.sample_bytes += len;
-        self.latency.record(latency);
+    fn add_to_sample(&mut self, ios: u64, bytes: u64) {
+        self.ios += ios;
+        self.bytes += bytes;
+        self.sample_ios += ios;
+        self.sample_bytes += bytes;
     }
 }
 
 /// Completed I/Os that are counted at once, so that the cache misses of their histogram overlap.
-const COUNTED_AT_ONCE: usize = 64;
+pub(super) const COUNTED_AT_ONCE: usize = 64;
 
-/// A completed I/O that is not counted yet.
+/// A completed I/O.
 #[derive(Clone, Copy, Debug)]
-struct Completed {
-    dir: Dir,
-    depth: u32,
-    len: u64,
-    at: SimTime,
-    latency: Nanos,
+pub(super) struct Completed {
+    pub len: u64,
+    pub at: SimTime,
+    pub latency: Nanos,
 }
 
 /// One row of the report: a job, or the jobs of a group with `group_reporting`.
@@ -170,8 +170,8 @@ pub struct JobStats {
     pub begin: Option<SimTime>,
     /// The last measured completion, or the begin.
     pub end: SimTime,
-    /// I/Os that are not counted yet.
-    recent: Vec<Completed>,
+    /// I/Os that are not counted yet, with their direction and depth.
+    recent: Vec<(Dir, u32, Completed)>,
 }
 
 /// Upper bounds of the latency classes, in their unit.
@@ -208,13 +208,13 @@ impl JobStats {
     /// Adds a completed I/O, which [`JobStats::count_recent`] counts; `depth` I/Os were in flight
     /// when it was issued, itself included.
     #[inline(always)]
-    pub(super) fn record(&mut self, op: HostOp, len: u64, depth: u32, at: SimTime, latency: Nanos) {
+    pub(super) fn record(&mut self, op: HostOp, depth: u32, io: Completed) {
         let Some(dir) = Dir::of(op) else {
-            self.end = self.end.max(at);
-            self.flushes.get_or_insert_default().record(latency);
+            self.end = self.end.max(io.at);
+            self.flushes.get_or_insert_default().record(io.latency);
             return;
         };
-        self.recent.push(Completed { dir, depth, len, at, latency });
+        self.recent.push((dir, depth, io));
         if self.recent.len() >= COUNTED_AT_ONCE {
             self.count_recent();
         }
@@ -224,25 +224,46 @@ impl JobStats {
     #[inline(never)]
     pub(super) fn count_recent(&mut self) {
         let mut recent = std::mem::take(&mut self.recent);
-        for completed in &recent {
-            self.count(completed);
+        for run in recent.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
+            let (dir, depth, _) = run[0];
+            self.count(dir, depth, run.iter().map(|&(.., io)| io));
         }
         recent.clear();
         self.recent = recent;
     }
 
+    /// Counts I/Os of one direction and depth that have completed in this order, after all others
+    /// that were added.
     #[inline(always)]
-    fn count(&mut self, &Completed { dir, depth, len, at, latency }: &Completed) {
-        self.end = self.end.max(at);
+    pub(super) fn count<I>(&mut self, dir: Dir, depth: u32, ios: I)
+    where
+        I: DoubleEndedIterator<Item = Completed> + ExactSizeIterator + Clone,
+    {
+        let Some(last) = ios.clone().next_back() else { return };
         let begin = self.begin.expect("measured only after the beginning");
-        self.dirs[dir as usize].get_or_insert_default().record(begin, at, len, latency);
-        self.depths[(depth.max(1).ilog2() as usize).min(6)] += 1;
-        let class = |value: u64| usize::from(CLASSES.get(value as usize).copied().unwrap_or(11));
-        match latency.0 {
-            ns @ 0..1000 => self.nanos[class(ns)] += 1,
-            ns @ 1000..1_000_000 => self.micros[class(ns / 1000)] += 1,
-            ns => self.millis[class(ns / 1_000_000)] += 1,
+        let stats = self.dirs[dir as usize].get_or_insert_default();
+        if stats.ios == 0 {
+            stats.sample_end = begin + SAMPLE;
         }
+        self.end = self.end.max(last.at);
+        self.depths[(depth.max(1).ilog2() as usize).min(6)] += ios.len() as u64;
+        if last.at < stats.sample_end {
+            stats.add_to_sample(ios.len() as u64, ios.clone().map(|io| io.len).sum());
+        } else {
+            for Completed { len, at, .. } in ios.clone() {
+                stats.end_samples(at);
+                stats.add_to_sample(1, len);
+            }
+        }
+        let class = |value: u64| usize::from(CLASSES.get(value as usize).copied().unwrap_or(11));
+        stats.latency.record_all(ios.map(|Completed { latency, .. }| {
+            match latency.0 {
+                ns @ 0..1000 => self.nanos[class(ns)] += 1,
+                ns @ 1000..1_000_000 => self.micros[class(ns / 1000)] += 1,
+                ns => self.millis[class(ns / 1_000_000)] += 1,
+            }
+            latency
+        }));
     }
 
     /// One direction, if it has I/Os.
@@ -281,7 +302,8 @@ mod tests {
         stats.begin(SimTime::ZERO);
         let latencies = [0, 1, 2, 999, 1000, 1999, 2000, 999_999, 1_000_000, 5_000_000_000];
         for (depth, ns) in (1..).zip(latencies) {
-            stats.record(HostOp::Read, 512, depth, SimTime(ns), Nanos(ns));
+            let (at, latency) = (SimTime(ns), Nanos(ns));
+            stats.record(HostOp::Read, depth, Completed { len: 512, at, latency });
         }
         stats.count_recent();
         assert_eq!(stats.nanos, [2, 1, 0, 0, 0, 0, 0, 0, 0, 1]);
@@ -296,7 +318,8 @@ mod tests {
         let mut stats = JobStats::default();
         stats.begin(SimTime(1_000_000_000));
         for at in [1_100_000_000, 1_200_000_000, 1_700_000_000, 2_600_000_000] {
-            stats.record(HostOp::Write, 1000, 1, SimTime(at), Nanos(5));
+            let (at, latency) = (SimTime(at), Nanos(5));
+            stats.record(HostOp::Write, 1, Completed { len: 1000, at, latency });
         }
         stats.count_recent();
         let write = stats.dir(Dir::Write).unwrap();

@@ -2,12 +2,14 @@
 //!
 //! Source: fio's HOWTO; for what it leaves open, the I/Os of fio 3.33 with its null engine.
 
-use prism_base::{Ring, Rng, SimTime};
+use prism_base::{Rng, SimTime};
 use prism_ssd::HostOp;
 
 use super::address::Addresses;
 use super::job::{Job, Order, Rw};
+use super::sizes::Sizes;
 use super::stats::Dir;
+use super::upcoming::{DRAWN_AHEAD, Drawn, Upcoming};
 
 /// One I/O.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,19 +47,6 @@ pub(super) enum State {
 /// The commands of reads, writes and trims.
 const OPS: [HostOp; 3] = [HostOp::Read, HostOp::Write, HostOp::Discard];
 
-/// I/Os that are drawn at once, as many I/Os before they are issued. In batches: on a large drive
-/// each prefetch of a map entry needs a page table walk, and these overlap.
-const DRAWN_AHEAD: usize = 8;
-
-/// An I/O that is drawn and not issued yet.
-#[derive(Clone, Copy, Debug, Default)]
-struct Drawn {
-    /// First byte, and length: 0 for the end of a pass, after which nothing is drawn.
-    offset: u64,
-    len: u64,
-    dir: u32,
-}
-
 /// A job with its progress.
 #[derive(Debug)]
 pub(super) struct Worker<'a> {
@@ -82,12 +71,14 @@ pub(super) struct Worker<'a> {
     passes: u64,
     /// The next I/Os, if they depend on nothing but the random streams of the job and its map is
     /// worth prefetching.
-    upcoming: Ring<Drawn>,
+    upcoming: Upcoming,
     draws_ahead: bool,
     /// The first of them that only the depth and the runtime can hold back, and whether there are
     /// any in this job.
-    certain: u32,
+    pub certain: u32,
     has_certain: bool,
+    /// The largest size of its I/Os.
+    len_max: u64,
     /// End of the runtime.
     end: SimTime,
     /// The direction of the I/O to be drawn next, once chosen.
@@ -127,10 +118,11 @@ impl<'a> Worker<'a> {
             bytes: 0,
             ios: 0,
             passes: 0,
-            upcoming: Ring::new(),
+            upcoming: Upcoming::default(),
             draws_ahead: draws_ahead(job),
             certain: 0,
             has_certain: has_certain(job),
+            len_max: job.sizes.iter().map(Sizes::max).max().unwrap_or(0),
             end: SimTime::NEVER,
             chosen: None,
             trimmed: None,
@@ -262,7 +254,33 @@ impl<'a> Worker<'a> {
         if self.upcoming.back().is_some_and(pass_ends) {
             return;
         }
-        while self.upcoming.len() < 2 * DRAWN_AHEAD {
+        let wanted = 2 * DRAWN_AHEAD - self.upcoming.len();
+        if !self.draw_uniform(wanted, &mut prefetch) {
+            self.draw_any(wanted, &mut prefetch);
+        }
+        self.certain = self.count_certain();
+    }
+
+    /// Draws `wanted` I/Os of one direction and size anywhere. Returns false if the job has others.
+    #[inline(always)]
+    fn draw_uniform(&mut self, wanted: usize, mut prefetch: impl FnMut(u64)) -> bool {
+        let dir = match self.job.rw {
+            Rw::Read => Dir::Read,
+            Rw::Write => Dir::Write,
+            Rw::Trim => Dir::Trim,
+            Rw::TrimWrite | Rw::Mixed { .. } => return false,
+        };
+        let Some((offsets, len)) = self.addresses.uniform(dir as usize) else { return false };
+        for offset in offsets.take(wanted) {
+            prefetch(offset);
+            self.upcoming.push_back(Drawn { offset, len, dir: dir as u32 });
+        }
+        true
+    }
+
+    #[inline(never)]
+    fn draw_any(&mut self, wanted: usize, mut prefetch: impl FnMut(u64)) {
+        for _ in 0..wanted {
             let dir = self.choose();
             let Some((offset, len)) = self.addresses.next(dir) else {
                 self.upcoming.push_back(Drawn { offset: 0, len: 0, dir: dir as u32 });
@@ -272,16 +290,15 @@ impl<'a> Worker<'a> {
             prefetch(offset);
             self.upcoming.push_back(Drawn { offset, len, dir: dir as u32 });
         }
-        self.certain = self.count_certain();
     }
 
     /// How many of the drawn I/Os only the depth and the runtime can hold back, without those that
-    /// are left when more are drawn. An end of the pass is the last one.
+    /// are left when more are drawn; fewer near the end. An end of the pass is the last one.
     fn count_certain(&self) -> u32 {
         let limit = &self.job.limit;
         let ios = self.upcoming.len();
         let ios_then = self.ios + ios as u64;
-        let bytes_then = self.upcoming.iter().fold(self.bytes, |sum, it| sum + it.len);
+        let bytes_then = self.bytes + ios as u64 * self.len_max;
         let ends = bytes_then >= limit.bytes || limit.ios.is_some_and(|most| ios_then >= most);
         let may_end = ends && !limit.time_based;
         if !self.has_certain || self.ramping || self.ended || may_end {
@@ -294,14 +311,25 @@ impl<'a> Worker<'a> {
     /// I/Os take this way, because it is short.
     #[inline(always)]
     pub fn next_certain(&mut self, now: SimTime) -> Option<Io> {
-        if self.certain == 0 || self.is_full() || now >= self.end {
+        if self.is_full() {
+            return None;
+        }
+        let io = self.replace_certain(now)?;
+        self.in_flight += 1;
+        Some(io)
+    }
+
+    /// As [`Worker::next_certain`], for an I/O in the place of one that has completed and is still
+    /// counted as in flight.
+    #[inline(always)]
+    pub fn replace_certain(&mut self, now: SimTime) -> Option<Io> {
+        if self.certain == 0 || now >= self.end {
             return None;
         }
         self.certain -= 1;
         let Drawn { offset, len, dir } = self.upcoming.pop_front()?;
         self.bytes += len;
         self.ios += 1;
-        self.in_flight += 1;
         let writes = dir == Dir::Write as u32;
         self.writes += u64::from(writes);
         Some(Io { op: OPS[dir as usize], offset, len, fua: self.job.fua && writes, handle: 0 })

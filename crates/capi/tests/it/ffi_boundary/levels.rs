@@ -8,7 +8,7 @@ use std::ptr::{null, null_mut};
 
 use prism_capi::*;
 
-use crate::ffi_boundary::queues::{buffers, function_queue, queue};
+use crate::ffi_boundary::queues::{buffers, function_queue, policy_queue, queue};
 use crate::ffi_boundary::world::{
     Kind, Op, World, allocation, geometry, lun_bytes, range_config, zeroed,
 };
@@ -18,7 +18,7 @@ pub type Step = (c_int, bool);
 /// The index of a call among all that [`step`] can make.
 pub fn place(op: &Op) -> (u8, u8) {
     let group = match op.call % 16 {
-        group @ (2 | 5 | 11) => group - 1,
+        group @ (2 | 11) => group - 1,
         group => group,
     };
     (group, op.call / 16)
@@ -57,7 +57,8 @@ pub fn step(world: &mut World, op: &Op) -> Step {
         0 => memory(world, &rest),
         1 | 2 => device(world, &rest),
         3 => share(world, &rest),
-        4 | 5 => raw(world, &rest),
+        4 => raw(world, &rest),
+        5 => policy_queue(world, &rest),
         6 => queue(world, &rest),
         7 => function(world, &rest),
         8 => blocks(world, &rest),

@@ -128,7 +128,7 @@ fn calls_of_a_fixed_seed_get_far() {
     });
     run.expect("no case fails by itself");
     let reached = reached.into_inner();
-    let groups = [0, 1, 3, 4, 6, 7, 8, 9, 10, 12, 13, 14, 15];
+    let groups = [0, 1, 3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15];
     let all = groups.into_iter().flat_map(|group| (0..16).map(move |call| (group, call)));
     let missing: Vec<_> = all.filter(|place| !reached.contains(place)).collect();
     assert!(missing.is_empty(), "never done: {missing:?}");

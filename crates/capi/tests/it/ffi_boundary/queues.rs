@@ -77,6 +77,7 @@ pub fn function_queue(world: &mut World, op: &Op) -> Step {
     let (handle, good) = world.pick::<prism_function_queue>(Kind::FunctionQueue, op);
     let (buffer, buffer_good) = world.pick::<prism_buffer>(Kind::Buffer, op);
     let (at, (data, length)) = (address(op), world.buffer(op));
+    let oob = (&raw const op.a).cast();
     // SAFETY: structures and buffers are those of `World`, with the sizes passed.
     let result = unsafe {
         match op.call {
@@ -94,7 +95,9 @@ pub fn function_queue(world: &mut World, op: &Op) -> Step {
             }
             7 | 8 => prism_function_queue_write(handle, at, data, length, op.b),
             9 => {
-                let result = prism_function_queue_write_buffer(handle, at, buffer, length, op.b);
+                let bytes = op.c as usize % 9;
+                let result =
+                    prism_function_queue_write_buffer(handle, at, buffer, length, oob, bytes, op.b);
                 return (result, good && buffer_good);
             }
             10 => prism_function_queue_trim(handle, at, op.b as u32 % 3, op.c),
@@ -102,6 +105,38 @@ pub fn function_queue(world: &mut World, op: &Op) -> Step {
             11 => prism_function_queue_length(handle),
             12 => prism_function_queue_sync(handle, op.b),
             _ => prism_function_queue_complete(handle, world.give(zeroed(), op), data, length),
+        }
+    };
+    (result, good)
+}
+
+/// The policy level, which has reads only.
+pub fn policy_queue(world: &mut World, op: &Op) -> Step {
+    if op.call < 2 {
+        let kinds = (Kind::Policy, Kind::PolicyQueue);
+        return open_queue(world, op, kinds, prism_policy_queue_open);
+    }
+    let (handle, good) = world.pick::<prism_policy_queue>(Kind::PolicyQueue, op);
+    let (buffer, buffer_good) = world.pick::<prism_buffer>(Kind::Buffer, op);
+    let (data, length) = world.buffer(op);
+    // SAFETY: structures and buffers are those of `World`, with the sizes passed.
+    let result = unsafe {
+        match op.call {
+            2 | 3 => prism_policy_queue_wait(handle, op.a),
+            4 | 5 => prism_policy_queue_poll(handle, world.give(zeroed(), op), data, length),
+            6 if op.b.is_multiple_of(4) => {
+                let result = prism_policy_queue_close(handle);
+                world.closed(Kind::PolicyQueue, handle, result);
+                result
+            }
+            7..=9 => prism_policy_queue_read(handle, op.a, length, op.b),
+            10..=12 => {
+                let result = prism_policy_queue_read_buffer(handle, op.a, buffer, length, op.b);
+                return (result, good && buffer_good);
+            }
+            13 if op.b.is_multiple_of(4) => prism_policy_queue_event_fd(handle),
+            13 => prism_policy_queue_length(handle),
+            _ => prism_policy_queue_complete(handle, world.give(zeroed(), op), data, length),
         }
     };
     (result, good)

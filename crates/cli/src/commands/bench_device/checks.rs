@@ -13,8 +13,9 @@ use prism_host::clock;
 use prism_report::{Section, Table};
 
 use super::fio::{self, Job};
+use super::policy::{Of, reads};
 use super::store::{flash_failure, geometry};
-use super::{Args, Check, median};
+use super::{Args, Check, Pattern, median};
 use crate::failure::Failure;
 
 const PAGE: u32 = 4 << 10;
@@ -30,15 +31,16 @@ pub struct Measured {
 }
 
 /// What was measured: the value, and the two rates of which it is the ratio, if it is one.
-struct Value {
-    value: f64,
-    rates: Option<[f64; 2]>,
+pub struct Value {
+    pub value: f64,
+    pub rates: Option<[f64; 2]>,
 }
 
 const OF_FIO: &str = "of fio";
+const NANOSECONDS: &str = "ns";
 
 /// All of them.
-pub const ALL: [Measured; 6] = [
+pub const ALL: [Measured; 10] = [
     Measured {
         name: "isolation: reads of a share while another writes and syncs",
         goal: 0.8,
@@ -81,6 +83,34 @@ pub const ALL: [Measured; 6] = [
         needs_fio: false,
         run: |args, _, _| memory(args),
     },
+    Measured {
+        name: "policy: reads of 1 MiB in order at depth 8",
+        goal: 1.0,
+        unit: OF_FIO,
+        needs_fio: true,
+        run: |args, ours, fios| reads(args, ours, fios, Pattern::ReadInOrder, Of::Throughput),
+    },
+    Measured {
+        name: "policy: reads of 1 MiB at random at depth 8",
+        goal: 1.0,
+        unit: OF_FIO,
+        needs_fio: true,
+        run: |args, ours, fios| reads(args, ours, fios, Pattern::ReadAtRandom, Of::Throughput),
+    },
+    Measured {
+        name: "policy: CPU time for each byte of these, in order",
+        goal: 0.12,
+        unit: NANOSECONDS,
+        needs_fio: false,
+        run: |args, ours, fios| reads(args, ours, fios, Pattern::ReadInOrder, Of::CpuTime),
+    },
+    Measured {
+        name: "policy: CPU time for each byte of these, at random",
+        goal: 0.12,
+        unit: NANOSECONDS,
+        needs_fio: false,
+        run: |args, ours, fios| reads(args, ours, fios, Pattern::ReadAtRandom, Of::CpuTime),
+    },
 ];
 
 const WRITERS: u32 = 16;
@@ -107,7 +137,7 @@ pub fn section(checks: &[Check]) -> Section {
             None => String::new(),
         })
         .text("goal", |check| match check.unit {
-            "syncs" => format!("at most {}", check.goal),
+            "syncs" | NANOSECONDS => format!("at most {}", check.goal),
             _ => format!("at least {}", check.goal),
         })
         .table("Medians of the runs")

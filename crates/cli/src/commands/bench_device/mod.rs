@@ -4,6 +4,7 @@
 mod checks;
 mod fio;
 mod open;
+mod policy;
 mod store;
 
 use std::path::{Path, PathBuf};

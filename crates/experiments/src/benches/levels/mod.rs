@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | raw | maps, allocates blocks of LUNs, cleans, erases | [`DEPTH`] and copies, in its queue |
 //! | function | maps and cleans | [`DEPTH`] and copies, in the queues of the library |
-//! | policy | none | one read; writes are posted until their LUN takes them |
+//! | policy | none | [`DEPTH`] reads in its queue; writes are posted until their LUN takes them |
 //! | drive | none | [`DEPTH`] in the queue of the drive |
 
 mod drive;

@@ -1,15 +1,18 @@
 //! The store at the policy level: a range with page-level mapping and greedy cleaning.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use prism_flash::Result;
-use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
+use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, Queue, RangeConfig};
 
-use super::{Done, Store};
+use super::{DEPTH, Done, Store};
 
 pub(super) struct PolicyStore {
-    pub(super) policy: Policy,
+    pub(super) policy: Arc<Policy>,
+    reads: Queue<Arc<Policy>>,
     page_size: u64,
+    /// Writes, which complete when their LUN has taken them.
     done: VecDeque<Done>,
 }
 
@@ -19,29 +22,33 @@ impl PolicyStore {
         let mut config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
         config.over_provisioning = OverProvisioning::Rest;
         policy.configure(0, pages as u64 * page_size, config)?;
-        Ok(Self { policy, page_size, done: VecDeque::new() })
-    }
-
-    fn put_done(&mut self, tag: u64, data: Vec<u8>) -> Result<()> {
-        let end = self.policy.share().now()?;
-        self.done.push_back(Done { tag, end, data });
-        Ok(())
+        let policy = Arc::new(policy);
+        let reads = Queue::new(Arc::clone(&policy), DEPTH as usize);
+        Ok(Self { policy, reads, page_size, done: VecDeque::new() })
     }
 }
 
 impl Store for PolicyStore {
     fn write(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
         self.policy.write(page as u64 * self.page_size, &data)?;
-        self.put_done(tag, data)
+        let end = self.policy.share().now()?;
+        self.done.push_back(Done { tag, end, data });
+        Ok(())
     }
 
-    fn read(&mut self, page: usize, mut data: Vec<u8>, tag: u64) -> Result<()> {
-        self.policy.read(page as u64 * self.page_size, &mut data)?;
-        self.put_done(tag, data)
+    fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
+        let submitted = self.reads.submit(page as u64 * self.page_size, data, tag);
+        submitted.expect("no more requests than the queue is long");
+        Ok(())
     }
 
     fn complete(&mut self) -> Result<Option<Done>> {
-        Ok(self.done.pop_front())
+        if let Some(done) = self.done.pop_front() {
+            return Ok(Some(done));
+        }
+        let Some(done) = self.reads.complete() else { return Ok(None) };
+        done.result?;
+        Ok(Some(Done { tag: done.tag, end: done.end, data: done.data.into_vec() }))
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -5,7 +5,7 @@ use prism_engine::FlashCounts;
 use prism_ssd::{Completion, MapCounts, MergeCounts, Status};
 
 use super::{Pending, RunError, Runner, Tag};
-use crate::fio::stats::JobStats;
+use crate::fio::stats::{Completed, JobStats};
 use crate::measure::Measured;
 use crate::observe::{Finished, Issuer, Progress};
 
@@ -121,7 +121,7 @@ impl Runner<'_> {
             let stats = &mut self.rows[self.row_of[tag.job as usize]].stats;
             stats.begin(measured_from);
             match completion.status {
-                Status::Done => stats.record(op, len, depth, at, latency),
+                Status::Done => stats.record(op, depth, Completed { len, at, latency }),
                 status => stats.fail(status, at),
             }
         }

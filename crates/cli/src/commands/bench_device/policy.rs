@@ -1,0 +1,119 @@
+//! Large reads at the policy level, and fio with blocks of the same size.
+
+use std::path::Path;
+
+use prism_base::Rng;
+use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
+use prism_flash::{Allocation, Device, Options};
+use prism_flashfile::{FlashFile, Settings};
+use prism_host::clock;
+
+use super::checks::Value;
+use super::fio::{self, Job};
+use super::store::{flash_failure, geometry};
+use super::{Args, Pattern, median};
+use crate::failure::Failure;
+
+const PAGE: u32 = 16 << 10;
+const READ: u64 = 1 << 20;
+const DEPTH: usize = 8;
+
+/// What is measured of the reads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// The throughput, relative to fio's.
+    Throughput,
+    /// Nanoseconds of CPU time for each byte.
+    CpuTime,
+}
+
+/// A device whose range is written in order, once.
+struct Reads {
+    policy: Policy,
+    device: Device,
+    bytes: u64,
+    seed: u64,
+}
+
+impl Reads {
+    fn make(args: &Args, path: &Path) -> Result<Self, Failure> {
+        let _ = std::fs::remove_file(path);
+        let shape = geometry(args.size, PAGE);
+        let settings = Settings { preallocate: true, ..Settings::USUAL };
+        let device = FlashFile::format_with(path, shape, &[], Options::default(), settings)?;
+        let all = prism_base::Bytes(device.lun_capacity().0 * u64::from(shape.luns()));
+        let share = device.allocate("bench", Allocation::new(all, 0)).map_err(flash_failure)?;
+        let policy = Policy::open(share).map_err(flash_failure)?;
+        let bytes = args.size.0 / 2 / READ * READ;
+        let config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
+        policy.configure(0, bytes, config).map_err(flash_failure)?;
+        let data = vec![0x5A; READ as usize];
+        for at in (0..bytes).step_by(READ as usize) {
+            policy.write(at, &data).map_err(flash_failure)?;
+        }
+        policy.flush().map_err(flash_failure)?;
+        Ok(Self { policy, device, bytes, seed: args.seed })
+    }
+
+    /// Bytes per second, and seconds of CPU time per byte, of reads for `seconds`.
+    fn run(&self, pattern: Pattern, seconds: f64) -> Result<[f64; 2], Failure> {
+        let mut queue = self.policy.queue(DEPTH);
+        let mut rng = Rng::stream(self.seed, "bench.policy");
+        let places = self.bytes / READ;
+        let mut place = |number: u64| match pattern {
+            Pattern::ReadInOrder => number % places * READ,
+            _ => rng.below(places) * READ,
+        };
+        for number in 0..DEPTH as u64 {
+            let buffer = self.device.buffer(READ as usize);
+            assert!(queue.submit(place(number), buffer, number).is_ok(), "there is room");
+        }
+        let (begin, cpu) = (clock::seconds(), clock::cpu_seconds());
+        let mut done = 0;
+        while let Some(read) = queue.complete() {
+            read.result.map_err(flash_failure)?;
+            done += 1;
+            if clock::seconds() < begin + seconds {
+                let next = place(done + DEPTH as u64 - 1);
+                assert!(queue.submit(next, read.data, 0).is_ok(), "there is room");
+            }
+        }
+        let bytes = (done * READ) as f64;
+        let (time, cpu) = (clock::seconds() - begin, clock::cpu_seconds() - cpu);
+        Ok([bytes / time, cpu / bytes])
+    }
+}
+
+/// Measures reads at the policy level and by fio alternately.
+///
+/// # Errors
+/// [`Failure`] if a device or fio fails.
+pub fn reads(
+    args: &Args,
+    ours: &Path,
+    fios: &Path,
+    pattern: Pattern,
+    of: Of,
+) -> Result<Value, Failure> {
+    let reads = Reads::make(args, ours)?;
+    let time = Some(args.time);
+    let (block, depth) = (READ as u32, DEPTH as u32);
+    let job = Job { pattern: pattern.name(), block, threads: 1, depth, syncs: false, time };
+    let (mut rates, mut cpu, mut fio_rates) = (Vec::new(), Vec::new(), Vec::new());
+    for run in 0..args.runs {
+        for ours_now in [run % 2 == 1, run % 2 == 0] {
+            if ours_now {
+                let [rate, seconds] = reads.run(pattern, args.time.as_secs_f64())?;
+                rates.push(rate);
+                cpu.push(seconds * 1e9);
+            } else if of == Of::Throughput {
+                fio_rates.push(fio::run(args, fios, &[job])?[0]);
+            }
+        }
+    }
+    if of == Of::CpuTime {
+        return Ok(Value { value: median(&cpu), rates: None });
+    }
+    let rates = [median(&rates), median(&fio_rates)];
+    Ok(Value { value: rates[0] / rates[1], rates: Some(rates) })
+}

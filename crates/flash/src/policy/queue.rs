@@ -1,0 +1,296 @@
+//! The queue of reads of the policy level.
+
+use std::collections::VecDeque;
+use std::ops::Deref;
+
+use prism_base::{Nanos, SimTime, Slab};
+use prism_nand::Cause;
+
+use crate::buffer::Buffer;
+use crate::error::{FlashError, Result};
+use crate::monitor::{Completion, Share, TimedCommands, Urgency};
+use crate::policy::Policy;
+use crate::policy::reads::{RunQueue, RunRead, join};
+
+/// A read that was submitted.
+#[derive(Debug, Default)]
+struct Read {
+    tag: u64,
+    address: u64,
+    data: Buffer,
+    /// The device reads into the buffer, which is not here.
+    lent: bool,
+    /// Its pieces in flight.
+    left: usize,
+    /// Some of its data has moved: all is looked up again when nothing is in flight.
+    moved: bool,
+    failed: Option<FlashError>,
+}
+
+/// Reads on a device without timing.
+#[derive(Debug)]
+struct Direct {
+    share: Share,
+    runs: RunQueue,
+    reads: Slab<Read>,
+    /// Reads whose data was not looked up.
+    gathered: Vec<u32>,
+    done: VecDeque<Completion>,
+}
+
+/// Reads that are looked up and joined together, if the device has enough to do meanwhile.
+const GATHERED_MAX: usize = 4;
+/// Operations of the device in flight up to which a read is begun at its submission.
+const BUSY: usize = 8;
+
+#[derive(Debug)]
+enum Mode {
+    Timed(TimedCommands),
+    Direct(Box<Direct>),
+}
+
+/// Reads in flight, of one thread at a time; each thread has a queue of its own. Completions come
+/// to the queue of the read, in the order of completion.
+///
+/// On a device without timing the places of the data are looked up under the lock of the level, for
+/// which a submission waits while a write programs or a flush with trims syncs; the lock is not
+/// held while the device works, and reads go on during other flushes. What follows each other on
+/// flash is read together: the parts of a read, and, while more than eight operations are in
+/// flight, up to four reads. A read finds what was written before its submission, and of a later
+/// write some units, all, or none. On a device with timing reads begin at the time of the share's
+/// clock, which advances when completions are awaited.
+///
+/// There is no cancellation, for the reason that [`raw::Queue`](crate::raw::Queue) gives. Dropping
+/// a queue waits for its reads.
+#[derive(Debug)]
+pub struct Queue<R> {
+    policy: R,
+    depth: usize,
+    share: Share,
+    mode: Mode,
+}
+
+impl<R: Deref<Target = Policy>> Queue<R> {
+    /// A queue with at most `depth` reads in flight. `policy` is a reference, or an
+    /// [`Arc`](std::sync::Arc) if the queue has to outlive the function that makes it.
+    #[must_use]
+    pub fn new(policy: R, depth: usize) -> Self {
+        let (depth, share) = (depth.max(1), policy.share());
+        let mode = if share.is_timed() {
+            Mode::Timed(TimedCommands::default())
+        } else {
+            Mode::Direct(Box::new(Direct {
+                share: share.clone(),
+                runs: RunQueue::new(&share, depth),
+                reads: Slab::new(),
+                gathered: Vec::new(),
+                done: VecDeque::new(),
+            }))
+        };
+        Self { policy, depth, share, mode }
+    }
+
+    /// The level below the queue.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// Submits a read of as many bytes as `data` has, from `address` on; see [`Policy::read`].
+    /// The completion has its result, and the buffer.
+    ///
+    /// # Errors
+    /// The buffer, if the queue is full: take a completion first.
+    pub fn submit(
+        &mut self,
+        address: u64,
+        data: impl Into<Buffer>,
+        tag: u64,
+    ) -> Result<(), Buffer> {
+        let mut data = data.into();
+        if self.len() >= self.depth {
+            return Err(data);
+        }
+        match &mut self.mode {
+            Mode::Timed(commands) => {
+                let now = self.share.now().unwrap_or(SimTime::ZERO);
+                let mut inner = self.policy.lock();
+                let end = inner.range_of(address, data.len() as u64).and_then(|(range, offset)| {
+                    range.begin_read(offset, &mut data, Cause::Host, Urgency::Normal)
+                });
+                let (end, result) = end.map_or_else(|error| (now, Err(error)), |end| (end, Ok(())));
+                commands.push(Completion { tag, end, result, data });
+            }
+            Mode::Direct(direct) => direct.submit(&self.policy, address, data, tag),
+        }
+        Ok(())
+    }
+
+    /// Reads in flight: those whose completion was not taken.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match &self.mode {
+            Mode::Timed(commands) => commands.len(),
+            Mode::Direct(direct) => direct.reads.in_use() + direct.done.len(),
+        }
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The next completion, if there is one, without waiting. On a device with timing, reads are
+    /// complete when the share's clock has reached their end.
+    pub fn poll(&mut self) -> Option<Completion> {
+        match &mut self.mode {
+            Mode::Timed(commands) => commands.poll(&self.share),
+            Mode::Direct(direct) => direct.poll(&self.policy),
+        }
+    }
+
+    /// Waits until there is a completion to take; returns whether there is one. Returns false at
+    /// once if no read is in flight, and if for the time of `timeout` no operation of the device
+    /// completed. On a device with timing the share's clock advances.
+    pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        match &mut self.mode {
+            Mode::Timed(commands) => commands.wait(&self.share, timeout),
+            Mode::Direct(direct) => direct.wait(&self.policy, timeout),
+        }
+    }
+
+    /// Waits for the next completion; `None` if no read is in flight.
+    pub fn complete(&mut self) -> Option<Completion> {
+        match &mut self.mode {
+            Mode::Timed(commands) => commands.complete(&self.share),
+            Mode::Direct(direct) => {
+                direct.wait(&self.policy, None);
+                direct.done.pop_front()
+            }
+        }
+    }
+
+    /// See [`raw::Queue::event_fd`](crate::raw::Queue::event_fd).
+    #[must_use]
+    pub fn event_fd(&self) -> Option<i32> {
+        match &self.mode {
+            Mode::Timed(_) => None,
+            Mode::Direct(direct) => direct.runs.event_fd(),
+        }
+    }
+}
+
+impl Direct {
+    fn submit(&mut self, policy: &Policy, address: u64, data: Buffer, tag: u64) {
+        let place = self.reads.take();
+        self.reads[place] = Read { tag, address, data, ..Read::default() };
+        self.gathered.push(place);
+        if self.runs.len() <= BUSY || self.gathered.len() >= GATHERED_MAX {
+            self.begin(policy);
+        }
+    }
+
+    /// Looks up the data of the gathered reads, and submits what is on flash.
+    fn begin(&mut self, policy: &Policy) {
+        if self.gathered.is_empty() {
+            return;
+        }
+        let gathered = std::mem::take(&mut self.gathered);
+        let mut inner = policy.lock();
+        let mut pieces = Vec::new();
+        for &place in &gathered {
+            let Read { address, data, failed, .. } = &mut self.reads[place];
+            let looked_up =
+                inner.range_of(*address, data.len() as u64).and_then(|(range, offset)| {
+                    range.plan_read(offset, (place as usize, &mut data[..]), &mut pieces)
+                });
+            *failed = looked_up.err();
+        }
+        let runs = join(&self.share, pieces);
+        drop(inner);
+        let runs = runs.unwrap_or_else(|error| {
+            gathered.iter().for_each(|&place| self.reads[place].failed = Some(error.clone()));
+            Vec::new()
+        });
+        for piece in runs.iter().flat_map(|run| &run.pieces) {
+            self.reads[piece.to.0 as u32].left += 1;
+        }
+        for run in runs {
+            let first = &mut self.reads[run.pieces[0].to.0 as u32];
+            // A run that is all of a read goes to its buffer without a copy.
+            first.lent = run.pieces.len() == 1 && run.len == first.data.len();
+            let own = first.lent.then(|| std::mem::take(&mut first.data));
+            let data = own.unwrap_or_else(|| self.runs.buffer(run.len));
+            self.runs.submit(run, data);
+        }
+        for place in gathered {
+            if self.reads[place].left == 0 {
+                self.end(policy, place);
+            }
+        }
+    }
+
+    /// Completes a read that has nothing in flight, or begins it again if its data has moved.
+    fn end(&mut self, policy: &Policy, place: u32) {
+        let read = &mut self.reads[place];
+        if std::mem::take(&mut read.moved) && read.failed.is_none() {
+            self.gathered.push(place);
+            return self.begin(policy);
+        }
+        let Read { tag, data, failed, .. } = std::mem::take(read);
+        self.reads.give(place);
+        let result = failed.map_or(Ok(()), Err);
+        self.done.push_back(Completion { tag, end: SimTime::ZERO, result, data });
+    }
+
+    fn process(&mut self, policy: &Policy, RunRead { run, result, data }: RunRead) {
+        let first = run.pieces[0].to.0 as u32;
+        let is_lent = std::mem::take(&mut self.reads[first].lent);
+        let mut ended = Vec::new();
+        for (piece, part) in run.parts(&data) {
+            let (place, to) = (piece.to.0 as u32, piece.to.1);
+            let read = &mut self.reads[place];
+            match &result {
+                Ok(true) if is_lent => {}
+                Ok(true) => read.data[to..to + piece.len].copy_from_slice(part),
+                Ok(false) => read.moved = true,
+                Err(error) => drop(read.failed.get_or_insert_with(|| error.clone())),
+            }
+            read.left -= 1;
+            if read.left == 0 {
+                ended.push(place);
+            }
+        }
+        if is_lent {
+            self.reads[first].data = data;
+        } else {
+            self.runs.give(data);
+        }
+        ended.into_iter().for_each(|place| self.end(policy, place));
+    }
+
+    fn poll(&mut self, policy: &Policy) -> Option<Completion> {
+        loop {
+            self.begin(policy);
+            if let Some(done) = self.done.pop_front() {
+                return Some(done);
+            }
+            let read = self.runs.take()?;
+            self.process(policy, read);
+        }
+    }
+
+    fn wait(&mut self, policy: &Policy, timeout: Option<Nanos>) -> bool {
+        loop {
+            self.begin(policy);
+            if !self.done.is_empty() {
+                return true;
+            }
+            if !self.runs.wait(timeout) {
+                return false;
+            }
+            let Some(read) = self.runs.take() else { return false };
+            self.process(policy, read);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Reads of the policy level that are in flight while the same thread writes, trims, flushes and
+//! cleans; on devices with time, their ends.
+
+use std::collections::BTreeMap;
+
+use prism_base::{Bytes, Nanos, Rng, SimTime};
+use prism_flash::policy::{Cleaning, Completion, Mapping, Policy, Queue, RangeConfig};
+use prism_flash::{Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options};
+use prism_nand::{PageTimes, Timing};
+use prism_testkit::seeds;
+
+const PAGE: usize = 512;
+
+fn policy(oob_size: u32, order: Option<u64>, timing: Option<Timing>) -> Policy {
+    let geometry = DeviceGeometry {
+        channels: 2,
+        luns_per_channel: 1,
+        blocks_per_lun: 24,
+        pages_per_block: 8,
+        page_size: PAGE as u32,
+        oob_size,
+        max_open_blocks: None,
+    };
+    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    if let Some(seed) = order {
+        memory.complete_in_any_order(seed);
+    }
+    let device = Device::format(memory, Options { timing, wear: None }).unwrap();
+    let capacity = Bytes(2 * device.lun_capacity().0);
+    Policy::open(device.allocate("a", Allocation::new(capacity, 0)).unwrap()).unwrap()
+}
+
+fn with_range(policy: Policy, mapping: Mapping, units: u64) -> Policy {
+    let range = RangeConfig::new(mapping, Cleaning::Greedy);
+    policy.configure(0, units * PAGE as u64, range).unwrap();
+    policy
+}
+
+fn stamped(unit: u64, version: u64) -> Vec<u8> {
+    [unit.to_le_bytes(), version.to_le_bytes()].concat().repeat(PAGE / 16)
+}
+
+/// The version of a unit that was read; 0 for zeros.
+fn version_of(unit: u64, page: &[u8]) -> u64 {
+    let version = u64::from_le_bytes(page[8..16].try_into().unwrap());
+    let all = if version == 0 { vec![0; PAGE] } else { stamped(unit, version) };
+    assert!(page == all, "unit {unit}: not one version of it");
+    version
+}
+
+fn all<R: std::ops::Deref<Target = Policy>>(queue: &mut Queue<R>) -> Vec<Completion> {
+    std::iter::from_fn(|| queue.complete()).collect()
+}
+
+#[test]
+fn a_queue_goes_to_another_thread() {
+    fn is_send<T: Send>() {}
+    is_send::<Queue<std::sync::Arc<Policy>>>();
+}
+
+/// Each read finds one version of each unit: the one at its submission, or a later one.
+fn random(seed: u64, oob_size: u32) {
+    const UNITS: u64 = 60;
+    let label = format!("seed {seed}, {oob_size} out-of-band bytes");
+    let rng = &mut Rng::stream(seed, "policy.queue");
+    let policy = with_range(policy(oob_size, Some(seed), None), Mapping::Page, UNITS);
+    let mut queue = policy.queue(1 + rng.below(24) as usize);
+    // By unit: its versions, from the first operation with that version on.
+    let mut versions: Vec<Vec<(u64, u64)>> = vec![vec![(0, 0)]; UNITS as usize];
+    let mut reads: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
+    let steps = 3000;
+    for step in 1..=steps {
+        match rng.below(if step < steps { 20 } else { 1 }) {
+            0..8 if step < steps => {
+                let address = rng.below(UNITS * PAGE as u64);
+                let len = 1 + rng.below((UNITS * PAGE as u64 - address).min(20 * PAGE as u64));
+                match queue.submit(address, vec![1; len as usize], step) {
+                    Ok(()) => drop(reads.insert(step, (address, len as usize))),
+                    Err(back) => assert_eq!(back.len() as u64, len),
+                }
+            }
+            8..16 => {
+                let unit = rng.below(UNITS);
+                policy.write(unit * PAGE as u64, &stamped(unit, step)).unwrap();
+                versions[unit as usize].push((step, step));
+            }
+            16 => {
+                let unit = rng.below(UNITS);
+                policy.trim(unit * PAGE as u64, PAGE as u64).unwrap();
+                versions[unit as usize].push((step, 0));
+            }
+            17 if rng.chance(0.3) => policy.flush().unwrap(),
+            18 => drop(policy.idle(2).unwrap()),
+            _ => {}
+        }
+        while rng.chance(0.4) || step == steps {
+            let done = if step == steps { queue.complete() } else { queue.poll() };
+            let Some(Completion { tag, result, data, .. }) = done else { break };
+            let (address, len) = reads.remove(&tag).expect("each read completes once");
+            assert_eq!((result, data.len()), (Ok(()), len), "{label}: read {tag}");
+            let mut at = address;
+            while at < address + len as u64 {
+                let (unit, within) = (at / PAGE as u64, at as usize % PAGE);
+                let part = (PAGE - within).min((address + len as u64 - at) as usize);
+                let found = &data[(at - address) as usize..][..part];
+                let of_unit = &versions[unit as usize];
+                let first = of_unit.partition_point(|&(from, _)| from <= tag) - 1;
+                let fits = |&(_, version): &(u64, u64)| {
+                    let all = if version == 0 { vec![0; PAGE] } else { stamped(unit, version) };
+                    all[within..within + part] == *found
+                };
+                assert!(of_unit[first..].iter().any(fits), "{label}: unit {unit} of read {tag}");
+                at += part as u64;
+            }
+        }
+    }
+    assert!(reads.is_empty() && queue.is_empty(), "{label}");
+    policy.assert_consistent();
+}
+
+#[test]
+fn random_reads_find_a_version_since_their_submission() {
+    for seed in seeds(0..24) {
+        random(seed, [0, 64, 256][seed as usize % 3]);
+    }
+}
+
+#[test]
+fn what_follows_on_flash_is_read_together() {
+    let policy = with_range(policy(64, Some(1), None), Mapping::Block, 64);
+    for unit in 0..64 {
+        policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
+    }
+    let reads = |policy: &Policy| policy.share().counts().unwrap().reads.total();
+    let before = reads(&policy);
+    let mut queue = policy.queue(64);
+    // One read of many blocks: at most one operation for each.
+    queue.submit(0, vec![0; 64 * PAGE], 7).unwrap();
+    let done = queue.complete().unwrap();
+    let pages = done.data.chunks(PAGE);
+    assert!((0..).zip(pages).all(|(unit, page)| version_of(unit, page) == 1));
+    let together = reads(&policy) - before;
+    assert!((8..=16).contains(&together), "{together}");
+    // Reads of a page, one after the other: joined while the device has enough to do.
+    let before = reads(&policy);
+    for unit in 0..64 {
+        queue.submit(unit * PAGE as u64, vec![0; PAGE], unit).unwrap();
+    }
+    let done = all(&mut queue);
+    assert_eq!(done.len(), 64);
+    assert!(done.iter().all(|done| version_of(done.tag, &done.data) == 1));
+    let single = reads(&policy) - before;
+    assert!((16..40).contains(&single), "{single}");
+}
+
+#[test]
+fn refused_and_empty_reads_complete() {
+    for timing in [None, Some(timing())] {
+        let policy = with_range(policy(64, None, timing), Mapping::Page, 8);
+        let end = 8 * PAGE as u64;
+        let mut queue = policy.queue(3);
+        queue.submit(end - 1, vec![5; 2], 0).unwrap();
+        queue.submit(0, Vec::new(), 1).unwrap();
+        queue.submit(end - 1, vec![5; 1], 2).unwrap();
+        assert_eq!(queue.submit(0, vec![5; 4], 3).unwrap_err(), [5; 4]);
+        assert!(queue.wait(Some(Nanos(1))));
+        let mut done = all(&mut queue);
+        done.sort_by_key(|done| done.tag);
+        let what = "address (with its length, not in one range):";
+        let refused = FlashError::OutOfRange { what, value: end - 1, count: end };
+        assert_eq!(done[0].result, Err(refused));
+        assert_eq!((&done[1].result, &done[2].result), (&Ok(()), &Ok(())));
+        assert_eq!(done[2].data, [0]);
+        assert!(!queue.wait(None) && queue.poll().is_none() && queue.is_empty());
+    }
+}
+
+fn timing() -> Timing {
+    Timing {
+        t_read: PageTimes::uniform(Nanos(50_000)),
+        t_program: PageTimes::uniform(Nanos(600_000)),
+        t_erase: Nanos(3_000_000),
+        t_command: Nanos(0),
+        bus_bytes_per_second: None,
+    }
+}
+
+#[test]
+fn reads_of_two_luns_overlap() {
+    const UNITS: u64 = 128;
+    let policy = with_range(policy(64, None, Some(timing())), Mapping::Page, UNITS);
+    for unit in 0..UNITS {
+        policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
+    }
+    policy.flush().unwrap();
+    let start = policy.share().now().unwrap();
+    let mut queue = policy.queue(UNITS as usize);
+    for unit in 0..UNITS {
+        queue.submit(unit * PAGE as u64, vec![0; PAGE], unit).unwrap();
+    }
+    assert_eq!((policy.share().now(), queue.poll()), (Ok(start), None));
+    assert!(!queue.wait(Some(Nanos(1_000))));
+    let done = all(&mut queue);
+    assert!(done.iter().all(|done| version_of(done.tag, &done.data) == 1));
+    assert!(done.windows(2).all(|pair| pair[0].end <= pair[1].end));
+    let took = policy.share().now().unwrap().since(start);
+    let (least, most) = (UNITS / 2 * 50_000, UNITS * 3 / 4 * 50_000);
+    assert!((least..most).contains(&took.0), "{took}");
+    assert_eq!(done.last().map(|done| done.end), Some(SimTime(start.0 + took.0)));
+}
+
+#[test]
+fn reads_of_a_released_share_end() {
+    let policy = with_range(policy(64, Some(3), None), Mapping::Page, 16);
+    for unit in 0..16 {
+        policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
+    }
+    let mut queue = policy.queue(16);
+    for unit in 0..16 {
+        queue.submit(unit * PAGE as u64, vec![0; PAGE], unit).unwrap();
+    }
+    policy.share().release().unwrap();
+    for done in all(&mut queue) {
+        match done.result {
+            Ok(()) => assert_eq!(version_of(done.tag, &done.data), 1),
+            refused => assert_eq!(refused, Err(FlashError::Released)),
+        }
+    }
+    queue.submit(0, vec![0; PAGE], 0).unwrap();
+    assert!(queue.complete().unwrap().result.is_err());
+}
