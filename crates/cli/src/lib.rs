@@ -128,7 +128,27 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
         let tips = NO_TRACE_TIPS.into_iter().map(Into::into).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
+    let none = error.get(ContextKind::SuggestedValue).is_none();
+    if let Some(value) = swapped(&error).filter(|_| none) {
+        error.insert(ContextKind::SuggestedValue, ContextValue::String(value));
+    }
     error
+}
+
+/// The possible value with the letters of the given one in another order: in short names two
+/// swapped letters are too far from the name for clap.
+fn swapped(error: &clap::Error) -> Option<String> {
+    let (Some(ContextValue::String(given)), Some(ContextValue::Strings(values))) =
+        (error.get(ContextKind::InvalidValue), error.get(ContextKind::ValidValue))
+    else {
+        return None;
+    };
+    let letters = |text: &str| {
+        let mut letters: Vec<char> = text.chars().collect();
+        letters.sort_unstable();
+        letters
+    };
+    values.iter().find(|value| letters(value) == letters(given)).cloned()
 }
 
 fn dispatch(command: &Command) -> Result<(), Failure> {
@@ -169,5 +189,14 @@ mod tests {
                 assert!(after.contains("Example"), "prism {} --help", command.get_name());
             }
         }
+    }
+
+    #[test]
+    fn swapped_letters_are_recognised() {
+        let error = Cli::try_parse_from(["prism", "report", "x", "--format", "mrs"]).unwrap_err();
+        assert_eq!(swapped(&error).as_deref(), Some("msr"));
+        assert!(with_tips(error).to_string().contains("'msr'"));
+        let other = Cli::try_parse_from(["prism", "report", "x", "--format", "q"]).unwrap_err();
+        assert_eq!(swapped(&other), None);
     }
 }

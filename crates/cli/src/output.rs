@@ -104,17 +104,27 @@ pub fn text(document: &Document) -> String {
     terminal::render(document, width, style)
 }
 
-/// The width of text for a file or a pipe.
-const PLAIN_WIDTH: usize = 100;
+/// The width of text for a file or a pipe, and the largest for a terminal.
+const WIDTH: usize = 100;
+/// Tables need this much.
+const WIDTH_MIN: usize = 72;
 
 /// The width and style of standard output: colours only on a terminal and without `NO_COLOR`,
 /// ASCII only for files and pipes.
 fn screen() -> (usize, Style) {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     if !std::io::stdout().is_terminal() {
-        return (PLAIN_WIDTH, Style::PLAIN);
+        return (width(columns, None), Style::PLAIN);
     }
     let color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    (prism_host::progress::terminal_width().unwrap_or(PLAIN_WIDTH), Style { color, unicode: true })
+    let width = width(columns, prism_host::progress::terminal_width());
+    (width, Style { color, unicode: true })
+}
+
+/// The width of text, given the variable `COLUMNS` and the width of the terminal.
+fn width(columns: Option<usize>, terminal: Option<usize>) -> usize {
+    let asked = columns.filter(|&columns| columns > 0);
+    asked.or(terminal).unwrap_or(WIDTH).clamp(WIDTH_MIN, WIDTH)
 }
 
 /// Writes `bytes` to `path`, which changes only if all of them can be written.
@@ -125,4 +135,20 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
     let mut out = OutputFile::create(path)?;
     out.write_all(bytes).map_err(|error| out.failed(error))?;
     out.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_as_wide_as_the_terminal_within_limits() {
+        let check = |columns, terminal, expected| assert_eq!(width(columns, terminal), expected);
+        check(None, None, 100);
+        check(None, Some(80), 80);
+        check(None, Some(200), 100);
+        check(None, Some(40), 72);
+        check(Some(90), Some(80), 90);
+        check(Some(0), Some(80), 80);
+    }
 }

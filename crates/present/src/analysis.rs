@@ -123,7 +123,7 @@ impl Analysis {
         let Replays { info, space, records, full, .. } = replays;
         // A host FTL becomes read-only before its drive does.
         let end = End::of(&drive, zoned.and_then(|zoned| zoned.read_only));
-        let facts = Facts {
+        let mut facts = Facts {
             trace: info,
             layout: space.layout,
             described,
@@ -135,6 +135,7 @@ impl Analysis {
             outcome,
             speed,
             end,
+            unlevelled_days: None,
         };
         let fixes = Fixes { facts: &facts, records: &*records, env, what_ifs: given.what_ifs };
         let run = run.filter(|_| zoned.is_none());
@@ -142,6 +143,7 @@ impl Analysis {
             Some(run) => fixes.simulated(run, &drive, took)?,
             None => (Vec::new(), Vec::new()),
         };
+        facts.unlevelled_days = unlevelled_days(&what_ifs);
         let mut contract = decided(&facts, &full, findings, what_ifs, skipped, &drive);
         if run.is_none() && *given.what_ifs != WhatIfs::Only(Vec::new()) {
             contract.unsimulated = Some(if zoned.is_some() { ZONED } else { SNAPSHOT });
@@ -237,6 +239,12 @@ fn main_run(device: &DriveSpec, given: AnalysisOptions<'_>) -> Option<Run> {
     Some(Run::new(device.clone(), given.options, state, given.seed))
 }
 
+/// Days until the first block is worn out without wear levelling, if that was simulated.
+fn unlevelled_days(what_ifs: &[Comparison]) -> Option<f64> {
+    let is_levelling = |what_if: &&Comparison| matches!(what_if.change, Change::Levelling { .. });
+    what_ifs.iter().find(is_levelling)?.before.lifetime_days
+}
+
 /// The five rules over the trace.
 fn judged<E: Env>(
     replays: &mut Replays<'_, E>,
@@ -245,7 +253,11 @@ fn judged<E: Env>(
 ) -> Result<Findings, PresentError> {
     let subject = Subject::of(&scaled.device, replays.full.flash.channels);
     let layout = &replays.space.whole;
-    let mut rules = Rules::new(subject, Ranges::new(ranges.to_vec(), layout.span()));
+    let symbols = &replays.info.symbols;
+    let devices =
+        layout.ranges().iter().map(|place| (place.start, symbols.name(place.device).to_owned()));
+    let named = Ranges::new(ranges.to_vec(), layout.span());
+    let mut rules = Rules::new(subject, named.of_devices(devices));
     let (label, total) = ("checking the rules:", Some(replays.records.count()));
     replays.env.show(Step::Begin { label, things: "requests", total });
     let mut source = LaidOut::new(&mut *replays.records, layout);
@@ -282,7 +294,10 @@ fn decided(
     let lifetime = facts.lifetime().map(|life| life.days);
     let ratio = facts.write_amplification();
     let terms = terms(&terms::Inputs::of((worn, ratio), timed, described, lifetime, probe));
-    let inputs = advice::Inputs::of(&findings, (worn, ratio, drive), (timed, described), &what_ifs);
+    let inputs = advice::Inputs {
+        state: facts.state.name.clone(),
+        ..advice::Inputs::of(&findings, (worn, ratio, drive), (timed, described), &what_ifs)
+    };
     let (advice, blocks) = (advice(&inputs), DriveBlocks::of(drive));
     Contract { findings, blocks, what_ifs, skipped, unsimulated: None, terms, advice }
 }

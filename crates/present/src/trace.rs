@@ -325,6 +325,13 @@ pub fn limit_notes(trace: &TraceInfo) -> Vec<String> {
             Bytes(size)
         ));
     }
+    if facts.reordered > 0 {
+        let (lines, were) = if facts.reordered == 1 { ("line", "was") } else { ("lines", "were") };
+        notes.push(format!(
+            "{} {lines} came more than a second after later ones and {were} sorted in by time.",
+            facts.reordered
+        ));
+    }
     if facts.unpaired > 0 {
         let requests = if facts.unpaired == 1 { "request" } else { "requests" };
         notes.push(format!("For {} {requests} no completion is recorded.", facts.unpaired));

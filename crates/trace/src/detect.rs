@@ -75,9 +75,38 @@ fn of_lines(head: &[u8]) -> Result<Format, TraceError> {
             (Some(formats), _) => Err(TraceError::Ambiguous { formats }),
             // A trace in which no request was recorded.
             (None, Some(format)) => Ok(format),
-            (None, None) => Err(TraceError::UnknownFormat),
+            (None, None) => match advice_for(lines) {
+                Some(advice) => Err(TraceError::OwnColumns { advice }),
+                None => Err(TraceError::UnknownFormat),
+            },
         },
     }
+}
+
+const CUSTOM_BLKPARSE: &str = "the lines look like events of blkparse with a format string; give \
+                               the string of `blkparse -f` with --blkparse-format";
+const BPFTRACE: &str = "the text is the output of bpftrace, whose columns a script chooses; \
+                        describe them with --map FILE.toml, as samples/maps/bpftrace-bio.toml does";
+
+/// What to do with lines of no known format that are known to have columns of their own.
+fn advice_for<'a, I: Iterator<Item = &'a [u8]>>(lines: impl Fn() -> I) -> Option<&'static str> {
+    let attached = |line: &[u8]| line.starts_with(b"Attaching ") && line.ends_with(b"...");
+    if lines().next().is_some_and(attached) {
+        return Some(BPFTRACE);
+    }
+    let some = || lines().filter(|line| !line.is_empty());
+    let (all, events) = (some().count(), some().filter(|line| is_blkparse_event(line)).count());
+    (events > all / 2).then_some(CUSTOM_BLKPARSE)
+}
+
+/// Whether a field of `line` is an action of blkparse and the next one its operation.
+fn is_blkparse_event(line: &[u8]) -> bool {
+    let fields: Vec<&[u8]> =
+        line.split(|byte| b" \t,;:|".contains(byte)).filter(|field| !field.is_empty()).collect();
+    let is_action = |field: &[u8]| field.len() == 1 && b"QGIDCMFPUSRX".contains(&field[0]);
+    let is_rwbs = |field: &[u8]| field.len() <= 5 && field.iter().all(|c| b"RWDFNSMA".contains(c));
+    let pair = |pair: &[&[u8]]| is_action(pair[0]) && is_rwbs(pair[1]);
+    fields.len() > 3 && fields.windows(2).any(pair)
 }
 
 /// Where a tar archive has its mark, after the name and attributes of its first file.
@@ -160,6 +189,14 @@ mod tests {
             ("11413000 0 657728 16 1\n", Ok(Format::Mqsim)),
             ("", Err(TraceError::Empty)),
             ("hello world\n", Err(TraceError::UnknownFormat)),
+            (
+                "0.000000000,167,dd,Q,RM,69896,8,4096\n0.000130510,167,dd,D,RM,69896,8,4096\n",
+                Err(TraceError::OwnColumns { advice: CUSTOM_BLKPARSE }),
+            ),
+            (
+                "Attaching 5 probes...\nts_ns,dev,rwbs,sector\n391,254:0,RA,12581000\n",
+                Err(TraceError::OwnColumns { advice: BPFTRACE }),
+            ),
             ("\n\n", Err(TraceError::UnknownFormat)),
             ("# tracer: nop\n#\n# entries-in-buffer/written: 0/0   #P:2\n", Ok(Format::Ftrace)),
             ("cpus=2\n", Ok(Format::Ftrace)),

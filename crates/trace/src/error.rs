@@ -19,6 +19,12 @@ pub enum TraceError {
         "the format was not recognised; name it with --format, or describe it with --map FILE.toml"
     )]
     UnknownFormat,
+    /// The text is of a tool whose user chooses the columns.
+    #[error("{advice}")]
+    OwnColumns {
+        /// What it seems to be, and what to do.
+        advice: &'static str,
+    },
     /// The lines fit more than one format.
     #[error("the lines fit the formats {formats}; say which it is with --format")]
     Ambiguous {
@@ -119,6 +125,9 @@ fn backwards(back: Nanos, window: Nanos, is_full: bool) -> String {
     if back > SORTED_MAX {
         return far;
     }
-    // A larger step back may follow, so the proposal is rounded up to whole seconds.
-    format!("{far}, or give --disorder {}s or more", back.0.div_ceil(1_000_000_000))
+    // The rest of the file is not read.
+    format!(
+        "{far}, or give --disorder at least {}s: larger steps back may follow",
+        back.0.div_ceil(1_000_000_000)
+    )
 }

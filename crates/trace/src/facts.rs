@@ -21,6 +21,9 @@ pub struct TraceFacts {
     pub phases: Vec<PhaseRow>,
     /// Requests whose completion was not found although the source has completions.
     pub unpaired: u64,
+    /// Lines that came more than a second after later ones and were sorted in.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reordered: u64,
     /// The event that was counted as the request.
     pub counted_from: CountedFrom,
     /// Where these are NVMe commands, the size of a logical block that was assumed.
@@ -62,6 +65,11 @@ pub enum CountedFrom {
     Nvme,
 }
 
+/// Files of earlier versions lack counts that are zero, and a digest covers the text.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl TraceFacts {
     /// The facts of a trace read as `format`.
     #[must_use]
@@ -73,6 +81,7 @@ impl TraceFacts {
             skipped: report.skips.rows().iter().map(SkipRow::from).collect(),
             phases: report.phases.iter().map(PhaseRow::from).collect(),
             unpaired: report.unpaired,
+            reordered: report.reordered,
             counted_from,
             nvme_block_bytes: None,
         }
@@ -126,6 +135,7 @@ mod tests {
             skipped: vec![],
             phases: vec![phase("a", -5, 5), phase("b", 5, 6), phase("a", 6, 10)],
             unpaired: 0,
+            reordered: 0,
             counted_from: CountedFrom::Issue,
             nvme_block_bytes: None,
         };

@@ -67,6 +67,11 @@ impl Intake {
         totals
     }
 
+    /// How many events were sorted in far from their place ([`Orderer::far`]).
+    pub fn reordered(&self) -> u64 {
+        self.order.far()
+    }
+
     pub fn count_from(&self) -> CountFrom {
         self.pairing.count_from()
     }

@@ -10,6 +10,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use prism_base::Nanos;
 
 use crate::error::TraceError;
+use crate::sink::DISORDER_NS;
 
 /// The most items that are held: tracers cannot record more than a million events within
 /// one second, and at about 100 bytes each they take 100 MB. When more arrive, the oldest
@@ -29,6 +30,8 @@ pub struct Orderer<T> {
     in_order: VecDeque<T>,
     late: BinaryHeap<Late<T>>,
     arrivals: u64,
+    /// Items that came later than [`DISORDER_NS`] allows.
+    far: u64,
     newest_ns: i64,
     left_ns: i64,
 }
@@ -70,6 +73,7 @@ impl<T: Timed> Orderer<T> {
             in_order: VecDeque::new(),
             late: BinaryHeap::new(),
             arrivals: 0,
+            far: 0,
             newest_ns: i64::MIN,
             left_ns: i64::MIN,
         }
@@ -96,6 +100,7 @@ impl<T: Timed> Orderer<T> {
             return Err(TraceError::TimeRunsBackwards { line, back, window, is_full });
         }
         self.arrivals += 1;
+        self.far += u64::from(back > DISORDER_NS);
         self.late.push(Late { time_ns, arrival: self.arrivals, item });
         Ok(())
     }
@@ -118,6 +123,12 @@ impl<T: Timed> Orderer<T> {
         }
         self.left_ns = time_ns;
         if from_queue { self.in_order.pop_front() } else { self.late.pop().map(|late| late.item) }
+    }
+
+    /// How many items came more than [`DISORDER_NS`] after later ones.
+    #[must_use]
+    pub fn far(&self) -> u64 {
+        self.far
     }
 
     fn held(&self) -> usize {

@@ -38,6 +38,8 @@ pub struct ReadReport {
     pub only_nvme_commands: bool,
     /// Requests whose completion was not found although the source has completions.
     pub unpaired: u64,
+    /// Lines that came more than a second after later ones and were sorted in.
+    pub reordered: u64,
 }
 
 /// What a trace of an event format contains.
@@ -91,6 +93,7 @@ pub(crate) fn of_events(
         only_queue_events,
         only_nvme_commands,
         unpaired: totals.unpaired,
+        reordered: intake.reordered(),
     };
     (report, totals.records > 0 || only_queue_events || only_nvme_commands)
 }
@@ -110,6 +113,7 @@ pub(crate) fn of_lines(lines: u64, can: Capabilities, sink: &mut Sink) -> (ReadR
         only_queue_events: false,
         only_nvme_commands: false,
         unpaired: if capabilities.completion { seen.records - seen.completed } else { 0 },
+        reordered: sink.reordered(),
     };
     (report, seen.records > 0)
 }

@@ -87,6 +87,12 @@ impl Sink {
         }
     }
 
+    /// How many requests were sorted in far from their place ([`Orderer::far`]).
+    #[must_use]
+    pub fn reordered(&self) -> u64 {
+        self.order.far()
+    }
+
     /// What was added so far.
     #[must_use]
     pub fn seen(&self) -> Seen {

@@ -31,7 +31,7 @@ pub struct CompletionArgs {
 pub struct ManArgs {
     /// Folder for the pages of all commands, such as prism-report.1; without it the page of
     /// `prism` goes to standard output
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,
 }
 

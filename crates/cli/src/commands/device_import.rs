@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use prism_present::import::import;
+use prism_present::import::import_to;
 
 use crate::failure::Failure;
 use crate::output::write_whole;
@@ -47,7 +47,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let name = if stdin { "standard input".into() } else { args.file.display().to_string() };
     let stem = args.file.file_stem().filter(|_| !stdin);
     let stem = stem.map_or("imported".into(), |stem| stem.to_string_lossy().into_owned());
-    let imported = import(&text, &stem, args.scenario)
+    let jobs = match args.output == Path::new("-") {
+        true => format!("{stem}.fio"),
+        false => args.output.display().to_string(),
+    };
+    let imported = import_to(&text, &stem, &jobs, args.scenario)
         .map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
     write_whole(&args.output, imported.text.as_bytes())?;
     let line = prism_report::terminal::clean(&format!("{name}: {}", imported.summary), true);

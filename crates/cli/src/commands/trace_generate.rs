@@ -154,6 +154,7 @@ fn facts() -> TraceFacts {
         skipped: Vec::new(),
         phases: Vec::new(),
         unpaired: 0,
+        reordered: 0,
         counted_from: CountedFrom::Issue,
         nvme_block_bytes: None,
     }

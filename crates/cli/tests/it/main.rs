@@ -15,6 +15,7 @@ mod recomputed;
 mod report;
 mod report_bad_input;
 mod report_drives;
+mod report_honest;
 mod report_hybrid;
 mod report_outputs;
 mod report_samples;

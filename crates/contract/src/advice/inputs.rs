@@ -60,6 +60,10 @@ pub struct Inputs {
     pub held_back: u64,
     /// Bytes that hold data at the end of the replay.
     pub mapped: Bytes,
+    /// The part of `mapped` that the trace itself wrote.
+    pub mapped_by_trace: Bytes,
+    /// The name of the state in which the drive was at the start.
+    pub state: String,
     /// Capacity of the drive.
     pub capacity: Bytes,
     /// Effective over-provisioning.
@@ -124,6 +128,8 @@ impl Inputs {
             longest_write: (writes.count() > 0).then(|| writes.max()),
             held_back: timed.held_back,
             mapped: unit * drive.engine().ftl().mapped(),
+            mapped_by_trace: findings.grouping.mapped,
+            state: String::new(),
             capacity: device.capacity(),
             spare: findings.subject.spare,
             still_valid: still_valid(worn, device),

@@ -151,6 +151,17 @@ pub fn full(inputs: &Inputs) -> Assessment {
     );
     let advice = "Leave part of the drive unwritten or discarded: flash that holds no data is \
                   spare flash.";
+    let own = share(inputs.mapped_by_trace.0, inputs.capacity.0);
+    if used > FULL && own <= FULL {
+        // What an assumption about the drive decides is no fault of the trace.
+        let reason = format!(
+            "The trace itself fills {} of the drive, which is full only because it is assumed to \
+             be at the start (--state {}).",
+            percent(own),
+            inputs.state
+        );
+        return undecided(&reason, numbers, advice);
+    }
     assessed(used > FULL, numbers, advice)
 }
 

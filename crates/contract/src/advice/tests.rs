@@ -28,6 +28,8 @@ fn good() -> Inputs {
         longest_write: Some(Nanos(40_000_000)),
         held_back: 0,
         mapped: Bytes(6 << 30),
+        mapped_by_trace: Bytes(5 << 30),
+        state: "filled".into(),
         capacity: Bytes(10 << 30),
         spare: 0.25,
         still_valid: Some(0.2),
@@ -47,6 +49,7 @@ fn bad() -> Inputs {
         slow_writes: 61,
         longest_write: Some(Nanos(92_000_000)),
         mapped: Bytes(9 << 30),
+        mapped_by_trace: Bytes(9 << 30),
         in_flight: Some(7),
         ..good()
     }
@@ -111,6 +114,11 @@ fn every_verdict_of_every_rule() {
     check(&grouped, [F; 7]);
     check(&Inputs { held_back: 1, ..good() }, [F, F, F, V, F, F, F]);
     check(&Inputs { mapped: Bytes(8 << 30), ..good() }, [F; 7]);
+    // A drive that is full because of its initial state shows nothing about the trace.
+    let assumed = Inputs { mapped: Bytes(9 << 30), ..good() };
+    check(&assumed, [F, F, F, F, N, F, F]);
+    let Verdict::NotDecidable(why) = &advice(&assumed)[4].verdict else { panic!("undecided") };
+    assert!(why.contains("fills 50.0 % of the drive") && why.contains("(--state filled)"), "{why}");
 }
 
 #[test]

@@ -61,16 +61,21 @@ pub struct Findings {
     pub offenders: [Vec<Offender>; 5],
 }
 
+/// Fewer visits to the map, or units that are written, than this show no distribution.
+pub const FEW: u64 = 10;
+
 impl Findings {
     /// The score of `rule`, from 0 to 1; `None` if the trace does not determine it.
     #[must_use]
     pub fn score(&self, rule: Rule) -> Option<f64> {
         match rule {
             Rule::RequestScale => self.request_scale.score(),
-            Rule::Locality => self.locality.score(),
+            Rule::Locality => {
+                self.locality.score().filter(|_| self.locality.distances.visits() >= FEW)
+            }
             Rule::AlignedSequentiality => self.alignment[1].score(),
             Rule::GroupingByDeathTime => self.grouping.density,
-            Rule::UniformLifetime => self.lifetime.score(),
+            Rule::UniformLifetime => self.lifetime.score().filter(|_| self.lifetime.units >= FEW),
         }
     }
 

@@ -131,6 +131,18 @@ pub struct Ranges {
     labels: Vec<String>,
     /// Addresses without a name are divided into ranges of 2^shift bytes.
     shift: u32,
+    /// The devices in the order of their addresses; none if there is only one.
+    devices: Vec<DeviceRanges>,
+}
+
+/// The equal ranges of a device.
+#[derive(Clone, Debug)]
+struct DeviceRanges {
+    /// Its first byte.
+    start: u64,
+    name: String,
+    /// The number of its first range, without labels.
+    first: u32,
 }
 
 /// The number of equal ranges that the address space is divided into.
@@ -153,7 +165,23 @@ impl Ranges {
             numbers.push(number);
         }
         let size = span.div_ceil(EVEN).clamp(1 << 20, 1 << 62).next_power_of_two();
-        Self { named, numbers, labels, shift: size.trailing_zeros() }
+        Self { named, numbers, labels, shift: size.trailing_zeros(), devices: Vec::new() }
+    }
+
+    /// These ranges for addresses of several devices, given the first byte and the name of each, in
+    /// order: each device has equal ranges of its own.
+    #[must_use]
+    pub fn of_devices(mut self, devices: impl Iterator<Item = (u64, String)>) -> Self {
+        for (start, name) in devices {
+            let before = self.devices.last();
+            let first = before
+                .map_or(0, |last| last.first + ((start - 1 - last.start) >> self.shift) as u32 + 1);
+            self.devices.push(DeviceRanges { start, name, first });
+        }
+        if self.devices.len() == 1 {
+            self.devices.clear();
+        }
+        self
     }
 
     /// The number of the range that contains byte `offset`. Numbers below the number of
@@ -165,17 +193,33 @@ impl Ranges {
         {
             return self.numbers[at];
         }
-        let even = (offset >> self.shift).min(u64::from(u32::MAX / 2)) as u32;
-        self.labels.len() as u32 + even
+        let at = self.devices.partition_point(|device| device.start <= offset);
+        let (start, first) = match at.checked_sub(1) {
+            Some(at) => (self.devices[at].start, self.devices[at].first),
+            None => (0, 0),
+        };
+        let even = ((offset - start) >> self.shift).min(u64::from(u32::MAX / 2)) as u32;
+        self.labels.len() as u32 + first + even
     }
 
     fn name(&self, number: u32) -> String {
         if let Some(label) = self.labels.get(number as usize) {
             return label.clone();
         }
-        let even = u64::from(number - self.labels.len() as u32);
-        let mib = 1u64 << (self.shift - 20);
-        format!("{} to {} MiB", even * mib, (even + 1) * mib)
+        let even = number - self.labels.len() as u32;
+        let at = self.devices.partition_point(|device| device.first <= even);
+        let (device, first) = match at.checked_sub(1) {
+            Some(at) => (format!(" of device {}", self.devices[at].name), self.devices[at].first),
+            None => (String::new(), 0),
+        };
+        let even = u64::from(even - first);
+        // The largest unit in which both ends are whole numbers.
+        let (shift, unit) = match self.shift {
+            ..30 => (self.shift - 20, "MiB"),
+            30..40 => (self.shift - 30, "GiB"),
+            _ => (self.shift - 40, "TiB"),
+        };
+        format!("{} to {} {unit}{device}", even << shift, (even + 1) << shift)
     }
 }
 
@@ -378,6 +422,21 @@ mod tests {
         check(16 * mib, "16 to 18 MiB");
         check(40 * mib + 5, "log");
         assert_eq!(ranges.of(9 * mib), ranges.of(40 * mib));
+    }
+
+    #[test]
+    fn ranges_of_several_devices_are_named_by_device() {
+        let gib = 1u64 << 30;
+        let devices = [(0, "sda"), (70 * gib, "sdb")].map(|(at, name)| (at, name.to_owned()));
+        let ranges = Ranges::new(Vec::new(), 128 * gib);
+        let alone = ranges.clone().of_devices(devices[..1].iter().cloned());
+        assert_eq!(alone.name(alone.of(71 * gib)), "70 to 72 GiB");
+        let ranges = ranges.of_devices(devices.into_iter());
+        let check = |offset, name: &str| assert_eq!(ranges.name(ranges.of(offset)), name);
+        check(5 * gib, "4 to 6 GiB of device sda");
+        check(70 * gib - 1, "68 to 70 GiB of device sda");
+        check(70 * gib, "0 to 2 GiB of device sdb");
+        check(127 * gib, "56 to 58 GiB of device sdb");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use super::simulate::Run;
 const SPARE_PROGRAM_UNITS: u64 = 2;
 
 /// Logical blocks per data group of the hybrid mapping that represents block-level mappings.
-const GROUP_BLOCKS: u32 = 4;
+pub(super) const GROUP_BLOCKS: u32 = 4;
 /// The most log blocks of a data group: two for each logical block, so that random writes
 /// can fill twice the size of the group before it has to merge.
 const GROUP_LOG_BLOCKS: u32 = 8;
@@ -86,6 +86,12 @@ pub(super) fn with_map_cache(
 /// The size of a cache that holds the whole map.
 pub(super) fn whole_map(device: &DriveSpec) -> Bytes {
     Bytes(u64::from(device.logical_units()) * DriveSpec::MAP_ENTRY)
+}
+
+/// The data of a group of erase blocks of `device`, which a block-level mapping merges together.
+pub(super) fn group_bytes(device: &DriveSpec) -> Bytes {
+    let geometry = device.geometry();
+    geometry.unit * u64::from(geometry.units_per_block() * GROUP_BLOCKS)
 }
 
 /// `device` with a block-level mapping with log blocks, and with power-loss protection, which

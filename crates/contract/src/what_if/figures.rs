@@ -16,7 +16,7 @@
 //! * **Bytes and requests per second** count those of the original trace, divided by the
 //!   simulated time of the changed one. They show how fast the same work gets done.
 
-use prism_base::{Bytes, Nanos};
+use prism_base::{Bytes, Latencies, Nanos};
 use prism_nand::{BlockId, Nand};
 use prism_replay::{ReplayResult, SteadyState};
 use prism_ssd::{Drive, HostOp, MapCounts};
@@ -24,6 +24,9 @@ use prism_workload::Measured;
 
 /// Seconds of a day.
 const DAY: f64 = 86_400.0;
+
+/// With fewer requests than this, fewer than ten are beyond the 99th percentile: it is an accident.
+const P99_REQUESTS: u64 = 1000;
 
 /// The work of one pass of the original trace, as measured in the main replay.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -101,17 +104,40 @@ impl Wear {
 pub struct Speed {
     /// The 99th percentile of the latency of reads and writes; `None` if there are none.
     pub p99: Option<Nanos>,
+    /// The latencies between which the requests determine `p99`, three standard deviations of its
+    /// rank on either side; `None` with fewer than 1000 requests.
+    pub p99_bounds: Option<(Nanos, Nanos)>,
     /// Bytes of the original trace, read and written, per simulated second.
     pub bytes_per_second: f64,
     /// Requests of the original trace, without flushes, per simulated second.
     pub iops: f64,
 }
 
+impl Speed {
+    /// Whether the 99th percentile of `other` is beyond what the requests of both leave open.
+    #[must_use]
+    pub fn p99_differs(&self, other: &Self) -> bool {
+        match (self.p99_bounds, other.p99_bounds) {
+            (Some(ours), Some(theirs)) => ours.1 < theirs.0 || theirs.1 < ours.0,
+            _ => false,
+        }
+    }
+}
+
+/// The bounds of the 99th percentile of `latency` over `passes` passes. The same requests again are
+/// no more evidence.
+fn p99_bounds(latency: &Latencies, passes: u32) -> Option<(Nanos, Nanos)> {
+    let count = latency.count() / u64::from(passes.max(1));
+    let deviation = (0.99 * 0.01 / count.max(1) as f64).sqrt();
+    let at = |deviations: f64| latency.quantile((0.99 + deviations * deviation).min(1.0));
+    (count >= P99_REQUESTS).then(|| (at(-3.0), at(3.0)))
+}
+
 /// The results of a simulation. The module documentation says what they are relative to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figures {
     /// Flash bytes programmed / bytes that the original trace writes; `None` if the trace
-    /// writes nothing.
+    /// writes nothing, or nothing reached the flash.
     pub write_amplification: Option<f64>,
     /// Latency and throughput.
     pub speed: Speed,
@@ -146,6 +172,7 @@ impl Figures {
         let latency = m.reads_and_writes();
         Speed {
             p99: (latency.count() > 0).then(|| latency.quantile(0.99)),
+            p99_bounds: p99_bounds(&latency, m.passes),
             bytes_per_second: rate(original.moved),
             iops: rate(original.requests),
         }
@@ -165,7 +192,8 @@ impl Figures {
         }
         let days = writable * original.drives / flash * original.seconds / DAY;
         Self {
-            write_amplification: (original.written > 0.0).then(|| flash / original.written),
+            write_amplification: (original.written > 0.0 && flash > 0.0)
+                .then(|| flash / original.written),
             speed: Self::of_speed(outcome, original),
             lifetime_days: (flash > 0.0).then_some(days),
             cleaning: outcome.cleaning(device, original.distinct_written),
@@ -189,7 +217,9 @@ impl Figures {
     }
 
     /// The same figures with the lifetime of the block that was erased most. A drive without
-    /// wear levelling loses a block long before the mean block is worn out.
+    /// wear levelling loses a block long before the mean block is worn out. With wear levelling it
+    /// is a lower bound: blocks differ most at the beginning, and the ratio of the most erased
+    /// block to the mean falls for long.
     #[must_use]
     pub fn until_first_block_wears_out(self) -> Self {
         let evenness =
@@ -201,5 +231,42 @@ impl Figures {
     #[must_use]
     pub fn map_miss_ratio(&self) -> Option<f64> {
         self.map.map(|map| map.miss_ratio())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn speed(latencies: impl IntoIterator<Item = u64>) -> Speed {
+        let mut all = Latencies::default();
+        latencies.into_iter().for_each(|latency| all.record(Nanos(latency)));
+        let p99 = Some(all.quantile(0.99));
+        Speed { p99, p99_bounds: p99_bounds(&all, 1), bytes_per_second: 0.0, iops: 0.0 }
+    }
+
+    #[test]
+    fn a_p99_differs_only_if_its_requests_determine_it() {
+        let check = |requests: u64, slow: [u64; 2], expected: bool| {
+            // Of a thousand requests, as many are slow.
+            let [a, b] = slow.map(|slow| {
+                let slow = requests / 1000 * slow;
+                let latency = move |i| if i < slow { 1_000_000 } else { 100_000 };
+                speed((0..requests).map(latency))
+            });
+            assert_eq!(a.p99_differs(&b), expected, "{requests} {slow:?}: {a:?} {b:?}");
+            assert_eq!(b.p99_differs(&a), expected, "{requests} {slow:?}: {a:?} {b:?}");
+        };
+        check(100_000, [5, 15], true);
+        check(100_000, [5, 5], false);
+        // In a thousand requests, 5 or 15 slow ones are both plausible for one distribution.
+        check(1000, [5, 15], false);
+        check(1000, [0, 40], true);
+        let mut repeated = Latencies::default();
+        (0..3000).for_each(|_| repeated.record(Nanos(1)));
+        assert_eq!(p99_bounds(&repeated, 4), None, "750 requests, four times");
+        assert!(p99_bounds(&repeated, 3).is_some());
+        let few = |latency| speed(vec![latency; 999]);
+        assert!(!few(1_000).p99_differs(&few(1_000_000)), "too few requests");
     }
 }

@@ -1,7 +1,7 @@
 //! The simulations that the changes of a trace need, how long they take, and the comparisons that
 //! follow from their figures.
 
-use prism_base::Nanos;
+use prism_base::{Bytes, Nanos};
 use prism_replay::{Pace, ReplayResult, SteadyState};
 use prism_workload::Measured;
 
@@ -12,6 +12,8 @@ use super::simulate::{Run, WhatIfError};
 /// The most nanoseconds that a request takes in an estimate, and those of preparing a drive.
 const REQUEST_MAX: f64 = 2_000.0;
 const PREPARATION: f64 = 200e6;
+
+const NO_FLASH: &str = "the drive with a block-level mapping programmed no flash in its passes";
 
 /// A simulation to run.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,6 +68,9 @@ pub struct WhatIf {
     /// Whole sentences that describe the drive and the pace of the simulations; `None` if
     /// the change is compared with the main replay.
     pub note: Option<String>,
+    /// If speed is that of a closed loop and the main replay is none: its queue depth before the
+    /// change.
+    pub loop_depth: Option<u32>,
 }
 
 /// A change that is not simulated.
@@ -102,6 +107,8 @@ pub struct Comparison {
     pub against: FigureSource,
     /// As in [`WhatIf::note`].
     pub note: Option<String>,
+    /// As in [`WhatIf::loop_depth`].
+    pub loop_depth: Option<u32>,
 }
 
 impl Plan {
@@ -153,9 +160,15 @@ impl Plan {
         };
         let resolve = |of: Sources| Ok(Figures { speed: one(of.speed)?.speed, ..one(of.wear)? });
         let mut comparisons = Vec::new();
-        for WhatIf { change, before, after, note } in std::mem::take(&mut self.what_ifs) {
+        for WhatIf { change, before, after, note, loop_depth } in std::mem::take(&mut self.what_ifs)
+        {
             let (against, open) = (before.wear, self.is_open(after.speed));
             match (resolve(before), resolve(after)) {
+                (Ok(before), Ok(_))
+                    if change == Change::PageMap && before.flash_bytes == Bytes(0) =>
+                {
+                    self.skipped.push(Skipped { change, reason: NO_FLASH.into() });
+                }
                 (Ok(before), Ok(after)) => {
                     let (before, after) = match change {
                         Change::Levelling { .. } => (
@@ -171,7 +184,14 @@ impl Plan {
                         ours.bytes_per_second = ours.bytes_per_second.min(theirs.bytes_per_second);
                         ours.iops = ours.iops.min(theirs.iops);
                     }
-                    comparisons.push(Comparison { change, before, after, against, note });
+                    comparisons.push(Comparison {
+                        change,
+                        before,
+                        after,
+                        against,
+                        note,
+                        loop_depth,
+                    });
                 }
                 (Err(error), _) | (_, Err(error)) => {
                     let error: WhatIfError = error;

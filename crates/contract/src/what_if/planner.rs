@@ -7,7 +7,7 @@ use prism_ssd::spec::Mapping;
 use prism_ssd::{DriveSpec, DriveSpecError};
 
 use super::change::{Boundary, Change};
-use super::device::{hybrid, whole_map, with_map_cache};
+use super::device::{GROUP_BLOCKS, group_bytes, hybrid, whole_map, with_map_cache};
 use super::facts::TraceFacts;
 use super::plan::{
     FigureSource, Job, MainRuns, Plan, Skipped, Sources, WhatIf, passes, requests_per_pass,
@@ -173,9 +173,14 @@ impl<'a> Planner<'a> {
     }
 
     fn add_runs(&mut self, change: Change, before: Side, after: Side, note: Option<String>) {
+        let pace = before.speed.as_ref().unwrap_or(&before.wear).options.pace;
+        let loop_depth = match pace {
+            Pace::Closed { depth } if pace != self.main.options.pace => Some(depth),
+            _ => None,
+        };
         let before = self.sources(before, None);
         let after = self.sources(after, changes_trace(&change).then_some(change));
-        self.plan.what_ifs.push(WhatIf { change, before, after, note });
+        self.plan.what_ifs.push(WhatIf { change, before, after, note, loop_depth });
     }
 
     /// A closed loop at the queue depth of the trace, and the note that describes it.
@@ -333,6 +338,7 @@ impl<'a> Planner<'a> {
         after.device.drive.power_loss_protection = true;
         match hybrid(device) {
             Ok(device) => {
+                let group = group_bytes(&device);
                 let mut before = Run { device, ..self.main.clone() };
                 before.options.passes = Passes::UpTo {
                     passes: u32::try_from(count).unwrap_or(u32::MAX),
@@ -340,7 +346,9 @@ impl<'a> Planner<'a> {
                 };
                 let mut note = format!(
                     "Before the change: a drive with the same amount of flash and a block-level \
-                     mapping with log blocks, over at most {count} passes."
+                     mapping with log blocks, which merges groups of {GROUP_BLOCKS} erase \
+                     blocks, {group} together, over at most {}.",
+                    many(count)
                 );
                 if !self.main.device.drive.power_loss_protection {
                     note.push_str(
@@ -414,8 +422,10 @@ impl<'a> Planner<'a> {
             Selection::WithoutReads => " without its reads",
         };
         let note = format!(
-            "Wear of both over {wanted} passes of the trace{selection}, until the mean block is \
-             erased about {ERASES} times; the lifetimes are those of the block that is erased most."
+            "Wear of both over {} of the trace{selection}, until the mean block is \
+             erased about {ERASES} times; the lifetimes are those of the block erased most, with \
+             levelling a lower bound.",
+            many(wanted)
         );
         self.add(change, &before, Some(note));
     }
@@ -424,6 +434,10 @@ impl<'a> Planner<'a> {
 const NOTHING_WRITTEN: &str = "nothing is written";
 const NO_DISCARDS: &str = "the trace discards nothing";
 const HOT_COLD: Change = Change::HotCold { classes: HEATS };
+
+fn many(passes: u64) -> String {
+    format!("{passes} pass{}", if passes == 1 { "" } else { "es" })
+}
 
 fn no_drive(error: &DriveSpecError) -> String {
     format!("the drive that this change needs is not possible: {error}")

@@ -158,6 +158,7 @@ mod tests {
             skipped: vec![SkipRow { reason: "odd \"line\"".into(), count: 2, first_line: 9 }],
             phases: vec![PhaseRow { name: "app".into(), start_ns: -3, end_ns: i64::MAX }],
             unpaired: 4,
+            reordered: 0,
             counted_from: CountedFrom::Queue,
             nvme_block_bytes: Some(4096),
         }

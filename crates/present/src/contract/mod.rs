@@ -12,7 +12,7 @@ pub mod terms;
 use prism_base::Bytes;
 use prism_contract::advice::Advice;
 use prism_contract::blocks::DriveBlocks;
-use prism_contract::rules::{Findings, Rule, Verdict as RuleVerdict};
+use prism_contract::rules::{Findings, Rule, Thresholds, Verdict as RuleVerdict};
 use prism_contract::terms::Term;
 use prism_contract::what_if::{Comparison, Figures, Skipped};
 use prism_report::{Block, Grade, Section, Unit, Verdict};
@@ -52,9 +52,14 @@ struct Compared {
     scale: f64,
     of: fn(&Figures) -> Option<f64>,
     less_is_better: bool,
-    /// A smaller factor between two runs is not worth a word: a p99 depends on few requests.
+    /// A smaller factor between two runs is not worth a word: a p99 depends on few requests. It
+    /// also has to be beyond what these leave open.
     matters: f64,
 }
+
+/// Keys of the figures that are compared.
+const P99: &str = "latency_p99";
+const LIFETIME: &str = "lifetime";
 
 const COMPARED: [Compared; 4] = [
     Compared {
@@ -68,8 +73,8 @@ const COMPARED: [Compared; 4] = [
         matters: 1.05,
     },
     Compared {
-        name: "p99",
-        key: "latency_p99",
+        name: "p99 of reads and writes",
+        key: P99,
         columns: (Some("p99 before"), Some("p99 after")),
         unit: Unit::Nanos,
         scale: 1.0,
@@ -89,7 +94,7 @@ const COMPARED: [Compared; 4] = [
     },
     Compared {
         name: "lifetime",
-        key: "lifetime",
+        key: LIFETIME,
         columns: (None, Some("life after")),
         unit: Unit::Nanos,
         scale: DAY_NS,
@@ -109,6 +114,9 @@ impl Compared {
     /// differs.
     fn change(&self, before: &Figures, after: &Figures) -> Option<f64> {
         let gain = self.gain(before, after)?;
+        if self.key == P99 && !before.speed.p99_differs(&after.speed) {
+            return None;
+        }
         (!(1.0 / self.matters..=self.matters).contains(&gain)).then_some(gain)
     }
 
@@ -118,6 +126,13 @@ impl Compared {
         let gain = if self.less_is_better { before / after } else { after / before };
         Some(gain).filter(|gain| gain.is_finite())
     }
+}
+
+/// `score` in two digits, rounded down where the nearest would earn a better verdict.
+fn rounded(score: f64, thresholds: Thresholds) -> f64 {
+    let nearest = (score * 100.0).round() / 100.0;
+    let same = thresholds.verdict(Some(nearest)) == thresholds.verdict(Some(score));
+    if same { nearest } else { (score * 100.0).floor() / 100.0 }
 }
 
 /// The changes that show what breaking a rule costs, the most telling first.
@@ -202,12 +217,18 @@ impl Contract {
                 RuleVerdict::Broken => Grade::Broken,
                 RuleVerdict::Unknown => Grade::Unknown,
             },
-            score: self.findings.score(rule),
+            score: self.shown_score(rule),
             sentence: sentences::finding(self, rule),
             details: sentences::details(self, rule),
         };
         section.push(Block::Verdicts(Rule::ALL.into_iter().map(one).collect()));
         section
+    }
+
+    /// The score in two digits, so that it is on the same side of the thresholds as it is in full.
+    fn shown_score(&self, rule: Rule) -> Option<f64> {
+        let score = self.findings.score(rule)?;
+        Some(rounded(score, self.findings.thresholds(rule)))
     }
 
     fn count(&self, verdict: RuleVerdict) -> usize {
@@ -230,5 +251,21 @@ impl Contract {
         let mut all = vec![offenders];
         all.extend(charts::sections(self, capacity));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shown_score_has_the_verdict_of_the_full_one() {
+        let thresholds = Rule::RequestScale.thresholds(0.0);
+        let check = |score, shown| assert_eq!(rounded(score, thresholds), shown, "{score}");
+        check(0.499, 0.49);
+        check(0.5, 0.5);
+        check(0.7999, 0.79);
+        check(0.666, 0.67);
+        check(1.0, 1.0);
     }
 }

@@ -6,6 +6,7 @@ use prism_contract::rules::{Rule, Verdict};
 use prism_contract::what_if::{Change, Comparison, FigureSource};
 use prism_report::{Block, Section, Unit};
 
+use super::sentences::figure;
 use super::tables::capital;
 use super::{COMPARED, Compared, Contract};
 
@@ -33,21 +34,15 @@ impl<'a> Remedy<'a> {
 
     /// What the change does to each figure, with what it is if `explained`.
     fn sentence(&self, explained: bool) -> String {
-        let Comparison { change, before, after, .. } = self.what_if;
-        let factors = self.factors.iter().map(|&(compared, gain)| {
-            let show = |figures| compared.shown(figures).map(|value| compared.unit.format(value));
-            let (before, after) = (show(before), show(after));
-            let values =
-                format!("{} instead of {}", after.unwrap_or_default(), before.unwrap_or_default());
-            match compared.key {
-                "throughput" if gain > 1.0 => {
-                    format!("the same work {} times as fast", Unit::Ratio.format(gain))
-                }
-                "throughput" => {
-                    format!("the same work {} times as slow", Unit::Ratio.format(1.0 / gain))
-                }
-                _ => format!("{} {values}", compared.name),
+        let change = &self.what_if.change;
+        let factors = self.factors.iter().map(|&(compared, gain)| match compared.key {
+            "throughput" if gain > 1.0 => {
+                format!("the same work {} times as fast", Unit::Ratio.format(gain))
             }
+            "throughput" => {
+                format!("the same work {} times as slow", Unit::Ratio.format(1.0 / gain))
+            }
+            _ => figure(compared, self.what_if),
         });
         let (gains, losses): (Vec<_>, Vec<_>) =
             factors.zip(&self.factors).partition(|(_, (_, gain))| *gain > 1.0);
@@ -119,7 +114,11 @@ fn of_rules(contract: &Contract, remedies: &[Remedy<'_>]) -> (Vec<String>, Vec<&
                 notes.push(format!("{} is {verdict}. {what}", rule.name()));
             }
             None if what_ifs.iter().any(|what_if| what_if.change.rule() == rule) => {
-                let price = contract.price(rule).filter(|price| !applies(price)).map(Remedy::of);
+                let elsewhere = |price: &&Comparison| {
+                    // The drive has no block-level mapping: its price is no advice.
+                    !applies(price) && price.change != Change::PageMap
+                };
+                let price = contract.price(rule).filter(elsewhere).map(Remedy::of);
                 let price = price.filter(|price| price.best() > 1.0);
                 let price =
                     price.map(|price| format!(" On other drives, {}", price.sentence(true)));

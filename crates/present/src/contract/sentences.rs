@@ -2,10 +2,10 @@
 
 use prism_base::Bytes;
 use prism_contract::rules::{Dimension, Findings, Rule, Side, Verdict};
-use prism_contract::what_if::{Change, Comparison, Figures};
+use prism_contract::what_if::{Change, Comparison};
 use prism_report::Unit;
 
-use super::{COMPARED, Compared, Contract};
+use super::{COMPARED, Compared, Contract, LIFETIME, P99};
 
 /// The findings on `rule` in one or two sentences: the numbers and the worst offenders.
 #[must_use]
@@ -35,6 +35,14 @@ fn percent(share: f64) -> String {
     Unit::Percent.format(share)
 }
 
+/// `amount` of `thing`, in the singular or plural.
+fn counted(amount: f64, thing: &str) -> String {
+    match Unit::Ratio.format(amount) {
+        one if one == "1" => format!("1 {thing}"),
+        more => format!("{more} {thing}s"),
+    }
+}
+
 fn request_scale(findings: &Findings) -> String {
     let rule = &findings.request_scale;
     let side = |name: &str, side: &Side| {
@@ -61,6 +69,10 @@ fn locality(findings: &Findings) -> String {
     let Some(ratio) = rule.miss_ratio(rule.cache_pages) else {
         return "Nothing is accessed.".into();
     };
+    if findings.score(Rule::Locality).is_none() {
+        let visits = counted(rule.distances.visits() as f64, "visit");
+        return format!("{visits} to the map, too few to judge.");
+    }
     let share = rule.cache_pages as f64 / findings.subject.map_pages as f64;
     let one = ((findings.subject.map_pages as f64 * 0.01).round() as u64).max(1);
     let tight = rule.miss_ratio(one).unwrap_or(0.0);
@@ -79,10 +91,10 @@ fn alignment(findings: &Findings) -> String {
     match large.unaligned_by_traffic() {
         None => "Nothing is written.".into(),
         Some(merged) => format!(
-            "Block-level mapping with blocks of {} merges {} bytes per byte written ({} with {}), \
+            "Block-level mapping in single blocks of {} merges {} per byte written ({} with {}), \
              {}.",
             large.block,
-            Unit::Ratio.format(merged),
+            counted(merged, "byte"),
             ratio(small.unaligned_by_traffic()),
             small.block,
             large.unaligned_by_live().map_or("no data is valid at the end".into(), |merged| {
@@ -127,11 +139,15 @@ fn lifetime(findings: &Findings) -> String {
     let (Some(top), Some(&(most, _))) = (rule.share_of_top(0.1), rule.counts.last()) else {
         return "Nothing is written.".into();
     };
+    if findings.score(Rule::UniformLifetime).is_none() {
+        return format!("{} written, too few to judge.", counted(rule.units as f64, "unit"));
+    }
     format!(
-        "The most written tenth of the units takes {} of the writes; a unit is written {} times \
-         on average, at most {most} times.",
+        "The most written tenth of the units takes {} of the writes; a unit is written {} on \
+         average, at most {}.",
         percent(top),
-        Unit::Ratio.format(rule.mean()),
+        counted(rule.mean(), "time"),
+        counted(f64::from(most), "time"),
     )
 }
 
@@ -184,11 +200,7 @@ pub fn price(price: &Comparison) -> String {
         Change::Levelling { .. } => "on a drive that levels wear",
         _ => "if the rule is kept",
     };
-    let mut text = format!(
-        "{what}{bound}, {}: {}.",
-        price.change.sentence(),
-        comparison(&price.before, &price.after)
-    );
+    let mut text = format!("{what}{bound}, {}: {}.", price.change.sentence(), comparison(price));
     if let Some(note) = &price.note {
         text.push(' ');
         text.push_str(note);
@@ -196,16 +208,28 @@ pub fn price(price: &Comparison) -> String {
     text
 }
 
+/// A figure before and after a change: what it is of, and at which pace it was measured.
+pub(super) fn figure(compared: &Compared, what_if: &Comparison) -> String {
+    let Comparison { change, before, after, loop_depth, .. } = what_if;
+    let show =
+        |figures| compared.shown(figures).map_or("-".to_owned(), |v| compared.unit.format(v));
+    let (name, before, after) = (compared.name, show(before), show(after));
+    match (change, loop_depth) {
+        (Change::Levelling { .. }, _) if compared.key == LIFETIME => {
+            format!("{name} of the block erased most at least {after} instead of {before}")
+        }
+        (_, Some(depth)) if compared.key == P99 => {
+            format!("{name} {after} instead of {before} at pace closed:{depth}")
+        }
+        _ => format!("{name} {after} instead of {before}"),
+    }
+}
+
 /// The figures before and after a change that differ, and what they are of.
 pub(super) fn compared(what_if: &Comparison) -> String {
     let Comparison { before, after, note, .. } = what_if;
     let differing = COMPARED.iter().filter(|one| one.change(before, after).is_some());
-    let show = |compared: &Compared| {
-        let (a, b) = (compared.shown(before)?, compared.shown(after)?);
-        let [a, b] = [a, b].map(|value| compared.unit.format(value));
-        Some(format!("{} {b} instead of {a}", compared.name))
-    };
-    let mut figures: Vec<String> = differing.filter_map(show).collect();
+    let mut figures: Vec<String> = differing.map(|one| figure(one, what_if)).collect();
     if figures.is_empty() {
         figures.push("no figure changes by more than 5 % (p99: 25 %)".to_owned());
     }
@@ -213,13 +237,12 @@ pub(super) fn compared(what_if: &Comparison) -> String {
     format!("{}.{note}", figures.join(", "))
 }
 
-fn comparison(before: &Figures, after: &Figures) -> String {
-    let show = |compared: &Compared| {
-        let Compared { name, unit, .. } = compared;
-        let (a, b) = (compared.shown(before)?, compared.shown(after)?);
-        Some(format!("{name} {} instead of {}", unit.format(b), unit.format(a)))
+fn comparison(what_if: &Comparison) -> String {
+    let known = |compared: &&Compared| {
+        [&what_if.before, &what_if.after].into_iter().all(|side| compared.shown(side).is_some())
     };
-    COMPARED.iter().filter_map(show).collect::<Vec<_>>().join(", ")
+    let figures = COMPARED.iter().filter(known).map(|one| figure(one, what_if));
+    figures.collect::<Vec<_>>().join(", ")
 }
 
 /// Further numbers of a rule.

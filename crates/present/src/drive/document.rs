@@ -1,8 +1,8 @@
 //! The sections of a report on a drive: write amplification and its causes first.
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Latencies};
 use prism_nand::Cause;
-use prism_replay::{Lifetime, SteadyState};
+use prism_replay::{Layout, Lifetime, SteadyState};
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
 use prism_ssd::spec::SlcUsage;
 use prism_ssd::{DriveSpec, HostOp, InitialState};
@@ -43,16 +43,6 @@ pub fn brief(facts: &Facts) -> Section {
             format!("{} {}", cause.name(), Unit::Ratio.format(share))
         })
         .collect();
-    let latency = |op: HostOp| {
-        let latencies = timed.latency_of(op);
-        (latencies.count() > 0).then(|| {
-            let show = |q| Unit::Nanos.format(latencies.quantile(q).0 as f64);
-            let mean = Unit::Nanos.format(latencies.mean_ns());
-            let note = format!("mean {mean}, p50 {}, p99.9 {}", show(0.5), show(0.999));
-            let p99 = latencies.quantile(0.99);
-            Figure::new(format!("p99 of {}s", op.name()), Unit::Nanos, p99).note(note)
-        })
-    };
     let amplification = if facts.is_estimate() {
         estimate_note()
     } else if shares.is_empty() {
@@ -66,7 +56,7 @@ pub fn brief(facts: &Facts) -> Section {
         Figure::new("Lifetime at this rate", Unit::Nanos, facts.lifetime_ns())
             .note(lifetime_note(facts)),
     ];
-    figures.extend([HostOp::Read, HostOp::Write].into_iter().filter_map(latency));
+    figures.extend(latencies(timed));
     figures.push(Figure::new("Throughput", Unit::BytesPerSec, timed.bytes_per_second()).note(
         format!(
             "{} requests/s, {} in flight on average",
@@ -78,15 +68,57 @@ pub fn brief(facts: &Facts) -> Section {
     section
 }
 
+/// The p99 of reads, of writes, and of both if there are both.
+fn latencies(timed: &Measured) -> Vec<Figure> {
+    let of = |name: &str, latencies: &Latencies| {
+        let show = |q| Unit::Nanos.format(latencies.quantile(q).0 as f64);
+        let mean = Unit::Nanos.format(latencies.mean_ns());
+        let few = match latencies.count() {
+            count if count < P99_REQUESTS => format!("; of only {count}"),
+            _ => String::new(),
+        };
+        let note = format!("mean {mean}, p50 {}, p99.9 {}{few}", show(0.5), show(0.999));
+        Figure::new(format!("p99 of {name}"), Unit::Nanos, latencies.quantile(0.99)).note(note)
+    };
+    let one = |op| timed.latency_of(op);
+    let each = [("reads", one(HostOp::Read)), ("writes", one(HostOp::Write))];
+    let some = each.into_iter().filter(|(_, latencies)| latencies.count() > 0);
+    let mut figures: Vec<Figure> = some.map(|(name, latencies)| of(name, latencies)).collect();
+    if figures.len() == 2 {
+        figures.push(of("both", &timed.reads_and_writes()));
+    }
+    figures
+}
+
+/// With fewer requests than this, fewer than ten are beyond the 99th percentile.
+const P99_REQUESTS: u64 = 1000;
+
 /// Write amplification and lifetime as a sentence; empty if the trace determines neither.
 #[must_use]
 pub fn wear_sentence(facts: &Facts) -> String {
     let Some(ratio) = facts.write_amplification() else { return String::new() };
+    let ratio = match facts.is_estimate() {
+        true => format!("about {} ({})", Unit::Ratio.format(ratio), estimate_note()),
+        false => Unit::Ratio.format(ratio),
+    };
+    if let Some(why) = facts.too_short() {
+        return format!("Write amplification {ratio}. {why}.");
+    }
     let life = facts.lifetime_ns().map(|life| {
         let (life, capacity) = (Unit::Nanos.format(life), facts.described.capacity());
-        format!(", lifetime {life} of the {capacity} drive")
+        format!(", lifetime {life} of the {capacity} drive {}", even_wear(facts))
     });
-    format!("Write amplification {}{}.", Unit::Ratio.format(ratio), life.unwrap_or_default())
+    format!("Write amplification {ratio}{}.", life.unwrap_or_default())
+}
+
+/// What a lifetime assumes, and what it would be otherwise.
+fn even_wear(facts: &Facts) -> String {
+    let unlevelled = facts.unlevelled_ns().map(|first| {
+        let first = Unit::Nanos.format(first);
+        format!(" ({first} until its first block is worn out, if it does not level wear)")
+    });
+    let brief = facts.brief_pass().map(|pass| format!(", extrapolated from {pass}"));
+    format!("with even wear{}{}", unlevelled.unwrap_or_default(), brief.unwrap_or_default())
 }
 
 /// Why write amplification is an estimate.
@@ -113,9 +145,10 @@ fn lifetime_note(facts: &Facts) -> String {
     }
     let Some(life) = facts.lifetime() else { return "nothing reaches the flash".into() };
     format!(
-        "of the {} drive, {} cycles; lasts 5 years at {} drive writes a day",
+        "of the {} drive, {} cycles, {}; lasts 5 years at {} drive writes a day",
         facts.described.capacity(),
         facts.described.flash.endurance,
+        even_wear(facts),
         Unit::Ratio.format(life.dwpd)
     )
 }
@@ -156,11 +189,17 @@ fn requests(facts: &Facts) -> String {
     ] {
         let of = summary.op(op);
         if of.count > 0 {
+            // "write-zeroes" is the name of the command.
+            let name = match (of.count, op) {
+                (1, Op::Read | Op::Write | Op::Discard) => name.trim_end_matches('s'),
+                _ => name,
+            };
             parts.push(format!("{} {name} ({})", count(of.count), size(of.bytes)));
         }
     }
     if summary.flushes > 0 {
-        parts.push(format!("{} flushes", count(summary.flushes)));
+        let name = if summary.flushes == 1 { "flush" } else { "flushes" };
+        parts.push(format!("{} {name}", count(summary.flushes)));
     }
     let selected = [("phase", phase), ("device", source)];
     let only: String = selected
@@ -321,6 +360,11 @@ fn lead(facts: &Facts) -> String {
         SteadyState::NoWrites => "The trace writes nothing.".to_owned(),
     };
     match &facts.speed {
+        None if facts.lacks_dies() => format!(
+            "{worn} Latency and throughput are of that drive too, with {} of the {} dies.",
+            facts.scaled.device.geometry().dies(),
+            facts.described.geometry().dies()
+        ),
         None => worn,
         Some(speed) => format!(
             "{worn} Latency and throughput are those of {} on all {} dies{}.",
@@ -443,6 +487,21 @@ pub fn limits(facts: &Facts) -> Section {
             speed.scaled.changes.join("; ")
         ));
     }
+    if facts.lacks_dies() {
+        notes.push(format!(
+            "Latency and throughput come from that drive, as the steady state of this kind of \
+             drive cannot be laid out on all dies: with {} instead of {} dies it is slower under \
+             load. A larger --capacity has more dies.",
+            facts.scaled.device.geometry().dies(),
+            facts.described.geometry().dies()
+        ));
+    }
+    if let Some(pass) = facts.brief_pass() {
+        notes.push(format!(
+            "The lifetime is extrapolated from {pass} of requests, and holds only if the load goes \
+             on like that."
+        ));
+    }
     notes.extend(layout_notes(facts));
     let timed = facts.timed();
     if timed.held_back > 0 {
@@ -480,6 +539,14 @@ fn layout_notes(facts: &Facts) -> Vec<String> {
             names.join(", ")
         ));
     }
+    let addressed = Bytes(Layout::whole(&facts.trace.touched).span());
+    if addressed > facts.described.capacity() {
+        notes.push(format!(
+            "The trace addresses {addressed}, more than the {} of the described drive: it comes \
+             from a larger one.",
+            facts.described.capacity()
+        ));
+    }
     notes.extend(cold_note(facts));
     if let Some((bytes, unit)) = facts.layout.left_out() {
         notes.push(format!(
@@ -489,6 +556,7 @@ fn layout_notes(facts: &Facts) -> Vec<String> {
             Bytes(unit),
             match facts.left_out_discards() {
                 0 => String::new(),
+                1 => " 1 discard of such addresses is not replayed.".to_owned(),
                 discards => format!(" {discards} discards of such addresses are not replayed."),
             }
         ));

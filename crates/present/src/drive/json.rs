@@ -92,6 +92,8 @@ fn result(facts: &Facts) -> Value {
         "steady_state": steady_state,
         "steady_rounds": outcome.rounds,
         "steady_window_rounds": outcome.window_rounds,
+        // Until the first block is worn out if nothing levels wear; null if not simulated.
+        "unlevelled_days": facts.unlevelled_days,
         // Why the trace is too short for figures of wear; null if it is long enough.
         "too_short": facts.too_short(),
         "passes": facts.timed().passes,

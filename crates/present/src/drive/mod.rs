@@ -10,7 +10,7 @@ pub mod writers;
 pub use charts::Charts;
 pub use prism_contract::what_if::Wear;
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Nanos};
 use prism_contract::what_if;
 use prism_replay::{Layout, Lifetime, Options, Passes, ReplayResult, SteadyState};
 use prism_ssd::scale::Scaled;
@@ -46,6 +46,9 @@ pub struct Facts {
     pub speed: Option<Speed>,
     /// The fitted drive at the end.
     pub end: End,
+    /// Days until the first block of the described drive is worn out if nothing levels wear; `None`
+    /// if that was not simulated.
+    pub unlevelled_days: Option<f64>,
 }
 
 /// A replay that measures latency and throughput.
@@ -78,13 +81,37 @@ impl Facts {
         self.outcome.steady == SteadyState::OutOfReach && closed
     }
 
-    /// Bytes programmed over bytes the host writes; `None` if it writes nothing.
+    /// Whether latency and throughput come from a drive with fewer dies than the described one.
+    #[must_use]
+    pub fn lacks_dies(&self) -> bool {
+        let dies = |device: &DriveSpec| device.geometry().dies();
+        self.speed.is_none() && dies(&self.scaled.device) < dies(&self.described)
+    }
+
+    /// The simulated time of a pass, if it is short and a lifetime is extrapolated from it.
+    #[must_use]
+    pub fn brief_pass(&self) -> Option<Nanos> {
+        let timed = self.timed();
+        let pass = Nanos(timed.simulated.0 / u64::from(timed.passes.max(1)));
+        (pass < BRIEF && self.lifetime().is_some()).then_some(pass)
+    }
+
+    /// The lifetime of the first block without wear levelling, in nanoseconds, if it is much
+    /// shorter than that with even wear.
+    #[must_use]
+    pub fn unlevelled_ns(&self) -> Option<f64> {
+        let first = self.unlevelled_days?;
+        (first * UNEVEN < self.lifetime()?.days).then_some(first * DAY_NS)
+    }
+
+    /// Bytes programmed over bytes the host writes; `None` if it writes nothing, or nothing reaches
+    /// the flash.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let window = &self.outcome.window;
         let measured = window.write_amplification()?;
         if !self.is_estimate() {
-            return Some(measured);
+            return Some(measured).filter(|&ratio| ratio > 0.0);
         }
         let distinct = Bytes(self.trace.summary.unique_written_bytes);
         let flash = self.outcome.flash_bytes_per_pass(&self.scaled.device, distinct);
@@ -116,13 +143,13 @@ impl Facts {
                  {WRITES_MIN} are needed"
             ));
         }
-        let geometry = self.scaled.device.geometry();
-        let block = u64::from(geometry.units_per_block()) * geometry.unit.0;
-        let least = Bytes((block * u64::from(geometry.die_groups())) / 10);
+        let geometry = self.described.geometry();
+        let units = geometry.units_per_block() / geometry.dies_per_superblock;
+        let least = geometry.unit * u64::from(units);
         (bytes < least.0).then(|| {
             format!(
-                "The trace is too short to judge wear by: it writes {}, less than the {least} of a \
-                 tenth of a block on each die",
+                "The trace is too short to judge wear by: it writes {}, less than an erase block \
+                 of this drive, {least}",
                 Bytes(bytes)
             )
         })
@@ -215,6 +242,12 @@ impl Run<'_> {
 
 /// Fewer writes than this do not determine wear.
 const WRITES_MIN: u64 = 1000;
+
+/// A lifetime from a shorter pass than this is marked: it extrapolates a moment.
+const BRIEF: Nanos = Nanos(2_000_000_000);
+
+/// Wear is uneven if the first block is worn out this many times sooner than with even wear.
+const UNEVEN: f64 = 1.5;
 
 /// Nanoseconds per day.
 pub(crate) const DAY_NS: f64 = 86_400e9;

@@ -3,7 +3,7 @@
 use prism_base::{Bytes, SimTime};
 use prism_report::accumulate::HeatGrid;
 use prism_report::{Chart, Heatmap};
-use prism_trace::{Symbol, Symbols, Tally, TraceInfo};
+use prism_trace::{Op, Symbol, Symbols, Tally, TraceInfo};
 use prism_workload::Issuer;
 
 use super::charts::{HEAT_COLUMNS, HEAT_ROWS, WIDTH};
@@ -14,22 +14,25 @@ const NAMED_MAX: usize = 5;
 /// The files or processes that write most, each with a colour of its own.
 #[derive(Clone, Debug)]
 pub struct Writers {
-    by: &'static str,
+    /// What the colours stand for; `None` if the trace names no writers.
+    by: Option<&'static str>,
     of: fn(&Issuer) -> Symbol,
     named: Vec<(Symbol, String)>,
 }
 
 impl Writers {
-    /// Those of `trace`; `None` if it names neither files nor processes.
+    /// Those of `trace`; `None` if it writes nothing.
     #[must_use]
     pub fn of(trace: &TraceInfo) -> Option<Self> {
         let symbols = &trace.symbols;
         let files = largest(trace.files.largest(symbols), symbols);
         if !files.is_empty() {
-            return Some(Self { by: "file", of: |issuer| issuer.file, named: files });
+            return Some(Self { by: Some("file"), of: |issuer| issuer.file, named: files });
         }
         let named = largest(trace.processes.largest(symbols), symbols);
-        (!named.is_empty()).then_some(Self { by: "process", of: |issuer| issuer.comm, named })
+        let by = (!named.is_empty()).then_some("process");
+        let writes = trace.summary.op(Op::Write).count > 0;
+        writes.then_some(Self { by, of: |issuer| issuer.comm, named })
     }
 }
 
@@ -51,7 +54,7 @@ pub(super) struct WriterGrid {
 impl WriterGrid {
     pub(super) fn new(writers: Writers, span: Bytes) -> Self {
         let mut names: Vec<&str> = writers.named.iter().map(|(_, name)| name.as_str()).collect();
-        names.push("others");
+        names.push(if names.is_empty() { "writes" } else { "others" });
         let grid = HeatGrid::new(&names, span, HEAT_ROWS, SimTime::ZERO, WIDTH, HEAT_COLUMNS);
         Self { writers, grid }
     }
@@ -65,11 +68,10 @@ impl WriterGrid {
 
     /// The chart, without writers of nothing; `None` if nothing is written.
     pub(super) fn chart(self, end: SimTime) -> Option<Chart> {
-        let caption = format!(
-            "Bytes written by address and time; the colour is that of the {} that writes most \
-             there, and darker is more.",
-            self.writers.by
-        );
+        let colour = self.writers.by.map_or(String::new(), |by| {
+            format!(" the colour is that of the {by} that writes most there, and")
+        });
+        let caption = format!("Bytes written by address and time;{colour} darker is more.");
         let chart = self.grid.finish(end, "Where writes land", caption);
         let mut chart = Heatmap { overlaid: true, ..chart };
         chart.layers.retain(|layer| layer.cells.iter().any(|&cell| cell > 0));

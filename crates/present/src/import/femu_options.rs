@@ -100,7 +100,8 @@ fn logical_lines(text: &str) -> Vec<(usize, String)> {
     for (number, line) in (1..).zip(text.lines()) {
         // In the shell a comment begins where a word could begin.
         let line = if line.trim_start().starts_with('#') { "" } else { line };
-        let line = line.split(" #").next().unwrap_or_default();
+        let begins = line.match_indices('#').find(|&(at, _)| line[..at].ends_with([' ', '\t']));
+        let line = begins.map_or(line, |(at, _)| line[..at].trim_end());
         let continued = line.strip_suffix('\\');
         let content = continued.unwrap_or(line);
         match lines.last_mut().filter(|_| open) {
@@ -166,4 +167,18 @@ fn split(options: &str, line: usize) -> Vec<Setting> {
         Setting { name: name.to_owned(), value: value.replace(COMMA, ","), line }
     };
     options.split(',').filter(|part| !part.is_empty()).map(option).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_comment_begins_after_a_space_or_a_tab() {
+        let check = |text: &str, expected: &str| assert_eq!(logical_lines(text)[0].1, expected);
+        check("nchs=8 # channels", "nchs=8");
+        check("nchs=8\t# channels", "nchs=8");
+        check("name=a#b", "name=a#b");
+        check("# all", "");
+    }
 }

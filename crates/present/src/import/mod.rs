@@ -53,6 +53,19 @@ enum Kind<'a> {
 /// [`ImportError`] if the text is not a configuration of a known simulator, is damaged, or
 /// describes a drive that Prism cannot simulate.
 pub fn import(text: &str, name: &str, scenario: Option<usize>) -> Result<Imported, ImportError> {
+    import_to(text, name, &format!("{name}.fio"), scenario)
+}
+
+/// As [`import`], where jobs go to the file `jobs`.
+///
+/// # Errors
+/// As [`import`].
+pub fn import_to(
+    text: &str,
+    name: &str,
+    jobs: &str,
+    scenario: Option<usize>,
+) -> Result<Imported, ImportError> {
     // Editors on Windows begin a text with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let kind = recognise(text)?;
@@ -60,7 +73,7 @@ pub fn import(text: &str, name: &str, scenario: Option<usize>) -> Result<Importe
         return Err(ImportError::NoScenarios);
     }
     match kind {
-        Kind::MqsimWorkload(document) => mqsim_workload::convert(&document, name, scenario),
+        Kind::MqsimWorkload(document) => mqsim_workload::convert(&document, (name, jobs), scenario),
         Kind::MqsimDrive(document) => {
             let settings = xml::settings(&document);
             drive(settings, DeviceFile::new(name, "MQSim"), mqsim::convert)

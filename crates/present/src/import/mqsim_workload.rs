@@ -17,10 +17,11 @@ use super::xml;
 const SYNTHETIC: &str = "IO_Flow_Parameter_Set_Synthetic";
 const TRACE_BASED: &str = "IO_Flow_Parameter_Set_Trace_Based";
 
-/// Converts the scenario `only`, or all scenarios, one after another.
+/// Converts the scenario `only`, or all scenarios, one after another. The names are those of the
+/// workload and of the job file.
 pub fn convert(
     document: &Document<'_>,
-    name: &str,
+    names: (&str, &str),
     only: Option<usize>,
 ) -> Result<Imported, ImportError> {
     let is_scenario = |node: &Node<'_, '_>| node.has_tag_name("IO_Scenario");
@@ -37,7 +38,7 @@ pub fn convert(
     for (number, scenario) in wanted {
         jobs.scenario(number, scenario)?;
     }
-    Ok(jobs.imported(name, only, scenarios.len()))
+    Ok(jobs.imported(names, only, scenarios.len()))
 }
 
 /// A job file in the making.
@@ -100,7 +101,7 @@ impl Jobs {
     }
 
     /// The lines before the jobs.
-    fn head(name: &str, state: &str, several: bool) -> String {
+    fn head((name, jobs): (&str, &str), state: &str, several: bool) -> String {
         let mut text = comment(
             &format!(
                 "Jobs of the MQSim workload {name}, converted by `prism device import`. DRIVE.toml \
@@ -108,7 +109,7 @@ impl Jobs {
             ),
             "# ",
         );
-        text.push_str(&format!("#   prism sim {name}.fio --device DRIVE.toml{state}\n"));
+        text.push_str(&format!("#   prism sim {jobs} --device DRIVE.toml{state}\n"));
         if several {
             let note = "MQSim simulates each scenario on a new drive. Here they follow each other \
                         on one drive; `prism device import --scenario N` writes one alone.";
@@ -118,7 +119,7 @@ impl Jobs {
         text
     }
 
-    fn imported(self, name: &str, only: Option<usize>, scenarios: usize) -> Imported {
+    fn imported(self, names: (&str, &str), only: Option<usize>, scenarios: usize) -> Imported {
         let state = match self.occupancy {
             0 => String::new(),
             percent => format!(" --state filled:{}", f64::from(percent) / 100.0),
@@ -126,12 +127,13 @@ impl Jobs {
         let mut text = String::new();
         if self.synthetic == 0 {
             let note = format!(
-                "The flows of the MQSim workload {name} replay traces, so there are no jobs. The \
-                 commands take DRIVE.toml, the converted ssdconfig.xml."
+                "The flows of the MQSim workload {} replay traces, so there are no jobs. The \
+                 commands take DRIVE.toml, the converted ssdconfig.xml.",
+                names.0
             );
             text.push_str(&comment(&note, "# "));
         } else {
-            text.push_str(&Self::head(name, &state, only.is_none() && scenarios > 1));
+            text.push_str(&Self::head(names, &state, only.is_none() && scenarios > 1));
         }
         text.push_str(&self.text);
         text.push_str(&settings::listing(&self.left_out));

@@ -5,8 +5,10 @@ pub mod fio_json;
 pub mod json;
 
 use prism_base::Latencies;
+use prism_nand::Cause;
 use prism_report::{Block, Document, Section, Table, Unit};
 use prism_ssd::HostOp;
+use prism_workload::Measured;
 use prism_workload::fio::Job;
 use prism_workload::fio::job::Engine;
 use prism_workload::fio::stats::{Dir, JobStats};
@@ -152,6 +154,7 @@ fn limits(facts: &Simulated) -> Section {
         ));
     }
     notes.extend(depth_notes(&facts.jobs));
+    notes.extend(stall_note(total));
     notes.extend(drive::measured_notes(facts.run()));
     notes.push(
         "The host takes no time: latencies of a real fio also include the software between it \
@@ -169,6 +172,30 @@ fn limits(facts: &Simulated) -> Section {
     notes.push(format!("Initial state {}, seed {}.", facts.state.name, facts.seed));
     notes.extend(facts.state.note(&facts.prepared));
     Section::new("What to keep in mind", "").with(Block::Notes(notes))
+}
+
+/// Writes that take this many times the median have stalled.
+const STALL: u64 = 100;
+
+/// A note on writes that waited for cleaning.
+fn stall_note(total: &Measured) -> Option<String> {
+    let writes = total.latency_of(HostOp::Write);
+    let copied = total.flash.units[Cause::Gc] + total.flash.units[Cause::Merge];
+    if writes.count() == 0 || copied == 0 {
+        return None;
+    }
+    let median = writes.quantile(0.5);
+    let slow = writes.buckets().filter(|&(latency, _)| latency.0 > STALL * median.0);
+    let stalled: u64 = slow.map(|(_, count)| count).sum();
+    (stalled > 0).then(|| {
+        format!(
+            "{stalled} of {} writes took over {STALL} times the median of {median}, at most {}: \
+             when no erased block is left, a write waits until cleaning has copied the valid data \
+             of a block and erased it.",
+            writes.count(),
+            writes.max()
+        )
+    })
 }
 
 /// Notes where the depth in flight may differ from the iodepth of a job.

@@ -15,12 +15,16 @@ use crate::unit::Unit;
 /// bytes a cell and layer, a third of a megabyte for three layers.
 const COLUMNS_MAX: usize = 256;
 const ROWS_MAX: usize = 64;
+/// With so few cells that are not empty, each is drawn larger: a dot that can be seen.
+const FEW: usize = 200;
+const COLUMNS_OF_FEW: usize = 64;
+const ROWS_OF_FEW: usize = 24;
 /// How many shades there are. Each is a class of amounts, on a log scale.
 const SHADES: usize = 6;
 
 pub fn render(page: &mut Page, chart: &Heatmap) {
-    let columns = chart.columns.div_ceil(COLUMNS_MAX).max(1);
-    let rows = chart.rows.div_ceil(ROWS_MAX).max(1);
+    let few = is_sparse(chart);
+    let (columns, rows) = merged(chart, few);
     let panels: Vec<Panel> =
         chart.layers.iter().map(|layer| Panel::new(chart, &layer.cells, columns, rows)).collect();
     let colours = page.palette.assign(chart.layers.iter().map(|l| l.name.as_str()));
@@ -68,7 +72,13 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                 drawing: drawing.clone(),
                 over: String::new(),
                 class: match (one, last) {
-                    (true, _) => "",
+                    (true, _) => {
+                        if few {
+                            "few"
+                        } else {
+                            ""
+                        }
+                    }
                     (false, true) => "panel",
                     (false, false) => "panel bare",
                 },
@@ -87,6 +97,18 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     let summary = "Numbers, summed over time";
     table::details(page, &Chart::Heatmap(chart.clone()).numbers(), summary, "");
     frame::close(page);
+}
+
+/// Whether a panel of all layers has so few cells that each is to be seen.
+fn is_sparse(chart: &Heatmap) -> bool {
+    let cells = chart.layers.iter().flat_map(|layer| &layer.cells);
+    chart.overlaid && cells.filter(|&&cell| cell > 0).count() <= FEW
+}
+
+/// How many columns and rows of cells are drawn as one.
+fn merged(chart: &Heatmap, few: bool) -> (usize, usize) {
+    let (columns, rows) = if few { (COLUMNS_OF_FEW, ROWS_OF_FEW) } else { (COLUMNS_MAX, ROWS_MAX) };
+    (chart.columns.div_ceil(columns).max(1), chart.rows.div_ceil(rows).max(1))
 }
 
 /// Each layer in a panel of its own: the panel, its shades, and its drawing.

@@ -9,6 +9,8 @@ use crate::unit::Unit;
 
 /// How many points of a line are drawn: about one for each pixel of a wide screen.
 const POINTS_MAX: usize = 1000;
+/// So few points are drawn as dots, too.
+const FEW: usize = 40;
 
 pub fn render(page: &mut Page, chart: &Lines) {
     let numbers = chart.thinned(POINTS_MAX);
@@ -102,7 +104,15 @@ fn line(series: &Series, xs: &[f64], y: &Range) -> String {
         }
         drawing = point.is_some();
     }
-    format!("<path class=\"line\" d=\"{path}\"/>")
+    // A line through few points shows little: each becomes a dot.
+    let known = |&i: &usize| series.value(i).and_then(|value| height(y, value)).is_some();
+    let few = (0..xs.len()).filter(known).count() <= FEW;
+    let dots = if few { path.replace('L', "M").replace('M', "h0M") } else { String::new() };
+    let dots = match dots.strip_prefix("h0") {
+        Some(dots) => format!("<path class=\"dots\" d=\"{dots}h0\"/>"),
+        None => String::new(),
+    };
+    format!("<path class=\"line\" d=\"{path}\"/>{dots}")
 }
 
 /// Closed shapes between the ends of the band, one for each run of known values.

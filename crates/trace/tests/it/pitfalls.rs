@@ -363,7 +363,7 @@ fn lines_out_of_order() {
         line("k-2 10 rq_issue 7,0 W 4096 () 8 + 8 [k]").replace("745.", "743.")
     );
     let error = "line 2: time goes back by 2 s, and requests are sorted only within 1 s; sort the \
-                 trace by time, or give --disorder 2s or more";
+                 trace by time, or give --disorder at least 2s: larger steps back may follow";
     assert_eq!(rows(Format::Ftrace, CountFrom::Issue, &late), [error]);
     let sorted = ReaderOptions { disorder: Some(Nanos(2_000_000_000)), ..options(Format::Ftrace) };
     let sorted = read(sorted, late.as_bytes()).expect("the window is wide enough").records;

@@ -136,7 +136,7 @@ pub fn assert_lawful(report: &Value) {
     };
     if result["write_amplification_estimated"] == true {
         assert_eq!(result["steady_state"], "out of reach");
-    } else if written > 0 {
+    } else if written > 0 && programmed > 0 {
         close("write_amplification", programmed as f64 / written as f64);
     } else {
         assert_eq!(result["write_amplification"], Value::Null);
