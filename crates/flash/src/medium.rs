@@ -222,8 +222,8 @@ pub trait Medium: Send + Sync {
         true
     }
 
-    /// Whether LUNs work at the same time. If not, the policy level fills one block after the other,
-    /// so that data that was written together is read together.
+    /// Whether LUNs work at the same time. If not, the policy level fills one block after the
+    /// other, so that data that was written together is read together.
     fn luns_work_in_parallel(&self) -> bool {
         true
     }

@@ -38,12 +38,8 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
     );
     frame::open(page, "heatmap", &zoom, &chart.title, &chart.caption);
     let x = Range::exactly(start as f64, end as f64, Unit::Nanos, 8);
-    let y = Range::exactly(
-        chart.address_range.start as f64,
-        chart.address_range.end as f64,
-        Unit::Bytes,
-        4,
-    );
+    let (low, high) = (chart.address_range.start as f64, chart.address_range.end as f64);
+    let y = Range::exactly(low, high, Unit::Bytes, 4);
     let one = chart.overlaid && !panels.is_empty();
     let drawn = if one { vec![overlaid(&panels, &colours)] } else { apart(&panels, &colours) };
     if one {
@@ -72,13 +68,8 @@ pub fn render(page: &mut Page, chart: &Heatmap) {
                 drawing: drawing.clone(),
                 over: String::new(),
                 class: match (one, last) {
-                    (true, _) => {
-                        if few {
-                            "few"
-                        } else {
-                            ""
-                        }
-                    }
+                    (true, _) if few => "few",
+                    (true, _) => "",
                     (false, true) => "panel",
                     (false, false) => "panel bare",
                 },
