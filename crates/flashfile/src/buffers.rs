@@ -7,6 +7,8 @@ use std::{io, mem, slice};
 use memmap2::{Advice, MmapMut, MmapOptions};
 use prism_flash::BufferMemory;
 
+use crate::layout::ALIGN;
+
 /// Bytes of a huge page; the mapping consists of huge pages if the system has them.
 const HUGE: usize = 2 << 20;
 
@@ -138,9 +140,7 @@ impl Pool {
     /// # Errors
     /// If the system gives no such mapping.
     pub(crate) fn take(&self, len: usize) -> io::Result<Pooled> {
-        /// The alignment of direct I/O on every disk.
-        const ALIGNMENT: usize = 4096;
-        let size = len.max(1).next_multiple_of(ALIGNMENT);
+        let size = len.max(1).next_multiple_of(ALIGN as usize);
         let mut chunk = self.0.lock().expect("no thread panics while it holds the pool");
         if chunk.end - chunk.used < size {
             *chunk = Chunk::new(size)?;

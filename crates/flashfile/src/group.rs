@@ -107,22 +107,18 @@ impl FlashFile {
         let wanted = numbers.begun + 1;
         let mut yielded = false;
         loop {
-            while numbers.done < numbers.begun {
-                numbers = self.wait_for_sync(wanted, numbers);
-                if numbers.done >= wanted {
-                    return numbers.failed.clone().map_or(Ok(()), Err);
-                }
-            }
-            if yielded {
-                return self.lead(numbers, || self.commit());
-            }
-            // Threads that run next and write something more get it into this commit.
-            drop(numbers);
-            thread::yield_now();
-            yielded = true;
-            numbers = self.numbers();
             if numbers.done >= wanted {
                 return numbers.failed.clone().map_or(Ok(()), Err);
+            }
+            if numbers.done < numbers.begun {
+                numbers = self.wait_for_sync(wanted, numbers);
+            } else if yielded {
+                return self.lead(numbers, || self.commit());
+            } else {
+                // Threads that run next and write something more get it into this commit.
+                drop(numbers);
+                thread::yield_now();
+                (numbers, yielded) = (self.numbers(), true);
             }
         }
     }

@@ -7,7 +7,7 @@ use crate::against::Against;
 use crate::analysis::Analysis;
 use crate::contract::{advice, json as contract_json, remedies, tables, terms};
 use crate::drive::charts::with_charts;
-use crate::drive::{self, document, faults};
+use crate::drive::{self, document, faults, limits, wear};
 use crate::json::{join, without_null};
 
 /// The report as JSON.
@@ -32,7 +32,7 @@ pub fn json(analysis: &Analysis, against: Option<&Against>) -> Value {
 pub fn page(long: Document, analysis: Analysis) -> Document {
     let Analysis { facts, contract, charts, .. } = analysis;
     let (sections, first) = charts.sections();
-    let lead = format!("{} {}", contract.named(), document::wear_sentence(&facts));
+    let lead = format!("{} {}", contract.named(), wear::sentence(&facts));
     let mut glance = Section::new("At a glance", lead);
     let advice = remedies(&contract, facts.too_short().as_deref());
     let notes =
@@ -72,7 +72,7 @@ pub fn documents(analysis: &Analysis, against: Option<&Against>) -> (Document, D
     long.sections.extend(remedies);
     short.sections.extend(faults::section(facts.run()));
     short.sections.extend(tables::section(contract, false));
-    short = short.with(document::limits(facts));
+    short = short.with(limits::section(facts));
     long = long.with(document::summary(facts));
     long.sections.extend(tables::section(contract, true));
     long = long.with(advice::section(&contract.advice));

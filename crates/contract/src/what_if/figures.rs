@@ -26,7 +26,7 @@ use prism_workload::Measured;
 const DAY: f64 = 86_400.0;
 
 /// With fewer requests than this, fewer than ten are beyond the 99th percentile: it is an accident.
-const P99_REQUESTS: u64 = 1000;
+pub const P99_REQUESTS: u64 = 1000;
 
 /// The work of one pass of the original trace, as measured in the main replay.
 #[derive(Clone, Copy, Debug, PartialEq)]

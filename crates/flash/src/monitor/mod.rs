@@ -176,7 +176,7 @@ impl Device {
     }
 
     /// A buffer of `len` bytes that the device reads into and programs from without a copy: aligned
-    /// for direct I/O, and in huge pages if it is large.
+    /// for direct I/O. On a file, buffers share huge pages: one that is kept may keep 2 MiB.
     #[must_use]
     pub fn buffer(&self, len: usize) -> Buffer {
         self.medium().buffer(len)

@@ -1,18 +1,15 @@
-//! A share of a device: what one application owns.
+//! A share of a device: what one application owns. The module `operations` has those on its blocks.
+
+mod operations;
 
 use std::sync::Arc;
 
 use prism_base::{Nanos, SimTime};
-use prism_nand::Cause;
 
-use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
-use crate::medium::{MediumError, PageState};
 use crate::monitor::map::DirectPath;
 use crate::monitor::records::{Record, ShareRecord};
-use crate::monitor::state::{
-    Access, Monitor, OpCounts, Program, Programmed, ShareState, Unsynced, Urgency,
-};
+use crate::monitor::state::{Monitor, OpCounts, ShareState};
 use crate::monitor::wall::Wall;
 use crate::monitor::{Device, LunUse};
 
@@ -325,10 +322,10 @@ impl Share {
         self.0.timed
     }
 
-    /// How many LUNs work at the same time, of those that it has.
-    pub(crate) fn parallel_luns(&self) -> u32 {
-        let parallel = self.0.timed || self.0.path.medium.luns_work_in_parallel();
-        if parallel { u32::MAX } else { 1 }
+    /// See [`Medium::luns_work_in_parallel`](crate::Medium::luns_work_in_parallel); on a device
+    /// with timing they do.
+    pub(crate) fn luns_work_in_parallel(&self) -> bool {
+        self.0.timed || self.0.path.medium.luns_work_in_parallel()
     }
 
     /// The share's clock, or zero at once on a device without timing.
@@ -390,191 +387,6 @@ impl Share {
             monitor.commit_share(place)
         })
     }
-
-    /// Reads from a page; returns the state of the page and the end of the read. No lock is held
-    /// while the device works.
-    #[inline]
-    pub(crate) fn read(
-        &self,
-        at: Access,
-        offset: u32,
-        data: &mut [u8],
-        oob: &mut [u8],
-    ) -> Result<(PageState, SimTime)> {
-        let bytes = (data.len() + oob.len()) as u64;
-        let state = self.0.path.read(at, offset, data, oob)?;
-        if !self.0.timed {
-            return Ok((state, at.ready));
-        }
-        Ok((state, self.with(|monitor, place| monitor.time_read(place, at, bytes))?))
-    }
-
-    /// See [`Device::buffer`].
-    pub(crate) fn buffer(&self, len: usize) -> Buffer {
-        self.0.path.medium.buffer(len)
-    }
-
-    /// The path to the pages of the share without the monitor's lock.
-    pub(crate) fn path(&self) -> &DirectPath {
-        &self.0.path
-    }
-
-    /// Programs a page; on a device without timing pages, and no lock is held while the device
-    /// works.
-    #[inline]
-    pub(crate) fn program(&self, at: Access, data: &[u8], oob: &[u8]) -> Result<Programmed> {
-        if self.0.timed {
-            return self.with(|monitor, place| monitor.program(place, at, data, oob));
-        }
-        let page_size = self.0.path.page_size as usize;
-        let (mut at, mut data, mut oob) = (at, data, oob);
-        loop {
-            let program = self.begin_program(at, (data.len() / page_size) as u32)?;
-            let result = self.0.path.medium.program(program.block, at.page, data, oob);
-            let Some(next) = self.end_program(at, program, result)? else {
-                return Ok(Programmed { sent: at.ready, end: at.ready });
-            };
-            if next > at.page {
-                (data, oob) = (&data[(next - at.page) as usize * page_size..], &[]);
-                at.page = next;
-            }
-        }
-    }
-
-    /// Begins a program that the caller passes to the medium; see [`Monitor::begin_program`].
-    pub(crate) fn begin_program(&self, at: Access, pages: u32) -> Result<Program> {
-        self.with(|monitor, place| monitor.begin_program(place, at, pages))
-    }
-
-    /// Ends a program; see [`Monitor::end_program`].
-    pub(crate) fn end_program(
-        &self,
-        at: Access,
-        program: Program,
-        result: Result<(), MediumError>,
-    ) -> Result<Option<u32>> {
-        let mut monitor = self.0.device.lock();
-        if monitor.share(self.0.place, self.0.id).is_err() {
-            // The share was released while the program was in progress.
-            self.0.path.map.end_program(program.virtual_block);
-            return Err(FlashError::Released);
-        }
-        monitor.end_program(self.0.place, at, program, result)
-    }
-
-    /// Erases a block; see [`Monitor::erase`].
-    pub(crate) fn erase(&self, at: Access) -> Result<SimTime> {
-        self.with(|monitor, place| monitor.erase(place, at))
-    }
-
-    /// Closes a block.
-    pub(crate) fn finish(&self, block: u32) -> Result<()> {
-        self.with(|monitor, place| monitor.finish(place, block))
-    }
-
-    /// Closes a block that is partly written.
-    pub(crate) fn finish_if_open(&self, block: u32) -> Result<()> {
-        self.with(|monitor, place| {
-            let on_device = monitor.block_of(place, block)?;
-            if monitor.medium()?.is_open(on_device) { monitor.finish(place, block) } else { Ok(()) }
-        })
-    }
-
-    /// Erases a block unless it is erased.
-    pub(crate) fn erase_if_used(&self, block: u32) -> Result<()> {
-        if self.write_pointer(block)? > 0 || self.state_of(block)? != PageState::Erased {
-            let ready = self.now_if_timed()?;
-            self.erase(self.access(block, 0, Cause::Host, ready))?;
-        }
-        Ok(())
-    }
-
-    /// What the first page of a block holds.
-    pub(crate) fn state_of(&self, block: u32) -> Result<PageState> {
-        self.with(|monitor, place| {
-            let block = monitor.block_of(place, block)?;
-            Ok(monitor.medium()?.read(block, 0, 0, &mut [], &mut [])?)
-        })
-    }
-
-    /// Pages of a block programmed since its erase.
-    pub(crate) fn write_pointer(&self, block: u32) -> Result<u32> {
-        self.with(|monitor, place| {
-            let block = monitor.block_of(place, block)?;
-            Ok(monitor.medium()?.write_pointer(block))
-        })
-    }
-
-    /// Whether a program of an erased block would not wait for a sync.
-    pub(crate) fn erase_is_durable(&self, block: u32) -> bool {
-        let path = &self.0.path;
-        path.virtual_block(block).is_ok_and(|v| path.medium.erase_is_durable(path.map.block(v)))
-    }
-
-    /// Erases of a block that the monitor knows of.
-    pub(crate) fn erases(&self, block: u32) -> Result<u32> {
-        self.with(|monitor, place| {
-            let block = monitor.block_of(place, block)?;
-            Ok(monitor.erases[block as usize])
-        })
-    }
-
-    /// As [`Share::sync`]; does nothing on a medium without a volatile cache.
-    pub(crate) fn sync_if_volatile(&self) -> Result<()> {
-        self.with(|monitor, _| monitor.sync_if_volatile())
-    }
-
-    /// Whether operations are durable only after a sync.
-    pub(crate) fn is_volatile(&self) -> Result<bool> {
-        self.with(|monitor, _| Ok(monitor.medium()?.has_volatile_cache()))
-    }
-
-    /// Makes everything durable that was complete before the call. No lock is held while the
-    /// device works; a device makes the syncs of several threads one.
-    pub(crate) fn sync(&self) -> Result<()> {
-        let (number, marks) = self.begin_sync()?;
-        let result = self.0.path.medium.sync();
-        self.end_sync(number, marks, result)
-    }
-
-    /// Begins a sync that the caller passes to the medium.
-    pub(crate) fn begin_sync(&self) -> Result<(u64, Unsynced)> {
-        self.with(|monitor, _| {
-            monitor.medium()?;
-            Ok((monitor.map.begin_sync(), monitor.take_unsynced()))
-        })
-    }
-
-    /// Ends a sync with the result of the medium.
-    pub(crate) fn end_sync(
-        &self,
-        number: u64,
-        marks: Unsynced,
-        result: Result<(), MediumError>,
-    ) -> Result<()> {
-        match result {
-            Ok(()) => self.0.path.map.end_sync(number),
-            Err(_) => self.0.device.lock().put_unsynced(marks),
-        }
-        Ok(result?)
-    }
-
-    /// A ticket for everything that is complete now, for [`Share::sync_to`].
-    pub(crate) fn ticket(&self) -> u64 {
-        self.0.path.map.ticket()
-    }
-
-    /// Makes everything durable that was complete when the ticket was drawn; returns at once if a
-    /// sync since then has done so.
-    pub(crate) fn sync_to(&self, ticket: u64) -> Result<()> {
-        if self.0.path.map.is_synced(ticket) { Ok(()) } else { self.sync() }
-    }
-
-    /// An access of normal urgency.
-    #[inline]
-    pub(crate) fn access(&self, block: u32, page: u32, cause: Cause, ready: SimTime) -> Access {
-        Access { block, page, cause, ready, urgency: Urgency::Normal }
-    }
 }
 
 impl ShareState {
@@ -591,16 +403,5 @@ impl Monitor {
         let record = self.shares[place].as_ref().expect("checked by the caller").record();
         let dirty = self.dirty();
         self.commit(&[Record::Share(record), dirty])
-    }
-
-    fn finish(&mut self, place: usize, block: u32) -> Result<()> {
-        self.check_no_programs(self.virtual_block(place, block)?)?;
-        let block = self.block_of(place, block)?;
-        let medium = self.medium()?;
-        let was_open = medium.is_open(block);
-        medium.finish(block)?;
-        self.shares[place].as_mut().expect("checked").open -= u32::from(was_open);
-        (self.unsynced, self.closed_unsynced) = (true, self.closed_unsynced | was_open);
-        Ok(())
     }
 }

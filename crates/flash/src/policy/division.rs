@@ -107,7 +107,7 @@ pub(crate) fn divide(
     };
     let mut refused = None;
     let enough = (wanted / u64::from(DIE_GROUP_BLOCKS_MIN)).max(1) as u32;
-    let most = share.luns.min(enough).min(die_groups_max);
+    let most = enough.min(die_groups_max);
     for die_groups in (1..=most).rev() {
         if open_needed(config, die_groups) > open {
             continue;

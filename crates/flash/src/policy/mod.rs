@@ -409,7 +409,8 @@ impl Inner {
         };
         let config = RangeConfig { open_blocks: Some(open).filter(|&o| o < u32::MAX), ..config };
         let used = self.used(tables);
-        let (share, most) = (&self.geometry, self.share.parallel_luns());
+        let share = &self.geometry;
+        let most = if self.share.luns_work_in_parallel() { share.luns } else { 1 };
         let division = division::divide(&config, share, &self.format, bytes, &used, open, most)?;
         Ok((config, division))
     }

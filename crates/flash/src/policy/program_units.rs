@@ -205,6 +205,8 @@ mod tests {
             (1, false, 4, 64)
         );
         assert_eq!((program_unit.place(5, 3), program_unit.header_page(5)), ((5, 3 * 4096), 5));
+        // `prism device create` gives pages of 16 KiB 80 bytes, so that these fit.
+        assert!(!ProgramUnitFormat::new(&share(64, 16384, 80), 4096).in_band);
         let program_unit = ProgramUnitFormat::new(&share(64, 4096, 0), 4096);
         assert_eq!(
             (

@@ -3,12 +3,14 @@
 
 use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use prism_base::{Bytes, Rng};
 use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
 use prism_flash::raw::{Address, Command, Raw};
 use prism_flash::{
-    Allocation, Device, DeviceGeometry, FlashError, GlobalWear, KvStore, Medium, Options,
+    Allocation, Cache, Device, DeviceGeometry, FlashError, GlobalWear, KvStore, Medium,
+    MemoryDevice, Options,
 };
 use prism_flashfile::{FlashFile, SimulatedFile};
 
@@ -356,4 +358,21 @@ fn a_full_disk_loses_nothing_that_was_synced() {
         device.program(0, 1, &[3; 1024], &[]).unwrap();
         device.close().unwrap();
     }
+}
+
+/// On a file nothing is gained by writing to several LUNs at once, and reads are longer if data
+/// that was written together is in one block.
+#[test]
+fn ranges_of_a_file_fill_one_block_after_the_other() {
+    let die_groups = |medium: Arc<dyn Medium>| {
+        let device = Device::format(medium, Options::default()).unwrap();
+        let all = Bytes(4 * device.lun_capacity().0);
+        let policy = Policy::open(device.allocate("a", Allocation::new(all, 0)).unwrap()).unwrap();
+        let config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
+        policy.configure(0, 128 << 10, config).unwrap();
+        policy.ranges()[0].die_groups
+    };
+    let file = FlashFile::create_simulated(&SimulatedFile::new(), GEOMETRY).unwrap();
+    assert_eq!(die_groups(Arc::new(file)), 1);
+    assert!(die_groups(Arc::new(MemoryDevice::new(GEOMETRY, Cache::None).unwrap())) > 1);
 }

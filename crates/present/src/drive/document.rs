@@ -1,17 +1,16 @@
 //! The sections of a report on a drive: write amplification and its causes first.
 
-use prism_base::{Bytes, Latencies};
+use prism_base::Latencies;
+use prism_contract::what_if::figures::P99_REQUESTS;
 use prism_nand::Cause;
-use prism_replay::{Layout, Lifetime, SteadyState};
+use prism_replay::{Lifetime, SteadyState};
 use prism_report::{Block, Chart, Document, Figure, Section, Segment, Stacked, Unit};
-use prism_ssd::spec::SlcUsage;
 use prism_ssd::{DriveSpec, HostOp, InitialState};
 use prism_trace::{Op, TraceInfo};
 use prism_workload::Measured;
 
-use super::{Facts, Run, faults, tables};
+use super::{Facts, Run, faults, limits, tables, wear};
 use crate::pace::describe;
-use crate::trace::limit_notes;
 
 /// Title and subtitle: the trace and the drive.
 #[must_use]
@@ -25,7 +24,7 @@ pub fn head(facts: &Facts) -> Document {
 pub fn sections(facts: &Facts) -> Vec<Section> {
     let mut sections = vec![latency(facts), cleaning(facts)];
     sections.extend(faults::section(facts.run()));
-    sections.push(limits(facts));
+    sections.push(limits::section(facts));
     sections
 }
 
@@ -44,17 +43,17 @@ pub fn brief(facts: &Facts) -> Section {
         })
         .collect();
     let amplification = if facts.is_estimate() {
-        estimate_note()
+        wear::estimate_note()
     } else if shares.is_empty() {
         "nothing reached the flash".to_owned()
     } else {
-        format!("flash bytes per byte written: {}{}", shares.join(", "), deviation(facts))
+        format!("flash bytes per byte written: {}{}", shares.join(", "), wear::deviation(facts))
     };
     let mut figures = vec![
         Figure::new("Write amplification", Unit::Ratio, facts.write_amplification())
             .note(amplification),
         Figure::new("Lifetime at this rate", Unit::Nanos, facts.lifetime_ns())
-            .note(lifetime_note(facts)),
+            .note(wear::lifetime_note(facts)),
     ];
     figures.extend(latencies(timed));
     figures.push(Figure::new("Throughput", Unit::BytesPerSec, timed.bytes_per_second()).note(
@@ -73,7 +72,8 @@ fn latencies(timed: &Measured) -> Vec<Figure> {
     let of = |name: &str, latencies: &Latencies| {
         let show = |q| Unit::Nanos.format(latencies.quantile(q).0 as f64);
         let mean = Unit::Nanos.format(latencies.mean_ns());
-        let few = match latencies.count() {
+        // The same requests again are no more evidence.
+        let few = match latencies.count() / u64::from(timed.passes.max(1)) {
             count if count < P99_REQUESTS => format!("; of only {count}"),
             _ => String::new(),
         };
@@ -88,69 +88,6 @@ fn latencies(timed: &Measured) -> Vec<Figure> {
         figures.push(of("both", &timed.reads_and_writes()));
     }
     figures
-}
-
-/// With fewer requests than this, fewer than ten are beyond the 99th percentile.
-const P99_REQUESTS: u64 = 1000;
-
-/// Write amplification and lifetime as a sentence; empty if the trace determines neither.
-#[must_use]
-pub fn wear_sentence(facts: &Facts) -> String {
-    let Some(ratio) = facts.write_amplification() else { return String::new() };
-    let ratio = match facts.is_estimate() {
-        true => format!("about {} ({})", Unit::Ratio.format(ratio), estimate_note()),
-        false => Unit::Ratio.format(ratio),
-    };
-    if let Some(why) = facts.too_short() {
-        return format!("Write amplification {ratio}. {why}.");
-    }
-    let life = facts.lifetime_ns().map(|life| {
-        let (life, capacity) = (Unit::Nanos.format(life), facts.described.capacity());
-        format!(", lifetime {life} of the {capacity} drive {}", even_wear(facts))
-    });
-    format!("Write amplification {ratio}{}.", life.unwrap_or_default())
-}
-
-/// What a lifetime assumes, and what it would be otherwise.
-fn even_wear(facts: &Facts) -> String {
-    let unlevelled = facts.unlevelled_ns().map(|first| {
-        let first = Unit::Nanos.format(first);
-        format!(" ({first} until its first block is worn out, if it does not level wear)")
-    });
-    let brief = facts.brief_pass().map(|pass| format!(", extrapolated from {pass}"));
-    format!("with even wear{}{}", unlevelled.unwrap_or_default(), brief.unwrap_or_default())
-}
-
-/// Why write amplification is an estimate.
-fn estimate_note() -> String {
-    "an estimate: as if the trace wrote its addresses at random for long".to_owned()
-}
-
-/// How much write amplification varies, as the end of a sentence.
-fn deviation(facts: &Facts) -> String {
-    match facts.outcome.steady_write_amplification() {
-        Some((_, deviation)) if deviation >= 0.005 => format!(
-            "; varies by {} over {} rounds",
-            Unit::Ratio.format(deviation),
-            facts.outcome.window_rounds
-        ),
-        _ => String::new(),
-    }
-}
-
-/// What a lifetime refers to.
-fn lifetime_note(facts: &Facts) -> String {
-    if let Some(why) = facts.too_short() {
-        return why;
-    }
-    let Some(life) = facts.lifetime() else { return "nothing reaches the flash".into() };
-    format!(
-        "of the {} drive, {} cycles, {}; lasts 5 years at {} drive writes a day",
-        facts.described.capacity(),
-        facts.described.flash.endurance,
-        even_wear(facts),
-        Unit::Ratio.format(life.dwpd)
-    )
 }
 
 /// A sentence about the drive.
@@ -228,14 +165,14 @@ pub fn summary(facts: &Facts) -> Section {
 fn trace_figures(facts: &Facts) -> Block {
     let (timed, life) = (facts.timed(), facts.lifetime());
     let note = if facts.is_estimate() {
-        estimate_note()
+        wear::estimate_note()
     } else {
-        format!("data programmed to flash / data the host wrote{}", deviation(facts))
+        format!("data programmed to flash / data the host wrote{}", wear::deviation(facts))
     };
     let mut figures = vec![
         Figure::new("Write amplification", Unit::Ratio, facts.write_amplification()).note(note),
         Figure::new("Lifetime at this rate", Unit::Nanos, facts.lifetime_ns())
-            .note(lifetime_note(facts)),
+            .note(wear::lifetime_note(facts)),
     ];
     figures.extend(host_figures(timed, life));
     Block::KeyFigures(figures)
@@ -387,232 +324,6 @@ fn latency(facts: &Facts) -> Section {
 fn cleaning(facts: &Facts) -> Section {
     let mut section = Section::new("Cleaning and wear", "");
     section.push(tables::passes(facts));
-    push_wear(&mut section, facts.run());
+    wear::push(&mut section, facts.run());
     section
-}
-
-/// Pushes the figures of cleaning and wear, and those of SLC blocks.
-pub fn push_wear(section: &mut Section, run: Run<'_>) {
-    section.push(wear_figures(run));
-    section.blocks.extend(slc_figures(run));
-}
-
-/// The use of SLC blocks, if the drive has some.
-fn slc_figures(run: Run<'_>) -> Option<Block> {
-    let Run { measured, device, end } = run;
-    let slc = device.slc.as_ref()?;
-    let (flash, unit) = (&measured.flash, device.ftl.mapping_unit.0);
-    let in_slc = flash.slc_units[Cause::Host];
-    let share = |units: u64| {
-        let of_host = units as f64 / flash.units[Cause::Host].max(1) as f64;
-        format!("{} of what the host wrote to flash", Unit::Percent.format(of_host))
-    };
-    let overflow = flash.slc_overflow;
-    let mut figures = vec![
-        Figure::new("Written to SLC blocks", Unit::Bytes, in_slc * unit).note(share(in_slc)),
-        Figure::new("Did not fit there", Unit::Bytes, overflow * unit).note(share(overflow)),
-    ];
-    if slc.usage == SlcUsage::Cache {
-        let folded = flash.units[Cause::Fold];
-        figures.push(
-            Figure::new("Folded", Unit::Bytes, folded * unit)
-                .note("moved from the SLC write cache to the other blocks"),
-        );
-    }
-    if let Some(wear) = end.slc_wear {
-        figures.push(Figure::new("Erases of an SLC block", Unit::Count, wear.mean).note(format!(
-            "since the start; between {} and {}; rated for {}",
-            wear.min, wear.max, slc.endurance
-        )));
-    }
-    Some(Block::KeyFigures(figures))
-}
-
-/// Copies, erases, hits of the buffer and the map cache, and merges.
-fn wear_figures(run: Run<'_>) -> Block {
-    let Run { measured, device, end } = run;
-    let wear = end.wear;
-    let flash = &measured.flash;
-    let geometry = device.geometry();
-    // Erases are counted in blocks of one plane of one die.
-    let upb = u64::from(geometry.units_per_block())
-        / u64::from(geometry.planes_ganged * geometry.dies_per_superblock);
-    let erased = flash.erases.total() - flash.erases[Cause::Fold];
-    let copied = flash.units[Cause::Gc];
-    // Blocks of an SLC region hold fewer units, so erases of both kinds do not add up.
-    let alike = device.slc.as_ref().is_none_or(|slc| slc.usage == SlcUsage::Cache);
-    let share = (erased > 0 && alike).then(|| copied as f64 / (erased * upb) as f64);
-    let mut figures = vec![
-        Figure::new("Still valid in cleaned blocks", Unit::Percent, share)
-            .note("data that cleaning had to copy"),
-        Figure::new("Erases of a block", Unit::Count, wear.mean)
-            .note(format!("since the start; between {} and {}", wear.min, wear.max)),
-        Figure::new("Found in the write buffer", Unit::Count, measured.buffer_hits)
-            .note("mapping units read from it or overwritten in it"),
-    ];
-    if let Some(map) = measured.map {
-        figures.push(Figure::new("Misses of the map cache", Unit::Percent, map.miss_ratio()).note(
-            format!(
-                "{} translation pages read for them, {} to be rewritten",
-                map.loads, map.writebacks
-            ),
-        ));
-    }
-    if let Some(merges) = measured.merges {
-        let all = merges.switches + merges.partial + merges.full;
-        figures.push(Figure::new("Merges", Unit::Count, all).note(format!(
-            "{} switches, {} partial, {} full; {} blocks erased with nothing left in them",
-            merges.switches, merges.partial, merges.full, merges.empty
-        )));
-    }
-    Block::KeyFigures(figures)
-}
-
-/// Notes on what limits the figures.
-#[must_use]
-pub fn limits(facts: &Facts) -> Section {
-    let mut notes = Vec::new();
-    if !facts.scaled.changes.is_empty() {
-        notes.push(format!(
-            "Write amplification and wear are of a drive of {}: {}.",
-            facts.scaled.device.capacity(),
-            facts.scaled.changes.join("; ")
-        ));
-    }
-    if let Some(speed) = &facts.speed {
-        notes.push(format!(
-            "Latency and throughput are of a drive of {} with all dies and buffers{}{}.",
-            speed.scaled.device.capacity(),
-            if speed.scaled.changes.is_empty() { "" } else { "; " },
-            speed.scaled.changes.join("; ")
-        ));
-    }
-    if facts.lacks_dies() {
-        notes.push(format!(
-            "Latency and throughput come from that drive, as the steady state of this kind of \
-             drive cannot be laid out on all dies: with {} instead of {} dies it is slower under \
-             load. A larger --capacity has more dies.",
-            facts.scaled.device.geometry().dies(),
-            facts.described.geometry().dies()
-        ));
-    }
-    if let Some(pass) = facts.brief_pass() {
-        notes.push(format!(
-            "The lifetime is extrapolated from {pass} of requests, and holds only if the load goes \
-             on like that."
-        ));
-    }
-    notes.extend(layout_notes(facts));
-    let timed = facts.timed();
-    if timed.held_back > 0 {
-        notes.push(format!(
-            "The drive does not keep up: {} requests found its queue full, and submission fell \
-             up to {} behind the trace. Latencies include that wait; --pace {}closed:N avoids it.",
-            timed.held_back,
-            timed.behind_max,
-            if facts.trace.facts.capabilities.completion { "dependent or " } else { "" }
-        ));
-    }
-    if !facts.is_estimate() {
-        notes.extend(measured_notes(facts.run()));
-    }
-    notes.extend(limit_notes(&facts.trace));
-    let state = &facts.state.name;
-    let of = if facts.speed.is_some() { " of the fitted drive" } else { "" };
-    notes.push(format!("Initial state{of} {state}, seed {}.", facts.seed));
-    notes.extend(facts.state.note(&facts.prepared));
-    Section::new("What to keep in mind", "").with(Block::Notes(notes))
-}
-
-/// Notes on where the addresses of the trace are on the drive.
-fn layout_notes(facts: &Facts) -> Vec<String> {
-    let mut notes = Vec::new();
-    let places = facts.layout.ranges();
-    if places.len() > 1 {
-        let names: Vec<_> =
-            places.iter().take(4).map(|p| facts.trace.symbols.name(p.device)).collect();
-        let more = if places.len() > names.len() { ", ..." } else { "" };
-        notes.push(format!(
-            "The trace has {} devices ({}{more}), which are laid out one after another on this \
-             drive; --source NAME selects one of them.",
-            places.len(),
-            names.join(", ")
-        ));
-    }
-    let addressed = Bytes(Layout::whole(&facts.trace.touched).span());
-    if addressed > facts.described.capacity() {
-        notes.push(format!(
-            "The trace addresses {addressed}, more than the {} of the described drive: it comes \
-             from a larger one.",
-            facts.described.capacity()
-        ));
-    }
-    notes.extend(cold_note(facts));
-    if let Some((bytes, unit)) = facts.layout.left_out() {
-        notes.push(format!(
-            "{} of addresses, which no request reads or writes, are not on the simulated drive: \
-             whole units of {}.{}",
-            Bytes(bytes),
-            Bytes(unit),
-            match facts.left_out_discards() {
-                0 => String::new(),
-                1 => " 1 discard of such addresses is not replayed.".to_owned(),
-                discards => format!(" {discards} discards of such addresses are not replayed."),
-            }
-        ));
-    }
-    notes
-}
-
-/// A pass that overwrites a small part of the drive leaves the rest cold, which an application that
-/// moves on to other addresses does not.
-fn cold_note(facts: &Facts) -> Option<String> {
-    let device = &facts.scaled.device;
-    let distinct = Bytes(facts.trace.summary.unique_written_bytes);
-    let share = distinct.0 as f64 / device.capacity().0 as f64;
-    let all = device.cleaning_of_uniform_writes(device.capacity())?;
-    (distinct.0 > 0 && share < COLD_SHARE).then(|| {
-        format!(
-            "Each pass overwrites the same {} of the drive and leaves the rest cold. If the \
-             application moves on to other addresses with time, write amplification is higher: \
-             {} for random writes everywhere.",
-            Unit::Percent.format(share),
-            Unit::Ratio.format(all)
-        )
-    })
-}
-
-/// The share of the drive below which what a pass overwrites is said.
-const COLD_SHARE: f64 = 0.25;
-
-/// Notes on the figures of any run.
-#[must_use]
-pub fn measured_notes(run: Run<'_>) -> Vec<String> {
-    let (measured, buffered) = (run.measured, run.end.buffered);
-    let mut notes = Vec::new();
-    let reached = measured.flash_bytes + buffered.0;
-    // A difference that the figure does not show needs no reason.
-    if (reached as f64) < 0.995 * measured.written() as f64 {
-        notes.push(
-            "Write amplification is below 1 because some data was overwritten or trimmed in the \
-             write buffer and never programmed to flash."
-                .into(),
-        );
-    }
-    if measured.unmapped > 0 {
-        notes.push(format!(
-            "{} unmapped units were read (never written, or trimmed); the drive answers these \
-             reads without reading flash.",
-            measured.unmapped
-        ));
-    }
-    let written = measured.written();
-    if buffered.0 * 100 > written && written > 0 {
-        notes.push(format!(
-            "{} were still in the write buffer at the end and do not count in the write \
-             amplification.",
-            buffered
-        ));
-    }
-    notes
 }

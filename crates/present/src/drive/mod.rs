@@ -4,7 +4,9 @@ pub mod charts;
 pub mod document;
 pub mod faults;
 pub mod json;
+pub mod limits;
 pub mod tables;
+pub mod wear;
 pub mod writers;
 
 pub use charts::Charts;

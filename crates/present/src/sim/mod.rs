@@ -15,7 +15,7 @@ use prism_workload::fio::stats::{Dir, JobStats};
 
 pub use json::json;
 
-use crate::drive::{document as drive, faults, tables};
+use crate::drive::{document as drive, faults, limits, tables, wear};
 use crate::simulation::Simulated;
 
 /// The report as a document: the jobs first.
@@ -115,7 +115,7 @@ fn stages(facts: &Simulated) -> Table {
 
 fn cleaning(facts: &Simulated) -> Section {
     let mut section = Section::new("Cleaning and wear", "");
-    drive::push_wear(&mut section, facts.run());
+    wear::push(&mut section, facts.run());
     section
 }
 
@@ -155,7 +155,7 @@ fn limits(facts: &Simulated) -> Section {
     }
     notes.extend(depth_notes(&facts.jobs));
     notes.extend(stall_note(total));
-    notes.extend(drive::measured_notes(facts.run()));
+    notes.extend(limits::measured_notes(facts.run()));
     notes.push(
         "The host takes no time: latencies of a real fio also include the software between it \
          and the drive."
