@@ -1640,6 +1640,8 @@ int prism_function_queue_wait(struct prism_function_queue *queue,
  * not read, write or close it. Ask in the thread that uses the queue, and again if another thread
  * takes it over. `PRISM_EINVALID` if commands are complete as soon as they are submitted, or in
  * virtual time.
+ * A sleep on it can end early with `EINTR`, without a signal: the kernel interrupts the thread to
+ * complete operations. Poll and sleep again.
  */
 int prism_function_queue_event_fd(struct prism_function_queue *queue);
 
@@ -2029,6 +2031,8 @@ int prism_policy_queue_wait(struct prism_policy_queue *queue,
  * not read, write or close it. Ask in the thread that uses the queue, and again if another thread
  * takes it over. `PRISM_EINVALID` if reads are complete as soon as they are submitted, or in
  * virtual time.
+ * A sleep on it can end early with `EINTR`, without a signal: the kernel interrupts the thread to
+ * complete operations. Poll and sleep again.
  */
 int prism_policy_queue_event_fd(struct prism_policy_queue *queue);
 
@@ -2274,6 +2278,8 @@ int prism_raw_queue_wait(struct prism_raw_queue *queue,
  * read, write or close it. Ask in the thread that uses the queue, and again if another thread
  * takes it over. `PRISM_EINVALID` if commands are complete as soon as they are submitted, or in
  * virtual time.
+ * A sleep on it can end early with `EINTR`, without a signal: the kernel interrupts the thread to
+ * complete operations. Poll and sleep again.
  */
 int prism_raw_queue_event_fd(struct prism_raw_queue *queue);
 

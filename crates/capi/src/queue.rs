@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::{Arc, Mutex};
 
 use prism::function::{self, Function};
@@ -33,7 +34,7 @@ pub(crate) trait LibraryQueue: Send + 'static {
     fn poll(&mut self) -> Option<Completion>;
     fn wait(&mut self, timeout: Option<Nanos>) -> bool;
     fn complete(&mut self) -> Option<Completion>;
-    fn event_fd(&self) -> Option<i32>;
+    fn event_fd(&self) -> Option<BorrowedFd<'_>>;
 }
 
 macro_rules! library_queue {
@@ -57,7 +58,7 @@ macro_rules! library_queue {
                 self.complete()
             }
 
-            fn event_fd(&self) -> Option<i32> {
+            fn event_fd(&self) -> Option<BorrowedFd<'_>> {
                 self.event_fd()
             }
         }
@@ -195,7 +196,7 @@ impl<Q: LibraryQueue> CommandQueue<Q> {
     pub(crate) fn event_fd(&self) -> Result<c_int, Failure> {
         let what = "this queue has no descriptor: its commands are complete as soon as they are \
                     submitted, or in virtual time; poll it";
-        let fd = lock(&self.0).queue.event_fd();
+        let fd = lock(&self.0).queue.event_fd().map(|fd| fd.as_raw_fd());
         fd.ok_or_else(|| Failure::new(Status::PRISM_EINVALID, what))
     }
 

@@ -2,7 +2,7 @@
 //! is no io_uring.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
@@ -121,8 +121,8 @@ impl Inbox {
         true
     }
 
-    pub(crate) fn fd(&self) -> Option<RawFd> {
-        self.event.as_ref().map(AsRawFd::as_raw_fd)
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.event.as_ref().map(AsFd::as_fd)
     }
 }
 
@@ -159,7 +159,7 @@ impl MediumQueue for WorkerQueue {
         self.in_flight > 0 && self.inbox.wait(timeout)
     }
 
-    fn event_fd(&self) -> Option<i32> {
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         self.inbox.fd()
     }
 }

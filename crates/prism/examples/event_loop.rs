@@ -8,7 +8,6 @@
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
-use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
 use std::thread;
 
@@ -73,9 +72,6 @@ fn serve(raw: &Raw, mut socket: UnixStream) -> Result<u64, Box<dyn Error>> {
     socket.set_nonblocking(true)?;
     // On a device in memory there is no descriptor, as commands are complete when submitted.
     if let Some(descriptor) = queue.event_fd() {
-        // SAFETY: it is open as long as the queue, which outlives this borrow.
-        #[allow(unsafe_code, reason = "the queue lends the number of its descriptor")]
-        let descriptor = unsafe { BorrowedFd::borrow_raw(descriptor) };
         epoll::add(&events, descriptor, unused, epoll::EventFlags::IN)?;
     }
     let (mut writes, mut sleeps, mut open) = (Writes::default(), 0, true);

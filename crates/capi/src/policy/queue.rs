@@ -117,6 +117,8 @@ pub extern "C" fn prism_policy_queue_wait(
 /// not read, write or close it. Ask in the thread that uses the queue, and again if another thread
 /// takes it over. `PRISM_EINVALID` if reads are complete as soon as they are submitted, or in
 /// virtual time.
+/// A sleep on it can end early with `EINTR`, without a signal: the kernel interrupts the thread to
+/// complete operations. Poll and sleep again.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_queue_event_fd(queue: *mut prism_policy_queue) -> c_int {
     call(|| get::<PolicyQueueObject>(queue)?.commands.event_fd())

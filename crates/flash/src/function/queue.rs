@@ -1,6 +1,7 @@
 //! The command queue of the function level.
 
 use std::ops::Deref;
+use std::os::fd::BorrowedFd;
 
 use prism_base::{Nanos, SimTime};
 
@@ -269,7 +270,7 @@ impl<R: Deref<Target = Function>> Queue<R> {
 
     /// See [`raw::Queue::event_fd`](crate::raw::Queue::event_fd).
     #[must_use]
-    pub fn event_fd(&self) -> Option<i32> {
+    pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.mode {
             Mode::Timed(_) => None,
             Mode::Direct(queue) => queue.event_fd(),

@@ -1,6 +1,7 @@
 //! Operations of a medium that are in flight: submitted, and completed later.
 
 use std::collections::VecDeque;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use prism_base::Nanos;
@@ -75,7 +76,7 @@ pub trait MediumQueue: Send {
 
     /// A file descriptor for event loops, which is readable when [`MediumQueue::take`] should be
     /// called; `None` if operations are complete as soon as they are submitted.
-    fn event_fd(&self) -> Option<i32> {
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }

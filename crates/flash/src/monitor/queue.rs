@@ -1,6 +1,7 @@
 //! Operations of a share in flight on a device without timing. No lock is held while they are.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use prism_base::{Nanos, SimTime, Slab};
@@ -382,7 +383,7 @@ impl ShareQueue {
     }
 
     /// See [`MediumQueue::event_fd`].
-    pub(crate) fn event_fd(&self) -> Option<i32> {
+    pub(crate) fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         self.medium.event_fd()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Deref;
+use std::os::fd::BorrowedFd;
 
 use prism_base::{Nanos, SimTime, Slab};
 use prism_nand::Cause;
@@ -172,7 +173,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
 
     /// See [`raw::Queue::event_fd`](crate::raw::Queue::event_fd).
     #[must_use]
-    pub fn event_fd(&self) -> Option<i32> {
+    pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.mode {
             Mode::Timed(_) => None,
             Mode::Direct(direct) => direct.runs.event_fd(),

@@ -2,6 +2,7 @@
 //! the data is read without it. If cleaning has moved some of it and erased its block meanwhile, it
 //! is looked up again. Calls and queues read in the same way.
 
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard};
 
 use prism_base::{Nanos, SimTime, Slab};
@@ -168,7 +169,7 @@ impl RunQueue {
     }
 
     /// See [`ShareQueue::event_fd`].
-    pub(super) fn event_fd(&self) -> Option<i32> {
+    pub(super) fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         self.queue.event_fd()
     }
 

@@ -1,6 +1,7 @@
 //! The command queue of the raw level.
 
 use std::ops::Deref;
+use std::os::fd::BorrowedFd;
 
 use prism_base::{Nanos, SimTime};
 
@@ -176,8 +177,11 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// commands, and completions for which no disk was needed do not make it readable. It changes
     /// when another thread takes over the queue. `None` on a device whose commands are complete as
     /// soon as they are submitted, or in virtual time.
+    ///
+    /// A sleep on it can end early with `EINTR`, without a signal: the kernel interrupts the thread
+    /// to complete operations. Poll and sleep again.
     #[must_use]
-    pub fn event_fd(&self) -> Option<i32> {
+    pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.mode {
             Mode::Timed(_) => None,
             Mode::Direct(queue) => queue.event_fd(),

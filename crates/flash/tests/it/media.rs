@@ -1,6 +1,7 @@
 //! The device in memory keeps the promises of every medium: with operations that are complete at
 //! once, and with any order of completion.
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use prism_flash::{Cache, DeviceGeometry, Medium, MemoryDevice};
@@ -22,7 +23,7 @@ fn check_memory(cache: Cache, order: Option<u64>) {
         Arc::new(memory)
     };
     let name = &format!("memory, {cache:?}, order of seed {order:?}");
-    let readable = &|_, _| unreachable!("a device in memory has no descriptor");
+    let readable = &|_: BorrowedFd<'_>, _| unreachable!("a device in memory has no descriptor");
     check(&Candidate { name, make: &make, readable, wear_out: Some(&wear_out) });
 }
 

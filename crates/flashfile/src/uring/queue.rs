@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::mem;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
@@ -414,7 +414,7 @@ impl UringQueue {
         if self.outside == 0 {
             return false;
         }
-        let inbox = self.inbox.fd().filter(|_| !self.watching);
+        let inbox = self.inbox.fd().filter(|_| !self.watching).map(|fd| fd.as_raw_fd());
         let commit = self.commit_fd.filter(|_| !self.watching_commit);
         if let Some(fd) = inbox {
             self.watch(fd, INBOX);
@@ -511,8 +511,8 @@ impl MediumQueue for UringQueue {
         }
     }
 
-    fn event_fd(&self) -> Option<i32> {
-        Some(self.ring.as_raw_fd())
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.ring.as_fd())
     }
 }
 

@@ -7,18 +7,21 @@ use std::sync::Arc;
 use prism_flash::{DeviceGeometry, Medium};
 use prism_flashfile::{EngineChoice, FlashFile, Settings, SimulatedFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use crate::conformance::{Candidate, check};
 
 /// Whether the descriptor of a queue becomes readable within so many milliseconds.
-#[allow(unsafe_code, reason = "the queue, which has the descriptor open, outlives the call")]
-fn readable(event: i32, milliseconds: u32) -> bool {
-    // SAFETY: see above.
-    let event = unsafe { BorrowedFd::borrow_raw(event) };
-    let mut events = [PollFd::new(&event, PollFlags::IN)];
+pub(crate) fn readable(event: BorrowedFd<'_>, milliseconds: u32) -> bool {
     let (seconds, rest) = (milliseconds / 1000, milliseconds % 1000);
     let timeout = Timespec { tv_sec: seconds.into(), tv_nsec: i64::from(rest) * 1_000_000 };
-    poll(&mut events, Some(&timeout)).expect("a descriptor that is open") > 0
+    loop {
+        match poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&timeout)) {
+            // A completion of io_uring may interrupt the wait, as a signal does.
+            Err(Errno::INTR) => {}
+            ready => break ready.expect("a descriptor that is open") > 0,
+        }
+    }
 }
 
 fn check_file(engine: EngineChoice) {

@@ -10,6 +10,8 @@ use prism_flash::raw::{Address, Command, Queue, Raw};
 use prism_flash::{Allocation, Device, DeviceGeometry, Options};
 use prism_flashfile::{EngineChoice, FlashFile, Settings};
 
+use crate::media::readable;
+
 const GEOMETRY: DeviceGeometry = DeviceGeometry {
     channels: 1,
     luns_per_channel: 2,
@@ -188,17 +190,6 @@ fn an_event_loop_is_woken_while_threads_sync() {
 
 /// Sleeps until the queue's descriptor is readable, at most a minute.
 fn sleep_on<R: std::ops::Deref<Target = Raw>>(queue: &Queue<R>) {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let fd = queue.event_fd().expect("a file has a descriptor");
-    // SAFETY: the descriptor is open as long as the queue.
-    #[allow(unsafe_code, reason = "the library gives a number")]
-    let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
-    let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
-    let ready = loop {
-        match poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)) {
-            Err(rustix::io::Errno::INTR) => {}
-            ready => break ready.unwrap(),
-        }
-    };
-    assert_eq!(ready, 1, "nothing came for a minute");
+    let descriptor = queue.event_fd().expect("a file has a descriptor");
+    assert!(readable(descriptor, 60_000), "nothing came for a minute");
 }

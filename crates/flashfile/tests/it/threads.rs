@@ -10,6 +10,8 @@ use prism_flash::{Allocation, Buffer, Device, DeviceGeometry, Options};
 use prism_flashfile::{EngineChoice, FlashFile, Settings};
 use prism_testkit::seeds;
 
+use crate::media::readable;
+
 const GEOMETRY: DeviceGeometry = DeviceGeometry {
     channels: 2,
     luns_per_channel: 2,
@@ -211,7 +213,6 @@ fn a_queue_goes_from_thread_to_thread() {
 /// The descriptor of a queue becomes readable for each of several syncs in flight.
 #[test]
 fn an_event_loop_gets_every_sync() {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
     for engine in [EngineChoice::Best, EngineChoice::Portable] {
         let folder = tempfile::tempdir().unwrap();
         let settings = Settings { engine, ..Settings::USUAL };
@@ -232,12 +233,8 @@ fn an_event_loop_gets_every_sync() {
                     break;
                 }
                 let fd = queue.event_fd().expect("a file has a descriptor");
-                // SAFETY: the descriptor is open as long as the queue.
-                #[allow(unsafe_code, reason = "the library gives a number")]
-                let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
-                let timeout = Timespec { tv_sec: 60, tv_nsec: 0 };
-                let ready = poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).unwrap();
-                assert_eq!(ready, 1, "round {round}: {done} of 6 came, then none for a minute");
+                let ready = readable(fd, 60_000);
+                assert!(ready, "round {round}: {done} of 6 came, then none for a minute");
             }
         }
     }

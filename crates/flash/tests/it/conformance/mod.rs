@@ -7,6 +7,7 @@
 mod calls;
 mod queues;
 
+use std::os::fd::BorrowedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ pub struct Candidate<'a> {
     /// Makes an erased one.
     pub make: &'a dyn Fn(DeviceGeometry) -> Arc<dyn Medium>,
     /// Whether a descriptor becomes readable within so many milliseconds.
-    pub readable: &'a dyn Fn(i32, u32) -> bool,
+    pub readable: &'a dyn Fn(BorrowedFd<'_>, u32) -> bool,
     /// On media that can fail.
     pub wear_out: Option<WearOut<'a>>,
 }
