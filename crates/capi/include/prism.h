@@ -451,7 +451,7 @@ typedef struct prism_objects prism_objects;
 typedef struct prism_policy prism_policy;
 
 /**
- * A queue of reads of the policy level, for one thread at a time: a call of another thread on the
+ * A queue of reads and flushes of the policy level, for one thread at a time: a call of another thread on the
  * same queue waits, those on other queues do not.
  */
 typedef struct prism_policy_queue prism_policy_queue;
@@ -1981,14 +1981,14 @@ int prism_policy_idle(struct prism_policy *policy,
                       uint32_t program_units);
 
 /**
- * Opens a queue with at most `depth` reads in flight: 1 to 65536. Each thread opens its own.
+ * Opens a queue with at most `depth` commands in flight: 1 to 65536. Each thread opens its own.
  */
 int prism_policy_queue_open(struct prism_policy *policy,
                             uint32_t depth,
                             struct prism_policy_queue **queue);
 
 /**
- * Closes a queue. Waits for the reads in flight, whose completions are dropped and whose buffers
+ * Closes a queue. Waits for the commands in flight, whose completions are dropped and whose buffers
  * can be used again.
  */
 int prism_policy_queue_close(struct prism_policy_queue *queue);
@@ -2013,13 +2013,21 @@ int prism_policy_queue_read_buffer(struct prism_policy_queue *queue,
                                    uint64_t tag);
 
 /**
- * Returns how many reads are in flight: submitted, and their completion not taken.
+ * Submits a flush: its completion says that everything written and trimmed before is durable. It
+ * programs what is buffered; the sync runs while the caller goes on, unless there are trims, which
+ * are made durable during the call. `PRISM_EFULL` if the queue is full.
+ */
+int prism_policy_queue_flush(struct prism_policy_queue *queue,
+                             uint64_t tag);
+
+/**
+ * Returns how many commands are in flight: submitted, and their completion not taken.
  */
 int prism_policy_queue_length(struct prism_policy_queue *queue);
 
 /**
  * Waits until there is a completion to take; `PRISM_FOREVER` for no limit. Returns 1 if there is
- * one, else 0: at once if no read is in flight, and if no operation of the device completes for
+ * one, else 0: at once if no command is in flight, and if no operation of the device completes for
  * `timeout_ns` nanoseconds. With virtual time, the clock of the share advances instead.
  */
 int prism_policy_queue_wait(struct prism_policy_queue *queue,

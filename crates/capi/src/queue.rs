@@ -70,9 +70,22 @@ library_queue! {
     function::Queue<Arc<Function>>, function::Command, |self, command, tag| {
         self.submit(command, tag)
     };
-    policy::Queue<OpenPolicy>, (u64, Buffer), |self, (address, data), tag| {
-        self.submit(address, data, tag).map_err(|data| (address, data))
+    policy::Queue<OpenPolicy>, PolicyCommand, |self, command, tag| {
+        match command {
+            PolicyCommand::Read(address, data) => {
+                let full = |data| PolicyCommand::Read(address, data);
+                self.submit(address, data, tag).map_err(full)
+            }
+            PolicyCommand::Flush => self.submit_flush(tag).map_err(|_| PolicyCommand::Flush),
+        }
     };
+}
+
+/// A command for the policy level.
+pub(crate) enum PolicyCommand {
+    /// The address, and the buffer to read into.
+    Read(u64, Buffer),
+    Flush,
 }
 
 /// The direction of a command's transfer.

@@ -1,4 +1,4 @@
-//! The queue of reads of the policy level.
+//! The queue of reads and flushes of the policy level.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Deref;
@@ -10,10 +10,10 @@ use crate::buffer::{Memory, prism_buffer};
 use crate::ffi_boundary::{Out, OutStruct, bytes_mut, call};
 use crate::handle::{close, get, open};
 use crate::policy::{PolicyObject, prism_policy};
-use crate::queue::{CommandQueue, Direction, Patience, depth_of};
+use crate::queue::{CommandQueue, Direction, Patience, PolicyCommand, depth_of};
 use crate::structs::prism_completion;
 
-/// A queue of reads of the policy level, for one thread at a time: a call of another thread on the
+/// A queue of reads and flushes of the policy level, for one thread at a time: a call of another thread on the
 /// same queue waits, those on other queues do not.
 pub struct prism_policy_queue;
 
@@ -36,7 +36,7 @@ pub(crate) struct PolicyQueueObject {
 
 held!(PolicyQueueObject, prism_policy_queue, PolicyQueue);
 
-/// Opens a queue with at most `depth` reads in flight: 1 to 65536. Each thread opens its own.
+/// Opens a queue with at most `depth` commands in flight: 1 to 65536. Each thread opens its own.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_queue_open(
     policy: *mut prism_policy,
@@ -54,7 +54,7 @@ pub unsafe extern "C" fn prism_policy_queue_open(
     })
 }
 
-/// Closes a queue. Waits for the reads in flight, whose completions are dropped and whose buffers
+/// Closes a queue. Waits for the commands in flight, whose completions are dropped and whose buffers
 /// can be used again.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_queue_close(queue: *mut prism_policy_queue) -> c_int {
@@ -73,7 +73,7 @@ pub extern "C" fn prism_policy_queue_read(
     call(|| {
         let object = get::<PolicyQueueObject>(queue)?;
         object.policy.0.check(length)?;
-        let read = |memory: Memory| (address, memory.0.data);
+        let read = |memory: Memory| PolicyCommand::Read(address, memory.0.data);
         object.commands.submit_read(tag, length, &object.policy.share(), read)
     })
 }
@@ -90,19 +90,30 @@ pub extern "C" fn prism_policy_queue_read_buffer(
 ) -> c_int {
     call(|| {
         let object = get::<PolicyQueueObject>(queue)?;
-        let read = |memory: Memory| (address, memory.0.data);
+        let read = |memory: Memory| PolicyCommand::Read(address, memory.0.data);
         object.commands.submit_buffer(tag, Direction::Reads, (buffer, length), read)
     })
 }
 
-/// Returns how many reads are in flight: submitted, and their completion not taken.
+/// Submits a flush: its completion says that everything written and trimmed before is durable. It
+/// programs what is buffered; the sync runs while the caller goes on, unless there are trims, which
+/// are made durable during the call. `PRISM_EFULL` if the queue is full.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_queue_flush(queue: *mut prism_policy_queue, tag: u64) -> c_int {
+    call(|| {
+        let object = get::<PolicyQueueObject>(queue)?;
+        object.commands.submit(tag, PolicyCommand::Flush)
+    })
+}
+
+/// Returns how many commands are in flight: submitted, and their completion not taken.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_queue_length(queue: *mut prism_policy_queue) -> c_int {
     call(|| get::<PolicyQueueObject>(queue)?.commands.len())
 }
 
 /// Waits until there is a completion to take; `PRISM_FOREVER` for no limit. Returns 1 if there is
-/// one, else 0: at once if no read is in flight, and if no operation of the device completes for
+/// one, else 0: at once if no command is in flight, and if no operation of the device completes for
 /// `timeout_ns` nanoseconds. With virtual time, the clock of the share advances instead.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_queue_wait(

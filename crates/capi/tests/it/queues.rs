@@ -285,6 +285,13 @@ fn reads_of_the_policy_level_are_queued() {
             assert_eq!(prism_policy_queue_wait(queue, PRISM_FOREVER), 1);
             assert_eq!(ok(prism_policy_queue_poll(queue, &mut done, null_mut(), 0)), 1);
             assert_eq!((done.tag, done.status), (4, PRISM_ERANGE as c_int));
+            ok(prism_policy_queue_flush(queue, 5));
+            ok(prism_policy_queue_flush(queue, 6));
+            refused(prism_policy_queue_flush(queue, 7), PRISM_EFULL);
+            for tag in [5, 6] {
+                assert_eq!(ok(prism_policy_queue_complete(queue, &mut done, null_mut(), 0)), 1);
+                assert_eq!((done.tag, done.status, done.length), (tag, 0, 0));
+            }
             assert_eq!(prism_policy_queue_wait(queue, 1), 0);
         }
         ok(prism_policy_queue_close(queue));

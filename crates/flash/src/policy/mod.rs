@@ -59,6 +59,7 @@ pub(crate) mod trims;
 
 use std::sync::{Mutex, MutexGuard};
 
+use prism_base::SimTime;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
@@ -231,7 +232,7 @@ impl Policy {
         }
     }
 
-    /// A queue of reads with at most `depth` in flight.
+    /// A queue of reads and flushes with at most `depth` in flight.
     #[must_use]
     pub fn queue(&self, depth: usize) -> Queue<&Self> {
         Queue::new(self, depth)
@@ -284,14 +285,11 @@ impl Policy {
     /// [`FlashError`] if the device fails; data of earlier flushes stays durable.
     pub fn flush(&self) -> Result<()> {
         let mut inner = self.lock();
-        if inner.share.is_timed() || inner.ranges.iter().any(Range::has_trims) {
+        if inner.share.is_timed() || inner.has_trims() {
             return inner.flush();
         }
-        // Only a sync is left to do, and reads go on during it.
-        for range in &mut inner.ranges {
-            range.program_all()?;
-            range.forget_programmed();
-        }
+        // Reads go on during the sync.
+        inner.program_all()?;
         let share = inner.share.clone();
         drop(inner);
         share.sync()
@@ -551,7 +549,28 @@ impl Inner {
         if self.trims_waiting >= TRIMS_WAITING_MAX { self.flush() } else { Ok(()) }
     }
 
+    /// Whether a flush has to write trims.
+    fn has_trims(&self) -> bool {
+        self.ranges.iter().any(Range::has_trims)
+    }
+
+    /// Programs everything written; if there are no trims, a sync makes it durable.
+    fn program_all(&mut self) -> Result<()> {
+        for range in &mut self.ranges {
+            range.program_all()?;
+            range.forget_programmed();
+        }
+        Ok(())
+    }
+
     pub(crate) fn flush(&mut self) -> Result<()> {
+        let end = self.begin_flush()?;
+        self.share.reach_if_timed(end)
+    }
+
+    /// As [`Inner::flush`], without waiting for the time at which everything is durable, which it
+    /// returns.
+    fn begin_flush(&mut self) -> Result<SimTime> {
         let most = trims_max(&self.geometry) / self.ranges.len().max(1);
         for range in &mut self.ranges {
             range.limit_trims(most)?;
@@ -580,7 +599,8 @@ impl Inner {
             sync_journal(journal, &self.share, &self.geometry, blocks, snapshot)?;
         }
         self.trims_waiting = 0;
-        self.ranges.iter_mut().try_for_each(Range::flushed)
+        let ends = self.ranges.iter_mut().map(Range::flushed);
+        Ok(ends.fold(self.share.now_if_timed()?, SimTime::max))
     }
 }
 

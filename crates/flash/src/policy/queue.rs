@@ -1,4 +1,4 @@
-//! The queue of reads of the policy level.
+//! The queue of reads and flushes of the policy level.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::monitor::{Completion, Share, TimedCommands, Urgency};
 use crate::policy::Policy;
-use crate::policy::reads::{RunQueue, RunRead, join};
+use crate::policy::reads::{RunQueue, RunRead, Taken, join};
 
 /// A read that was submitted.
 #[derive(Debug, Default)]
@@ -36,6 +36,8 @@ struct Direct {
     reads: Slab<Read>,
     /// Reads whose data was not looked up.
     gathered: Vec<u32>,
+    /// Flushes in flight.
+    flushes: usize,
     done: VecDeque<Completion>,
 }
 
@@ -50,8 +52,8 @@ enum Mode {
     Direct(Box<Direct>),
 }
 
-/// Reads in flight, of one thread at a time; each thread has a queue of its own. Completions come
-/// to the queue of the read, in the order of completion.
+/// Reads and flushes in flight, of one thread at a time; each thread has a queue of its own.
+/// Completions come to the queue that submitted the command, in the order of completion.
 ///
 /// On a device without timing the places of the data are looked up under the lock of the level, for
 /// which a submission waits while a write programs or a flush with trims syncs; the lock is not
@@ -62,7 +64,7 @@ enum Mode {
 /// clock, which advances when completions are awaited.
 ///
 /// There is no cancellation, for the reason that [`raw::Queue`](crate::raw::Queue) gives. Dropping
-/// a queue waits for its reads.
+/// a queue waits for its commands.
 #[derive(Debug)]
 pub struct Queue<R> {
     policy: R,
@@ -72,7 +74,7 @@ pub struct Queue<R> {
 }
 
 impl<R: Deref<Target = Policy>> Queue<R> {
-    /// A queue with at most `depth` reads in flight. `policy` is a reference, or an
+    /// A queue with at most `depth` commands in flight. `policy` is a reference, or an
     /// [`Arc`](std::sync::Arc) if the queue has to outlive the function that makes it.
     #[must_use]
     pub fn new(policy: R, depth: usize) -> Self {
@@ -85,6 +87,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
                 runs: RunQueue::new(&share, depth),
                 reads: Slab::new(),
                 gathered: Vec::new(),
+                flushes: 0,
                 done: VecDeque::new(),
             }))
         };
@@ -126,12 +129,39 @@ impl<R: Deref<Target = Policy>> Queue<R> {
         Ok(())
     }
 
-    /// Reads in flight: those whose completion was not taken.
+    /// Submits a flush: its completion says that everything written and trimmed before the
+    /// submission is durable, by whichever thread. A submission programs what is buffered; the
+    /// sync then runs while the caller goes on, unless there are trims: these are written and
+    /// synced during the submission, as by [`Policy::flush`].
+    ///
+    /// # Errors
+    /// [`FlashError::Busy`] if the queue is full: take a completion first. Errors of the flush are
+    /// reported by its completion.
+    pub fn submit_flush(&mut self, tag: u64) -> Result<()> {
+        if self.len() >= self.depth {
+            let what = "the queue is full; take a completion first";
+            return Err(FlashError::Busy { what: what.into() });
+        }
+        match &mut self.mode {
+            Mode::Timed(commands) => {
+                let now = self.share.now().unwrap_or(SimTime::ZERO);
+                let (end, result) = match self.policy.lock().begin_flush() {
+                    Ok(end) => (end, Ok(())),
+                    Err(error) => (now, Err(error)),
+                };
+                commands.push(Completion { tag, end, result, data: Buffer::default() });
+            }
+            Mode::Direct(direct) => direct.submit_flush(&self.policy, tag),
+        }
+        Ok(())
+    }
+
+    /// Commands in flight: those whose completion was not taken.
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.mode {
             Mode::Timed(commands) => commands.len(),
-            Mode::Direct(direct) => direct.reads.in_use() + direct.done.len(),
+            Mode::Direct(direct) => direct.reads.in_use() + direct.flushes + direct.done.len(),
         }
     }
 
@@ -141,8 +171,8 @@ impl<R: Deref<Target = Policy>> Queue<R> {
         self.len() == 0
     }
 
-    /// The next completion, if there is one, without waiting. On a device with timing, reads are
-    /// complete when the share's clock has reached their end.
+    /// The next completion, if there is one, without waiting. On a device with timing,
+    /// commands are complete when the share's clock has reached their end.
     pub fn poll(&mut self) -> Option<Completion> {
         match &mut self.mode {
             Mode::Timed(commands) => commands.poll(&self.share),
@@ -151,7 +181,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     }
 
     /// Waits until there is a completion to take; returns whether there is one. Returns false at
-    /// once if no read is in flight, and if for the time of `timeout` no operation of the device
+    /// once if no command is in flight, and if for the time of `timeout` no operation of the device
     /// completed. On a device with timing the share's clock advances.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         match &mut self.mode {
@@ -160,7 +190,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
         }
     }
 
-    /// Waits for the next completion; `None` if no read is in flight.
+    /// Waits for the next completion; `None` if no command is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
         match &mut self.mode {
             Mode::Timed(commands) => commands.complete(&self.share),
@@ -189,6 +219,23 @@ impl Direct {
         if self.runs.len() <= BUSY || self.gathered.len() >= GATHERED_MAX {
             self.begin(policy);
         }
+    }
+
+    fn submit_flush(&mut self, policy: &Policy, tag: u64) {
+        let mut inner = policy.lock();
+        let has_trims = inner.has_trims();
+        let begun = if has_trims { inner.flush() } else { inner.program_all() };
+        drop(inner);
+        if has_trims || begun.is_err() {
+            self.complete(tag, begun, Buffer::default());
+        } else {
+            self.flushes += 1;
+            self.runs.submit_sync(tag);
+        }
+    }
+
+    fn complete(&mut self, tag: u64, result: Result<()>, data: Buffer) {
+        self.done.push_back(Completion { tag, end: SimTime::ZERO, result, data });
     }
 
     /// Looks up the data of the gathered reads, and submits what is on flash.
@@ -240,11 +287,20 @@ impl Direct {
         }
         let Read { tag, data, failed, .. } = std::mem::take(read);
         self.reads.give(place);
-        let result = failed.map_or(Ok(()), Err);
-        self.done.push_back(Completion { tag, end: SimTime::ZERO, result, data });
+        self.complete(tag, failed.map_or(Ok(()), Err), data);
     }
 
-    fn process(&mut self, policy: &Policy, RunRead { run, result, data }: RunRead) {
+    fn process(&mut self, policy: &Policy, taken: Taken) {
+        match taken {
+            Taken::Run(read) => self.process_run(policy, read),
+            Taken::Sync { tag, result } => {
+                self.flushes -= 1;
+                self.complete(tag, result, Buffer::default());
+            }
+        }
+    }
+
+    fn process_run(&mut self, policy: &Policy, RunRead { run, result, data }: RunRead) {
         let first = run.pieces[0].to.0 as u32;
         let is_lent = std::mem::take(&mut self.reads[first].lent);
         let mut ended = Vec::new();
@@ -276,8 +332,8 @@ impl Direct {
             if let Some(done) = self.done.pop_front() {
                 return Some(done);
             }
-            let read = self.runs.take()?;
-            self.process(policy, read);
+            let taken = self.runs.take()?;
+            self.process(policy, taken);
         }
     }
 
@@ -290,8 +346,8 @@ impl Direct {
             if !self.runs.wait(timeout) {
                 return false;
             }
-            let Some(read) = self.runs.take() else { return false };
-            self.process(policy, read);
+            let Some(taken) = self.runs.take() else { return false };
+            self.process(policy, taken);
         }
     }
 }

@@ -481,8 +481,9 @@ impl Range {
         self.programmed.clear();
     }
 
-    /// Updates the trims after a flush: everything programmed and all trims are durable.
-    pub(crate) fn flushed(&mut self) -> Result<()> {
+    /// Updates the trims after a flush: everything programmed and all trims are durable. Returns
+    /// the end of the last program.
+    pub(crate) fn flushed(&mut self) -> SimTime {
         if !self.trims.is_empty() {
             let trims = std::mem::take(&mut self.trims);
             for (start, end, version) in trims.iter() {
@@ -496,8 +497,7 @@ impl Range {
                 self.kept.carve(lpn, lpn + 1, u64::MAX);
             }
         }
-        let programmed = self.flash().programmed;
-        self.share().reach_if_timed(programmed)
+        self.flash().programmed
     }
 
     /// Limits the ranges of trims to `most`, as the journal is small: writes zeros over trimmed

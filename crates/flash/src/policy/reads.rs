@@ -123,7 +123,13 @@ pub(super) struct RunRead {
     pub(super) data: Buffer,
 }
 
-/// Runs in flight, of one thread at a time, and buffers for them.
+/// What is complete.
+pub(super) enum Taken {
+    Run(RunRead),
+    Sync { tag: u64, result: Result<()> },
+}
+
+/// Runs and syncs in flight, of one thread at a time, and buffers for runs.
 #[derive(Debug)]
 pub(super) struct RunQueue {
     share: Share,
@@ -148,19 +154,27 @@ impl RunQueue {
         self.queue.submit(place.into(), op, data, Vec::new());
     }
 
-    /// Runs whose result was not taken.
+    /// Submits a sync of everything that is complete.
+    pub(super) fn submit_sync(&mut self, tag: u64) {
+        self.queue.submit(tag, ShareOp::Sync, Buffer::default(), Vec::new());
+    }
+
+    /// Runs and syncs whose result was not taken.
     pub(super) fn len(&self) -> usize {
         self.queue.len()
     }
 
-    /// Takes a run that was read, without waiting.
-    pub(super) fn take(&mut self) -> Option<RunRead> {
+    /// Takes a run that was read, or a sync, without waiting.
+    pub(super) fn take(&mut self) -> Option<Taken> {
         let reply = self.queue.take()?;
+        if reply.op == ShareOp::Sync {
+            return Some(Taken::Sync { tag: reply.tag, result: reply.result.map(drop) });
+        }
         let place = reply.tag as u32;
         let run = std::mem::take(&mut self.runs[place]);
         self.runs.give(place);
         let result = run.check(&self.share, reply.result);
-        Some(RunRead { run, result, data: reply.data })
+        Some(Taken::Run(RunRead { run, result, data: reply.data }))
     }
 
     /// See [`ShareQueue::wait`].
@@ -240,7 +254,7 @@ fn read_all(queue: &mut RunQueue, runs: Vec<Run>, into: &mut [&mut [u8]]) -> Res
             queue.submit(run, buffer);
         }
         queue.wait(None);
-        let Some(read) = queue.take() else { return result };
+        let Some(Taken::Run(read)) = queue.take() else { return result };
         match read.result {
             Ok(true) => {
                 for (Piece { to: (buffer, to), len, .. }, part) in read.run.parts(&read.data) {

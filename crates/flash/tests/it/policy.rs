@@ -102,7 +102,13 @@ fn step(world: &World, model: &mut Model, rng: &mut Rng) -> Result<(), FlashErro
     let span = (address / unit) as usize..(address / unit + count) as usize;
     match rng.below(20) {
         0 => {
-            world.policy.flush()?;
+            if hot {
+                let mut queue = world.policy.queue(1);
+                queue.submit_flush(7)?;
+                queue.complete().expect("a flush is in flight").result?;
+            } else {
+                world.policy.flush()?;
+            }
             model.flushed();
         }
         1 | 2 => {

@@ -1,7 +1,7 @@
 //! Reads of the policy level that are in flight while the same thread writes, trims, flushes and
 //! cleans; on devices with time, their ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_flash::policy::{Cleaning, Completion, Mapping, Policy, Queue, RangeConfig};
@@ -68,6 +68,7 @@ fn random(seed: u64, oob_size: u32) {
     // By unit: its versions, from the first operation with that version on.
     let mut versions: Vec<Vec<(u64, u64)>> = vec![vec![(0, 0)]; UNITS as usize];
     let mut reads: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
+    let mut flushes = BTreeSet::new();
     let steps = 3000;
     for step in 1..=steps {
         match rng.below(if step < steps { 20 } else { 1 }) {
@@ -90,12 +91,20 @@ fn random(seed: u64, oob_size: u32) {
                 versions[unit as usize].push((step, 0));
             }
             17 if rng.chance(0.3) => policy.flush().unwrap(),
+            17 if step < steps => match queue.submit_flush(step) {
+                Ok(()) => drop(flushes.insert(step)),
+                Err(full) => assert!(matches!(full, FlashError::Busy { .. }), "{full}"),
+            },
             18 => drop(policy.idle(2).unwrap()),
             _ => {}
         }
         while rng.chance(0.4) || step == steps {
             let done = if step == steps { queue.complete() } else { queue.poll() };
             let Some(Completion { tag, result, data, .. }) = done else { break };
+            if flushes.remove(&tag) {
+                assert_eq!((result, data.len()), (Ok(()), 0), "{label}: flush {tag}");
+                continue;
+            }
             let (address, len) = reads.remove(&tag).expect("each read completes once");
             assert_eq!((result, data.len()), (Ok(()), len), "{label}: read {tag}");
             let mut at = address;
@@ -114,7 +123,7 @@ fn random(seed: u64, oob_size: u32) {
             }
         }
     }
-    assert!(reads.is_empty() && queue.is_empty(), "{label}");
+    assert!(reads.is_empty() && flushes.is_empty() && queue.is_empty(), "{label}");
     policy.assert_consistent();
 }
 
@@ -207,6 +216,28 @@ fn reads_of_two_luns_overlap() {
     let (least, most) = (UNITS / 2 * 50_000, UNITS * 3 / 4 * 50_000);
     assert!((least..most).contains(&took.0), "{took}");
     assert_eq!(done.last().map(|done| done.end), Some(SimTime(start.0 + took.0)));
+}
+
+#[test]
+fn a_queued_flush_ends_with_the_last_program() {
+    let policy = with_range(policy(64, None, Some(timing())), Mapping::Page, 16);
+    policy.write(0, &stamped(0, 1)).unwrap();
+    // A write takes the time until its LUN has the data, and no more.
+    let start = policy.share().now().unwrap();
+    let mut queue = policy.queue(2);
+    queue.submit_flush(5).unwrap();
+    queue.submit(0, vec![0; PAGE], 6).unwrap();
+    assert!(matches!(queue.submit_flush(7), Err(FlashError::Busy { .. })));
+    assert_eq!((policy.share().now(), queue.poll()), (Ok(start), None));
+    let done = all(&mut queue);
+    let program = Nanos(600_000);
+    let ends = |place: usize| (done[place].tag, done[place].end.since(start));
+    assert_eq!((ends(0), ends(1).0), ((5, program), 6));
+    assert_eq!((&done[0].result, version_of(0, &done[1].data)), (&Ok(()), 1));
+    // Without anything to write it ends at once.
+    let now = policy.share().now().unwrap();
+    queue.submit_flush(8).unwrap();
+    assert_eq!(queue.poll().map(|done| (done.tag, done.end)), Some((8, now)));
 }
 
 #[test]

@@ -129,7 +129,8 @@ pub fn policy_queue(world: &mut World, op: &Op) -> Step {
                 world.closed(Kind::PolicyQueue, handle, result);
                 result
             }
-            7..=9 => prism_policy_queue_read(handle, op.a, length, op.b),
+            7 => prism_policy_queue_flush(handle, op.b),
+            8 | 9 => prism_policy_queue_read(handle, op.a, length, op.b),
             10..=12 => {
                 let result = prism_policy_queue_read_buffer(handle, op.a, buffer, length, op.b);
                 return (result, good && buffer_good);
