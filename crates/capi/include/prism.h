@@ -451,8 +451,8 @@ typedef struct prism_objects prism_objects;
 typedef struct prism_policy prism_policy;
 
 /**
- * A queue of reads and flushes of the policy level, for one thread at a time: a call of another thread on the
- * same queue waits, those on other queues do not.
+ * A queue of reads and flushes of the policy level, for one thread at a time: a call of another
+ * thread on the same queue waits, those on other queues do not.
  */
 typedef struct prism_policy_queue prism_policy_queue;
 
@@ -1988,8 +1988,8 @@ int prism_policy_queue_open(struct prism_policy *policy,
                             struct prism_policy_queue **queue);
 
 /**
- * Closes a queue. Waits for the commands in flight, whose completions are dropped and whose buffers
- * can be used again.
+ * Closes a queue. Waits for the commands in flight, whose completions are dropped and whose
+ * buffers can be used again.
  */
 int prism_policy_queue_close(struct prism_policy_queue *queue);
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use prism_ssd::{Drive, DriveSpec, InitialState, Preparation};
+use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState, Preparation, PreparedDrive};
 
 use crate::drive_choice::DriveChoice;
 use crate::env::{Env, Step};
@@ -10,6 +10,9 @@ use crate::error::PresentError;
 
 /// The file name extension of snapshots.
 pub const EXTENSION: &str = "prism-state";
+
+/// The callback of a preparation: the units written, and the most that will be.
+type Reached<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
 
 /// An initial state with its name.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +78,9 @@ impl DriveChoice {
     ) -> Result<(Drive, Preparation), PresentError> {
         let (drive, preparation) = match &self.state.source {
             StateSource::File(path) => (loaded(device, path, env)?, Preparation::default()),
-            StateSource::Prepared(state) => self.prepare(device, *state, seed, env)?,
+            StateSource::Prepared(state) => {
+                self.prepare(env, |reached| Drive::prepared(device.clone(), *state, seed, reached))?
+            }
         };
         if let Some(path) = &self.save_state {
             let saved = drive.save().map_err(|error| named(path, error))?;
@@ -84,14 +89,31 @@ impl DriveChoice {
         Ok((drive, preparation))
     }
 
-    fn prepare(
+    /// As [`DriveChoice::prepared`], of a drive whose power can be cut.
+    pub(crate) fn prepared_with_content(
         &self,
         device: &DriveSpec,
-        state: InitialState,
         seed: u64,
         env: &impl Env,
+    ) -> Result<Drive, PresentError> {
+        let StateSource::Prepared(state) = self.state.source else {
+            let what = "a snapshot has no content, which recovery from a loss of power reads; use \
+                        --state empty, filled or preconditioned";
+            return Err(PresentError::refused(what));
+        };
+        let (drive, _) = self.prepare(env, |reached| {
+            let prepared = PreparedDrive::with_content(device.clone(), state, seed, reached);
+            prepared.map(|prepared| prepared.map(PreparedDrive::into_drive))
+        })?;
+        Ok(drive)
+    }
+
+    fn prepare(
+        &self,
+        env: &impl Env,
+        prepared: impl FnOnce(Reached<'_>) -> Result<Option<(Drive, Preparation)>, DriveSpecError>,
     ) -> Result<(Drive, Preparation), PresentError> {
-        let reached = |done, total| {
+        let mut reached = |done, total| {
             if done == 0 {
                 let (label, things) = ("filling the drive:", "units");
                 env.show(Step::Begin { label, things, total: Some(total) });
@@ -99,7 +121,7 @@ impl DriveChoice {
             env.show(Step::Reached(done));
             true
         };
-        let prepared = Drive::prepared(device.clone(), state, seed, reached);
+        let prepared = prepared(&mut reached);
         env.show(Step::End);
         match prepared {
             Ok(Some(prepared)) => Ok(prepared),

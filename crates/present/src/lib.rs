@@ -17,6 +17,7 @@ pub mod initial_state;
 pub mod json;
 pub mod over_provisioning;
 pub mod pace;
+pub mod power_cut;
 mod replays;
 pub mod report;
 pub mod reproduction;

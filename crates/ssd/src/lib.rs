@@ -18,6 +18,7 @@ mod quantity;
 pub use drive::{Drive, DriveHealth, HostCounts, ReadOnly, SlcHealth, ZoneHealth};
 pub use power::CrashImage;
 pub use prism_ftl::{MapCounts, MergeCounts};
+pub use prism_nand::NandError;
 pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 pub use scale::{Scaled, fit};
 pub use snapshot::SnapshotError;

@@ -13,8 +13,8 @@ use crate::policy::{PolicyObject, prism_policy};
 use crate::queue::{CommandQueue, Direction, Patience, PolicyCommand, depth_of};
 use crate::structs::prism_completion;
 
-/// A queue of reads and flushes of the policy level, for one thread at a time: a call of another thread on the
-/// same queue waits, those on other queues do not.
+/// A queue of reads and flushes of the policy level, for one thread at a time: a call of another
+/// thread on the same queue waits, those on other queues do not.
 pub struct prism_policy_queue;
 
 /// A level that a queue keeps open.
@@ -54,8 +54,8 @@ pub unsafe extern "C" fn prism_policy_queue_open(
     })
 }
 
-/// Closes a queue. Waits for the commands in flight, whose completions are dropped and whose buffers
-/// can be used again.
+/// Closes a queue. Waits for the commands in flight, whose completions are dropped and whose
+/// buffers can be used again.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_queue_close(queue: *mut prism_policy_queue) -> c_int {
     call(|| close::<PolicyQueueObject>(queue).map(|_| 0))

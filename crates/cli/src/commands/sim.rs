@@ -47,6 +47,10 @@ pub struct Args {
     /// requests are counted
     #[arg(long)]
     until_read_only: bool,
+    /// Cut the power after N completed requests, recover the drive, and report what it had
+    /// acknowledged and what of that is lost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    cut_power_after: Option<u64>,
     /// Run every combination of these values, such as gc=greedy,fifo op=7%,15% iodepth=1,32.
     /// Axes: gc, op, scheduler, frontiers, mapping, device, capacity, state, seed, a field of
     /// the device (ftl.victim), or a fio option
@@ -120,6 +124,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(what.into()));
     }
     let env = ProcessEnv::new();
+    if let Some(requests) = args.cut_power_after {
+        return cut_power(args, requests, &sections, &plan, files);
+    }
     let setup = plan.setup(&sections, &env)?;
     if args.until_read_only && setup.scaled.device.faults.is_none() {
         let what = "--until-read-only needs a drive that ages: give --faults KIND";
@@ -152,12 +159,40 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     files.write(&short, page, &json(&sim::json(&simulated)), text.as_deref())
 }
 
+fn cut_power(
+    args: &Args,
+    requests: u64,
+    sections: &[Section],
+    plan: &Plan,
+    files: ReportFiles,
+) -> Result<(), Failure> {
+    let others = [
+        ("--requests", args.requests.is_some()),
+        ("--save-state", plan.drive.save_state.is_some()),
+        ("--until-read-only", args.until_read_only),
+        ("--output-format=json", args.output_format != OutputFormat::Normal),
+    ];
+    if let Some((flag, _)) = others.into_iter().find(|(_, given)| *given) {
+        let what = format!("--cut-power-after has a report of its own; leave out {flag}");
+        return Err(Failure::Usage(what));
+    }
+    let cut = plan.cut_power(requests, sections, &ProcessEnv::new())?;
+    let document = cut.document();
+    files.write(&document, document.clone(), &json(&cut.json()), None)?;
+    if cut.breaks_a_promise() {
+        let what = format!("{} units lost durable data", cut.after.broken.len());
+        return Err(Failure::Finding(what));
+    }
+    Ok(())
+}
+
 fn sweep_all(args: &Args, sections: &[Section], plan: &Plan) -> Result<(), Failure> {
     let single = [
         ("--html", args.html.is_some()),
         ("--requests", args.requests.is_some()),
         ("--save-state", plan.drive.save_state.is_some()),
         ("--until-read-only", args.until_read_only),
+        ("--cut-power-after", args.cut_power_after.is_some()),
     ];
     if let Some((flag, _)) = single.into_iter().find(|(_, given)| *given) {
         let what = format!("{flag} applies only to a single run; leave out --sweep");

@@ -10,6 +10,7 @@ mod contract;
 mod device;
 mod import;
 mod layout;
+mod power_cut;
 mod readme;
 mod recomputed;
 mod report;

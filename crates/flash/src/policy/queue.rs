@@ -11,7 +11,7 @@ use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::monitor::{Completion, Share, TimedCommands, Urgency};
 use crate::policy::Policy;
-use crate::policy::reads::{RunQueue, RunRead, Taken, join};
+use crate::policy::reads::{ReadOrSync, RunQueue, RunRead, join};
 
 /// A read that was submitted.
 #[derive(Debug, Default)]
@@ -290,10 +290,10 @@ impl Direct {
         self.complete(tag, failed.map_or(Ok(()), Err), data);
     }
 
-    fn process(&mut self, policy: &Policy, taken: Taken) {
+    fn process(&mut self, policy: &Policy, taken: ReadOrSync) {
         match taken {
-            Taken::Run(read) => self.process_run(policy, read),
-            Taken::Sync { tag, result } => {
+            ReadOrSync::Run(read) => self.process_run(policy, read),
+            ReadOrSync::Sync { tag, result } => {
                 self.flushes -= 1;
                 self.complete(tag, result, Buffer::default());
             }

@@ -124,7 +124,7 @@ pub(super) struct RunRead {
 }
 
 /// What is complete.
-pub(super) enum Taken {
+pub(super) enum ReadOrSync {
     Run(RunRead),
     Sync { tag: u64, result: Result<()> },
 }
@@ -165,16 +165,16 @@ impl RunQueue {
     }
 
     /// Takes a run that was read, or a sync, without waiting.
-    pub(super) fn take(&mut self) -> Option<Taken> {
+    pub(super) fn take(&mut self) -> Option<ReadOrSync> {
         let reply = self.queue.take()?;
         if reply.op == ShareOp::Sync {
-            return Some(Taken::Sync { tag: reply.tag, result: reply.result.map(drop) });
+            return Some(ReadOrSync::Sync { tag: reply.tag, result: reply.result.map(drop) });
         }
         let place = reply.tag as u32;
         let run = std::mem::take(&mut self.runs[place]);
         self.runs.give(place);
         let result = run.check(&self.share, reply.result);
-        Some(Taken::Run(RunRead { run, result, data: reply.data }))
+        Some(ReadOrSync::Run(RunRead { run, result, data: reply.data }))
     }
 
     /// See [`ShareQueue::wait`].
@@ -254,7 +254,7 @@ fn read_all(queue: &mut RunQueue, runs: Vec<Run>, into: &mut [&mut [u8]]) -> Res
             queue.submit(run, buffer);
         }
         queue.wait(None);
-        let Some(Taken::Run(read)) = queue.take() else { return result };
+        let Some(ReadOrSync::Run(read)) = queue.take() else { return result };
         match read.result {
             Ok(true) => {
                 for (Piece { to: (buffer, to), len, .. }, part) in read.run.parts(&read.data) {

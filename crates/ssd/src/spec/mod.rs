@@ -53,6 +53,12 @@ pub enum DriveSpecError {
     /// A zoned drive has no overwritten initial state.
     #[error("a zoned drive has no state of overwrites; use --state empty, filled or filled:SHARE")]
     Overwrites,
+    /// A state that is laid out has no content on flash.
+    #[error(
+        "the state steady is laid out without content, which recovery from a loss of power reads; \
+         use --state empty, filled or preconditioned"
+    )]
+    NoContent,
     /// No preset has this name.
     #[error("there is no preset {name:?}; presets are {known}, or give a file ending in .toml")]
     UnknownPreset {

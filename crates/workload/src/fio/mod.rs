@@ -27,5 +27,7 @@ pub use error::FioError;
 pub use job::{Job, Rw};
 pub use jobfile::{JobReader, Section, Setting};
 pub use resolve::{Target, jobs};
-pub use run::{AtReadOnly, RunError, RunResult, Stage, run, run_until};
+pub use run::{
+    Acknowledged, AfterCut, AtReadOnly, RunError, RunResult, Stage, run, run_until, run_until_cut,
+};
 pub use stats::{Dir, DirStats, JobStats};

@@ -4,12 +4,13 @@
 //! from the issue. The run asserts that every issued I/O completes.
 
 mod account;
+mod acknowledged;
 mod exchange;
 
 use std::collections::VecDeque;
 
 use prism_base::{EventQueue, Nanos, SimTime, Slab, Symbol, Symbols};
-use prism_ssd::{Completion, Drive, HostOp, Request, SubmitError, ZoneState};
+use prism_ssd::{Completion, Drive, HostOp, NandError, Request, SubmitError, ZoneState};
 
 use super::job::Job;
 use super::stats::JobStats;
@@ -20,6 +21,7 @@ use crate::observe::Observer;
 
 use account::Before;
 pub use account::{Row, RunResult, Stage};
+pub use acknowledged::{Acknowledged, AfterCut};
 
 /// Why a run ends without a result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,6 +36,9 @@ pub enum RunError {
     /// The observer interrupted the run.
     #[error("interrupted")]
     Interrupted,
+    /// The content of a unit cannot be read.
+    #[error("the content of the drive cannot be read: {0}")]
+    Content(#[from] NandError),
 }
 
 /// What jobs do when the drive becomes read-only.
@@ -94,6 +99,31 @@ pub fn run_until(
     let outcome = runner.outcome();
     drive.assert_consistent();
     Ok(outcome)
+}
+
+/// Runs `jobs` until `requests` of their I/Os have completed, or all jobs have ended, and returns
+/// what the drive has acknowledged until then. The next step is [`Drive::power_cut`].
+///
+/// # Errors
+/// As [`run`]; [`RunError::Content`] if flash cannot be read.
+///
+/// # Panics
+/// As [`run`]; if the drive has zones, or its flash keeps no content.
+pub fn run_until_cut(
+    drive: &mut Drive,
+    jobs: &[Job],
+    observer: &mut dyn Observer,
+    requests: u64,
+) -> Result<Acknowledged, RunError> {
+    assert!(!drive.device().is_zoned(), "zones are not supported");
+    let mut runner = Runner::new(drive, jobs, observer);
+    // Every I/O gets a tag of its own, by which its completion is recognised.
+    runner.submits_at_once = false;
+    runner.cut = Some((requests, Acknowledged::new()));
+    runner.start_jobs();
+    runner.work()?;
+    let (_, acknowledged) = runner.cut.expect("it was set");
+    Ok(acknowledged)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -184,6 +214,9 @@ struct Runner<'a> {
     issued: u64,
     completed: u64,
     at_read_only: AtReadOnly,
+    /// The I/Os after whose completion the run ends, because power fails, and what was
+    /// acknowledged.
+    cut: Option<(u64, Acknowledged)>,
 }
 
 impl<'a> Runner<'a> {
@@ -238,6 +271,7 @@ impl<'a> Runner<'a> {
             issued: 0,
             completed: 0,
             at_read_only: AtReadOnly::GoOn,
+            cut: None,
             drive,
         }
     }
@@ -262,7 +296,10 @@ impl<'a> Runner<'a> {
 
     fn work(&mut self) -> Result<(), RunError> {
         loop {
-            self.feed();
+            if self.is_cut() {
+                return Ok(());
+            }
+            self.feed()?;
             self.exchange()?;
             // Refused I/Os are done when they are submitted.
             if self.done.is_empty() && !self.advance()? {
@@ -305,15 +342,22 @@ impl<'a> Runner<'a> {
     }
 
     /// Submits waiting I/Os as long as the drive's queues have space.
-    fn feed(&mut self) {
+    fn feed(&mut self) -> Result<(), RunError> {
         if self.waiting == 0 {
-            return;
+            return Ok(());
         }
         for queue in 0..self.backlogs.len() {
             while self.drive.can_accept(queue as u16) {
                 let Some(tag) = self.backlogs[queue].pop_front() else { break };
                 self.waiting -= 1;
                 let Pending { io, issued, .. } = self.pending[tag.slot];
+                if let Some((_, acknowledged)) = &mut self.cut {
+                    let request = Request {
+                        fua: io.fua,
+                        ..Request::new(io.op, io.offset, io.len, tag.encoded())
+                    };
+                    acknowledged.submitted(self.drive, request)?;
+                }
                 self.submit(tag, io, queue as u16);
                 let waited = self.drive.now().since(issued);
                 if waited > Nanos::ZERO {
@@ -324,6 +368,12 @@ impl<'a> Runner<'a> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Whether the run ends here, because power fails.
+    fn is_cut(&self) -> bool {
+        self.cut.as_ref().is_some_and(|(requests, done)| done.completed() >= *requests)
     }
 
     #[inline(always)]
@@ -474,6 +524,13 @@ impl<'a> Runner<'a> {
         for completion in &done {
             self.complete(completion)?;
             self.completed += 1;
+            if let Some((_, acknowledged)) = &mut self.cut {
+                acknowledged.completed_one(self.drive, completion)?;
+                if self.is_cut() {
+                    // The host does not learn of the others.
+                    return Ok(());
+                }
+            }
             if self.completed.is_multiple_of(CHECK_STEP) {
                 self.drive.assert_conserved();
                 self.report(self.completed)?;

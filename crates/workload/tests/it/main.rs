@@ -7,3 +7,4 @@ mod fio_bad_input;
 mod fio_options;
 mod fio_placement;
 mod fio_zbd;
+mod power_cut;
