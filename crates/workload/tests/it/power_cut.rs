@@ -1,9 +1,9 @@
 //! Power fails while jobs run: recovered drives keep every promise, and the comparison finds what
 //! a drive has lost.
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Rng};
 use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState, PreparedDrive, fit};
-use prism_testkit::seeds;
+use prism_testkit::{all_seeds, seeds};
 use prism_workload::Silent;
 use prism_workload::fio::{AfterCut, JobReader, jobs, run_until_cut};
 
@@ -49,12 +49,15 @@ fn random_cuts_break_no_promise() {
     ];
     let mut lost = 0;
     for seed in seeds(0..10) {
+        let mut rng = Rng::stream(seed, "workload.cut");
         for preset in ["consumer-nvme", "dc-tlc", "pcie-mlc", "consumer-tlc"] {
             for options in options {
                 let label = format!("{preset}, {options}, seed {seed}");
-                let after = cut(preset, options, 1 + 173 * seed * seed, recovered);
+                let most = if rng.chance(0.5) { 200 } else { 16_000 };
+                let requests = 1 + rng.below(most);
+                let after = cut(preset, options, requests, recovered);
                 assert_eq!(after.broken, [0; 0], "{label}");
-                assert_eq!(after.completed, 1 + 173 * seed * seed, "{label}");
+                assert_eq!(after.completed, requests, "{label}");
                 assert_eq!(after.kept + after.lost, after.units, "{label}");
                 assert!(after.promised <= after.kept, "{label}");
                 assert_eq!(after.lost_for.is_some(), after.lost > 0, "{label}");
@@ -65,7 +68,7 @@ fn random_cuts_break_no_promise() {
             }
         }
     }
-    assert!(lost > 100, "volatile caches have lost {lost} units");
+    assert!(!all_seeds() || lost > 100, "volatile caches have lost {lost} units");
 }
 
 /// A drive that lies: it has forgotten all that it had promised.
