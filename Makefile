@@ -40,7 +40,10 @@ test: lint
 	  "recomputed: no package index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
 	cargo test --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
 
-# Every crate, random tests with an eighth of their seeds, without the long tables of theory.
+# Every crate, random tests with an eighth of their seeds, without tests that repeat published
+# results, record real applications, or run a report for every sample.
+SLOW := reproduce:: unwritten:: linkedin:: capture:: stack:: readme:: report_hybrid:: report_samples::
+
 test-fast:
 	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)
 	PRISM_FEW=1 cargo test --workspace --lib --tests --no-fail-fast -- $(SLOW:%=--skip %); \

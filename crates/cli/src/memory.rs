@@ -6,6 +6,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The system's allocator, which ends the process where that has no memory left.
 #[derive(Clone, Copy, Debug)]
@@ -41,9 +43,17 @@ fn checked(at: *mut u8, size: usize) -> *mut u8 {
     at
 }
 
+/// Whether a thread has reported that memory is not enough.
+static REPORTED: AtomicBool = AtomicBool::new(false);
+
 /// Ends the process without allocating.
 #[cold]
 fn give_up(size: usize) -> ! {
+    if REPORTED.swap(true, Ordering::Relaxed) {
+        // Another thread has reported it and ends the process.
+        std::thread::sleep(Duration::from_secs(1));
+        std::process::exit(2)
+    }
     let mut line = [0; 160];
     let mut rest = &mut line[..];
     // The text is shorter than the buffer, and there is no other place to report a failure.
