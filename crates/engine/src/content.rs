@@ -1,23 +1,24 @@
 //! The content of programs, for devices that keep content.
 
-use prism_ftl::{Ftl, TrimRange, UnitWrite};
+use prism_ftl::UnitWrite;
 use prism_nand::{Nand, NandError, ProgramUnitId, StoredUnit, UnitTag};
 
 /// Begins the program of `program_unit` on `nand` with the content of `units`: data tagged with
-/// logical unit and version, copies with the content of their source, tombstones with their ranges.
-/// `payloads` are the bytes of the host units, one each, or empty.
+/// logical unit and version, copies with the content of their source. `payloads` are the bytes of
+/// the units, one each, or empty; `tombstones` what the tombstones among the units say, in their
+/// order.
 #[inline(always)]
 pub(crate) fn program_begin(
     nand: &mut Nand,
-    ftl: &Ftl,
     program_unit: ProgramUnitId,
     units: &[UnitWrite],
     payloads: &[Box<[u8]>],
+    tombstones: &[Box<[u8]>],
 ) -> Result<(), NandError> {
     if !nand.keeps_content() {
         return nand.program_begin(program_unit, []);
     }
-    let stored = stored(nand, ftl, units, payloads)?;
+    let stored = stored(nand, units, payloads, tombstones)?;
     nand.program_begin(program_unit, stored)
 }
 
@@ -25,10 +26,11 @@ pub(crate) fn program_begin(
 #[cold]
 fn stored(
     nand: &Nand,
-    ftl: &Ftl,
     units: &[UnitWrite],
     payloads: &[Box<[u8]>],
+    tombstones: &[Box<[u8]>],
 ) -> Result<Vec<StoredUnit>, NandError> {
+    let mut trims = tombstones.iter();
     let pad = StoredUnit { tag: UnitTag::Pad, version: 0, payload: None };
     let mut stored = Vec::with_capacity(units.len());
     for (i, write) in units.iter().enumerate() {
@@ -40,7 +42,7 @@ fn stored(
             None if write.lpn == UnitWrite::TOMBSTONE => StoredUnit {
                 tag: UnitTag::Tombstone,
                 version: write.version,
-                payload: Some(TrimRange::encode_all(ftl.tombstone_ranges(write))),
+                payload: trims.next().cloned(),
             },
             None => StoredUnit {
                 tag: UnitTag::Data(write.lpn),

@@ -1,7 +1,7 @@
 //! Flash for the immediate engine: the simulated array, or any other implementation of program and
 //! erase.
 
-use prism_ftl::{Ftl, UnitWrite};
+use prism_ftl::{Ftl, TrimRange, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, ProgramUnitId, Status};
 
 use crate::content;
@@ -107,7 +107,10 @@ impl Flash for Nand {
     ) -> Result<(), NandError> {
         let unit = self.geometry().unit.0 as usize;
         let payloads: Vec<Box<[u8]>> = bytes.chunks_exact(unit).map(Into::into).collect();
-        content::program_begin(self, ftl, program_unit, units, &payloads)?;
+        let tombstones = units.iter().filter(|write| write.lpn == UnitWrite::TOMBSTONE);
+        let encode = |write| TrimRange::encode_all(ftl.tombstone_ranges(write));
+        let tombstones: Vec<Box<[u8]>> = tombstones.map(encode).collect();
+        content::program_begin(self, program_unit, units, &payloads, &tombstones)?;
         self.program_end(program_unit);
         Ok(())
     }

@@ -19,7 +19,7 @@ impl Engine {
     /// Whether nothing is in flight, and nothing that has begun waits for something else.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        let jobs = self.jobs.in_use()
+        let jobs = self.device.jobs.in_use()
             + self.units_to_relocate.len()
             + self.jobs_without_program_unit.len();
         let die_groups = &mut self.die_groups.iter();

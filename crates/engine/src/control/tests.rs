@@ -6,7 +6,7 @@ use prism_nand::{Geometry, PageTimes, Timing};
 use prism_testkit::{all_seeds, seeds};
 
 use super::*;
-use crate::config::{Cleaning, CleaningMode, Suspend};
+use crate::config::{ChannelArbitration, Cleaning, CleaningMode, Suspend};
 
 const UNITS: u32 = 300;
 
@@ -64,8 +64,8 @@ fn run(seed: u64, reserves_transfer_early: bool) -> (Vec<(SimTime, Done)>, Flash
     let of_ftl = PageConfig::simple(UNITS, VictimPolicy::Greedy, Frontiers::Shared);
     let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(of_ftl), 1).expect("an FTL");
     let mut engine = Engine::new(Nand::new(geometry), ftl, config);
-    engine.reserves_transfer_early = reserves_transfer_early;
-    engine.fcfs_only &= reserves_transfer_early;
+    engine.device.reserves_transfer_early = reserves_transfer_early;
+    engine.device.fcfs_only &= reserves_transfer_early;
     let (mut now, mut log, mut done) = (SimTime::ZERO, Vec::new(), Vec::new());
     let busy = 2 + rng.below(12);
     for tag in 0..3000 {
@@ -95,7 +95,7 @@ fn run(seed: u64, reserves_transfer_early: bool) -> (Vec<(SimTime, Done)>, Flash
         log.extend(done.drain(..).map(|done| (at, done)));
     }
     engine.assert_conserved();
-    (log, engine.counts)
+    (log, *engine.counts())
 }
 
 #[test]

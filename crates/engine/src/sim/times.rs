@@ -5,10 +5,10 @@ use prism_ftl::ReadRun;
 use prism_nand::{BlockId, ProgramUnitId};
 
 use super::die::{Op, ReadOp};
-use super::{Engine, Job};
+use super::{Job, SimDevice};
 use crate::config::SlcTiming;
 
-impl Engine {
+impl SimDevice {
     /// The timing of `block`, if it is an SLC block.
     #[inline(always)]
     fn slc_of(&self, block: BlockId) -> Option<SlcTiming> {
@@ -50,14 +50,14 @@ impl Engine {
 
     /// What the read `run` transfers, in parts of a level.
     #[inline(always)]
-    pub(super) fn parts_of(&self, run: &ReadRun) -> u16 {
+    pub(crate) fn parts_of(&self, run: &ReadRun) -> u16 {
         // Units if several share a page, otherwise pages: the larger of the two numbers.
         run.units.max(run.pages) * self.parts_per_unit - run.sectors_left_out
     }
 
     /// How long the array takes to read `level` of `program_unit`.
     #[inline(always)]
-    pub(super) fn read_time(&self, program_unit: ProgramUnitId, level: u8) -> Nanos {
+    pub(crate) fn read_time(&self, program_unit: ProgramUnitId, level: u8) -> Nanos {
         match self.slc_of_program_unit(program_unit) {
             Some(slc) => slc.t_read,
             None => {

@@ -13,7 +13,7 @@ pub(crate) struct ReadOp {
     pub(crate) tag: u32,
     pub(crate) program_unit: ProgramUnitId,
     pub(crate) pages: u16,
-    /// What it transfers: the index in [`super::Engine::transfers`].
+    /// What it transfers: the index in [`super::SimDevice::transfers`].
     pub(crate) parts: u16,
     pub(crate) level: u8,
     pub(crate) cause: Cause,
@@ -70,7 +70,7 @@ pub(crate) struct Die {
     /// Host program units that are queued or in flight.
     pub(crate) host_program_units: u32,
     /// Queued operations; the counts are in the leading cache line.
-    pub(crate) waiting: Waiting,
+    pub(super) waiting: Waiting,
     /// When the cells began to change; only maintained if operations may be suspended.
     pub(crate) array_from: SimTime,
     /// A read that is done in the array and waits for the register.
@@ -83,8 +83,6 @@ pub(crate) struct Die {
     pub(crate) suspensions: u32,
     /// Additional time of the next read, because an operation is suspended first.
     pub(crate) penalty: Nanos,
-    /// Programs that have ended, on wordlines that are not full.
-    pub(crate) held: Vec<u32>,
     /// Estimated time of the queued operations; only maintained for the scheduler that needs it.
     pub(crate) backlog: Nanos,
 }
@@ -109,7 +107,6 @@ impl Die {
             penalty: Nanos::ZERO,
             host_program_units: 0,
             host_ops: 0,
-            held: Vec::new(),
             backlog: Nanos::ZERO,
         }
     }

@@ -1,13 +1,12 @@
-//! Execution of operations on dies: beginning, ending, and what follows.
+//! Execution of operations on dies: beginning, ending, and what follows on the die.
 
 use prism_base::{Nanos, SimTime};
 use prism_ftl::ReadRecovery;
-use prism_nand::{BlockId, Cause, DieGroupId, DieId, ProgramUnitId, Status};
+use prism_nand::{BlockId, DieId, ProgramUnitId};
 
-use super::channel::Channel;
 use super::die::{Op, ReadFor, ReadOp};
-use super::{Done, Engine, HOST_PROGRAM_UNITS_MAX};
-use crate::config::{ChannelArbitration, Scheduler};
+use super::{Ended, SimDevice};
+use crate::config::Scheduler;
 use crate::content;
 
 /// Stands for no die, between steps.
@@ -15,39 +14,67 @@ pub(super) const NO_DIE: DieId = DieId(u32::MAX);
 /// How often a program or an erase may be suspended.
 const SUSPENSIONS_MAX: u32 = 16;
 
-impl Engine {
-    /// Ends the earliest phase of an operation; adds completions for the caller to `done`. Returns
-    /// the time of the event.
+impl SimDevice {
+    /// Ends the earliest phase of an operation, and returns its time, and the operation if that was
+    /// its last phase. The caller processes what has ended, and may submit operations; then it
+    /// calls [`SimDevice::go_on`].
     ///
     /// # Panics
-    /// If there is none.
-    #[inline(never)]
-    pub fn step(&mut self, done: &mut Vec<Done>) -> SimTime {
+    /// If no operation is in flight.
+    #[inline(always)]
+    pub(crate) fn end_phase(&mut self) -> (SimTime, Option<Ended>) {
         let (now, index) = self.timers.first().expect("an event to step to");
         let die = DieId(index);
         (self.stepping, self.turn) = (die, die);
         let state = &mut self.dies[index as usize];
         if state.array_until == now {
-            self.array_done(die, done, now);
-        } else {
-            let op = state.take_register().expect("a phase ends now");
-            self.register_done(die, op, done, now);
+            return (now, self.array_done(die, now));
+        }
+        let op = state.take_register().expect("a phase ends now");
+        (now, self.register_done(die, op))
+    }
+
+    /// Begins what may follow on the die whose phase has ended. Returns a read that ends at once,
+    /// because its transfer takes no time: the caller processes it and calls this again.
+    #[inline(always)]
+    pub(crate) fn go_on(&mut self, now: SimTime) -> Option<Ended> {
+        let die = self.stepping;
+        if self.overlaps
+            && let Some(ended) = self.continue_overlapped(die, now)
+        {
+            return Some(ended);
         }
         self.stepping = NO_DIE;
         self.start_next(die, now);
-        if self.faulty {
-            self.resolve_lost_programs(done, now);
-            self.replace_program_units(now);
-        }
-        self.turn = NO_DIE;
-        now
+        None
     }
 
-    /// As [`Engine::enqueue`] for a read, which most dies can begin at once. `read` is a closure so
+    /// The operations that waited for the register or the array of `die` continue. Returns a read
+    /// that ends at once.
+    #[inline(never)]
+    fn continue_overlapped(&mut self, die: DieId, now: SimTime) -> Option<Ended> {
+        if self.config.cache_read
+            && let Some(ended) = self.send_sensed(die, now)
+        {
+            return Some(ended);
+        }
+        if self.config.cache_program {
+            self.start_loaded(die, now);
+        }
+        None
+    }
+
+    /// The step is over.
+    #[inline(always)]
+    pub(crate) fn end_turn(&mut self) {
+        self.turn = NO_DIE;
+    }
+
+    /// As [`SimDevice::enqueue`] for a read, which most dies can begin at once. `read` is a closure so
     /// that the operation is built in place: copying it from the stack would wait for the stores
     /// (docs/design/event-core.md).
     #[inline(always)]
-    pub(super) fn enqueue_read(
+    pub(crate) fn enqueue_read(
         &mut self,
         die: DieId,
         read: impl Fn() -> ReadOp,
@@ -67,7 +94,7 @@ impl Engine {
     }
 
     #[inline(always)]
-    pub(super) fn enqueue(&mut self, die: DieId, op: Op, passes: bool, now: SimTime) {
+    pub(crate) fn enqueue(&mut self, die: DieId, op: Op, passes: bool, now: SimTime) {
         if self.config.scheduler == Scheduler::ShortestWait {
             let time = self.estimate(op);
             self.dies[die.0 as usize].backlog += time;
@@ -156,9 +183,11 @@ impl Engine {
     /// may begin after it.
     fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
         let Some(op) = self.take_next(die) else { return self.resume(die, now) };
-        if self.faulty && self.has_no_program_unit(&op) {
-            let Op::Program { job } = op else { unreachable!("only programs have program units") };
-            self.lose_program_unit(job);
+        if self.faulty
+            && let Op::Program { job } = op
+            && self.nand.is_bad(self.layout.block_of(ProgramUnitId(self.jobs[job].program_unit)))
+        {
+            self.refused.push(job);
             return true;
         }
         self.operations += 1;
@@ -262,8 +291,14 @@ impl Engine {
         let cause = job.cause.expect("a job with a cause");
         let program_unit = ProgramUnitId(job.program_unit);
         let times = (self.program_transfer(job), self.program_time(job));
-        content::program_begin(&mut self.nand, &self.ftl, program_unit, &job.units, &job.payloads)
-            .expect("a reserved program unit is the next of its block");
+        content::program_begin(
+            &mut self.nand,
+            program_unit,
+            &job.units,
+            &job.payloads,
+            &job.tombstones,
+        )
+        .expect("a reserved program unit is the next of its block");
         let logical = self.logical_units;
         let (geometry, layout) = (self.nand.geometry(), self.nand.layout());
         let before = self.counts.before_slc(layout, program_unit);
@@ -276,136 +311,55 @@ impl Engine {
         times
     }
 
-    /// Sends the command of an operation to `die`; returns when it has been sent.
     #[inline(always)]
-    fn send_command(&mut self, die: DieId, now: SimTime) -> SimTime {
-        if self.instant_commands { now } else { self.arbitrate(die, Nanos::ZERO, now) }
-    }
-
-    /// Sends the command of a program to `die`, then its data, for `transfer`; returns when the
-    /// data has been sent.
-    #[inline(never)]
-    fn send_program(&mut self, die: DieId, transfer: Nanos, now: SimTime) -> SimTime {
-        if !self.interrupts_transfers {
-            return self.arbitrate(die, transfer, now);
-        }
-        let sent = self.arbitrate(die, Nanos::ZERO, now);
-        self.reserve_channel(die, transfer, sent, now)
-    }
-
-    /// Sends a command to `die`, and data for `transfer` with it; returns when both have been sent.
-    #[inline(never)]
-    fn arbitrate(&mut self, die: DieId, transfer: Nanos, now: SimTime) -> SimTime {
-        let time = self.config.timing.t_command + transfer;
-        // Commands that take no time wait for the same transfers as those that take little: not for
-        // one that is requested at the same time.
-        let first = self.config.timing.t_command == Nanos::ZERO;
-        let turn = (now, if first { 0 } else { self.turn.0 });
-        let arbitration = self.config.channel_arbitration;
-        let (channel, moved) = self.channel_of(die);
-        match arbitration {
-            ChannelArbitration::CommandsFirst => channel.interrupt(time, now, moved),
-            ChannelArbitration::Fifo => channel.occupy(time, turn, moved),
-            ChannelArbitration::DataFirst => channel.wait_for_data(time, turn, moved),
-        }
-    }
-
-    /// Takes the channel of `die` for a transfer as soon as it is free; returns when the transfer
-    /// ends.
-    #[inline]
-    fn occupy_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
-        if time == Nanos::ZERO { now } else { self.take_channel(die, time, now) }
-    }
-
-    #[inline(always)]
-    fn take_channel(&mut self, die: DieId, time: Nanos, now: SimTime) -> SimTime {
-        if self.interrupts_transfers {
-            return self.reserve_channel(die, time, now, now);
-        }
-        let turn = (now, self.turn.0);
-        let (channel, moved) = self.channel_of(die);
-        channel.occupy(time, turn, moved)
-    }
-
-    /// Reserves the channel of `die` for `time` as soon as it is free after `asks`, when the cells
-    /// will be done; returns when the transfer ends.
-    #[inline(always)]
-    fn reserve_channel(&mut self, die: DieId, time: Nanos, asks: SimTime, now: SimTime) -> SimTime {
-        if time == Nanos::ZERO {
-            return asks;
-        }
-        let (turn, interruptible) = ((now, self.turn.0), self.interrupts_transfers);
-        let (channel, moved) = self.channel_of(die);
-        if interruptible {
-            return channel.reserve_interruptible(time, (asks, die.0), now, moved);
-        }
-        channel.reserve(time, (asks, die.0), turn, moved)
-    }
-
-    /// The channel of `die`, and the function to be called for dies whose transfer moves: by how
-    /// much, and to when.
-    #[inline]
-    fn channel_of(&mut self, die: DieId) -> (&mut Channel, impl FnMut(u32, Nanos, SimTime)) {
-        let (dies, timers) = (&mut self.dies, &mut self.timers);
-        let moved = |die: u32, later, until| {
-            let state = &mut dies[die as usize];
-            if state.register.is_some() {
-                state.register_until = until;
-            } else {
-                state.delay_program(later, until);
-            }
-            timers.set(die, state.next_at());
-        };
-        (&mut self.channels[self.layout.channel_of(die) as usize], moved)
-    }
-
-    #[inline]
-    fn array_done(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
+    fn array_done(&mut self, die: DieId, now: SimTime) -> Option<Ended> {
         let state = &mut self.dies[die.0 as usize];
         // The frequent case, which needs only the job.
         if let Some(Op::Program { job }) = state.array {
             state.clear_array();
-            self.program_done(job, done, now);
-        } else {
-            self.read_or_erase_done(die, done, now);
+            let program_unit = ProgramUnitId(self.jobs[job].program_unit);
+            return Some(Ended::Program { job, status: self.nand.program_end(program_unit) });
         }
-        if self.config.cache_program {
-            self.start_loaded(die, now);
-        }
+        self.read_or_erase_done(die, now)
     }
 
     #[inline(never)]
-    fn read_or_erase_done(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
+    fn read_or_erase_done(&mut self, die: DieId, now: SimTime) -> Option<Ended> {
         let state = &mut self.dies[die.0 as usize];
         match state.take_array().expect("a phase ends now") {
             Op::Read(read) => {
-                if state.register.is_some() {
-                    state.sensed = Some(read);
-                } else {
-                    self.send(die, read, done, now);
+                if state.register.is_none() {
+                    return self.send(die, read, now);
                 }
+                state.sensed = Some(read);
+                None
             }
             Op::Program { .. } => unreachable!("programs end in array_done"),
             Op::Erase { block, member, die_group } => {
-                self.erase_done(block, member, DieGroupId(die_group), now);
+                let status = self.nand.erase_end(block, member);
+                Some(Ended::Erase { block, die_group, status })
             }
         }
     }
 
-    #[inline]
-    fn register_done(&mut self, die: DieId, op: Op, done: &mut Vec<Done>, now: SimTime) {
+    #[inline(always)]
+    fn register_done(&mut self, die: DieId, op: Op) -> Option<Ended> {
         match op {
-            Op::Read(read) => {
-                self.read_done(die, &read, done, now);
-                if self.config.cache_read {
-                    self.send_sensed(die, done, now);
-                }
+            Op::Read(read) => self.read_done(die, &read),
+            Op::Program { job } => {
+                self.dies[die.0 as usize].loaded = Some(job);
+                None
             }
-            Op::Program { job } => self.dies[die.0 as usize].loaded = Some(job),
             Op::Erase { .. } => unreachable!("an erase has no transfer"),
         }
-        if self.config.cache_program {
-            self.start_loaded(die, now);
+    }
+
+    #[inline(always)]
+    fn read_done(&mut self, die: DieId, read: &ReadOp) -> Option<Ended> {
+        match read.why {
+            ReadFor::Copy => Some(Ended::CopyRead { job: read.tag }),
+            ReadFor::Caller => Some(Ended::Read { tag: read.tag, die }),
+            ReadFor::Rebuild => self.stripe_read_done(die, read),
         }
     }
 
@@ -423,144 +377,29 @@ impl Engine {
 
     /// A read that waited for the register continues with its transfer.
     #[inline(never)]
-    fn send_sensed(&mut self, die: DieId, done: &mut Vec<Done>, now: SimTime) {
-        if let Some(read) = self.dies[die.0 as usize].sensed.take() {
-            self.send(die, read, done, now);
+    fn send_sensed(&mut self, die: DieId, now: SimTime) -> Option<Ended> {
+        let state = &mut self.dies[die.0 as usize];
+        if state.register.is_some() {
+            return None;
         }
+        let read = state.sensed.take()?;
+        self.send(die, read, now)
     }
 
     /// The array is done with a read: its data is transferred over the channel.
     #[inline]
-    fn send(&mut self, die: DieId, read: ReadOp, done: &mut Vec<Done>, now: SimTime) {
+    fn send(&mut self, die: DieId, read: ReadOp, now: SimTime) -> Option<Ended> {
         let end = self.occupy_channel(die, self.transfer_of(&read), now);
         if end == now {
-            self.read_done(die, &read, done, now);
-            return;
+            return self.read_done(die, &read);
         }
         self.dies[die.0 as usize].set_register(Op::Read(read), end);
-    }
-
-    #[inline(always)]
-    fn read_done(&mut self, die: DieId, read: &ReadOp, done: &mut Vec<Done>, now: SimTime) {
-        match read.why {
-            ReadFor::Copy => self.copy_read_done(read.tag, now),
-            ReadFor::Caller => {
-                done.push(Done::Read { tag: read.tag });
-                self.host_op_done(die, now);
-            }
-            ReadFor::Rebuild => self.stripe_read_done(die, read, done, now),
-        }
-    }
-
-    #[inline(always)]
-    fn program_done(&mut self, place: u32, done: &mut Vec<Done>, now: SimTime) {
-        let job = &self.jobs[place];
-        let (program_unit, cause) = (ProgramUnitId(job.program_unit), job.cause);
-        let die_group = DieGroupId(job.die_group);
-        if self.nand.program_end(program_unit) == Status::Failed {
-            self.counts.faults.program_failures += 1;
-            self.lose_program_unit(place);
-            self.lose_held(self.layout.block_of(program_unit));
-            return;
-        }
-        if self.faulty && self.ftl.is_void(program_unit) {
-            self.lose_program_unit(place);
-            return;
-        }
-        if self.config.wordline_program_units > 1 {
-            let fails = || self.ftl.has_failed(self.layout.block_of(program_unit));
-            if self.faulty && fails() && program_unit != self.nand.wordline_end(program_unit) {
-                // The rest of its wordline will not be programmed.
-                self.lose_program_unit(place);
-                return;
-            }
-            self.wordline_done(place, done);
-        } else {
-            self.commit(place, done);
-        }
-        match cause {
-            Some(Cause::Host) => {
-                let die = self.layout.die_of(program_unit);
-                self.dies[die.0 as usize].host_program_units -= 1;
-                self.die_groups[die_group.0 as usize].host_program_units -= 1;
-                self.list(die_group);
-                self.host_op_done(die, now);
-            }
-            Some(Cause::Parity) => {}
-            // A host program unit may wait for its block without any other notification.
-            Some(Cause::Pad) => self.freed = true,
-            _ => self.die_groups[die_group.0 as usize].cleaner.copies -= 1,
-        }
-        self.clean(die_group, now);
-        self.look_for_garbage(now);
-    }
-
-    /// The program takes effect, and its units are reported as done.
-    #[inline(always)]
-    pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
-        let job = &self.jobs[place];
-        self.ftl.commit(ProgramUnitId(job.program_unit), &job.units, &[]);
-        if !self.no_payload && !job.lost.is_empty() {
-            self.mark_lost(place);
-        }
-        let job = &self.jobs[place];
-        if job.cause == Some(Cause::Host) {
-            done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
-        }
-        self.jobs.give(place);
-    }
-
-    /// An operation of the caller on `die` has ended.
-    pub(super) fn host_op_done(&mut self, die: DieId, now: SimTime) {
-        let state = &mut self.dies[die.0 as usize];
-        state.host_ops -= 1;
-        if state.host_ops == 0 && self.paused > 0 {
-            self.resume_cleaning(DieGroupId(die.0 / self.layout.dies_per_die_group()), now);
-        }
-    }
-
-    /// Lists `die_group` as ready for host program units, if it has room for one.
-    #[inline(always)]
-    pub(super) fn list(&mut self, die_group: DieGroupId) {
-        let dies = self.layout.dies_per_die_group();
-        let state = &mut self.die_groups[die_group.0 as usize];
-        if !state.listed && state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies {
-            state.listed = true;
-            self.ready.push_back(die_group.0);
-        }
-    }
-
-    /// Programs the parity of complete stripes.
-    #[inline(always)]
-    pub(super) fn program_parity(&mut self, die_group: DieGroupId, now: SimTime) {
-        while let Some(program_unit) = self.ftl.take_parity() {
-            self.program_empty(die_group, program_unit, Cause::Parity, now);
-        }
-    }
-
-    /// Programs a program unit without units.
-    pub(super) fn program_empty(
-        &mut self,
-        die_group: DieGroupId,
-        program_unit: ProgramUnitId,
-        cause: Cause,
-        now: SimTime,
-    ) {
-        let place = self.jobs.take();
-        let job = &mut self.jobs[place];
-        job.die_group = die_group.0;
-        job.program_unit = program_unit.0;
-        job.cause = Some(cause);
-        job.copied_back = 0;
-        job.units.clear();
-        job.lost.clear();
-        job.payloads.clear();
-        self.enqueue(self.layout.die_of(program_unit), Op::Program { job: place }, false, now);
+        None
     }
 
     /// Suspends the operation of the array of `die`, if it may be suspended for a read.
     #[inline(never)]
-    pub(super) fn suspend(&mut self, die: DieId, now: SimTime) {
+    pub(crate) fn suspend(&mut self, die: DieId, now: SimTime) {
         let Some(suspend) = self.config.suspend else { return };
         let state = &mut self.dies[die.0 as usize];
         let may = match state.array {
