@@ -7,6 +7,7 @@
 pub mod config;
 pub mod control;
 pub mod counts;
+pub mod device;
 pub mod flash;
 pub mod immediate;
 pub mod timeline;
@@ -18,7 +19,9 @@ pub use config::{
     ChannelArbitration, Cleaning, CleaningMode, EngineConfig, ReadTransfer, SECTOR, Scheduler,
     SlcTiming, Suspend,
 };
-pub use control::{Done, Engine, HostUnit};
+pub use control::{Controller, Done, Engine, HostUnit};
 pub use counts::{FaultCounts, FlashCounts};
+pub use device::FlashDevice;
 pub use flash::Flash;
 pub use immediate::{Immediate, Pace};
+pub use sim::SimDevice;

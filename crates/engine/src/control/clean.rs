@@ -7,13 +7,12 @@
 
 use std::collections::VecDeque;
 
-use prism_base::{Nanos, SimTime, snapshot_fields};
-use prism_ftl::{ReadRecovery, ReadRun};
-use prism_nand::{BlockId, Cause, DieGroupId, DieId, ProgramUnitId, Status};
+use prism_base::{SimTime, snapshot_fields};
+use prism_nand::{BlockId, Cause, DieGroupId, Status};
 
-use super::Engine;
+use super::Controller;
 use crate::config::CleaningMode;
-use crate::sim::{Op, ReadFor, ReadOp};
+use crate::device::FlashDevice;
 
 /// Copy steps per die of a die group that may be in flight at once: one being programmed, one being
 /// read.
@@ -66,7 +65,7 @@ impl Cleaner {
 
 snapshot_fields!(Cleaner { values: active, idle, stuck, check_wear; });
 
-impl Engine {
+impl<D: FlashDevice> Controller<D> {
     /// Continues the cleaning of `die_group`, or begins it if it is needed.
     #[inline]
     pub(super) fn clean(&mut self, die_group: DieGroupId, now: SimTime) {
@@ -83,7 +82,7 @@ impl Engine {
     /// Makes one step of cleaning. Returns whether another may follow at once.
     #[inline(never)]
     fn clean_further(&mut self, die_group: DieGroupId, now: SimTime) -> bool {
-        if self.device.faulty && self.ftl.is_read_only() {
+        if self.faulty && self.ftl.is_read_only() {
             return false;
         }
         let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
@@ -100,11 +99,12 @@ impl Engine {
     fn choose(&mut self, die_group: DieGroupId) -> bool {
         let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
         cleaner.active &= !self.ftl.reached_high(die_group);
-        let idle_goal = self.device.config.cleaning.free_blocks_idle;
+        let idle_goal = self.cleaning.free_blocks_idle;
         cleaner.idle &=
             self.ftl.free_blocks(die_group) < idle_goal || self.ftl.folds_when_idle(die_group);
         cleaner.cursor = 0;
-        if self.device.faulty {
+        self.device.order();
+        if self.faulty {
             cleaner.victim = self.ftl.pick_failed(die_group).map(|block| (block, Cause::Retire));
             if cleaner.victim.is_some() {
                 return true;
@@ -133,14 +133,12 @@ impl Engine {
 
     /// Whether cleaning may make its next step, or has to wait for the host.
     fn may_continue(&mut self, die_group: DieGroupId) -> bool {
-        let cleaning = self.device.config.cleaning;
+        let cleaning = self.cleaning;
         let waits = match cleaning.mode {
             CleaningMode::Foreground => return true,
-            CleaningMode::Partial => self
-                .device
-                .layout
-                .dies_of(die_group)
-                .any(|die| self.device.dies[die.0 as usize].host_ops > 0),
+            CleaningMode::Partial => {
+                self.layout.dies_of(die_group).any(|die| self.device.load(die).host_ops > 0)
+            }
             CleaningMode::PriorityAware => self.urgent,
         };
         let may = !waits || self.ftl.is_urgent(die_group, cleaning.free_blocks_critical);
@@ -161,7 +159,7 @@ impl Engine {
     #[must_use]
     pub fn works_when_idle(&self) -> bool {
         let folds = |die_group| self.ftl.folds_when_idle(DieGroupId(die_group));
-        self.device.config.cleaning.free_blocks_idle > 0
+        self.cleaning.free_blocks_idle > 0
             || self.ftl.has_slc() && (0..self.die_groups.len() as u32).any(folds)
     }
 
@@ -195,11 +193,11 @@ impl Engine {
     fn copy_step(&mut self, die_group: DieGroupId, now: SimTime) -> bool {
         let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
         let (victim, why) = cleaner.victim.expect("a victim was chosen");
-        let place = self.device.jobs.take();
-        let job = &mut self.device.jobs[place];
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
         self.ftl.gather(victim, &mut cleaner.cursor, &mut job.units, &mut self.copy_reads);
         if job.units.is_empty() {
-            self.device.jobs.give(place);
+            self.jobs.give(place);
             if cleaner.copies > 0 {
                 return false;
             }
@@ -214,7 +212,7 @@ impl Engine {
         let cause = self.ftl.cause_of_copies(victim, why);
         cleaner.copies += 1;
         job.reads_left = self.copy_reads.len() as u32;
-        if !self.device.no_payload {
+        if !self.no_payload {
             job.payloads.clear();
             job.lost.clear();
         }
@@ -226,25 +224,19 @@ impl Engine {
             job.program_unit = self.ftl.reserve_copy(die_group, victim).0;
             cleaner.in_order.push_back(place);
         }
-        if self.device.faulty {
+        if self.faulty {
             self.sample_copy_read_errors(place, victim, now);
             self.rebuild_copies(place, now);
         }
-        if self.device.config.copy_back && self.copy_back(place, die_group, victim, now) {
+        if self.device.copies_back() && self.copy_back(place, die_group, victim, now) {
             return true;
         }
         let mut next = 0;
-        while let Some(&run) = self.copy_reads.get(next) {
+        while let Some(run) = self.copy_reads.get(next) {
             next += 1;
-            let ReadRun { program_unit, level, pages, recovery, .. } = run;
-            let parts = self.device.parts_of(&run);
-            let why = ReadFor::Copy;
-            let read =
-                || ReadOp { tag: place, program_unit, pages, parts, level, cause, why, recovery };
-            let die = self.device.layout.die_of(program_unit);
-            self.device.enqueue_read(die, read, false, now);
+            self.device.read_for_copy(&mut self.jobs, place, run, now);
         }
-        if next == 0 && self.device.jobs[place].reads_left == 0 {
+        if next == 0 && self.jobs[place].reads_left == 0 {
             self.queue_in_order(die_group, now);
         }
         true
@@ -255,23 +247,15 @@ impl Engine {
     #[inline(never)]
     fn all_copied(&mut self, die_group: DieGroupId, victim: BlockId, now: SimTime) -> bool {
         let lost = &mut self.die_groups[die_group.0 as usize].cleaner.lost_units;
-        self.device.counts.faults.lost_units += std::mem::take(lost);
+        self.device.counts_mut().faults.lost_units += std::mem::take(lost);
         let Some(block) = self.ftl.emptied(victim) else {
             self.die_groups[die_group.0 as usize].cleaner.victim = None;
             self.freed = true;
             self.look_for_garbage(now);
             return true;
         };
-        let members: Vec<u32> = self.device.nand.members_to_erase(block).collect();
-        self.die_groups[die_group.0 as usize].cleaner.erasing = members.len() as u32;
-        for member in members {
-            let die = DieId(
-                self.device.layout.die_group_of(block).0 * self.device.layout.dies_per_die_group()
-                    + member,
-            );
-            let op = Op::Erase { block, member, die_group: die_group.0 };
-            self.device.enqueue(die, op, false, now);
-        }
+        let members = self.device.erase(&mut self.jobs, block, die_group.0, now);
+        self.die_groups[die_group.0 as usize].cleaner.erasing = members;
         false
     }
 
@@ -280,11 +264,11 @@ impl Engine {
     #[inline(never)]
     fn queue_in_order(&mut self, die_group: DieGroupId, now: SimTime) {
         while let Some(&place) = self.die_groups[die_group.0 as usize].cleaner.in_order.front() {
-            if self.device.jobs[place].reads_left > 0 {
+            if self.jobs[place].reads_left > 0 {
                 return;
             }
             self.die_groups[die_group.0 as usize].cleaner.in_order.pop_front();
-            self.submit_program(place, now);
+            self.device.program(&mut self.jobs, place, now);
         }
     }
 
@@ -298,51 +282,22 @@ impl Engine {
         victim: BlockId,
         now: SimTime,
     ) -> bool {
-        let program_unit = self.ftl.next_copy_program_unit(die_group, victim);
-        // A copy within the plane bypasses error correction, which reads with errors need.
-        let reads_at_once = |run: &ReadRun| run.recovery == ReadRecovery::default();
-        let clean =
-            self.device.jobs[place].lost.is_empty() && self.copy_reads.iter().all(reads_at_once);
-        let Some(program_unit) =
-            program_unit.filter(|&program_unit| clean && self.stays_in_plane(program_unit))
-        else {
+        let job = &mut self.jobs[place];
+        let Some(to) = self.ftl.next_copy_program_unit(die_group, victim) else { return false };
+        if !job.lost.is_empty() || !self.device.copy_back(job, to, &self.copy_reads) {
             return false;
-        };
+        }
         let taken = self.ftl.reserve_copy(die_group, victim);
-        debug_assert!(
-            program_unit == taken,
-            "the copy is reserved at the program unit that was checked"
-        );
-        let times =
-            self.copy_reads.iter().map(|run| self.device.read_time(run.program_unit, run.level));
-        let back_time = times.fold(Nanos::ZERO, |sum, time| sum + time);
-        let job = &mut self.device.jobs[place];
-        job.program_unit = program_unit.0;
-        job.copied_back = self.copy_reads.iter().map(|run| u32::from(run.pages)).sum();
-        job.back_time = back_time;
-        self.submit_program(place, now);
+        debug_assert!(to == taken, "the copy is reserved at the program unit that was checked");
+        job.program_unit = to.0;
+        self.device.program(&mut self.jobs, place, now);
         self.program_parity(die_group, now);
         true
     }
 
-    /// Whether the planned copy to `program_unit` stays in its plane.
-    fn stays_in_plane(&self, program_unit: ProgramUnitId) -> bool {
-        let geometry = self.device.nand.geometry();
-        let plane = |program_unit: ProgramUnitId| {
-            let (_, in_die_group) =
-                self.device.layout.split_block(self.device.layout.block_of(program_unit));
-            (
-                self.device.layout.die_of(program_unit),
-                in_die_group as u32 / geometry.blocks_per_plane,
-            )
-        };
-        let to = plane(program_unit);
-        self.copy_reads.iter().all(|run| plane(run.program_unit) == to)
-    }
-
     #[inline(always)]
     pub(super) fn copy_read_done(&mut self, place: u32, now: SimTime) {
-        let job = &mut self.device.jobs[place];
+        let job = &mut self.jobs[place];
         job.reads_left -= 1;
         if job.reads_left > 0 {
             return;
@@ -366,10 +321,10 @@ impl Engine {
         let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
         let (_, cause) = cleaner.victim.expect("what is erased was a victim");
         if status == Status::Passed {
-            self.device.counts.erases[cause] +=
-                u64::from(self.device.nand.geometry().planes_ganged);
+            self.device.counts_mut().erases[cause] +=
+                u64::from(self.device.geometry().planes_ganged);
         } else {
-            self.device.counts.faults.erase_failures += 1;
+            self.device.counts_mut().faults.erase_failures += 1;
             cleaner.erase_failed = true;
         }
         cleaner.erasing -= 1;

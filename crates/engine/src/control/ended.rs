@@ -3,10 +3,10 @@
 use prism_base::SimTime;
 use prism_nand::{Cause, DieGroupId, DieId, ProgramUnitId, Status};
 
-use super::{Done, Engine, HOST_PROGRAM_UNITS_MAX};
-use crate::sim::Ended;
+use super::{Controller, Done, HOST_PROGRAM_UNITS_MAX};
+use crate::device::{Ended, FlashDevice};
 
-impl Engine {
+impl<D: FlashDevice> Controller<D> {
     /// Ends the earliest phase of an operation; adds completions for the caller to `done`. Returns
     /// the time of the event.
     ///
@@ -14,14 +14,14 @@ impl Engine {
     /// If there is none.
     #[inline(never)]
     pub fn step(&mut self, done: &mut Vec<Done>) -> SimTime {
-        let (now, ended) = self.device.end_phase();
+        let (now, ended) = self.device.end_next(&mut self.jobs);
         if let Some(ended) = ended {
             self.process(ended, done, now);
         }
-        while let Some(ended) = self.device.go_on(now) {
+        while let Some(ended) = self.device.go_on(&mut self.jobs, now) {
             self.process_another(ended, done, now);
         }
-        if self.device.faulty {
+        if self.faulty {
             self.resolve_lost_programs(done, now);
             self.replace_program_units(now);
         }
@@ -51,25 +51,22 @@ impl Engine {
 
     #[inline(always)]
     fn program_done(&mut self, place: u32, status: Status, done: &mut Vec<Done>, now: SimTime) {
-        let job = &self.device.jobs[place];
+        let job = &self.jobs[place];
         let (program_unit, cause) = (ProgramUnitId(job.program_unit), job.cause);
         let die_group = DieGroupId(job.die_group);
         if status == Status::Failed {
-            self.device.counts.faults.program_failures += 1;
+            self.device.counts_mut().faults.program_failures += 1;
             self.lose_program_unit(place);
-            self.lose_held(self.device.layout.block_of(program_unit));
+            self.lose_held(self.layout.block_of(program_unit));
             return;
         }
-        if self.device.faulty && self.ftl.is_void(program_unit) {
+        if self.faulty && self.ftl.is_void(program_unit) {
             self.lose_program_unit(place);
             return;
         }
-        if self.device.config.wordline_program_units > 1 {
-            let fails = || self.ftl.has_failed(self.device.layout.block_of(program_unit));
-            if self.device.faulty
-                && fails()
-                && program_unit != self.device.nand.wordline_end(program_unit)
-            {
+        if self.device.wordline_program_units() > 1 {
+            let fails = || self.ftl.has_failed(self.layout.block_of(program_unit));
+            if self.faulty && fails() && program_unit != self.device.wordline_end(program_unit) {
                 // The rest of its wordline will not be programmed.
                 self.lose_program_unit(place);
                 return;
@@ -80,8 +77,8 @@ impl Engine {
         }
         match cause {
             Some(Cause::Host) => {
-                let die = self.device.layout.die_of(program_unit);
-                self.device.dies[die.0 as usize].host_program_units -= 1;
+                let die = self.layout.die_of(program_unit);
+                self.device.load_mut(die).host_program_units -= 1;
                 self.die_groups[die_group.0 as usize].host_program_units -= 1;
                 self.list(die_group);
                 self.host_op_done(die, now);
@@ -98,31 +95,31 @@ impl Engine {
     /// The program takes effect, and its units are reported as done.
     #[inline(always)]
     pub(super) fn commit(&mut self, place: u32, done: &mut Vec<Done>) {
-        let job = &self.device.jobs[place];
+        let job = &self.jobs[place];
         self.ftl.commit(ProgramUnitId(job.program_unit), &job.units, &[]);
-        if !self.device.no_payload && !job.lost.is_empty() {
+        if !self.no_payload && !job.lost.is_empty() {
             self.mark_lost(place);
         }
-        let job = &self.device.jobs[place];
+        let job = &self.jobs[place];
         if job.cause == Some(Cause::Host) {
             done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
         }
-        self.device.jobs.give(place);
+        self.jobs.give(place);
     }
 
     /// An operation of the caller on `die` has ended.
     pub(super) fn host_op_done(&mut self, die: DieId, now: SimTime) {
-        let state = &mut self.device.dies[die.0 as usize];
+        let state = self.device.load_mut(die);
         state.host_ops -= 1;
         if state.host_ops == 0 && self.paused > 0 {
-            self.resume_cleaning(DieGroupId(die.0 / self.device.layout.dies_per_die_group()), now);
+            self.resume_cleaning(DieGroupId(die.0 / self.layout.dies_per_die_group()), now);
         }
     }
 
     /// Lists `die_group` as ready for host program units, if it has room for one.
     #[inline(always)]
     pub(super) fn list(&mut self, die_group: DieGroupId) {
-        let dies = self.device.layout.dies_per_die_group();
+        let dies = self.layout.dies_per_die_group();
         let state = &mut self.die_groups[die_group.0 as usize];
         if !state.listed && state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies {
             state.listed = true;
@@ -146,8 +143,8 @@ impl Engine {
         cause: Cause,
         now: SimTime,
     ) {
-        let place = self.device.jobs.take();
-        let job = &mut self.device.jobs[place];
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
         job.die_group = die_group.0;
         job.program_unit = program_unit.0;
         job.cause = Some(cause);
@@ -155,6 +152,6 @@ impl Engine {
         job.units.clear();
         job.lost.clear();
         job.payloads.clear();
-        self.submit_program(place, now);
+        self.device.program(&mut self.jobs, place, now);
     }
 }

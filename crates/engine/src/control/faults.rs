@@ -2,25 +2,25 @@
 //! from the stripe, and lost units.
 
 use prism_base::SimTime;
-use prism_ftl::{HostPlace, ReadRecovery, ReadRun};
+use prism_ftl::{HostPlace, ReadRecovery};
 use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId, Pun};
 
-use super::{Done, Engine};
-use crate::sim::{Op, ReadFor, ReadOp};
+use super::{Controller, Done};
+use crate::device::FlashDevice;
 
-impl Engine {
+impl<D: FlashDevice> Controller<D> {
     /// Whether fault injection is enabled.
     #[must_use]
     #[inline]
     pub fn has_faults(&self) -> bool {
-        self.device.faulty
+        self.faulty
     }
 
     /// Whether no more data is written, because too few good blocks are left.
     #[must_use]
     #[inline]
     pub fn is_read_only(&self) -> bool {
-        self.device.faulty && self.ftl.is_read_only()
+        self.faulty && self.ftl.is_read_only()
     }
 
     /// The outcome of a read of the unit at `at` that begins now. Adds its retries and rebuild to
@@ -36,12 +36,12 @@ impl Engine {
 
     /// Counts a unit read by the host that could not be corrected.
     pub fn note_unreadable(&mut self) {
-        self.device.counts.faults.unreadable_units += 1;
+        self.device.counts_mut().faults.unreadable_units += 1;
     }
 
     /// Counts the content of the unit at `at` as lost, unless it was lost before.
     pub fn note_lost(&mut self, at: Pun) {
-        self.device.counts.faults.lost_units += u64::from(!self.device.nand.is_marked_lost(at));
+        self.device.counts_mut().faults.lost_units += u64::from(!self.device.is_marked_lost(at));
     }
 
     /// Determines the read errors of the copies of a job: its reads get retries and rebuilds, and
@@ -49,11 +49,11 @@ impl Engine {
     #[inline(never)]
     pub(super) fn sample_copy_read_errors(&mut self, place: u32, victim: BlockId, now: SimTime) {
         let together = self.ftl.copies_in_order(victim);
-        let units = std::mem::take(&mut self.device.jobs[place].units);
+        let units = std::mem::take(&mut self.jobs[place].units);
         let mut reads = std::mem::take(&mut self.copy_reads);
-        let mut lost = std::mem::take(&mut self.device.jobs[place].lost);
+        let mut lost = std::mem::take(&mut self.jobs[place].lost);
         let (logical, die_group) =
-            (self.ftl.logical_units(), DieGroupId(self.device.jobs[place].die_group));
+            (self.ftl.logical_units(), DieGroupId(self.jobs[place].die_group));
         let (mut run, mut seen) = (0, 0);
         for (number, unit) in units.iter().enumerate() {
             let Some(source) = unit.source else { continue };
@@ -68,45 +68,32 @@ impl Engine {
                 lost.push(number as u32);
                 if !together {
                     self.note_lost(source);
-                } else if !self.device.nand.is_marked_lost(source) {
+                } else if !self.device.is_marked_lost(source) {
                     // Counted when the merge takes effect.
                     self.die_groups[die_group.0 as usize].cleaner.lost_units += 1;
                 }
             }
         }
-        (self.device.jobs[place].units, self.device.jobs[place].lost) = (units, lost);
+        (self.jobs[place].units, self.jobs[place].lost) = (units, lost);
         self.copy_reads = reads;
     }
 
     /// Adds the reads that a copy needs to rebuild units.
     #[inline(never)]
     pub(super) fn rebuild_copies(&mut self, place: u32, now: SimTime) {
-        for number in 0..self.copy_reads.len() {
-            let run = self.copy_reads[number];
-            let ReadRun { program_unit, level, pages, recovery, .. } = run;
-            let parts = self.device.parts_of(&run);
-            if !recovery.is_rebuilt() {
-                continue;
-            }
-            let why = ReadFor::Copy;
-            let cause = Cause::Parity;
-            let read =
-                ReadOp { tag: place, program_unit, pages, parts, level, cause, why, recovery };
-            for op in self.device.reads_of_stripe(read).collect::<Vec<_>>() {
-                self.device.jobs[place].reads_left += 1;
-                let die = self.device.layout.die_of(op.program_unit);
-                self.device.enqueue(die, Op::Read(op), false, now);
-            }
+        for run in self.copy_reads.iter().filter(|run| run.recovery.is_rebuilt()) {
+            let reads = self.device.rebuild_for_copy(&mut self.jobs, place, run, now);
+            self.jobs[place].reads_left += reads;
         }
     }
 
     /// The units of a job are on flash: marks the lost ones.
     #[inline(never)]
     pub(super) fn mark_lost(&mut self, place: u32) {
-        let job = &self.device.jobs[place];
-        let first = self.device.layout.first_unit(ProgramUnitId(job.program_unit)).0;
+        let job = &self.jobs[place];
+        let first = self.layout.first_unit(ProgramUnitId(job.program_unit)).0;
         for &number in &job.lost {
-            self.device.nand.mark_lost(Pun(first + number));
+            self.device.mark_lost(Pun(first + number));
         }
     }
 
@@ -115,7 +102,7 @@ impl Engine {
     /// queued in the order in which they are reserved.
     #[inline(never)]
     pub(super) fn lose_program_unit(&mut self, place: u32) {
-        let job = &mut self.device.jobs[place];
+        let job = &mut self.jobs[place];
         // The data is transferred again.
         job.copied_back = 0;
         self.ftl.program_failed(ProgramUnitId(job.program_unit));
@@ -126,27 +113,26 @@ impl Engine {
     /// their wordline get other program units, because the rest is never programmed.
     #[inline(never)]
     pub(super) fn lose_held(&mut self, block: BlockId) {
-        if self.device.config.wordline_program_units == 1 {
+        if self.device.wordline_program_units() == 1 {
             return;
         }
-        let die_group = self.device.layout.die_group_of(block);
-        for die in self.device.layout.dies_of(die_group) {
+        let die_group = self.layout.die_group_of(block);
+        for die in self.layout.dies_of(die_group) {
             let held = std::mem::take(&mut self.held[die.0 as usize]);
-            let block_of = |place: u32| {
-                self.device.layout.block_of(ProgramUnitId(self.device.jobs[place].program_unit))
-            };
+            let block_of =
+                |place: u32| self.layout.block_of(ProgramUnitId(self.jobs[place].program_unit));
             let (lost, kept): (Vec<u32>, _) =
                 held.into_iter().partition(|&place| self.ftl.has_failed(block_of(place)));
             self.held[die.0 as usize] = kept;
             for place in lost {
                 self.count_held(place, false);
                 // As if their programs were still pending.
-                if self.device.jobs[place].cause == Some(Cause::Host) {
-                    self.device.dies[die.0 as usize].host_program_units += 1;
-                    self.device.dies[die.0 as usize].host_ops += 1;
+                if self.jobs[place].cause == Some(Cause::Host) {
+                    self.device.load_mut(die).host_program_units += 1;
+                    self.device.load_mut(die).host_ops += 1;
                     self.die_groups[die_group.0 as usize].host_program_units += 1;
                 } else {
-                    let die_group = self.device.jobs[place].die_group;
+                    let die_group = self.jobs[place].die_group;
                     self.die_groups[die_group as usize].cleaner.copies += 1;
                 }
                 self.lose_program_unit(place);
@@ -157,7 +143,7 @@ impl Engine {
     /// The next job that has lost its program unit. Those whose programs the device has refused,
     /// because their block has failed, lose it now.
     fn next_without_program_unit(&mut self) -> Option<u32> {
-        for job in std::mem::take(&mut self.device.refused) {
+        for job in self.device.take_refused() {
             self.lose_program_unit(job);
         }
         self.jobs_without_program_unit.pop_front()
@@ -169,20 +155,18 @@ impl Engine {
     #[inline(never)]
     pub(super) fn resolve_lost_programs(&mut self, done: &mut Vec<Done>, now: SimTime) {
         while let Some(place) = self.next_without_program_unit() {
-            let job = &self.device.jobs[place];
+            let job = &self.jobs[place];
             let (program_unit, die_group) =
                 (ProgramUnitId(job.program_unit), DieGroupId(job.die_group));
             match (job.cause, job.victim) {
-                (Some(Cause::Parity | Cause::Pad), _) => self.device.jobs.give(place),
+                (Some(Cause::Parity | Cause::Pad), _) => self.jobs.give(place),
                 (Some(Cause::Host), _) => {
-                    let die = self.device.layout.die_of(program_unit);
-                    self.device.dies[die.0 as usize].host_program_units -= 1;
+                    let die = self.layout.die_of(program_unit);
+                    self.device.load_mut(die).host_program_units -= 1;
                     self.die_groups[die_group.0 as usize].host_program_units -= 1;
                     if self.ftl.is_obsolete(program_unit) {
-                        done.extend(
-                            self.device.jobs[place].tags.iter().map(|&tag| Done::Wrote { tag }),
-                        );
-                        self.device.jobs.give(place);
+                        done.extend(self.jobs[place].tags.iter().map(|&tag| Done::Wrote { tag }));
+                        self.jobs.give(place);
                     } else {
                         self.units_to_relocate.push_back(place);
                     }
@@ -194,7 +178,7 @@ impl Engine {
                     let cleaner = &mut self.die_groups[die_group.0 as usize].cleaner;
                     cleaner.copies -= 1;
                     cleaner.lost_units = 0;
-                    self.device.jobs.give(place);
+                    self.jobs.give(place);
                 }
                 _ => self.place_copy(place, now),
             }
@@ -221,7 +205,7 @@ impl Engine {
         let mut blocked = Vec::new();
         for _ in 0..waiting.len() {
             let place = waiting.pop_front().expect("the list has one for each iteration");
-            let job = &self.device.jobs[place];
+            let job = &self.jobs[place];
             let (stream, own, first) = (job.stream, job.die_group, job.units[0].lpn);
             // Program units of a stream stay in order.
             let die_group = match blocked.contains(&stream) {
@@ -238,13 +222,13 @@ impl Engine {
                 self.program_empty(die_group, pad, Cause::Pad, now);
             }
             self.recount_overflow(place, program_unit, stream);
-            (self.device.jobs[place].program_unit, self.device.jobs[place].die_group) =
+            (self.jobs[place].program_unit, self.jobs[place].die_group) =
                 (program_unit.0, die_group.0);
-            let die = self.device.layout.die_of(program_unit);
-            self.device.dies[die.0 as usize].host_program_units += 1;
-            self.device.dies[die.0 as usize].host_ops += 1;
+            let die = self.layout.die_of(program_unit);
+            self.device.load_mut(die).host_program_units += 1;
+            self.device.load_mut(die).host_ops += 1;
             self.die_groups[die_group.0 as usize].host_program_units += 1;
-            self.submit_program(place, now);
+            self.device.program(&mut self.jobs, place, now);
             self.program_parity(die_group, now);
             self.clean(die_group, now);
         }
@@ -275,30 +259,30 @@ impl Engine {
     /// The units of a job get `program_unit` instead of the one that failed, which may be an SLC
     /// block or not.
     fn recount_overflow(&mut self, place: u32, program_unit: ProgramUnitId, stream: u32) {
-        let job = &self.device.jobs[place];
+        let job = &self.jobs[place];
         let units = job.units.len() as u64;
         let before = self.ftl.is_overflow(ProgramUnitId(job.program_unit), stream);
-        self.device.counts.slc_overflow +=
+        self.device.counts_mut().slc_overflow +=
             units * u64::from(self.ftl.is_overflow(program_unit, stream));
-        self.device.counts.slc_overflow -= units * u64::from(before);
+        self.device.counts_mut().slc_overflow -= units * u64::from(before);
     }
 
     /// Reserves a program unit for a copy whose reads are done. If no erased block is left for it,
     /// failures have used up the spare blocks, and the FTL becomes read-only.
     #[inline(always)]
     pub(super) fn place_copy(&mut self, place: u32, now: SimTime) {
-        let job = &self.device.jobs[place];
+        let job = &self.jobs[place];
         let die_group = DieGroupId(job.die_group);
         let victim = job.victim.expect("a copy empties a block");
-        if self.device.faulty && self.ftl.next_copy_program_unit(die_group, victim).is_none() {
+        if self.faulty && self.ftl.next_copy_program_unit(die_group, victim).is_none() {
             self.ftl.set_read_only();
             self.die_groups[die_group.0 as usize].cleaner.copies -= 1;
-            self.device.jobs.give(place);
+            self.jobs.give(place);
             return;
         }
         let program_unit = self.ftl.reserve_copy(die_group, victim);
-        self.device.jobs[place].program_unit = program_unit.0;
-        self.submit_program(place, now);
+        self.jobs[place].program_unit = program_unit.0;
+        self.device.program(&mut self.jobs, place, now);
         self.program_parity(die_group, now);
     }
 }

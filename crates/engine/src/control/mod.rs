@@ -16,11 +16,12 @@ use std::collections::VecDeque;
 
 use prism_base::{Nanos, SimTime};
 use prism_ftl::{Ftl, ReadRun, UnitWrite};
-use prism_nand::{Cause, DieGroupId, Nand, ProgramUnitId, Pun, Status};
+use prism_nand::{Cause, DieGroupId, Layout, Nand, ProgramUnitId, Pun, Status};
 
-use crate::config::{EngineConfig, Scheduler};
+use crate::config::{Cleaning, EngineConfig};
 use crate::counts::FlashCounts;
-use crate::sim::{Op, SimDevice};
+use crate::device::{FlashDevice, Jobs};
+use crate::sim::SimDevice;
 use clean::Cleaner;
 
 /// Host program units that may be queued or in flight on a die at once. One is in flight, one is
@@ -63,11 +64,18 @@ struct DieGroup {
     cleaner: Cleaner,
 }
 
-/// The controller over simulated flash with time.
+/// The controller: an FTL and the flash that executes its plans.
 #[derive(Debug)]
-pub struct Engine {
-    device: SimDevice,
+pub struct Controller<D> {
+    device: D,
     ftl: Ftl,
+    layout: Layout,
+    cleaning: Cleaning,
+    /// The device may fail.
+    faulty: bool,
+    /// Flash neither fails nor keeps content: no unit of a job is lost, and jobs have no payload.
+    no_payload: bool,
+    jobs: Jobs,
     die_groups: Vec<DieGroup>,
     /// Die groups that are ready for a host program unit, least recently used first.
     ready: VecDeque<u32>,
@@ -95,21 +103,24 @@ pub struct Engine {
     jobs_without_program_unit: VecDeque<u32>,
 }
 
-impl Engine {
-    /// An idle engine.
+/// The controller over simulated flash with time.
+pub type Engine = Controller<SimDevice>;
+
+impl<D: FlashDevice> Controller<D> {
+    /// An idle controller.
     #[must_use]
-    pub fn new(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
-        let mut engine = Self::at_rest(nand, ftl, config);
-        // A drive that starts below the low watermark (after recovery) cleans at once.
-        for die_group in 0..engine.die_groups.len() as u32 {
-            engine.clean(DieGroupId(die_group), SimTime::ZERO);
+    pub fn over(device: D, ftl: Ftl, cleaning: Cleaning) -> Self {
+        let mut controller = Self::at_rest(device, ftl, cleaning);
+        // Flash that starts below the low watermark (after recovery) is cleaned at once.
+        for die_group in 0..controller.die_groups.len() as u32 {
+            controller.clean(DieGroupId(die_group), SimTime::ZERO);
         }
-        engine
+        controller
     }
 
-    /// An engine that does not begin to clean by itself.
-    fn at_rest(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
-        let (dies, die_groups) = (nand.geometry().dies(), nand.geometry().die_groups());
+    /// A controller that does not begin to clean by itself.
+    fn at_rest(device: D, ftl: Ftl, cleaning: Cleaning) -> Self {
+        let (dies, die_groups) = (device.geometry().dies(), device.geometry().die_groups());
         Self {
             die_groups: vec![DieGroup { listed: true, ..DieGroup::default() }; die_groups as usize],
             ready: (0..die_groups).collect(),
@@ -117,22 +128,33 @@ impl Engine {
             stuck: 0,
             paused: 0,
             urgent: false,
-            copies_max: clean::COPIES_MAX * nand.layout().dies_per_die_group(),
+            copies_max: clean::COPIES_MAX * device.layout().dies_per_die_group(),
             idle_cleaning: false,
             freed: false,
             held: vec![Vec::new(); dies as usize],
             units_held: 0,
             units_to_relocate: VecDeque::new(),
             jobs_without_program_unit: VecDeque::new(),
-            device: SimDevice::new(nand, config, ftl.logical_units()),
+            layout: *device.layout(),
+            cleaning,
+            faulty: device.may_fail(),
+            no_payload: !device.keeps_content(),
+            jobs: Jobs::new(),
+            device,
             ftl,
         }
     }
 
-    /// The flash.
+    /// The device.
     #[must_use]
-    pub fn nand(&self) -> &Nand {
-        &self.device.nand
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Mutable access to the device, for calls that bypass the controller. Only the controller
+    /// programs and erases.
+    pub fn device_mut(&mut self) -> &mut D {
+        &mut self.device
     }
 
     /// The FTL.
@@ -149,73 +171,17 @@ impl Engine {
     /// Flash operations by cause since the engine was created.
     #[must_use]
     pub fn counts(&self) -> &FlashCounts {
-        &self.device.counts
-    }
-
-    /// Flash operations begun so far, for tests that cut the power at one of them.
-    #[must_use]
-    pub fn operations(&self) -> u64 {
-        self.device.operations
-    }
-
-    /// Power is lost: operations in flight are torn, queued ones are lost.
-    #[must_use]
-    pub fn power_cut(self) -> Nand {
-        self.device.nand
-    }
-
-    /// Returns flash and FTL. Operations in flight or queued are lost.
-    #[must_use]
-    pub fn into_parts(self) -> (Nand, Ftl) {
-        (self.device.nand, self.ftl)
+        self.device.counts()
     }
 
     /// Begins or queues the read `run`, which ends with [`Done::Read`] of `tag`. Only the scheduler
     /// by priority uses `urgent`.
     #[inline]
     pub fn read(&mut self, run: &ReadRun, cause: Cause, tag: u32, urgent: bool, now: SimTime) {
-        let die = self.device.layout.die_of(run.program_unit);
-        self.device.dies[die.0 as usize].host_ops += 1;
+        let die = self.layout.die_of(run.program_unit);
+        self.device.load_mut(die).host_ops += 1;
         self.stop_idle_cleaning();
-        let passes = match self.device.config.scheduler {
-            Scheduler::Fcfs | Scheduler::ShortestWait => false,
-            Scheduler::ReadFirst => true,
-            Scheduler::Priority => urgent,
-        };
-        self.device.read(run, cause, tag, passes, now);
-    }
-
-    /// How long a read of `at` would wait for its die.
-    #[must_use]
-    pub fn wait_for(&self, at: Pun, now: SimTime) -> Nanos {
-        self.device.wait_for(at, now)
-    }
-
-    /// Submits the program of `job` to the die of its program unit.
-    #[inline(always)]
-    fn submit_program(&mut self, job: u32, now: SimTime) {
-        let die = self.device.layout.die_of(ProgramUnitId(self.device.jobs[job].program_unit));
-        self.device.enqueue(die, Op::Program { job }, false, now);
-    }
-
-    /// Ends every program in flight, as capacitors do when power is lost; adds completions for the
-    /// caller to `done`, except those of failed programs. Queued operations are lost, and only
-    /// [`Engine::into_parts`] may be called afterwards.
-    pub fn end_programs(&mut self, done: &mut Vec<Done>) {
-        for job in self.device.take_begun_programs() {
-            let job = &self.device.jobs[job];
-            let program_unit = ProgramUnitId(job.program_unit);
-            let failed = self.device.nand.program_end(program_unit) == Status::Failed;
-            if failed || self.device.faulty && self.ftl.is_void(program_unit) {
-                self.device.counts.faults.program_failures += u64::from(failed);
-                self.ftl.program_failed(program_unit);
-                continue;
-            }
-            self.ftl.commit(program_unit, &job.units, &[]);
-            if job.cause == Some(Cause::Host) {
-                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
-            }
-        }
+        self.device.read(&mut self.jobs, run, cause, tag, urgent, now);
     }
 
     /// Sets whether urgent commands are in the drive, to which cleaning gives way.
@@ -235,7 +201,7 @@ impl Engine {
         (at != SimTime::NEVER).then_some(at)
     }
 
-    /// As [`Engine::next_event`], [`SimTime::NEVER`] if no operation is in flight.
+    /// As [`Controller::next_event`], [`SimTime::NEVER`] if no operation is in flight.
     #[must_use]
     #[inline]
     pub fn next_at(&self) -> SimTime {
@@ -261,5 +227,64 @@ impl Engine {
     pub fn assert_conserved(&self) {
         self.ftl.assert_conserved();
         self.device.assert_conserved();
+    }
+}
+
+impl Engine {
+    /// An idle engine.
+    #[must_use]
+    pub fn new(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
+        let device = SimDevice::new(nand, config, ftl.logical_units());
+        Self::over(device, ftl, config.cleaning)
+    }
+
+    /// The flash.
+    #[must_use]
+    pub fn nand(&self) -> &Nand {
+        &self.device.nand
+    }
+
+    /// Flash operations begun so far, for tests that cut the power at one of them.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.device.operations
+    }
+
+    /// How long a read of `at` would wait for its die.
+    #[must_use]
+    pub fn wait_for(&self, at: Pun, now: SimTime) -> Nanos {
+        self.device.wait_for(at, now)
+    }
+
+    /// Power is lost: operations in flight are torn, queued ones are lost.
+    #[must_use]
+    pub fn power_cut(self) -> Nand {
+        self.device.nand
+    }
+
+    /// Returns flash and FTL. Operations in flight or queued are lost.
+    #[must_use]
+    pub fn into_parts(self) -> (Nand, Ftl) {
+        (self.device.nand, self.ftl)
+    }
+
+    /// Ends every program in flight, as capacitors do when power is lost; adds completions for the
+    /// caller to `done`, except those of failed programs. Queued operations are lost, and only
+    /// [`Engine::into_parts`] may be called afterwards.
+    pub fn end_programs(&mut self, done: &mut Vec<Done>) {
+        for job in self.device.take_begun_programs() {
+            let job = &self.jobs[job];
+            let program_unit = ProgramUnitId(job.program_unit);
+            let failed = self.device.nand.program_end(program_unit) == Status::Failed;
+            if failed || self.faulty && self.ftl.is_void(program_unit) {
+                self.device.counts_mut().faults.program_failures += u64::from(failed);
+                self.ftl.program_failed(program_unit);
+                continue;
+            }
+            self.ftl.commit(program_unit, &job.units, &[]);
+            if job.cause == Some(Cause::Host) {
+                done.extend(job.tags.iter().map(|&tag| Done::Wrote { tag }));
+            }
+        }
     }
 }

@@ -4,15 +4,16 @@ use prism_base::SimTime;
 use prism_ftl::{HostPlace, TrimRange, UnitWrite};
 use prism_nand::{Cause, DieGroupId, DieId};
 
-use super::{Engine, HOST_PROGRAM_UNITS_MAX, HostUnit};
+use super::{Controller, HOST_PROGRAM_UNITS_MAX, HostUnit};
+use crate::device::FlashDevice;
 
 /// Attempts to make room without a flash operation in between: a program unit may wait for the
 /// merge of its own log block, for that of another, and for copies before it. The last attempt
 /// finds that there is room.
 const ROOM_STEPS: u32 = 4;
 
-impl Engine {
-    /// Whether [`Engine::writable_die_group`] may find a die group for streams that may go to any.
+impl<D: FlashDevice> Controller<D> {
+    /// Whether [`Controller::writable_die_group`] may find a die group for streams that may go to any.
     #[must_use]
     #[inline]
     pub fn has_ready_die_group(&self) -> bool {
@@ -43,7 +44,7 @@ impl Engine {
         if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.named_die_group(stream, first, now);
         }
-        let most = HOST_PROGRAM_UNITS_MAX * self.device.layout.dies_per_die_group();
+        let most = HOST_PROGRAM_UNITS_MAX * self.layout.dies_per_die_group();
         for _ in 0..self.ready.len() {
             let die_group = self.ready.pop_front().expect("the list has one for each iteration");
             if places_host && self.die_groups[die_group as usize].host_program_units >= most {
@@ -71,7 +72,7 @@ impl Engine {
 
     fn named_die_group(&mut self, stream: u32, first: u32, now: SimTime) -> Option<DieGroupId> {
         let die_group = self.place(stream, first, now)?;
-        let most = HOST_PROGRAM_UNITS_MAX * self.device.layout.dies_per_die_group();
+        let most = HOST_PROGRAM_UNITS_MAX * self.layout.dies_per_die_group();
         let busy = self.die_groups[die_group.0 as usize].host_program_units >= most;
         (!busy && !self.next_die_busy(die_group.0, stream, first)).then_some(die_group)
     }
@@ -103,24 +104,24 @@ impl Engine {
 
     /// Whether the next die of a superblock has enough program units.
     fn next_die_busy(&self, die_group: u32, stream: u32, first: u32) -> bool {
-        if self.device.layout.dies_per_die_group() == 1 {
+        if self.layout.dies_per_die_group() == 1 {
             return false;
         }
         let die = match self.ftl.next_program_unit(DieGroupId(die_group), stream, first) {
-            Some(program_unit) => self.device.layout.die_of(program_unit),
-            None => DieId(die_group * self.device.layout.dies_per_die_group()),
+            Some(program_unit) => self.layout.die_of(program_unit),
+            None => DieId(die_group * self.layout.dies_per_die_group()),
         };
-        self.device.dies[die.0 as usize].host_program_units >= HOST_PROGRAM_UNITS_MAX
+        self.device.load(die).host_program_units >= HOST_PROGRAM_UNITS_MAX
     }
 
     /// Programs `units` (at most a program unit, all of `stream`) as the next program unit of
-    /// `die_group`, which [`Engine::writable_die_group`] has just returned. Calls
+    /// `die_group`, which [`Controller::writable_die_group`] has just returned. Calls
     /// [`Ftl::write_begin`] for each; they are reported as [`Done::Wrote`].
     pub fn write(&mut self, die_group: DieGroupId, stream: u32, units: &[HostUnit], now: SimTime) {
         self.write_bytes(die_group, stream, units, Vec::new(), now);
     }
 
-    /// As [`Engine::write`], with the bytes of every unit.
+    /// As [`Controller::write`], with the bytes of every unit.
     ///
     /// # Panics
     /// If the die group was not returned, or only some units have bytes.
@@ -141,13 +142,13 @@ impl Engine {
         }
         let program_unit = self.ftl.reserve_host(die_group, stream, first);
         if self.ftl.is_overflow(program_unit, stream) {
-            self.device.counts.slc_overflow += units.len() as u64;
+            self.device.counts_mut().slc_overflow += units.len() as u64;
         }
         while let Some(pad) = self.ftl.take_pad() {
             self.program_empty(die_group, pad, Cause::Pad, now);
         }
-        let place = self.device.jobs.take();
-        let job = &mut self.device.jobs[place];
+        let place = self.jobs.take();
+        let job = &mut self.jobs[place];
         job.die_group = die_group.0;
         job.program_unit = program_unit.0;
         job.cause = Some(Cause::Host);
@@ -158,7 +159,7 @@ impl Engine {
         job.stream = stream;
         // There are rarely payloads; without them the empty vector is not moved.
         job.payloads.clear();
-        if !self.device.no_payload {
+        if !self.no_payload {
             job.tombstones.clear();
         }
         if !payloads.is_empty() {
@@ -166,24 +167,24 @@ impl Engine {
         }
         for (number, unit) in (0..).zip(units) {
             if unit.lost {
-                debug_assert!(!self.device.no_payload, "a unit lost by flash that does not fail");
+                debug_assert!(!self.no_payload, "a unit lost by flash that does not fail");
                 job.lost.push(number);
             }
             self.ftl.prefetch(unit.write.lpn);
             if unit.write.lpn != UnitWrite::TOMBSTONE {
                 self.ftl.write_begin(unit.write.lpn);
-            } else if !self.device.no_payload {
+            } else if !self.no_payload {
                 let ranges = self.ftl.tombstone_ranges(&unit.write);
                 job.tombstones.push(TrimRange::encode_all(ranges));
             }
             job.units.push(unit.write);
             job.tags.push(unit.tag);
         }
-        let die = self.device.layout.die_of(program_unit);
-        let state = &mut self.device.dies[die.0 as usize];
+        let die = self.layout.die_of(program_unit);
+        let state = self.device.load_mut(die);
         state.host_program_units += 1;
         state.host_ops += 1;
-        let dies = self.device.layout.dies_per_die_group();
+        let dies = self.layout.dies_per_die_group();
         let state = &mut self.die_groups[die_group.0 as usize];
         state.host_program_units += 1;
         if any_die_group {
@@ -193,13 +194,13 @@ impl Engine {
             }
         }
         self.stop_idle_cleaning();
-        self.submit_program(place, now);
+        self.device.program(&mut self.jobs, place, now);
         self.program_parity(die_group, now);
         self.clean(die_group, now);
     }
 
     /// Programs the next program unit of `stream` on `die_group`, which
-    /// [`Engine::writable_die_group`] has just returned, with padding only. The caller limits the
+    /// [`Controller::writable_die_group`] has just returned, with padding only. The caller limits the
     /// number of such program units in flight.
     ///
     /// # Panics

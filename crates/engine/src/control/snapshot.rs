@@ -10,6 +10,7 @@ use prism_nand::Nand;
 
 use super::{DieGroup, Engine};
 use crate::config::EngineConfig;
+use crate::sim::SimDevice;
 
 snapshot_fields!(DieGroup { parts: cleaner; });
 
@@ -19,7 +20,7 @@ impl Engine {
     /// Whether nothing is in flight, and nothing that has begun waits for something else.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        let jobs = self.device.jobs.in_use()
+        let jobs = self.jobs.in_use()
             + self.units_to_relocate.len()
             + self.jobs_without_program_unit.len();
         let die_groups = &mut self.die_groups.iter();
@@ -31,7 +32,8 @@ impl Engine {
     /// # Errors
     /// If the bytes end too early or contradict themselves.
     pub fn load(nand: Nand, ftl: Ftl, config: EngineConfig, from: &mut &[u8]) -> io::Result<Self> {
-        let mut engine = Self::at_rest(nand, ftl, config);
+        let mut engine =
+            Self::at_rest(SimDevice::new(nand, config, ftl.logical_units()), ftl, config.cleaning);
         engine.load_fields(from)?;
         for die_group in &mut engine.die_groups {
             engine.stuck += u32::from(die_group.cleaner.is_stuck());

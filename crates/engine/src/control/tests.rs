@@ -6,7 +6,7 @@ use prism_nand::{Geometry, PageTimes, Timing};
 use prism_testkit::{all_seeds, seeds};
 
 use super::*;
-use crate::config::{ChannelArbitration, Cleaning, CleaningMode, Suspend};
+use crate::config::{ChannelArbitration, Cleaning, CleaningMode, Scheduler, Suspend};
 
 const UNITS: u32 = 300;
 

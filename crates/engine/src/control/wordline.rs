@@ -11,10 +11,10 @@
 use prism_base::SimTime;
 use prism_nand::{Cause, DieGroupId, ProgramUnitId};
 
-use super::{Done, Engine};
-use crate::sim::Job;
+use super::{Controller, Done};
+use crate::device::{FlashDevice, Job};
 
-impl Engine {
+impl<D: FlashDevice> Controller<D> {
     /// The program unit of a job is programmed. If it is the last of its wordline, all of them take
     /// effect. Otherwise it waits, unless it is parity or padding.
     #[inline(never)]
@@ -22,10 +22,10 @@ impl Engine {
         // The die may take another program unit, and blocks without program units in flight may
         // be merged.
         self.freed = true;
-        let program_unit = ProgramUnitId(self.device.jobs[place].program_unit);
-        let end = self.device.nand.wordline_end(program_unit);
-        let die = self.device.layout.die_of(program_unit).0 as usize;
-        let is_empty = matches!(self.device.jobs[place].cause, Some(Cause::Parity | Cause::Pad));
+        let program_unit = ProgramUnitId(self.jobs[place].program_unit);
+        let end = self.device.wordline_end(program_unit);
+        let die = self.layout.die_of(program_unit).0 as usize;
+        let is_empty = matches!(self.jobs[place].cause, Some(Cause::Parity | Cause::Pad));
         if program_unit != end && !is_empty {
             self.count_held(place, true);
             self.held[die].push(place);
@@ -34,12 +34,7 @@ impl Engine {
         if program_unit == end {
             let held = std::mem::take(&mut self.held[die]);
             for earlier in held {
-                if self
-                    .device
-                    .nand
-                    .wordline_end(ProgramUnitId(self.device.jobs[earlier].program_unit))
-                    == end
-                {
+                if self.device.wordline_end(ProgramUnitId(self.jobs[earlier].program_unit)) == end {
                     self.count_held(earlier, false);
                     self.commit(earlier, done);
                 } else {
@@ -51,7 +46,7 @@ impl Engine {
     }
 
     pub(super) fn count_held(&mut self, place: u32, held: bool) {
-        let job = &self.device.jobs[place];
+        let job = &self.jobs[place];
         let change = |count: &mut u32, by: u32| {
             *count = if held { *count + by } else { *count - by };
         };
@@ -64,7 +59,7 @@ impl Engine {
     /// Fills up the wordlines of copies that the cleaning of `die_group` waits for.
     #[inline(never)]
     pub(super) fn close_copies(&mut self, die_group: DieGroupId, now: SimTime) {
-        let jobs = &self.device.jobs;
+        let jobs = &self.jobs;
         let is_copy = |job: &Job| job.die_group == die_group.0 && job.cause != Some(Cause::Host);
         let held = self.held.iter().flatten().copied();
         let waiting: Vec<u32> = held.filter(|&place| is_copy(&jobs[place])).collect();
@@ -77,7 +72,7 @@ impl Engine {
         if self.units_held == 0 {
             return;
         }
-        let jobs = &self.device.jobs;
+        let jobs = &self.jobs;
         let is_wanted = |&place: &u32| {
             let job = &jobs[place];
             job.cause == Some(Cause::Host) && job.tags.iter().any(|&tag| wanted(tag))
@@ -90,14 +85,10 @@ impl Engine {
     /// Programs padding to the rest of the wordline of a job, unless other program units for it are
     /// in flight.
     fn close_wordline(&mut self, place: u32, now: SimTime) {
-        let (program_unit, die_group) = (
-            ProgramUnitId(self.device.jobs[place].program_unit),
-            DieGroupId(self.device.jobs[place].die_group),
-        );
-        let (block, until) = (
-            self.device.layout.block_of(program_unit),
-            self.device.nand.wordline_end(program_unit),
-        );
+        let (program_unit, die_group) =
+            (ProgramUnitId(self.jobs[place].program_unit), DieGroupId(self.jobs[place].die_group));
+        let (block, until) =
+            (self.layout.block_of(program_unit), self.device.wordline_end(program_unit));
         while let Some(pad) = self.ftl.reserve_pad(block, until) {
             self.program_empty(die_group, pad, Cause::Pad, now);
             self.program_parity(die_group, now);

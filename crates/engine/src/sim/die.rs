@@ -5,6 +5,7 @@ use prism_ftl::ReadRecovery;
 use prism_nand::{BlockId, Cause, ProgramUnitId};
 
 use super::waiting::Waiting;
+use crate::device::Load;
 
 /// A read of one level of a program unit.
 #[derive(Clone, Copy, Debug)]
@@ -65,10 +66,8 @@ pub(crate) struct Die {
     pub(crate) array: Option<Op>,
     /// The operation that transfers data.
     pub(crate) register: Option<Op>,
-    /// Operations of the caller that are queued or in flight.
-    pub(crate) host_ops: u32,
-    /// Host program units that are queued or in flight.
-    pub(crate) host_program_units: u32,
+    /// Operations of the caller.
+    pub(crate) load: Load,
     /// Queued operations; the counts are in the leading cache line.
     pub(super) waiting: Waiting,
     /// When the cells began to change; only maintained if operations may be suspended.
@@ -105,8 +104,7 @@ impl Die {
             suspended: None,
             suspensions: 0,
             penalty: Nanos::ZERO,
-            host_program_units: 0,
-            host_ops: 0,
+            load: Load::default(),
             backlog: Nanos::ZERO,
         }
     }

@@ -1,11 +1,11 @@
 //! Execution of operations on dies: beginning, ending, and what follows on the die.
 
-use prism_base::{Nanos, SimTime};
+use prism_base::{Nanos, SimTime, Slab};
 use prism_ftl::ReadRecovery;
 use prism_nand::{BlockId, DieId, ProgramUnitId};
 
 use super::die::{Op, ReadFor, ReadOp};
-use super::{Ended, SimDevice};
+use super::{Ended, Job, SimDevice};
 use crate::config::Scheduler;
 use crate::content;
 
@@ -17,65 +17,65 @@ const SUSPENSIONS_MAX: u32 = 16;
 impl SimDevice {
     /// Ends the earliest phase of an operation, and returns its time, and the operation if that was
     /// its last phase. The caller processes what has ended, and may submit operations; then it
-    /// calls [`SimDevice::go_on`].
+    /// calls [`SimDevice::begin_next`].
     ///
     /// # Panics
     /// If no operation is in flight.
     #[inline(always)]
-    pub(crate) fn end_phase(&mut self) -> (SimTime, Option<Ended>) {
+    pub(super) fn end_phase(&mut self, jobs: &mut Slab<Job>) -> (SimTime, Option<Ended>) {
         let (now, index) = self.timers.first().expect("an event to step to");
         let die = DieId(index);
         (self.stepping, self.turn) = (die, die);
         let state = &mut self.dies[index as usize];
         if state.array_until == now {
-            return (now, self.array_done(die, now));
+            return (now, self.array_done(jobs, die, now));
         }
         let op = state.take_register().expect("a phase ends now");
-        (now, self.register_done(die, op))
+        (now, self.register_done(jobs, die, op))
     }
 
     /// Begins what may follow on the die whose phase has ended. Returns a read that ends at once,
     /// because its transfer takes no time: the caller processes it and calls this again.
     #[inline(always)]
-    pub(crate) fn go_on(&mut self, now: SimTime) -> Option<Ended> {
+    pub(super) fn begin_next(&mut self, jobs: &mut Slab<Job>, now: SimTime) -> Option<Ended> {
         let die = self.stepping;
         if self.overlaps
-            && let Some(ended) = self.continue_overlapped(die, now)
+            && let Some(ended) = self.continue_overlapped(jobs, die, now)
         {
             return Some(ended);
         }
         self.stepping = NO_DIE;
-        self.start_next(die, now);
+        self.start_next(jobs, die, now);
         None
     }
 
     /// The operations that waited for the register or the array of `die` continue. Returns a read
     /// that ends at once.
     #[inline(never)]
-    fn continue_overlapped(&mut self, die: DieId, now: SimTime) -> Option<Ended> {
+    fn continue_overlapped(
+        &mut self,
+        jobs: &mut Slab<Job>,
+        die: DieId,
+        now: SimTime,
+    ) -> Option<Ended> {
         if self.config.cache_read
-            && let Some(ended) = self.send_sensed(die, now)
+            && let Some(ended) = self.send_sensed(jobs, die, now)
         {
             return Some(ended);
         }
         if self.config.cache_program {
-            self.start_loaded(die, now);
+            self.start_loaded(jobs, die, now);
         }
         None
-    }
-
-    /// The step is over.
-    #[inline(always)]
-    pub(crate) fn end_turn(&mut self) {
-        self.turn = NO_DIE;
     }
 
     /// As [`SimDevice::enqueue`] for a read, which most dies can begin at once. `read` is a closure so
     /// that the operation is built in place: copying it from the stack would wait for the stores
     /// (docs/design/event-core.md).
     #[inline(always)]
-    pub(crate) fn enqueue_read(
+    pub(super) fn enqueue_read(
         &mut self,
+        jobs: &Slab<Job>,
         die: DieId,
         read: impl Fn() -> ReadOp,
         passes: bool,
@@ -90,13 +90,20 @@ impl SimDevice {
             self.start_read(die, read(), now);
             return self.note_time(die);
         }
-        self.enqueue(die, Op::Read(read()), passes, now);
+        self.enqueue(jobs, die, Op::Read(read()), passes, now);
     }
 
     #[inline(always)]
-    pub(crate) fn enqueue(&mut self, die: DieId, op: Op, passes: bool, now: SimTime) {
+    pub(super) fn enqueue(
+        &mut self,
+        jobs: &Slab<Job>,
+        die: DieId,
+        op: Op,
+        passes: bool,
+        now: SimTime,
+    ) {
         if self.config.scheduler == Scheduler::ShortestWait {
-            let time = self.estimate(op);
+            let time = self.estimate(jobs, op);
             self.dies[die.0 as usize].backlog += time;
         }
         let state = &mut self.dies[die.0 as usize];
@@ -107,13 +114,13 @@ impl SimDevice {
         // A busy die begins queued operations when its current phase ends, and the die of the
         // current step at the end of the step.
         if die != self.stepping && self.may_begin(die) {
-            self.start_queued(die, now);
+            self.start_queued(jobs, die, now);
         }
     }
 
     #[inline(never)]
-    fn start_queued(&mut self, die: DieId, now: SimTime) {
-        self.start_of_several(die, now);
+    fn start_queued(&mut self, jobs: &Slab<Job>, die: DieId, now: SimTime) {
+        self.start_of_several(jobs, die, now);
         self.note_time(die);
     }
 
@@ -129,13 +136,13 @@ impl SimDevice {
 
     /// Begins the operations that can begin on `die`, and sets its timer.
     #[inline(always)]
-    fn start_next(&mut self, die: DieId, now: SimTime) {
+    fn start_next(&mut self, jobs: &Slab<Job>, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         if !self.fcfs_only || state.waiting.has_passing() {
-            self.start_of_several(die, now);
+            self.start_of_several(jobs, die, now);
         } else if state.next_at() == SimTime::NEVER {
             // No operation is in flight, and the oldest one of the queue is next.
-            self.start_first(die, now);
+            self.start_first(jobs, die, now);
         }
         self.note_time(die);
     }
@@ -150,27 +157,27 @@ impl SimDevice {
 
     /// Begins the oldest operation queued for `die`, if there is one.
     #[inline(always)]
-    fn start_first(&mut self, die: DieId, now: SimTime) {
+    fn start_first(&mut self, jobs: &Slab<Job>, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         let Some(&op) = state.waiting.first() else { return };
         state.waiting.leave();
         self.operations += 1;
-        self.start(die, op, now);
+        self.start(jobs, die, op, now);
     }
 
     #[inline(always)]
-    fn start(&mut self, die: DieId, op: Op, now: SimTime) {
+    fn start(&mut self, jobs: &Slab<Job>, die: DieId, op: Op, now: SimTime) {
         match op {
             Op::Read(read) => self.start_read(die, read, now),
-            Op::Program { job } => self.start_program(die, job, now),
+            Op::Program { job } => self.start_program(jobs, die, job, now),
             Op::Erase { block, member, .. } => self.start_erase(die, op, block, member, now),
         }
     }
 
     /// Begins operations on `die` if more than one may be next, or flash fails.
     #[inline(never)]
-    fn start_of_several(&mut self, die: DieId, now: SimTime) {
-        while self.has_work(die) && self.may_begin(die) && self.start_one(die, now) {}
+    fn start_of_several(&mut self, jobs: &Slab<Job>, die: DieId, now: SimTime) {
+        while self.has_work(die) && self.may_begin(die) && self.start_one(jobs, die, now) {}
     }
 
     /// Whether an operation is queued for `die` or suspended.
@@ -181,22 +188,22 @@ impl SimDevice {
 
     /// Begins the next operation queued for `die`, if it may begin now. Returns whether another one
     /// may begin after it.
-    fn start_one(&mut self, die: DieId, now: SimTime) -> bool {
-        let Some(op) = self.take_next(die) else { return self.resume(die, now) };
+    fn start_one(&mut self, jobs: &Slab<Job>, die: DieId, now: SimTime) -> bool {
+        let Some(op) = self.take_next(jobs, die) else { return self.resume(die, now) };
         if self.faulty
             && let Op::Program { job } = op
-            && self.nand.is_bad(self.layout.block_of(ProgramUnitId(self.jobs[job].program_unit)))
+            && self.nand.is_bad(self.layout.block_of(ProgramUnitId(jobs[job].program_unit)))
         {
             self.refused.push(job);
             return true;
         }
         self.operations += 1;
-        self.start(die, op, now);
+        self.start(jobs, die, op, now);
         !self.reserves_transfer_early
     }
 
     /// Takes the next operation of `die` from the queue, if it may begin now.
-    fn take_next(&mut self, die: DieId) -> Option<Op> {
+    fn take_next(&mut self, jobs: &Slab<Job>, die: DieId) -> Option<Op> {
         let cache_read = self.config.cache_read;
         let state = &mut self.dies[die.0 as usize];
         // A suspended operation is resumed before any of the rest begins.
@@ -206,7 +213,7 @@ impl SimDevice {
         }
         state.waiting.take(passes);
         if self.config.scheduler == Scheduler::ShortestWait {
-            let time = self.estimate(op);
+            let time = self.estimate(jobs, op);
             let backlog = &mut self.dies[die.0 as usize].backlog;
             *backlog = Nanos(backlog.0 - time.0);
         }
@@ -233,8 +240,8 @@ impl SimDevice {
     }
 
     #[inline(always)]
-    fn start_program(&mut self, die: DieId, job: u32, now: SimTime) {
-        let (transfer, time) = self.begin_program(job, now);
+    fn start_program(&mut self, jobs: &Slab<Job>, die: DieId, job: u32, now: SimTime) {
+        let (transfer, time) = self.begin_program(jobs, job, now);
         let loaded = if self.instant_commands {
             self.occupy_channel(die, transfer, now)
         } else {
@@ -286,8 +293,8 @@ impl SimDevice {
 
     /// Begins the program on the flash and counts it; returns the times of transfer and cells.
     #[inline(always)]
-    fn begin_program(&mut self, place: u32, now: SimTime) -> (Nanos, Nanos) {
-        let job = &self.jobs[place];
+    fn begin_program(&mut self, jobs: &Slab<Job>, place: u32, now: SimTime) -> (Nanos, Nanos) {
+        let job = &jobs[place];
         let cause = job.cause.expect("a job with a cause");
         let program_unit = ProgramUnitId(job.program_unit);
         let times = (self.program_transfer(job), self.program_time(job));
@@ -312,24 +319,29 @@ impl SimDevice {
     }
 
     #[inline(always)]
-    fn array_done(&mut self, die: DieId, now: SimTime) -> Option<Ended> {
+    fn array_done(&mut self, jobs: &mut Slab<Job>, die: DieId, now: SimTime) -> Option<Ended> {
         let state = &mut self.dies[die.0 as usize];
         // The frequent case, which needs only the job.
         if let Some(Op::Program { job }) = state.array {
             state.clear_array();
-            let program_unit = ProgramUnitId(self.jobs[job].program_unit);
+            let program_unit = ProgramUnitId(jobs[job].program_unit);
             return Some(Ended::Program { job, status: self.nand.program_end(program_unit) });
         }
-        self.read_or_erase_done(die, now)
+        self.read_or_erase_done(jobs, die, now)
     }
 
     #[inline(never)]
-    fn read_or_erase_done(&mut self, die: DieId, now: SimTime) -> Option<Ended> {
+    fn read_or_erase_done(
+        &mut self,
+        jobs: &mut Slab<Job>,
+        die: DieId,
+        now: SimTime,
+    ) -> Option<Ended> {
         let state = &mut self.dies[die.0 as usize];
         match state.take_array().expect("a phase ends now") {
             Op::Read(read) => {
                 if state.register.is_none() {
-                    return self.send(die, read, now);
+                    return self.send(jobs, die, read, now);
                 }
                 state.sensed = Some(read);
                 None
@@ -343,9 +355,9 @@ impl SimDevice {
     }
 
     #[inline(always)]
-    fn register_done(&mut self, die: DieId, op: Op) -> Option<Ended> {
+    fn register_done(&mut self, jobs: &mut Slab<Job>, die: DieId, op: Op) -> Option<Ended> {
         match op {
-            Op::Read(read) => self.read_done(die, &read),
+            Op::Read(read) => self.read_done(jobs, die, &read),
             Op::Program { job } => {
                 self.dies[die.0 as usize].loaded = Some(job);
                 None
@@ -355,43 +367,49 @@ impl SimDevice {
     }
 
     #[inline(always)]
-    fn read_done(&mut self, die: DieId, read: &ReadOp) -> Option<Ended> {
+    fn read_done(&mut self, jobs: &mut Slab<Job>, die: DieId, read: &ReadOp) -> Option<Ended> {
         match read.why {
             ReadFor::Copy => Some(Ended::CopyRead { job: read.tag }),
             ReadFor::Caller => Some(Ended::Read { tag: read.tag, die }),
-            ReadFor::Rebuild => self.stripe_read_done(die, read),
+            ReadFor::Rebuild => self.stripe_read_done(jobs, die, read),
         }
     }
 
     /// A program whose data is in the register continues in the array.
     #[inline(never)]
-    fn start_loaded(&mut self, die: DieId, now: SimTime) {
+    fn start_loaded(&mut self, jobs: &Slab<Job>, die: DieId, now: SimTime) {
         let state = &mut self.dies[die.0 as usize];
         if state.array.is_some() || state.suspended.is_some() {
             return;
         }
         let Some(job) = state.loaded.take() else { return };
-        let time = self.program_time(&self.jobs[job]);
+        let time = self.program_time(&jobs[job]);
         self.begin_array(die, Op::Program { job }, now, now + time);
     }
 
     /// A read that waited for the register continues with its transfer.
     #[inline(never)]
-    fn send_sensed(&mut self, die: DieId, now: SimTime) -> Option<Ended> {
+    fn send_sensed(&mut self, jobs: &mut Slab<Job>, die: DieId, now: SimTime) -> Option<Ended> {
         let state = &mut self.dies[die.0 as usize];
         if state.register.is_some() {
             return None;
         }
         let read = state.sensed.take()?;
-        self.send(die, read, now)
+        self.send(jobs, die, read, now)
     }
 
     /// The array is done with a read: its data is transferred over the channel.
     #[inline]
-    fn send(&mut self, die: DieId, read: ReadOp, now: SimTime) -> Option<Ended> {
+    fn send(
+        &mut self,
+        jobs: &mut Slab<Job>,
+        die: DieId,
+        read: ReadOp,
+        now: SimTime,
+    ) -> Option<Ended> {
         let end = self.occupy_channel(die, self.transfer_of(&read), now);
         if end == now {
-            return self.read_done(die, &read);
+            return self.read_done(jobs, die, &read);
         }
         self.dies[die.0 as usize].set_register(Op::Read(read), end);
         None
@@ -399,7 +417,7 @@ impl SimDevice {
 
     /// Suspends the operation of the array of `die`, if it may be suspended for a read.
     #[inline(never)]
-    pub(crate) fn suspend(&mut self, die: DieId, now: SimTime) {
+    pub(super) fn suspend(&mut self, die: DieId, now: SimTime) {
         let Some(suspend) = self.config.suspend else { return };
         let state = &mut self.dies[die.0 as usize];
         let may = match state.array {

@@ -1,16 +1,16 @@
 //! Errors of reads, and reads of a whole stripe that rebuild a program unit.
 
-use prism_base::SimTime;
-use prism_ftl::ReadRecovery;
+use prism_base::{SimTime, Slab};
+use prism_ftl::{ReadRecovery, ReadRun};
 use prism_nand::{Cause, DieId, ProgramUnitId, Pun};
 
 use super::die::{Op, ReadFor, ReadOp};
-use super::{Ended, SimDevice};
+use super::{Ended, Job, SimDevice};
 
 impl SimDevice {
     /// The outcome of a read of the unit at `at` that begins now. Adds its retries and rebuild to
     /// `recovery`, and returns whether the unit is lost.
-    pub(crate) fn sample_read_errors(
+    pub(super) fn sample_errors(
         &mut self,
         at: Pun,
         now: SimTime,
@@ -55,7 +55,7 @@ impl SimDevice {
     }
 
     /// The reads of the rest of the stripe that rebuild `read`, one on each other die.
-    pub(crate) fn reads_of_stripe(&self, read: ReadOp) -> impl Iterator<Item = ReadOp> + use<> {
+    fn reads_of_stripe(&self, read: ReadOp) -> impl Iterator<Item = ReadOp> + use<> {
         let recovery = ReadRecovery::default();
         self.rest_of_stripe(read.program_unit).map(move |program_unit| ReadOp {
             program_unit,
@@ -66,22 +66,49 @@ impl SimDevice {
     }
 
     /// Reads `read`, which will fail, and the rest of its stripe, as one read.
-    pub(crate) fn read_stripe(&mut self, read: ReadOp, passes: bool, now: SimTime) {
-        let place = self.jobs.take();
+    pub(super) fn read_stripe(
+        &mut self,
+        jobs: &mut Slab<Job>,
+        read: ReadOp,
+        passes: bool,
+        now: SimTime,
+    ) {
+        let place = jobs.take();
         let all = ReadOp { tag: place, why: ReadFor::Rebuild, ..read };
-        self.jobs[place].reads_left = self.layout.dies_per_die_group();
-        self.jobs[place].tags.clear();
-        self.jobs[place].tags.push(read.tag);
+        jobs[place].reads_left = self.layout.dies_per_die_group();
+        jobs[place].tags.clear();
+        jobs[place].tags.push(read.tag);
         let rest: Vec<ReadOp> = self.reads_of_stripe(all).collect();
         for op in std::iter::once(all).chain(rest) {
-            self.enqueue(self.layout.die_of(op.program_unit), Op::Read(op), passes, now);
+            self.enqueue(jobs, self.layout.die_of(op.program_unit), Op::Read(op), passes, now);
         }
+    }
+
+    /// Reads what rebuilds the units that the copy `job` reads by `run`. Returns the number of
+    /// reads.
+    pub(super) fn read_rest_of_stripe(
+        &mut self,
+        jobs: &Slab<Job>,
+        job: u32,
+        run: &ReadRun,
+        now: SimTime,
+    ) -> u32 {
+        let reads: Vec<ReadOp> = self.reads_of_stripe(self.copy_read(job, run)).collect();
+        for &op in &reads {
+            self.enqueue(jobs, self.layout.die_of(op.program_unit), Op::Read(op), false, now);
+        }
+        reads.len() as u32
     }
 
     /// One of the reads of a stripe has ended. With the last one, the read of the caller is done.
     #[inline(never)]
-    pub(super) fn stripe_read_done(&mut self, die: DieId, read: &ReadOp) -> Option<Ended> {
-        let job = &mut self.jobs[read.tag];
+    pub(super) fn stripe_read_done(
+        &mut self,
+        jobs: &mut Slab<Job>,
+        die: DieId,
+        read: &ReadOp,
+    ) -> Option<Ended> {
+        let job = &mut jobs[read.tag];
         job.reads_left -= 1;
         if read.cause != Cause::Parity {
             // The die on which the caller's read is counted.
@@ -91,7 +118,7 @@ impl SimDevice {
             return None;
         }
         let (tag, die) = (job.tags[0], DieId(job.die_group));
-        self.jobs.give(read.tag);
+        jobs.give(read.tag);
         Some(Ended::Read { tag, die })
     }
 }

@@ -1,6 +1,6 @@
 //! Durations of operations, by the kind of block.
 
-use prism_base::Nanos;
+use prism_base::{Nanos, Slab};
 use prism_ftl::ReadRun;
 use prism_nand::{BlockId, ProgramUnitId};
 
@@ -23,7 +23,7 @@ impl SimDevice {
     }
 
     /// How long an operation takes on an idle die.
-    pub(super) fn estimate(&self, op: Op) -> Nanos {
+    pub(super) fn estimate(&self, jobs: &Slab<Job>, op: Op) -> Nanos {
         let timing = &self.config.timing;
         match op {
             Op::Read(read) => {
@@ -31,12 +31,11 @@ impl SimDevice {
                 slc.map_or(timing.t_read.mean(), |slc| slc.t_read) + self.transfer_of(&read)
             }
             Op::Program { job } => {
-                let cells =
-                    match self.slc_of_program_unit(ProgramUnitId(self.jobs[job].program_unit)) {
-                        Some(_) => self.program_time(&self.jobs[job]),
-                        None => timing.t_program.mean(),
-                    };
-                cells + self.program_transfer(&self.jobs[job])
+                let cells = match self.slc_of_program_unit(ProgramUnitId(jobs[job].program_unit)) {
+                    Some(_) => self.program_time(&jobs[job]),
+                    None => timing.t_program.mean(),
+                };
+                cells + self.program_transfer(&jobs[job])
             }
             Op::Erase { block, .. } => self.erase_time(block),
         }
