@@ -136,9 +136,16 @@ pub trait FlashDevice {
     /// Submits the program of `job` at its program unit.
     fn program(&mut self, jobs: &mut Jobs, job: u32, now: SimTime);
 
-    /// Submits the erases of all members of `block` that have to be erased, each of which ends with
+    /// Submits the erases, for `cause`, of all members of `block` that have to be erased, each of which ends with
     /// [`Ended::Erase`]. Returns their number.
-    fn erase(&mut self, jobs: &mut Jobs, block: BlockId, die_group: u32, now: SimTime) -> u32;
+    fn erase(
+        &mut self,
+        jobs: &mut Jobs,
+        block: BlockId,
+        cause: Cause,
+        die_group: u32,
+        now: SimTime,
+    ) -> u32;
 
     /// Ends the next phase of an operation. Returns its time, and the operation if it has ended.
     /// The controller processes it, and may submit operations; then it calls
@@ -163,6 +170,16 @@ pub trait FlashDevice {
     /// before each victim is chosen: copies must not be durable before their sources, and a block
     /// must not lose its last valid unit to program units that are not durable.
     fn order(&mut self) {}
+
+    /// Whether the number of partly written blocks is limited, so that
+    /// [`FlashDevice::make_open`] is called before each program.
+    fn limits_open_blocks(&self) -> bool {
+        false
+    }
+
+    /// The program of `program_unit` is next. If it opens one block too many, blocks are closed to
+    /// which the FTL does not write any more, as `is_writing` says.
+    fn make_open(&mut self, _program_unit: ProgramUnitId, _is_writing: &dyn Fn(BlockId) -> bool) {}
 
     /// Whether programs and erases may fail, and reads may need retries or a rebuild.
     fn may_fail(&self) -> bool {

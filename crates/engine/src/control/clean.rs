@@ -57,6 +57,11 @@ impl Cleaner {
         self.victim.is_none() && steps == 0 && self.in_order.is_empty() && !self.paused
     }
 
+    /// Whether copies or erases are in flight.
+    pub(super) fn is_working(&self) -> bool {
+        self.copies + self.erasing > 0
+    }
+
     /// Whether it is time to clean and nothing would be gained.
     pub(super) fn is_stuck(&self) -> bool {
         self.stuck
@@ -176,6 +181,25 @@ impl<D: FlashDevice> Controller<D> {
         }
     }
 
+    /// Begins to clean die groups that are below their low watermark, as flash may be that was just
+    /// recovered. Returns whether anything is in flight.
+    pub fn begin_cleaning(&mut self, now: SimTime) -> bool {
+        for die_group in (0..self.die_groups.len() as u32).map(DieGroupId) {
+            self.clean(die_group, now);
+        }
+        !self.is_idle()
+    }
+
+    /// As [`Controller::begin_cleaning`], for die groups below their high watermark: for a caller
+    /// with time to spare.
+    pub fn clean_to_high(&mut self, now: SimTime) -> bool {
+        for die_group in 0..self.die_groups.len() as u32 {
+            let below = !self.ftl.reached_high(DieGroupId(die_group));
+            self.die_groups[die_group as usize].cleaner.active |= below;
+        }
+        self.begin_cleaning(now)
+    }
+
     /// The host is back: idle time begins no further victim.
     #[inline]
     pub(super) fn stop_idle_cleaning(&mut self) {
@@ -254,7 +278,9 @@ impl<D: FlashDevice> Controller<D> {
             self.look_for_garbage(now);
             return true;
         };
-        let members = self.device.erase(&mut self.jobs, block, die_group.0, now);
+        let cleaner = &self.die_groups[die_group.0 as usize].cleaner;
+        let (_, cause) = cleaner.victim.expect("a victim is emptied");
+        let members = self.device.erase(&mut self.jobs, block, cause, die_group.0, now);
         self.die_groups[die_group.0 as usize].cleaner.erasing = members;
         false
     }
@@ -268,7 +294,7 @@ impl<D: FlashDevice> Controller<D> {
                 return;
             }
             self.die_groups[die_group.0 as usize].cleaner.in_order.pop_front();
-            self.device.program(&mut self.jobs, place, now);
+            self.submit_program(place, now);
         }
     }
 
@@ -290,7 +316,7 @@ impl<D: FlashDevice> Controller<D> {
         let taken = self.ftl.reserve_copy(die_group, victim);
         debug_assert!(to == taken, "the copy is reserved at the program unit that was checked");
         job.program_unit = to.0;
-        self.device.program(&mut self.jobs, place, now);
+        self.submit_program(place, now);
         self.program_parity(die_group, now);
         true
     }

@@ -152,6 +152,6 @@ impl<D: FlashDevice> Controller<D> {
         job.units.clear();
         job.lost.clear();
         job.payloads.clear();
-        self.device.program(&mut self.jobs, place, now);
+        self.submit_program(place, now);
     }
 }

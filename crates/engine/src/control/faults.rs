@@ -228,7 +228,7 @@ impl<D: FlashDevice> Controller<D> {
             self.device.load_mut(die).host_program_units += 1;
             self.device.load_mut(die).host_ops += 1;
             self.die_groups[die_group.0 as usize].host_program_units += 1;
-            self.device.program(&mut self.jobs, place, now);
+            self.submit_program(place, now);
             self.program_parity(die_group, now);
             self.clean(die_group, now);
         }
@@ -282,7 +282,7 @@ impl<D: FlashDevice> Controller<D> {
         }
         let program_unit = self.ftl.reserve_copy(die_group, victim);
         self.jobs[place].program_unit = program_unit.0;
-        self.device.program(&mut self.jobs, place, now);
+        self.submit_program(place, now);
         self.program_parity(die_group, now);
     }
 }

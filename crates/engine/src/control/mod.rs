@@ -111,15 +111,13 @@ impl<D: FlashDevice> Controller<D> {
     #[must_use]
     pub fn over(device: D, ftl: Ftl, cleaning: Cleaning) -> Self {
         let mut controller = Self::at_rest(device, ftl, cleaning);
-        // Flash that starts below the low watermark (after recovery) is cleaned at once.
-        for die_group in 0..controller.die_groups.len() as u32 {
-            controller.clean(DieGroupId(die_group), SimTime::ZERO);
-        }
+        controller.begin_cleaning(SimTime::ZERO);
         controller
     }
 
     /// A controller that does not begin to clean by itself.
-    fn at_rest(device: D, ftl: Ftl, cleaning: Cleaning) -> Self {
+    #[must_use]
+    pub fn at_rest(device: D, ftl: Ftl, cleaning: Cleaning) -> Self {
         let (dies, die_groups) = (device.geometry().dies(), device.geometry().die_groups());
         Self {
             die_groups: vec![DieGroup { listed: true, ..DieGroup::default() }; die_groups as usize],
@@ -182,6 +180,16 @@ impl<D: FlashDevice> Controller<D> {
         self.device.load_mut(die).host_ops += 1;
         self.stop_idle_cleaning();
         self.device.read(&mut self.jobs, run, cause, tag, urgent, now);
+    }
+
+    /// Submits the program of `job`.
+    #[inline(always)]
+    fn submit_program(&mut self, job: u32, now: SimTime) {
+        if self.device.limits_open_blocks() {
+            let (ftl, program_unit) = (&self.ftl, ProgramUnitId(self.jobs[job].program_unit));
+            self.device.make_open(program_unit, &|block| ftl.is_writing(block));
+        }
+        self.device.program(&mut self.jobs, job, now);
     }
 
     /// Sets whether urgent commands are in the drive, to which cleaning gives way.

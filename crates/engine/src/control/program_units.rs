@@ -20,6 +20,16 @@ impl<D: FlashDevice> Controller<D> {
         !self.ready.is_empty()
     }
 
+    /// Puts a die group that is not being cleaned first among those that are ready, so that urgent
+    /// data does not wait for copies.
+    pub fn prefer_without_cleaning(&mut self) {
+        let cleaner = |die_group: u32| &self.die_groups[die_group as usize].cleaner;
+        let place = self.ready.iter().position(|&die_group| !cleaner(die_group).is_working());
+        if let Some(die_group) = place.and_then(|place| self.ready.remove(place)) {
+            self.ready.push_front(die_group);
+        }
+    }
+
     /// A die group that can be given a program unit of `stream`, which begins with logical unit
     /// `first`, now; die groups alternate. `None` if all are busy, or must clean first. If the FTL
     /// chooses the die group and a merge has to make room first, the merge is begun.
@@ -194,7 +204,7 @@ impl<D: FlashDevice> Controller<D> {
             }
         }
         self.stop_idle_cleaning();
-        self.device.program(&mut self.jobs, place, now);
+        self.submit_program(place, now);
         self.program_parity(die_group, now);
         self.clean(die_group, now);
     }

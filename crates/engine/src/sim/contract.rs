@@ -94,7 +94,14 @@ impl FlashDevice for SimDevice {
         self.enqueue(jobs, die, Op::Program { job }, false, now);
     }
 
-    fn erase(&mut self, jobs: &mut Jobs, block: BlockId, die_group: u32, now: SimTime) -> u32 {
+    fn erase(
+        &mut self,
+        jobs: &mut Jobs,
+        block: BlockId,
+        _cause: Cause,
+        die_group: u32,
+        now: SimTime,
+    ) -> u32 {
         let members: Vec<u32> = self.nand.members_to_erase(block).collect();
         let first = self.layout.die_group_of(block).0 * self.layout.dies_per_die_group();
         for &member in &members {

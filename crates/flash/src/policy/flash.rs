@@ -1,10 +1,14 @@
-//! Blocks of a share as flash for an FTL and the engine without time.
+//! Blocks of a share as the device of a controller.
+//!
+//! Operations are executed when they are submitted. On a device with timing they end at the time
+//! that the share's timeline gives them, on others at once: the media of the library buffer
+//! programs themselves.
 
-use prism_base::SimTime;
-use prism_engine::Flash;
-use prism_ftl::{FlashScan, ScannedUnit};
-use prism_ftl::{Ftl, UnitWrite};
-use prism_nand::{BlockId, Cause, Geometry, Layout, ProgramUnitId, Pun};
+use prism_base::{EventQueue, FastMap, FastSet, SimTime, Slab};
+use prism_engine::FlashCounts;
+use prism_engine::device::{Ended, FlashDevice, Jobs, Load};
+use prism_ftl::{FlashScan, ReadRun, ScannedUnit, UnitWrite};
+use prism_nand::{BlockId, Cause, DieId, Geometry, Layout, ProgramUnitId, Pun, Status};
 
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
@@ -49,14 +53,38 @@ pub(crate) struct RangeFlash {
     /// last program had taken its data.
     pub(crate) programmed: SimTime,
     pub(crate) sent: SimTime,
-    program_unit: Vec<u8>,
     header: Vec<u8>,
     tags: Vec<Tag>,
     last: LastRead,
-    /// The urgency of the next host program units.
+    /// What was read for copies, by job.
+    copies: FastMap<u32, Copy>,
+    /// The bytes of the next host program, and its urgency.
+    pub(crate) host: Vec<u8>,
     pub(crate) urgency: Urgency,
-    /// An error during recovery, which cannot be returned through the FTL.
+    /// Operations that have been executed, by the time at which they end.
+    ends: EventQueue,
+    ended: Slab<Option<Ended>>,
+    counts: FlashCounts,
+    loads: Vec<Load>,
+    /// Logical units of the range.
+    logical_units: u32,
+    /// Programs of copies so far.
+    pub(crate) copied: u64,
+    /// Whether blocks become durable in an order of their own, so that a sync is needed where the
+    /// order matters.
+    unordered: bool,
+    /// A block was erased since the last sync; and the blocks programmed with host data since.
+    erased: bool,
+    programmed_blocks: FastSet<u32>,
+    /// The first error, after which nothing is executed.
     failed: Option<FlashError>,
+}
+
+/// The content of a copy.
+#[derive(Debug, Default)]
+struct Copy {
+    data: Vec<u8>,
+    tags: Vec<Tag>,
 }
 
 impl RangeFlash {
@@ -67,11 +95,13 @@ impl RangeFlash {
         die_groups: u32,
         blocks: Vec<u32>,
         open_max: u32,
+        logical_units: u32,
     ) -> Self {
         let geometry = format.geometry(die_groups, blocks.len() as u32 / die_groups);
         Self {
             layout: Layout::new(&geometry),
             geometry,
+            unordered: share.is_unordered(),
             share,
             format,
             blocks,
@@ -80,11 +110,20 @@ impl RangeFlash {
             sequence: 1,
             programmed: SimTime::ZERO,
             sent: SimTime::ZERO,
-            program_unit: Vec::new(),
             header: Vec::new(),
             tags: Vec::new(),
             last: LastRead::default(),
+            copies: FastMap::default(),
+            host: Vec::new(),
             urgency: Urgency::Normal,
+            ends: EventQueue::new(),
+            ended: Slab::new(),
+            counts: FlashCounts::default(),
+            loads: vec![Load::default(); die_groups as usize],
+            logical_units,
+            copied: 0,
+            erased: false,
+            programmed_blocks: FastSet::default(),
             failed: None,
         }
     }
@@ -169,26 +208,26 @@ impl RangeFlash {
         Ok((tag.version, from as usize))
     }
 
-    /// Assembles the content of a program unit of copies from flash.
-    fn assemble(&mut self, units: &[UnitWrite], cause: Cause, now: SimTime) -> Result<SimTime> {
+    /// Reads those of `units` that are in `from` into `copy`; returns when they are read.
+    fn read_units(
+        &mut self,
+        units: &[UnitWrite],
+        from: ProgramUnitId,
+        copy: &mut Copy,
+        cause: Cause,
+        now: SimTime,
+    ) -> Result<SimTime> {
         let unit = self.format.unit as usize;
-        let mut program_unit = std::mem::take(&mut self.program_unit);
-        program_unit.clear();
-        program_unit.resize(self.format.program_unit_bytes() as usize, 0);
-        self.tags.clear();
         self.last = LastRead { end: now, ..std::mem::take(&mut self.last) };
         (self.last.page, self.last.program_unit) = (None, None);
         for (place, write) in units.iter().enumerate() {
-            let Some(source) = write.source else {
-                self.tags.push(Tag { lpn: None, version: 0 });
-                continue;
-            };
-            let (version, from) = self.fetch(source, cause, now)?;
-            program_unit[place * unit..(place + 1) * unit]
-                .copy_from_slice(&self.last.data[from..from + unit]);
-            self.tags.push(Tag { lpn: Some(write.lpn), version });
+            let source = write.source.filter(|&at| self.layout.program_unit_of(at) == from);
+            let Some(source) = source else { continue };
+            let (version, at) = self.fetch(source, cause, now)?;
+            copy.data[place * unit..(place + 1) * unit]
+                .copy_from_slice(&self.last.data[at..at + unit]);
+            copy.tags[place] = Tag { lpn: Some(write.lpn), version };
         }
-        self.program_unit = program_unit;
         Ok(self.last.end)
     }
 
@@ -199,7 +238,7 @@ impl RangeFlash {
         cause: Cause,
         data: &[u8],
         ready: SimTime,
-    ) -> Result<()> {
+    ) -> Result<SimTime> {
         encode_header(self.sequence, &self.tags, &mut self.header);
         self.sequence += 1;
         let (block, program_unit) = self.place_of(program_unit);
@@ -209,8 +248,7 @@ impl RangeFlash {
         let at = |page, cause| Access { block, page, cause, ready, urgency };
         if !format.in_band {
             let done = self.share.program(at(first, cause), data, &self.header)?;
-            self.note(cause, done);
-            return Ok(());
+            return Ok(self.note(cause, done));
         }
         self.header.resize(format.page_size as usize, 0);
         let pages = data.chunks(format.page_size as usize);
@@ -221,41 +259,20 @@ impl RangeFlash {
             let done = self.share.program(at(page, of_page), bytes, &[])?;
             (sent, end) = (done.sent.max(sent), done.end.max(end));
         }
-        self.note(cause, Programmed { sent, end });
         if format.rest > 0 && program_unit + 1 == format.program_units_per_block {
             self.share.finish(block)?;
         }
-        Ok(())
+        Ok(self.note(cause, Programmed { sent, end }))
     }
 
-    /// Notes the end of a program. The caller does not wait for the transfer of copies, except for
-    /// those that delay its next program unit on the same LUN.
-    fn note(&mut self, cause: Cause, done: Programmed) {
+    /// Notes the end of a program, and returns it. The caller waits for the transfer of host data
+    /// only.
+    fn note(&mut self, cause: Cause, done: Programmed) -> SimTime {
         if cause == Cause::Host {
             self.sent = self.sent.max(done.sent);
         }
         self.programmed = self.programmed.max(done.end);
-    }
-
-    /// Before a program that opens one block too many: closes the blocks that the FTL left partly
-    /// written and will not write any more.
-    fn make_open(&mut self, program_unit: ProgramUnitId, ftl: &Ftl) -> Result<()> {
-        let block = self.layout.block_of(program_unit);
-        let in_block = program_unit.0 - self.layout.first_program_unit(block).0;
-        if in_block + 1 == self.format.program_units_per_block {
-            self.open.retain(|&open| open != block);
-        } else if in_block == 0 {
-            if self.open.len() as u32 >= self.open_max {
-                let done: Vec<_> =
-                    self.open.iter().copied().filter(|&open| !ftl.is_writing(open)).collect();
-                for left in done {
-                    self.share.finish(self.blocks[left.0 as usize])?;
-                    self.open.retain(|&open| open != left);
-                }
-            }
-            self.open.push(block);
-        }
-        Ok(())
+        done.end
     }
 
     /// Closes the blocks that a power failure left partly written, as the FTL does.
@@ -274,9 +291,9 @@ impl RangeFlash {
         self.share.sync()
     }
 
-    /// The error of a recovery, if there was one.
-    pub(crate) fn take_failure(&mut self) -> Result<()> {
-        self.failed.take().map_or(Ok(()), Err)
+    /// The first error of an operation.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)
     }
 
     pub(crate) fn share(&self) -> &Share {
@@ -288,9 +305,69 @@ impl RangeFlash {
     }
 }
 
-impl Flash for RangeFlash {
-    type Error = FlashError;
+/// What the controller submits.
+impl RangeFlash {
+    /// Executes an operation, which ends at the time that `execute` returns, as `ended`.
+    fn submit(&mut self, ended: Ended, execute: impl FnOnce(&mut Self) -> Result<SimTime>) {
+        if self.failed.is_some() {
+            return;
+        }
+        match execute(self) {
+            Ok(end) => {
+                let place = self.ended.take();
+                self.ended[place] = Some(ended);
+                self.ends.push(end, place);
+            }
+            Err(error) => self.failed = Some(error),
+        }
+    }
 
+    fn sync(&mut self) -> Result<()> {
+        if self.unordered {
+            self.erased = false;
+            self.programmed_blocks.clear();
+            self.share.sync_if_volatile()?;
+        }
+        Ok(())
+    }
+
+    fn program_job(&mut self, jobs: &Jobs, number: u32, now: SimTime) -> Result<SimTime> {
+        let job = &jobs[number];
+        let (program_unit, cause) =
+            (ProgramUnitId(job.program_unit), job.cause.expect("a job with a cause"));
+        let data = if cause == Cause::Host {
+            if self.erased {
+                // The program unit may open the block that only this erase allows to be opened. If
+                // the erase were lost, no erased block would be left for cleaning.
+                self.sync()?;
+            }
+            if self.unordered {
+                self.programmed_blocks.insert(self.layout.block_of(program_unit).0);
+            }
+            let tag = |write: &UnitWrite| Tag { lpn: Some(write.lpn), version: write.version };
+            self.tags.clear();
+            self.tags.extend(job.units.iter().map(tag));
+            std::mem::take(&mut self.host)
+        } else {
+            let copy = self.copies.remove(&number).unwrap_or_default();
+            self.copied += 1;
+            self.tags = copy.tags;
+            copy.data
+        };
+        let (geometry, layout, logical) = (&self.geometry, &self.layout, self.logical_units);
+        self.counts.count_program(geometry, layout, cause, logical, &job.units);
+        let mut whole = data;
+        whole.resize(self.format.program_unit_bytes() as usize, 0);
+        let end = self.program_pages(program_unit, cause, &whole, now);
+        if cause == Cause::Host {
+            whole.clear();
+            self.host = whole;
+        }
+        end
+    }
+}
+
+impl FlashDevice for RangeFlash {
     fn geometry(&self) -> &Geometry {
         &self.geometry
     }
@@ -300,58 +377,110 @@ impl Flash for RangeFlash {
     }
 
     fn keeps_content(&self) -> bool {
-        true
+        // The bytes are not those of jobs.
+        false
     }
 
-    fn program_bulk(&mut self, _first: ProgramUnitId, _program_units: u32) -> Result<()> {
-        unreachable!("program units of a share have content")
+    fn counts(&self) -> &FlashCounts {
+        &self.counts
     }
 
-    fn program(
+    fn counts_mut(&mut self) -> &mut FlashCounts {
+        &mut self.counts
+    }
+
+    fn load(&self, die: DieId) -> &Load {
+        &self.loads[die.0 as usize]
+    }
+
+    fn load_mut(&mut self, die: DieId) -> &mut Load {
+        &mut self.loads[die.0 as usize]
+    }
+
+    fn read(&mut self, _: &mut Jobs, _: &ReadRun, _: Cause, _: u32, _: bool, _: SimTime) {
+        unreachable!("the owner of the range reads without the controller")
+    }
+
+    fn read_for_copy(&mut self, jobs: &mut Jobs, job: u32, run: &ReadRun, now: SimTime) {
+        let (units, cause) = (&jobs[job].units, jobs[job].cause.expect("a job with a cause"));
+        let run = *run;
+        self.submit(Ended::CopyRead { job }, |flash| {
+            if flash.programmed_blocks.contains(&flash.layout.block_of(run.program_unit).0) {
+                // The host may have written to the blocks that a merge reads since the merge began.
+                flash.sync()?;
+            }
+            let mut copy = flash.copies.remove(&job).unwrap_or_default();
+            copy.data.resize(flash.format.program_unit_bytes() as usize, 0);
+            copy.tags.resize(units.len(), Tag { lpn: None, version: 0 });
+            let end = flash.read_units(units, run.program_unit, &mut copy, cause, now);
+            flash.copies.insert(job, copy);
+            flash.counts.reads[cause] += u64::from(run.pages);
+            end
+        });
+    }
+
+    fn program(&mut self, jobs: &mut Jobs, job: u32, now: SimTime) {
+        let jobs = &*jobs;
+        let ended = Ended::Program { job, status: Status::Passed };
+        self.submit(ended, |flash| flash.program_job(jobs, job, now));
+    }
+
+    fn erase(
         &mut self,
-        program_unit: ProgramUnitId,
+        _jobs: &mut Jobs,
+        block: BlockId,
         cause: Cause,
-        units: &[UnitWrite],
-        bytes: &[u8],
-        ftl: &Ftl,
-    ) -> Result<()> {
-        let now = self.share.now_if_timed()?;
-        if self.open_max < u32::MAX {
-            self.make_open(program_unit, ftl)?;
-        }
-        if bytes.is_empty() {
-            let read = self.assemble(units, cause, now)?;
-            let data = std::mem::take(&mut self.program_unit);
-            let done = self.program_pages(program_unit, cause, &data, read);
-            self.program_unit = data;
-            return done;
-        }
-        self.tags.clear();
-        let tag = |write: &UnitWrite| Tag { lpn: Some(write.lpn), version: write.version };
-        self.tags.extend(units.iter().map(tag));
-        if bytes.len() == self.format.program_unit_bytes() as usize {
-            return self.program_pages(program_unit, cause, bytes, now);
-        }
-        let mut data = std::mem::take(&mut self.program_unit);
-        data.clear();
-        data.extend_from_slice(bytes);
-        data.resize(self.format.program_unit_bytes() as usize, 0);
-        let done = self.program_pages(program_unit, cause, &data, now);
-        self.program_unit = data;
-        done
+        die_group: u32,
+        now: SimTime,
+    ) -> u32 {
+        self.submit(Ended::Erase { block, die_group, status: Status::Passed }, |flash| {
+            flash.open.retain(|&open| open != block);
+            let block = flash.blocks[block.0 as usize];
+            flash.erased = true;
+            flash.share.erase(flash.share.access(block, 0, cause, now))
+        });
+        1
     }
 
-    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32> {
-        // Copies of the block's data have to be complete before.
-        let ready = self.programmed.max(self.share.now_if_timed()?);
-        self.open.retain(|&open| open != block);
-        let block = self.blocks[block.0 as usize];
-        self.share.erase(self.share.access(block, 0, cause, ready))?;
-        Ok(1)
+    fn end_next(&mut self, _jobs: &mut Jobs) -> (SimTime, Option<Ended>) {
+        let (at, place) = self.ends.pop().expect("an operation is in flight");
+        let ended = self.ended[place].take();
+        self.ended.give(place);
+        (at, ended)
     }
 
-    fn sync(&mut self) -> Result<()> {
-        self.share.sync_if_volatile()
+    fn next_at(&self) -> SimTime {
+        self.ends.next_at()
+    }
+
+    fn order(&mut self) {
+        if self.failed.is_none() {
+            self.failed = self.sync().err();
+        }
+    }
+
+    fn limits_open_blocks(&self) -> bool {
+        self.open_max < u32::MAX
+    }
+
+    fn make_open(&mut self, program_unit: ProgramUnitId, is_writing: &dyn Fn(BlockId) -> bool) {
+        let block = self.layout.block_of(program_unit);
+        let in_block = program_unit.0 - self.layout.first_program_unit(block).0;
+        if in_block + 1 == self.format.program_units_per_block {
+            self.open.retain(|&open| open != block);
+        } else if in_block == 0 {
+            if self.open.len() as u32 >= self.open_max {
+                let blocks = &self.blocks;
+                let (kept, done): (Vec<_>, Vec<_>) =
+                    self.open.iter().copied().partition(|&open| is_writing(open));
+                let finish = |left: &BlockId| self.share.finish(blocks[left.0 as usize]);
+                if let Err(error) = done.iter().try_for_each(finish) {
+                    self.failed.get_or_insert(error);
+                }
+                self.open = kept;
+            }
+            self.open.push(block);
+        }
     }
 }
 

@@ -433,6 +433,7 @@ impl Inner {
         };
         let range = Range::open(&self.share, record.clone(), self.format, open, None)?;
         if let Some(place) = old {
+            self.ranges[place].settle()?;
             self.ranges[place].finish_open()?;
         }
         // Blocks of a removed range may still hold its data.
@@ -510,7 +511,8 @@ impl Inner {
             return Err(FlashError::Busy { what });
         }
         // Its blocks hold no valid data, and must not count as partly written.
-        range.finish_open()?;
+        self.ranges[place].settle()?;
+        self.ranges[place].finish_open()?;
         let mut tables = self.tables.clone();
         tables.ranges.remove(place);
         self.save(tables)?;

@@ -1,10 +1,10 @@
-//! One range: a write buffer of program units, an FTL, and an engine over its blocks.
+//! One range: a write buffer of program units, and a controller with an FTL over its blocks.
 
-use prism_base::{FastMap, SimTime};
-use prism_engine::{Immediate, Pace};
+use prism_base::{FastMap, SimTime, Slab};
+use prism_engine::{Cleaning, CleaningMode, Controller, Done, HostUnit};
 use prism_ftl::PendingTrims;
 use prism_ftl::{Ftl, TrimRange, UnitWrite};
-use prism_nand::{Cause, Pun};
+use prism_nand::{Cause, DieGroupId, Pun};
 
 use crate::error::{FlashError, Result};
 use crate::monitor::{Share, Urgency};
@@ -14,28 +14,40 @@ use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::program_units::ProgramUnitFormat;
 use crate::policy::reads::Piece;
 
-/// Program units of copies per host program unit while erased blocks are low: enough for a write
-/// amplification of 3, and few enough not to delay the next program unit of the die group for long.
-const COPIES_PER_HOST_PROGRAM: u32 = 2;
+/// Program units of copies that are processed for each host program unit on a device without
+/// timing: enough for a write amplification of 3, and few enough not to delay the caller for long.
+const COPIES_PER_HOST_PROGRAM: u64 = 2;
+/// Erased blocks of a die group below which cleaning has priority over the host.
+const FREE_BLOCKS_CRITICAL: u32 = 2;
 
-/// Buffered units of one stream, until their program unit is full.
+/// Units of one stream in memory: buffered until their program unit is full, then until the program
+/// is complete.
 #[derive(Debug, Default)]
 struct ProgramUnit {
     units: Vec<UnitWrite>,
     bytes: Vec<u8>,
+    /// Units whose program is in flight.
+    left: usize,
 }
 
 /// A range that can be read and written.
 #[derive(Debug)]
 pub(crate) struct Range {
     pub(crate) record: RangeRecord,
-    engine: Immediate<RangeFlash, Ftl>,
+    engine: Controller<RangeFlash>,
     unit: u32,
     units_per_program_unit: usize,
-    /// By stream.
-    program_units: Vec<ProgramUnit>,
-    /// Buffered units: stream and index in its program unit.
+    program_units: Slab<ProgramUnit>,
+    /// The program unit that is being filled, by stream.
+    filling: Vec<Option<u32>>,
+    /// Program units whose programs are in flight.
+    in_flight: u32,
+    /// Units in memory: program unit, and index there.
     pending: FastMap<u32, (u32, u32)>,
+    done: Vec<Done>,
+    host_units: Vec<HostUnit>,
+    /// How far simulated time was followed.
+    now: SimTime,
     version: u64,
     /// Trims that are not durable yet. The FTL does not have them: until they are durable, a power
     /// failure has to leave the data of the last flush.
@@ -64,7 +76,7 @@ impl Range {
         let per_die_group = record.blocks.len() as u32 / die_groups;
         let config = ftl_config(&record.config, &format, units, die_groups, per_die_group, open);
         let blocks = record.blocks.clone();
-        let mut flash = RangeFlash::new(share.clone(), format, die_groups, blocks, open);
+        let mut flash = RangeFlash::new(share.clone(), format, die_groups, blocks, open, units);
         let seed = u64::from(record.id);
         let (mut version, kept) = (1, recover.clone().unwrap_or_default());
         let ftl = match recover {
@@ -75,7 +87,7 @@ impl Range {
                     .map(|(start, end, version)| TrimRange { start, count: end - start, version })
                     .collect();
                 let (ftl, found) = Ftl::recover(&mut flash, config, seed, &trims)?;
-                flash.take_failure()?;
+                flash.check()?;
                 share.reach_if_timed(flash.programmed)?;
                 flash.finish_open()?;
                 flash.set_sequence(found.newest_sequence + 1);
@@ -84,16 +96,26 @@ impl Range {
                 ftl
             }
         };
-        let program_units = (0..ftl.streams()).map(|_| ProgramUnit::default()).collect();
-        let mut engine = Immediate::new(flash, ftl);
-        engine.set_pace(Pace::ProgramUnits(COPIES_PER_HOST_PROGRAM));
+        let filling = vec![None; ftl.streams() as usize];
+        let cleaning = Cleaning {
+            mode: CleaningMode::PriorityAware,
+            free_blocks_critical: FREE_BLOCKS_CRITICAL,
+            free_blocks_idle: 0,
+        };
+        // Opening a range writes nothing.
+        let engine = Controller::at_rest(flash, ftl, cleaning);
         Ok(Self {
             record,
             engine,
             unit: format.unit,
             units_per_program_unit: format.units as usize,
-            program_units,
+            program_units: Slab::new(),
+            filling,
+            in_flight: 0,
             pending: FastMap::default(),
+            done: Vec::new(),
+            host_units: Vec::new(),
+            now: share.now_if_timed()?,
             version,
             trims: PendingTrims::default(),
             kept,
@@ -104,7 +126,7 @@ impl Range {
     }
 
     pub(super) fn flash(&self) -> &RangeFlash {
-        self.engine.flash()
+        self.engine.device()
     }
 
     fn share(&self) -> &Share {
@@ -116,11 +138,65 @@ impl Range {
     }
 
     /// Notes a failure of the device: the state of the FTL may be wrong from then on.
-    fn noted<T>(&mut self, done: Result<T>) -> Result<T> {
-        if let Err(error) = &done {
-            self.failed = Some(error.clone());
+    fn check(&mut self) -> Result<()> {
+        let checked = self.flash().check();
+        self.failed = checked.clone().err();
+        checked
+    }
+
+    /// Ends the next operation in flight, and follows its time.
+    fn step(&mut self) -> Result<()> {
+        let mut done = std::mem::take(&mut self.done);
+        self.now = self.engine.step(&mut done).max(self.now);
+        for event in done.drain(..) {
+            let Done::Wrote { tag } = event else { unreachable!("reads bypass the controller") };
+            self.unit_written(tag);
         }
-        done
+        self.done = done;
+        self.check()
+    }
+
+    /// A unit of program unit `place` is on flash.
+    fn unit_written(&mut self, place: u32) {
+        let program_unit = &mut self.program_units[place];
+        program_unit.left -= 1;
+        if program_unit.left > 0 {
+            return;
+        }
+        for write in &program_unit.units {
+            if self.pending.get(&write.lpn).is_some_and(|&(at, _)| at == place) {
+                self.pending.remove(&write.lpn);
+            }
+        }
+        program_unit.units.clear();
+        program_unit.bytes.clear();
+        self.in_flight -= 1;
+        self.program_units.give(place);
+    }
+
+    /// Ends operations: on a device with timing those that end by the time of the share's clock,
+    /// on others at most a few program units of copies.
+    fn make_progress(&mut self) -> Result<()> {
+        if self.share().is_timed() {
+            self.now = self.share().now()?.max(self.now);
+            while self.engine.next_at() <= self.now {
+                self.step()?;
+            }
+            return Ok(());
+        }
+        let most = self.flash().copied + COPIES_PER_HOST_PROGRAM;
+        while !self.engine.is_idle() && self.flash().copied < most {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    /// Ends all operations in flight, cleaning included.
+    pub(super) fn settle(&mut self) -> Result<()> {
+        while !self.engine.is_idle() {
+            self.step()?;
+        }
+        Ok(())
     }
 
     /// Whether it has no mapped or buffered unit.
@@ -186,11 +262,9 @@ impl Range {
             let (place, within, len) = self.piece(at, into.len() - to);
             let part = &mut into[to..to + len];
             match place {
-                UnitLocation::Buffered(stream, place) => {
+                UnitLocation::Buffered(at_unit, place) => {
                     let from = place as usize * self.unit as usize + within as usize;
-                    part.copy_from_slice(
-                        &self.program_units[stream as usize].bytes[from..from + len],
-                    );
+                    part.copy_from_slice(&self.program_units[at_unit].bytes[from..from + len]);
                 }
                 UnitLocation::Unmapped => part.fill(0),
                 UnitLocation::Flash(pun) => {
@@ -209,11 +283,9 @@ impl Range {
             let (place, within, len) = self.piece(at, left.len());
             let (part, rest) = left.split_at_mut(len);
             match place {
-                UnitLocation::Buffered(stream, place) => {
+                UnitLocation::Buffered(at_unit, place) => {
                     let from = place as usize * self.unit as usize + within as usize;
-                    part.copy_from_slice(
-                        &self.program_units[stream as usize].bytes[from..from + len],
-                    );
+                    part.copy_from_slice(&self.program_units[at_unit].bytes[from..from + len]);
                 }
                 UnitLocation::Unmapped => part.fill(0),
                 UnitLocation::Flash(pun) => {
@@ -241,8 +313,8 @@ impl Range {
 
     #[inline]
     fn location_of(&self, lpn: u32) -> UnitLocation {
-        if let Some(&(stream, place)) = self.pending.get(&lpn) {
-            return UnitLocation::Buffered(stream, place);
+        if let Some(&(at, place)) = self.pending.get(&lpn) {
+            return UnitLocation::Buffered(at, place);
         }
         if !self.trims.is_empty() && self.trims.contains(lpn) {
             return UnitLocation::Unmapped;
@@ -276,21 +348,18 @@ impl Range {
         urgency: Urgency,
     ) -> Result<()> {
         self.alive()?;
+        self.make_progress()?;
         self.urgency = urgency;
         let unit = u64::from(self.unit);
         let (mut at, mut left) = (offset, data);
         while !left.is_empty() {
             let (lpn, within) = ((at / unit) as u32, (at % unit) as usize);
-            let mut len = left.len().min(self.unit as usize - within);
+            let len = left.len().min(self.unit as usize - within);
             if len < self.unit as usize {
                 let mut whole = vec![0; self.unit as usize];
                 self.read(at - within as u64, &mut whole, Cause::Rmw, urgency)?;
                 whole[within..within + len].copy_from_slice(&left[..len]);
                 self.write_unit(lpn, &whole, handle)?;
-            } else if let Some(units) = self.whole_program_unit(lpn, left, handle) {
-                len = units.len() * self.unit as usize;
-                let stream = self.engine.ftl().stream_of(lpn, handle);
-                self.program(stream, &units, &left[..len])?;
             } else {
                 self.write_unit(lpn, &left[..len], handle)?;
             }
@@ -337,87 +406,83 @@ impl Range {
         if together.is_empty() { Ok(()) } else { self.write(at, &together, handle, urgency) }
     }
 
-    /// The units of a whole program unit, if `data` has that many from `lpn` on and none of them is
-    /// buffered: such a program unit is programmed without a copy.
-    fn whole_program_unit(&mut self, lpn: u32, data: &[u8], handle: u32) -> Option<Vec<UnitWrite>> {
-        let count = self.units_per_program_unit as u32;
-        if data.len() < self.units_per_program_unit * self.unit as usize {
-            return None;
-        }
-        let stream = self.engine.ftl().stream_of(lpn, handle);
-        let last = self.engine.ftl().stream_of(lpn + count - 1, handle);
-        if last != stream || !self.program_units[stream as usize].units.is_empty() {
-            return None;
-        }
-        if !self.pending.is_empty() && (lpn..lpn + count).any(|l| self.pending.contains_key(&l)) {
-            return None;
-        }
-        let units = (lpn..lpn + count).map(|lpn| {
-            let version = self.version;
-            self.version += 1;
-            UnitWrite { lpn, source: None, version }
-        });
-        Some(units.collect())
-    }
-
     fn write_unit(&mut self, lpn: u32, bytes: &[u8], handle: u32) -> Result<()> {
         let version = self.version;
         self.version += 1;
-        if let Some(&(stream, place)) = self.pending.get(&lpn) {
-            let program_unit = &mut self.program_units[stream as usize];
+        if !self.trims.is_empty() {
+            self.trims.carve(lpn, lpn + 1, version);
+        }
+        if let Some(&(at, place)) = self.pending.get(&lpn)
+            && self.program_units[at].left == 0
+        {
+            let program_unit = &mut self.program_units[at];
             program_unit.units[place as usize].version = version;
             let from = place as usize * bytes.len();
             program_unit.bytes[from..from + bytes.len()].copy_from_slice(bytes);
             return Ok(());
         }
-        if !self.trims.is_empty() {
-            self.trims.carve(lpn, lpn + 1, version);
-        }
-        let stream = self.engine.ftl().stream_of(lpn, handle);
-        let program_unit = &mut self.program_units[stream as usize];
+        let stream = self.engine.ftl().stream_of(lpn, handle) as usize;
+        let at = *self.filling[stream].get_or_insert_with(|| self.program_units.take());
+        let program_unit = &mut self.program_units[at];
         program_unit.units.push(UnitWrite { lpn, source: None, version });
         program_unit.bytes.extend_from_slice(bytes);
-        let place = program_unit.units.len();
-        if place == self.units_per_program_unit {
-            self.issue_program(stream)
-        } else {
-            self.pending.insert(lpn, (stream, place as u32 - 1));
-            Ok(())
-        }
+        let count = program_unit.units.len();
+        self.pending.insert(lpn, (at, count as u32 - 1));
+        if count == self.units_per_program_unit { self.program(stream as u32) } else { Ok(()) }
     }
 
-    /// Programs the buffered program unit of `stream`.
-    fn issue_program(&mut self, stream: u32) -> Result<()> {
-        let mut program_unit = std::mem::take(&mut self.program_units[stream as usize]);
-        if !self.pending.is_empty() {
-            for write in &program_unit.units {
-                self.pending.remove(&write.lpn);
-            }
-        }
-        let done = self.program(stream, &program_unit.units, &program_unit.bytes);
-        program_unit.units.clear();
-        program_unit.bytes.clear();
-        self.program_units[stream as usize] = program_unit;
-        done
-    }
-
-    fn program(&mut self, stream: u32, units: &[UnitWrite], bytes: &[u8]) -> Result<()> {
-        if !self.trims.is_empty() {
-            for write in units {
-                self.trims.carve(write.lpn, write.lpn + 1, write.version);
-            }
-        }
-        self.engine.flash_mut().urgency = self.urgency;
-        let done = match self.urgency {
-            Urgency::Normal => self.engine.write_program_unit(stream, units, bytes),
-            Urgency::Urgent => self.engine.write_urgent_program_unit(stream, units, bytes),
+    /// Programs the buffered units of `stream`, if there are any.
+    fn program(&mut self, stream: u32) -> Result<()> {
+        let Some(at) = self.filling[stream as usize] else { return Ok(()) };
+        let first = match self.program_units[at].units.first() {
+            Some(first) => first.lpn,
+            None => return Ok(()),
         };
-        let done = done.map(drop);
-        self.noted(done)?;
+        let die_group = self.die_group_for(stream, first)?;
+        self.filling[stream as usize] = None;
+        let program_unit = &mut self.program_units[at];
+        program_unit.left = program_unit.units.len();
+        self.in_flight += 1;
         if !self.kept.is_empty() {
-            self.programmed.extend(units.iter().map(|write| write.lpn));
+            self.programmed.extend(program_unit.units.iter().map(|write| write.lpn));
         }
-        Ok(())
+        self.host_units.clear();
+        let host_unit = |&write: &UnitWrite| HostUnit { write, tag: at, lost: false };
+        self.host_units.extend(program_unit.units.iter().map(host_unit));
+        let flash = self.engine.device_mut();
+        flash.host.clear();
+        flash.host.extend_from_slice(&program_unit.bytes);
+        flash.urgency = self.urgency;
+        self.engine.write(die_group, stream, &self.host_units, self.now);
+        self.check()?;
+        self.make_progress()
+    }
+
+    /// A die group for the next program unit of `stream`, which begins with `first`. Waits for
+    /// operations in flight if each has to be cleaned first.
+    fn die_group_for(&mut self, stream: u32, first: u32) -> Result<DieGroupId> {
+        let urgent = self.urgency == Urgency::Urgent;
+        self.engine.set_urgent(urgent, self.now);
+        loop {
+            if urgent {
+                self.engine.prefer_without_cleaning();
+            }
+            let found = self.engine.writable_die_group(stream, first, self.now);
+            self.check()?;
+            if let Some(die_group) = found {
+                return Ok(die_group);
+            }
+            if self.engine.is_idle() {
+                // After recovery nothing has begun to clean, or cleaning waits for urgent data.
+                self.engine.set_urgent(false, self.now);
+                let cleans =
+                    self.engine.begin_cleaning(self.now) || self.engine.clean_to_high(self.now);
+                self.check()?;
+                assert!(cleans, "no die group accepts a program unit: too little spare space");
+                continue;
+            }
+            self.step()?;
+        }
     }
 
     /// Trims units: they read as zeros from now on and, once a flush is complete, also after a
@@ -435,28 +500,33 @@ impl Range {
         Ok(())
     }
 
-    /// Removes a unit from the buffer; the last one of its program unit takes its place.
+    /// Removes a unit from memory; the last one of its program unit takes its place, unless that is
+    /// in flight.
     fn drop_pending(&mut self, lpn: u32) {
-        let Some((stream, place)) = self.pending.remove(&lpn) else { return };
-        let program_unit = &mut self.program_units[stream as usize];
+        let Some((at, place)) = self.pending.remove(&lpn) else { return };
+        let program_unit = &mut self.program_units[at];
+        if program_unit.left > 0 {
+            return;
+        }
         program_unit.units.swap_remove(place as usize);
         let (unit, place) = (self.unit as usize, place as usize);
         let last = program_unit.bytes.len() - unit;
         program_unit.bytes.copy_within(last.., place * unit);
         program_unit.bytes.truncate(last);
         if let Some(moved) = program_unit.units.get(place) {
-            self.pending.insert(moved.lpn, (stream, place as u32));
+            self.pending.insert(moved.lpn, (at, place as u32));
         }
     }
 
-    /// Programs all buffered units.
+    /// Programs all buffered units, and waits until they are on flash.
     pub(crate) fn program_all(&mut self) -> Result<()> {
         self.alive()?;
         self.urgency = Urgency::Normal;
-        for stream in 0..self.program_units.len() as u32 {
-            if !self.program_units[stream as usize].units.is_empty() {
-                self.issue_program(stream)?;
-            }
+        for stream in 0..self.filling.len() as u32 {
+            self.program(stream)?;
+        }
+        while self.in_flight > 0 {
+            self.step()?;
         }
         Ok(())
     }
@@ -490,6 +560,7 @@ impl Range {
                 self.engine.ftl_mut().trim_now(start, end, version);
                 self.kept.insert(start, end, version);
             }
+            self.engine.look_for_garbage(self.now);
         }
         for lpn in self.programmed.drain(..) {
             // A mapped unit is newer than any trim of it.
@@ -521,12 +592,18 @@ impl Range {
         Ok(())
     }
 
-    /// Cleans in idle time: up to `program_units` program units of copies. Returns whether there
-    /// was anything to do.
+    /// Cleans in idle time: ends at most `program_units` program units of copies. Returns whether
+    /// there was anything to do.
     pub(crate) fn idle(&mut self, program_units: u32) -> Result<bool> {
         self.alive()?;
-        let done = self.engine.clean_idle(program_units);
-        self.noted(done)
+        self.make_progress()?;
+        let any = self.engine.clean_to_high(self.now);
+        let most = self.flash().copied + u64::from(program_units);
+        while !self.engine.is_idle() && self.flash().copied < most {
+            self.step()?;
+        }
+        self.check()?;
+        Ok(any)
     }
 
     /// Checks the invariants of the FTL.

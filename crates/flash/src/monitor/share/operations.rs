@@ -149,6 +149,13 @@ impl Share {
         self.with(|monitor, _| Ok(monitor.medium()?.has_volatile_cache()))
     }
 
+    /// Whether blocks become durable in an order of their own, so that a sync is needed where the
+    /// order of operations on several blocks matters.
+    pub(crate) fn is_unordered(&self) -> bool {
+        let medium = &self.0.path.medium;
+        medium.has_volatile_cache() && !medium.syncs_as_a_whole()
+    }
+
     /// Makes everything durable that was complete before the call. No lock is held while the
     /// device works; a device makes the syncs of several threads one.
     pub(crate) fn sync(&self) -> Result<()> {
