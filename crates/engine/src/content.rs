@@ -5,7 +5,7 @@ use prism_nand::{Nand, NandError, ProgramUnitId, StoredUnit, UnitTag};
 
 /// Begins the program of `program_unit` on `nand` with the content of `units`: data tagged with
 /// logical unit and version, copies with the content of their source, tombstones with their ranges.
-/// `payloads` are the bytes of the host units, one each, or empty.
+/// `payloads` are the bytes of the host units, one each, empty for a unit without; or none at all.
 #[inline(always)]
 pub(crate) fn program_begin(
     nand: &mut Nand,
@@ -45,7 +45,7 @@ fn stored(
             None => StoredUnit {
                 tag: UnitTag::Data(write.lpn),
                 version: write.version,
-                payload: payloads.get(i).cloned(),
+                payload: payloads.get(i).filter(|bytes| !bytes.is_empty()).cloned(),
             },
         });
     }

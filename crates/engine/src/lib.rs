@@ -1,8 +1,10 @@
 //! Executes the plans of an FTL on flash, without time ([`immediate`]) or with simulated time
 //! ([`timed`]), and decides *when* to clean, while the FTL decides *what*.
 //!
-//! Host protocols are outside of this crate: an engine reads and programs units for a tag.
+//! Engines know no host: they read and program units for a tag. What a host sees is a
+//! [`block::BlockDevice`], which the crates above implement.
 
+pub mod block;
 pub mod config;
 pub mod counts;
 pub mod flash;
@@ -12,6 +14,9 @@ pub mod timeline;
 
 mod content;
 
+pub use block::{
+    BlockDevice, Completion, Cost, HostCounts, HostOp, Refused, Request, Status, SubmitError,
+};
 pub use config::{
     ChannelArbitration, Cleaning, CleaningMode, EngineConfig, ReadTransfer, SECTOR, Scheduler,
     SlcTiming, Suspend,
