@@ -5,8 +5,8 @@ use prism_nand::{Nand, NandError, ProgramUnitId, StoredUnit, UnitTag};
 
 /// Begins the program of `program_unit` on `nand` with the content of `units`: data tagged with
 /// logical unit and version, copies with the content of their source. `payloads` are the bytes of
-/// the units, one each, or empty; `tombstones` what the tombstones among the units say, in their
-/// order.
+/// the units, one each, empty for a unit without; or none at all. `tombstones` is what the
+/// tombstones among the units say, in their order.
 #[inline(always)]
 pub(crate) fn program_begin(
     nand: &mut Nand,
@@ -47,7 +47,7 @@ fn stored(
             None => StoredUnit {
                 tag: UnitTag::Data(write.lpn),
                 version: write.version,
-                payload: payloads.get(i).cloned(),
+                payload: payloads.get(i).filter(|bytes| !bytes.is_empty()).cloned(),
             },
         });
     }

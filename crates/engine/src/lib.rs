@@ -2,8 +2,10 @@
 //! ([`control`] over simulated dies and channels), and decides *when* to clean, while the FTL
 //! decides *what*.
 //!
-//! Host protocols are outside of this crate: an engine reads and programs units for a tag.
+//! Engines know no host: they read and program units for a tag. What a host sees is a
+//! [`block::BlockDevice`], which the crates above implement.
 
+pub mod block;
 pub mod config;
 pub mod control;
 pub mod counts;
@@ -15,6 +17,9 @@ pub mod timeline;
 mod content;
 mod sim;
 
+pub use block::{
+    BlockDevice, Completion, Cost, HostCounts, HostOp, Refused, Request, Status, SubmitError,
+};
 pub use config::{
     ChannelArbitration, Cleaning, CleaningMode, EngineConfig, ReadTransfer, SECTOR, Scheduler,
     SlcTiming, Suspend,

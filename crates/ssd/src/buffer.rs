@@ -8,6 +8,7 @@
 //! it or an earlier one is outstanding. A write that has to be durable when it completes waits for
 //! its own units only.
 
+mod bytes;
 mod places;
 mod snapshot;
 
@@ -18,6 +19,7 @@ use std::collections::hash_map::Entry as Slot;
 use prism_base::{FastMap, SimTime, Slab};
 use prism_ftl::UnitWrite;
 
+pub(crate) use bytes::SavedUnit;
 pub(crate) use places::{Entry, State};
 use places::{Epoch, Link, NO_WAITER};
 
@@ -50,6 +52,8 @@ pub(crate) struct Buffer {
     flush_below: u64,
     /// Dirty units that a request or a flush waits for.
     wanted: u64,
+    /// The bytes of units by place, if the drive keeps bytes; empty for units without.
+    bytes: Vec<Box<[u8]>>,
 }
 
 /// Flushes and requests that waited for units which a trim has dropped, and now wait for the trim
@@ -80,6 +84,7 @@ impl Buffer {
             epoch_first: 0,
             flush_below: 0,
             wanted: 0,
+            bytes: Vec::new(),
         }
     }
 
@@ -381,6 +386,7 @@ impl Buffer {
         {
             newest.remove();
         }
+        self.drop_bytes(place);
         self.entries.give(place);
         self.used -= 1;
     }
@@ -462,15 +468,6 @@ impl Buffer {
             self.epoch_first += 1;
         }
         epoch < self.epoch_first
-    }
-
-    /// The newest content of every buffered logical unit in order of place, to be saved on loss of
-    /// power: unit, version, and whether it is lost.
-    pub(crate) fn newest(&self) -> Vec<(u32, u64, bool)> {
-        let mut places: Vec<_> = self.index.values().copied().collect();
-        places.sort_unstable();
-        let entries = places.iter().map(|&place| &self.entries[place]);
-        entries.map(|entry| (entry.lpn, entry.version, entry.lost)).collect()
     }
 
     /// Marks the unit at `place`: its rest could not be read from flash.

@@ -5,7 +5,6 @@
 
 pub mod drive;
 pub mod power;
-pub mod request;
 pub mod scale;
 pub mod snapshot;
 pub mod spec;
@@ -15,11 +14,13 @@ pub mod zones;
 mod buffer;
 mod quantity;
 
-pub use drive::{Drive, DriveHealth, HostCounts, ReadOnly, SlcHealth, ZoneHealth};
+pub use drive::{Drive, DriveHealth, ReadOnly, SlcHealth, ZoneHealth};
 pub use power::CrashImage;
+pub use prism_engine::block::{
+    BlockDevice, Completion, Cost, HostCounts, HostOp, Refused, Request, Status, SubmitError,
+};
 pub use prism_ftl::{MapCounts, MergeCounts};
 pub use prism_nand::NandError;
-pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 pub use scale::{Scaled, fit};
 pub use snapshot::SnapshotError;
 pub use spec::{DriveSpec, DriveSpecError};

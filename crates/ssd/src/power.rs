@@ -4,7 +4,7 @@ use prism_engine::Done;
 use prism_ftl::Ftl;
 use prism_nand::{Nand, NandError, UnitTag};
 
-use crate::buffer::State;
+use crate::buffer::{SavedUnit, State};
 use crate::drive::Drive;
 use crate::spec::{DriveSpec, DriveSpecError};
 use crate::zones::Zones;
@@ -25,7 +25,7 @@ pub struct CrashImage {
 /// data back.
 #[derive(Debug)]
 struct Saved {
-    units: Vec<(u32, u64, bool)>,
+    units: Vec<SavedUnit>,
     unmapped: Vec<u32>,
     map: Option<Ftl>,
     zones: Option<Zones>,
@@ -89,7 +89,7 @@ impl Drive {
         }
         if zones.is_some() {
             // Program units of a zone take its units in order.
-            units.sort_unstable();
+            units.sort_unstable_by_key(|unit| unit.lpn);
         }
         let mut ftl = if let Some(map) = map {
             map.after_power_loss(&nand)
@@ -105,12 +105,13 @@ impl Drive {
             ftl.set_read_only();
         }
         let mut drive = Self::assemble(device, nand, ftl, next_version);
-        for (lpn, version, lost) in units {
+        for SavedUnit { lpn, version, lost, bytes } in units {
             let stream = drive.engine.ftl().stream_of(lpn, 0);
             let place = drive.buffer.add(lpn, version, stream, State::Dirty);
             if lost {
                 drive.buffer.mark_lost(place);
             }
+            *drive.buffer.bytes_mut(place) = bytes;
         }
         if let Some(zones) = zones {
             drive.restore_zones(&zones);

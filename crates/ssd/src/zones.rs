@@ -11,7 +11,7 @@ mod snapshot;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
-use crate::request::{HostOp, Request, SubmitError};
+use prism_engine::block::{HostOp, Request, SubmitError};
 
 /// The state of a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]

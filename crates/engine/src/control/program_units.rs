@@ -131,10 +131,11 @@ impl<D: FlashDevice> Controller<D> {
         self.write_bytes(die_group, stream, units, Vec::new(), now);
     }
 
-    /// As [`Controller::write`], with the bytes of every unit.
+    /// As [`Controller::write`], with the bytes of every unit, empty for a unit without; or with none
+    /// at all.
     ///
     /// # Panics
-    /// If the die group was not returned, or only some units have bytes.
+    /// If the die group was not returned, or `payloads` are not as many as the units.
     pub fn write_bytes(
         &mut self,
         die_group: DieGroupId,

@@ -11,8 +11,8 @@ use prism_engine::Scheduler;
 
 use super::slots::{Slot, Then};
 use super::{Completion, Drive};
-use crate::request::{HostOp, Request, Status, SubmitError};
 use crate::spec::ControllerSpec;
+use prism_engine::block::{HostOp, Request, Status, SubmitError};
 
 /// The submission queues and the numbers of commands outstanding and in service.
 #[derive(Debug)]
@@ -112,7 +112,17 @@ impl Drive {
     /// # Panics
     /// If `now` lies in the past, or after an event that is pending ([`Drive::advance`] first).
     #[inline(always)]
-    pub fn submit(&mut self, mut request: Request, now: SimTime) -> Result<(), SubmitError> {
+    pub fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
+        self.accept(request, now).map(drop)
+    }
+
+    /// As [`Drive::submit`]; returns the slot of the request.
+    #[inline(always)]
+    pub(super) fn accept(
+        &mut self,
+        mut request: Request,
+        now: SimTime,
+    ) -> Result<u32, SubmitError> {
         self.check(&request)?;
         assert!(now >= self.now, "a request submitted in the past");
         // No event is due before the time that the drive has reached.
@@ -139,7 +149,7 @@ impl Drive {
             self.queues.waiting[usize::from(request.queue)].push_back(slot);
             self.queues.waiting_total += 1;
         }
-        Ok(())
+        Ok(slot)
     }
 
     // Inlined, as its caller, so that the request is not built in memory and loaded again right

@@ -5,8 +5,8 @@ use prism_ftl::{TrimRange, UnitWrite};
 use super::Drive;
 use super::slots::{Then, Waiter};
 use crate::buffer::State;
-use crate::request::{Completion, Request};
 use crate::spec::WriteCache;
+use prism_engine::block::{Completion, Request};
 
 impl Drive {
     /// Unmaps the whole units of the request's range.

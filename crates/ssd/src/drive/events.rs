@@ -5,7 +5,7 @@ use prism_engine::Done;
 
 use super::map::is_map_read;
 use super::{Drive, FILL, IDLE, KIND_BITS, MAP, MERGE};
-use crate::request::{Completion, HostOp, Status};
+use prism_engine::block::{Completion, HostOp, Status};
 
 impl Drive {
     /// Processes all events up to and including `until`; completions are added to `out` in the
@@ -205,6 +205,9 @@ impl Drive {
         }
         if let Some(work) = &mut self.zones {
             work.zones.done(op, request.offset);
+        }
+        if self.payloads.is_some() {
+            self.return_bytes(slot);
         }
         self.slots.give(slot);
         self.leave(queue, urgent);

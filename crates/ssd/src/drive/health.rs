@@ -4,9 +4,9 @@ use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::Health;
 
 use super::Drive;
-use crate::request::{Completion, HostOp, Status};
 use crate::spec::WriteCache;
 use crate::zones::ZoneState;
+use prism_engine::block::{Completion, HostOp, Status};
 
 /// Duration of a refusal in addition to firmware, so that time advances for a host that retries at
 /// once.

@@ -15,8 +15,8 @@ use prism_nand::Cause;
 
 use super::{Drive, FILL, MAP};
 use crate::buffer::State;
-use crate::request::{Completion, HostOp, Request};
 use crate::spec::{DriveSpec, MapLoad, Mapping};
+use prism_engine::block::{Completion, HostOp, Request};
 
 /// Pages that may wait to be rewritten before commands have to wait: without a limit the cache
 /// could evict changed entries faster than flash stores them.

@@ -5,6 +5,7 @@
 //! Simulated time advances only in calls such as [`Drive::submit`] and [`Drive::advance`]. Design:
 //! docs/design/drive.md.
 
+mod bytes;
 mod commands;
 mod durability;
 mod events;
@@ -24,47 +25,14 @@ use prism_nand::Nand;
 use prism_nand::timing::transfer_time;
 
 use crate::buffer::Buffer;
-use crate::request::Completion;
 use crate::spec::{DriveSpec, DriveSpecError};
+use bytes::Payloads;
 use commands::Queues;
 pub use health::{DriveHealth, ReadOnly, SlcHealth, ZoneHealth};
 use map::MapState;
+use prism_engine::block::{Completion, HostCounts};
 use slots::{Slot, Waiter};
 pub(crate) use zoned::ZoneWork;
-
-/// Sums over the requests, which [`Drive::assert_conserved`] checks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HostCounts {
-    /// Requests submitted, flushes included.
-    pub submitted: u64,
-    /// Requests completed, flushes included.
-    pub completed: u64,
-    /// Of these, requests that failed ([`Status`]).
-    pub failed: u64,
-    /// Bytes of completed writes.
-    pub bytes_written: u64,
-    /// Bytes of completed reads.
-    pub bytes_read: u64,
-    /// Integral of requests in flight over time, in nanoseconds.
-    pub in_flight_ns: u128,
-    /// Sum of the latencies of completed requests, in nanoseconds.
-    pub latency_ns: u128,
-}
-
-impl HostCounts {
-    /// Checks that no request was lost and, if none is in flight, Little's law, exactly.
-    ///
-    /// # Panics
-    /// If one is violated.
-    pub fn assert_conserved(&self, in_flight: u32) {
-        let accounted = self.completed + u64::from(in_flight);
-        assert_eq!(self.submitted, accounted, "requests submitted = completed + in flight");
-        if in_flight == 0 {
-            let (depth, latency) = (self.in_flight_ns, self.latency_ns);
-            assert_eq!(depth, latency, "integral of queue depth = sum of latencies");
-        }
-    }
-}
 
 /// A simulated drive.
 #[derive(Debug)]
@@ -85,6 +53,8 @@ pub struct Drive {
     /// Rare events: the payload's low bits are the kind.
     timers: EventQueue,
     slots: Slab<Slot>,
+    /// Buffers of the callers; `None` while there is no content and no request has had one.
+    payloads: Option<Box<Payloads>>,
     pub(crate) queues: Queues,
     /// The map cache, if the map is on flash.
     pub(crate) map: Option<Box<MapState>>,
@@ -164,6 +134,7 @@ impl Drive {
         let units_per_program_unit = engine.nand().layout().units_per_program_unit() as usize;
         let streams = engine.ftl().streams();
         let zones = ZoneWork::new(&device, engine.ftl().zoned());
+        let keeps_content = engine.nand().keeps_content();
         let has_faults_or_wordlines =
             engine.nand().has_faults() || device.engine_config().wordline_program_units > 1;
         Self {
@@ -178,6 +149,7 @@ impl Drive {
             finishes: Pipe::new(),
             timers: EventQueue::new(),
             slots: Slab::new(),
+            payloads: keeps_content.then(Box::default),
             queues: Queues::new(&device.drive),
             map: MapState::new(&device),
             zones,

@@ -4,10 +4,13 @@ use prism_engine::SECTOR;
 use prism_nand::Cause;
 
 use super::Drive;
-use crate::request::{Request, Status};
+use prism_engine::block::{Request, Status};
 
 impl Drive {
     pub(super) fn start_read(&mut self, slot: u32) {
+        if self.payloads.is_some() {
+            self.read_bytes(slot);
+        }
         let request = &self.slots[slot].request;
         let first = self.unit_of(request.offset);
         let last = self.unit_of(request.offset + request.len - 1);
@@ -145,7 +148,7 @@ fn pages_wanted(request: &Request, begin: u64, unit: u64, page: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::HostOp;
+    use prism_engine::block::HostOp;
 
     #[test]
     fn only_requested_pages_are_read() {

@@ -2,7 +2,7 @@
 
 use prism_base::SimTime;
 
-use crate::request::{Cost, HostOp, Request, Status};
+use prism_engine::block::{Cost, HostOp, Request, Status};
 
 /// A request in flight.
 #[derive(Clone, Copy, Debug)]

@@ -7,7 +7,7 @@ use prism_nand::{Cause, DieGroupId, Pun};
 use super::slots::Then;
 use super::{Drive, FILL, KIND_BITS, MERGE};
 use crate::buffer::State;
-use crate::request::{Completion, HostOp, Request};
+use prism_engine::block::{Completion, HostOp, Request};
 
 /// Streams that are tried per search for a program unit that can be programmed. Streams that are
 /// blocked wait for merges or die groups, mostly the same ones; trying more costs time at every
@@ -91,8 +91,12 @@ impl Drive {
             let write = UnitWrite { lpn: entry.lpn, source: None, version: entry.version };
             program_unit.push(HostUnit { write, tag, lost: entry.lost });
         }
-        self.engine.write(die_group, stream, &program_unit, self.now);
         self.program_unit = program_unit;
+        let bytes = match self.payloads {
+            Some(_) => self.program_unit_bytes(),
+            None => Vec::new(),
+        };
+        self.engine.write_bytes(die_group, stream, &self.program_unit, bytes, self.now);
     }
 
     /// The next stream to program a program unit of, and the die group for it. If every die group
@@ -207,6 +211,9 @@ impl Drive {
         if let Some(place) = found.filter(|&place| self.buffer.entry(place).state.may_change()) {
             let version = self.version();
             self.buffer.replace(place, version, covered);
+            if self.payloads.is_some() {
+                self.buffer_bytes(slot, lpn, place, Some(place));
+            }
             self.slots[slot].cost.buffer_hits += 1;
             self.count_waiter(slot, place, waits);
             return true;
@@ -246,6 +253,9 @@ impl Drive {
             }
             place
         };
+        if self.payloads.is_some() {
+            self.buffer_bytes(slot, lpn, place, found);
+        }
         self.count_waiter(slot, place, waits);
         true
     }

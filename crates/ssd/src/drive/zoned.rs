@@ -16,9 +16,9 @@ use prism_nand::DieGroupId;
 
 use super::Drive;
 use super::slots::Slot;
-use crate::request::{Completion, HostOp, Request, Status, SubmitError};
 use crate::spec::DriveSpec;
 use crate::zones::{ZoneFault, ZoneInfo, ZoneState, Zones};
+use prism_engine::block::{Completion, HostOp, Request, Status, SubmitError};
 
 /// Program units of padding per die of a zone that may be queued or in progress at once, so that
 /// programs of the host can be interleaved.

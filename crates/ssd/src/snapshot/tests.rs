@@ -6,9 +6,9 @@ use prism_base::{Bytes, Rng};
 use prism_ftl::{Frontiers, VictimPolicy};
 
 use super::*;
-use crate::request::{Completion, HostOp, Request};
 use crate::spec::{FaultSpec, Mapping};
 use crate::state::InitialState;
+use prism_engine::block::{Completion, HostOp, Request};
 
 const CHECKSUM_BYTES: usize = 8;
 

@@ -1,10 +1,14 @@
 //! A drive whose power may be cut at any time, and the content that it guarantees.
 
+use std::rc::Rc;
+
 use prism_base::Rng;
 use prism_engine::FaultCounts;
 use prism_nand::{BlockId, DieGroupId};
 use prism_ssd::spec::WriteCache;
 use prism_ssd::{Completion, Drive, DriveSpec, DriveSpecError, HostOp, Request, Status};
+
+use super::pattern;
 
 /// Content of a mapping unit: a version, or `None` if unmapped.
 type Content = Option<u64>;
@@ -20,6 +24,9 @@ enum InFlight {
 struct UnitModel {
     /// All contents since the last cut, that found after it first.
     history: Vec<Content>,
+    /// The bytes of each, if the harness checks bytes, and those that a write in flight makes.
+    bytes: Vec<Rc<[u8]>>,
+    coming: Rc<[u8]>,
     /// The oldest content that recovery may return, as an index.
     promised: usize,
     /// The request in flight for it; no other one is submitted.
@@ -27,8 +34,22 @@ struct UnitModel {
 }
 
 impl UnitModel {
-    fn found(content: Content) -> Self {
-        Self { history: vec![content], promised: 0, in_flight: None }
+    fn found(content: Content, bytes: Rc<[u8]>) -> Self {
+        let (history, bytes, coming) = (vec![content], vec![bytes], Rc::default());
+        Self { history, bytes, coming, promised: 0, in_flight: None }
+    }
+
+    /// A request has taken effect.
+    fn push(&mut self, content: Content, bytes: Rc<[u8]>) {
+        self.history.push(content);
+        self.bytes.push(bytes);
+    }
+
+    /// The bytes of what was found after a cut. Contents that were the same version before and
+    /// after a request are the same bytes.
+    fn bytes_of(&self, content: Content) -> &Rc<[u8]> {
+        let place = self.history.iter().rposition(|&other| other == content);
+        place.map_or(&self.coming, |place| &self.bytes[place])
     }
 }
 
@@ -52,7 +73,13 @@ pub struct Harness {
     faults: FaultCounts,
     /// Number of power cuts.
     cuts: u64,
+    /// Whether requests have bytes, which are checked.
+    checks_bytes: bool,
 }
+
+/// The largest mapping unit of which bytes are checked, so that the many cuts of the tests take
+/// little longer with them.
+const CHECKED_UNIT_MAX: u64 = 1024;
 
 impl Harness {
     pub fn new(device: DriveSpec, seed: u64) -> Self {
@@ -65,7 +92,11 @@ impl Harness {
         let mut rng = Rng::stream(seed, "power");
         Ok(Self {
             unit: device.ftl.mapping_unit.0,
-            units: vec![UnitModel::found(None); device.page_config().logical_units as usize],
+            units: vec![
+                UnitModel::found(None, Rc::default());
+                device.page_config().logical_units as usize
+            ],
+            checks_bytes: device.ftl.mapping_unit.0 <= CHECKED_UNIT_MAX,
             drive: Drive::with_nand(device, nand, seed)?,
             requests: Vec::new(),
             unaligned: if rng.chance(0.5) { 0.0 } else { rng.unit() },
@@ -140,6 +171,7 @@ impl Harness {
         for (lpn, unit) in self.units.iter().enumerate() {
             let found = self.drive.version_of(lpn as u32).unwrap();
             assert_eq!(Some(&found), unit.history.last(), "unit {lpn} at rest");
+            self.check_bytes(lpn as u32, unit.bytes.last().expect("as many as contents"));
         }
     }
 
@@ -238,14 +270,55 @@ impl Harness {
         if effects.iter().any(|&(lpn, _)| self.units[lpn].in_flight.is_some()) {
             return;
         }
+        let bytes = match op {
+            HostOp::Write | HostOp::Read => pattern(request.tag, offset, len),
+            _ => Vec::new(),
+        };
         for (lpn, does) in effects {
             self.units[lpn].in_flight = Some(does);
+            if self.checks_bytes {
+                self.units[lpn].coming = self.coming(lpn, does, &request, &bytes);
+            }
         }
-        self.drive.submit(request, self.drive.now()).unwrap();
+        if self.checks_bytes {
+            self.drive.submit_bytes(request, bytes, self.drive.now()).unwrap();
+        } else {
+            self.drive.submit(request, self.drive.now()).unwrap();
+        }
         self.requests.push(Some(Submitted { request, covered }));
     }
 
+    /// The bytes of unit `lpn` after `request`; empty if they are all zeros.
+    fn coming(&self, lpn: usize, does: InFlight, request: &Request, bytes: &[u8]) -> Rc<[u8]> {
+        if does == InFlight::Trim {
+            return Rc::default();
+        }
+        let begin = lpn as u64 * self.unit;
+        let from = request.offset.max(begin);
+        let to = (request.offset + request.len).min(begin + self.unit);
+        let before = self.units[lpn].bytes.last().expect("as many as contents");
+        let mut unit = vec![0; self.unit as usize];
+        unit[..before.len()].copy_from_slice(before);
+        let part = &mut unit[(from - begin) as usize..(to - begin) as usize];
+        match request.op {
+            HostOp::Write => {
+                part.copy_from_slice(&bytes[(from - request.offset) as usize..][..part.len()]);
+            }
+            _ => part.fill(0),
+        }
+        unit.into()
+    }
+
+    /// Checks the bytes that a read of unit `lpn` would return; `expected` is empty for zeros.
+    fn check_bytes(&self, lpn: u32, expected: &[u8]) {
+        check_bytes(&self.drive, self.checks_bytes, lpn, expected);
+    }
+
     fn complete(&mut self, completion: &Completion) {
+        if self.checks_bytes {
+            let (tag, _) = self.drive.take_bytes().expect("every request has a buffer");
+            assert_eq!(tag, completion.tag);
+        }
         let submitted = self.requests[completion.tag as usize].take();
         let Submitted { request, covered } = submitted.expect("a request completes once");
         if completion.status == Status::ReadOnly {
@@ -260,9 +333,11 @@ impl Harness {
         for (lpn, does) in self.effects(&request) {
             let now = self.drive.version_of(lpn as u32).unwrap();
             assert_eq!(now.is_none(), does == InFlight::Trim, "{lpn} after {request:?}");
+            let bytes = Rc::clone(&self.units[lpn].coming);
+            self.check_bytes(lpn as u32, &bytes);
             let unit = &mut self.units[lpn];
             unit.in_flight = None;
-            unit.history.push(now);
+            unit.push(now, bytes);
             if durable {
                 unit.promised = unit.history.len() - 1;
             }
@@ -279,7 +354,9 @@ impl Harness {
             let last = *unit.history.last().expect("something was found at first");
             let new = if does == InFlight::Trim { now.is_none() } else { now > last };
             assert!(now == last || new, "unit {lpn} after {request:?}");
-            unit.history.push(now);
+            let bytes = if now == last { unit.bytes_of(now) } else { &unit.coming };
+            let bytes = Rc::clone(bytes);
+            unit.push(now, bytes);
         }
     }
 
@@ -307,9 +384,24 @@ impl Harness {
                 unit.in_flight,
                 drive.device()
             );
+            let bytes = Rc::clone(unit.bytes_of(found));
+            check_bytes(&drive, self.checks_bytes, lpn as u32, &bytes);
             // The content found is on flash, so that nothing older may be found later.
-            *unit = UnitModel::found(found);
+            *unit = UnitModel::found(found, bytes);
         }
         Self { drive, units, requests: Vec::new(), faults, cuts, ..self }
     }
+}
+
+/// Checks the bytes that a read of unit `lpn` would return; `expected` is empty for zeros.
+fn check_bytes(drive: &Drive, checks_bytes: bool, lpn: u32, expected: &[u8]) {
+    if !checks_bytes {
+        return;
+    }
+    let found = drive.bytes_of(lpn);
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
+    let same = found == expected
+        || found.is_empty() && is_zero(expected)
+        || expected.is_empty() && is_zero(found);
+    assert!(same, "bytes of unit {lpn}: {:?}, {:?}", found.get(..8), expected.get(..8));
 }

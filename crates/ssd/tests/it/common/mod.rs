@@ -14,6 +14,12 @@ use prism_nand::PageTimes;
 use prism_ssd::DriveSpec;
 use prism_ssd::spec::WriteCache;
 
+/// The bytes that request `tag` writes at `offset`.
+pub fn pattern(tag: u64, offset: u64, len: u64) -> Vec<u8> {
+    let word = (tag + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (offset..offset + len).map(|at| (word >> (at % 7 * 8)) as u8 ^ (at / 512) as u8).collect()
+}
+
 /// A drive with two dies of `blocks` blocks and program units of 2 pages of 2 units: small enough
 /// for thousands of runs, large enough for every mechanism.
 pub fn tiny(blocks: u32, capacity_units: u64, protected: bool) -> DriveSpec {

@@ -1,11 +1,14 @@
 //! A drive, a naive model of its content, and random requests to both.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use prism_base::{Rng, SimTime};
 use prism_nand::Cause;
 use prism_ssd::spec::Mapping;
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, SubmitError};
+
+use super::pattern;
 
 /// Frequencies of the kinds of requests; random for every run, so that some runs have nearly a
 /// single kind.
@@ -86,6 +89,10 @@ pub struct Model {
     units: u32,
     /// Units were trimmed, so that buffered ones may never reach the flash.
     trimmed: bool,
+    /// The bytes of all units, as if all submitted requests were complete.
+    bytes: Vec<u8>,
+    /// Units to which two writes in flight wrote the same bytes, in an order that is not known.
+    ambiguous: HashSet<u32>,
 }
 
 impl Model {
@@ -95,6 +102,8 @@ impl Model {
         Self {
             unit: device.ftl.mapping_unit.0,
             units: device.page_config().logical_units,
+            bytes: vec![0; device.capacity().0 as usize],
+            ambiguous: HashSet::new(),
             drive: Drive::with_nand(device, nand, seed).unwrap(),
             content: HashMap::new(),
             busy: HashMap::new(),
@@ -202,7 +211,7 @@ impl Model {
             assert!(matches!(refused, Err(SubmitError::QueueFull { .. })));
             self.step();
         }
-        self.drive.submit(request, self.drive.now()).unwrap();
+        self.submit_bytes(request, &unmapped);
         for lpn in all {
             let busy = self.busy.entry(lpn).or_default();
             match op {
@@ -214,6 +223,57 @@ impl Model {
         self.trimmed |= !unmapped.is_empty();
         self.sums.submitted += 1;
         self.requests.push(Some(request));
+    }
+
+    /// Submits a request with its bytes, and notes what it will have written.
+    fn submit_bytes(&mut self, request: Request, unmapped: &Range<u32>) {
+        let Request { op, offset, len, tag, .. } = request;
+        let bytes = match op {
+            HostOp::Read => vec![0xff; len as usize],
+            HostOp::Write => pattern(tag, offset, len),
+            _ => Vec::new(),
+        };
+        let range = offset as usize..(offset + len) as usize;
+        match op {
+            HostOp::Write => {
+                let other = self.requests.iter().flatten().filter(|other| {
+                    let overlaps = other.offset < offset + len && offset < other.offset + other.len;
+                    matches!(other.op, HostOp::Write | HostOp::WriteZeroes) && overlaps
+                });
+                let clashing: Vec<u32> = other.flat_map(|other| self.touched(other).0).collect();
+                for lpn in self.touched(&request).0 {
+                    let begin = u64::from(lpn) * self.unit;
+                    if clashing.contains(&lpn) {
+                        self.ambiguous.insert(lpn);
+                    } else if offset <= begin && begin + self.unit <= offset + len {
+                        self.ambiguous.remove(&lpn);
+                    }
+                }
+                self.bytes[range].copy_from_slice(&bytes);
+            }
+            HostOp::WriteZeroes => self.bytes[range].fill(0),
+            HostOp::Discard => {
+                let unit = self.unit as usize;
+                self.bytes[unmapped.start as usize * unit..unmapped.end as usize * unit].fill(0);
+            }
+            _ => {}
+        }
+        self.ambiguous.retain(|lpn| !unmapped.contains(lpn));
+        self.drive.submit_bytes(request, bytes, self.drive.now()).unwrap();
+    }
+
+    /// Checks the bytes of `len` bytes from `offset` on.
+    fn check_bytes(&self, offset: u64, found: &[u8], what: &str) {
+        if self.bytes[offset as usize..].starts_with(found) {
+            return;
+        }
+        for (at, (&found, &expected)) in
+            (offset..).zip(found.iter().zip(&self.bytes[offset as usize..]))
+        {
+            let lpn = (at / self.unit) as u32;
+            let known = found == expected || self.ambiguous.contains(&lpn);
+            assert!(known, "byte {at} of unit {lpn}, {what}: {found:#x}, not {expected:#x}");
+        }
     }
 
     fn step(&mut self) {
@@ -228,6 +288,11 @@ impl Model {
             let request = request.expect("a request completes once");
             assert_eq!((completion.op, completion.len), (request.op, request.len));
             self.sums.completed += 1;
+            let (tag, bytes) = self.drive.take_bytes().expect("every request has a buffer");
+            assert_eq!(tag, completion.tag);
+            if request.op == HostOp::Read {
+                self.check_bytes(request.offset, &bytes, "read");
+            }
             self.account(completion);
             let (all, unmapped) = self.touched(&request);
             if request.op == HostOp::Read {
@@ -302,9 +367,12 @@ impl Model {
         );
         assert_eq!(self.sums.submitted, self.sums.completed);
         self.drive.assert_consistent();
+        let zeros = vec![0; self.unit as usize];
         for lpn in 0..self.units {
             let found = self.drive.version_of(lpn).unwrap();
             assert_eq!(found, self.content.get(&lpn).copied(), "unit {lpn} at rest");
+            let bytes = Some(self.drive.bytes_of(lpn)).filter(|bytes| !bytes.is_empty());
+            self.check_bytes(u64::from(lpn) * self.unit, bytes.unwrap_or(&zeros), "at rest");
         }
         self.check_sums();
     }

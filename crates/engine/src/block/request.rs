@@ -1,4 +1,4 @@
-//! Requests of the host, their completions, and errors of submission.
+//! Requests to a block device, their completions, and errors of submission.
 
 use prism_base::{Nanos, SimTime};
 
@@ -49,12 +49,14 @@ impl HostOp {
 
     /// Whether it transfers data to the drive.
     #[must_use]
+    #[inline]
     pub fn is_write(self) -> bool {
         matches!(self, Self::Write | Self::ZoneAppend)
     }
 
     /// Whether it changes the state of a zone without transferring data.
     #[must_use]
+    #[inline]
     pub fn manages_zone(self) -> bool {
         matches!(self, Self::ZoneOpen | Self::ZoneClose | Self::ZoneFinish | Self::ZoneReset)
     }
@@ -103,6 +105,7 @@ pub struct Request {
 impl Request {
     /// A request without flags on the first queue.
     #[must_use]
+    #[inline]
     pub fn new(op: HostOp, offset: u64, len: u64, tag: u64) -> Self {
         let (fua, preflush, urgent) = (false, false, false);
         Self { op, offset, len, fua, preflush, queue: 0, urgent, handle: 0, tag }
