@@ -58,7 +58,7 @@ pub(crate) struct RangeFlash {
     last: LastRead,
     /// What was read for copies, by job.
     copies: FastMap<u32, Copy>,
-    /// The bytes of the next host program, and its urgency.
+    /// The bytes of the next host program, which are there again after it, and its urgency.
     pub(crate) host: Vec<u8>,
     pub(crate) urgency: Urgency,
     /// Operations that have been executed, by the time at which they end.
@@ -360,7 +360,6 @@ impl RangeFlash {
         whole.resize(self.format.program_unit_bytes() as usize, 0);
         let end = self.program_pages(program_unit, cause, &whole, now);
         if cause == Cause::Host {
-            whole.clear();
             self.host = whole;
         }
         end

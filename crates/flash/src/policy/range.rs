@@ -449,11 +449,12 @@ impl Range {
         self.host_units.clear();
         let host_unit = |&write: &UnitWrite| HostUnit { write, tag: at, lost: false };
         self.host_units.extend(program_unit.units.iter().map(host_unit));
+        let bytes = std::mem::take(&mut program_unit.bytes);
         let flash = self.engine.device_mut();
-        flash.host.clear();
-        flash.host.extend_from_slice(&program_unit.bytes);
-        flash.urgency = self.urgency;
+        (flash.host, flash.urgency) = (bytes, self.urgency);
         self.engine.write(die_group, stream, &self.host_units, self.now);
+        // They can be read until the program has ended.
+        self.program_units[at].bytes = std::mem::take(&mut self.engine.device_mut().host);
         self.check()?;
         self.make_progress()
     }
