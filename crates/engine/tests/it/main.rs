@@ -8,6 +8,5 @@ mod hybrid;
 mod life_in_a_cache;
 mod life_of_a_write;
 mod log_blocks;
-mod pace;
 mod power;
 mod timeline;

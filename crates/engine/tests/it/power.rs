@@ -4,7 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it worked on")]
 
 use prism_base::{Bytes, Rng};
-use prism_engine::{Immediate, Pace};
+use prism_engine::Immediate;
 use prism_ftl::{
     Frontiers, Ftl, FtlConfig, HybridConfig, Logs, PageConfig, UnitWrite, VictimPolicy,
 };
@@ -137,9 +137,8 @@ fn a_logical_block_rewritten_in_order_is_switched() {
     let mut ftl = Ftl::new(geometry, config.clone(), 1).unwrap();
     let mut version = 0;
     for pass in 0..4 {
-        for pace in [Pace::ToHigh, Pace::ProgramUnits(1)] {
+        {
             let mut engine = Immediate::new(&mut nand, ftl);
-            engine.set_pace(pace);
             for first in (0..LOGICAL * BLOCK).step_by(2) {
                 let unit = |lpn, version| UnitWrite { lpn, source: None, version };
                 let program_unit = [unit(first, version + 1), unit(first + 1, version + 2)];
@@ -166,7 +165,7 @@ fn flash_of_another_ftl_is_refused() {
     let mut life = Life::new(hybrid(&mut rng), "foreign".into());
     life.act_with_power(60, &mut rng);
     let engine = life.engine();
-    let nand = &engine.flash().nand;
+    let nand = &engine.device().nand;
     let small = HybridConfig {
         logs: Logs::Groups,
         gaps: false,

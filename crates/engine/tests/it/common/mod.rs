@@ -3,22 +3,29 @@
 
 pub mod flash;
 
-use prism_base::{Bytes, Rng};
-use prism_engine::{Flash, Immediate, Pace};
+use prism_base::{Bytes, Rng, SimTime};
+use prism_engine::device::FlashDevice;
+use prism_engine::{Cleaning, CleaningMode, Controller, Done, HostUnit};
 use prism_ftl::{
     Benefit, ConfigError, Frontiers, Ftl, FtlConfig, HybridConfig, Logs, PageConfig, Placement,
     RangeConfig, RangesConfig, TrimRange, UnitWrite, VictimPolicy,
 };
 use prism_nand::{Geometry, Nand, UnitTag};
 
-use flash::{Cache, Fragile, PowerLost};
+use flash::{Cache, Fragile};
+
+/// The power is off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerLost;
 
 /// The random setup of a run.
 #[derive(Clone, Debug)]
 pub struct Setup {
     pub geometry: Geometry,
     pub config: FtlConfig,
-    pub pace: Pace,
+    pub mode: CleaningMode,
+    /// Operations that end after each write; the rest is in flight meanwhile.
+    pub progress: u32,
     pub cache: Cache,
     /// Fraction of program units that continue where the last one ended.
     pub in_order: f64,
@@ -164,10 +171,8 @@ fn finish(geometry: Geometry, mut config: FtlConfig, rng: &mut Rng) -> Option<Se
     Some(Setup {
         geometry,
         config,
-        pace: one_of(
-            rng,
-            &[Pace::ToHigh, Pace::ProgramUnits(0), Pace::ProgramUnits(1), Pace::ProgramUnits(3)],
-        ),
+        mode: one_of(rng, &CleaningMode::ALL),
+        progress: one_of(rng, &[0, 1, 3, u32::MAX]),
         cache: one_of(rng, &[Cache::None, Cache::Volatile]),
         in_order: one_of(rng, &[0.0, 0.5, 0.95]),
     })
@@ -187,8 +192,10 @@ struct Unit {
 /// An FTL, its flash, and a model of the data.
 pub struct Life {
     setup: Setup,
-    engine: Immediate<Fragile, Ftl>,
+    engine: Controller<Fragile>,
     units: Vec<Unit>,
+    /// Host program units in flight: the versions of their units.
+    in_flight: Vec<Vec<(u32, u64)>>,
     version: u64,
     next: u32,
     name: String,
@@ -201,12 +208,12 @@ impl Life {
         let nand = Nand::with_content(setup.geometry.clone()).with_gaps(gaps);
         let ftl = Ftl::new(setup.geometry.clone(), setup.config.clone(), 1).unwrap();
         let units = vec![Unit::default(); ftl.logical_units() as usize];
-        let mut engine = Immediate::new(Fragile::new(nand, setup.cache, u64::MAX), ftl);
-        engine.set_pace(setup.pace);
-        Self { setup, engine, units, version: 0, next: 0, name, cuts: 0 }
+        let engine = controller(nand, ftl, &setup);
+        let in_flight = Vec::new();
+        Self { setup, engine, units, in_flight, version: 0, next: 0, name, cuts: 0 }
     }
 
-    pub fn engine(&mut self) -> &mut Immediate<Fragile, Ftl> {
+    pub fn engine(&mut self) -> &mut Controller<Fragile> {
         &mut self.engine
     }
 
@@ -217,14 +224,14 @@ impl Life {
 
     /// Performs random actions until the power is cut, `operations` from now.
     pub fn until_cut(&mut self, operations: u64, rng: &mut Rng) {
-        self.engine.flash_mut().left = operations;
+        self.engine.device_mut().left = operations;
         while self.act(rng).is_ok() {}
         self.cuts += 1;
     }
 
     /// Performs `count` random actions with power on.
     pub fn act_with_power(&mut self, count: u32, rng: &mut Rng) {
-        self.engine.flash_mut().left = u64::MAX;
+        self.engine.device_mut().left = u64::MAX;
         for _ in 0..count {
             self.act(rng).expect("the power is on");
         }
@@ -233,17 +240,64 @@ impl Life {
     fn act(&mut self, rng: &mut Rng) -> Result<(), PowerLost> {
         match rng.below(20) {
             0 => self.trim(rng),
-            1 => drop(self.engine.clean_idle(rng.below(4) as u32)?),
+            1 => {
+                self.engine.clean_to_high(SimTime::ZERO);
+                self.proceed(rng.below(12) as u32)?;
+            }
             2 => {
-                self.engine.flash_mut().sync()?;
+                self.settle()?;
+                self.engine.device_mut().sync();
                 self.promise();
             }
             _ => self.write(rng)?,
         }
         if rng.chance(0.05) {
+            self.settle()?;
             self.engine.ftl().assert_consistent();
         }
         Ok(())
+    }
+
+    fn check_power(&self) -> Result<(), PowerLost> {
+        if self.engine.device().lost { Err(PowerLost) } else { Ok(()) }
+    }
+
+    /// Ends at most `count` operations.
+    fn proceed(&mut self, count: u32) -> Result<(), PowerLost> {
+        let mut done = Vec::new();
+        for _ in 0..count {
+            if self.engine.is_idle() {
+                break;
+            }
+            self.engine.step(&mut done);
+            self.check_power()?;
+        }
+        for event in done {
+            let Done::Wrote { tag } = event else { unreachable!("nothing is read") };
+            self.written(tag);
+        }
+        self.check_power()
+    }
+
+    /// A unit of a host program unit is on flash.
+    fn written(&mut self, tag: u32) {
+        let units = &mut self.in_flight[tag as usize];
+        let Some((lpn, version)) = units.pop() else { panic!("a unit was written twice") };
+        let unit = &mut self.units[lpn as usize];
+        if self.setup.cache == Cache::None && version > unit.trimmed {
+            unit.promised = unit.promised.max(version);
+            let promised = unit.promised;
+            unit.tried.retain(|&tried| tried > promised);
+        }
+    }
+
+    /// Ends all operations.
+    fn settle(&mut self) -> Result<(), PowerLost> {
+        while !self.engine.is_idle() {
+            self.proceed(1)?;
+        }
+        self.in_flight.clear();
+        self.check_power()
     }
 
     /// Everything done so far is durable.
@@ -275,7 +329,7 @@ impl Life {
         let first = if in_order { self.next } else { rng.below(logical) as u32 };
         let handle = rng.below(2) as u32;
         let stream = self.engine.ftl().stream_of(first, handle);
-        let most = u64::from(self.engine.flash().layout().units_per_program_unit());
+        let most = u64::from(self.engine.device().layout().units_per_program_unit());
         let count = if rng.chance(0.8) { most } else { 1 + rng.below(most) };
         let mut program_unit: Vec<UnitWrite> = Vec::new();
         for i in 0..count as u32 {
@@ -290,29 +344,40 @@ impl Life {
             }
         }
         self.next = (program_unit.last().unwrap().lpn + 1) % logical as u32;
-        let bytes: Vec<u8> = program_unit.iter().flat_map(|w| bytes_of(w.lpn, w.version)).collect();
         for write in &program_unit {
             self.units[write.lpn as usize].tried.push(write.version);
         }
-        if rng.chance(0.1) {
-            self.engine.write_urgent_program_unit(stream, &program_unit, &bytes)?;
-        } else {
-            self.engine.write_program_unit(stream, &program_unit, &bytes)?;
-        }
-        if self.setup.cache == Cache::None {
-            for write in &program_unit {
-                let unit = &mut self.units[write.lpn as usize];
-                unit.promised = write.version;
-                unit.tried.clear();
+        self.engine.set_urgent(rng.chance(0.1), SimTime::ZERO);
+        let die_group = loop {
+            let found = self.engine.writable_die_group(stream, first, SimTime::ZERO);
+            self.check_power()?;
+            match found {
+                Some(die_group) => break die_group,
+                None if !self.engine.is_idle() => self.proceed(1)?,
+                None => {
+                    self.engine.set_urgent(false, SimTime::ZERO);
+                    let cleans = self.engine.begin_cleaning(SimTime::ZERO)
+                        || self.engine.clean_to_high(SimTime::ZERO);
+                    self.check_power()?;
+                    assert!(cleans, "{}: no die group accepts a program unit", self.name);
+                }
             }
-        }
-        Ok(())
+        };
+        let tag = self.in_flight.len() as u32;
+        let units = program_unit.iter().map(|write| (write.lpn, write.version));
+        self.in_flight.push(units.collect());
+        let host = |&write: &UnitWrite| HostUnit { write, tag, lost: false };
+        let units: Vec<HostUnit> = program_unit.iter().map(host).collect();
+        let bytes = program_unit.iter().map(|write| bytes_of(write.lpn, write.version).into());
+        self.engine.write_bytes(die_group, stream, &units, bytes.collect(), SimTime::ZERO);
+        self.check_power()?;
+        self.proceed(self.setup.progress)
     }
 
     /// Power is back: recovers, checks, and continues with the recovered state.
     pub fn recover(&mut self, rng: &mut Rng) {
         let empty = Fragile::new(Nand::new(self.setup.geometry.clone()), Cache::None, 0);
-        let nand = std::mem::replace(self.engine.flash_mut(), empty).after_cut(rng);
+        let nand = std::mem::replace(self.engine.device_mut(), empty).after_cut(rng);
         let trims: Vec<_> = (0..)
             .zip(&self.units)
             .filter(|(_, unit)| unit.trimmed > 0)
@@ -344,9 +409,14 @@ impl Life {
             unit.promised = held;
             unit.tried.clear();
         }
-        self.engine = Immediate::new(Fragile::new(nand, self.setup.cache, u64::MAX), ftl);
-        self.engine.set_pace(self.setup.pace);
+        self.engine = controller(nand, ftl, &self.setup);
+        self.in_flight.clear();
     }
+}
+
+fn controller(nand: Nand, ftl: Ftl, setup: &Setup) -> Controller<Fragile> {
+    let cleaning = Cleaning { mode: setup.mode, free_blocks_critical: 2, free_blocks_idle: 0 };
+    Controller::at_rest(Fragile::new(nand, setup.cache, u64::MAX), ftl, cleaning)
 }
 
 fn bytes_of(lpn: u32, version: u64) -> [u8; 16] {
