@@ -1,20 +1,15 @@
-//! Flash for the immediate engine: the simulated array, or any other implementation of program and
-//! erase.
+//! Flash for the engine without time: the simulated array, or a test's.
 
 use prism_ftl::{Ftl, TrimRange, UnitWrite};
-use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, NandError, ProgramUnitId, Status};
+use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, ProgramUnitId, Status};
 
 use crate::content;
 
 /// Flash whose operations have ended when the call returns.
 ///
 /// The calls obey the rules of flash: program units of a block in order, each once between two
-/// erases. An error is a failure of the whole device (such as a loss of power); the state of the
-/// affected pages is then unknown.
+/// erases.
 pub trait Flash {
-    /// The error of an operation.
-    type Error;
-
     /// The geometry.
     fn geometry(&self) -> &Geometry;
 
@@ -26,20 +21,13 @@ pub trait Flash {
     fn keeps_content(&self) -> bool;
 
     /// Programs `program_units` program units of one block from `first` on, without content.
-    ///
-    /// # Errors
-    /// If the flash fails.
-    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32)
-    -> Result<(), Self::Error>;
+    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32);
 
     /// Programs `program_unit` with `units`, from its first unit on, padded to its end. A unit with
     /// a source is a copy of that unit, tag and version included. Others are host data with logical
     /// unit and version, padding ([`UnitWrite::PAD`]), or a tombstone ([`UnitWrite::TOMBSTONE`])
     /// with [`Ftl::tombstone_ranges`]. `bytes` is empty, or has the bytes of a mapping unit for
     /// each of `units`.
-    ///
-    /// # Errors
-    /// If the flash fails.
     fn program(
         &mut self,
         program_unit: ProgramUnitId,
@@ -47,15 +35,11 @@ pub trait Flash {
         units: &[UnitWrite],
         bytes: &[u8],
         ftl: &Ftl,
-    ) -> Result<(), Self::Error>;
+    );
 
     /// Erases all members of `block` that have to be erased ([`Nand::members_to_erase`]). Returns
-    /// the number of successful erases, 1 without superblocks. Everything programmed before is
-    /// durable before the erase begins.
-    ///
-    /// # Errors
-    /// If the flash fails.
-    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, Self::Error>;
+    /// the number of successful erases, 1 without superblocks.
+    fn erase(&mut self, block: BlockId, cause: Cause) -> u32;
 
     /// Whether single programs and erases may fail ([`Flash::take_status`]). Program units are then
     /// programmed one by one.
@@ -68,19 +52,12 @@ pub trait Flash {
     fn take_status(&mut self) -> Status {
         Status::Passed
     }
-
-    /// Makes everything programmed and erased before durable; no effect where operations are
-    /// durable when they end. Called before each victim or step of a merge, and between an erase
-    /// and the next host program unit.
-    ///
-    /// # Errors
-    /// If the flash fails.
-    fn sync(&mut self) -> Result<(), Self::Error>;
 }
 
-impl Flash for Nand {
-    type Error = NandError;
+/// Why an operation of the simulated array is not refused.
+const LAWFUL: &str = "the engine obeys the rules of flash";
 
+impl Flash for Nand {
     fn geometry(&self) -> &Geometry {
         self.geometry()
     }
@@ -93,8 +70,8 @@ impl Flash for Nand {
         self.keeps_content()
     }
 
-    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32) -> Result<(), NandError> {
-        self.program_bulk(first, program_units)
+    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32) {
+        self.program_bulk(first, program_units).expect(LAWFUL);
     }
 
     fn program(
@@ -104,25 +81,24 @@ impl Flash for Nand {
         units: &[UnitWrite],
         bytes: &[u8],
         ftl: &Ftl,
-    ) -> Result<(), NandError> {
+    ) {
         let unit = self.geometry().unit.0 as usize;
         let payloads: Vec<Box<[u8]>> = bytes.chunks_exact(unit).map(Into::into).collect();
         let tombstones = units.iter().filter(|write| write.lpn == UnitWrite::TOMBSTONE);
         let encode = |write| TrimRange::encode_all(ftl.tombstone_ranges(write));
         let tombstones: Vec<Box<[u8]>> = tombstones.map(encode).collect();
-        content::program_begin(self, program_unit, units, &payloads, &tombstones)?;
+        content::program_begin(self, program_unit, units, &payloads, &tombstones).expect(LAWFUL);
         self.program_end(program_unit);
-        Ok(())
     }
 
-    fn erase(&mut self, block: BlockId, _cause: Cause) -> Result<u32, NandError> {
+    fn erase(&mut self, block: BlockId, _cause: Cause) -> u32 {
         let mut erased = 0;
         // The list of members is made before any of them is erased.
         for member in self.members_to_erase(block).collect::<Vec<_>>() {
-            self.erase_begin(block, member)?;
+            self.erase_begin(block, member).expect(LAWFUL);
             erased += u32::from(self.erase_end(block, member) == Status::Passed);
         }
-        Ok(erased)
+        erased
     }
 
     fn may_fail(&self) -> bool {
@@ -132,15 +108,9 @@ impl Flash for Nand {
     fn take_status(&mut self) -> Status {
         self.take_status()
     }
-
-    fn sync(&mut self) -> Result<(), NandError> {
-        Ok(())
-    }
 }
 
 impl<F: Flash> Flash for &mut F {
-    type Error = F::Error;
-
     fn geometry(&self) -> &Geometry {
         (**self).geometry()
     }
@@ -153,8 +123,8 @@ impl<F: Flash> Flash for &mut F {
         (**self).keeps_content()
     }
 
-    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32) -> Result<(), F::Error> {
-        (**self).program_bulk(first, program_units)
+    fn program_bulk(&mut self, first: ProgramUnitId, program_units: u32) {
+        (**self).program_bulk(first, program_units);
     }
 
     fn program(
@@ -164,11 +134,11 @@ impl<F: Flash> Flash for &mut F {
         units: &[UnitWrite],
         bytes: &[u8],
         ftl: &Ftl,
-    ) -> Result<(), F::Error> {
-        (**self).program(program_unit, cause, units, bytes, ftl)
+    ) {
+        (**self).program(program_unit, cause, units, bytes, ftl);
     }
 
-    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, F::Error> {
+    fn erase(&mut self, block: BlockId, cause: Cause) -> u32 {
         (**self).erase(block, cause)
     }
 
@@ -178,9 +148,5 @@ impl<F: Flash> Flash for &mut F {
 
     fn take_status(&mut self) -> Status {
         (**self).take_status()
-    }
-
-    fn sync(&mut self) -> Result<(), F::Error> {
-        (**self).sync()
     }
 }

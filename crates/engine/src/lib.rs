@@ -28,5 +28,5 @@ pub use control::{Controller, Done, Engine, HostUnit};
 pub use counts::{FaultCounts, FlashCounts};
 pub use device::FlashDevice;
 pub use flash::Flash;
-pub use immediate::{Immediate, Pace};
+pub use immediate::Immediate;
 pub use sim::SimDevice;

@@ -1,19 +1,17 @@
-//! The immediate engine: executes plans at once, without time. For filling and preconditioning a
-//! drive, for questions about write amplification alone, and for flash with real latencies.
+//! The engine without time: executes plans at once, in bulk where the flash keeps no content. For
+//! filling and preconditioning drives, and for questions about write amplification alone.
 
 mod clean;
 
 use std::borrow::{Borrow, BorrowMut};
 
-use prism_base::FastSet;
 use prism_ftl::{Ftl, ProgramUnitRun, ReadRun, UnitWrite, Units};
-use prism_nand::{BlockId, Cause, DieGroupId, Nand, NandError, ProgramUnitId, Status};
+use prism_nand::{Cause, DieGroupId, Nand, ProgramUnitId, Status};
 
 use crate::counts::FlashCounts;
 use crate::flash::Flash;
 
-pub use clean::Pace;
-use clean::{ALL, Cleaner, Goal, Urgency};
+use clean::Goal;
 
 /// A program unit that is being filled.
 #[derive(Clone, Debug, Default)]
@@ -35,19 +33,12 @@ const LOOK_AHEAD: usize = 64;
 pub struct Immediate<F, L> {
     flash: F,
     ftl: L,
-    pace: Pace,
     counts: FlashCounts,
     next_die_group: u32,
     /// By stream.
     program_units: Vec<ProgramUnit>,
-    /// By die group.
-    cleaners: Vec<Cleaner>,
-    /// The die group of the last program unit that was not urgent; its cleaning is pending.
-    clean_due: Option<DieGroupId>,
-    /// An erase may not be durable yet.
-    erase_unsynced: bool,
-    /// Blocks with host program units that may not be durable yet, if merges may read them.
-    unsynced: FastSet<BlockId>,
+    /// By die group: an erase has ended since wear levelling was last checked.
+    check_wear: Vec<bool>,
     /// The current step of cleaning.
     copied: Units,
     copy_reads: Vec<ReadRun>,
@@ -57,15 +48,11 @@ pub struct Immediate<F, L> {
 }
 
 impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
-    /// A new engine, with all cleaning at once ([`Pace::ToHigh`]).
+    /// A new engine.
     pub fn new(flash: F, ftl: L) -> Self {
         Self {
             program_units: vec![ProgramUnit::default(); ftl.borrow().streams() as usize],
-            cleaners: vec![Cleaner::default(); flash.geometry().die_groups() as usize],
-            clean_due: None,
-            erase_unsynced: false,
-            unsynced: FastSet::default(),
-            pace: Pace::ToHigh,
+            check_wear: vec![false; flash.geometry().die_groups() as usize],
             flash,
             ftl,
             counts: FlashCounts::default(),
@@ -75,11 +62,6 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             scratch: Vec::new(),
             runs: Vec::new(),
         }
-    }
-
-    /// Cleans at `pace` from now on.
-    pub fn set_pace(&mut self, pace: Pace) {
-        self.pace = pace;
     }
 
     /// Flash operations so far.
@@ -113,14 +95,10 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     }
 
     /// Programs a program unit with `units` of `stream`, at most as many as a program unit has, all
-    /// of which take effect; the rest of the program unit is padding. Cleans first as far as the
-    /// pace requires. `bytes` is empty, or has the bytes of a mapping unit for each unit. Versions
+    /// of which take effect; the rest of the program unit is padding. Cleans first if the die group
+    /// is below its low watermark. `bytes` is empty, or has the bytes of a mapping unit for each unit. Versions
     /// of a unit must grow. Returns the program unit written. Nothing is written if the FTL is, or
     /// becomes, read-only ([`Ftl::is_read_only`]), which happens only on flash that may fail.
-    ///
-    /// # Errors
-    /// If the flash fails. The engine and its FTL must not be used afterwards; [`Ftl::recover`]
-    /// finds the state of the flash.
     ///
     /// # Panics
     /// If there are more `units` than a program unit has, or `bytes` has another length.
@@ -129,22 +107,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         stream: u32,
         units: &[UnitWrite],
         bytes: &[u8],
-    ) -> Result<ProgramUnitId, F::Error> {
-        self.put(stream, units, bytes, &[], Urgency::Normal)
-    }
-
-    /// As [`Immediate::write_program_unit`], before any cleaning that can be deferred
-    /// (priority-aware cleaning; Rajimwale, Prabhakaran, Davis, USENIX ATC'09, section 3.6).
-    ///
-    /// # Errors
-    /// The same.
-    pub fn write_urgent_program_unit(
-        &mut self,
-        stream: u32,
-        units: &[UnitWrite],
-        bytes: &[u8],
-    ) -> Result<ProgramUnitId, F::Error> {
-        self.put(stream, units, bytes, &[], Urgency::Urgent)
+    ) -> ProgramUnitId {
+        self.put(stream, units, bytes, &[])
     }
 
     /// As [`Immediate::write_program_unit`]; the units with the indices `lost` (sorted) do not take
@@ -155,8 +119,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         units: &[UnitWrite],
         bytes: &[u8],
         lost: &[usize],
-        urgency: Urgency,
-    ) -> Result<ProgramUnitId, F::Error> {
+    ) -> ProgramUnitId {
         let unit = self.flash.geometry().unit.0 as usize;
         assert!(
             units.len() <= self.flash.layout().units_per_program_unit() as usize,
@@ -164,49 +127,29 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         );
         assert!(bytes.is_empty() || bytes.len() == units.len() * unit, "bytes of some units only");
         let first = units.first().expect("a program unit has units").lpn;
-        let die_group = self.choose_die_group(stream, first, urgency)?;
-        if urgency == Urgency::Normal {
-            self.clean_due = Some(die_group);
-        }
-        if self.erase_unsynced {
-            // The program unit may open the block that only this erase allows to be opened. If the
-            // erase were lost, no erased block would be left for cleaning.
-            self.sync()?;
-        }
+        let mut die_group = self.choose_die_group(stream, first);
         if lost.is_empty() && self.in_bulk() {
             let program_unit = self.ftl_mut().put_program_unit(die_group, stream, units);
-            self.flash.program_bulk(program_unit, 1)?;
+            self.flash.program_bulk(program_unit, 1);
             self.count(program_unit, Cause::Host, units);
             self.count_overflow(program_unit, stream, units);
-            return Ok(program_unit);
+            return program_unit;
         }
-        let mut die_group = die_group;
         loop {
             if self.ftl().is_read_only() {
-                return Ok(ProgramUnitId(0));
+                return ProgramUnitId(0);
             }
             let program_unit = self.ftl_mut().reserve_host(die_group, stream, first);
-            let block = self.flash.layout().block_of(program_unit);
             while let Some(pad) = self.ftl_mut().take_pad() {
-                self.program_or_drop(pad, Cause::Pad, &[], &[], &[])?;
+                self.program_or_drop(pad, Cause::Pad, &[], &[], &[]);
             }
-            if self.ftl().copies_in_order(block) {
-                self.unsynced.insert(block);
-            }
-            if self.program_or_drop(program_unit, Cause::Host, units, bytes, lost)?
-                == Status::Passed
+            if self.program_or_drop(program_unit, Cause::Host, units, bytes, lost) == Status::Passed
             {
                 self.count_overflow(program_unit, stream, units);
-                return Ok(program_unit);
+                return program_unit;
             }
-            die_group = self.choose_die_group(stream, first, urgency)?;
+            die_group = self.choose_die_group(stream, first);
         }
-    }
-
-    fn sync(&mut self) -> Result<(), F::Error> {
-        self.erase_unsynced = false;
-        self.unsynced.clear();
-        self.flash.sync()
     }
 
     /// Whether program units and blocks may be moved in bulk.
@@ -242,8 +185,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         units: &[UnitWrite],
         bytes: &[u8],
         lost: &[usize],
-    ) -> Result<Status, F::Error> {
-        self.flash.program(program_unit, cause, units, bytes, self.ftl.borrow())?;
+    ) -> Status {
+        self.flash.program(program_unit, cause, units, bytes, self.ftl.borrow());
         self.count(program_unit, cause, units);
         let status = self.flash.take_status();
         if status == Status::Failed {
@@ -254,9 +197,9 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
         while let Some(parity) = self.ftl_mut().take_parity() {
             // A stripe whose parity fails cannot rebuild units.
-            self.program_or_drop(parity, Cause::Parity, &[], &[], &[])?;
+            self.program_or_drop(parity, Cause::Parity, &[], &[], &[]);
         }
-        Ok(status)
+        status
     }
 
     /// As [`Immediate::program`], unless another program unit of the same block has failed since
@@ -268,10 +211,10 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         units: &[UnitWrite],
         bytes: &[u8],
         lost: &[usize],
-    ) -> Result<Status, F::Error> {
+    ) -> Status {
         if self.ftl().has_failed(self.flash.layout().block_of(program_unit)) {
             self.ftl_mut().program_failed(program_unit);
-            return Ok(Status::Failed);
+            return Status::Failed;
         }
         self.program(program_unit, cause, units, bytes, lost)
     }
@@ -295,11 +238,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     }
 }
 
-/// Why an operation of the simulated array does not fail.
-const LAWFUL: &str = "the engine obeys the rules of flash";
-
-/// For the simulated array, which returns an error only if the engine has a bug.
-impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
+impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     /// Writes one logical unit. It is programmed when its program unit, which has units of one
     /// stream, is full. Versions of a unit must grow.
     pub fn write(&mut self, lpn: u32, version: u64) {
@@ -392,10 +331,17 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
             at_rest = true;
             for die_group in (0..self.flash.geometry().die_groups()).map(DieGroupId) {
                 if !self.ftl().reached_high(die_group) {
-                    self.clean(die_group, Goal::High, &mut { ALL }).expect(LAWFUL);
+                    self.clean(die_group, Goal::High);
                     at_rest &= self.ftl().reached_high(die_group);
                 }
             }
+        }
+    }
+
+    /// Cleans every die group up to its high watermark.
+    pub fn clean_to_high(&mut self) {
+        for die_group in (0..self.flash.geometry().die_groups()).map(DieGroupId) {
+            self.clean(die_group, Goal::High);
         }
     }
 
@@ -409,9 +355,9 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         for _ in 0..self.flash.geometry().blocks() {
             let mut did = false;
             for die_group in (0..self.flash.geometry().die_groups()).map(DieGroupId) {
-                did |= self.clean(die_group, Goal::Folded, &mut { ALL }).expect(LAWFUL);
+                did |= self.clean(die_group, Goal::Folded);
                 if self.ftl().below_low(die_group) {
-                    did |= self.clean(die_group, Goal::High, &mut { ALL }).expect(LAWFUL);
+                    did |= self.clean(die_group, Goal::High);
                 }
             }
             if !did {
@@ -427,7 +373,7 @@ impl<F: Flash<Error = NandError>, L: BorrowMut<Ftl>> Immediate<F, L> {
         let mut units = std::mem::take(&mut program_unit.units);
         let mut bytes = std::mem::take(&mut program_unit.bytes);
         let mut lost = std::mem::take(&mut program_unit.lost);
-        self.put(stream, &units, &bytes, &lost, Urgency::Normal).expect(LAWFUL);
+        self.put(stream, &units, &bytes, &lost);
         units.clear();
         bytes.clear();
         lost.clear();

@@ -1,8 +1,6 @@
 //! Block-level and hybrid mapping on flash of which single operations fail, checked operation by
 //! operation: a program in a log block, in a data block, in the target of a merge, and an erase.
 
-use std::convert::Infallible;
-
 use prism_base::Bytes;
 use prism_engine::{Flash, Immediate};
 use prism_ftl::{Ftl, Hybrid, HybridConfig, UnitWrite};
@@ -34,8 +32,6 @@ impl Scripted {
 }
 
 impl Flash for Scripted {
-    type Error = Infallible;
-
     fn geometry(&self) -> &Geometry {
         self.nand.geometry()
     }
@@ -48,11 +44,7 @@ impl Flash for Scripted {
         true
     }
 
-    fn program_bulk(
-        &mut self,
-        _first: ProgramUnitId,
-        _program_units: u32,
-    ) -> Result<(), Infallible> {
+    fn program_bulk(&mut self, _first: ProgramUnitId, _program_units: u32) {
         unreachable!("content is kept")
     }
 
@@ -63,22 +55,21 @@ impl Flash for Scripted {
         units: &[UnitWrite],
         bytes: &[u8],
         ftl: &Ftl,
-    ) -> Result<(), Infallible> {
-        Flash::program(&mut self.nand, program_unit, cause, units, bytes, ftl).expect("lawful");
+    ) {
+        Flash::program(&mut self.nand, program_unit, cause, units, bytes, ftl);
         let what = match units.first() {
             Some(unit) if unit.lpn != UnitWrite::PAD => format!("unit {}", unit.lpn),
             _ => "nothing".into(),
         };
         let (block, place) = (program_unit.0 / BLOCK, program_unit.0 % BLOCK);
         self.note(format!("{} {what} to {block}.{place}", cause.name()));
-        Ok(())
     }
 
-    fn erase(&mut self, block: BlockId, cause: Cause) -> Result<u32, Infallible> {
+    fn erase(&mut self, block: BlockId, cause: Cause) -> u32 {
         if self.note(format!("{} erases {}", cause.name(), block.0)) {
-            return Ok(0);
+            return 0;
         }
-        Ok(Flash::erase(&mut self.nand, block, cause).expect("lawful"))
+        Flash::erase(&mut self.nand, block, cause)
     }
 
     fn may_fail(&self) -> bool {
@@ -87,10 +78,6 @@ impl Flash for Scripted {
 
     fn take_status(&mut self) -> Status {
         std::mem::replace(&mut self.status, Status::Passed)
-    }
-
-    fn sync(&mut self) -> Result<(), Infallible> {
-        Ok(())
     }
 }
 
@@ -131,7 +118,7 @@ impl Drive {
             self.version += 1;
             let unit = UnitWrite { lpn, source: None, version: self.version };
             let stream = self.engine.ftl().stream_of(lpn, 0);
-            let Ok(_) = self.engine.write_program_unit(stream, &[unit], &[]);
+            self.engine.write_program_unit(stream, &[unit], &[]);
             if !self.engine.ftl().is_read_only() {
                 self.newest[lpn as usize] = self.version;
             }

@@ -81,7 +81,7 @@ impl Life {
     fn reset(&mut self, zone: u32) {
         let done = self.operations(|life| {
             life.engine.ftl_mut().zoned_mut().expect("zones").reset(zone);
-            life.engine.clean_idle(u32::MAX).expect("flash that does not fail");
+            life.engine.clean_to_high();
         });
         self.sentences.push(format!("reset {zone}: {done}"));
     }

@@ -137,24 +137,21 @@ fn a_logical_block_rewritten_in_order_is_switched() {
     let mut ftl = Ftl::new(geometry, config.clone(), 1).unwrap();
     let mut version = 0;
     for pass in 0..4 {
-        {
-            let mut engine = Immediate::new(&mut nand, ftl);
-            for first in (0..LOGICAL * BLOCK).step_by(2) {
-                let unit = |lpn, version| UnitWrite { lpn, source: None, version };
-                let program_unit = [unit(first, version + 1), unit(first + 1, version + 2)];
-                version += 2;
-                engine
-                    .write_program_unit(engine.ftl().stream_of(first, 0), &program_unit, &[])
-                    .unwrap();
-            }
-            let counts = *engine.counts();
-            assert_eq!(counts.units[Cause::Merge], 0, "pass {pass}: no copies");
-            assert!(counts.erases[Cause::Merge] <= u64::from(LOGICAL), "one erase per block");
-            // After recovery it is rewritten as cheaply.
-            let (found, newest) = Ftl::recover(&mut &nand, config.clone(), 1, &[]).unwrap();
-            assert_eq!((newest.newest_version, found.mapped()), (version, 48));
-            ftl = found;
+        let mut engine = Immediate::new(&mut nand, ftl);
+        for first in (0..LOGICAL * BLOCK).step_by(2) {
+            let unit = |lpn, version| UnitWrite { lpn, source: None, version };
+            let program_unit = [unit(first, version + 1), unit(first + 1, version + 2)];
+            version += 2;
+            let stream = engine.ftl().stream_of(first, 0);
+            engine.write_program_unit(stream, &program_unit, &[]);
         }
+        let counts = *engine.counts();
+        assert_eq!(counts.units[Cause::Merge], 0, "pass {pass}: no copies");
+        assert!(counts.erases[Cause::Merge] <= u64::from(LOGICAL), "one erase per block");
+        // After recovery it is rewritten as cheaply.
+        let (found, newest) = Ftl::recover(&mut &nand, config.clone(), 1, &[]).unwrap();
+        assert_eq!((newest.newest_version, found.mapped()), (version, 48));
+        ftl = found;
     }
     ftl.assert_consistent();
 }
