@@ -1,4 +1,4 @@
-//! The configuration of the timed engine: timing, scheduling, cleaning.
+//! The configuration of controller and simulated flash: timing, scheduling, cleaning.
 
 use prism_base::{Bytes, Nanos};
 use prism_nand::Timing;
@@ -152,7 +152,7 @@ pub struct SlcTiming {
     pub t_erase: Nanos,
 }
 
-/// The configuration of the engine.
+/// The configuration of a simulated drive's controller and flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EngineConfig {
     /// Timing of the flash.
