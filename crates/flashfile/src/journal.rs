@@ -182,6 +182,14 @@ pub(crate) fn scan(
     }
 }
 
+/// Whether the log has the beginning of an entry with number `next` at `at`, where the entries
+/// end: a loss of power has torn it. If the next entry were written there with the same number and
+/// torn as well, the sectors that both have alike, such as the zeros at their ends, could make the
+/// older one whole.
+pub(crate) fn is_torn(log: &[u8], at: usize, next: u64) -> bool {
+    log.get(at..).and_then(number_of) == Some(next)
+}
+
 /// Encodes the head of a journal whose first entry has the number `base`.
 pub(crate) fn encode_head(identity: u64, base: u64) -> [u8; SECTOR] {
     let mut sector = [0; SECTOR];
@@ -302,6 +310,19 @@ mod tests {
             };
             assert_eq!(numbers(&log, 3), expected, "byte {at}");
         }
+    }
+
+    #[test]
+    fn an_entry_whose_end_is_missing_is_torn() {
+        let mut log = [entry(7, 1), entry(8, 1)].concat();
+        let second = UNIT;
+        log[second + SECTOR..].fill(0xA5);
+        assert_eq!(numbers(&log, 7), Ok(vec![7]));
+        assert!(is_torn(&log, second, 8));
+        // What an earlier use of the log left there has a lower number.
+        assert!(!is_torn(&log, second, 9) && !is_torn(&log, log.len(), 8));
+        log[second..].fill(0);
+        assert!(!is_torn(&log, second, 8));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! The last entry of the journal may have been in flight when the process or the host stopped. It
 //! counts if it is whole and all pages that it names are; otherwise it is dropped, as no sync has
 //! returned for it. The checkpoint at the end of opening moves the journal past its number, so
-//! that it does not come back when its pages are written again.
+//! that it does not come back when its pages, or another entry in its place, are written.
 
 use std::io;
 
@@ -132,9 +132,15 @@ impl Core {
             at: region.start + at as u64,
         };
         let mut entries = journal::scan(&self.layout, self.identity(), base, &log).map_err(lost)?;
-        drop(log);
-        self.journal.used = entries.iter().map(|entry| entry.len as u64).sum();
+        let used: usize = entries.iter().map(|entry| entry.len).sum();
+        self.journal.used = used as u64;
         self.journal.next = base + entries.len() as u64;
+        if journal::is_torn(&log, used, self.journal.next) {
+            // It is passed over as if it had been dropped.
+            self.journal.used += journal::UNIT as u64;
+            self.journal.next += 1;
+        }
+        drop(log);
         if let Some(last) = entries.last()
             && !self.pages_are_whole(last)?
         {
