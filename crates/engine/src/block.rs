@@ -6,7 +6,7 @@
 //! given time. Several requests are in flight at once, and complete in any order. Requests to the
 //! same bytes that are in flight together take effect in an order that the device chooses.
 //!
-//! Bytes travel beside the request, in a buffer that the caller owns before and after. Simulations
+//! Bytes travel next to the request, in a buffer that the caller owns before and after. Simulations
 //! of traces have none and pay nothing for them.
 //!
 //! ```

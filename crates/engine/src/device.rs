@@ -136,8 +136,8 @@ pub trait FlashDevice {
     /// Submits the program of `job` at its program unit.
     fn program(&mut self, jobs: &mut Jobs, job: u32, now: SimTime);
 
-    /// Submits the erases, for `cause`, of all members of `block` that have to be erased, each of which ends with
-    /// [`Ended::Erase`]. Returns their number.
+    /// Submits the erases, for `cause`, of all members of `block` that have to be erased, each of
+    /// which ends with [`Ended::Erase`]. Returns their number.
     fn erase(
         &mut self,
         jobs: &mut Jobs,

@@ -136,7 +136,7 @@ impl Core {
         self.journal.used = used as u64;
         self.journal.next = base + entries.len() as u64;
         if journal::is_torn(&log, used, self.journal.next) {
-            // It is passed over as if it had been dropped.
+            // It is skipped as if it had been dropped.
             self.journal.used += journal::UNIT as u64;
             self.journal.next += 1;
         }

@@ -2,7 +2,7 @@
 
 use prism_base::SimTime;
 use prism_ftl::{HostPlace, TrimRange, UnitWrite};
-use prism_nand::{Cause, DieGroupId, DieId};
+use prism_nand::{Cause, DieGroupId, DieId, ProgramUnitId};
 
 use super::{Controller, HOST_PROGRAM_UNITS_MAX, HostUnit};
 use crate::device::FlashDevice;
@@ -13,7 +13,8 @@ use crate::device::FlashDevice;
 const ROOM_STEPS: u32 = 4;
 
 impl<D: FlashDevice> Controller<D> {
-    /// Whether [`Controller::writable_die_group`] may find a die group for streams that may go to any.
+    /// Whether [`Controller::writable_die_group`] may find a die group for streams that may go to
+    /// any.
     #[must_use]
     #[inline]
     pub fn has_ready_die_group(&self) -> bool {
@@ -131,8 +132,8 @@ impl<D: FlashDevice> Controller<D> {
         self.write_bytes(die_group, stream, units, Vec::new(), now);
     }
 
-    /// As [`Controller::write`], with the bytes of every unit, empty for a unit without; or with none
-    /// at all.
+    /// As [`Controller::write`], with the bytes of every unit, empty for a unit without; or with
+    /// none at all.
     ///
     /// # Panics
     /// If the die group was not returned, or `payloads` are not as many as the units.
@@ -158,6 +159,36 @@ impl<D: FlashDevice> Controller<D> {
         while let Some(pad) = self.ftl.take_pad() {
             self.program_empty(die_group, pad, Cause::Pad, now);
         }
+        let place = self.take_host_job(die_group, program_unit, stream, units, payloads);
+        let die = self.layout.die_of(program_unit);
+        let load = self.device.load_mut(die);
+        load.host_program_units += 1;
+        load.host_ops += 1;
+        let dies = self.layout.dies_per_die_group();
+        let state = &mut self.die_groups[die_group.0 as usize];
+        state.host_program_units += 1;
+        if any_die_group {
+            state.listed = state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies;
+            if state.listed {
+                self.ready.push_back(die_group.0);
+            }
+        }
+        self.stop_idle_cleaning();
+        self.submit_program(place, now);
+        self.program_parity(die_group, now);
+        self.clean(die_group, now);
+    }
+
+    /// The job of a host program unit.
+    #[inline(always)]
+    fn take_host_job(
+        &mut self,
+        die_group: DieGroupId,
+        program_unit: ProgramUnitId,
+        stream: u32,
+        units: &[HostUnit],
+        payloads: Vec<Box<[u8]>>,
+    ) -> u32 {
         let place = self.jobs.take();
         let job = &mut self.jobs[place];
         job.die_group = die_group.0;
@@ -191,28 +222,12 @@ impl<D: FlashDevice> Controller<D> {
             job.units.push(unit.write);
             job.tags.push(unit.tag);
         }
-        let die = self.layout.die_of(program_unit);
-        let state = self.device.load_mut(die);
-        state.host_program_units += 1;
-        state.host_ops += 1;
-        let dies = self.layout.dies_per_die_group();
-        let state = &mut self.die_groups[die_group.0 as usize];
-        state.host_program_units += 1;
-        if any_die_group {
-            state.listed = state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies;
-            if state.listed {
-                self.ready.push_back(die_group.0);
-            }
-        }
-        self.stop_idle_cleaning();
-        self.submit_program(place, now);
-        self.program_parity(die_group, now);
-        self.clean(die_group, now);
+        place
     }
 
     /// Programs the next program unit of `stream` on `die_group`, which
-    /// [`Controller::writable_die_group`] has just returned, with padding only. The caller limits the
-    /// number of such program units in flight.
+    /// [`Controller::writable_die_group`] has just returned, with padding only. The caller limits
+    /// the number of such program units in flight.
     ///
     /// # Panics
     /// If the FTL does not choose the die group of a program unit.

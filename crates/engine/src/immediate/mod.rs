@@ -96,9 +96,10 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 
     /// Programs a program unit with `units` of `stream`, at most as many as a program unit has, all
     /// of which take effect; the rest of the program unit is padding. Cleans first if the die group
-    /// is below its low watermark. `bytes` is empty, or has the bytes of a mapping unit for each unit. Versions
-    /// of a unit must grow. Returns the program unit written. Nothing is written if the FTL is, or
-    /// becomes, read-only ([`Ftl::is_read_only`]), which happens only on flash that may fail.
+    /// is below its low watermark. `bytes` is empty, or has the bytes of a mapping unit for each
+    /// unit. Versions of a unit must grow. Returns the program unit written. Nothing is written if
+    /// the FTL is, or becomes, read-only ([`Ftl::is_read_only`]), which happens only on flash that
+    /// may fail.
     ///
     /// # Panics
     /// If there are more `units` than a program unit has, or `bytes` has another length.

@@ -69,8 +69,8 @@ impl SimDevice {
         None
     }
 
-    /// As [`SimDevice::enqueue`] for a read, which most dies can begin at once. `read` is a closure so
-    /// that the operation is built in place: copying it from the stack would wait for the stores
+    /// As [`SimDevice::enqueue`] for a read, which most dies can begin at once. `read` is a closure
+    /// so that the operation is built in place: copying it from the stack would wait for the stores
     /// (docs/design/event-core.md).
     #[inline(always)]
     pub(super) fn enqueue_read(

@@ -2,9 +2,10 @@
 //! that suit its data.
 //!
 //! Source: Prism-SSD (Shen et al., ICDCS'19), section IV.D. Each range is an FTL of the `ftl` crate
-//! over blocks of the share, run by the controller of the simulated drive. Additions to the paper: trims, durable flushes, over-provisioning per range, containers
-//! (named parts of a range by lifetime), recovery. Where the paper has two names for one call
-//! (`Flash_Write` in the text, `FTL_Write` in the table), it is `write` here.
+//! over blocks of the share, run by the controller of the simulated drive. Additions to the paper:
+//! trims, durable flushes, over-provisioning per range, containers (named parts of a range by
+//! lifetime), recovery. Where the paper has two names for one call (`Flash_Write` in the text,
+//! `FTL_Write` in the table), it is `write` here.
 //!
 //! A completed [`Policy::flush`] survives a power failure: recovery finds data by the headers of
 //! its program units, trims in a journal. Design: docs/design/flash.md.

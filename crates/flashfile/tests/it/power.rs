@@ -219,7 +219,7 @@ fn settled(seed: u64) -> World {
 }
 
 fn lives(fixed: std::ops::Range<u64>, each: u32, ends: &[End]) -> u64 {
-    seeds(fixed).into_iter().map(|seed| life(seed, each, ends)).sum()
+    seeds(fixed).map(|seed| life(seed, each, ends)).sum()
 }
 
 fn life(seed: u64, each: u32, ends: &[End]) -> u64 {

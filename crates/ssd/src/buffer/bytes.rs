@@ -1,4 +1,4 @@
-//! The bytes of buffered units, on drives whose flash keeps content: a column beside the entries,
+//! The bytes of buffered units, on drives whose flash keeps content: a column next to the entries,
 //! which has no element on other drives.
 
 use super::{Buffer, Entry};

@@ -74,8 +74,8 @@ impl Drive {
         }
     }
 
-    /// The bytes of `lpn` that a read would return now; empty if the unit is unmapped or was written
-    /// without bytes, so that a read returns zeros.
+    /// The bytes of `lpn` that a read would return now; empty if the unit is unmapped or was
+    /// written without bytes, so that a read returns zeros.
     ///
     /// # Panics
     /// If the map leads to a page that cannot be read, which is a bug.
