@@ -224,7 +224,7 @@ impl ShareQueue {
                 })
             }
             ShareOp::Program { block, page } => {
-                let pages = data.len() as u32 / self.share.path().page_size;
+                let pages = (data.len() / self.share.path().page_size as usize) as u32;
                 let program = self.share.begin_program(Self::access(block, page), pages);
                 program.map(|program| {
                     self.programs.insert(number, (block, page));
