@@ -6,6 +6,7 @@
 //! whatever queue, or that has to wait for the commit, completes it. What would have to wait for
 //! something else, as a checkpoint, goes to threads.
 
+use std::io;
 use std::mem;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::thread;
 
 use prism_flash::{MediumError, PageState, Reply, Request};
 
-use crate::commit::Commit;
+use crate::commit::{Commit, InFlight};
 use crate::device::FlashFile;
 use crate::engine::Engine;
 use crate::uring::CommitRing;
@@ -121,6 +122,32 @@ impl FlashFile {
                 (numbers, yielded) = (self.numbers(), true);
             }
         }
+    }
+
+    /// Begins a sync that also covers programs in flight of the calling thread, which writes the
+    /// entry, waits for it and for them, and calls [`FlashFile::end_in_flight`]. Others wait for
+    /// that. `None` if another sync is in progress, or if more has to be waited for.
+    pub(crate) fn begin_in_flight(&self, programs: &mut [InFlight]) -> Option<Commit> {
+        let mut numbers = self.numbers();
+        if numbers.done < numbers.begun || numbers.closing {
+            return None;
+        }
+        let mut core = self.core();
+        core.check_writable().ok()?;
+        let commit = core.begin_commit_in_flight(programs)?;
+        numbers.begun += 1;
+        Some(commit)
+    }
+
+    /// Makes the entry durable that was begun by [`FlashFile::begin_in_flight`], and ends its sync.
+    pub(crate) fn end_in_flight(
+        &self,
+        commit: Commit,
+        written: io::Result<()>,
+    ) -> Result<(), MediumError> {
+        let result = self.make_durable(commit, written);
+        self.end_sync(result.clone());
+        result
     }
 
     /// Calls `commit` while no sync is in progress; others wait for it, or take it for theirs.
