@@ -1415,7 +1415,8 @@ int prism_function_trim(struct prism_function *function,
                         uint32_t unit);
 
 /**
- * Waits until all trimmed blocks are erased.
+ * Waits until all trimmed blocks are erased. Without virtual time, a block with commands in flight
+ * is erased when their completions were taken, and not waited for.
  */
 int prism_function_drain(struct prism_function *function);
 
