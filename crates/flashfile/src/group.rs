@@ -32,6 +32,8 @@ struct Numbers {
     by_ring: bool,
     /// Whether the device is being closed, and the ring begins no commit.
     closing: bool,
+    /// Whether a thread has waited for a sync since the last one began.
+    crowded: bool,
     /// The error of the last one, for those who waited for it.
     failed: Option<MediumError>,
 }
@@ -113,10 +115,11 @@ impl FlashFile {
             }
             if numbers.done < numbers.begun {
                 numbers = self.wait_for_sync(wanted, numbers);
-            } else if yielded {
+            } else if yielded || !numbers.crowded {
                 return self.lead(numbers, || self.commit());
             } else {
-                // Threads that run next and write something more get it into this commit.
+                // Threads that run next and write something more get it into this commit. A thread
+                // that syncs alone would only give way to other programs.
                 drop(numbers);
                 thread::yield_now();
                 (numbers, yielded) = (self.numbers(), true);
@@ -171,7 +174,7 @@ impl FlashFile {
         mut numbers: MutexGuard<'_, Numbers>,
         commit: impl FnOnce() -> Result<(), MediumError>,
     ) -> Result<(), MediumError> {
-        numbers.begun += 1;
+        (numbers.begun, numbers.crowded) = (numbers.begun + 1, false);
         drop(numbers);
         let result = commit();
         self.end_sync(result.clone());
@@ -192,8 +195,9 @@ impl FlashFile {
     fn wait_for_sync<'a>(
         &'a self,
         number: u64,
-        numbers: MutexGuard<'a, Numbers>,
+        mut numbers: MutexGuard<'a, Numbers>,
     ) -> MutexGuard<'a, Numbers> {
+        numbers.crowded = true;
         if !numbers.by_ring {
             return self.syncs.done[(number % 2) as usize].wait(numbers).expect(UNPOISONED);
         }
