@@ -647,8 +647,8 @@ typedef struct prism_file_settings {
    */
   uint32_t engine;
   /**
-   * Limit of writes in flight in the file, and of reads in flight: at most 1024; 0 for 64.
-   * Queues may be deeper: what is above the limit waits in the library.
+   * Limit of writes in flight of each of the four writers for blocking calls: at most 1024; 0
+   * for 64. Each takes a page of memory. Queues have a depth of their own.
    */
   uint32_t depth;
   /**
@@ -1415,7 +1415,8 @@ int prism_function_trim(struct prism_function *function,
                         uint32_t unit);
 
 /**
- * Waits until all trimmed blocks are erased.
+ * Waits until all trimmed blocks are erased. Without virtual time, a block with commands in flight
+ * is erased when their completions were taken, and not waited for.
  */
 int prism_function_drain(struct prism_function *function);
 
@@ -1627,9 +1628,11 @@ int prism_function_queue_sync(struct prism_function_queue *queue, uint64_t tag);
 int prism_function_queue_length(struct prism_function_queue *queue);
 
 /**
- * Waits until there is a completion to take, for at most `timeout_ns` nanoseconds;
- * `PRISM_FOREVER` for no limit. Returns 1 if there is one, else 0; 0 at once if no command is in
- * flight. With virtual time, the clock of the share advances instead.
+ * Waits until there is a completion to take; `PRISM_FOREVER` for no limit. Returns 1 if there is
+ * one, else 0: at once if no command is in flight, and if no operation of the device completes for
+ * `timeout_ns` nanoseconds. With virtual time, the clock of the share advances instead.
+ * Without a limit, a sync goes to the disk together with the writes before it if nothing else is
+ * in flight: their completions come when it is complete.
  */
 int prism_function_queue_wait(struct prism_function_queue *queue,
                               uint64_t timeout_ns);
@@ -1849,7 +1852,7 @@ int prism_objects_read(struct prism_objects *objects,
                        size_t *read);
 
 /**
- * Writes at `offset`; the object gprogram_units as far as needed.
+ * Writes at `offset`; the object grows as far as needed.
  */
 int prism_objects_write(struct prism_objects *objects,
                         uint64_t id,
@@ -2273,9 +2276,11 @@ int prism_raw_queue_sync(struct prism_raw_queue *queue, uint64_t tag);
 int prism_raw_queue_length(struct prism_raw_queue *queue);
 
 /**
- * Waits until there is a completion to take, for at most `timeout_ns` nanoseconds;
- * `PRISM_FOREVER` for no limit. Returns 1 if there is one, else 0; 0 at once if no command is in
- * flight. With virtual time, the clock of the share advances instead.
+ * Waits until there is a completion to take; `PRISM_FOREVER` for no limit. Returns 1 if there is
+ * one, else 0: at once if no command is in flight, and if no operation of the device completes for
+ * `timeout_ns` nanoseconds. With virtual time, the clock of the share advances instead.
+ * Without a limit, a sync goes to the disk together with the writes before it if nothing else is
+ * in flight: their completions come when it is complete.
  */
 int prism_raw_queue_wait(struct prism_raw_queue *queue,
                          uint64_t timeout_ns);

@@ -156,7 +156,8 @@ pub extern "C" fn prism_function_trim(
     })
 }
 
-/// Waits until all trimmed blocks are erased.
+/// Waits until all trimmed blocks are erased. Without virtual time, a block with commands in flight
+/// is erased when their completions were taken, and not waited for.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_drain(function: *mut prism_function) -> c_int {
     call(|| {

@@ -170,7 +170,7 @@ pub unsafe extern "C" fn prism_objects_read(
     })
 }
 
-/// Writes at `offset`; the object gprogram_units as far as needed.
+/// Writes at `offset`; the object grows as far as needed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_objects_write(
     objects: *mut prism_objects,

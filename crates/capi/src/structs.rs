@@ -192,8 +192,8 @@ pub struct prism_file_settings {
     pub size: usize,
     /// One of `prism_engine`.
     pub engine: u32,
-    /// Limit of writes in flight in the file, and of reads in flight: at most 1024; 0 for 64.
-    /// Queues may be deeper: what is above the limit waits in the library.
+    /// Limit of writes in flight of each of the four writers for blocking calls: at most 1024; 0
+    /// for 64. Each takes a page of memory. Queues have a depth of their own.
     pub depth: u32,
     /// 1 to open the file for reading only, which several processes can do at once; else 0.
     pub read_only: u32,

@@ -8,6 +8,9 @@
 //! lost, and then all of it is. Page headers need no such care, since only those of pages that a
 //! record counts are ever used.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -36,6 +39,8 @@ pub(crate) struct Journal {
     changed: BTreeMap<u32, Record>,
     /// Of the entry that is being written: the blocks, with their records as of the one before.
     committing: BTreeMap<u32, Record>,
+    /// The records that this entry has of blocks with programs in flight, which it counts already.
+    counted_early: BTreeMap<u32, Record>,
     /// Headers of the pages programmed since the last entry was encoded.
     headers: PageHeaders,
     /// Bytes of these pages.
@@ -57,6 +62,7 @@ impl Journal {
             sectors: BTreeSet::new(),
             changed: BTreeMap::new(),
             committing: BTreeMap::new(),
+            counted_early: BTreeMap::new(),
             headers: PageHeaders::default(),
             programmed: 0,
             overflowed: false,
@@ -71,7 +77,7 @@ impl Journal {
 
     /// Notes the header of a page that was programmed.
     pub(crate) fn note_program(&mut self, layout: &Layout, page: u32, header: &[u8]) {
-        if self.overflowed {
+        if self.overflowed || self.has_counted(layout, page, header) {
             return;
         }
         self.headers.push(page, header);
@@ -80,6 +86,14 @@ impl Journal {
             self.overflowed = true;
             self.headers.clear();
         }
+    }
+
+    /// Whether the entry that is being written has counted this page before it was written.
+    fn has_counted(&self, layout: &Layout, page: u32, header: &[u8]) -> bool {
+        let (block, in_block) = layout.place_of(page);
+        self.counted_early.get(&block).is_some_and(|record| {
+            in_block < u32::from(record.programmed) && record.erases == format::header_epoch(header)
+        })
     }
 
     /// Whether an entry would be empty.
@@ -94,7 +108,10 @@ impl Journal {
 
     /// Encodes the next entry, of the records as they are now.
     fn encode(&mut self, layout: &Layout, identity: u64, records: &[Record]) {
-        let changed = self.changed.keys().map(|&block| (block, records[block as usize]));
+        let record = |block: &u32| self.counted_early.get(block).copied();
+        let changed = self.changed.keys();
+        let changed =
+            changed.map(|block| (*block, record(block).unwrap_or(records[*block as usize])));
         let counts = |page: u32, header: &[u8]| {
             let block = layout.place_of(page).0;
             records[block as usize].erases == format::header_epoch(header)
@@ -111,15 +128,32 @@ impl Journal {
         std::mem::take(&mut self.bytes)
     }
 
-    /// Notes that the entry `bytes` is durable.
-    fn committed(&mut self, bytes: Vec<u8>) {
+    /// Notes that the entry `bytes` is durable; `records` are those of all blocks now.
+    fn committed(&mut self, bytes: Vec<u8>, records: &[Record]) {
         self.used += bytes.len() as u64;
         self.bytes = bytes;
         self.last = self.next;
         self.next += 1;
         self.sectors.extend(self.committing.keys().map(|&block| Layout::record_sector(block)));
         self.committing.clear();
+        // What the entry counted early has changed the record since then.
+        for (block, record) in std::mem::take(&mut self.counted_early) {
+            if records[block as usize] == record {
+                self.changed.remove(&block);
+            } else {
+                self.changed.insert(block, record);
+            }
+        }
     }
+}
+
+/// A program in flight.
+pub(crate) struct InFlight<'a> {
+    pub(crate) block: u32,
+    pub(crate) page: u32,
+    pub(crate) epoch: u32,
+    /// The headers of its pages, one after the other.
+    pub(crate) headers: &'a [u8],
 }
 
 /// An entry that is being written.
@@ -139,9 +173,16 @@ impl Core {
     /// Whether [`Core::begin_commit`], or the caller after it, would wait for the disk for more
     /// than the entry.
     pub(crate) fn commit_waits(&self) -> bool {
-        let len = journal::len_max(self.journal.changed.len(), self.journal.headers.len());
-        self.journal.overflowed
-            || self.journal.used + len as u64 > self.journal.log_len
+        self.commit_with_waits(0, 0)
+    }
+
+    /// The same, with more records and more bytes of page headers.
+    fn commit_with_waits(&self, records: usize, headers: usize) -> bool {
+        let journal = &self.journal;
+        let len =
+            journal::len_max(journal.changed.len() + records, journal.headers.len() + headers);
+        journal.overflowed
+            || journal.used + len as u64 > journal.log_len
             || self.engine.is_writing_behind()
     }
 
@@ -162,17 +203,83 @@ impl Core {
         if self.journal.used + len > self.journal.log_len {
             self.checkpoint()?;
         }
-        assert!(len <= self.journal.log_len, "an entry fits into an empty log");
+        Ok(self.take_commit())
+    }
+
+    fn take_commit(&mut self) -> Commit {
         // Only the last entry of the log may name pages that are not durable: the one before it is,
         // with its pages, since its sync has returned.
-        let at = self.layout.log().start + self.journal.used;
+        let (used, len) = (self.journal.used, self.journal.bytes.len() as u64);
+        assert!(used + len <= self.journal.log_len, "an entry fits into the rest of the log");
+        let at = self.layout.log().start + used;
         self.erasing = std::mem::take(&mut self.erased);
-        Ok(Commit { at, bytes: self.journal.take() })
+        Commit { at, bytes: self.journal.take() }
+    }
+
+    /// As [`Core::begin_commit`], and the entry also counts programs in flight, which the caller
+    /// waits for before it syncs. `None` if it would have to wait for anything else, if pages
+    /// before theirs are in flight elsewhere, or if there are too many for an entry.
+    pub(crate) fn begin_commit_in_flight(&mut self, programs: &mut [InFlight]) -> Option<Commit> {
+        let (records, headers) = self.count_early(programs)?;
+        let pages = headers.len() / (4 + self.layout.header as usize);
+        let bytes = pages as u64 * u64::from(self.layout.geometry.page_size);
+        if self.commit_with_waits(records.len(), headers.len())
+            || (self.journal.headers.len() + headers.len()) as u64 > self.journal.log_len / 4
+            || self.journal.programmed + bytes > VERIFIED_MAX
+        {
+            return None;
+        }
+        records.keys().for_each(|&block| self.journal.note_change(block, self.record(block)));
+        self.journal.counted_early = records;
+        self.journal.headers.append(headers);
+        let identity = self.superblock.identity;
+        self.journal.encode(&self.layout, identity, &self.records);
+        Some(self.take_commit())
+    }
+
+    /// The records of blocks when these programs are complete, and the headers of the pages that
+    /// they count more than now. `None` if other programs have to be complete first.
+    fn count_early(
+        &self,
+        programs: &mut [InFlight],
+    ) -> Option<(BTreeMap<u32, Record>, PageHeaders)> {
+        programs.sort_unstable_by_key(|program| (program.block, program.page));
+        let (mut records, mut headers) = (BTreeMap::new(), PageHeaders::default());
+        for of_block in programs.chunk_by(|a, b| a.block == b.block) {
+            let block = of_block[0].block;
+            let mut record = self.record(block);
+            let mut count = |record: &mut Record, of_pages: &[u8]| {
+                for header in of_pages.chunks_exact(self.layout.header as usize) {
+                    let page = self.layout.page_number(block, record.programmed.into());
+                    headers.push(page as u32, header);
+                    record.programmed += 1;
+                }
+            };
+            let mut coming = of_block.iter().peekable();
+            loop {
+                let next = u32::from(record.programmed);
+                if let Some(program) = coming.next_if(|program| program.page == next) {
+                    if program.epoch != record.erases {
+                        return None;
+                    }
+                    count(&mut record, program.headers);
+                } else if let Some(written) = self.written_early(block, next) {
+                    count(&mut record, written);
+                } else {
+                    break;
+                }
+            }
+            if coming.next().is_some() {
+                return None;
+            }
+            records.insert(block, record);
+        }
+        Some((records, headers))
     }
 
     /// Notes that the entry is durable.
     pub(crate) fn end_commit(&mut self, commit: Commit) {
-        self.journal.committed(commit.bytes);
+        self.journal.committed(commit.bytes, &self.records);
         self.erasing.clear();
     }
 

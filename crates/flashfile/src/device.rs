@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use prism_flash::{Buffer, DeviceGeometry, Medium, MediumError, MediumQueue, PageState};
 
 use crate::buffers::Pool;
+use crate::commit::Commit;
 use crate::engine::Engine;
 use crate::error::medium_failure;
 use crate::format::{self, Record, Superblock};
@@ -188,10 +189,20 @@ impl FlashFile {
             begun.map_err(|error| core.refuse("making it durable", &error))?
         };
         let written = self.engine.write_entry(commit.at, &commit.bytes);
-        let written = written.and_then(|()| self.engine.drain());
+        self.make_durable(commit, written.and_then(|()| self.engine.drain()))
+    }
+
+    /// Makes an entry durable that was written, with everything before it.
+    pub(crate) fn make_durable(
+        &self,
+        commit: Commit,
+        written: io::Result<()>,
+    ) -> Result<(), MediumError> {
         let durable = written.and_then(|()| self.engine.sync());
         let mut core = self.core();
         durable.map_err(|error| core.refuse("making it durable", &error))?;
+        // The entry may name a page whose write has failed.
+        core.check_writable()?;
         core.end_commit(commit);
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! whatever queue, or that has to wait for the commit, completes it. What would have to wait for
 //! something else, as a checkpoint, goes to threads.
 
+use std::io;
 use std::mem;
 use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,7 @@ use std::thread;
 
 use prism_flash::{MediumError, PageState, Reply, Request};
 
-use crate::commit::Commit;
+use crate::commit::{Commit, InFlight};
 use crate::device::FlashFile;
 use crate::engine::Engine;
 use crate::uring::CommitRing;
@@ -31,6 +32,8 @@ struct Numbers {
     by_ring: bool,
     /// Whether the device is being closed, and the ring begins no commit.
     closing: bool,
+    /// Whether a thread has waited for a sync since the last one began.
+    crowded: bool,
     /// The error of the last one, for those who waited for it.
     failed: Option<MediumError>,
 }
@@ -112,15 +115,42 @@ impl FlashFile {
             }
             if numbers.done < numbers.begun {
                 numbers = self.wait_for_sync(wanted, numbers);
-            } else if yielded {
+            } else if yielded || !numbers.crowded {
                 return self.lead(numbers, || self.commit());
             } else {
-                // Threads that run next and write something more get it into this commit.
+                // Threads that run next and write something more get it into this commit. A thread
+                // that syncs alone would only give way to other programs.
                 drop(numbers);
                 thread::yield_now();
                 (numbers, yielded) = (self.numbers(), true);
             }
         }
+    }
+
+    /// Begins a sync that also covers programs in flight of the calling thread, which writes the
+    /// entry, waits for it and for them, and calls [`FlashFile::end_in_flight`]. Others wait for
+    /// that. `None` if another sync is in progress, or if more has to be waited for.
+    pub(crate) fn begin_in_flight(&self, programs: &mut [InFlight]) -> Option<Commit> {
+        let mut numbers = self.numbers();
+        if numbers.done < numbers.begun || numbers.closing {
+            return None;
+        }
+        let mut core = self.core();
+        core.check_writable().ok()?;
+        let commit = core.begin_commit_in_flight(programs)?;
+        numbers.begun += 1;
+        Some(commit)
+    }
+
+    /// Makes the entry durable that was begun by [`FlashFile::begin_in_flight`], and ends its sync.
+    pub(crate) fn end_in_flight(
+        &self,
+        commit: Commit,
+        written: io::Result<()>,
+    ) -> Result<(), MediumError> {
+        let result = self.make_durable(commit, written);
+        self.end_sync(result.clone());
+        result
     }
 
     /// Calls `commit` while no sync is in progress; others wait for it, or take it for theirs.
@@ -144,7 +174,7 @@ impl FlashFile {
         mut numbers: MutexGuard<'_, Numbers>,
         commit: impl FnOnce() -> Result<(), MediumError>,
     ) -> Result<(), MediumError> {
-        numbers.begun += 1;
+        (numbers.begun, numbers.crowded) = (numbers.begun + 1, false);
         drop(numbers);
         let result = commit();
         self.end_sync(result.clone());
@@ -165,8 +195,9 @@ impl FlashFile {
     fn wait_for_sync<'a>(
         &'a self,
         number: u64,
-        numbers: MutexGuard<'a, Numbers>,
+        mut numbers: MutexGuard<'a, Numbers>,
     ) -> MutexGuard<'a, Numbers> {
+        numbers.crowded = true;
         if !numbers.by_ring {
             return self.syncs.done[(number % 2) as usize].wait(numbers).expect(UNPOISONED);
         }

@@ -37,6 +37,10 @@ impl PageHeaders {
         self.0.extend(header);
     }
 
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
     /// Bytes that they take in an entry.
     pub(crate) fn len(&self) -> usize {
         self.0.len()

@@ -182,6 +182,13 @@ impl Core {
         self.refuse("writing", error)
     }
 
+    /// The headers of the pages of a program from `page` on that is complete, but is not counted
+    /// because pages before it are in flight.
+    pub(crate) fn written_early(&self, block: u32, page: u32) -> Option<&[u8]> {
+        let programs = self.in_progress.get(&block)?;
+        programs.written.get(&page).map(Vec::as_slice)
+    }
+
     /// Begins a program of `pages` pages.
     pub(crate) fn begin_program(
         &mut self,

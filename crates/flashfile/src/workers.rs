@@ -2,6 +2,7 @@
 //! is no io_uring.
 
 use std::collections::VecDeque;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -32,37 +33,51 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
+    /// `THREADS` threads, or as many as the system gives.
     pub(crate) fn new() -> Self {
-        Self { senders: Mutex::new((0, (0..THREADS).map(|_| worker()).collect())) }
+        Self::with(THREADS)
+    }
+
+    fn with(threads: usize) -> Self {
+        Self { senders: Mutex::new((0, (0..threads).filter_map(|_| worker().ok()).collect())) }
     }
 
     /// Executes an operation on some thread; programs of one block on the same one, in their order.
+    /// Without threads, the caller executes it.
     pub(crate) fn execute(&self, file: &Arc<FlashFile>, request: Request, inbox: &Arc<Inbox>) {
         let mut senders = self.senders.lock().expect("no thread panics while it holds the list");
-        let place = match request.op {
-            Op::Program { block, .. } => block as usize % THREADS,
+        let threads = senders.1.len();
+        let job = Job { file: Arc::clone(file), request, inbox: Arc::clone(inbox) };
+        if threads == 0 {
+            drop(senders);
+            return job.execute();
+        }
+        let place = match job.request.op {
+            Op::Program { block, .. } => block as usize % threads,
             Op::Read { .. } | Op::Sync => {
-                senders.0 = (senders.0 + 1) % THREADS;
+                senders.0 = (senders.0 + 1) % threads;
                 senders.0
             }
         };
-        let job = Job { file: Arc::clone(file), request, inbox: Arc::clone(inbox) };
         senders.1[place].send(job).expect("the thread lives as long as the sender");
     }
 }
 
+impl Job {
+    fn execute(self) {
+        let Self { file, request, inbox } = self;
+        let reply = execute(&*file, request);
+        // The device may be closed by this, before the owner of the queue knows.
+        drop(file);
+        inbox.put(reply);
+    }
+}
+
 /// A thread that executes jobs until its sender is dropped.
-fn worker() -> Sender<Job> {
+fn worker() -> io::Result<Sender<Job>> {
     let (sender, jobs): (Sender<Job>, Receiver<Job>) = channel();
-    thread::spawn(move || {
-        for Job { file, request, inbox } in jobs {
-            let reply = execute(&*file, request);
-            // The device may be closed by this, before the owner of the queue knows.
-            drop(file);
-            inbox.put(reply);
-        }
-    });
-    sender
+    thread::Builder::new().spawn(move || jobs.into_iter().for_each(Job::execute))?;
+    Ok(sender)
 }
 
 /// Replies for one queue.
@@ -169,5 +184,46 @@ impl Drop for WorkerQueue {
         while self.wait(None) {
             self.take();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_flash::{Buffer, DeviceGeometry, PageState};
+
+    use super::*;
+    use crate::SimulatedFile;
+
+    /// A process may have all threads that the system allows it.
+    #[test]
+    fn without_threads_the_caller_executes_operations() {
+        let geometry = DeviceGeometry {
+            channels: 1,
+            luns_per_channel: 1,
+            blocks_per_lun: 4,
+            pages_per_block: 4,
+            page_size: 512,
+            oob_size: 0,
+            max_open_blocks: None,
+        };
+        let file = FlashFile::create_simulated(&SimulatedFile::new(), geometry).unwrap();
+        let (file, inbox) = (Arc::new(file), Arc::new(Inbox::new()));
+        let all = [
+            (Op::Program { block: 1, page: 0 }, data_of(7)),
+            (Op::Sync, Buffer::default()),
+            (Op::Read { block: 1, page: 0, offset: 0 }, data_of(0)),
+        ];
+        let workers = Workers::with(0);
+        for (tag, (op, data)) in (0..).zip(all) {
+            workers.execute(&file, Request { tag, op, data, oob: Vec::new() }, &inbox);
+            let reply = inbox.take().expect("it is complete");
+            assert_eq!((reply.tag, reply.result), (tag, Ok(PageState::Written)));
+            assert!(tag != 2 || reply.data == data_of(7));
+        }
+        assert!(file.core().is_durable());
+    }
+
+    fn data_of(byte: u8) -> Buffer {
+        vec![byte; 512].into()
     }
 }

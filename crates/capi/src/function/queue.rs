@@ -158,9 +158,11 @@ pub extern "C" fn prism_function_queue_length(queue: *mut prism_function_queue) 
     call(|| get::<FunctionQueueObject>(queue)?.commands.len())
 }
 
-/// Waits until there is a completion to take, for at most `timeout_ns` nanoseconds;
-/// `PRISM_FOREVER` for no limit. Returns 1 if there is one, else 0; 0 at once if no command is in
-/// flight. With virtual time, the clock of the share advances instead.
+/// Waits until there is a completion to take; `PRISM_FOREVER` for no limit. Returns 1 if there is
+/// one, else 0: at once if no command is in flight, and if no operation of the device completes for
+/// `timeout_ns` nanoseconds. With virtual time, the clock of the share advances instead.
+/// Without a limit, a sync goes to the disk together with the writes before it if nothing else is
+/// in flight: their completions come when it is complete.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_queue_wait(
     queue: *mut prism_function_queue,

@@ -240,7 +240,7 @@ impl Function {
         let word = u64::from_le_bytes(word);
         // Out-of-band bytes that were not given are all ones.
         let owner = if state == PageState::Written && word != u64::MAX { word } else { 0 };
-        self.table.set_owner(block, owner);
+        self.table.note_owner(block, owner);
         Ok(owner)
     }
 

@@ -244,7 +244,8 @@ impl Function {
                         the first page of the block instead";
             return Err(FlashError::Invalid { what: what.into() });
         }
-        let allocated = self.lock().allocate(channel, Unit::Block)?;
+        let mut state = self.lock();
+        let allocated = state.allocate(channel, Unit::Block)?;
         let block = block_number(&self.geometry, allocated.at)?;
         self.table.set_owner(block, owner);
         Ok(allocated)
@@ -281,7 +282,8 @@ impl Function {
         state.erase_idle()
     }
 
-    /// Waits until all trimmed blocks are erased.
+    /// Waits until all trimmed blocks are erased. On a device without timing, a block with commands
+    /// in progress is erased when they end, and not waited for.
     ///
     /// # Errors
     /// The error of the first background erase that failed since the last call; the block is lost,

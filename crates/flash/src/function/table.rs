@@ -106,4 +106,31 @@ impl BlockTable {
     pub(super) fn set_owner(&self, block: u32, owner: u64) {
         self.owners[block as usize].store(owner, Ordering::SeqCst);
     }
+
+    /// Notes the word that was found on flash, unless the block was allocated for another
+    /// meanwhile.
+    pub(super) fn note_owner(&self, block: u32, found: u64) {
+        let owner = &self.owners[block as usize];
+        let _ = owner.compare_exchange(0, found, Ordering::SeqCst, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that lists blocks reads the first page of one that others give back and allocate
+    /// again meanwhile.
+    #[test]
+    fn a_word_found_on_flash_does_not_replace_that_of_an_allocation() {
+        let table = BlockTable::new(2);
+        table.note_owner(1, 7);
+        assert_eq!(table.owner(1), 7, "it is known from now on");
+        table.note_erased(1);
+        table.set_owner(1, 8);
+        for found in [0, 7] {
+            table.note_owner(1, found);
+            assert_eq!(table.owner(1), 8);
+        }
+    }
 }

@@ -74,6 +74,22 @@ pub trait MediumQueue: Send {
     /// false at once if no operation is in flight.
     fn wait(&mut self, timeout: Option<Nanos>) -> bool;
 
+    /// Whether [`MediumQueue::sync_in_flight`] may be called.
+    fn can_sync_in_flight(&self) -> bool {
+        false
+    }
+
+    /// Makes everything durable that is complete, and the programs of this queue in flight, and
+    /// waits for that: one wait instead of one for the programs and one for the sync. Their
+    /// replies, and one with `tag` and the result, are there to take then. To be called while only
+    /// programs are in flight.
+    ///
+    /// # Panics
+    /// Unless [`MediumQueue::can_sync_in_flight`].
+    fn sync_in_flight(&mut self, _tag: u64) {
+        unreachable!("this queue has no such sync")
+    }
+
     /// A file descriptor for event loops, which is readable when [`MediumQueue::take`] should be
     /// called; `None` if operations are complete as soon as they are submitted.
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -224,7 +224,7 @@ impl ShareQueue {
                 })
             }
             ShareOp::Program { block, page } => {
-                let pages = data.len() as u32 / self.share.path().page_size;
+                let pages = (data.len() / self.share.path().page_size as usize) as u32;
                 let program = self.share.begin_program(Self::access(block, page), pages);
                 program.map(|program| {
                     self.programs.insert(number, (block, page));
@@ -368,9 +368,32 @@ impl ShareQueue {
         }
     }
 
+    /// Begins the next sync together with the programs that it waits for, if a caller waits without
+    /// a time limit and has nothing else in flight.
+    fn sync_in_flight(&mut self) {
+        let only_programs = self.in_flight > 0 && self.in_flight == self.programs.len();
+        let is_next = self.waiting.front().is_some_and(|task| task.op == ShareOp::Sync);
+        if !only_programs || !is_next || !self.medium.can_sync_in_flight() {
+            return;
+        }
+        let Some(Task { tag, op, data, oob, .. }) = self.waiting.pop_front() else { return };
+        match self.share.begin_sync() {
+            Ok((number, marks)) => {
+                let place = self.flights.take();
+                self.flights[place] = Flight::Sync { tag, number, marks };
+                self.in_flight += 1;
+                self.medium.sync_in_flight(place.into());
+            }
+            Err(error) => self.done_now(tag, op, Err(error), (data, oob)),
+        }
+    }
+
     /// Waits for a reply; false if `timeout` is over, or nothing is in flight.
     pub(crate) fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         while self.done.is_empty() {
+            if timeout.is_none() {
+                self.sync_in_flight();
+            }
             if !self.medium.wait(timeout) {
                 return false;
             }

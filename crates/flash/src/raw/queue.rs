@@ -151,9 +151,12 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         }
     }
 
-    /// Waits until there is a completion to take, at most `timeout`. Returns whether there is one;
-    /// false at once if no command is in flight. On a device with timing the share's clock
-    /// advances.
+    /// Waits until there is a completion to take; returns whether there is one. Returns false at
+    /// once if no command is in flight, and if for the time of `timeout` no operation of the device
+    /// completed. On a device with timing the share's clock advances.
+    ///
+    /// Without a time limit, a sync goes to the disk together with the writes before it if nothing
+    /// else is in flight: their completions come when it is complete.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         match &mut self.mode {
             Mode::Timed(commands) => commands.wait(&self.raw.share, timeout),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use io_uring::types::{Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode, squeue};
 use prism_base::{Nanos, Slab};
-use prism_flash::{MediumError, MediumQueue, Op, PageState, Reply, Request};
+use prism_flash::{Buffer, MediumError, MediumQueue, Op, PageState, Reply, Request};
 use rustix::io::Errno;
 
 use super::ring::{self, bytes_done, is_passing};
@@ -28,6 +28,8 @@ use crate::error::medium_failure;
 use crate::state::Begun;
 use crate::workers::Inbox;
 
+mod in_flight;
+
 /// Operations in the kernel at once: more make no disk faster, and their latency longer.
 const IN_KERNEL_MAX: usize = 128;
 /// Operations that are submitted together when many are in flight.
@@ -37,6 +39,8 @@ const FEW: usize = 8;
 /// The numbers of the operations that wait for replies of others, and for the ring of commits.
 const INBOX: u64 = u64::MAX;
 const COMMIT: u64 = u64::MAX - 1;
+/// The number of the write of an entry of the journal.
+const ENTRY: u64 = u64::MAX - 2;
 
 /// An operation that the kernel has.
 struct Flight {
@@ -86,6 +90,9 @@ pub(crate) struct UringQueue {
     watching: bool,
     watching_commit: bool,
     commit_fd: Option<RawFd>,
+    /// Memory for an entry of the journal, and the result of its write.
+    entry: Option<Aligned>,
+    entry_written: Option<i32>,
 }
 
 impl UringQueue {
@@ -93,7 +100,7 @@ impl UringQueue {
         let limit = depth.clamp(1, IN_KERNEL_MAX);
         Ok(Self {
             file,
-            ring: ring::new(limit + 2, true)?,
+            ring: ring::new(limit + 3, true)?,
             thread: thread::current().id(),
             flights: Slab::new(),
             in_flight: 0,
@@ -109,6 +116,8 @@ impl UringQueue {
             watching: false,
             watching_commit: false,
             commit_fd: None,
+            entry: None,
+            entry_written: None,
         })
     }
 
@@ -223,8 +232,9 @@ impl UringQueue {
     fn push_entry(&mut self, entry: &squeue::Entry) {
         loop {
             // SAFETY: the memory is that of the flight, which stays where it is and is not accessed
-            // until the operation is complete: `flights` has it, and `drop` waits. The descriptor
-            // is open as long as `file`.
+            // until the operation is complete: `flights` has it, and `drop` waits. That of an entry
+            // of the journal is in `entry` until its write is complete. The descriptor is open as
+            // long as `file`.
             #[allow(unsafe_code, reason = "the kernel gets an address")]
             let pushed = unsafe { self.ring.submission().push(entry) };
             if pushed.is_ok() {
@@ -269,7 +279,7 @@ impl UringQueue {
             self.enter(1, None);
             while self.process_one() {}
         }
-        if let Ok(ring) = ring::new(self.limit + 2, true) {
+        if let Ok(ring) = ring::new(self.limit + 3, true) {
             // The old ring no longer watches the others.
             (self.ring, self.pushed) = (ring, 0);
             (self.watching, self.watching_commit) = (false, false);
@@ -286,6 +296,7 @@ impl UringQueue {
         match place {
             INBOX => self.watching = false,
             COMMIT => self.watching_commit = false,
+            ENTRY => self.entry_written = Some(result),
             _ => self.process(place as u32, result),
         }
         true
@@ -509,6 +520,24 @@ impl MediumQueue for UringQueue {
                 return false;
             }
         }
+    }
+
+    fn can_sync_in_flight(&self) -> bool {
+        true
+    }
+
+    fn sync_in_flight(&mut self, tag: u64) {
+        self.own_thread();
+        let result = self.commit_in_flight().unwrap_or_else(|| {
+            let mut replies = mem::take(&mut self.replies);
+            while self.wait(None) {
+                replies.append(&mut self.replies);
+            }
+            self.replies = replies;
+            self.file.sync_group()
+        });
+        let result = result.map(|()| PageState::Written);
+        self.replies.push_back(Reply { tag, result, data: Buffer::default(), oob: Vec::new() });
     }
 
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -144,7 +144,8 @@ pub fn section(checks: &[Check]) -> Section {
         .whole();
     let lead = "Pages of 4 KiB. fio does the same to a file of the same size: for isolation, reads \
                 at depth 1 next to a job that writes with fdatasync; for appends, writes each \
-                followed by fdatasync, of as many jobs.";
+                followed by fdatasync, of as many jobs; for the policy level, reads with its \
+                buffers in huge pages, if the system has reserved some (vm.nr_hugepages=16).";
     let mut section = Section::new("Goals", lead);
     section.push(table);
     section
@@ -223,8 +224,8 @@ fn append(
     let device = device(args, path, &["log"])?;
     let raw = raw(&device, "log")?;
     let time = Some(args.time);
-    let (pattern, block, depth) = ("write", PAGE, 1);
-    let job = Job { pattern, block, threads: writers, depth, syncs: true, time };
+    let (pattern, block, depth, huge) = ("write", PAGE, 1, false);
+    let job = Job { pattern, block, threads: writers, depth, syncs: true, time, huge };
     let ours = || {
         for at in raw.blocks() {
             raw.erase_block(at).map_err(flash_failure)?;
@@ -323,7 +324,8 @@ fn isolation(args: &Args, path: &Path, fios: &Path) -> Result<Value, Failure> {
             Ok(reads? as f64 * f64::from(PAGE) / seconds)
         })
     };
-    let job = |pattern, syncs| Job { pattern, block: PAGE, threads: 1, depth: 1, syncs, time };
+    let (block, huge) = (PAGE, false);
+    let job = |pattern, syncs| Job { pattern, block, threads: 1, depth: 1, syncs, time, huge };
     let jobs = [job("randread", false), job("write", true)];
     ratio(args, ours, || Ok(fio::run(args, fios, &jobs)?[0]))
 }

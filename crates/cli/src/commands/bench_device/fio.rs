@@ -20,6 +20,8 @@ pub struct Job {
     pub syncs: bool,
     /// One pass over the file without it.
     pub time: Option<Nanos>,
+    /// Whether its buffers are in huge pages, if the system has reserved some.
+    pub huge: bool,
 }
 
 impl Job {
@@ -34,12 +36,22 @@ impl Job {
         arguments.push(if self.syncs { "--fdatasync=1" } else { "--end_fsync=1" }.to_owned());
         // io_uring makes a sync that follows a write wait for a kernel thread.
         arguments.push(format!("--ioengine={}", if self.syncs { "psync" } else { "io_uring" }));
+        if self.huge && has_huge_pages() {
+            arguments.push("--mem=shmhuge".to_owned());
+        }
         if let Some(time) = self.time {
             let ms = time.0 / 1_000_000;
             arguments.extend(["--time_based".to_owned(), format!("--runtime={ms}ms")]);
         }
         arguments
     }
+}
+
+/// Whether the system has huge pages for fio's buffers (`sysctl vm.nr_hugepages=16`).
+fn has_huge_pages() -> bool {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let free = info.lines().find_map(|line| line.strip_prefix("HugePages_Free:"));
+    free.and_then(|count| count.trim().parse::<u32>().ok()).is_some_and(|count| count >= 8)
 }
 
 /// Bytes per second of each job with direct I/O, all at once.

@@ -208,8 +208,8 @@ fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> 
         Bench { size_bytes, engine, cells: cell_results, checks: check_results, opening: None };
     if !cells.is_empty() || checks.iter().any(|check| check.needs_fio) {
         // Both use files that are already allocated, so neither measures the allocation of blocks.
-        let (pattern, block, threads, depth) = ("write", 1 << 20, 1, 8);
-        let job = Job { pattern, block, threads, depth, syncs: false, time: None };
+        let (pattern, block, threads, depth, huge) = ("write", 1 << 20, 1, 8, false);
+        let job = Job { pattern, block, threads, depth, syncs: false, time: None, huge };
         fio::run(args, fios, &[job])?;
     }
     compare_with_fio(args, &cells, ours, fios, &mut bench)?;
@@ -258,12 +258,13 @@ fn compare(
     let Measurement { level, pattern, page, threads, depth } = cell;
     let (mut prism_runs, mut fio_runs) = (Vec::new(), Vec::new());
     let (seconds, time) = (args.time.as_secs_f64(), Some(args.time));
-    let job = Job { pattern: pattern.name(), block: page, threads, depth, syncs: false, time };
+    let (pattern, block, huge) = (pattern.name(), page, false);
+    let job = Job { pattern, block, threads, depth, syncs: false, time, huge };
     for run in 0..args.runs {
         // The order alternates, so that neither always runs after the other.
         for ours in [run % 2 == 1, run % 2 == 0] {
             if ours {
-                prism_runs.push(store.run(level, pattern, threads, seconds)?);
+                prism_runs.push(store.run(level, cell.pattern, threads, seconds)?);
             } else {
                 fio_runs.extend(fio::run(args, fios, &[job])?);
             }
@@ -272,7 +273,7 @@ fn compare(
     let (ours, theirs) = (median(&prism_runs), median(&fio_runs));
     Ok(Cell {
         level: level.name(),
-        pattern: pattern.name(),
+        pattern,
         block_bytes: page,
         threads,
         depth,

@@ -99,7 +99,8 @@ pub fn reads(
     let reads = Reads::make(args, ours)?;
     let time = Some(args.time);
     let (block, depth) = (READ as u32, DEPTH as u32);
-    let job = Job { pattern: pattern.name(), block, threads: 1, depth, syncs: false, time };
+    let (syncs, huge) = (false, true);
+    let job = Job { pattern: pattern.name(), block, threads: 1, depth, syncs, time, huge };
     let (mut rates, mut cpu, mut fio_rates) = (Vec::new(), Vec::new(), Vec::new());
     for run in 0..args.runs {
         for ours_now in [run % 2 == 1, run % 2 == 0] {
