@@ -62,10 +62,9 @@ impl Latencies {
         let (mut count, mut sum, mut squares) = (self.count, self.sum, self.squares);
         let (mut min, mut max) = (self.min, self.max);
         for Nanos(latency) in latencies {
-            let class = Self::class_of(latency.min(Self::LONGEST));
-            match self.counts.get_mut(class) {
+            match self.counts.get_mut(Self::class_of(latency)) {
                 Some(count) => *count += 1,
-                None => self.lengthen(class),
+                None => self.lengthen(latency),
             }
             count += 1;
             sum += u128::from(latency);
@@ -77,11 +76,12 @@ impl Latencies {
         (self.min, self.max) = (min, max);
     }
 
-    /// Counts the first latency of a class beyond the last one.
+    /// Counts a latency of a class beyond the last one, or longer than the last class has.
     #[cold]
-    fn lengthen(&mut self, class: usize) {
-        self.counts.resize(class + 1, 0);
-        self.counts[class] = 1;
+    fn lengthen(&mut self, latency: u64) {
+        let class = Self::class_of(latency.min(Self::LONGEST));
+        self.counts.resize(self.counts.len().max(class + 1), 0);
+        self.counts[class] += 1;
     }
 
     /// The number of latencies.

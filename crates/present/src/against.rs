@@ -3,6 +3,7 @@
 use prism_contract::rules::Rule;
 use prism_report::{Section, Table, Unit};
 use prism_ssd::HostOp;
+use prism_workload::Measured;
 use serde_json::{Value as Json, json};
 
 use crate::analysis::Analysis;
@@ -56,9 +57,13 @@ impl<'a> Against<'a> {
         row("p99", Unit::Nanos, &|one| one.value(Quantity::P99));
         row("lifetime", Unit::Nanos, &|one| one.facts.lifetime_ns());
         row("throughput", Unit::BytesPerSec, &|one| Some(one.facts.timed().bytes_per_second()));
-        let moved = |one: &Analysis, op| Some(one.facts.timed().bytes_of(op) as f64);
-        row("written", Unit::Bytes, &|one| moved(one, HostOp::Write));
-        row("read", Unit::Bytes, &|one| moved(one, HostOp::Read));
+        // The numbers of passes may differ.
+        let a_pass = |one: &Analysis, bytes: fn(&Measured) -> u64| {
+            let timed = one.facts.timed();
+            Some(bytes(timed) as f64 / f64::from(timed.passes.max(1)))
+        };
+        row("written a pass", Unit::Bytes, &|one| a_pass(one, Measured::written));
+        row("read a pass", Unit::Bytes, &|one| a_pass(one, |timed| timed.bytes_of(HostOp::Read)));
         let show = |unit: Unit, value: Option<f64>| value.map(|value| unit.format(value));
         Table::listing(&rows)
             .text("figure", |&(name, ..)| name)

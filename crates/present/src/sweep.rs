@@ -283,7 +283,11 @@ impl Sweep {
         );
         let part = part.with(main.table(caption).whole()).with(times.table("Latency").whole());
         let title = format!("Sweep over {}", self.axes.join(" x "));
-        Document::new(title, format!("{} combinations.", self.rows.len())).with(part)
+        let count = match self.rows.len() {
+            1 => "1 combination.".to_owned(),
+            rows => format!("{rows} combinations."),
+        };
+        Document::new(title, count).with(part)
     }
 
     /// The combinations, by the values of their axes.

@@ -44,7 +44,8 @@ pub struct Args {
     #[arg(long = "what-if", value_name = "all|none|CHANGES", default_value = "all",
           value_parser = parse_what_ifs)]
     what_ifs: WhatIfs,
-    /// Compare with another trace, or with another drive (a preset or a TOML file)
+    /// Compare with another trace, or with another drive (a preset or a TOML file), to which --set
+    /// does not apply
     #[arg(long, value_name = "TRACE|PRESET|FILE.toml")]
     against: Option<PathBuf>,
     /// Exit with 1 if this condition holds: the score of a rule, write_amplification, p99 (with a
@@ -147,12 +148,14 @@ fn trace(args: &Args, paths: &[PathBuf]) -> Result<Trace, Failure> {
 fn compared(args: &Args, asked: AnalysisOptions<'_>, name: &Path) -> Result<Analysis, Failure> {
     let none = &WhatIfs::Only(Vec::new());
     let path = name.to_string_lossy();
-    let (trace, drive) = if is_device(&path) {
-        let name = path.into_owned();
-        let drive = DriveChoice { name, save_state: None, ..asked.drive.clone() };
-        (trace(args, &args.trace.paths)?, drive)
+    // The snapshot is of the drive of the report.
+    let mut drive = DriveChoice { save_state: None, ..asked.drive.clone() };
+    let trace = if is_device(&path) {
+        // As it is described, so that a drive can be compared with itself without a change.
+        (drive.name, drive.overrides) = (path.into_owned(), Vec::new());
+        trace(args, &args.trace.paths)?
     } else {
-        (trace(args, &[name.to_path_buf()])?, asked.drive.clone())
+        trace(args, &[name.to_path_buf()])?
     };
     let asked = AnalysisOptions { drive: &drive, what_ifs: none, ..asked };
     Ok(Analysis::of(trace, asked, &ProcessEnv::new(), &mut |_| true)?)

@@ -122,6 +122,27 @@ fn two_traces_and_two_drives_are_compared() {
     assert!(text.contains("the other / this"), "{text}");
 }
 
+/// Only the drive of the report is changed by --set and saved, and what it moves is that of a pass.
+#[test]
+fn a_comparison_leaves_the_other_drive_and_the_snapshot_alone() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name).to_str().expect("letters").to_owned();
+    let small = sample("f2fs-rocksdb.ftrace.zst");
+    let quick = ["report", &small, "--what-if", "none", "--passes", "3"];
+    let run = |more: &[&str]| prism(&[&quick[..], more].concat());
+    let weak = ["--set", "flash.endurance=500", "--json", "-", "--against", "dc-tlc"];
+    let json: serde_json::Value = serde_json::from_str(&run(&weak).stdout).expect("JSON");
+    let cycles = |of: &serde_json::Value| of["device"]["endurance_cycles"].as_u64();
+    assert_eq!((cycles(&json), cycles(&json["against"])), (Some(500), Some(3000)));
+    let written = json["trace"]["bytes_written"].as_f64().expect("a number") / 1048576.0;
+    let text = run(&["--against", &wal(), "--save-state", &path("both.prism-state")]).stdout;
+    let row = text.lines().find(|line| line.contains("written a pass")).expect("a row");
+    assert!(row.contains(&format!("{written:.1} MiB")), "{row}: not {written}");
+    run(&["--save-state", &path("alone.prism-state")]);
+    let read = |name| std::fs::read(path(name)).expect("the snapshot is written");
+    assert_eq!(read("both.prism-state"), read("alone.prism-state"));
+}
+
 #[test]
 fn offenders_are_named_by_the_layout() {
     let layout = sample("layouts/ext4-4GiB.toml");

@@ -9,7 +9,7 @@ use prism_trace::summary::Sizes;
 use prism_workload::Measured;
 
 use crate::rules::{Findings, RequestScale, Rule, ValueCounts, Verdict};
-use crate::what_if::Comparison;
+use crate::what_if::{Change, Comparison};
 
 use super::SLOW;
 
@@ -20,8 +20,8 @@ pub struct Inputs {
     pub written: Bytes,
     /// The part of `written` that overwrote data.
     pub overwritten: Bytes,
-    /// Flash bytes programmed for read-modify-write of partially written units.
-    pub completed: Bytes,
+    /// Flash pages read in a pass for the rest of partially written units.
+    pub pages_completing: u64,
     /// Share of all writes that go to the most written tenth of the units.
     pub top_tenth: Option<f64>,
     /// The verdict on the rule of uniform data lifetime.
@@ -78,9 +78,9 @@ pub struct Inputs {
     /// Median number of requests in flight at the issue of a read or write, including itself;
     /// `None` if the trace has no completion times.
     pub in_flight: Option<u64>,
-    /// Bytes per second of the trace at its own queue depth and with many requests in flight;
-    /// `None` if that was not simulated.
-    pub deeper: Option<(f64, f64)>,
+    /// The depth of a deeper queue, and the bytes per second of the trace at its own queue depth
+    /// and at the deeper one; `None` if that was not simulated.
+    pub deeper: Option<(u32, f64, f64)>,
 }
 
 impl Inputs {
@@ -104,12 +104,14 @@ impl Inputs {
         let change = |key| simulated.iter().find(|what_if| what_if.change.key() == key);
         let hot_cold = change("hot-cold")
             .and_then(|c| Some((c.before.write_amplification?, c.after.write_amplification?)));
-        let deeper = change("depth")
-            .map(|c| (c.before.speed.bytes_per_second, c.after.speed.bytes_per_second));
+        let deeper = simulated.iter().find_map(|c| {
+            let Change::Depth { requests } = c.change else { return None };
+            Some((requests, c.before.speed.bytes_per_second, c.after.speed.bytes_per_second))
+        });
         Self {
             written: findings.grouping.written,
             overwritten: findings.grouping.overwritten,
-            completed: unit * units[Cause::Rmw],
+            pages_completing: worn.flash.reads[Cause::Rmw] / u64::from(worn.passes.max(1)),
             top_tenth: findings.lifetime.share_of_top(0.1),
             uniform: findings.verdict(Rule::UniformLifetime),
             density: findings.grouping.density,

@@ -33,6 +33,9 @@ fn share(part: u64, all: u64) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
+/// A smaller factor between two write amplifications is not worth a change.
+const MATTERS: f64 = 1.05;
+
 const NOTHING_WRITTEN: &str = "Nothing is written.";
 
 pub fn in_place(inputs: &Inputs) -> Assessment {
@@ -43,11 +46,11 @@ pub fn in_place(inputs: &Inputs) -> Assessment {
     }
     let overwriting = share(inputs.overwritten.0, inputs.written.0);
     let numbers = format!(
-        "{} of {} written overwrite data in place; {} of flash are programmed to complete \
-         partially written units. The rule is violated from {} on.",
+        "{} of {} written overwrite data in place; {} flash pages are read to complete partially \
+         written units. The rule is violated from {} on.",
         percent(overwriting),
         inputs.written,
-        inputs.completed,
+        inputs.pages_completing,
         percent(IN_PLACE),
     );
     assessed(overwriting >= IN_PLACE, numbers, advice)
@@ -58,10 +61,16 @@ pub fn hot_cold(inputs: &Inputs) -> Assessment {
                       different parts of a file, or placement handles."
         .to_owned();
     if let Some((before, after)) = inputs.hot_cold {
-        advice.push_str(&format!(
-            " With placement handles for hot and cold data, write amplification is {after:.2} \
-             instead of {before:.2}."
-        ));
+        advice.push_str(&match after * MATTERS < before {
+            true => format!(
+                " With placement handles for hot and cold data, write amplification is {after:.2} \
+                 instead of {before:.2}."
+            ),
+            false => format!(
+                " Placement handles for hot and cold data do not help here: write amplification \
+                 is {after:.2}, and {before:.2} without them."
+            ),
+        });
     }
     let (Some(top), Some(density)) = (inputs.top_tenth, inputs.density) else {
         let reason = "The trace writes less than a block, too little to separate hot from cold.";
@@ -194,9 +203,9 @@ pub fn small(inputs: &Inputs) -> Assessment {
     let mut advice = "Issue small requests from several threads, or asynchronously, so that every \
                       channel has work."
         .to_owned();
-    if let Some((before, after)) = inputs.deeper {
+    if let Some((requests, before, after)) = inputs.deeper {
         advice.push_str(&format!(
-            " With 32 requests in flight, the same work runs at {} instead of {}.",
+            " With {requests} requests in flight, the same work runs at {} instead of {}.",
             rate(after),
             rate(before)
         ));

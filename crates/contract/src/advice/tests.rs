@@ -9,7 +9,7 @@ fn good() -> Inputs {
     Inputs {
         written: Bytes(1 << 30),
         overwritten: Bytes(1 << 28),
-        completed: Bytes(0),
+        pages_completing: 17,
         top_tenth: Some(0.12),
         uniform: RuleVerdict::Kept,
         density: Some(0.7),
@@ -36,7 +36,7 @@ fn good() -> Inputs {
         channels: 8,
         request_median: Some(Bytes(4096)),
         in_flight: Some(8),
-        deeper: Some((50e6, 200e6)),
+        deeper: Some((16, 50e6, 200e6)),
     }
 }
 
@@ -125,7 +125,10 @@ fn every_verdict_of_every_rule() {
 fn texts_contain_the_figures() {
     let all = advice(&bad());
     let parts = [
-        ("50.0 % of 1 GiB written overwrite data in place", ""),
+        (
+            "50.0 % of 1 GiB written overwrite data in place; 17 flash pages are read to complete",
+            "",
+        ),
         ("gets 12.0 % of the writes", "write amplification is 1.50 instead of 2.00"),
         (
             "The median write is 16 KiB, the mapping unit 4 KiB",
@@ -136,7 +139,7 @@ fn texts_contain_the_figures() {
         ("would be 72.0 % valid, and cleaning would have to compact 3.6 of them", ""),
         (
             "is 4 KiB with 7 in flight; requests are big from 128 KiB on",
-            "190.73 MiB/s instead of 47.68",
+            "With 16 requests in flight, the same work runs at 190.73 MiB/s instead of 47.68",
         ),
         ("on each of 8 channels", "one thread or two"),
     ];
@@ -144,6 +147,8 @@ fn texts_contain_the_figures() {
         assert!(one.numbers.contains(numbers), "{numbers:?} is not in {:?}", one.numbers);
         assert!(one.advice.contains(text), "{text:?} is not in {:?}", one.advice);
     }
+    let alike = advice(&Inputs { hot_cold: Some((1.39, 1.38)), ..bad() });
+    assert!(alike[1].advice.contains("do not help here"), "{}", alike[1].advice);
     let full = &all[4].numbers;
     assert!(full.contains("were 20.0 % valid, so it cleaned 1.2 to free one"), "{full}");
 }

@@ -15,7 +15,10 @@ pub struct Inputs {
     /// Size of the address ranges that have separate erase blocks; `None` if the drive does
     /// not separate addresses.
     pub segment: Option<Bytes>,
-    /// Flash bytes programmed / bytes written; `None` if the trace writes nothing.
+    /// Bytes that the host writes in the measured passes.
+    pub written: Bytes,
+    /// Flash bytes programmed / bytes written; `None` if the trace writes nothing, or all that it
+    /// writes stays in the write buffer.
     pub write_amplification: Option<f64>,
     /// Mapping units programmed, by cause.
     pub units: Counts,
@@ -52,6 +55,7 @@ impl Inputs {
         Self {
             probe,
             segment: device.ftl.segment,
+            written: Bytes(worn.written()),
             write_amplification,
             units: worn.flash.units,
             operations,

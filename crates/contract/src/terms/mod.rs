@@ -228,9 +228,21 @@ fn interchangeable(inputs: &Inputs) -> Decision {
 
 fn amplification(inputs: &Inputs) -> Decision {
     let Some(amplification) = inputs.write_amplification else {
-        return (None, "The trace writes nothing.".into());
+        let why = match inputs.written {
+            Bytes(0) => "The trace writes nothing.",
+            _ => "Nothing reaches the flash: what the trace writes stays in the write buffer.",
+        };
+        return (None, why.into());
     };
-    let total = inputs.units.total().max(1) as f64;
+    if inputs.units.total() == 0 {
+        let why = format!(
+            "For each byte that this trace writes, about {amplification:.2} bytes are programmed: \
+             an estimate, as nothing was in the measured passes. The term holds up to \
+             {NO_AMPLIFICATION}."
+        );
+        return (Some(amplification <= NO_AMPLIFICATION), why);
+    }
+    let total = inputs.units.total() as f64;
     let shares: Vec<String> = inputs
         .units
         .iter()
@@ -240,17 +252,17 @@ fn amplification(inputs: &Inputs) -> Decision {
             format!("{} {share:.2}", cause.name())
         })
         .collect();
-    let by_cause = if shares.is_empty() { "none".into() } else { shares.join(", ") };
     let why = format!(
         "For each byte that this trace writes, {amplification:.2} bytes are programmed, by cause: \
-         {by_cause}. The term holds up to {NO_AMPLIFICATION}."
+         {}. The term holds up to {NO_AMPLIFICATION}.",
+        shares.join(", ")
     );
     (Some(amplification <= NO_AMPLIFICATION), why)
 }
 
 fn wear(inputs: &Inputs) -> Decision {
     let Some(days) = inputs.lifetime_days else {
-        let why = if inputs.units.total() > 0 {
+        let why = if inputs.units.total() > 0 || inputs.write_amplification.is_some() {
             "The trace is too short to judge wear by."
         } else {
             "No flash is programmed, so nothing wears."

@@ -26,6 +26,7 @@ fn ssd() -> Inputs {
     Inputs {
         probe: Ok(probe),
         segment: None,
+        written: Bytes(200 << 12),
         write_amplification: Some(2.0),
         units: counts(&[(Cause::Host, 300), (Cause::Gc, 100)]),
         operations: counts(&[(Cause::Host, 600), (Cause::Gc, 200), (Cause::Map, 200)]),
@@ -63,6 +64,7 @@ fn disk() -> Inputs {
 fn idle() -> Inputs {
     Inputs {
         probe: Err(ProbeError::Replay(prism_replay::ReplayError::Interrupted)),
+        written: Bytes(0),
         write_amplification: None,
         units: Counts::default(),
         operations: Counts::default(),
@@ -133,6 +135,22 @@ fn reasons_contain_the_figures() {
     for (term, part) in terms.iter().zip(parts) {
         assert!(term.why.contains(part), "{part:?} is not in {:?}", term.why);
     }
+}
+
+#[test]
+fn reasons_say_what_happened_to_the_little_that_is_written() {
+    let why = |inputs: Inputs| terms(&inputs)[3..5].iter().map(|t| t.why.clone()).collect();
+    let check = |inputs: Inputs, expected: [&str; 2]| {
+        let why: Vec<String> = why(inputs);
+        for (why, part) in why.iter().zip(expected) {
+            assert!(why.contains(part), "{part:?} is not in {why:?}");
+        }
+    };
+    check(idle(), ["The trace writes nothing.", "No flash is programmed"]);
+    let buffered = Inputs { written: Bytes(4096), ..idle() };
+    check(buffered, ["stays in the write buffer.", "No flash is programmed"]);
+    let estimated = Inputs { written: Bytes(4096), write_amplification: Some(1.0), ..idle() };
+    check(estimated, ["about 1.00 bytes are programmed: an estimate", "too short to judge"]);
 }
 
 #[test]

@@ -73,9 +73,13 @@ pub fn section(contract: &Contract, too_short: Option<&str>) -> Option<Section> 
     let (mut notes, shown) = of_rules(contract, &remedies);
     let rest = remedies.iter().filter(|remedy| !shown.contains(&remedy.what_if.change.key()));
     notes.extend(rest.take(MORE).map(|remedy| format!("Also: {}", remedy.sentence(false))));
+    let simulated = !notes.is_empty();
     notes.extend(contract.advice.iter().filter_map(violated));
     let lead = match too_short {
-        Some(why) => format!("{why}: what is said of write amplification and lifetime is weak."),
+        Some(why) => {
+            format!("{why}. What is said of write amplification and lifetime is weak.")
+        }
+        None if !simulated => "The design rules that the trace violates.".to_owned(),
         None => {
             "The rules that are not kept, the largest gain first; then other changes. Each change \
                  alone."

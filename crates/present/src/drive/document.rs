@@ -244,7 +244,7 @@ fn legend(measured: &Measured) -> String {
 
 fn meaning(cause: Cause) -> &'static str {
     match cause {
-        Cause::Host => "what the host wrote",
+        Cause::Host => "what the host wrote, in whole mapping units",
         Cause::Gc => "copies that cleaning made to free blocks",
         Cause::Wear => "copies that even out wear",
         Cause::Map => "pages of the map, and records of trims",

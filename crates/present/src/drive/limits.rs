@@ -1,6 +1,7 @@
 //! Notes of a report on a drive: what its figures leave out or assume.
 
 use prism_base::Bytes;
+use prism_nand::Cause;
 use prism_replay::Layout;
 use prism_report::{Block, Section, Unit};
 
@@ -124,6 +125,9 @@ fn cold_note(facts: &Facts) -> Option<String> {
 /// The share of the drive below which what a pass overwrites is said.
 const COLD_SHARE: f64 = 0.25;
 
+/// Bytes programmed for the host per byte that it writes from which the difference is explained.
+const PARTIAL: f64 = 1.02;
+
 /// Notes on the figures of any run.
 #[must_use]
 pub fn measured_notes(run: Run<'_>) -> Vec<String> {
@@ -137,6 +141,15 @@ pub fn measured_notes(run: Run<'_>) -> Vec<String> {
              write buffer and never programmed to flash."
                 .into(),
         );
+    }
+    let (flash, unit) = (&measured.flash, run.device.ftl.mapping_unit);
+    let of_host = (flash.units[Cause::Host] * unit.0) as f64 / measured.written().max(1) as f64;
+    if of_host >= PARTIAL && flash.reads[Cause::Rmw] > 0 {
+        notes.push(format!(
+            "Of write amplification, {} is what the host writes: some writes cover a mapping unit \
+             of {unit} only in part, and the drive reads and programs whole units.",
+            Unit::Ratio.format(of_host)
+        ));
     }
     if measured.unmapped > 0 {
         notes.push(format!(

@@ -140,8 +140,9 @@ impl Facts {
         let zeroes = if self.described.unmaps() { 0 } else { self.trace.summary.op(zeroes).count };
         let writes = self.trace.summary.op(Op::Write).count + zeroes;
         if writes < WRITES_MIN {
+            let name = if writes == 1 { "write" } else { "writes" };
             return Some(format!(
-                "The trace is too short to judge wear by: {writes} writes, where about \
+                "The trace is too short to judge wear by: {writes} {name}, where about \
                  {WRITES_MIN} are needed"
             ));
         }

@@ -1,8 +1,8 @@
-//! Aligned tables. Rows and columns that do not fit are only in the page and the JSON; a line
-//! says so.
+//! Aligned tables. Text that is wider than its column takes several lines. Rows and columns that do
+//! not fit are only in the page and the JSON; a line says so.
 
 use super::Screen;
-use super::text::{display_width, pad_left, pad_right, shorten};
+use super::text::{display_width, pad_left, pad_right, shorten, wrap};
 use super::verdicts::paint;
 use crate::model::Table;
 
@@ -23,8 +23,9 @@ pub(super) fn render(screen: &mut Screen, table: &Table) {
     let cells: Vec<Vec<String>> =
         (0..shown).map(|row| (0..heads.len()).map(|column| show(row, column)).collect()).collect();
     let widths = fit(screen, table, &heads, &cells);
-    let layout = |row: &[String], graded: Option<usize>| {
-        let cell = |i: usize, text: &String| {
+    let line = |parts: &[Vec<String>], number: usize, graded: Option<usize>| {
+        let cell = |i: usize| {
+            let text = parts[i].get(number).map_or("", String::as_str);
             let text = shorten(text, widths[i], style.unicode);
             let text = match table.columns[i].unit {
                 Some(_) => pad_left(&text, widths[i]),
@@ -35,17 +36,29 @@ pub(super) fn render(screen: &mut Screen, table: &Table) {
                 None => text,
             }
         };
-        let visible = row.iter().enumerate().filter(|&(i, _)| widths[i] > 0);
-        visible.map(|(i, text)| cell(i, text)).collect::<Vec<_>>().join("  ")
+        let visible = (0..parts.len()).filter(|&i| widths[i] > 0);
+        visible.map(cell).collect::<Vec<_>>().join("  ")
     };
-    let head = style.bold(&layout(&heads, None));
-    let rows = cells.iter().enumerate();
-    let lines: Vec<String> = rows.map(|(row, cells)| layout(cells, Some(row))).collect();
-    screen.line(&format!("  {head}"));
-    for line in lines {
+    let lines = |row: &[String], graded: Option<usize>| -> Vec<String> {
+        let parts: Vec<Vec<String>> =
+            row.iter().zip(&widths).map(|(text, &width)| split(text, width)).collect();
+        let height = parts.iter().map(Vec::len).max().unwrap_or(0);
+        (0..height).map(|number| line(&parts, number, graded)).collect()
+    };
+    let head = lines(&heads, None).into_iter().map(|line| style.bold(&line));
+    let rows = cells.iter().enumerate().flat_map(|(row, cells)| lines(cells, Some(row)));
+    for line in head.chain(rows) {
         screen.line(&format!("  {line}"));
     }
     left_out(screen, table.rows.len() - shown, widths.iter().filter(|w| **w == 0).count());
+}
+
+/// The lines of a cell: several if the text is wider than its column and has spaces.
+fn split(text: &str, width: usize) -> Vec<String> {
+    if display_width(text) <= width || width == 0 {
+        return vec![text.to_owned()];
+    }
+    wrap(text, width)
 }
 
 fn left_out(screen: &mut Screen, rows: usize, columns: usize) {

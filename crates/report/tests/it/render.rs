@@ -454,6 +454,28 @@ fn json_keeps_numbers_units_and_order() {
     );
 }
 
+/// The name of a row and its marks stay readable on a narrow screen.
+#[test]
+fn text_that_is_wider_than_its_column_takes_several_lines() {
+    let columns = vec![
+        Column::text("change"),
+        Column::number("before", Unit::Bytes),
+        Column::number("after", Unit::Bytes),
+    ];
+    let mut table = Table::new("c", columns);
+    table.rows.push(vec!["separate data by death time *+".into(), Value::Int(10), Value::Int(9)]);
+    table.rows.push(vec!["merge".into(), Value::Int(1), Value::Int(1)]);
+    let text = terminal::render(&one_block(Block::Table(table)), 40, Style::PLAIN);
+    let lines: Vec<&str> = text.lines().skip_while(|line| !line.contains("change")).collect();
+    let expected = [
+        "  change                   before  after",
+        "  separate data by death     10 B    9 B",
+        "  time *+",
+        "  merge                       1 B    1 B",
+    ];
+    assert_eq!(lines, expected);
+}
+
 #[test]
 fn graded_cells_have_marks_colours_and_plain_numbers() {
     let columns = vec![Column::text("app"), Column::number("ext4", Unit::Ratio)];

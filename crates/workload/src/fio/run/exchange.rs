@@ -51,7 +51,6 @@ impl Runner<'_> {
         }
         let Some(io) = worker.replace_certain(self.drive.now()) else { return false };
         let depth = worker.in_flight;
-        self.issued += 1;
         self.submit(Tag { job: tag.job, slot: depth, has_depth: true }, io, 0);
         true
     }
@@ -59,15 +58,18 @@ impl Runner<'_> {
     /// Adds the I/Os that were exchanged to the statistics of their jobs.
     #[inline(never)]
     fn count_exchanged(&mut self) -> Result<(), RunError> {
-        // Equal tags: of one job, issued at one depth.
-        let alike =
-            |one: &Completion, other: &Completion| one.tag == other.tag && one.op == other.op;
         let (mut buffer_hits, mut unmapped) = (0, 0);
-        for run in self.exchanged.chunk_by(alike) {
-            let tag = Tag::of(&run[0]);
+        let mut rest = &self.exchanged[..];
+        while let [first, ..] = rest {
+            // Equal tags: of one job, issued at one depth.
+            let (tag, op) = (first.tag, first.op);
+            let alike = |other: &&Completion| other.tag == tag && other.op == op;
+            let (run, others) = rest.split_at(rest.iter().take_while(alike).count());
+            rest = others;
+            let tag = Tag::of(first);
             let stats = &mut self.rows[self.row_of[tag.job as usize]].stats;
             stats.count_recent();
-            let dir = Dir::of(run[0].op).expect("only data is exchanged");
+            let dir = Dir::of(op).expect("only data is exchanged");
             let ios = run.iter().map(|completion| {
                 let (len, at) = (completion.len, completion.completed);
                 Completed { len, at, latency: at.since(completion.submitted) }
@@ -81,6 +83,8 @@ impl Runner<'_> {
         let measured = &mut self.stages[self.stage].measured;
         measured.buffer_hits += buffer_hits;
         measured.unmapped += unmapped;
+        // In the place of each another one was issued.
+        self.issued += self.exchanged.len() as u64;
         self.completed += self.exchanged.len() as u64;
         let checks = !self.exchanged.is_empty() && self.completed.is_multiple_of(CHECK_STEP);
         self.exchanged.clear();
