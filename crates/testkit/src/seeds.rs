@@ -124,7 +124,7 @@ pub fn seed(fixed: u64) -> u64 {
 }
 
 /// Whether every fixed seed runs. Only then may tests check that enough power cuts and faults
-/// occurred.
+/// occurred. Otherwise long tests without seeds also do less.
 pub fn all_seeds() -> bool {
     Mode::of_environment() == Mode::All
 }

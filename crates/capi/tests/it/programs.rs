@@ -1,7 +1,7 @@
 //! The programs in C: they compile without warnings, pass their own checks, print what the programs
 //! in Rust print, and no tool finds a memory error in them.
 
-use prism_testkit::skipped;
+use prism_testkit::{all_seeds, skipped};
 use std::process::Command;
 
 use crate::c::{self, NAMES, Setting, succeed};
@@ -85,9 +85,10 @@ fn programs_run_under_valgrind() {
         valgrind.args(["--errors-for-leak-kinds=definite", "--show-leak-kinds=definite"]);
         succeed(valgrind.arg(setting.compile(name, &["-g"])));
     };
-    // Each takes seconds: half of them run on each of two cores.
+    // Each takes seconds: half of them run on each of two cores, and only two in `make test-fast`.
+    let names = if all_seeds() { &NAMES[..] } else { &NAMES[..2] };
     std::thread::scope(|scope| {
-        for half in NAMES.chunks(NAMES.len().div_ceil(2)) {
+        for half in names.chunks(names.len().div_ceil(2)) {
             scope.spawn(move || half.iter().for_each(|name| check(name)));
         }
     });

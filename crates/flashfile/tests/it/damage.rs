@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use prism_flash::{DeviceGeometry, Medium, MediumError, PageState};
 use prism_flashfile::{EngineChoice, FlashFile, FlashFileError, Settings, SimulatedFile};
+use prism_testkit::all_seeds;
 
 const GEOMETRY: DeviceGeometry = DeviceGeometry {
     channels: 1,
@@ -49,8 +50,8 @@ fn contents(device: &mut FlashFile) -> Vec<Option<Content>> {
     pages.map(read).collect()
 }
 
-/// Each byte of a file in turn: damaged data is never returned, and undetected changes have no
-/// effect. Of the log, only the used part: closing has emptied it.
+/// Each byte of a file in turn, in `make test-fast` every ninth: damaged data is never returned,
+/// and undetected changes have no effect. Of the log, only the used part: closing has emptied it.
 #[test]
 fn every_flipped_byte_is_detected_or_harmless() {
     let file = SimulatedFile::new();
@@ -62,7 +63,7 @@ fn every_flipped_byte_is_detected_or_harmless() {
     let (mut found, mut healed, mut unseen) = (0, 0, 0);
     // Superblocks, records, page headers and data, the heads of the journal, its one entry.
     let end = 28_672 + 2 * 4096 + 4096;
-    for at in 0..end {
+    for at in (0..end).step_by(if all_seeds() { 1 } else { 9 }) {
         let mut flipped = bytes.clone();
         flipped[at] ^= 1 << (at % 8);
         let file = SimulatedFile::from(flipped);
@@ -82,6 +83,10 @@ fn every_flipped_byte_is_detected_or_harmless() {
         } else {
             found += 1;
         }
+    }
+    if !all_seeds() {
+        assert!(found > 0 && healed > 0 && unseen > 0, "{found}, {healed}, {unseen}");
+        return;
     }
     // Both superblocks, both copies of the records, both heads: a sector each, whatever byte.
     assert_eq!(healed, 6 * 512);
