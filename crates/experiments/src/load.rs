@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use prism_base::Slab;
 use prism_base::{Nanos, SimTime};
-use prism_replay::BlockDevice;
+use prism_replay::ReplayDevice;
 use prism_ssd::{Completion, Drive, Request};
 
 /// What a host does next.
@@ -37,7 +37,7 @@ pub(crate) trait Host<D> {
 ///
 /// # Panics
 /// If the device refuses a request, or a law of conservation is broken.
-pub(crate) fn run<D: BlockDevice>(device: &mut D, host: &mut impl Host<D>) {
+pub(crate) fn run<D: ReplayDevice>(device: &mut D, host: &mut impl Host<D>) {
     let mut done = Vec::new();
     loop {
         match host.next(device) {
@@ -58,9 +58,10 @@ pub(crate) fn run<D: BlockDevice>(device: &mut D, host: &mut impl Host<D>) {
     device.assert_conserved();
 }
 
-fn wait<D: BlockDevice>(device: &mut D, until: SimTime, done: &mut Vec<Completion>) {
+fn wait<D: ReplayDevice>(device: &mut D, until: SimTime, done: &mut Vec<Completion>) {
     if until == SimTime::NEVER {
-        return device.next_completion(done);
+        assert!(device.next_completion(done), "requests in flight complete");
+        return;
     }
     match device.drive().next_event() {
         Some(at) if at <= until => device.step(done),
@@ -151,7 +152,7 @@ impl<N, C> ClosedLoop<N, C> {
     }
 
     /// Submits `count` requests and returns with the last of them in flight.
-    pub(crate) fn issue<D: BlockDevice>(&mut self, device: &mut D, count: u64)
+    pub(crate) fn issue<D: ReplayDevice>(&mut self, device: &mut D, count: u64)
     where
         Self: Host<D>,
     {
@@ -160,7 +161,7 @@ impl<N, C> ClosedLoop<N, C> {
     }
 
     /// Submits `count` requests and returns when all have completed.
-    pub(crate) fn complete<D: BlockDevice>(&mut self, device: &mut D, count: u64)
+    pub(crate) fn complete<D: ReplayDevice>(&mut self, device: &mut D, count: u64)
     where
         Self: Host<D>,
     {

@@ -4,7 +4,7 @@
 use prism_base::Bytes;
 use prism_contract::what_if::Run;
 use prism_replay::{
-    BlockDevice, HostFtl, HostFtlError, LaidOut, Layout, Options, Passes, ReplayError,
+    ReplayDevice, HostFtl, HostFtlError, LaidOut, Layout, Options, Passes, ReplayError,
     ReplayResult, SteadyState, ZoneRuleCheck,
 };
 use prism_ssd::scale::fit_for_speed;
@@ -163,7 +163,7 @@ impl<E: Env> Replays<'_, E> {
         Ok((Speed { scaled, run, outcome }, charts))
     }
 
-    fn replay<B: BlockDevice>(
+    fn replay<B: ReplayDevice>(
         &mut self,
         drive: &mut B,
         options: Options,

@@ -5,10 +5,10 @@ use prism_ssd::{Completion, HostOp, Request, Status};
 use prism_trace::{Flags, Op, Record, Source};
 use prism_workload::{Finished, Issuer, Measured, Observer, Progress};
 
-use crate::block_device::BlockDevice;
 use crate::dependency::Dependencies;
 use crate::host_ftl::HostFtlCounts;
 use crate::options::Pace;
+use crate::replay_device::ReplayDevice;
 use crate::run::ReplayError;
 
 /// A request in flight.
@@ -50,7 +50,7 @@ const PREFETCH_BATCH: usize = 8;
 /// Records between two calls of [`Observer::keep_going`].
 const PROGRESS_STEP: u64 = 4096;
 
-impl<'a, B: BlockDevice> Player<'a, B> {
+impl<'a, B: ReplayDevice> Player<'a, B> {
     pub(crate) fn new(drive: &'a mut B, observer: &'a mut dyn Observer, pace: Pace) -> Self {
         Self {
             drive,
@@ -203,9 +203,9 @@ impl<'a, B: BlockDevice> Player<'a, B> {
         self.done = done;
         self.take_done();
         let in_flight = self.drive.in_flight();
-        if !self.drive.can_accept() {
+        if !self.drive.can_accept(0) {
             self.measured.held_back += 1;
-            while !self.drive.can_accept() {
+            while !self.drive.can_accept(0) {
                 self.step();
             }
             self.measured.held_back_ns += u128::from(self.drive.drive().now().since(arrival).0);

@@ -8,10 +8,10 @@ use prism_ssd::{DriveSpec, HostOp, SubmitError};
 use prism_trace::{Source, SourceError};
 use prism_workload::{Measured, Observer};
 
-use crate::block_device::BlockDevice;
 use crate::host_ftl::HostFtlCounts;
 use crate::options::{Options, Pace, Passes};
 use crate::pass::Player;
+use crate::replay_device::ReplayDevice;
 use crate::steady;
 
 /// The most passes in the search for a steady state. A trace that writes so little that it needs
@@ -192,7 +192,7 @@ impl ReplayResult {
 ///
 /// # Panics
 /// If a conservation law is violated, which would be a bug in the drive.
-pub fn replay<B: BlockDevice>(
+pub fn replay<B: ReplayDevice>(
     drive: &mut B,
     source: &mut dyn Source,
     options: &Options,
@@ -202,7 +202,7 @@ pub fn replay<B: BlockDevice>(
 }
 
 /// As [`replay`].
-pub(crate) fn replay_on<B: BlockDevice>(
+pub(crate) fn replay_on<B: ReplayDevice>(
     drive: &mut B,
     source: &mut dyn Source,
     options: &Options,
@@ -258,7 +258,7 @@ pub(crate) fn replay_on<B: BlockDevice>(
 }
 
 /// Whether no further pass is replayed, however many are left.
-fn is_spent<B: BlockDevice>(player: &Player<'_, B>, passes: Passes) -> bool {
+fn is_spent<B: ReplayDevice>(player: &Player<'_, B>, passes: Passes) -> bool {
     match passes {
         Passes::UpTo { units, .. } => player.drive.drive().flash_counts().units.total() >= units,
         Passes::UntilReadOnly => exceeds_limits(player),
@@ -284,7 +284,7 @@ fn check(options: &Options) -> Result<(), ReplayError> {
 }
 
 /// Repeats the trace until write amplification is steady or the search reaches a limit.
-fn search<B: BlockDevice>(
+fn search<B: ReplayDevice>(
     player: &mut Player<'_, B>,
     source: &mut dyn Source,
     outcome: &mut ReplayResult,
@@ -351,7 +351,7 @@ fn search<B: BlockDevice>(
 }
 
 /// Replays the passes of a round; false if the search reached a limit.
-fn round_fits<B: BlockDevice>(
+fn round_fits<B: ReplayDevice>(
     player: &mut Player<'_, B>,
     source: &mut dyn Source,
     passes: u32,
@@ -365,7 +365,7 @@ fn round_fits<B: BlockDevice>(
     Ok(true)
 }
 
-fn exceeds_limits<B: BlockDevice>(player: &Player<'_, B>) -> bool {
+fn exceeds_limits<B: ReplayDevice>(player: &Player<'_, B>) -> bool {
     player.passes >= PASSES_MAX
         || player.drive.read_only().is_some()
         || player.drive.drive().now() > SimTime::ZERO + SIMULATED_MAX

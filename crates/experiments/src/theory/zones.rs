@@ -4,7 +4,7 @@
 
 use prism_base::{Bytes, Rng};
 use prism_nand::timing::transfer_time;
-use prism_replay::{BlockDevice, HostFtl};
+use prism_replay::{HostFtl, ReplayDevice};
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request};
 
 use crate::check::{Check, Simulation};

@@ -4,6 +4,7 @@ mod atc09;
 mod contract_micro;
 mod defects;
 mod levels;
+mod life_of_a_write;
 mod linkedin;
 mod oracles;
 mod sfs;

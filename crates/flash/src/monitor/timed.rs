@@ -69,6 +69,11 @@ impl TimedCommands {
         self.in_flight.len()
     }
 
+    /// When the next command completes.
+    pub(crate) fn next_end(&self) -> Option<SimTime> {
+        self.in_flight.peek().map(|Reverse(first)| first.completion.end)
+    }
+
     /// The next completion, if the share's clock has reached it.
     pub(crate) fn poll(&mut self, share: &Share) -> Option<Completion> {
         let now = share.now().unwrap_or(SimTime(u64::MAX));

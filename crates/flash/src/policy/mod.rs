@@ -47,6 +47,7 @@
 //! # Ok::<(), prism_flash::FlashError>(())
 //! ```
 
+mod block;
 mod config;
 mod container;
 mod division;
@@ -73,6 +74,7 @@ use reads::{Readers, join};
 use trims::{JOURNAL_BLOCKS, decode_trims, encode_trims, open_journal, sync_journal, trims_max};
 
 pub use crate::monitor::Completion;
+pub use block::Block;
 pub use config::{Cleaning, ContainerInfo, Lifetime, Mapping, OverProvisioning, RangeConfig};
 pub use container::Container;
 pub use queue::Queue;
@@ -232,7 +234,7 @@ impl Policy {
         }
     }
 
-    /// A queue of reads and flushes with at most `depth` in flight.
+    /// A queue of commands with at most `depth` in flight.
     #[must_use]
     pub fn queue(&self, depth: usize) -> Queue<&Self> {
         Queue::new(self, depth)
@@ -539,6 +541,12 @@ impl Inner {
     }
 
     pub(crate) fn trim(&mut self, address: u64, bytes: u64) -> Result<()> {
+        let end = self.begin_trim(address, bytes)?;
+        self.share.reach_if_timed(end)
+    }
+
+    /// As [`Inner::trim`], without waiting for the flush of many trims, whose end it returns.
+    fn begin_trim(&mut self, address: u64, bytes: u64) -> Result<SimTime> {
         let unit = u64::from(self.format.unit);
         let (range, offset) = self.range_of(address, bytes)?;
         for (what, value) in [("the address of a trim", address), ("its length", bytes)] {
@@ -548,7 +556,31 @@ impl Inner {
         }
         range.trim((offset / unit) as u32, ((offset + bytes) / unit) as u32)?;
         self.trims_waiting += 1;
-        if self.trims_waiting >= TRIMS_WAITING_MAX { self.flush() } else { Ok(()) }
+        match self.trims_waiting {
+            TRIMS_WAITING_MAX.. => self.begin_flush(),
+            _ => self.share.now_if_timed(),
+        }
+    }
+
+    /// Makes these addresses read as zeros: whole units are trimmed, parts of units written.
+    /// Returns the time at which that is done.
+    fn begin_write_zeroes(&mut self, address: u64, bytes: u64) -> Result<SimTime> {
+        let unit = u64::from(self.format.unit);
+        let (range, offset) = self.range_of(address, bytes)?;
+        let end = offset + bytes;
+        let (first, last) = (offset.next_multiple_of(unit), end / unit * unit);
+        let parts = match first <= last {
+            true => [(offset, first - offset), (last, end - last)],
+            false => [(offset, bytes), (end, 0)],
+        };
+        let mut done = SimTime::ZERO;
+        for (at, len) in parts.into_iter().filter(|&(_, len)| len > 0) {
+            done = done.max(range.begin_write(at, &vec![0; len as usize], 0, Urgency::Normal)?);
+        }
+        match last.saturating_sub(first) {
+            0 => Ok(done),
+            whole => Ok(done.max(self.begin_trim(address - offset + first, whole)?)),
+        }
     }
 
     /// Whether a flush has to write trims.

@@ -1,4 +1,4 @@
-//! The queue of reads and flushes of the policy level.
+//! The queue of the policy level: reads, writes, trims and flushes in flight.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -52,7 +52,7 @@ enum Mode {
     Direct(Box<Direct>),
 }
 
-/// Reads and flushes in flight, of one thread at a time; each thread has a queue of its own.
+/// Commands in flight, of one thread at a time; each thread has a queue of its own.
 /// Completions come to the queue that submitted the command, in the order of completion.
 ///
 /// On a device without timing the places of the data are looked up under the lock of the level, for
@@ -114,17 +114,111 @@ impl<R: Deref<Target = Policy>> Queue<R> {
         if self.len() >= self.depth {
             return Err(data);
         }
+        if let Mode::Direct(direct) = &mut self.mode {
+            direct.submit(&self.policy, address, data, tag);
+            return Ok(());
+        }
+        let mut inner = self.policy.lock();
+        let end = inner.range_of(address, data.len() as u64).and_then(|(range, offset)| {
+            range.begin_read(offset, &mut data, Cause::Host, Urgency::Normal)
+        });
+        drop(inner);
+        self.complete_at(tag, end, data);
+        Ok(())
+    }
+
+    /// Submits a write of `data` from `address` on; see [`Policy::write`]. It finds its place after
+    /// everything submitted before it, and reads submitted after it find its data. The completion
+    /// has its result, and the buffer.
+    ///
+    /// On a device with timing it completes when flash has taken the data of the programs that it
+    /// begins, or at once if all of its data is buffered; other commands are in flight meanwhile.
+    /// Without timing the work is done during the submission, as by [`Policy::write`].
+    ///
+    /// # Errors
+    /// The buffer, if the queue is full: take a completion first.
+    pub fn submit_write(
+        &mut self,
+        address: u64,
+        data: impl Into<Buffer>,
+        tag: u64,
+    ) -> Result<(), Buffer> {
+        self.submit_write_with_handle(address, data, 0, tag)
+    }
+
+    /// As [`Queue::submit_write`], as data of a placement handle; see
+    /// [`Policy::write_with_handle`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn submit_write_with_handle(
+        &mut self,
+        address: u64,
+        data: impl Into<Buffer>,
+        handle: u32,
+        tag: u64,
+    ) -> Result<(), Buffer> {
+        let data = data.into();
+        if self.len() >= self.depth {
+            return Err(data);
+        }
+        let mut inner = self.policy.lock();
+        let end = inner
+            .range_of(address, data.len() as u64)
+            .and_then(|(range, offset)| range.begin_write(offset, &data, handle, Urgency::Normal));
+        drop(inner);
+        self.complete_at(tag, end, data);
+        Ok(())
+    }
+
+    /// Submits a trim, which takes effect at once; see [`Policy::trim`].
+    ///
+    /// # Errors
+    /// [`FlashError::Busy`] if the queue is full: take a completion first. Errors of the trim are
+    /// reported by its completion.
+    pub fn submit_trim(&mut self, address: u64, bytes: u64, tag: u64) -> Result<()> {
+        self.check_room()?;
+        let end = self.policy.lock().begin_trim(address, bytes);
+        self.complete_at(tag, end, Buffer::default());
+        Ok(())
+    }
+
+    /// Submits zeros for these addresses: whole units are trimmed, parts of units written.
+    ///
+    /// # Errors
+    /// As [`Queue::submit_trim`].
+    pub fn submit_write_zeroes(&mut self, address: u64, bytes: u64, tag: u64) -> Result<()> {
+        self.check_room()?;
+        let end = self.policy.lock().begin_write_zeroes(address, bytes);
+        self.complete_at(tag, end, Buffer::default());
+        Ok(())
+    }
+
+    /// When the next command completes, on a device with timing; `None` on others, or if no
+    /// command is in flight.
+    pub(super) fn next_end(&self) -> Option<SimTime> {
+        match &self.mode {
+            Mode::Timed(commands) => commands.next_end(),
+            Mode::Direct(_) => None,
+        }
+    }
+
+    /// The end of a command that has taken effect; if it has failed, that is now.
+    fn complete_at(&mut self, tag: u64, end: Result<SimTime>, data: Buffer) {
         match &mut self.mode {
             Mode::Timed(commands) => {
                 let now = self.share.now().unwrap_or(SimTime::ZERO);
-                let mut inner = self.policy.lock();
-                let end = inner.range_of(address, data.len() as u64).and_then(|(range, offset)| {
-                    range.begin_read(offset, &mut data, Cause::Host, Urgency::Normal)
-                });
                 let (end, result) = end.map_or_else(|error| (now, Err(error)), |end| (end, Ok(())));
                 commands.push(Completion { tag, end, result, data });
             }
-            Mode::Direct(direct) => direct.submit(&self.policy, address, data, tag),
+            Mode::Direct(direct) => direct.complete(tag, end.map(drop), data),
+        }
+    }
+
+    fn check_room(&self) -> Result<()> {
+        if self.len() >= self.depth {
+            let what = "the queue is full; take a completion first";
+            return Err(FlashError::Busy { what: what.into() });
         }
         Ok(())
     }
@@ -138,21 +232,13 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// [`FlashError::Busy`] if the queue is full: take a completion first. Errors of the flush are
     /// reported by its completion.
     pub fn submit_flush(&mut self, tag: u64) -> Result<()> {
-        if self.len() >= self.depth {
-            let what = "the queue is full; take a completion first";
-            return Err(FlashError::Busy { what: what.into() });
+        self.check_room()?;
+        if let Mode::Direct(direct) = &mut self.mode {
+            direct.submit_flush(&self.policy, tag);
+            return Ok(());
         }
-        match &mut self.mode {
-            Mode::Timed(commands) => {
-                let now = self.share.now().unwrap_or(SimTime::ZERO);
-                let (end, result) = match self.policy.lock().begin_flush() {
-                    Ok(end) => (end, Ok(())),
-                    Err(error) => (now, Err(error)),
-                };
-                commands.push(Completion { tag, end, result, data: Buffer::default() });
-            }
-            Mode::Direct(direct) => direct.submit_flush(&self.policy, tag),
-        }
+        let end = self.policy.lock().begin_flush();
+        self.complete_at(tag, end, Buffer::default());
         Ok(())
     }
 

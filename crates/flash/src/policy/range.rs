@@ -178,11 +178,8 @@ impl Range {
     /// on others at most a few program units of copies.
     fn make_progress(&mut self) -> Result<()> {
         if self.share().is_timed() {
-            self.now = self.share().now()?.max(self.now);
-            while self.engine.next_at() <= self.now {
-                self.step()?;
-            }
-            return Ok(());
+            let now = self.share().now()?.max(self.now);
+            return self.follow(now);
         }
         let most = self.flash().copied + COPIES_PER_HOST_PROGRAM;
         while !self.engine.is_idle() && self.flash().copied < most {
@@ -338,8 +335,8 @@ impl Range {
         (1..most).take_while(follows).count() as u32 + 1
     }
 
-    /// Writes bytes from `offset` of the range on, as data of `handle`. Parts of units are
-    /// completed by a read.
+    /// Writes bytes from `offset` of the range on, as data of `handle`, and waits until flash has
+    /// taken the data of the programs that this begins.
     pub(crate) fn write(
         &mut self,
         offset: u64,
@@ -347,9 +344,24 @@ impl Range {
         handle: u32,
         urgency: Urgency,
     ) -> Result<()> {
+        let sent = self.begin_write(offset, data, handle, urgency)?;
+        self.share().reach_if_timed(sent)
+    }
+
+    /// As [`Range::write`], without waiting for the time at which the data is taken, which it
+    /// returns. Parts of units are completed by a read, which the data after it waits for.
+    pub(crate) fn begin_write(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        handle: u32,
+        urgency: Urgency,
+    ) -> Result<SimTime> {
         self.alive()?;
         self.make_progress()?;
         self.urgency = urgency;
+        let mut end = self.share().now_if_timed()?;
+        self.engine.device_mut().sent = end;
         let unit = u64::from(self.unit);
         let (mut at, mut left) = (offset, data);
         while !left.is_empty() {
@@ -357,7 +369,9 @@ impl Range {
             let len = left.len().min(self.unit as usize - within);
             if len < self.unit as usize {
                 let mut whole = vec![0; self.unit as usize];
-                self.read(at - within as u64, &mut whole, Cause::Rmw, urgency)?;
+                let read = self.begin_read(at - within as u64, &mut whole, Cause::Rmw, urgency)?;
+                end = end.max(read);
+                self.follow(read)?;
                 whole[within..within + len].copy_from_slice(&left[..len]);
                 self.write_unit(lpn, &whole, handle)?;
             } else {
@@ -366,8 +380,18 @@ impl Range {
             at += len as u64;
             left = &left[len..];
         }
-        let sent = self.flash().sent;
-        self.share().reach_if_timed(sent)
+        Ok(end.max(self.flash().sent))
+    }
+
+    /// Ends the operations in flight that end by `time`, which may be ahead of the share's clock.
+    fn follow(&mut self, time: SimTime) -> Result<()> {
+        if self.share().is_timed() {
+            while self.engine.next_at() <= time {
+                self.step()?;
+            }
+            self.now = self.now.max(time);
+        }
+        Ok(())
     }
 
     /// Writes slices one after the other, as data of `handle`. A unit of parts of several slices is

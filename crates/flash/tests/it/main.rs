@@ -12,6 +12,7 @@ mod media;
 mod monitor;
 mod object;
 mod policy;
+mod policy_block;
 mod policy_queue;
 mod raw;
 mod raw_queue;

@@ -1,22 +1,32 @@
-//! The host FTL as a block device.
+//! The host FTL as a block device. It keeps no bytes, as the drive below it keeps none.
 
 use prism_base::SimTime;
-use prism_ssd::{Completion, Drive, HostCounts, ReadOnly, Request, SubmitError};
+use prism_ssd::{
+    BlockDevice, Completion, Drive, HostCounts, HostOp, ReadOnly, Refused, Request, SubmitError,
+};
 use prism_trace::Source;
 use prism_workload::Observer;
 
 use super::{HostFtl, HostFtlCounts, ZoneUse};
-use crate::block_device::BlockDevice;
 use crate::options::Options;
+use crate::replay_device::ReplayDevice;
 use crate::run::{ReplayError, ReplayResult, replay_on};
 
 impl BlockDevice for HostFtl {
-    fn drive(&self) -> &Drive {
-        &self.drive
+    fn capacity(&self) -> u64 {
+        self.units() * self.unit
     }
 
-    fn prefetch(&self, _offset: u64) {
-        // The offset on the drive is not known before the request is submitted.
+    fn unit(&self) -> u64 {
+        self.unit
+    }
+
+    fn keeps_bytes(&self) -> bool {
+        false
+    }
+
+    fn now(&self) -> SimTime {
+        self.drive.now()
     }
 
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
@@ -32,13 +42,41 @@ impl BlockDevice for HostFtl {
         Ok(())
     }
 
+    fn submit_bytes(
+        &mut self,
+        request: Request,
+        bytes: Vec<u8>,
+        now: SimTime,
+    ) -> Result<(), Refused> {
+        request.check_buffer(bytes.len());
+        match self.submit(request, now) {
+            Ok(()) => {
+                self.buffers.push((request.tag, bytes));
+                Ok(())
+            }
+            Err(error) => Err(Refused { error, bytes }),
+        }
+    }
+
+    fn take_bytes(&mut self) -> Option<(u64, Vec<u8>)> {
+        self.returned.pop_front()
+    }
+
+    fn next_event(&self) -> Option<SimTime> {
+        self.next_at()
+    }
+
     fn step(&mut self, out: &mut Vec<Completion>) {
+        let before = out.len();
         if let Some(slot) = self.ready.pop_front() {
             self.finish(slot, out);
         } else if let Some(refused) = self.refused.pop_front() {
             self.completed(&refused, out);
         } else {
             self.step_drive(out);
+        }
+        if !self.buffers.is_empty() {
+            self.return_buffers(&out[before..]);
         }
     }
 
@@ -49,8 +87,8 @@ impl BlockDevice for HostFtl {
         self.drive.advance(until, &mut Vec::new());
     }
 
-    fn can_accept(&self) -> bool {
-        (self.slots.in_use() as u32) < self.drive.device().drive.queue_depth
+    fn can_accept(&self, queue: u16) -> bool {
+        queue == 0 && (self.slots.in_use() as u32) < self.drive.device().drive.queue_depth
     }
 
     fn in_flight(&self) -> u32 {
@@ -59,6 +97,32 @@ impl BlockDevice for HostFtl {
 
     fn host_counts(&self) -> &HostCounts {
         &self.counts
+    }
+}
+
+impl HostFtl {
+    /// Returns the buffers of completed requests to the caller; those of reads are zeros.
+    #[cold]
+    fn return_buffers(&mut self, done: &[Completion]) {
+        for completion in done {
+            let mut buffers = self.buffers.iter();
+            let Some(place) = buffers.position(|&(tag, _)| tag == completion.tag) else { continue };
+            let (tag, mut bytes) = self.buffers.remove(place);
+            if completion.op == HostOp::Read {
+                bytes.fill(0);
+            }
+            self.returned.push_back((tag, bytes));
+        }
+    }
+}
+
+impl ReplayDevice for HostFtl {
+    fn drive(&self) -> &Drive {
+        &self.drive
+    }
+
+    fn prefetch(&self, _offset: u64) {
+        // The offset on the drive is not known before the request is submitted.
     }
 
     fn host_ftl_counts(&self) -> Option<&HostFtlCounts> {
@@ -82,7 +146,6 @@ impl BlockDevice for HostFtl {
         self.ftl_counts.written + self.ftl_counts.copied >= erased && self.ftl_counts.cleaned > 0
     }
 
-    /// Checks that requests submitted = completed + in flight, and the laws of the drive.
     fn replay(
         &mut self,
         source: &mut dyn Source,
@@ -92,6 +155,7 @@ impl BlockDevice for HostFtl {
         replay_on(self, source, options, observer)
     }
 
+    /// Checks that requests submitted = completed + in flight, and the laws of the drive.
     fn assert_conserved(&self) {
         self.drive.assert_conserved();
         self.counts.assert_conserved(self.in_flight());

@@ -142,6 +142,9 @@ pub struct HostFtl {
     ftl_counts: HostFtlCounts,
     last_change: SimTime,
     done: Vec<Completion>,
+    /// Buffers of requests in flight, and of completed ones until the caller takes them.
+    buffers: Vec<(u64, Vec<u8>)>,
+    returned: VecDeque<(u64, Vec<u8>)>,
 }
 
 impl HostFtl {
@@ -224,6 +227,8 @@ impl HostFtl {
             ftl_counts: HostFtlCounts::default(),
             last_change: drive.now(),
             done: Vec::new(),
+            buffers: Vec::new(),
+            returned: VecDeque::new(),
             drive,
         };
         ftl.load_zones(own)?;

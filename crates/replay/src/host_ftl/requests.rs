@@ -4,11 +4,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use prism_base::SimTime;
-use prism_ssd::{Completion, Cost, HostOp, Request, Status, SubmitError};
+use prism_ssd::{BlockDevice, Completion, Cost, HostOp, Request, Status, SubmitError};
 
 use super::clean::COPY;
 use super::{HostFtl, Pun, ZoneUse};
-use crate::block_device::BlockDevice;
 
 /// A request in flight.
 #[derive(Clone, Debug)]
@@ -48,7 +47,7 @@ impl Default for Slot {
 
 impl HostFtl {
     pub(super) fn check(&self, request: &Request) -> Result<(), SubmitError> {
-        if !self.can_accept() {
+        if !self.can_accept(0) {
             let depth = self.drive.device().drive.queue_depth;
             return Err(SubmitError::QueueFull { queue: request.queue, depth });
         }

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
 use prism_replay::{
-    BlockDevice, HostFtl, HostFtlError, Options, Pace, Passes, SteadyState, ZoneRuleCheck, replay,
+    HostFtl, HostFtlError, Options, Pace, Passes, ReplayDevice, SteadyState, ZoneRuleCheck, replay,
 };
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, fit};
+use prism_ssd::{BlockDevice, Completion, Drive, DriveSpec, HostOp, InitialState, Request, fit};
 use prism_trace::{Op, Record, VecSource};
 use prism_workload::Silent;
 
@@ -270,4 +270,23 @@ fn writes_that_a_zoned_drive_refuses_are_counted() {
         limits: 0,
     };
     assert_eq!((found, found.failed()), (expected, 6));
+}
+
+#[test]
+fn buffers_come_back_in_the_order_of_completions() {
+    let mut ftl = ftl(16, 700, InitialState::Filled);
+    for tag in 0..4 {
+        let op = if tag % 2 == 0 { HostOp::Write } else { HostOp::Read };
+        let request = Request::new(op, tag * 4096, 4096, tag);
+        ftl.submit_bytes(request, vec![7; 4096], ftl.now()).unwrap();
+    }
+    let mut done = Vec::new();
+    while ftl.next_completion(&mut done) {}
+    assert_eq!(done.len(), 4);
+    for completion in done {
+        // The drive keeps no content.
+        let byte = if completion.op == HostOp::Read { 0 } else { 7 };
+        assert_eq!(ftl.take_bytes(), Some((completion.tag, vec![byte; 4096])));
+    }
+    assert_eq!(ftl.take_bytes(), None);
 }

@@ -7,9 +7,11 @@ use prism_testkit::{all_seeds, seeds};
 use std::collections::BTreeSet;
 
 use prism_base::{Bytes, Rng};
-use prism_replay::{BlockDevice, HostFtl, HostFtlError, Options, Pace, Passes, replay};
+use prism_replay::{HostFtl, HostFtlError, Options, Pace, Passes, ReplayDevice, replay};
 use prism_ssd::spec::FaultSpec;
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request, Status, ZoneState};
+use prism_ssd::{
+    BlockDevice, Completion, Drive, DriveSpec, HostOp, InitialState, Request, Status, ZoneState,
+};
 use prism_trace::{Op, Record, VecSource};
 use prism_workload::Silent;
 

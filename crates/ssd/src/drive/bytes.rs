@@ -175,22 +175,27 @@ impl BlockDevice for Drive {
         self.engine.nand().keeps_content()
     }
 
+    #[inline]
     fn now(&self) -> SimTime {
         Drive::now(self)
     }
 
+    #[inline]
     fn can_accept(&self, queue: u16) -> bool {
         Drive::can_accept(self, queue)
     }
 
+    #[inline]
     fn in_flight(&self) -> u32 {
         Drive::in_flight(self)
     }
 
+    #[inline]
     fn host_counts(&self) -> &HostCounts {
         Drive::host_counts(self)
     }
 
+    #[inline]
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
         Drive::submit(self, request, now)
     }
@@ -208,6 +213,7 @@ impl BlockDevice for Drive {
         Drive::take_bytes(self)
     }
 
+    #[inline]
     fn next_event(&self) -> Option<SimTime> {
         Drive::next_event(self)
     }
@@ -216,6 +222,7 @@ impl BlockDevice for Drive {
         Drive::step(self, out);
     }
 
+    #[inline]
     fn next_completion(&mut self, out: &mut Vec<Completion>) -> bool {
         Drive::next_completion(self, out)
     }

@@ -3,11 +3,11 @@
 //! A page goes to the LUN with the fewest commands in flight. Users' pages and copies go to
 //! separate blocks. Cleaning is Algorithm IV.1 of the Prism-SSD paper with LUNs instead of
 //! channels: the victim is the block with the least valid data on the LUN with the fewest erased
-//! blocks. The store waits for the reads of a victim, which are issued together; its copies and
-//! its erase are queued.
+//! blocks. Its reads, copies and erase are queued among the commands of the user.
 
 use std::collections::{BTreeMap, VecDeque};
 
+use prism_base::Slab;
 use prism_flash::Result;
 use prism_flash::raw::{Address, Command, Queue, Raw};
 
@@ -18,6 +18,9 @@ const DEPTH: usize = 64;
 /// The tag of commands that the store issues for cleaning. In the queue, the upper half of a tag is
 /// the LUN.
 const OWN: u64 = u32::MAX as u64;
+/// Tags with this bit are those of reads of victims; the bits below are a place in
+/// [`RawStore::reads`].
+const VICTIM: u64 = 1 << 31;
 
 /// A block: the store's page in each page written, and how many of them are still valid.
 #[derive(Default)]
@@ -41,6 +44,15 @@ struct Lun {
     open: [Option<Address>; 2],
     /// Commands in flight.
     busy: u32,
+    /// Victims whose pages are being read.
+    victims: usize,
+}
+
+impl Lun {
+    /// Blocks that are erased, or will be when their pages are copied.
+    fn left(&self) -> usize {
+        self.erased.len() + self.victims
+    }
 }
 
 pub(super) struct RawStore<'a> {
@@ -52,6 +64,10 @@ pub(super) struct RawStore<'a> {
     /// The LUN that comes first among those with equally few commands in flight.
     turn: usize,
     done: VecDeque<Done>,
+    /// Pages of victims that are being read: the store's page, and where it is.
+    reads: Slab<Option<(usize, Address)>>,
+    /// Victims, with the number of their pages that are being read.
+    victims: BTreeMap<Address, usize>,
     pub(super) copies: u64,
 }
 
@@ -63,6 +79,7 @@ impl<'a> RawStore<'a> {
             erased: blocks.clone().map(|block| Address { block, ..at }).collect(),
             open: [None; 2],
             busy: 0,
+            victims: 0,
         };
         Self {
             raw,
@@ -72,6 +89,8 @@ impl<'a> RawStore<'a> {
             luns: raw.blocks().filter(|at| at.block == 0).map(lun).collect(),
             turn: 0,
             done: VecDeque::new(),
+            reads: Slab::new(),
+            victims: BTreeMap::new(),
             copies: 0,
         }
     }
@@ -116,30 +135,57 @@ impl<'a> RawStore<'a> {
         place
     }
 
-    fn clean(&mut self) -> Result<()> {
-        let lun = (0..self.luns.len()).min_by_key(|&lun| self.luns[lun].erased.len());
-        let first = self.luns[lun.expect("a share has LUNs")].at;
+    /// Begins to clean a block: reads its valid pages. Returns false if no block is full.
+    fn clean(&mut self) -> Result<bool> {
+        let lun = (0..self.luns.len()).min_by_key(|&lun| self.luns[lun].left());
+        let lun = lun.expect("a share has LUNs");
+        let first = self.luns[lun].at;
         let last = Address { block: u32::MAX, ..first };
         let of_lun = self.blocks.range(first..last).map(|(&at, _)| at);
-        let full = of_lun.filter(|&at| self.is_full(at));
-        let Some(victim) = full.min_by_key(|at| self.blocks[at].valid) else { return Ok(()) };
+        let full = of_lun.filter(|&at| self.is_full(at) && !self.victims.contains_key(&at));
+        let Some(victim) = full.min_by_key(|at| self.blocks[at].valid) else { return Ok(false) };
         for open in self.luns.iter_mut().flat_map(|lun| &mut lun.open) {
             *open = open.filter(|&at| at != victim);
         }
-        let owners = std::mem::take(&mut self.blocks.get_mut(&victim).expect("found").owners);
-        let placed = owners.into_iter().zip((0..).map(|page| victim.with_page(page)));
+        let placed = self.blocks[&victim].owners.iter().copied().zip(0..);
+        let placed = placed.map(|(page, number)| (page, victim.with_page(number)));
         let valid: Vec<_> = placed.filter(|&(page, at)| self.map[page] == Some(at)).collect();
-        let page_size = self.raw.geometry().page_size as usize;
-        let from: Vec<_> = valid.iter().map(|&(_, at)| at).collect();
-        let mut data = vec![0; valid.len() * page_size];
-        self.raw.read_pages(&from, &mut data).map_err(|error| error.error)?;
-        for ((page, _), data) in valid.into_iter().zip(data.chunks(page_size)) {
+        self.luns[lun].victims += 1;
+        self.victims.insert(victim, valid.len());
+        if valid.is_empty() {
+            self.erase(victim)?;
+        }
+        for (page, at) in valid {
+            let place = self.reads.take();
+            self.reads[place] = Some((page, at));
+            let data = vec![0; self.raw.geometry().page_size as usize];
+            self.submit(at, Command::read(at, data), VICTIM | u64::from(place))?;
+        }
+        Ok(true)
+    }
+
+    /// A page of a victim was read: copies it, unless the user has written it meanwhile.
+    fn copy(&mut self, place: u32, data: Vec<u8>) -> Result<()> {
+        let (page, from) = self.reads[place].take().expect("a page that was read");
+        self.reads.give(place);
+        if self.map[page] == Some(from) {
             let at = self.place(page, Kind::Copy);
-            self.submit(at, Command::write(at, data.to_vec()), OWN)?;
+            self.submit(at, Command::write(at, data), OWN)?;
             self.copies += 1;
         }
+        let victim = from.with_page(0);
+        let left = self.victims.get_mut(&victim).expect("a block that is being cleaned");
+        *left -= 1;
+        if *left == 0 { self.erase(victim) } else { Ok(()) }
+    }
+
+    /// Erases a victim after its reads, which the queue orders.
+    fn erase(&mut self, victim: Address) -> Result<()> {
+        self.victims.remove(&victim);
+        *self.blocks.get_mut(&victim).expect("a block of the share") = Block::default();
         self.submit(victim, Command::Erase { at: victim }, OWN)?;
         let lun = self.lun_of(victim);
+        self.luns[lun].victims -= 1;
         self.luns[lun].erased.push_back(victim);
         Ok(())
     }
@@ -160,7 +206,9 @@ impl<'a> RawStore<'a> {
         done.result?;
         self.luns[(done.tag >> 32) as usize].busy -= 1;
         let tag = done.tag & OWN;
-        if tag != OWN {
+        if tag != OWN && tag & VICTIM != 0 {
+            self.copy((tag & !VICTIM) as u32, done.data.into_vec())?;
+        } else if tag != OWN {
             self.done.push_back(Done { tag, end: done.end, data: done.data.into_vec() });
         }
         Ok(true)
@@ -169,9 +217,10 @@ impl<'a> RawStore<'a> {
 
 impl Store for RawStore<'_> {
     fn write(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
-        while self.luns.iter().map(|lun| lun.erased.len()).sum::<usize>() < 2 * self.luns.len() {
-            self.clean()?;
-        }
+        let all = |left: fn(&Lun) -> usize, luns: &[Lun]| luns.iter().map(left).sum::<usize>();
+        while all(Lun::left, &self.luns) < self.luns.len() && self.clean()? {}
+        // The last erased blocks are for copies.
+        while all(|lun| lun.erased.len(), &self.luns) < self.luns.len() / 2 && self.take_done()? {}
         let at = self.place(page, Kind::User);
         self.submit(at, Command::write(at, data), tag)
     }

@@ -1,17 +1,17 @@
 //! Set-up of the stores: flash with times, or a conventional drive with the same flash.
 
 use prism_base::{Bytes, SimTime};
+use prism_engine::block::BlockDevice;
 use prism_flash::function::Function;
-use prism_flash::policy::Policy;
+use prism_flash::policy::{Block, Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::{Cache, Device, DeviceGeometry, MemoryDevice, Raw, Result, Share};
 use prism_nand::{Cause, Nand};
 use prism_ssd::Drive;
 
-use super::drive::DriveStore;
+use super::block::BlockStore;
 use super::function::FunctionStore;
-use super::policy::PolicyStore;
 use super::raw::RawStore;
-use super::{Level, Size, Store};
+use super::{DEPTH, Level, Size, Store};
 use crate::benches::library::{share_of_all, timed};
 use crate::drives::preset;
 
@@ -38,14 +38,11 @@ pub(super) struct FlashWork {
 pub(super) trait MeasuredStore: Store {
     fn now(&self) -> SimTime;
     fn flash(&self) -> FlashWork;
-    /// The version that a page holds, for a store that keeps no bytes.
-    fn version_of(&self, _page: usize) -> Option<u64> {
-        unreachable!("a store that keeps bytes is read")
-    }
-    /// Whether reads return the bytes that were written.
-    fn keeps_bytes(&self) -> bool {
-        true
-    }
+}
+
+/// A block device whose flash operations can be read.
+trait MeasuredDevice: BlockDevice {
+    fn flash(&self) -> FlashWork;
 }
 
 fn clock(share: &Share) -> SimTime {
@@ -86,36 +83,29 @@ impl MeasuredStore for FunctionStore {
     }
 }
 
-impl MeasuredStore for PolicyStore {
+impl<D: MeasuredDevice> MeasuredStore for BlockStore<D> {
     fn now(&self) -> SimTime {
-        clock(&self.policy.share())
+        self.device.now()
     }
 
     fn flash(&self) -> FlashWork {
-        flash_of(&self.policy.share(), 0)
+        self.device.flash()
     }
 }
 
-impl MeasuredStore for DriveStore {
-    fn now(&self) -> SimTime {
-        self.drive.now()
+impl MeasuredDevice for Block<&Policy> {
+    fn flash(&self) -> FlashWork {
+        flash_of(&self.policy().share(), 0)
     }
+}
 
+impl MeasuredDevice for Drive {
     fn flash(&self) -> FlashWork {
         // A mapping unit is a page.
-        let counts = self.drive.flash_counts();
+        let counts = self.flash_counts();
         let host = counts.units[Cause::Host];
         let copies = counts.units.total() - host;
         FlashWork { host, copies, tables: 0, erases: counts.erases.total() }
-    }
-
-    fn version_of(&self, page: usize) -> Option<u64> {
-        let version = self.drive.version_of(page as u32);
-        version.expect("the map leads to what can be read")
-    }
-
-    fn keeps_bytes(&self) -> bool {
-        false
     }
 }
 
@@ -129,6 +119,7 @@ pub(super) fn with_store<T>(
     let geometry = share.geometry()?;
     let pages = u64::from(geometry.blocks()) * u64::from(size.pages_per_block);
     let pages = (pages * 100 / (100 + OVER_PROVISIONING)) as usize;
+    let page_size = u64::from(size.page_size);
     match level {
         Level::Raw => {
             let raw = Raw::open(share)?;
@@ -140,11 +131,15 @@ pub(super) fn with_store<T>(
         }
         Level::Policy => {
             let policy = Policy::open(share)?;
-            user(&mut PolicyStore::new(policy, pages)?, pages)
+            let mut config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
+            config.over_provisioning = OverProvisioning::Rest;
+            policy.configure(0, pages as u64 * page_size, config)?;
+            let block = Block::new(&policy, 0, DEPTH as u32)?;
+            user(&mut BlockStore::new(block, page_size), pages)
         }
         Level::Drive => {
             let drive = drive(size, geometry.blocks_per_lun, pages as u64);
-            user(&mut DriveStore::new(drive), pages)
+            user(&mut BlockStore::new(drive, page_size), pages)
         }
     }
 }
