@@ -4,7 +4,7 @@
 use prism_base::Bytes;
 use prism_contract::what_if::Run;
 use prism_replay::{
-    ReplayDevice, HostFtl, HostFtlError, LaidOut, Layout, Options, Passes, ReplayError,
+    HostFtl, HostFtlError, LaidOut, Layout, Options, Passes, ReplayDevice, ReplayError,
     ReplayResult, SteadyState, ZoneRuleCheck,
 };
 use prism_ssd::scale::fit_for_speed;
