@@ -14,14 +14,19 @@ use prism_flash::raw::Address;
 use super::{Done, Store};
 
 /// The tag of commands that the store issues for cleaning.
-const OWN: u64 = u64::MAX;
+const OWN: u64 = u32::MAX as u64;
+/// Tags with this bit are those of reads. The upper half of the tag of a write is the LUN.
+const READ: u64 = 1 << 31;
 
 /// Commands in flight, copies for cleaning included.
 const QUEUE_LENGTH: usize = 4096;
 
+/// Commands that a LUN may have more in flight than another when it is its turn.
+const AHEAD: u32 = 2;
+
 /// Blocks per LUN below which a channel is cleaned: free blocks, and blocks waiting for their
 /// erase.
-const LEFT: u32 = 4;
+const LEFT: u32 = 3;
 
 /// A block: the store's page in each page written, and how many of them are still valid.
 #[derive(Default)]
@@ -44,12 +49,15 @@ pub(super) struct FunctionStore {
     page_size: usize,
     /// Blocks that are free or waiting for their erase, by channel.
     left: Vec<u32>,
-    left_min: u32,
+    /// LUNs of a channel.
+    luns: u32,
     map: Vec<Option<Address>>,
     blocks: BTreeMap<Address, Block>,
     /// Open blocks by kind: one per LUN, on the channels round robin.
     open: [Vec<Option<Address>>; 2],
     turn: [usize; 2],
+    /// Commands in flight, by LUN.
+    busy: Vec<u32>,
     pub(super) copies: u64,
 }
 
@@ -64,30 +72,51 @@ impl FunctionStore {
             pages_per_block: shape.pages_per_block as usize,
             page_size: shape.page_size as usize,
             left: vec![u32::MAX; shape.channels.len()],
-            left_min: LEFT * shape.luns / shape.channels.len() as u32,
+            luns: shape.luns / shape.channels.len() as u32,
             map: vec![None; pages],
             blocks: BTreeMap::new(),
             open: [open.clone(), open],
             turn: [0; 2],
+            busy: vec![0; shape.luns as usize],
             copies: 0,
         }
     }
 
-    /// The next open block, or a new one if it is full.
+    fn lun_of(&self, at: Address) -> usize {
+        (at.channel * self.luns + at.lun) as usize
+    }
+
+    fn open_at(&self, kind: Kind, slot: usize) -> Option<Address> {
+        self.open[kind as usize][slot]
+            .filter(|at| self.blocks[at].owners.len() < self.pages_per_block)
+    }
+
+    /// An open block on a LUN that has few commands in flight, or a new one if it is full. The open
+    /// blocks take turns.
     fn open_block(&mut self, kind: Kind) -> Result<Address> {
-        let turn = self.turn[kind as usize];
-        self.turn[kind as usize] = (turn + 1) % self.open[0].len();
-        let open = self.open[kind as usize][turn];
-        if let Some(at) = open.filter(|at| self.blocks[at].owners.len() < self.pages_per_block) {
+        let (slots, turn) = (self.open[0].len(), self.turn[kind as usize]);
+        let load = |slot| Some(self.busy[self.lun_of(self.open_at(kind, slot)?)]);
+        let least = (0..slots).filter_map(load).min().unwrap_or(0);
+        let mut all = (turn..turn + slots).map(|slot| slot % slots);
+        let slot = all.find(|&slot| load(slot).is_none_or(|load| load <= least + AHEAD));
+        let slot = slot.expect("the least busy one");
+        self.turn[kind as usize] = slot + 1;
+        if let Some(at) = self.open_at(kind, slot) {
             return Ok(at);
         }
-        let channel = turn % self.left.len();
+        let channel = slot % self.left.len();
         let new = self.function.address_mapper(Channel::Number(channel as u32), Unit::Block)?;
         self.left[channel] = new.free_left + new.erasing;
-        let at = new.at;
-        self.blocks.insert(at, Block::default());
-        self.open[kind as usize][turn] = Some(at);
-        Ok(at)
+        self.blocks.insert(new.at, Block::default());
+        self.open[kind as usize][slot] = Some(new.at);
+        Ok(new.at)
+    }
+
+    fn write_at(&mut self, at: Address, data: Vec<u8>, tag: u64) {
+        let lun = self.lun_of(at);
+        self.busy[lun] += 1;
+        let submitted = self.queue.submit_write(at, data, (lun as u64) << 32 | tag);
+        submitted.expect("the queue is long");
     }
 
     /// Maps `page` to the next free page.
@@ -117,7 +146,7 @@ impl FunctionStore {
                 let mut data = vec![0; self.page_size];
                 self.function.read(from, &mut data)?;
                 let at = self.place(page, Kind::Copy)?;
-                self.queue.submit_write(at, data, OWN).expect("the queue is long");
+                self.write_at(at, data, OWN);
                 self.copies += 1;
             }
         }
@@ -129,25 +158,30 @@ impl FunctionStore {
 
 impl Store for FunctionStore {
     fn write(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
-        while let Some(low) = self.left.iter().position(|&left| left < self.left_min) {
+        while let Some(low) = self.left.iter().position(|&left| left < LEFT * self.luns) {
             self.clean(low)?;
         }
         let at = self.place(page, Kind::User)?;
-        self.queue.submit_write(at, data, tag).expect("the queue is long");
+        self.write_at(at, data, tag);
         Ok(())
     }
 
     fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
         let at = self.map[page].expect("only what was written is read");
-        self.queue.submit_read(at, data, tag).expect("the queue is long");
+        self.queue.submit_read(at, data, READ | tag).expect("the queue is long");
         Ok(())
     }
 
     fn complete(&mut self) -> Result<Option<Done>> {
         while let Some(done) = self.queue.complete() {
             done.result?;
-            if done.tag != OWN {
-                return Ok(Some(Done { tag: done.tag, end: done.end, data: done.data.into_vec() }));
+            let tag = done.tag & OWN;
+            if tag == OWN || tag & READ == 0 {
+                self.busy[(done.tag >> 32) as usize] -= 1;
+            }
+            if tag != OWN {
+                let (tag, data) = (tag & !READ, done.data.into_vec());
+                return Ok(Some(Done { tag, end: done.end, data }));
             }
         }
         Ok(None)
