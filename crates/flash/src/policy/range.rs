@@ -1,10 +1,13 @@
 //! One range: a write buffer of program units, and a controller with an FTL over its blocks.
 
+mod progress;
+mod write;
+
 use prism_base::{FastMap, SimTime, Slab};
 use prism_engine::{Cleaning, CleaningMode, Controller, Done, HostUnit};
 use prism_ftl::PendingTrims;
 use prism_ftl::{Ftl, TrimRange, UnitWrite};
-use prism_nand::{Cause, DieGroupId, Pun};
+use prism_nand::{Cause, Pun};
 
 use crate::error::{FlashError, Result};
 use crate::monitor::{Share, Urgency};
@@ -14,9 +17,6 @@ use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::program_units::ProgramUnitFormat;
 use crate::policy::reads::Piece;
 
-/// Program units of copies that are processed for each host program unit on a device without
-/// timing: enough for a write amplification of 3, and few enough not to delay the caller for long.
-const COPIES_PER_HOST_PROGRAM: u64 = 2;
 /// Erased blocks of a die group below which cleaning has priority over the host.
 const FREE_BLOCKS_CRITICAL: u32 = 2;
 
@@ -142,58 +142,6 @@ impl Range {
         let checked = self.flash().check();
         self.failed = checked.clone().err();
         checked
-    }
-
-    /// Ends the next operation in flight, and follows its time.
-    fn step(&mut self) -> Result<()> {
-        let mut done = std::mem::take(&mut self.done);
-        self.now = self.engine.step(&mut done).max(self.now);
-        for event in done.drain(..) {
-            let Done::Wrote { tag } = event else { unreachable!("reads bypass the controller") };
-            self.unit_written(tag);
-        }
-        self.done = done;
-        self.check()
-    }
-
-    /// A unit of program unit `place` is on flash.
-    fn unit_written(&mut self, place: u32) {
-        let program_unit = &mut self.program_units[place];
-        program_unit.left -= 1;
-        if program_unit.left > 0 {
-            return;
-        }
-        for write in &program_unit.units {
-            if self.pending.get(&write.lpn).is_some_and(|&(at, _)| at == place) {
-                self.pending.remove(&write.lpn);
-            }
-        }
-        program_unit.units.clear();
-        program_unit.bytes.clear();
-        self.in_flight -= 1;
-        self.program_units.give(place);
-    }
-
-    /// Ends operations: on a device with timing those that end by the time of the share's clock,
-    /// on others at most a few program units of copies.
-    fn make_progress(&mut self) -> Result<()> {
-        if self.share().is_timed() {
-            let now = self.share().now()?.max(self.now);
-            return self.follow(now);
-        }
-        let most = self.flash().copied + COPIES_PER_HOST_PROGRAM;
-        while !self.engine.is_idle() && self.flash().copied < most {
-            self.step()?;
-        }
-        Ok(())
-    }
-
-    /// Ends all operations in flight, cleaning included.
-    pub(super) fn settle(&mut self) -> Result<()> {
-        while !self.engine.is_idle() {
-            self.step()?;
-        }
-        Ok(())
     }
 
     /// Whether it has no mapped or buffered unit.
@@ -335,181 +283,6 @@ impl Range {
         (1..most).take_while(follows).count() as u32 + 1
     }
 
-    /// Writes bytes from `offset` of the range on, as data of `handle`, and waits until flash has
-    /// taken the data of the programs that this begins.
-    pub(crate) fn write(
-        &mut self,
-        offset: u64,
-        data: &[u8],
-        handle: u32,
-        urgency: Urgency,
-    ) -> Result<()> {
-        let sent = self.begin_write(offset, data, handle, urgency)?;
-        self.share().reach_if_timed(sent)
-    }
-
-    /// As [`Range::write`], without waiting for the time at which the data is taken, which it
-    /// returns. Parts of units are completed by a read, which the data after it waits for.
-    pub(crate) fn begin_write(
-        &mut self,
-        offset: u64,
-        data: &[u8],
-        handle: u32,
-        urgency: Urgency,
-    ) -> Result<SimTime> {
-        self.alive()?;
-        self.make_progress()?;
-        self.urgency = urgency;
-        let mut end = self.share().now_if_timed()?;
-        self.engine.device_mut().sent = end;
-        let unit = u64::from(self.unit);
-        let (mut at, mut left) = (offset, data);
-        while !left.is_empty() {
-            let (lpn, within) = ((at / unit) as u32, (at % unit) as usize);
-            let len = left.len().min(self.unit as usize - within);
-            if len < self.unit as usize {
-                let mut whole = vec![0; self.unit as usize];
-                let read = self.begin_read(at - within as u64, &mut whole, Cause::Rmw, urgency)?;
-                end = end.max(read);
-                self.follow(read)?;
-                whole[within..within + len].copy_from_slice(&left[..len]);
-                self.write_unit(lpn, &whole, handle)?;
-            } else {
-                self.write_unit(lpn, &left[..len], handle)?;
-            }
-            at += len as u64;
-            left = &left[len..];
-        }
-        Ok(end.max(self.flash().sent))
-    }
-
-    /// Ends the operations in flight that end by `time`, which may be ahead of the share's clock.
-    fn follow(&mut self, time: SimTime) -> Result<()> {
-        if self.share().is_timed() {
-            while self.engine.next_at() <= time {
-                self.step()?;
-            }
-            self.now = self.now.max(time);
-        }
-        Ok(())
-    }
-
-    /// Writes slices one after the other, as data of `handle`. A unit of parts of several slices is
-    /// assembled first.
-    pub(crate) fn write_vectored(
-        &mut self,
-        offset: u64,
-        parts: &[&[u8]],
-        handle: u32,
-        urgency: Urgency,
-    ) -> Result<()> {
-        let unit = self.unit as usize;
-        let (mut at, mut together) = (offset, Vec::new());
-        for &part in parts {
-            let mut rest = part;
-            while !rest.is_empty() {
-                let within = (at % unit as u64) as usize + together.len();
-                // Whole units are written from where they are.
-                let whole = if within == 0 { rest.len() / unit * unit } else { 0 };
-                let len = if whole > 0 { whole } else { rest.len().min(unit - within) };
-                let (taken, left) = rest.split_at(len);
-                rest = left;
-                if whole > 0 {
-                    self.write(at, taken, handle, urgency)?;
-                    at += len as u64;
-                    continue;
-                }
-                together.extend_from_slice(taken);
-                if within + len == unit {
-                    self.write(at, &together, handle, urgency)?;
-                    at += together.len() as u64;
-                    together.clear();
-                }
-            }
-        }
-        if together.is_empty() { Ok(()) } else { self.write(at, &together, handle, urgency) }
-    }
-
-    fn write_unit(&mut self, lpn: u32, bytes: &[u8], handle: u32) -> Result<()> {
-        let version = self.version;
-        self.version += 1;
-        if !self.trims.is_empty() {
-            self.trims.carve(lpn, lpn + 1, version);
-        }
-        if let Some(&(at, place)) = self.pending.get(&lpn)
-            && self.program_units[at].left == 0
-        {
-            let program_unit = &mut self.program_units[at];
-            program_unit.units[place as usize].version = version;
-            let from = place as usize * bytes.len();
-            program_unit.bytes[from..from + bytes.len()].copy_from_slice(bytes);
-            return Ok(());
-        }
-        let stream = self.engine.ftl().stream_of(lpn, handle) as usize;
-        let at = *self.filling[stream].get_or_insert_with(|| self.program_units.take());
-        let program_unit = &mut self.program_units[at];
-        program_unit.units.push(UnitWrite { lpn, source: None, version });
-        program_unit.bytes.extend_from_slice(bytes);
-        let count = program_unit.units.len();
-        self.pending.insert(lpn, (at, count as u32 - 1));
-        if count == self.units_per_program_unit { self.program(stream as u32) } else { Ok(()) }
-    }
-
-    /// Programs the buffered units of `stream`, if there are any.
-    fn program(&mut self, stream: u32) -> Result<()> {
-        let Some(at) = self.filling[stream as usize] else { return Ok(()) };
-        let first = match self.program_units[at].units.first() {
-            Some(first) => first.lpn,
-            None => return Ok(()),
-        };
-        let die_group = self.die_group_for(stream, first)?;
-        self.filling[stream as usize] = None;
-        let program_unit = &mut self.program_units[at];
-        program_unit.left = program_unit.units.len();
-        self.in_flight += 1;
-        if !self.kept.is_empty() {
-            self.programmed.extend(program_unit.units.iter().map(|write| write.lpn));
-        }
-        self.host_units.clear();
-        let host_unit = |&write: &UnitWrite| HostUnit { write, tag: at, lost: false };
-        self.host_units.extend(program_unit.units.iter().map(host_unit));
-        let bytes = std::mem::take(&mut program_unit.bytes);
-        let flash = self.engine.device_mut();
-        (flash.host, flash.urgency) = (bytes, self.urgency);
-        self.engine.write(die_group, stream, &self.host_units, self.now);
-        // They can be read until the program has ended.
-        self.program_units[at].bytes = std::mem::take(&mut self.engine.device_mut().host);
-        self.check()?;
-        self.make_progress()
-    }
-
-    /// A die group for the next program unit of `stream`, which begins with `first`. Waits for
-    /// operations in flight if each has to be cleaned first.
-    fn die_group_for(&mut self, stream: u32, first: u32) -> Result<DieGroupId> {
-        let urgent = self.urgency == Urgency::Urgent;
-        self.engine.set_urgent(urgent, self.now);
-        loop {
-            if urgent {
-                self.engine.prefer_without_cleaning();
-            }
-            let found = self.engine.writable_die_group(stream, first, self.now);
-            self.check()?;
-            if let Some(die_group) = found {
-                return Ok(die_group);
-            }
-            if self.engine.is_idle() {
-                // After recovery nothing has begun to clean, or cleaning waits for urgent data.
-                self.engine.set_urgent(false, self.now);
-                let cleans =
-                    self.engine.begin_cleaning(self.now) || self.engine.clean_to_high(self.now);
-                self.check()?;
-                assert!(cleans, "no die group accepts a program unit: too little spare space");
-                continue;
-            }
-            self.step()?;
-        }
-    }
-
     /// Trims units: they read as zeros from now on and, once a flush is complete, also after a
     /// power failure.
     pub(crate) fn trim(&mut self, start: u32, end: u32) -> Result<()> {
@@ -522,37 +295,6 @@ impl Range {
             }
         }
         self.trims.insert(start, end, version);
-        Ok(())
-    }
-
-    /// Removes a unit from memory; the last one of its program unit takes its place, unless that is
-    /// in flight.
-    fn drop_pending(&mut self, lpn: u32) {
-        let Some((at, place)) = self.pending.remove(&lpn) else { return };
-        let program_unit = &mut self.program_units[at];
-        if program_unit.left > 0 {
-            return;
-        }
-        program_unit.units.swap_remove(place as usize);
-        let (unit, place) = (self.unit as usize, place as usize);
-        let last = program_unit.bytes.len() - unit;
-        program_unit.bytes.copy_within(last.., place * unit);
-        program_unit.bytes.truncate(last);
-        if let Some(moved) = program_unit.units.get(place) {
-            self.pending.insert(moved.lpn, (at, place as u32));
-        }
-    }
-
-    /// Programs all buffered units, and waits until they are on flash.
-    pub(crate) fn program_all(&mut self) -> Result<()> {
-        self.alive()?;
-        self.urgency = Urgency::Normal;
-        for stream in 0..self.filling.len() as u32 {
-            self.program(stream)?;
-        }
-        while self.in_flight > 0 {
-            self.step()?;
-        }
         Ok(())
     }
 
@@ -615,20 +357,6 @@ impl Range {
             }
         }
         Ok(())
-    }
-
-    /// Cleans in idle time: ends at most `program_units` program units of copies. Returns whether
-    /// there was anything to do.
-    pub(crate) fn idle(&mut self, program_units: u32) -> Result<bool> {
-        self.alive()?;
-        self.make_progress()?;
-        let any = self.engine.clean_to_high(self.now);
-        let most = self.flash().copied + u64::from(program_units);
-        while !self.engine.is_idle() && self.flash().copied < most {
-            self.step()?;
-        }
-        self.check()?;
-        Ok(any)
     }
 
     /// Checks the invariants of the FTL.
