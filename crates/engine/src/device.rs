@@ -102,8 +102,8 @@ pub trait FlashDevice {
     /// The address layout.
     fn layout(&self) -> &Layout;
 
-    /// Whether programs have bytes, or may fail: jobs then keep what only these need.
-    fn keeps_content(&self) -> bool;
+    /// Whether it programs the payloads of jobs, or may lose units: jobs keep both only then.
+    fn uses_payloads(&self) -> bool;
 
     /// Operations by cause. The device counts reads and programs when they begin, the controller
     /// erases when they have ended.

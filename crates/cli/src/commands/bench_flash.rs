@@ -267,8 +267,8 @@ fn works_section(rows: &[WorkRow]) -> Section {
         section.push(works_table(pattern.name(), rows));
     }
     section.push(Block::Notes(vec![
-        "Sixteen requests are in flight on the drive and in the queues of the raw and the \
-         function level; the policy level reads one page at a time and queues writes per LUN."
+        "Sixteen requests are in flight at each level, and at the raw level those of cleaning \
+         besides. The policy level and the drive run the same program, over a block device."
             .into(),
         "At the policy level and on the drive, a write completes when its data is accepted; at \
          the raw and the function level, when it is on flash."

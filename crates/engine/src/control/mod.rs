@@ -107,15 +107,8 @@ pub struct Controller<D> {
 pub type Engine = Controller<SimDevice>;
 
 impl<D: FlashDevice> Controller<D> {
-    /// An idle controller.
-    #[must_use]
-    pub fn over(device: D, ftl: Ftl, cleaning: Cleaning) -> Self {
-        let mut controller = Self::at_rest(device, ftl, cleaning);
-        controller.begin_cleaning(SimTime::ZERO);
-        controller
-    }
-
-    /// A controller that does not begin to clean by itself.
+    /// An idle controller, which begins to clean with the first program, or by
+    /// [`Controller::begin_cleaning`].
     #[must_use]
     pub fn at_rest(device: D, ftl: Ftl, cleaning: Cleaning) -> Self {
         let (dies, die_groups) = (device.geometry().dies(), device.geometry().die_groups());
@@ -136,7 +129,7 @@ impl<D: FlashDevice> Controller<D> {
             layout: *device.layout(),
             cleaning,
             faulty: device.may_fail(),
-            no_payload: !device.keeps_content(),
+            no_payload: !device.uses_payloads(),
             jobs: Jobs::new(),
             device,
             ftl,
@@ -239,11 +232,13 @@ impl<D: FlashDevice> Controller<D> {
 }
 
 impl Engine {
-    /// An idle engine.
+    /// An idle engine. Die groups below their low watermark are cleaned at once.
     #[must_use]
     pub fn new(nand: Nand, ftl: Ftl, config: EngineConfig) -> Self {
         let device = SimDevice::new(nand, config, ftl.logical_units());
-        Self::over(device, ftl, config.cleaning)
+        let mut engine = Self::at_rest(device, ftl, config.cleaning);
+        engine.begin_cleaning(SimTime::ZERO);
+        engine
     }
 
     /// The flash.

@@ -19,7 +19,7 @@ impl FlashDevice for SimDevice {
         &self.layout
     }
 
-    fn keeps_content(&self) -> bool {
+    fn uses_payloads(&self) -> bool {
         self.nand.has_faults() || self.nand.keeps_content()
     }
 

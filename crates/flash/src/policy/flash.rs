@@ -375,8 +375,8 @@ impl FlashDevice for RangeFlash {
         &self.layout
     }
 
-    fn keeps_content(&self) -> bool {
-        // The bytes are not those of jobs.
+    fn uses_payloads(&self) -> bool {
+        // The range passes the bytes of a program in `host`, all in one piece.
         false
     }
 

@@ -173,7 +173,7 @@ impl FlashDevice for Fragile {
         self.nand.layout()
     }
 
-    fn keeps_content(&self) -> bool {
+    fn uses_payloads(&self) -> bool {
         true
     }
 
