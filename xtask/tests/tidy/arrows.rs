@@ -7,7 +7,7 @@ use crate::source::{Source, fail, files};
 
 /// The dependencies of each crate inside the workspace, without those of tests. The table equals
 /// the manifests, so unused dependencies are removed here too.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     // Shared by tests; only tests depend on it, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
@@ -22,6 +22,8 @@ const ARROWS: [(&str, &[&str]); 20] = [
     // The library's device in a file. It is apart from `host`, so that a program which embeds
     // the library does not get captures, Parquet and terminals with it.
     ("flashfile", &["base", "flash"]),
+    // A cache over the levels of the library, and memcached's protocol.
+    ("cache", &["base", "flash"]),
     // The library and its manual under one name.
     ("prism", &["base", "nand", "flash", "flashfile"]),
     // The library as C sees it, which adds nothing.
