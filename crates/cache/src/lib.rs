@@ -3,4 +3,14 @@
 //!
 //! Design: docs/design/cache.md.
 
+pub mod cache;
+pub mod index;
 pub mod items;
+pub mod memory;
+pub mod record;
+pub mod slab;
+pub mod state;
+pub mod store;
+
+pub use cache::{Cache, Config};
+pub use memory::Memory;

@@ -1,0 +1,412 @@
+//! The cache: where items are, which slabs are being filled, written and cleaned.
+//!
+//! An insertion copies the item to a buffer, the memory of an open slab, and sets its entry in the
+//! index. A full slab is written and synced; its buffer then serves reads until it is needed again.
+//! Nothing waits: insertions are refused while all buffers wait for flash ([`Refusal::Busy`]), and
+//! [`Cache::progress`] takes what flash has completed.
+//!
+//! `write` fills and writes slabs, `read` reads items, `clean` frees slabs, `recover` opens a cache
+//! that has data, `reserve` decides how many slabs are kept erased.
+
+mod clean;
+mod items;
+mod read;
+mod recover;
+mod reserve;
+mod write;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use prism_base::{Nanos, Slab as Places};
+use prism_flash::{Buffer, FlashError};
+
+use crate::index::{Entry, Index};
+use crate::items::{ItemAddress, Refusal};
+use crate::memory::Memory;
+use crate::record::{At, UNIT};
+use crate::slab::{self, Fill};
+use crate::state::State;
+use crate::store::{Done, Shape, Store};
+
+pub use clean::Eviction;
+use clean::Victim;
+use read::Finished;
+pub use recover::{BUFFERS_MIN, OpenError, state_bytes};
+use reserve::Reserve;
+
+/// Streams of insertions, each with an open slab: of clients, and copies of cleaning.
+const STREAMS: usize = 2;
+/// The stream of clients.
+const USER: usize = 0;
+/// The stream of cleaning.
+const COPIES: usize = 1;
+/// Slabs that only copies may open.
+const FOR_COPIES: u32 = 1;
+/// Bytes that are written at once.
+const CHUNK: u32 = 256 << 10;
+/// No buffer.
+const NONE: u16 = u16::MAX;
+
+/// The settings of a cache.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// Bytes of memory for the index.
+    pub index_bytes: u64,
+    /// What happens to the items of a slab that is cleaned.
+    pub eviction: Eviction,
+    /// The seed of hashes, for a new cache.
+    pub seed: u64,
+}
+
+/// What a slab is used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Phase {
+    #[default]
+    Free,
+    /// Takes items.
+    Open,
+    /// Full, and not durable yet.
+    Writing,
+    Durable,
+    /// Its items are being copied or dropped.
+    Cleaning,
+}
+
+/// A slab.
+#[derive(Clone, Copy, Debug)]
+struct Slab {
+    /// The number of its current use; 0 if it is free.
+    number: u64,
+    phase: Phase,
+    buffer: u16,
+    /// Writes in flight.
+    writes: u16,
+    /// Bytes whose write was submitted.
+    submitted: u32,
+    fill: Fill,
+    /// Units of items that are current.
+    live: u32,
+    /// When an item of it was last used, in seconds since the cache was opened.
+    access: u32,
+}
+
+impl Slab {
+    const FREE: Self = Self {
+        number: 0,
+        phase: Phase::Free,
+        buffer: NONE,
+        writes: 0,
+        submitted: 0,
+        fill: Fill { items: 0, units: 0 },
+        live: 0,
+        access: 0,
+    };
+}
+
+/// The memory of open slabs, and of those that were written last.
+struct Buffers {
+    memory: Box<dyn Memory>,
+    slab_bytes: usize,
+    free: Vec<u16>,
+    /// Those of durable slabs, in the order in which these became durable, with the slab's number:
+    /// the slab may have lost its buffer meanwhile.
+    cached: VecDeque<(u16, u32, u64)>,
+}
+
+impl Buffers {
+    fn bytes(&self, buffer: u16) -> &[u8] {
+        &self.memory.bytes()[buffer as usize * self.slab_bytes..][..self.slab_bytes]
+    }
+
+    fn bytes_mut(&mut self, buffer: u16) -> &mut [u8] {
+        &mut self.memory.bytes_mut()[buffer as usize * self.slab_bytes..][..self.slab_bytes]
+    }
+}
+
+/// What a command of the store was for.
+#[derive(Debug)]
+enum Task {
+    None,
+    Write { slab: u32, number: u64 },
+    Sync { slabs: Vec<(u32, u64)> },
+    Read(read::Read),
+    Table { victim: u32 },
+    Copy { victim: u32, offset: u32, items: Vec<slab::Content> },
+}
+
+/// What happened since the cache was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Lookups that found the item in memory.
+    pub hits_memory: u64,
+    /// Lookups that found the item on flash.
+    pub hits_flash: u64,
+    /// Lookups that found nothing.
+    pub misses: u64,
+    /// Items inserted.
+    pub inserts: u64,
+    /// Bytes of their records.
+    pub insert_bytes: u64,
+    /// Items that cleaning copied.
+    pub copied: u64,
+    /// Bytes of their records.
+    pub copied_bytes: u64,
+    /// Current items that cleaning dropped.
+    pub dropped: u64,
+    /// Items dropped because both of their buckets in the index were full.
+    pub index_full: u64,
+    /// Reads of an item that turned out to be another key's.
+    pub false_reads: u64,
+    /// Reads of an item that was not there any more, or damaged.
+    pub lost_reads: u64,
+    /// Slabs filled.
+    pub slabs_filled: u64,
+    /// Slabs cleaned.
+    pub slabs_cleaned: u64,
+    /// Of these, without copies for lack of time.
+    pub slabs_dropped: u64,
+    /// Items found when the cache was opened.
+    pub recovered: u64,
+}
+
+/// A cache on a store.
+pub struct Cache<S> {
+    store: S,
+    shape: Shape,
+    /// Units of a slab.
+    slab_units: u64,
+    index: Index,
+    state: State,
+    buffers: Buffers,
+    slabs: Vec<Slab>,
+    open: [Option<u32>; STREAMS],
+    tasks: Vec<Task>,
+    places: Places<()>,
+    /// Buffers of commands, to be used again.
+    spare: Vec<Buffer>,
+    unsynced: Vec<(u32, u64)>,
+    sync_in_flight: bool,
+    reads: usize,
+    finished: VecDeque<Finished>,
+    victims: Vec<Victim>,
+    eviction: Eviction,
+    reserve: Reserve,
+    next_slab: u64,
+    next_item: u64,
+    /// When the cache was opened.
+    start: u32,
+    now: Nanos,
+    last_sync: Nanos,
+    seed: u64,
+    counts: Counts,
+    failure: Option<FlashError>,
+}
+
+impl<S> fmt::Debug for Cache<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cache of {:?}, {:?}", self.shape, self.index)
+    }
+}
+
+impl<S: Store> Cache<S> {
+    /// The store.
+    pub fn store(&self) -> &S {
+        &self.store
+    }
+
+    /// The store, to let time pass.
+    pub fn store_mut(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// What happened since the cache was opened.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// Bytes of memory of the index.
+    #[must_use]
+    pub fn index_bytes(&self) -> u64 {
+        self.index.bytes()
+    }
+
+    /// Slabs by use: free, being filled or written, full.
+    #[must_use]
+    pub fn slab_counts(&self) -> [u32; 3] {
+        let mut counts = [0; 3];
+        for slab in &self.slabs {
+            let at = match slab.phase {
+                Phase::Free => 0,
+                Phase::Open | Phase::Writing => 1,
+                Phase::Durable | Phase::Cleaning => 2,
+            };
+            counts[at] += 1;
+        }
+        counts
+    }
+
+    /// Why the cache takes no more items, if the device has failed.
+    #[must_use]
+    pub fn failure(&self) -> Option<&FlashError> {
+        self.failure.as_ref()
+    }
+
+    /// Begins to make the state durable: a sync, whose number [`Cache::state_synced`] will reach.
+    pub fn sync_state(&mut self) -> Option<u64> {
+        self.state.begin_sync()
+    }
+
+    /// The number of the last sync of the state that is done.
+    #[must_use]
+    pub fn state_synced(&self) -> u64 {
+        self.state.synced()
+    }
+
+    /// Whether commands of the store are in flight.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.places.in_use() == 0
+    }
+
+    fn split(&self, address: u64) -> (u32, u32) {
+        ((address / self.slab_units) as u32, (address % self.slab_units) as u32)
+    }
+
+    fn address(&self, slab: u32, unit: u32) -> u64 {
+        u64::from(slab) * self.slab_units + u64::from(unit)
+    }
+
+    fn at(&self, address: u64) -> At {
+        let (slab, unit) = self.split(address);
+        At { slab: self.slabs[slab as usize].number, unit }
+    }
+
+    /// The address of an item with the low bits of its slab's number, so that it differs in each
+    /// use of the slab.
+    fn item_address(&self, address: u64) -> ItemAddress {
+        ItemAddress(address | self.at(address).slab << (64 - Index::ADDRESSES.leading_zeros() - 1))
+    }
+
+    /// The bytes from an item on, if its slab has a buffer.
+    fn in_memory(&self, address: u64) -> Option<&[u8]> {
+        let (slab, unit) = self.split(address);
+        let buffer = self.slabs[slab as usize].buffer;
+        let bytes = (buffer != NONE).then(|| self.buffers.bytes(buffer))?;
+        Some(&bytes[(unit * UNIT) as usize..])
+    }
+
+    /// The item of an entry is no longer current.
+    fn forget(&mut self, entry: &Entry) {
+        let (slab, unit) = self.split(entry.address);
+        self.state.set_dead(slab, unit);
+        let slab = &mut self.slabs[slab as usize];
+        slab.live = slab.live.saturating_sub(entry.units);
+    }
+
+    fn task(&mut self, task: Task) -> u64 {
+        let place = self.places.take() as usize;
+        if place == self.tasks.len() {
+            self.tasks.push(Task::None);
+        }
+        self.tasks[place] = task;
+        place as u64
+    }
+
+    fn buffer(&mut self, len: usize) -> Buffer {
+        let fits = self.spare.iter().position(|spare| spare.capacity() >= len);
+        let mut buffer = match fits {
+            Some(place) => self.spare.swap_remove(place),
+            None => self.store.buffer(len),
+        };
+        buffer.set_len(len);
+        buffer
+    }
+
+    fn give_back(&mut self, buffer: Buffer) {
+        const SPARE: usize = 64;
+        if self.spare.len() < SPARE && buffer.capacity() > 0 {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Takes what the store has completed, and begins what follows from it. `now` is a clock that
+    /// does not go back; its beginning does not matter.
+    pub fn progress(&mut self, now: Nanos) {
+        self.now = self.now.max(now);
+        while let Some(done) = self.store.poll() {
+            self.complete(done);
+        }
+        self.clean();
+        self.sync();
+    }
+
+    fn complete(&mut self, done: Done) {
+        let Done { tag, result, data, .. } = done;
+        let task = std::mem::replace(&mut self.tasks[tag as usize], Task::None);
+        self.places.give(tag as u32);
+        match task {
+            Task::None => unreachable!("the store completes commands once"),
+            Task::Write { slab, number } => {
+                self.give_back(data);
+                self.written(slab, number, result);
+            }
+            Task::Sync { slabs } => self.synced(slabs, result),
+            Task::Read(read) => self.was_read(read, result, data),
+            Task::Table { victim } => self.table_read(victim, result, data),
+            Task::Copy { victim, offset, items } => {
+                self.copies_read(victim, offset, items, result, data);
+            }
+        }
+    }
+
+    /// Waits until a command of the store is complete, or `timeout` is over, and takes it.
+    pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        let waited = self.store.wait(timeout);
+        let now = Nanos(self.store.now().0);
+        self.progress(now);
+        waited
+    }
+
+    /// Writes and syncs everything, and waits for that.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails or has failed.
+    pub fn close(&mut self) -> Result<(), FlashError> {
+        for stream in 0..STREAMS {
+            self.seal(stream);
+        }
+        while !self.is_idle() || !self.unsynced.is_empty() {
+            if !self.wait(None) && self.is_idle() && self.unsynced.is_empty() {
+                break;
+            }
+        }
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    /// Checks that index, slabs and state agree.
+    ///
+    /// # Panics
+    /// If they do not, which is a bug.
+    pub fn assert_consistent(&self) {
+        let mut live = vec![0; self.slabs.len()];
+        for entry in self.index.entries() {
+            let (slab, unit) = self.split(entry.address);
+            let info = &self.slabs[slab as usize];
+            assert!(info.phase != Phase::Free && unit < info.fill.units, "{entry:?} in {info:?}");
+            live[slab as usize] += entry.units;
+            let current = self.state.is_current(slab, info.number, unit);
+            assert!(current || entry.stale || entry.expires != 0, "{entry:?} is recorded as dead");
+        }
+        for (slab, live) in self.slabs.iter().zip(live) {
+            let agrees = slab.live == live || slab.phase == Phase::Cleaning;
+            assert!(agrees, "{slab:?} has {live} units");
+        }
+    }
+
+    fn refuse(&mut self, error: FlashError) -> Refusal {
+        self.failure = Some(error);
+        Refusal::Failed
+    }
+}

@@ -1,0 +1,95 @@
+//! Reading items from flash.
+
+use prism_flash::{Buffer, FlashError};
+
+use super::{Cache, Task};
+use crate::index::{Entry, Slot};
+use crate::record::{self, Record, UNIT};
+use crate::store::Store;
+
+/// A read in flight.
+#[derive(Debug)]
+pub(super) struct Read {
+    /// The caller's number.
+    pub(super) tag: u64,
+    pub(super) key: Vec<u8>,
+    pub(super) hash: u64,
+    pub(super) address: u64,
+    /// Bytes before the record in the pages that are read.
+    pub(super) skip: u32,
+    /// The number of the slab when the read began.
+    pub(super) slab: u64,
+}
+
+/// A read that is complete.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) read: Read,
+    pub(super) data: Option<Buffer>,
+}
+
+impl Finished {
+    /// The record, if it is of the key that was looked up; an error says whether it is of another.
+    pub(super) fn record(&self, unit: u32) -> Result<Record<'_>, bool> {
+        let data = self.data.as_ref().ok_or(false)?;
+        let at = record::At { slab: self.read.slab, unit };
+        let record = record::read(&data[self.read.skip as usize..], at).ok_or(false)?;
+        if record.key == self.read.key { Ok(record) } else { Err(true) }
+    }
+}
+
+impl<S: Store> Cache<S> {
+    /// The entry of a key. One in memory is compared; one on flash is taken to be the key's if its
+    /// hash is.
+    pub(super) fn entry_of(&self, key: &[u8], hash: u64) -> Option<(Slot, Entry)> {
+        self.index.find(hash, |entry| match self.in_memory(entry.address) {
+            Some(bytes) => record::parse(bytes).is_some_and(|(record, _)| record.key == key),
+            None => true,
+        })
+    }
+
+    /// As [`Cache::entry_of`]; one that is expired is removed.
+    pub(super) fn current(&mut self, key: &[u8], hash: u64, now: u32) -> Option<(Slot, Entry)> {
+        self.flush_if_due(now);
+        let (slot, entry) = self.entry_of(key, hash)?;
+        if entry.expires != 0 && entry.expires <= now {
+            self.forget(&entry);
+            self.index.remove(slot);
+            return None;
+        }
+        Some((slot, entry))
+    }
+
+    /// Begins to read an item.
+    pub(super) fn begin_read(&mut self, tag: u64, key: Vec<u8>, hash: u64, entry: &Entry) {
+        let (slab, unit) = self.split(entry.address);
+        let page = self.shape.page_bytes;
+        let begin = unit * UNIT / page * page;
+        let end = ((unit + entry.units) * UNIT).div_ceil(page) * page;
+        let len = end.min(self.shape.slab_bytes) - begin;
+        let read = Read {
+            tag,
+            key,
+            hash,
+            address: entry.address,
+            skip: unit * UNIT - begin,
+            slab: self.slabs[slab as usize].number,
+        };
+        let data = self.buffer(len as usize);
+        let tag = self.task(Task::Read(read));
+        self.reads += 1;
+        self.store.read(slab, begin, data, tag);
+    }
+
+    pub(super) fn was_read(&mut self, read: Read, result: Result<(), FlashError>, data: Buffer) {
+        self.reads -= 1;
+        let data = match result {
+            Ok(()) => Some(data),
+            Err(_) => {
+                self.give_back(data);
+                None
+            }
+        };
+        self.finished.push_back(Finished { read, data });
+    }
+}

@@ -1,0 +1,124 @@
+//! Slabs at the function level: the library allocates and erases blocks, the cache cleans. The
+//! cache keeps as many blocks erased as its model says, so the library's own reserve
+//! (`Flash_SetOPS` in the paper) stays 0.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use prism_base::{Nanos, SimTime};
+use prism_flash::function::{Channel, Function, Queue, Unit};
+use prism_flash::{Address, Buffer, FlashError};
+use prism_nand::Cause;
+
+use super::{Done, FlashCounts, Numbering, Shape, Store};
+
+/// Commands that are submitted and not taken; the file keeps fewer in flight in the kernel.
+const DEPTH: usize = 1 << 16;
+
+/// A store on blocks that the library allocates.
+pub struct FunctionStore {
+    function: Arc<Function>,
+    queue: Queue<Arc<Function>>,
+    numbering: Numbering,
+    identity: u64,
+    shape: Shape,
+}
+
+impl FunctionStore {
+    /// A store on this level of a share; `identity` is that of its device.
+    #[must_use]
+    pub fn new(function: Function, identity: u64) -> Self {
+        let geometry = function.geometry();
+        let function = Arc::new(function);
+        let numbering = Numbering::new(&geometry);
+        let shape = Shape {
+            slabs: numbering.slabs(),
+            slab_bytes: geometry.block_bytes() as u32,
+            page_bytes: geometry.page_size,
+            channels: geometry.channels.len() as u32,
+            dynamic_reserve: true,
+        };
+        let queue = Queue::new(Arc::clone(&function), DEPTH);
+        Self { function, queue, numbering, identity, shape }
+    }
+
+    fn page(&self, slab: u32, offset: u32) -> Address {
+        self.numbering.address(slab).with_page(offset / self.shape.page_bytes)
+    }
+}
+
+impl Store for FunctionStore {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
+        let allocated = self.function.allocated()?;
+        Ok(allocated.iter().map(|(at, _)| self.numbering.slab(*at)).collect())
+    }
+
+    fn available(&mut self) -> u32 {
+        (0..self.shape.channels).map(|channel| self.function.free(channel).unwrap_or(0)).sum()
+    }
+
+    fn open(&mut self) -> Result<Option<u32>, FlashError> {
+        match self.function.address_mapper(Channel::Any, Unit::Block) {
+            Ok(new) => Ok(Some(self.numbering.slab(new.at))),
+            Err(FlashError::ChannelFull { .. } | FlashError::OnlyReserve { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
+        let at = self.page(slab, offset);
+        self.queue.submit_write(at, data, tag).expect("the queue is long");
+    }
+
+    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
+        let at = self.page(slab, offset);
+        self.queue.submit_read(at, data, tag).expect("the queue is long");
+    }
+
+    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+        self.function.trim(self.numbering.address(slab), Unit::Block)
+    }
+
+    fn sync(&mut self, tag: u64) {
+        self.queue.submit_sync(tag).expect("the queue is long");
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        self.function.share().device().buffer(len)
+    }
+
+    fn poll(&mut self) -> Option<Done> {
+        let done = self.queue.poll()?;
+        Some(Done { tag: done.tag, end: done.end, result: done.result, data: done.data })
+    }
+
+    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        self.queue.wait(timeout)
+    }
+
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.queue.event_fd()
+    }
+
+    fn counts(&self) -> FlashCounts {
+        let counts = self.function.share().counts().unwrap_or_default();
+        FlashCounts {
+            programs: counts.programs[Cause::Host],
+            copies: counts.programs.total() - counts.programs[Cause::Host],
+            reads: counts.reads[Cause::Host],
+            erases: counts.erases.total(),
+        }
+    }
+
+    fn now(&self) -> SimTime {
+        self.function.share().now().unwrap_or(SimTime::ZERO)
+    }
+}

@@ -1,0 +1,149 @@
+//! Slabs of flash at each level of the library, as the cache sees them. Each level is a small file;
+//! everything else is the same code.
+
+mod function;
+
+use std::os::fd::BorrowedFd;
+
+use prism_base::{Nanos, SimTime};
+use prism_flash::{Address, Buffer, FlashError, ShareGeometry};
+
+pub use function::FunctionStore;
+
+/// The slabs of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Slabs, of which some may never be open at once.
+    pub slabs: u32,
+    /// Bytes of a slab, a multiple of those of a page.
+    pub slab_bytes: u32,
+    /// Bytes of the unit of reads and writes.
+    pub page_bytes: u32,
+    /// Channels, which work in parallel.
+    pub channels: u32,
+    /// Whether the cache decides how many slabs are kept erased; if not, the store has
+    /// over-provisioning of its own, and all of its slabs may be full.
+    pub dynamic_reserve: bool,
+}
+
+/// A command that is complete.
+#[derive(Debug)]
+pub struct Done {
+    /// The caller's number.
+    pub tag: u64,
+    /// When it was, on a device with timing.
+    pub end: SimTime,
+    /// The result.
+    pub result: Result<(), FlashError>,
+    /// The data.
+    pub data: Buffer,
+}
+
+/// What the store did to flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlashCounts {
+    /// Pages programmed for the cache.
+    pub programs: u64,
+    /// Pages that were copied below the cache.
+    pub copies: u64,
+    /// Pages read for the cache.
+    pub reads: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+/// Slabs of flash. A slab is opened, written in order, read, and freed. Commands are queued and
+/// their completions taken; nothing waits but [`Store::wait`].
+pub trait Store {
+    /// Its slabs.
+    fn shape(&self) -> Shape;
+
+    /// A number that belongs to the device, so that a state file of another one is recognised.
+    fn identity(&self) -> u64;
+
+    /// The slabs that may hold data; called once, when the cache is opened. The others are free.
+    ///
+    /// # Errors
+    /// [`FlashError`].
+    fn used(&mut self) -> Result<Vec<u32>, FlashError>;
+
+    /// Slabs that can be opened now.
+    fn available(&mut self) -> u32;
+
+    /// Opens an erased slab; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    fn open(&mut self) -> Result<Option<u32>, FlashError>;
+
+    /// Writes whole pages, the next ones of the slab.
+    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64);
+
+    /// Reads whole pages into `data`.
+    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64);
+
+    /// Frees a slab, which is erased when its commands have ended.
+    ///
+    /// # Errors
+    /// [`FlashError`] if the device fails.
+    fn free(&mut self, slab: u32) -> Result<(), FlashError>;
+
+    /// Makes durable what was written and freed before.
+    fn sync(&mut self, tag: u64);
+
+    /// A buffer for commands.
+    fn buffer(&self, len: usize) -> Buffer;
+
+    /// The next completion, if there is one.
+    fn poll(&mut self) -> Option<Done>;
+
+    /// Waits for a completion, at most for `timeout`; false if there is none. On a device with
+    /// timing the clock advances.
+    fn wait(&mut self, timeout: Option<Nanos>) -> bool;
+
+    /// A file descriptor that becomes readable when a command completes.
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// What was done to flash.
+    fn counts(&self) -> FlashCounts;
+
+    /// The time, on a device with timing.
+    fn now(&self) -> SimTime {
+        SimTime::ZERO
+    }
+}
+
+/// Addresses of the blocks of a share, as numbers of slabs: those of a LUN together.
+#[derive(Debug)]
+pub(crate) struct Numbering {
+    /// LUNs before those of each channel.
+    before: Vec<u32>,
+    luns: Vec<(u32, u32)>,
+    blocks: u32,
+}
+
+impl Numbering {
+    pub(crate) fn new(geometry: &ShareGeometry) -> Self {
+        let (mut before, mut luns) = (Vec::new(), Vec::new());
+        for (channel, of_channel) in (0..).zip(&geometry.channels) {
+            before.push(luns.len() as u32);
+            luns.extend((0..of_channel.len() as u32).map(|lun| (channel, lun)));
+        }
+        Self { before, luns, blocks: geometry.blocks_per_lun }
+    }
+
+    pub(crate) fn slabs(&self) -> u32 {
+        self.luns.len() as u32 * self.blocks
+    }
+
+    pub(crate) fn address(&self, slab: u32) -> Address {
+        let (channel, lun) = self.luns[(slab / self.blocks) as usize];
+        Address { channel, lun, block: slab % self.blocks, page: 0 }
+    }
+
+    pub(crate) fn slab(&self, at: Address) -> u32 {
+        (self.before[at.channel as usize] + at.lun) * self.blocks + at.block
+    }
+}

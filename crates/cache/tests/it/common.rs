@@ -1,0 +1,90 @@
+//! Caches for tests.
+
+use prism_base::{Bytes, Nanos};
+use prism_cache::cache::{Eviction, state_bytes};
+use prism_cache::items::{Item, Items, Lookup, Meta, NewItem, Refusal};
+use prism_cache::store::{FunctionStore, Store};
+use prism_cache::{Cache, Config};
+use prism_flash::function::Function;
+use prism_flash::{Allocation, Device, DeviceGeometry, MemoryDevice, Options, SharedMemory};
+
+/// A time at which tests begin.
+pub const NOW: u32 = 1_700_000_000;
+
+pub const GEOMETRY: DeviceGeometry = DeviceGeometry {
+    channels: 2,
+    luns_per_channel: 2,
+    blocks_per_lun: 16,
+    pages_per_block: 16,
+    page_size: 4096,
+    oob_size: 64,
+    max_open_blocks: None,
+};
+
+pub const CONFIG: Config =
+    Config { index_bytes: 1 << 20, eviction: Eviction::Integrated { most: 20 }, seed: 5 };
+
+pub fn function_store(memory: SharedMemory, is_new: bool) -> FunctionStore {
+    let device = if is_new {
+        let device = Device::format(memory, Options::default()).unwrap();
+        let capacity = Bytes(device.lun_capacity().0 * 3);
+        drop(device.allocate("cache", Allocation::new(capacity, 0)).unwrap());
+        device
+    } else {
+        Device::open(memory, Options::default()).unwrap()
+    };
+    FunctionStore::new(Function::open(device.attach("cache").unwrap()).unwrap(), 1)
+}
+
+pub fn new_memory(cache: prism_flash::Cache) -> SharedMemory {
+    MemoryDevice::new(GEOMETRY, cache).unwrap().into()
+}
+
+/// A new cache on memory that goes with it.
+pub fn new_cache(buffers: usize) -> Cache<FunctionStore> {
+    let store = function_store(new_memory(prism_flash::Cache::None), true);
+    let shape = store.shape();
+    let state = vec![0; state_bytes(&shape) as usize];
+    let buffers = vec![0; buffers * shape.slab_bytes as usize];
+    Cache::open(store, Box::new(state), Box::new(buffers), CONFIG, NOW).unwrap()
+}
+
+/// Sets an item, and waits for flash as long as the cache is busy.
+pub fn set<S: Store>(cache: &mut Cache<S>, key: &[u8], value: &[u8], expires: u32) {
+    loop {
+        let version = cache.next_version();
+        let meta = Meta { expires, last_access: NOW, ..Meta::default() };
+        let item = NewItem { key, value: [value, &[]], flags: 7, version, meta };
+        match cache.insert(item, NOW) {
+            Ok(()) => break,
+            Err(Refusal::Busy) => assert!(cache.wait(None), "nothing to wait for: {cache:?}"),
+            Err(refusal) => panic!("{refusal}"),
+        }
+    }
+    cache.progress(Nanos(0));
+}
+
+/// The value of a key, with its version, and whether it came from flash.
+pub fn get<S: Store>(cache: &mut Cache<S>, key: &[u8], now: u32) -> Option<(Vec<u8>, u64, bool)> {
+    let copy = |item: &Item<'_>| {
+        assert_eq!((item.key, item.flags), (key, 7));
+        (item.value.to_vec(), item.version, item.from_flash)
+    };
+    match cache.lookup(key, 99, now) {
+        Lookup::Miss => return None,
+        Lookup::Found(item) => return Some(copy(&item)),
+        Lookup::Reading => {}
+    }
+    loop {
+        let mut found = None;
+        let mut take = |tag: u64, item: Option<Item<'_>>| {
+            assert_eq!(tag, 99);
+            found = Some(item.map(|item| copy(&item)));
+        };
+        cache.progress(Nanos(0));
+        if cache.finished(now, &mut take) {
+            return found.unwrap();
+        }
+        cache.wait(None);
+    }
+}

@@ -1,0 +1,4 @@
+//! Tests of the cache on devices in memory.
+
+mod basic;
+mod common;
