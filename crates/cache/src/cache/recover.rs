@@ -279,6 +279,12 @@ impl<S: Store> Cache<S> {
         let opened = loop {
             match self.store.open()? {
                 Some(slab) if claims.iter().any(|claim| claim.3 == slab) => refused.push(slab),
+                // Perhaps a block is still being erased.
+                None if self.store.wait(None) => {
+                    while let Some(done) = self.store.poll() {
+                        self.complete(done);
+                    }
+                }
                 opened => break opened,
             }
         };

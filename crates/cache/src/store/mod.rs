@@ -2,6 +2,8 @@
 //! everything else is the same code.
 
 mod function;
+mod policy;
+mod raw;
 
 use std::os::fd::BorrowedFd;
 
@@ -9,6 +11,8 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::{Address, Buffer, FlashError, ShareGeometry};
 
 pub use function::FunctionStore;
+pub use policy::PolicyStore;
+pub use raw::RawStore;
 
 /// The slabs of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +54,54 @@ pub struct FlashCounts {
     pub reads: u64,
     /// Blocks erased.
     pub erases: u64,
+}
+
+impl Store for Box<dyn Store> {
+    fn shape(&self) -> Shape {
+        (**self).shape()
+    }
+    fn identity(&self) -> u64 {
+        (**self).identity()
+    }
+    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
+        (**self).used()
+    }
+    fn available(&mut self) -> u32 {
+        (**self).available()
+    }
+    fn open(&mut self) -> Result<Option<u32>, FlashError> {
+        (**self).open()
+    }
+    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
+        (**self).write(slab, offset, data, tag);
+    }
+    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
+        (**self).read(slab, offset, data, tag);
+    }
+    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+        (**self).free(slab)
+    }
+    fn sync(&mut self, tag: u64) {
+        (**self).sync(tag);
+    }
+    fn buffer(&self, len: usize) -> Buffer {
+        (**self).buffer(len)
+    }
+    fn poll(&mut self) -> Option<Done> {
+        (**self).poll()
+    }
+    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        (**self).wait(timeout)
+    }
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
+        (**self).event_fd()
+    }
+    fn counts(&self) -> FlashCounts {
+        (**self).counts()
+    }
+    fn now(&self) -> SimTime {
+        (**self).now()
+    }
 }
 
 /// Slabs of flash. A slab is opened, written in order, read, and freed. Commands are queued and
@@ -97,7 +149,7 @@ pub trait Store {
     /// The next completion, if there is one.
     fn poll(&mut self) -> Option<Done>;
 
-    /// Waits for a completion, at most for `timeout`; false if there is none. On a device with
+    /// Waits for a completion (of an erase, too), at most for `timeout`; false if there is none. On a device with
     /// timing the clock advances.
     fn wait(&mut self, timeout: Option<Nanos>) -> bool;
 

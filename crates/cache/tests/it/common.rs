@@ -3,9 +3,11 @@
 use prism_base::{Bytes, Nanos};
 use prism_cache::cache::{Eviction, state_bytes};
 use prism_cache::items::{Item, Items, Lookup, Meta, NewItem, Refusal};
-use prism_cache::store::{FunctionStore, Store};
+use prism_cache::store::{FunctionStore, PolicyStore, RawStore, Store};
 use prism_cache::{Cache, Config};
 use prism_flash::function::Function;
+use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
+use prism_flash::raw::Raw;
 use prism_flash::{Allocation, Device, DeviceGeometry, MemoryDevice, Options, SharedMemory};
 
 /// A time at which tests begin.
@@ -24,7 +26,22 @@ pub const GEOMETRY: DeviceGeometry = DeviceGeometry {
 pub const CONFIG: Config =
     Config { index_bytes: 1 << 20, eviction: Eviction::Integrated { most: 20 }, seed: 5 };
 
-pub fn function_store(memory: SharedMemory, is_new: bool) -> FunctionStore {
+/// A level of the library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    Raw,
+    Function,
+    Policy,
+    /// The policy level as a conventional drive.
+    Original,
+}
+
+impl Level {
+    pub const ALL: [Self; 4] = [Self::Raw, Self::Function, Self::Policy, Self::Original];
+}
+
+/// The store of a level on a device in memory.
+pub fn store(level: Level, memory: SharedMemory, is_new: bool) -> Box<dyn Store> {
     let device = if is_new {
         let device = Device::format(memory, Options::default()).unwrap();
         let capacity = Bytes(device.lun_capacity().0 * 3);
@@ -33,7 +50,19 @@ pub fn function_store(memory: SharedMemory, is_new: bool) -> FunctionStore {
     } else {
         Device::open(memory, Options::default()).unwrap()
     };
-    FunctionStore::new(Function::open(device.attach("cache").unwrap()).unwrap(), 1)
+    let share = device.attach("cache").unwrap();
+    let mapping = match level {
+        Level::Raw => return Box::new(RawStore::new(Raw::open(share).unwrap(), 1)),
+        Level::Function => return Box::new(FunctionStore::new(Function::open(share).unwrap(), 1)),
+        Level::Policy => Mapping::Block,
+        Level::Original => Mapping::Page,
+    };
+    let policy = Policy::open(share).unwrap();
+    let bytes = 24 * policy.block_bytes();
+    if is_new {
+        policy.configure(0, bytes, RangeConfig::new(mapping, Cleaning::Greedy)).unwrap();
+    }
+    Box::new(PolicyStore::new(policy, 0, bytes, 1))
 }
 
 pub fn new_memory(cache: prism_flash::Cache) -> SharedMemory {
@@ -41,8 +70,8 @@ pub fn new_memory(cache: prism_flash::Cache) -> SharedMemory {
 }
 
 /// A new cache on memory that goes with it.
-pub fn new_cache(buffers: usize) -> Cache<FunctionStore> {
-    let store = function_store(new_memory(prism_flash::Cache::None), true);
+pub fn new_cache(level: Level, buffers: usize) -> Cache<Box<dyn Store>> {
+    let store = store(level, new_memory(prism_flash::Cache::None), true);
     let shape = store.shape();
     let state = vec![0; state_bytes(&shape) as usize];
     let buffers = vec![0; buffers * shape.slab_bytes as usize];

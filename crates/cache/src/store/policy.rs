@@ -1,0 +1,133 @@
+//! Slabs at the policy level: the cache has addresses, and the library maps, cleans and levels wear.
+//!
+//! With block-level mapping a slab is a block, and the library copies nothing. With page-level
+//! mapping this is what a conventional drive does, where the FTL knows nothing of slabs.
+
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use prism_base::{Nanos, SimTime};
+use prism_flash::policy::{Policy, Queue};
+use prism_flash::{Buffer, FlashError};
+use prism_nand::Cause;
+
+use super::{Done, FlashCounts, Shape, Store};
+
+/// Commands that are submitted and not taken.
+const DEPTH: usize = 1 << 16;
+
+/// A store on addresses.
+pub struct PolicyStore {
+    policy: Arc<Policy>,
+    queue: Queue<Arc<Policy>>,
+    begin: u64,
+    free: Vec<u32>,
+    identity: u64,
+    shape: Shape,
+}
+
+impl PolicyStore {
+    /// A store on the range that begins at `begin`, of `bytes` bytes; `identity` is that of its
+    /// device.
+    #[must_use]
+    pub fn new(policy: Policy, begin: u64, bytes: u64, identity: u64) -> Self {
+        let (slab_bytes, geometry) = (policy.block_bytes(), policy.share().geometry());
+        let channels = geometry.map_or(1, |geometry| geometry.channels.len() as u32);
+        let shape = Shape {
+            slabs: (bytes / slab_bytes) as u32,
+            slab_bytes: slab_bytes as u32,
+            page_bytes: policy.unit(),
+            channels,
+            dynamic_reserve: false,
+        };
+        let policy = Arc::new(policy);
+        let queue = Queue::new(Arc::clone(&policy), DEPTH);
+        Self { policy, queue, begin, free: Vec::new(), identity, shape }
+    }
+
+    fn address(&self, slab: u32, offset: u32) -> u64 {
+        self.begin + u64::from(slab) * u64::from(self.shape.slab_bytes) + u64::from(offset)
+    }
+}
+
+/// The tag of trims.
+const TRIM: u64 = u64::MAX;
+
+impl Store for PolicyStore {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// All slabs: what was never written reads as zeros, in which there is no slab.
+    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
+        Ok((0..self.shape.slabs).collect())
+    }
+
+    fn available(&mut self) -> u32 {
+        self.free.len() as u32
+    }
+
+    fn open(&mut self) -> Result<Option<u32>, FlashError> {
+        Ok(self.free.pop())
+    }
+
+    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
+        let address = self.address(slab, offset);
+        self.queue.submit_write(address, data, tag).expect("the queue is long");
+    }
+
+    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
+        let address = self.address(slab, offset);
+        self.queue.submit(address, data, tag).expect("the queue is long");
+    }
+
+    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+        self.queue.submit_trim(self.address(slab, 0), self.shape.slab_bytes.into(), TRIM)?;
+        self.free.insert(0, slab);
+        Ok(())
+    }
+
+    fn sync(&mut self, tag: u64) {
+        self.queue.submit_flush(tag).expect("the queue is long");
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        self.policy.share().device().buffer(len)
+    }
+
+    fn poll(&mut self) -> Option<Done> {
+        loop {
+            let done = self.queue.poll()?;
+            if done.tag != TRIM {
+                let result = done.result;
+                return Some(Done { tag: done.tag, end: done.end, result, data: done.data });
+            }
+        }
+    }
+
+    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        self.queue.wait(timeout)
+    }
+
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.queue.event_fd()
+    }
+
+    fn counts(&self) -> FlashCounts {
+        let counts = self.policy.share().counts().unwrap_or_default();
+        FlashCounts {
+            programs: counts.programs[Cause::Host],
+            copies: counts.programs.total() - counts.programs[Cause::Host],
+            reads: counts.reads[Cause::Host],
+            erases: counts.erases.total(),
+        }
+    }
+
+    fn now(&self) -> SimTime {
+        self.policy.share().now().unwrap_or(SimTime::ZERO)
+    }
+}

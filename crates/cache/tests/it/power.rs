@@ -1,0 +1,237 @@
+//! Losses of power, with writers at work: at any operation of the device, during cleaning and during
+//! recovery.
+//!
+//! Flash loses what was not synced. Of the state and the buffers, which are mapped files, each
+//! sector has what was in it at the last sync or what is in it now. A value that is found afterwards
+//! is one that was current at the last sync of the state or later; the others were overwritten or
+//! removed before, and do not come back.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use prism_base::{Nanos, Rng};
+use prism_cache::cache::state_bytes;
+use prism_cache::items::{Items, Lookup, Meta, NewItem, Refusal};
+use prism_cache::store::Store;
+use prism_cache::{Cache, Config, Memory};
+use prism_flash::{DeviceGeometry, FlashError, MediumError, MemoryDevice, SharedMemory};
+use prism_testkit::cases;
+
+use crate::common::{CONFIG, GEOMETRY, Level, NOW, store};
+
+const SMALL: DeviceGeometry =
+    DeviceGeometry { blocks_per_lun: 14, pages_per_block: 4, page_size: 4096, ..GEOMETRY };
+
+/// The file of a mapping: what it had at the last sync, and the number of that.
+#[derive(Default)]
+struct Disk {
+    durable: Vec<u8>,
+    current: Vec<u8>,
+    syncs: u64,
+}
+
+/// A mapping of a file.
+struct Mapped {
+    bytes: Vec<u8>,
+    disk: Arc<Mutex<Disk>>,
+}
+
+impl Mapped {
+    fn new(disk: &Arc<Mutex<Disk>>) -> Box<Self> {
+        Box::new(Self { bytes: disk.lock().unwrap().durable.clone(), disk: Arc::clone(disk) })
+    }
+}
+
+impl Memory for Mapped {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    fn begin_sync(&mut self) -> u64 {
+        let mut disk = self.disk.lock().unwrap();
+        disk.durable.clone_from(&self.bytes);
+        disk.syncs += 1;
+        disk.syncs
+    }
+
+    fn synced(&self) -> u64 {
+        self.disk.lock().unwrap().syncs
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        self.disk.lock().unwrap().current = std::mem::take(&mut self.bytes);
+    }
+}
+
+impl Disk {
+    /// Power goes: each sector is as at the last sync, or as it is now.
+    fn lose_power(&mut self, rng: &mut Rng) {
+        let current = std::mem::take(&mut self.current);
+        let keep = rng.below(3);
+        for (kept, now) in self.durable.chunks_mut(512).zip(current.chunks(512)) {
+            if keep > 0 && (keep == 2 || rng.below(2) == 0) {
+                kept.copy_from_slice(now);
+            }
+        }
+    }
+}
+
+/// The values of a key, each with the number of syncs of the state when it was replaced; the last
+/// one is current.
+type History = Vec<(Option<Vec<u8>>, u64)>;
+
+struct World {
+    memory: SharedMemory,
+    level: Level,
+    state: Arc<Mutex<Disk>>,
+    buffers: Arc<Mutex<Disk>>,
+    keys: BTreeMap<u64, History>,
+    /// The last value, in order to make each one different.
+    last: u64,
+    found: u64,
+    wanted: u64,
+}
+
+const KEYS: u64 = 60;
+const SMALL_CONFIG: Config = Config { index_bytes: 1 << 14, ..CONFIG };
+
+fn is_power(error: &FlashError) -> bool {
+    matches!(error, FlashError::Medium(MediumError::PowerLost))
+}
+
+impl World {
+    fn new(level: Level) -> Self {
+        let memory: SharedMemory =
+            MemoryDevice::new(SMALL, prism_flash::Cache::Volatile).unwrap().into();
+        let shape = store(level, memory.clone(), true).shape();
+        let disk = |len| Arc::new(Mutex::new(Disk { durable: vec![0; len], ..Disk::default() }));
+        let state = disk(state_bytes(&shape) as usize);
+        let buffers = disk(5 * shape.slab_bytes as usize);
+        let keys = BTreeMap::new();
+        Self { memory, level, state, buffers, keys, last: 0, found: 0, wanted: 0 }
+    }
+
+    fn syncs(&self) -> u64 {
+        self.state.lock().unwrap().syncs
+    }
+
+    /// The key has another value from now on.
+    fn change(&mut self, key: u64, value: Option<Vec<u8>>) {
+        let syncs = self.syncs();
+        let history = self.keys.entry(key).or_default();
+        if let Some(last) = history.last_mut() {
+            last.1 = syncs;
+        }
+        history.push((value, u64::MAX));
+    }
+
+    /// Sets, removes and reads until power is lost, or for some operations. Returns whether it was.
+    fn work(&mut self, cache: &mut Cache<Box<dyn Store>>, rng: &mut Rng) -> bool {
+        let mut now = 0;
+        for _ in 0..rng.range(20, 200) {
+            let key = rng.below(KEYS);
+            let name = key.to_le_bytes();
+            if rng.below(6) == 0 {
+                cache.remove(&name).unwrap();
+                self.change(key, None);
+            } else {
+                self.last += 1;
+                let mut value = self.last.to_le_bytes().to_vec();
+                value.resize(8 + rng.below(1500) as usize, self.last as u8);
+                let version = cache.next_version();
+                let meta = Meta { last_access: NOW, ..Meta::default() };
+                let item = NewItem { key: &name, value: [&value, &[]], flags: 0, version, meta };
+                loop {
+                    match cache.insert(item, NOW) {
+                        Ok(()) => break,
+                        Err(Refusal::Busy) if cache.wait(None) => {}
+                        Err(Refusal::Failed) => return true,
+                        Err(refusal) => panic!("{refusal}: {cache:?}"),
+                    }
+                }
+                self.change(key, Some(value));
+            }
+            now += rng.below(400_000_000);
+            cache.progress(Nanos(now));
+            if cache.failure().is_some_and(is_power) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// What is found was current at the last sync of the state or later.
+    fn check(&mut self, cache: &mut Cache<Box<dyn Store>>) {
+        cache.assert_consistent();
+        let syncs = self.syncs();
+        for key in 0..KEYS {
+            let found = match cache.lookup(&key.to_le_bytes(), 1, NOW) {
+                Lookup::Miss => None,
+                Lookup::Found(item) => Some(item.value.to_vec()),
+                Lookup::Reading => {
+                    let mut found = None;
+                    while !cache.finished(NOW, &mut |_, item| {
+                        found = item.map(|item| item.value.to_vec());
+                    }) {
+                        cache.wait(None);
+                    }
+                    found
+                }
+            };
+            let history = self.keys.entry(key).or_default();
+            let was = |(value, until): &&(Option<Vec<u8>>, u64)| *value == found && *until >= syncs;
+            let allowed = found.is_none() || history.iter().any(|value| was(&value));
+            assert!(allowed, "key {key}: a value that was replaced before the last sync came back");
+            self.wanted += u64::from(history.last().is_some_and(|(value, _)| value.is_some()));
+            self.found += u64::from(found.is_some());
+            *history = vec![(found, u64::MAX)];
+        }
+    }
+
+    fn open(&self) -> Option<Cache<Box<dyn Store>>> {
+        let store = store(self.level, self.memory.clone(), false);
+        let memory = (Mapped::new(&self.state), Mapped::new(&self.buffers));
+        Cache::open(store, memory.0, memory.1, SMALL_CONFIG, NOW).ok()
+    }
+
+    fn restart(&mut self, rng: &mut Rng) {
+        self.memory.restart(rng);
+        self.state.lock().unwrap().lose_power(rng);
+        self.buffers.lock().unwrap().lose_power(rng);
+    }
+}
+
+fn cuts(level: Level, rounds: u64, seed: u64) -> u64 {
+    let mut world = World::new(level);
+    let mut rng = Rng::stream(seed, "cuts of power");
+    let mut cut = 0;
+    for _ in 0..rounds {
+        let Some(mut cache) = world.open() else { panic!("{level:?}: does not open") };
+        world.check(&mut cache);
+        if rng.below(10) == 0 {
+            // The recovery itself is cut.
+            drop(cache);
+            world.restart(&mut rng);
+            continue;
+        }
+        world.memory.cut_power_after(rng.below(60));
+        cut += u64::from(world.work(&mut cache, &mut rng));
+        drop(cache);
+        world.restart(&mut rng);
+    }
+    assert!(world.found * 10 > world.wanted, "{level:?}: {} of {}", world.found, world.wanted);
+    cut
+}
+
+#[test]
+fn what_was_replaced_before_the_last_sync_does_not_come_back() {
+    let rounds = cases(5_000);
+    let cut: u64 = Level::ALL.iter().map(|&level| cuts(level, rounds, 1)).sum();
+    assert!(cut > rounds, "{cut} of {} rounds were cut", 4 * rounds);
+}
