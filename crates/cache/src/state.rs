@@ -118,6 +118,17 @@ impl State {
         self.set_word(7, number);
     }
 
+    /// A number that no slab of an earlier process reached.
+    #[must_use]
+    pub fn slab_numbers(&self) -> u64 {
+        self.word(9)
+    }
+
+    /// Records that slabs have numbers below `number`.
+    pub fn set_slab_numbers(&mut self, number: u64) {
+        self.set_word(9, number);
+    }
+
     /// When the cache is to forget all items; 0 for never.
     #[must_use]
     pub fn flush_at(&self) -> u32 {

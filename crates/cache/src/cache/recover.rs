@@ -24,6 +24,9 @@ pub const BUFFERS_MIN: u64 = 4;
 /// Numbers of insertions that may have been used beyond the recorded ones, after a loss of power.
 const NUMBERS: u64 = 1 << 32;
 
+/// As many slabs are not filled between two syncs of the state.
+pub(super) const SLAB_NUMBERS: u64 = 1 << 16;
+
 /// Why a cache cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -145,7 +148,10 @@ impl<S: Store> Cache<S> {
             })
             .collect();
         let last = numbers.chain(in_buffers.iter().map(|(_, number, _)| *number)).max();
-        self.next_slab = last.unwrap_or(0).max(self.state.first_slab()) + 1;
+        // A loss of power may have left traces of any number used before: none is used again.
+        let last = last.unwrap_or(0).max(self.state.first_slab()).max(self.state.slab_numbers());
+        self.next_slab = last + SLAB_NUMBERS;
+        self.state.set_slab_numbers(self.next_slab);
         self.read_tables(&ends, now);
         let lost: Vec<u32> = used.iter().copied().filter(|slab| !ends.contains_key(slab)).collect();
         let durable: Vec<u64> = ends.values().map(|(number, _)| *number).collect();
@@ -256,7 +262,9 @@ impl<S: Store> Cache<S> {
         // further on in the same one, is the newer, but for copies of the last second.
         let age = |address: u64| (self.at(address).slab, address % self.slab_units);
         match self.index.find(item.hash, |_| true) {
-            Some((_, other)) if age(other.address) > age(address) => return,
+            Some((_, other)) if age(other.address) > age(address) => {
+                return self.state.set_dead(slab, item.unit);
+            }
             Some((slot, other)) => {
                 self.forget(&other);
                 self.index.set(slot, &entry);

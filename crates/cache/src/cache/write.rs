@@ -2,6 +2,7 @@
 
 use prism_flash::FlashError;
 
+use super::recover::SLAB_NUMBERS;
 use super::{CHUNK, COPIES, Cache, FOR_COPIES, NONE, Phase, STREAMS, Slab, Task};
 use crate::items::{NewItem, Refusal};
 use crate::record::{self, At, UNIT};
@@ -98,6 +99,9 @@ impl<S: Store> Cache<S> {
             Ok(Some(slab)) => {
                 let number = self.next_slab;
                 self.next_slab += 1;
+                if self.next_slab >= self.state.slab_numbers() + SLAB_NUMBERS / 2 {
+                    self.state.set_slab_numbers(self.next_slab);
+                }
                 self.begin_slab(slab, number, buffer);
                 self.reserve.opened(self.now);
                 Ok(slab)

@@ -133,7 +133,6 @@ impl RawStore {
         self.transfers.give(place);
         Some(Done { tag, end: done.end, result, data })
     }
-
 }
 
 impl Store for RawStore {

@@ -57,8 +57,9 @@ pub fn store(level: Level, memory: SharedMemory, is_new: bool) -> Box<dyn Store>
         Level::Policy => Mapping::Block,
         Level::Original => Mapping::Page,
     };
+    let share_blocks = share.geometry().unwrap().blocks();
     let policy = Policy::open(share).unwrap();
-    let bytes = 24 * policy.block_bytes();
+    let bytes = u64::from(share_blocks * 3 / 8) * policy.block_bytes();
     if is_new {
         policy.configure(0, bytes, RangeConfig::new(mapping, Cleaning::Greedy)).unwrap();
     }
