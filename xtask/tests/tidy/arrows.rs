@@ -7,7 +7,7 @@ use crate::source::{Source, fail, files};
 
 /// The dependencies of each crate inside the workspace, without those of tests. The table equals
 /// the manifests, so unused dependencies are removed here too.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     // Shared by tests; only tests depend on it, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
@@ -23,7 +23,9 @@ const ARROWS: [(&str, &[&str]); 21] = [
     // the library does not get captures, Parquet and terminals with it.
     ("flashfile", &["base", "flash"]),
     // A cache over the levels of the library, and memcached's protocol.
-    ("cache", &["base", "flash"]),
+    ("cache", &["base", "nand", "flash"]),
+    // Sockets, files and clocks around it.
+    ("cacheserver", &["base", "flash", "flashfile", "cache"]),
     // The library and its manual under one name.
     ("prism", &["base", "nand", "flash", "flashfile"]),
     // The library as C sees it, which adds nothing.

@@ -6,7 +6,7 @@ use regex::Regex;
 use crate::source::{Source, code_lines, fail, rust_files, test_modules};
 
 /// The impure crates.
-const IMPURE: [&str; 5] = ["host", "lab", "cli", "flashfile", "testkit"];
+const IMPURE: [&str; 6] = ["host", "lab", "cli", "flashfile", "cacheserver", "testkit"];
 
 /// Names that a pure crate must not use outside tests, examples and benches.
 const BANNED: &str = r"(?x)

@@ -1,0 +1,369 @@
+//! Opening the cache that a server serves: its device, its engine and its memory.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prism_base::Bytes;
+use prism_cache::cache::{BUFFERS_MIN, Eviction, OpenError, state_bytes};
+use prism_cache::items::Items;
+use prism_cache::store::{FunctionStore, PolicyStore, RawStore, Store};
+use prism_cache::{Cache, Config, Memory};
+use prism_flash::function::Function;
+use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
+use prism_flash::raw::Raw;
+use prism_flash::{Allocation, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share};
+use prism_flashfile::{FlashFile, FlashFileError};
+
+use crate::mapped::Mapped;
+
+/// The cache of a server.
+pub type Backend = Cache<Box<dyn Store>>;
+
+/// The level of the flash library that the cache uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// Blocks are allocated, erased and cleaned by the cache.
+    Raw,
+    /// The library allocates and erases blocks, the cache cleans.
+    Function,
+    /// The library maps and cleans, at the level of blocks.
+    Policy,
+    /// As a conventional drive: page-level mapping, 25 % over-provisioning.
+    Original,
+}
+
+impl Engine {
+    /// All engines, with their names.
+    pub const ALL: [(Self, &'static str); 4] = [
+        (Self::Raw, "raw"),
+        (Self::Function, "function"),
+        (Self::Policy, "policy"),
+        (Self::Original, "original"),
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(engine, _)| *engine == self).expect("all are listed").1
+    }
+}
+
+/// What is served.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// The file of the device; `None` for memory.
+    pub device: Option<PathBuf>,
+    /// Bytes of a new device.
+    pub size: Bytes,
+    /// The engine.
+    pub engine: Engine,
+    /// Bytes of memory for the index and for buffers.
+    pub memory: Bytes,
+    /// The longest sum of key and value.
+    pub item_max: u64,
+}
+
+/// Why a server cannot serve.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The device cannot be opened.
+    #[error(transparent)]
+    File(#[from] FlashFileError),
+    /// The device failed.
+    #[error("{device}: {source}")]
+    Flash {
+        /// Its name.
+        device: String,
+        /// Why.
+        source: FlashError,
+    },
+    /// The cache cannot be opened.
+    #[error("{device}: {source}")]
+    Cache {
+        /// The name of its device.
+        device: String,
+        /// Why.
+        source: OpenError,
+    },
+    /// A file, a socket or an address cannot be used.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// Why it failed.
+        source: std::io::Error,
+    },
+    /// An option does not fit the others.
+    #[error("{what}")]
+    Option {
+        /// What does not fit, and what helps.
+        what: String,
+    },
+}
+
+/// Bytes of a page.
+const PAGE: u32 = 4096;
+/// Channels of a new device.
+const CHANNELS: u32 = 4;
+/// Slabs of the smallest device.
+const SLABS_MIN: u64 = 24;
+/// The beginning of the names of shares; the engine's name follows.
+const SHARE: &str = "cache-";
+
+/// Seconds since 1970.
+#[must_use]
+pub fn unix_now() -> u32 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+}
+
+/// A device for `size` bytes, with blocks that hold two items of the longest kind.
+fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, ServerError> {
+    let block = (2 * item_max).next_power_of_two().clamp(1 << 20, 64 << 20);
+    let blocks = size.0.div_ceil(block);
+    if blocks < SLABS_MIN {
+        let what = format!(
+            "--size {size} is too small: items of up to {} need slabs of {}, and a cache at least \
+             {SLABS_MIN} of them; give it {} or limit items by -I",
+            Bytes(item_max),
+            Bytes(block),
+            Bytes(block * SLABS_MIN)
+        );
+        return Err(ServerError::Option { what });
+    }
+    Ok(DeviceGeometry {
+        channels: CHANNELS,
+        luns_per_channel: 1,
+        // Spare blocks for those that fail, and for the device's own tables.
+        blocks_per_lun: (blocks.div_ceil(CHANNELS.into()) + 4) as u32,
+        pages_per_block: (block / u64::from(PAGE)) as u32,
+        page_size: PAGE,
+        oob_size: 64,
+        max_open_blocks: None,
+    })
+}
+
+impl OpenOptions {
+    fn name(&self) -> String {
+        self.device.as_ref().map_or("memory".to_owned(), |path| path.display().to_string())
+    }
+
+    fn flash(&self, source: FlashError) -> ServerError {
+        ServerError::Flash { device: self.name(), source }
+    }
+
+    /// The device, and a number that only it has; it is made if it is not there.
+    fn open_device(&self) -> Result<(Device, u64), ServerError> {
+        let Some(path) = &self.device else {
+            let memory =
+                MemoryDevice::new(geometry(self.size, self.item_max)?, prism_flash::Cache::None);
+            let memory = memory.map_err(|error| self.flash(error.into()))?;
+            let device = Device::format(memory, Options::default());
+            return Ok((device.map_err(|error| self.flash(error))?, 0));
+        };
+        if !path.exists() {
+            drop(FlashFile::format(
+                path,
+                geometry(self.size, self.item_max)?,
+                &[],
+                Options::default(),
+            )?);
+        }
+        let file = FlashFile::open(path)?;
+        let identity = file.identity();
+        let device = Device::open(file, Options::default()).map_err(|error| self.flash(error))?;
+        Ok((device, identity))
+    }
+
+    /// The share of the engine; that of another one is refused.
+    fn share(&self, device: &Device) -> Result<Share, ServerError> {
+        let name = format!("{SHARE}{}", self.engine.name());
+        let shares = device.shares();
+        if let Some(other) = shares.iter().find(|share| share.name != name) {
+            let engine = other.name.strip_prefix(SHARE);
+            let what = match engine {
+                Some(engine) => format!(
+                    "{}: the cache was made with --engine {engine}; use that, or remove the file to \
+                     begin an empty cache",
+                    self.name()
+                ),
+                None => format!(
+                    "{}: the device has a share {:?} of another program; give the cache a file of \
+                     its own",
+                    self.name(),
+                    other.name
+                ),
+            };
+            return Err(ServerError::Option { what });
+        }
+        if shares.is_empty() {
+            let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
+            let share = device.allocate(&name, Allocation::new(capacity, 0));
+            return share.map_err(|error| self.flash(error));
+        }
+        device.attach(&name).map_err(|error| self.flash(error))
+    }
+
+    fn store(&self, share: Share, identity: u64) -> Result<Box<dyn Store>, FlashError> {
+        let mapping = match self.engine {
+            Engine::Raw => return Ok(Box::new(RawStore::new(Raw::open(share)?, identity))),
+            Engine::Function => {
+                return Ok(Box::new(FunctionStore::new(Function::open(share)?, identity)));
+            }
+            Engine::Policy => Mapping::Block,
+            Engine::Original => Mapping::Page,
+        };
+        let blocks = share.geometry()?.blocks();
+        let policy = Policy::open(share)?;
+        let ranges = policy.ranges();
+        let bytes = match ranges.first() {
+            Some(range) => range.end - range.begin,
+            None => {
+                // Four fifths of what is left beside the level's own blocks.
+                let bytes = u64::from((blocks - 12) * 4 / 5) * policy.block_bytes();
+                let over_provisioning = OverProvisioning::Percent(22);
+                let config = RangeConfig {
+                    over_provisioning,
+                    ..RangeConfig::new(mapping, Cleaning::Greedy)
+                };
+                policy.configure(0, bytes, config)?;
+                bytes
+            }
+        };
+        Ok(Box::new(PolicyStore::new(policy, 0, bytes, identity)))
+    }
+
+    /// The memory of the state and of the buffers.
+    fn memory(&self, store: &dyn Store) -> Result<[Box<dyn Memory>; 2], ServerError> {
+        let shape = store.shape();
+        let slab = u64::from(shape.slab_bytes);
+        let buffers = (self.memory.0 / 2 / slab).clamp(BUFFERS_MIN, 4096);
+        let state = state_bytes(&shape).next_multiple_of(4096);
+        let Some(path) = &self.device else {
+            let zeros = |bytes: u64| Box::new(vec![0; bytes as usize]);
+            return Ok([zeros(state), zeros(buffers * slab)]);
+        };
+        let path = state_path(path);
+        let map = |offset, bytes| {
+            Mapped::open(&path, offset, bytes).map_err(|source| ServerError::Io {
+                what: format!("cannot use {}, the state of the cache", path.display()),
+                source,
+            })
+        };
+        Ok([Box::new(map(0, state)?), Box::new(map(state, buffers * slab)?)])
+    }
+
+    /// Opens the cache.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub fn open(&self) -> Result<Backend, ServerError> {
+        let (device, identity) = self.open_device()?;
+        let share = self.share(&device)?;
+        let store = self.store(share, identity).map_err(|error| self.flash(error))?;
+        let [state, buffers] = self.memory(&*store)?;
+        let config = Config {
+            index_bytes: self.memory.0.saturating_sub(buffers.bytes().len() as u64).max(1 << 20),
+            eviction: self.engine.eviction(),
+            seed: identity ^ u64::from(std::process::id()) << 32 ^ u64::from(unix_now()),
+        };
+        let opened = Cache::open(store, state, buffers, config, unix_now());
+        let cache = opened.map_err(|source| ServerError::Cache { device: self.name(), source })?;
+        if (cache.longest() as u64) < self.item_max {
+            let what = format!(
+                "{}: its slabs hold items of up to {}, -I asks for {}; give a smaller limit, or \
+                 make a new file",
+                self.name(),
+                Bytes(cache.longest() as u64),
+                Bytes(self.item_max)
+            );
+            return Err(ServerError::Option { what });
+        }
+        Ok(cache)
+    }
+}
+
+/// The file of the state and the buffers of a cache on this device.
+#[must_use]
+pub fn state_path(device: &Path) -> PathBuf {
+    let mut name = device.as_os_str().to_owned();
+    name.push(".cache");
+    name.into()
+}
+
+impl Engine {
+    /// What its cleaning does with items.
+    #[must_use]
+    pub fn eviction(self) -> Eviction {
+        match self {
+            Self::Raw | Self::Function => Eviction::Integrated { most: 20 },
+            Self::Policy | Self::Original => Eviction::Reinsert { most: 20 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Nanos;
+    use prism_cache::items::{Lookup, Meta, NewItem};
+
+    use super::*;
+
+    fn options(path: &Path, engine: Engine) -> OpenOptions {
+        let device = Some(path.to_owned());
+        OpenOptions {
+            device,
+            size: Bytes(64 << 20),
+            engine,
+            memory: Bytes(16 << 20),
+            item_max: 1 << 18,
+        }
+    }
+
+    fn get(cache: &mut Backend, key: &[u8]) -> Option<Vec<u8>> {
+        match cache.lookup(key, 1, unix_now()) {
+            Lookup::Miss => return None,
+            Lookup::Found(item) => return Some(item.value.to_vec()),
+            Lookup::Reading => {}
+        }
+        let mut found = None;
+        while !cache.finished(unix_now(), &mut |_, item| found = item.map(|i| i.value.to_vec())) {
+            cache.wait(None);
+        }
+        found
+    }
+
+    /// Every engine keeps its items in a file, closed or not, and refuses that of another.
+    #[test]
+    fn a_file_is_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        for (engine, name) in Engine::ALL {
+            let path = folder.path().join(name);
+            for round in 0..3_u32 {
+                let mut cache = options(&path, engine).open().unwrap();
+                assert_eq!(cache.len(), u64::from(round) * 1000, "{engine:?}");
+                for key in 0..round * 1000 {
+                    let found = get(&mut cache, &key.to_le_bytes());
+                    assert_eq!(found, Some(vec![key as u8; 5000]), "{engine:?}, round {round}");
+                }
+                for key in round * 1000..(round + 1) * 1000 {
+                    let value = vec![key as u8; 5000];
+                    let version = cache.next_version();
+                    let value: [&[u8]; 2] = [&value, b""];
+                    let (flags, meta) = (0, Meta::default());
+                    let item = NewItem { key: &key.to_le_bytes(), value, flags, version, meta };
+                    while cache.insert(item, unix_now()).is_err() {
+                        assert!(cache.wait(None));
+                    }
+                    cache.progress(Nanos(0));
+                }
+                if round == 0 {
+                    cache.close().unwrap();
+                }
+            }
+            let other = if engine == Engine::Raw { Engine::Policy } else { Engine::Raw };
+            let error = options(&path, other).open().err().expect("another engine").to_string();
+            assert!(error.contains(&format!("--engine {name}")), "{error}");
+        }
+    }
+}
