@@ -7,7 +7,7 @@
 
 /// The address of a version of an item. Each version of each item has another one, so two equal
 /// addresses mean the same version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemAddress(pub u64);
 
 /// What is kept in memory about an item.
@@ -15,8 +15,7 @@ pub struct ItemAddress(pub u64);
 pub struct Meta {
     /// When it expires; 0 for never.
     pub expires: u32,
-    /// When it was last looked up by [`Items::set_meta`] of the caller; the time of its insertion
-    /// before that. Exact to the second for the first four years of a process.
+    /// When it was last looked up; the time of its insertion before that. Exact to the second for the first four years of a process.
     pub last_access: u32,
     /// It was fetched since it was set.
     pub fetched: bool,

@@ -7,10 +7,13 @@ pub mod cache;
 pub mod index;
 pub mod items;
 pub mod memory;
+pub mod protocol;
 pub mod record;
+pub mod simulate;
 pub mod slab;
 pub mod state;
 pub mod store;
+pub mod workload;
 
 pub use cache::{Cache, Config};
 pub use memory::Memory;

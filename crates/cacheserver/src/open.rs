@@ -266,6 +266,7 @@ impl OpenOptions {
             index_bytes: self.memory.0.saturating_sub(buffers.bytes().len() as u64).max(1 << 20),
             eviction: self.engine.eviction(),
             seed: identity ^ u64::from(std::process::id()) << 32 ^ u64::from(unix_now()),
+            payload: true,
         };
         let opened = Cache::open(store, state, buffers, config, unix_now());
         let cache = opened.map_err(|source| ServerError::Cache { device: self.name(), source })?;

@@ -26,7 +26,10 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use prism_host::within_memory;
 
-use commands::{bench, calc_cleaning, calc_lifetime, capture, completions, device, report};
+use commands::{
+    bench, cache_serve, cache_simulate, calc_cleaning, calc_lifetime, capture, completions, device,
+    report,
+};
 use commands::{reproduce, sim};
 use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
 pub use failure::Failure;
@@ -60,6 +63,9 @@ enum Command {
     /// Create and inspect flash devices in files; import drives of other simulators
     #[command(subcommand)]
     Device(device::Command),
+    /// Serve a cache on flash
+    #[command(subcommand)]
+    Cache(CacheCommand),
     /// Measure how fast Prism is on this machine
     Bench(bench::Args),
     /// Print completions of this command for a shell
@@ -78,6 +84,14 @@ enum TraceCommand {
     Generate(trace_generate::Args),
     /// Write the layout of a file system to a file
     Layout(trace_layout::Args),
+}
+
+#[derive(Debug, Subcommand)]
+enum CacheCommand {
+    /// Run a server that speaks memcached's protocol
+    Serve(cache_serve::Args),
+    /// Replay requests to a cache over engines and sizes
+    Simulate(cache_simulate::Args),
 }
 
 #[derive(Debug, Subcommand)]
@@ -165,6 +179,8 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Calc(CalcCommand::Cleaning(args)) => calc_cleaning::run(args),
         Command::Reproduce(args) => reproduce::run(args),
         Command::Device(command) => device::run(command),
+        Command::Cache(CacheCommand::Serve(args)) => cache_serve::run(args),
+        Command::Cache(CacheCommand::Simulate(args)) => cache_simulate::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::completions(*args, Cli::command()),
         Command::Man(args) => completions::man(args, Cli::command()),

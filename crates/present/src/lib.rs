@@ -5,6 +5,7 @@
 
 pub mod against;
 pub mod analysis;
+pub mod cache;
 pub mod calc;
 pub mod contract;
 pub mod drive;

@@ -23,7 +23,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     // the library does not get captures, Parquet and terminals with it.
     ("flashfile", &["base", "flash"]),
     // A cache over the levels of the library, and memcached's protocol.
-    ("cache", &["base", "nand", "flash"]),
+    ("cache", &["base", "nand", "ftl", "engine", "flash"]),
     // Sockets, files and clocks around it.
     ("cacheserver", &["base", "flash", "flashfile", "cache"]),
     // The library and its manual under one name.
@@ -52,6 +52,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "report",
             "trace",
             "ssd",
+            "cache",
             "workload",
             "replay",
             "contract",
@@ -67,6 +68,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "ssd",
             "flash",
             "flashfile",
+            "cache",
+            "cacheserver",
             "workload",
             "replay",
             "contract",

@@ -11,7 +11,7 @@ use super::{COPIES, Cache, NONE, Phase, Slab, Task};
 use crate::index::Entry;
 use crate::items::{Meta, NewItem};
 use crate::record::{self, At, UNIT};
-use crate::slab::{self, Content};
+use crate::slab::{self, Content, Fill};
 use crate::store::Store;
 
 /// Victims at once.
@@ -100,12 +100,27 @@ impl<S: Store> Cache<S> {
             self.victims.last_mut().expect("just added").listed = true;
             return self.free_if_done(slab);
         }
+        if !self.payload {
+            return self.clean_bare(slab, fill);
+        }
         let page = self.shape.page_bytes;
         let table = slab::table_bytes(fill.items) as u32;
         let begin = (self.shape.slab_bytes - table) / page * page;
         let data = self.buffer((self.shape.slab_bytes - begin) as usize);
         let tag = self.task(Task::Table { victim: slab });
         self.store.read(slab, begin, data, tag);
+    }
+
+    /// Cleans a slab of a simulation, at once.
+    fn clean_bare(&mut self, slab: u32, fill: Fill) {
+        let items = self.contents_bare(slab, fill);
+        for item in self.drop_items(slab, &items) {
+            if !self.copy_bare(slab, &item) {
+                self.drop_copy(slab, &item);
+            }
+        }
+        self.victim(slab).listed = true;
+        self.free_if_done(slab);
     }
 
     fn victim(&mut self, slab: u32) -> &mut Victim {

@@ -24,13 +24,16 @@ fn with_meta(entry: Entry, meta: &Meta, start: u32) -> Entry {
 
 impl<S: Store> Cache<S> {
     /// Counts a lookup that found `entry`, for cleaning.
-    fn count_use(&mut self, slot: index::Slot, entry: &Entry, now: u32) {
+    pub(super) fn count_use(&mut self, slot: index::Slot, entry: &Entry, now: u32) {
         let access = now.saturating_sub(self.start);
         let (slab, _) = self.split(entry.address);
         self.slabs[slab as usize].access = access;
-        if entry.hits < HITS_MAX {
-            self.index.set(slot, &Entry { hits: entry.hits + 1, ..*entry });
-        }
+        let hits = (entry.hits + 1).min(HITS_MAX);
+        self.index.set(slot, &Entry { hits, access, fetched: true, ..*entry });
+    }
+
+    fn live_units(&self) -> u64 {
+        self.slabs.iter().map(|slab| u64::from(slab.live)).sum()
     }
 
     /// Forgets everything if a flush is due.
@@ -164,19 +167,12 @@ impl<S: Store> Items for Cache<S> {
         let blank = Entry { address, units, ..Entry::default() };
         let mut entry = with_meta(blank, &item.meta, self.start);
         entry.access = now.saturating_sub(self.start);
-        let (slab, _) = self.split(address);
-        self.slabs[slab as usize].access = entry.access;
-        match self.entry_of(item.key, hash) {
-            Some((slot, old)) => {
-                self.forget(&old);
-                self.index.set(slot, &entry);
-            }
-            None => {
-                if let Some(evicted) = self.index.insert(hash, &entry, now) {
-                    self.counts.index_full += 1;
-                    self.forget(&evicted);
-                }
-            }
+        let key = item.key;
+        self.enter(hash, &entry, Some(key), now);
+        if item.meta.stale {
+            // This is not on flash, so another process must not find the item.
+            let (slab, unit) = self.split(address);
+            self.state.set_dead(slab, unit);
         }
         Ok(())
     }
@@ -214,6 +210,8 @@ impl<S: Store> Items for Cache<S> {
 
     fn figures(&self, add: &mut dyn FnMut(&str, &dyn Display)) {
         let Counts { hits_memory, hits_flash, copied, copied_bytes, dropped, .. } = self.counts;
+        add("bytes", &(self.live_units() * u64::from(record::UNIT)));
+        add("index_bytes", &self.index_bytes());
         add("hits_memory", &hits_memory);
         add("hits_flash", &hits_flash);
         add("cleaning_items_copied", &copied);
@@ -231,6 +229,23 @@ impl<S: Store> Items for Cache<S> {
 }
 
 impl<S: Store> Cache<S> {
+    /// Makes `entry` the current one of a key; `None` for the first one with the hash.
+    pub(super) fn enter(&mut self, hash: u64, entry: &Entry, key: Option<&[u8]>, now: u32) {
+        let (slab, _) = self.split(entry.address);
+        self.slabs[slab as usize].access = entry.access;
+        let old = match key {
+            Some(key) => self.entry_of(key, hash),
+            None => self.index.find(hash, |_| true),
+        };
+        if let Some((slot, old)) = old {
+            self.forget(&old);
+            self.index.set(slot, entry);
+        } else if let Some(evicted) = self.index.insert(hash, entry, now) {
+            self.counts.index_full += 1;
+            self.forget(&evicted);
+        }
+    }
+
     /// An item moved while it was read: from flash to memory, or to another place.
     fn read_again(
         &mut self,

@@ -8,6 +8,7 @@
 //! `write` fills and writes slabs, `read` reads items, `clean` frees slabs, `recover` opens a cache
 //! that has data, `reserve` decides how many slabs are kept erased.
 
+mod bare;
 mod clean;
 mod items;
 mod read;
@@ -57,6 +58,8 @@ pub struct Config {
     pub eviction: Eviction,
     /// The seed of hashes, for a new cache.
     pub seed: u64,
+    /// Whether items have content; if not, this is a simulation.
+    pub payload: bool,
 }
 
 /// What a slab is used for.
@@ -201,6 +204,9 @@ pub struct Cache<S> {
     seed: u64,
     counts: Counts,
     failure: Option<FlashError>,
+    /// Of a simulation: the tables of contents of full slabs.
+    tables: Vec<Box<[u8]>>,
+    payload: bool,
 }
 
 impl<S> fmt::Debug for Cache<S> {
@@ -224,6 +230,12 @@ impl<S: Store> Cache<S> {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// Items in the cache, those expired and not yet forgotten included.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        self.index.len()
     }
 
     /// Bytes of memory of the index.
@@ -264,7 +276,13 @@ impl<S: Store> Cache<S> {
         self.state.synced()
     }
 
-    /// Whether commands of the store are in flight.
+    /// A file descriptor that becomes readable when the store has completed a command.
+    #[must_use]
+    pub fn event_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+        self.store.event_fd()
+    }
+
+    /// Whether no command of the store is in flight.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.places.in_use() == 0

@@ -127,6 +127,8 @@ impl<S: Store> Cache<S> {
             seed,
             counts: Counts::default(),
             failure: None,
+            tables: vec![Box::default(); if config.payload { 0 } else { shape.slabs as usize }],
+            payload: config.payload,
         };
         cache.recover(&used, found, count as u16, now)?;
         Ok(cache)

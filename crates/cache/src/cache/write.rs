@@ -52,7 +52,7 @@ impl<S: Store> Cache<S> {
     }
 
     /// The open slab of a stream with space for an item; the last one is sealed if it has none.
-    fn slab_for(&mut self, stream: usize, units: u32) -> Result<u32, Refusal> {
+    pub(super) fn slab_for(&mut self, stream: usize, units: u32) -> Result<u32, Refusal> {
         if let Some(slab) = self.open[stream] {
             if self.slabs[slab as usize].fill.has_space(units, self.shape.slab_bytes as usize) {
                 return Ok(slab);
@@ -147,7 +147,11 @@ impl<S: Store> Cache<S> {
         info.phase = Phase::Writing;
         slab::seal(self.buffers.bytes_mut(info.buffer), info.fill);
         self.counts.slabs_filled += 1;
-        self.write_out(slab, self.shape.slab_bytes);
+        if self.payload {
+            self.write_out(slab, self.shape.slab_bytes);
+        } else {
+            self.write_bare(slab);
+        }
     }
 
     /// A write is complete.

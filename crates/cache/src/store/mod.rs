@@ -4,6 +4,7 @@
 mod function;
 mod policy;
 mod raw;
+mod sim;
 
 use std::os::fd::BorrowedFd;
 
@@ -13,6 +14,7 @@ use prism_flash::{Address, Buffer, FlashError, ShareGeometry};
 pub use function::FunctionStore;
 pub use policy::PolicyStore;
 pub use raw::RawStore;
+pub use sim::{Level, SimStore};
 
 /// The slabs of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

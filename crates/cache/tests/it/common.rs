@@ -23,8 +23,12 @@ pub const GEOMETRY: DeviceGeometry = DeviceGeometry {
     max_open_blocks: None,
 };
 
-pub const CONFIG: Config =
-    Config { index_bytes: 1 << 20, eviction: Eviction::Integrated { most: 20 }, seed: 5 };
+pub const CONFIG: Config = Config {
+    index_bytes: 1 << 20,
+    eviction: Eviction::Integrated { most: 20 },
+    seed: 5,
+    payload: true,
+};
 
 /// A level of the library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

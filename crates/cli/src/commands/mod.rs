@@ -4,6 +4,8 @@ pub mod bench;
 pub mod bench_contract;
 pub mod bench_device;
 pub mod bench_flash;
+pub mod cache_serve;
+pub mod cache_simulate;
 pub mod calc_cleaning;
 pub mod calc_lifetime;
 pub mod capture;

@@ -1,0 +1,428 @@
+//! The meta commands.
+
+use super::flags::{Flags, MetaReply, push_number, push_ttl};
+use super::output::Answer;
+use super::session::{Known, Session, Step};
+use super::storage::{Mode, Store, Stored};
+use super::{Shared, numbers};
+use crate::items::{Item, Items, Lookup, Meta, NewItem, Refusal};
+
+impl Session {
+    /// Appends a code, opaque and key.
+    fn meta_answer(&mut self, code: &str, flags: &Flags<'_>) {
+        let out = self.out.text();
+        out.extend_from_slice(code.as_bytes());
+        flags.push_names(out);
+        out.extend_from_slice(b"\r\n");
+    }
+
+    /// `mg KEY FLAGS`.
+    pub(super) fn meta_get(
+        &mut self,
+        flags: &Flags<'_>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        shared.counters.cmd_meta += 1;
+        shared.counters.cmd_get += 1;
+        let now = shared.now;
+        let mut reply = MetaReply {
+            all: flags.all.to_vec(),
+            given: flags.given.to_vec(),
+            is_base64: flags.is_base64,
+            value: flags.value,
+            compare: flags.compare,
+            quiet: flags.quiet,
+            meta: Meta::default(),
+            marks: [false; 3],
+        };
+        let Some((at, old)) = items.peek(&flags.key, now) else {
+            shared.counters.get_misses += 1;
+            return self.vivify(flags, reply, items, shared);
+        };
+        let (meta, marks) = update(flags, &old, now);
+        reply.meta = Meta { expires: meta.expires, ..old };
+        reply.marks = marks;
+        let looks_inside = flags.value || b"cfs".iter().any(|&name| flags.has(name));
+        if !looks_inside {
+            shared.counters.get_hits += 1;
+            let item = Item {
+                key: flags.given,
+                value: &[],
+                flags: 0,
+                version: 0,
+                at,
+                meta: old,
+                from_flash: false,
+            };
+            reply.hit(self.out.text(), &item, now);
+        } else {
+            let tag = self.tag();
+            match items.lookup(&flags.key, tag, now) {
+                Lookup::Miss => {
+                    shared.counters.get_misses += 1;
+                    return self.vivify(flags, reply, items, shared);
+                }
+                Lookup::Found(item) => {
+                    shared.counters.get_hits += 1;
+                    reply.hit(self.out.text(), &item, now);
+                }
+                Lookup::Reading => self.out.wait(Answer::Meta(Box::new(reply))),
+            }
+        }
+        items.set_meta(&flags.key, at, meta);
+        Step::Done(0)
+    }
+
+    /// The answer of a miss; with `N` an empty item is inserted.
+    fn vivify(
+        &mut self,
+        flags: &Flags<'_>,
+        mut reply: MetaReply,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let Some(expires) = flags.vivify else {
+            reply.miss(self.out.text());
+            return Step::Done(0);
+        };
+        let version = flags.version.unwrap_or_else(|| items.next_version());
+        let meta = Meta { expires, last_access: shared.now, win: true, ..Meta::default() };
+        let new = NewItem { key: &flags.key, value: [&[], &[]], flags: 0, version, meta };
+        match items.insert(new, shared.now) {
+            Ok(()) => {}
+            Err(Refusal::Busy) => {
+                self.waits_for_room = true;
+                return Step::Waits;
+            }
+            Err(_) => {
+                self.answer(false, "SERVER_ERROR out of memory storing object");
+                return Step::Done(0);
+            }
+        }
+        let at = items.peek(&flags.key, shared.now).map_or_else(<_>::default, |(at, _)| at);
+        reply.meta = meta;
+        reply.marks = [true, false, false];
+        let item =
+            Item { key: flags.given, value: &[], flags: 0, version, at, meta, from_flash: false };
+        reply.hit(self.out.text(), &item, shared.now);
+        Step::Done(0)
+    }
+
+    /// `ms KEY LENGTH FLAGS`, whose value is at the beginning of `body`.
+    pub(super) fn meta_set(
+        &mut self,
+        rest: &[u8],
+        body: &[u8],
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let mut words = numbers::words(rest);
+        let (key, len) = (words.next().unwrap_or_default(), words.next());
+        let len = len.and_then(numbers::word).filter(|len| *len < 1 << 30);
+        let Some(len) = len else {
+            self.answer(false, "CLIENT_ERROR bad command line format");
+            return Step::Done(0);
+        };
+        let len = len as usize;
+        let used = flags_after(rest, 2);
+        let flags = match Flags::parse(key, used, shared) {
+            Ok(flags) => flags,
+            Err(error) => return self.refuse_value(error, len, body),
+        };
+        let mode = match flags.mode {
+            None | Some(b'S' | b's') => Mode::Set,
+            Some(b'E' | b'e') => Mode::Add,
+            Some(b'A' | b'a') => Mode::Append,
+            Some(b'P' | b'p') => Mode::Prepend,
+            Some(b'R' | b'r') => Mode::Replace,
+            Some(_) => {
+                let error = "CLIENT_ERROR invalid mode for ms M token";
+                return self.refuse_value(error, len, body);
+            }
+        };
+        shared.counters.cmd_meta += 1;
+        let store = Store {
+            key: &flags.key,
+            len,
+            mode,
+            client_flags: flags.client_flags,
+            expires: flags.ttl.unwrap_or(0),
+            compare: flags.compare,
+            version: flags.version,
+            stale: flags.stale,
+            vivify: flags.vivify,
+        };
+        let stored = match self.store(&store, body, items, shared) {
+            Ok(stored) => stored,
+            Err(step) => return step,
+        };
+        let code = match stored {
+            Stored::Stored { .. } => "HD",
+            Stored::NotStored => "NS",
+            Stored::Exists => "EX",
+            Stored::NotFound => "NF",
+        };
+        if !(flags.quiet && code == "HD") {
+            let (version, bytes) = match stored {
+                Stored::Stored { version, bytes } => (version, bytes),
+                _ => (0, len),
+            };
+            let out = self.out.text();
+            out.extend_from_slice(code.as_bytes());
+            for word in numbers::words(flags.all) {
+                match word[0] {
+                    b'c' => push_number(out, b'c', version),
+                    b's' => push_number(out, b's', bytes as u64),
+                    b'O' | b'k' | b'b' => {
+                        Flags { all: word, key: <_>::default(), ..flags_names(&flags) }
+                            .push_names(out);
+                    }
+                    _ => {}
+                }
+            }
+            out.extend_from_slice(b"\r\n");
+        }
+        Step::Done(len + 2)
+    }
+
+    /// `md KEY FLAGS`.
+    pub(super) fn meta_delete(
+        &mut self,
+        flags: &Flags<'_>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        shared.counters.cmd_meta += 1;
+        let changes = flags.stale || flags.remove_value;
+        let code = if changes || flags.compare.is_some() {
+            match self.known(&flags.key, items, shared) {
+                Known::Reading => return Step::Waits,
+                Known::Miss => "NF",
+                Known::Old(old) if flags.compare.is_some_and(|wanted| wanted != old.version) => {
+                    "EX"
+                }
+                Known::Old(old) if changes => {
+                    let version = flags.version.unwrap_or_else(|| items.next_version());
+                    let mut meta = Meta { last_access: shared.now, ..old.meta };
+                    if flags.stale {
+                        (meta.stale, meta.win) = (true, false);
+                        meta.expires = flags.ttl.unwrap_or(meta.expires);
+                    }
+                    let value: &[u8] = if flags.remove_value { &[] } else { &old.value };
+                    let client = if flags.remove_value { 0 } else { old.flags };
+                    let new = NewItem {
+                        key: &flags.key,
+                        value: [value, &[]],
+                        flags: client,
+                        version,
+                        meta,
+                    };
+                    match items.insert(new, shared.now) {
+                        Ok(()) => "HD",
+                        Err(Refusal::Busy) => {
+                            self.waits_for_room = true;
+                            return Step::Waits;
+                        }
+                        Err(_) => {
+                            self.answer(false, "SERVER_ERROR out of memory");
+                            return Step::Done(0);
+                        }
+                    }
+                }
+                Known::Old(_) => match items.remove(&flags.key) {
+                    Ok(_) => "HD",
+                    Err(_) => {
+                        self.waits_for_room = true;
+                        return Step::Waits;
+                    }
+                },
+            }
+        } else if items.peek(&flags.key, shared.now).is_none() {
+            "NF"
+        } else {
+            match items.remove(&flags.key) {
+                Ok(_) => "HD",
+                Err(_) => {
+                    self.waits_for_room = true;
+                    return Step::Waits;
+                }
+            }
+        };
+        match code {
+            "HD" => shared.counters.delete_hits += 1,
+            "NF" => shared.counters.delete_misses += 1,
+            _ => {}
+        }
+        if !(flags.quiet && matches!(code, "HD" | "NF")) {
+            self.meta_answer(code, flags);
+        }
+        Step::Done(0)
+    }
+
+    /// `ma KEY FLAGS`.
+    pub(super) fn meta_arithmetic(
+        &mut self,
+        flags: &Flags<'_>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        shared.counters.cmd_meta += 1;
+        let increments = match flags.mode {
+            None | Some(b'I' | b'i' | b'+') => true,
+            Some(b'D' | b'd' | b'-') => false,
+            Some(_) => {
+                self.answer(false, "CLIENT_ERROR invalid mode for ma M token");
+                return Step::Done(0);
+            }
+        };
+        let delta = flags.delta.unwrap_or(1);
+        let old = match self.known(&flags.key, items, shared) {
+            Known::Reading => return Step::Waits,
+            Known::Miss => None,
+            Known::Old(old) => Some(old),
+        };
+        let (misses, hits) = match increments {
+            true => (&mut shared.counters.incr_misses, &mut shared.counters.incr_hits),
+            false => (&mut shared.counters.decr_misses, &mut shared.counters.decr_hits),
+        };
+        let (number, client, mut meta) = match old {
+            None if flags.vivify.is_none() => {
+                *misses += 1;
+                if !flags.quiet {
+                    self.meta_answer("NF", flags);
+                }
+                return Step::Done(0);
+            }
+            None => {
+                *misses += 1;
+                let expires = flags.vivify.unwrap_or(0);
+                (flags.initial, 0, Meta { expires, ..Meta::default() })
+            }
+            Some(old) if flags.compare.is_some_and(|wanted| wanted != old.version) => {
+                self.meta_answer("EX", flags);
+                return Step::Done(0);
+            }
+            Some(old) => {
+                let Some(number) = super::storage::changed(&old.value, increments, delta) else {
+                    let error = "CLIENT_ERROR cannot increment or decrement non-numeric value";
+                    self.answer(false, error);
+                    return Step::Done(0);
+                };
+                *hits += 1;
+                let expires = flags.ttl.unwrap_or(old.meta.expires);
+                (number, old.flags, Meta { expires, stale: false, win: false, ..old.meta })
+            }
+        };
+        meta.last_access = shared.now;
+        let mut digits = Vec::new();
+        numbers::push(&mut digits, number);
+        let version = flags.version.unwrap_or_else(|| items.next_version());
+        let value: [&[u8]; 2] = [&digits, &[]];
+        let new = NewItem { key: &flags.key, value, flags: client, version, meta };
+        match items.insert(new, shared.now) {
+            Ok(()) => {}
+            Err(Refusal::Busy) => {
+                self.waits_for_room = true;
+                return Step::Waits;
+            }
+            Err(_) => {
+                self.meta_answer("NS", flags);
+                return Step::Done(0);
+            }
+        }
+        if flags.quiet {
+            return Step::Done(0);
+        }
+        let out = self.out.text();
+        if flags.value {
+            out.extend_from_slice(b"VA ");
+            numbers::push(out, digits.len() as u64);
+        } else {
+            out.extend_from_slice(b"HD");
+        }
+        for word in numbers::words(flags.all) {
+            match word[0] {
+                b'c' => push_number(out, b'c', version),
+                b't' => push_ttl(out, meta.expires, shared.now),
+                b'N' => {}
+                b'O' | b'k' | b'b' => {
+                    Flags { all: word, key: <_>::default(), ..flags_names(flags) }.push_names(out);
+                }
+                _ => {}
+            }
+        }
+        out.extend_from_slice(b"\r\n");
+        if flags.value {
+            out.extend_from_slice(&digits);
+            out.extend_from_slice(b"\r\n");
+        }
+        Step::Done(0)
+    }
+
+    /// `me KEY`.
+    pub(super) fn meta_debug(
+        &mut self,
+        flags: &Flags<'_>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let old = match self.known(&flags.key, items, shared) {
+            Known::Reading => return Step::Waits,
+            Known::Miss => {
+                self.answer(false, "EN");
+                return Step::Done(0);
+            }
+            Known::Old(old) => old,
+        };
+        let out = self.out.text();
+        out.extend_from_slice(b"ME ");
+        out.extend_from_slice(flags.given);
+        let expires = match old.meta.expires {
+            0 => -1,
+            expires => i64::from(expires) - i64::from(shared.now),
+        };
+        let size = flags.key.len() + old.value.len() + 24;
+        let text = format!(
+            " exp={expires} la={} cas={} fetch={} cls=1 size={size}\r\n",
+            shared.now.saturating_sub(old.meta.last_access),
+            old.version,
+            if old.meta.fetched { "yes" } else { "no" },
+        );
+        out.extend_from_slice(text.as_bytes());
+        Step::Done(0)
+    }
+}
+
+/// The names of an answer alone.
+fn flags_names<'a>(flags: &Flags<'a>) -> Flags<'a> {
+    Flags { given: flags.given, is_base64: flags.is_base64, ..Flags::default() }
+}
+
+/// What follows the first `count` words.
+pub(super) fn flags_after(line: &[u8], count: usize) -> &[u8] {
+    let mut rest = line;
+    for _ in 0..count {
+        let begin = rest.iter().position(|&byte| byte != b' ').unwrap_or(rest.len());
+        let end =
+            rest[begin..].iter().position(|&byte| byte == b' ').map_or(rest.len(), |at| begin + at);
+        rest = &rest[end..];
+    }
+    rest
+}
+
+/// What `mg` changes of an item, and the flags W, X and Z.
+fn update(flags: &Flags<'_>, old: &Meta, now: u32) -> (Meta, [bool; 3]) {
+    let mut meta = *old;
+    if !flags.no_update {
+        (meta.fetched, meta.last_access) = (true, now);
+    }
+    meta.expires = flags.ttl.unwrap_or(old.expires);
+    let near = |limit: u32| meta.expires != 0 && meta.expires < limit;
+    let mut won = !old.win && flags.recache.is_some_and(near);
+    if old.stale && !old.win {
+        won = true;
+    }
+    meta.win |= won;
+    (meta, [won, old.stale, old.win])
+}

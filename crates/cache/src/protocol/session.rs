@@ -1,0 +1,298 @@
+//! A connection: its input, the commands that wait, its output.
+
+use super::output::{self, Answer, Output};
+use super::{READS, Shared, flags};
+use crate::items::{Item, ItemAddress, Items, Lookup, Meta};
+
+/// The bit of the tag of a read for a command that changes an item.
+pub(super) const CHANGE: u32 = 1 << 31;
+/// Bytes of output at which no more commands are executed.
+const OUTPUT_MAX: usize = 1 << 20;
+/// Bytes of a line at which only a get of many keys goes on.
+const LINE_MAX: usize = 2048;
+/// Bytes of a line of many keys.
+const KEYS_MAX: usize = 1 << 20;
+
+/// The old version of an item that a command changes.
+#[derive(Debug)]
+pub(super) struct Old {
+    pub(super) value: Vec<u8>,
+    pub(super) flags: u32,
+    pub(super) version: u64,
+    pub(super) at: ItemAddress,
+    pub(super) meta: Meta,
+}
+
+impl Old {
+    fn new(item: &Item<'_>) -> Self {
+        let Item { value, flags, version, at, meta, .. } = *item;
+        Self { value: value.to_vec(), flags, version, at, meta }
+    }
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// It is complete; the next one begins after this many bytes.
+    Done(usize),
+    /// It needs this many bytes of input.
+    Needs(usize),
+    /// It waits for flash, for space in the cache or for its output to be sent.
+    Waits,
+}
+
+/// The old version of an item, if it is known.
+pub(super) enum Known {
+    Miss,
+    Old(Old),
+    /// It is being read.
+    Reading,
+}
+
+/// A connection.
+#[derive(Debug, Default)]
+pub struct Session {
+    id: u32,
+    input: Vec<u8>,
+    at: usize,
+    /// Bytes of input that the next command needs.
+    needs: usize,
+    /// Bytes of a value to be dropped.
+    pub(super) swallow: usize,
+    pub(super) out: Output,
+    /// The item of the command that waits, once it was read.
+    fetched: Option<Option<Old>>,
+    reading: bool,
+    pub(super) waits_for_room: bool,
+    pub(super) closing: bool,
+    pub(super) logged_in: bool,
+    /// Keys of a get that were answered before it had to wait.
+    pub(super) keys_done: usize,
+}
+
+impl Session {
+    /// A connection with this number, which is the upper half of the tags of its reads.
+    #[must_use]
+    pub fn new(id: u32) -> Self {
+        Self { id, ..Self::default() }
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Adds bytes of the client to its input.
+    pub fn receive(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// Whether it takes more input now.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        let held = self.input.len() - self.at;
+        !self.closing && self.out.len() < OUTPUT_MAX && held < self.needs.max(LINE_MAX)
+    }
+
+    /// Bytes to be sent.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.out.bytes()
+    }
+
+    /// `bytes` of the output were sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.out.sent(bytes);
+    }
+
+    /// Whether the connection is to be closed when its output is sent.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.closing && self.out.waiting() == 0
+    }
+
+    /// Whether reads are in flight, or a command waits for space.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.reading || self.waits_for_room || self.out.waiting() > 0
+    }
+
+    /// Whether a command waits for space in the cache.
+    #[must_use]
+    pub fn is_waiting_for_room(&self) -> bool {
+        self.waits_for_room
+    }
+
+    /// Whether there is output enough for now.
+    pub(super) fn is_full(&self) -> bool {
+        self.out.waiting() >= READS || self.out.len() >= OUTPUT_MAX
+    }
+
+    /// Executes what was received, as far as possible.
+    pub fn run(&mut self, items: &mut dyn Items, shared: &mut Shared) {
+        self.waits_for_room = false;
+        let input = std::mem::take(&mut self.input);
+        while !self.closing && !self.reading && !self.is_full() {
+            let rest = &input[self.at..];
+            if self.swallow > 0 {
+                let dropped = self.swallow.min(rest.len());
+                self.swallow -= dropped;
+                self.at += dropped;
+                if self.swallow > 0 {
+                    break;
+                }
+                continue;
+            }
+            if rest.is_empty() || rest.len() < self.needs {
+                break;
+            }
+            match self.command(rest, items, shared) {
+                Step::Done(bytes) => {
+                    self.at += bytes;
+                    self.needs = 0;
+                    self.keys_done = 0;
+                    self.fetched = None;
+                }
+                Step::Needs(bytes) => {
+                    self.needs = bytes;
+                    break;
+                }
+                Step::Waits => break,
+            }
+        }
+        self.input = input;
+        self.forget_input();
+        self.out.settle();
+    }
+
+    fn forget_input(&mut self) {
+        if self.at == self.input.len() || self.closing {
+            self.input.clear();
+            self.input.shrink_to(1 << 16);
+            self.at = 0;
+        } else if self.at > 1 << 16 {
+            self.input.drain(..self.at);
+            self.at = 0;
+        }
+    }
+
+    /// Executes the command at the beginning of `input`.
+    fn command(&mut self, input: &[u8], items: &mut dyn Items, shared: &mut Shared) -> Step {
+        let Some(end) = input.iter().position(|&byte| byte == b'\n') else {
+            return self.no_line(input);
+        };
+        let line = &input[..end];
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if end > LINE_MAX && !is_long_get(line) {
+            // A line of this length that came at once is as wrong as one that came in parts.
+            self.closing = true;
+            return Step::Done(end + 1);
+        }
+        let body = &input[end + 1..];
+        match self.line(line, body, items, shared) {
+            Step::Done(bytes) => Step::Done(end + 1 + bytes),
+            Step::Needs(bytes) => Step::Needs(end + 1 + bytes),
+            Step::Waits => Step::Waits,
+        }
+    }
+
+    fn no_line(&mut self, input: &[u8]) -> Step {
+        let is_get = is_long_get(input);
+        if input.len() > if is_get { KEYS_MAX } else { LINE_MAX } {
+            self.closing = true;
+            return Step::Done(input.len());
+        }
+        Step::Needs(input.len() + 1)
+    }
+
+    /// The tag of a read of the next answer.
+    pub(super) fn tag(&self) -> u64 {
+        u64::from(self.id) << 32 | u64::from(self.out.next())
+    }
+
+    /// The old version of an item, which is read if that is needed: the command then waits, and
+    /// calls this again.
+    pub(super) fn known(&mut self, key: &[u8], items: &mut dyn Items, shared: &Shared) -> Known {
+        match self.fetched.take() {
+            Some(Some(old)) if items.is_current(key, old.at) => return Known::Old(old),
+            Some(None) => return Known::Miss,
+            _ => {}
+        }
+        let tag = u64::from(self.id) << 32 | u64::from(CHANGE);
+        match items.lookup(key, tag, shared.now) {
+            Lookup::Miss => Known::Miss,
+            Lookup::Found(item) => Known::Old(Old::new(&item)),
+            Lookup::Reading => {
+                self.reading = true;
+                Known::Reading
+            }
+        }
+    }
+
+    /// An item that was looked up with this tag was read; `None` if it is not there. The caller
+    /// lets the session run next.
+    pub fn read_done(&mut self, tag: u64, item: Option<Item<'_>>, shared: &mut Shared) {
+        let number = tag as u32;
+        if number & CHANGE != 0 {
+            self.reading = false;
+            self.fetched = Some(item.as_ref().map(Old::new));
+            return;
+        }
+        let Some((answer, out)) = self.out.done(number) else { return };
+        let counter = match item {
+            Some(_) => &mut shared.counters.get_hits,
+            None => &mut shared.counters.get_misses,
+        };
+        *counter += 1;
+        match (answer, item) {
+            (Answer::Value { version }, Some(item)) => output::value(out, &item, version),
+            (Answer::Value { .. }, None) => {}
+            (Answer::Meta(reply), Some(item)) => reply.hit(out, &item, shared.now),
+            (Answer::Meta(reply), None) => reply.miss(out),
+        }
+    }
+
+    /// Answers a line, unless the client wants no answer.
+    pub(super) fn answer(&mut self, noreply: bool, text: &str) {
+        if !noreply {
+            let out = self.out.text();
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+
+    /// Looks up a key for a get and answers.
+    pub(super) fn get(
+        &mut self,
+        key: &[u8],
+        version: bool,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) {
+        shared.counters.cmd_get += 1;
+        match items.lookup(key, self.tag_for_get(), shared.now) {
+            Lookup::Miss => shared.counters.get_misses += 1,
+            Lookup::Found(item) => {
+                shared.counters.get_hits += 1;
+                output::value(self.out.text(), &item, version);
+            }
+            Lookup::Reading => self.out.wait(Answer::Value { version }),
+        }
+    }
+
+    fn tag_for_get(&self) -> u64 {
+        self.tag()
+    }
+}
+
+/// Whether a line may be longer than others: a get of many keys.
+fn is_long_get(line: &[u8]) -> bool {
+    let begin = line.iter().position(|&byte| byte != b' ').unwrap_or(0);
+    begin <= 100 && (line[begin..].starts_with(b"get ") || line[begin..].starts_with(b"gets "))
+}
+
+/// Whether a key is one: not empty, at most 250 bytes.
+pub(super) fn is_key(key: &[u8]) -> bool {
+    (1..=flags::KEY_MAX).contains(&key.len())
+}

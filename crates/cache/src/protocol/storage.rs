@@ -1,0 +1,250 @@
+//! Commands that store, and those that count.
+
+use super::session::{Known, Session, Step};
+use super::{Shared, numbers};
+use crate::items::{Items, Meta, NewItem, Refusal};
+
+/// Bytes that an item takes besides its key and value, at most, by memcached's reckoning.
+const OVERHEAD: usize = 50;
+
+/// How a value is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Set,
+    Add,
+    Replace,
+    Append,
+    Prepend,
+}
+
+/// A command that stores.
+#[derive(Debug)]
+pub struct Store<'a> {
+    pub key: &'a [u8],
+    /// Bytes of the value.
+    pub len: usize,
+    pub mode: Mode,
+    pub client_flags: u32,
+    pub expires: u32,
+    /// The version that the item must have.
+    pub compare: Option<u64>,
+    /// The version that it gets.
+    pub version: Option<u64>,
+    /// Whether an older version than the item's is stored as stale.
+    pub stale: bool,
+    /// When an item expires that append makes.
+    pub vivify: Option<u32>,
+}
+
+/// The result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    Stored { version: u64, bytes: usize },
+    NotStored,
+    Exists,
+    NotFound,
+}
+
+/// The number in `value` after an increment, which wraps, or a decrement, which stops at 0.
+pub fn changed(value: &[u8], increments: bool, delta: u64) -> Option<u64> {
+    // Numbers that were made shorter may have spaces at their end.
+    let end = value.iter().rposition(|&byte| byte != b' ').map_or(0, |at| at + 1);
+    let number = numbers::unsigned(&value[..end])?;
+    Some(match increments {
+        true => number.wrapping_add(delta),
+        false => number.saturating_sub(delta),
+    })
+}
+
+impl Session {
+    /// Refuses a command with a value, which is dropped.
+    pub(super) fn refuse_value(&mut self, error: &str, len: usize, body: &[u8]) -> Step {
+        self.answer(false, error);
+        self.drop_value(len, body)
+    }
+
+    fn drop_value(&mut self, len: usize, body: &[u8]) -> Step {
+        let dropped = (len + 2).min(body.len());
+        self.swallow = len + 2 - dropped;
+        Step::Done(dropped)
+    }
+
+    /// Stores the value at the beginning of `body`; an error is what the command does instead.
+    pub(super) fn store(
+        &mut self,
+        store: &Store<'_>,
+        body: &[u8],
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Result<Stored, Step> {
+        let most = shared.settings.item_max.min(items.longest() + OVERHEAD);
+        if store.key.len() + store.len + OVERHEAD > most {
+            // The old value must not stay, since the client meant to replace it.
+            if items.remove(store.key).is_err() {
+                self.waits_for_room = true;
+                return Err(Step::Waits);
+            }
+            shared.counters.store_too_large += 1;
+            return Err(self.refuse_value(
+                "SERVER_ERROR object too large for cache",
+                store.len,
+                body,
+            ));
+        }
+        if body.len() < store.len + 2 {
+            return Err(Step::Needs(store.len + 2));
+        }
+        let value = &body[..store.len];
+        if &body[store.len..store.len + 2] != b"\r\n" {
+            shared.counters.cmd_set += 1;
+            self.answer(false, "CLIENT_ERROR bad data chunk");
+            return Err(Step::Done(store.len + 2));
+        }
+        self.put(store, value, items, shared)
+    }
+
+    /// Stores a value.
+    fn put(
+        &mut self,
+        store: &Store<'_>,
+        value: &[u8],
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Result<Stored, Step> {
+        let now = shared.now;
+        let joins = matches!(store.mode, Mode::Append | Mode::Prepend);
+        let mut meta = Meta { expires: store.expires, last_access: now, ..Meta::default() };
+        let mut client_flags = store.client_flags;
+        let mut old = None;
+        if joins || store.compare.is_some() {
+            match self.known(store.key, items, shared) {
+                Known::Reading => return Err(Step::Waits),
+                Known::Miss => {}
+                Known::Old(found) => old = Some(found),
+            }
+            if let Some(wanted) = store.compare {
+                let Some(found) = &old else {
+                    shared.counters.cas_misses += 1;
+                    shared.counters.cmd_set += 1;
+                    return Ok(Stored::NotFound);
+                };
+                if wanted != found.version && !(store.stale && wanted < found.version) {
+                    shared.counters.cas_badval += 1;
+                    shared.counters.cmd_set += 1;
+                    return Ok(Stored::Exists);
+                }
+                meta.stale = wanted != found.version;
+            }
+        }
+        let exists = |items: &mut dyn Items| items.peek(store.key, now).is_some();
+        let refused = match store.mode {
+            Mode::Set => false,
+            Mode::Add => exists(items),
+            Mode::Replace => old.is_none() && !exists(items),
+            Mode::Append | Mode::Prepend => old.is_none() && store.vivify.is_none(),
+        };
+        if refused {
+            shared.counters.cmd_set += 1;
+            return Ok(Stored::NotStored);
+        }
+        let mut parts = [value, &[]];
+        if joins {
+            match &old {
+                Some(found) => {
+                    client_flags = found.flags;
+                    meta.expires = found.meta.expires;
+                    parts = match store.mode {
+                        Mode::Append => [&found.value, value],
+                        _ => [value, &found.value],
+                    };
+                }
+                None => meta.expires = store.vivify.unwrap_or(0),
+            }
+        }
+        let version = store.version.unwrap_or_else(|| items.next_version());
+        let new = NewItem { key: store.key, value: parts, flags: client_flags, version, meta };
+        match items.insert(new, now) {
+            Ok(()) => {
+                shared.counters.cmd_set += 1;
+                shared.counters.total_items += 1;
+                shared.counters.cas_hits += u64::from(store.compare.is_some());
+                Ok(Stored::Stored { version, bytes: parts[0].len() + parts[1].len() })
+            }
+            Err(Refusal::Busy) => {
+                self.waits_for_room = true;
+                Err(Step::Waits)
+            }
+            Err(refusal) => {
+                shared.counters.cmd_set += 1;
+                shared.counters.store_no_memory += 1;
+                let error = match refusal {
+                    Refusal::TooLarge => "SERVER_ERROR object too large for cache",
+                    _ => "SERVER_ERROR out of memory storing object",
+                };
+                self.answer(false, error);
+                Err(Step::Done(store.len + 2))
+            }
+        }
+    }
+
+    /// `incr KEY DELTA` and `decr`.
+    pub(super) fn arithmetic(
+        &mut self,
+        words: &mut dyn Iterator<Item = &[u8]>,
+        increments: bool,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let (key, delta) = (words.next().unwrap_or_default(), words.next());
+        let noreply = words.next() == Some(b"noreply");
+        let Some(delta) = delta.filter(|_| super::session::is_key(key)) else {
+            self.answer(false, if delta.is_none() { "ERROR" } else { BAD_LINE });
+            return Step::Done(0);
+        };
+        let Some(delta) = numbers::unsigned(delta) else {
+            self.answer(noreply, "CLIENT_ERROR invalid numeric delta argument");
+            return Step::Done(0);
+        };
+        let old = match self.known(key, items, shared) {
+            Known::Reading => return Step::Waits,
+            Known::Miss => None,
+            Known::Old(old) => Some(old),
+        };
+        let (misses, hits) = match increments {
+            true => (&mut shared.counters.incr_misses, &mut shared.counters.incr_hits),
+            false => (&mut shared.counters.decr_misses, &mut shared.counters.decr_hits),
+        };
+        let Some(old) = old else {
+            *misses += 1;
+            self.answer(noreply, "NOT_FOUND");
+            return Step::Done(0);
+        };
+        let Some(number) = changed(&old.value, increments, delta) else {
+            self.answer(noreply, "CLIENT_ERROR cannot increment or decrement non-numeric value");
+            return Step::Done(0);
+        };
+        let mut digits = Vec::new();
+        numbers::push(&mut digits, number);
+        let answer = String::from_utf8_lossy(&digits).into_owned();
+        // A shorter number keeps the length of the longer one, as it does in memcached.
+        digits.resize(digits.len().max(old.value.len().min(20)), b' ');
+        let version = items.next_version();
+        let meta = Meta { last_access: shared.now, ..old.meta };
+        let new = NewItem { key, value: [&digits, &[]], flags: old.flags, version, meta };
+        match items.insert(new, shared.now) {
+            Ok(()) => *hits += 1,
+            Err(Refusal::Busy) => {
+                self.waits_for_room = true;
+                return Step::Waits;
+            }
+            Err(_) => {
+                self.answer(noreply, "SERVER_ERROR out of memory");
+                return Step::Done(0);
+            }
+        }
+        self.answer(noreply, &answer);
+        Step::Done(0)
+    }
+}
+
+pub(super) const BAD_LINE: &str = "CLIENT_ERROR bad command line format";

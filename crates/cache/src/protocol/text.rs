@@ -1,0 +1,392 @@
+//! The commands of the text protocol.
+
+use super::flags::Flags;
+use super::meta::flags_after;
+use super::session::{Session, Step, is_key};
+use super::storage::{BAD_LINE, Mode, Store, Stored};
+use super::{Shared, numbers, stats};
+use crate::items::{Items, Meta};
+
+/// The longest user and password.
+const LOGIN_MAX: usize = 8 << 10;
+/// The least memory that a client may set, in MiB.
+const MEMLIMIT_MIN: u64 = 8;
+
+impl Session {
+    /// Executes a line; `body` is the input after it.
+    pub(super) fn line(
+        &mut self,
+        line: &[u8],
+        body: &[u8],
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        if shared.settings.auth.is_some() && !self.logged_in {
+            return self.log_in(line, body, shared);
+        }
+        let mut words = numbers::words(line);
+        let Some(command) = words.next() else {
+            self.answer(false, "ERROR");
+            return Step::Done(0);
+        };
+        let after = flags_after(line, 1);
+        match command {
+            b"get" => self.gets(after, false, None, items, shared),
+            b"gets" => self.gets(after, true, None, items, shared),
+            b"gat" => self.gats(after, false, items, shared),
+            b"gats" => self.gats(after, true, items, shared),
+            b"set" => self.update(Mode::Set, false, after, body, items, shared),
+            b"add" => self.update(Mode::Add, false, after, body, items, shared),
+            b"replace" => self.update(Mode::Replace, false, after, body, items, shared),
+            b"append" => self.update(Mode::Append, false, after, body, items, shared),
+            b"prepend" => self.update(Mode::Prepend, false, after, body, items, shared),
+            b"cas" => self.update(Mode::Set, true, after, body, items, shared),
+            b"mn" => {
+                self.answer(false, "MN");
+                Step::Done(0)
+            }
+            b"ms" => self.meta_set(after, body, items, shared),
+            b"mg" | b"md" | b"ma" | b"me" => self.meta(command, after, items, shared),
+            b"incr" => self.arithmetic(&mut words, true, items, shared),
+            b"decr" => self.arithmetic(&mut words, false, items, shared),
+            b"delete" => self.delete(&mut words, items),
+            b"touch" => self.touch(&mut words, items, shared),
+            _ => {
+                self.administer(command, &mut words, items, shared);
+                Step::Done(0)
+            }
+        }
+    }
+
+    fn meta(
+        &mut self,
+        command: &[u8],
+        after: &[u8],
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let key = numbers::words(after).next();
+        let Some(key) = key else {
+            self.answer(false, BAD_LINE);
+            return Step::Done(0);
+        };
+        let flags = match Flags::parse(key, flags_after(after, 1), shared) {
+            Ok(flags) => flags,
+            Err(error) => {
+                self.answer(false, error);
+                return Step::Done(0);
+            }
+        };
+        match command {
+            b"mg" => self.meta_get(&flags, items, shared),
+            b"md" => self.meta_delete(&flags, items, shared),
+            b"ma" => self.meta_arithmetic(&flags, items, shared),
+            _ => self.meta_debug(&flags, items, shared),
+        }
+    }
+
+    /// `get KEYS`, as far as reads and output allow; with `touch`, `gat`.
+    fn gets(
+        &mut self,
+        keys: &[u8],
+        version: bool,
+        touch: Option<u32>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let mut any = false;
+        for (number, key) in numbers::words(keys).enumerate() {
+            any = true;
+            if number < self.keys_done {
+                continue;
+            }
+            if !is_key(key) {
+                self.answer(false, BAD_LINE);
+                return Step::Done(0);
+            }
+            if self.is_full() {
+                return Step::Waits;
+            }
+            if let Some(expires) = touch {
+                shared.counters.cmd_touch += 1;
+                match items.peek(key, shared.now) {
+                    Some((at, meta)) => {
+                        shared.counters.touch_hits += 1;
+                        items.set_meta(key, at, Meta { expires, ..meta });
+                    }
+                    None => shared.counters.touch_misses += 1,
+                }
+            }
+            self.get(key, version, items, shared);
+            self.keys_done += 1;
+        }
+        self.answer(false, if any { "END" } else { "ERROR" });
+        Step::Done(0)
+    }
+
+    fn gats(
+        &mut self,
+        after: &[u8],
+        version: bool,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let mut words = numbers::words(after);
+        let (Some(time), Some(_)) = (words.next(), words.next()) else {
+            self.answer(false, "ERROR");
+            return Step::Done(0);
+        };
+        let Some(time) = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok()) else {
+            self.answer(false, "CLIENT_ERROR invalid exptime argument");
+            return Step::Done(0);
+        };
+        let expires = shared.expires(time);
+        self.gets(flags_after(after, 1), version, Some(expires), items, shared)
+    }
+
+    /// `set` and the others with a value.
+    fn update(
+        &mut self,
+        mode: Mode,
+        is_cas: bool,
+        after: &[u8],
+        body: &[u8],
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let mut words = numbers::words(after);
+        let mut next = || words.next();
+        let (key, flags, time, len) = (next(), next(), next(), next());
+        let compare = if is_cas { next() } else { None };
+        let noreply = next() == Some(b"noreply");
+        let (Some(key), Some(flags), Some(time), Some(len)) = (key, flags, time, len) else {
+            self.answer(false, "ERROR");
+            return Step::Done(0);
+        };
+        if is_cas && compare.is_none() {
+            self.answer(false, "ERROR");
+            return Step::Done(0);
+        }
+        let parsed = (|| {
+            let flags = numbers::word(flags)?;
+            let time = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok())?;
+            let len = numbers::word(len).filter(|len| *len <= i32::MAX as u32 - 2)?;
+            let compare = match compare {
+                Some(text) => Some(numbers::unsigned(text)?),
+                None => None,
+            };
+            is_key(key).then_some((flags, time, len as usize, compare))
+        })();
+        let Some((client_flags, time, len, compare)) = parsed else {
+            self.answer(false, BAD_LINE);
+            return Step::Done(0);
+        };
+        let expires = shared.expires(time);
+        let (version, stale, vivify) = (None, false, None);
+        let store =
+            Store { key, len, mode, client_flags, expires, compare, version, stale, vivify };
+        match self.store(&store, body, items, shared) {
+            Ok(stored) => {
+                let text = match stored {
+                    Stored::Stored { .. } => "STORED",
+                    Stored::NotStored => "NOT_STORED",
+                    Stored::Exists => "EXISTS",
+                    Stored::NotFound => "NOT_FOUND",
+                };
+                self.answer(noreply, text);
+                Step::Done(len + 2)
+            }
+            Err(step) => step,
+        }
+    }
+
+    fn delete(&mut self, words: &mut dyn Iterator<Item = &[u8]>, items: &mut dyn Items) -> Step {
+        let Some(key) = words.next() else {
+            self.answer(false, "ERROR");
+            return Step::Done(0);
+        };
+        let mut noreply = false;
+        let mut wrong = !is_key(key);
+        for word in words {
+            // The time of old clients, which was never more than 0.
+            wrong |= word != b"0" && word != b"noreply";
+            noreply |= word == b"noreply";
+        }
+        if wrong {
+            let usage = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
+            self.answer(false, if is_key(key) { usage } else { BAD_LINE });
+            return Step::Done(0);
+        }
+        match items.remove(key) {
+            Ok(found) => self.answer(noreply, if found { "DELETED" } else { "NOT_FOUND" }),
+            Err(_) => {
+                self.waits_for_room = true;
+                return Step::Waits;
+            }
+        }
+        Step::Done(0)
+    }
+
+    fn touch(
+        &mut self,
+        words: &mut dyn Iterator<Item = &[u8]>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let (Some(key), Some(time)) = (words.next(), words.next()) else {
+            self.answer(false, "ERROR");
+            return Step::Done(0);
+        };
+        let noreply = words.next() == Some(b"noreply");
+        if !is_key(key) {
+            self.answer(false, BAD_LINE);
+            return Step::Done(0);
+        }
+        let Some(time) = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok()) else {
+            self.answer(false, "CLIENT_ERROR invalid exptime argument");
+            return Step::Done(0);
+        };
+        shared.counters.cmd_touch += 1;
+        let found = items.peek(key, shared.now);
+        if let Some((at, meta)) = found {
+            shared.counters.touch_hits += 1;
+            items.set_meta(key, at, Meta { expires: shared.expires(time), ..meta });
+        } else {
+            shared.counters.touch_misses += 1;
+        }
+        self.answer(noreply, if found.is_some() { "TOUCHED" } else { "NOT_FOUND" });
+        Step::Done(0)
+    }
+
+    /// Commands that concern no item.
+    fn administer(
+        &mut self,
+        command: &[u8],
+        words: &mut dyn Iterator<Item = &[u8]>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) {
+        let first = words.next();
+        let noreply = |first: Option<&[u8]>, second: Option<&[u8]>| {
+            first == Some(b"noreply") || second == Some(b"noreply")
+        };
+        match command {
+            b"version" => {
+                self.answer(false, concat!("VERSION ", env!("CARGO_PKG_VERSION"), " prism"));
+            }
+            b"quit" => self.closing = true,
+            b"stats" => stats::answer(self.out.text(), first, words.next(), items, shared),
+            b"verbosity" => {
+                let level = first.and_then(numbers::word);
+                let noreply = noreply(first, words.next());
+                match (first, level) {
+                    (Some(_), Some(level)) => shared.settings.verbosity = level,
+                    (None, _) => return self.answer(noreply, "ERROR"),
+                    _ => {}
+                }
+                self.answer(noreply, "OK");
+            }
+            b"flush_all" => self.flush_all(first, words.next(), items, shared),
+            b"shutdown" => self.shut_down(first, shared),
+            b"cache_memlimit" => {
+                let noreply = noreply(None, words.next());
+                let text = match first.and_then(numbers::unsigned) {
+                    None => "ERROR",
+                    Some(mib) if mib < MEMLIMIT_MIN => {
+                        "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m"
+                    }
+                    Some(_) => "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust",
+                };
+                self.answer(noreply, text);
+            }
+            b"debugtime" if shared.settings.debug => {
+                shared.debug_time(first.unwrap_or_default());
+                self.answer(false, "OK");
+            }
+            _ => self.answer(false, "ERROR"),
+        }
+    }
+
+    fn flush_all(
+        &mut self,
+        first: Option<&[u8]>,
+        second: Option<&[u8]>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) {
+        let noreply = first == Some(b"noreply") || second == Some(b"noreply");
+        shared.counters.cmd_flush += 1;
+        if !shared.settings.flush_enabled {
+            return self.answer(noreply, "CLIENT_ERROR flush_all not allowed");
+        }
+        let delay = match first.filter(|word| *word != b"noreply") {
+            None => 0,
+            Some(word) => match numbers::signed(word).filter(|time| i32::try_from(*time).is_ok()) {
+                Some(delay) => delay,
+                None => return self.answer(noreply, "CLIENT_ERROR invalid exptime argument"),
+            },
+        };
+        let at = if delay <= 0 { shared.now } else { shared.expires(delay) };
+        items.flush_all(at, shared.now);
+        self.answer(noreply, "OK");
+    }
+
+    fn shut_down(&mut self, mode: Option<&[u8]>, shared: &mut Shared) {
+        if !shared.settings.shutdown_enabled {
+            return self.answer(false, "ERROR: shutdown not enabled");
+        }
+        match mode {
+            None => shared.shutdown = Some(false),
+            Some(b"graceful") => shared.shutdown = Some(true),
+            Some(_) => return self.answer(false, "CLIENT_ERROR invalid shutdown mode"),
+        }
+        self.closing = true;
+    }
+
+    /// The first command of a client that has to log in: `set ANY 0 0 LENGTH`, with user and
+    /// password as its value.
+    fn log_in(&mut self, line: &[u8], body: &[u8], shared: &mut Shared) -> Step {
+        let words: Vec<&[u8]> = numbers::words(line).take(6).collect();
+        let len = match words[..] {
+            [b"set", _, _, _, len] => numbers::word(len),
+            _ => None,
+        };
+        let Some(len) = len.map(|len| len as usize) else {
+            self.answer(false, "CLIENT_ERROR unauthenticated");
+            return Step::Done(0);
+        };
+        if len > LOGIN_MAX {
+            self.answer(false, "CLIENT_ERROR auth token too long");
+            return Step::Done(0);
+        }
+        if body.len() < len + 2 {
+            return Step::Needs(len + 2);
+        }
+        let given = &body[..len];
+        let users = shared.settings.auth.as_deref().unwrap_or_default();
+        let space = given.iter().position(|&byte| byte == b' ');
+        let text = match space {
+            _ if &body[len..len + 2] != b"\r\n" => "CLIENT_ERROR bad command line termination",
+            None => "CLIENT_ERROR bad authentication token format",
+            Some(at) => {
+                let (user, password) = (&given[..at], &given[at + 1..]);
+                let is_it =
+                    |(name, secret): &(Vec<u8>, Vec<u8>)| same(name, user) & same(secret, password);
+                // Every entry is compared, so that the time says nothing about them.
+                let known = users.iter().fold(false, |known, entry| known | is_it(entry));
+                shared.counters.auth_cmds += 1;
+                shared.counters.auth_errors += u64::from(!known);
+                self.logged_in = known;
+                if known { "STORED" } else { "CLIENT_ERROR authentication failure" }
+            }
+        };
+        self.answer(false, text);
+        Step::Done(len + 2)
+    }
+}
+
+/// Whether two secrets are the same, in a time that depends on their lengths alone.
+fn same(secret: &[u8], given: &[u8]) -> bool {
+    let differ = secret.iter().zip(given).fold(0, |sum, (a, b)| sum | (a ^ b));
+    differ == 0 && secret.len() == given.len()
+}

@@ -1,0 +1,182 @@
+//! Slabs of a simulation, without bytes and without time: what each level does to flash is counted.
+//!
+//! With block-level mapping, or none, a slab is a block: filling it programs its pages, and freeing
+//! it erases a block. With page-level mapping slabs are spread over all dies of a drive whose FTL
+//! (crate `ftl`, greedy) copies what is valid when it cleans.
+
+use std::collections::VecDeque;
+
+use prism_base::{Bytes, Nanos, SimTime};
+use prism_engine::Immediate;
+use prism_flash::{Buffer, FlashError};
+use prism_ftl::{Frontiers, Ftl, FtlConfig, PageConfig, VictimPolicy};
+use prism_nand::{Geometry, Nand};
+
+use super::{Done, FlashCounts, Shape, Store};
+
+/// The level at which a simulated cache uses flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// The cache has all blocks, and decides how many it keeps erased: the raw and the function
+    /// level.
+    Blocks,
+    /// Block-level mapping with 25 % static over-provisioning: the policy level.
+    Policy,
+    /// A conventional drive: page-level mapping with 25 % static over-provisioning.
+    Original,
+}
+
+/// Static over-provisioning, in percent of the capacity.
+const STATIC: u64 = 25;
+
+/// The pages of a simulated device.
+const PAGE: u32 = 16 << 10;
+
+/// A store of a simulation.
+pub struct SimStore {
+    shape: Shape,
+    free: VecDeque<u32>,
+    done: VecDeque<Done>,
+    counts: FlashCounts,
+    drive: Option<Box<Immediate<Nand, Ftl>>>,
+    version: u64,
+}
+
+impl SimStore {
+    /// A store of `bytes` bytes of flash, over-provisioning included, in blocks of `slab_bytes` on
+    /// this many channels; `None` if these are fewer than 16 blocks a channel.
+    #[must_use]
+    pub fn new(level: Level, bytes: Bytes, slab_bytes: u32, channels: u32) -> Option<Self> {
+        let blocks = u32::try_from(bytes.0 / u64::from(slab_bytes)).ok()? / channels * channels;
+        if blocks < 16 * channels || !slab_bytes.is_multiple_of(PAGE) {
+            return None;
+        }
+        let slabs = match level {
+            Level::Blocks => blocks,
+            Level::Policy | Level::Original => (u64::from(blocks) * 100 / (100 + STATIC)) as u32,
+        };
+        let shape = Shape {
+            slabs,
+            slab_bytes,
+            page_bytes: PAGE,
+            channels,
+            dynamic_reserve: level == Level::Blocks,
+        };
+        let drive = (level == Level::Original)
+            .then(|| Box::new(drive(blocks, slabs, slab_bytes / PAGE, channels)));
+        let counts = FlashCounts::default();
+        let free = (0..slabs).collect();
+        Some(Self { shape, free, done: VecDeque::new(), counts, drive, version: 0 })
+    }
+
+    /// Blocks, over-provisioning included, and so the divisor of erases for a mean wear.
+    fn pages(&self) -> u32 {
+        self.shape.slab_bytes / PAGE
+    }
+
+    fn finish(&mut self, tag: u64, data: Buffer) {
+        self.done.push_back(Done { tag, end: SimTime::ZERO, result: Ok(()), data });
+    }
+}
+
+/// A drive with one die on each channel, and blocks of the length of a slab.
+fn drive(blocks: u32, slabs: u32, pages: u32, channels: u32) -> Immediate<Nand, Ftl> {
+    let geometry = Geometry {
+        channels,
+        dies_per_channel: 1,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: blocks / channels,
+        pages_per_block: pages,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
+        page: Bytes(PAGE.into()),
+        unit: Bytes(PAGE.into()),
+        slc: None,
+    };
+    let units = slabs * pages;
+    let config = PageConfig::simple(units, VictimPolicy::Greedy, Frontiers::Separate);
+    let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(config), 1);
+    Immediate::new(Nand::new(geometry), ftl.expect("a fifth of its blocks is spare"))
+}
+
+impl Store for SimStore {
+    fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    fn identity(&self) -> u64 {
+        1
+    }
+
+    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
+        Ok(Vec::new())
+    }
+
+    fn available(&mut self) -> u32 {
+        self.free.len() as u32
+    }
+
+    fn open(&mut self) -> Result<Option<u32>, FlashError> {
+        Ok(self.free.pop_front())
+    }
+
+    /// Writes the whole slab.
+    fn write(&mut self, slab: u32, _offset: u32, data: Buffer, tag: u64) {
+        let pages = self.pages();
+        self.counts.programs += u64::from(pages);
+        if let Some(drive) = &mut self.drive {
+            for lpn in slab * pages..(slab + 1) * pages {
+                self.version += 1;
+                drive.write(lpn, self.version);
+            }
+        }
+        self.finish(tag, data);
+    }
+
+    fn read(&mut self, _slab: u32, _offset: u32, data: Buffer, tag: u64) {
+        self.counts.reads += 1;
+        self.finish(tag, data);
+    }
+
+    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+        match &mut self.drive {
+            Some(drive) => {
+                self.version += 1;
+                let pages = self.shape.slab_bytes / PAGE;
+                drive.trim(slab * pages, (slab + 1) * pages, self.version);
+            }
+            None => self.counts.erases += 1,
+        }
+        self.free.push_back(slab);
+        Ok(())
+    }
+
+    fn sync(&mut self, tag: u64) {
+        self.finish(tag, Buffer::default());
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        vec![0; len].into()
+    }
+
+    fn poll(&mut self) -> Option<Done> {
+        self.done.pop_front()
+    }
+
+    fn wait(&mut self, _timeout: Option<Nanos>) -> bool {
+        !self.done.is_empty()
+    }
+
+    fn counts(&self) -> FlashCounts {
+        let Some(drive) = &self.drive else { return self.counts };
+        let done = drive.counts();
+        let programs = done.units.total();
+        FlashCounts {
+            copies: programs - self.counts.programs.min(programs),
+            erases: done.erases.total(),
+            ..self.counts
+        }
+    }
+}

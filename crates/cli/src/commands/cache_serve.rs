@@ -1,0 +1,200 @@
+//! `prism cache serve`: a memcached server on flash.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use prism_base::Bytes;
+use prism_cache::items::Items;
+use prism_cache::protocol::{Settings, Shared};
+use prism_cacheserver::{Engine, Listener, OpenOptions, Server};
+use prism_host::interrupt::SoftStop;
+
+use crate::failure::Failure;
+use crate::quantities;
+
+/// Arguments of `prism cache serve`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  prism cache serve --device cache.prism --size 8GiB --memory 512MiB
+  prism cache serve --device memory --size 256MiB -s /run/cache.sock
+  prism cache serve --device /data/cache.prism --listen 10.0.0.5:11211 --engine raw
+
+The content of a file is there after a restart, also after kill -9. FILE.cache, next to the file,
+holds what belongs to it. Letters mean what they mean for memcached.")]
+pub struct Args {
+    /// The device: a file, which is made if it is not there, or `memory`
+    #[arg(long, value_name = "FILE|memory", default_value = "memory")]
+    device: String,
+    /// Bytes of a new device
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1GiB")]
+    size: Bytes,
+    /// The level of the flash library that the cache uses
+    #[arg(long, value_name = "raw|function|policy|original", value_parser = engine)]
+    #[arg(default_value = "function")]
+    engine: Engine,
+    /// Bytes of memory for the index (16 an item) and for buffers, half each
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "64MiB")]
+    memory: Bytes,
+    /// Listen on this address; repeat it for several. Without it, on the loopback interface
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["listen_letter", "socket"])]
+    listen: Vec<String>,
+    /// As --listen, with the port of -p; several addresses are separated by commas
+    #[arg(short = 'l', value_name = "ADDRESS", id = "listen_letter")]
+    address: Option<String>,
+    /// The TCP port; 0 for a free one, which is printed
+    #[arg(short = 'p', long, value_name = "N", default_value_t = 11211)]
+    port: u16,
+    /// Listen on a Unix socket, and not on TCP
+    #[arg(short = 's', long, value_name = "FILE")]
+    socket: Option<PathBuf>,
+    /// The permissions of the Unix socket, in octal digits
+    #[arg(short = 'a', long, value_name = "MODE", default_value = "700", value_parser = octal)]
+    socket_mode: u32,
+    /// Most connections at once
+    #[arg(short = 'c', long, value_name = "N", default_value_t = 1024)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    connections: u32,
+    /// The longest item: a number of bytes, or with k or m
+    #[arg(short = 'I', long, value_name = "SIZE", default_value = "1m", value_parser = item_size)]
+    max_item_size: u64,
+    /// Refuse flush_all
+    #[arg(short = 'F', long)]
+    disable_flush_all: bool,
+    /// Accept the command shutdown
+    #[arg(short = 'A', long)]
+    enable_shutdown: bool,
+    /// Clients have to log in with a line user:password of this file
+    #[arg(short = 'Y', long, value_name = "FILE")]
+    auth_file: Option<PathBuf>,
+    /// Close connections that were idle for this many seconds; 0 for never
+    #[arg(long, value_name = "SECONDS", default_value_t = 0)]
+    idle_timeout: u32,
+    /// Accept the command debugtime, which sets the server's clock; for tests
+    #[arg(long, hide = true)]
+    debug_time: bool,
+}
+
+fn engine(text: &str) -> Result<Engine, String> {
+    let found = Engine::ALL.into_iter().find(|(_, name)| *name == text);
+    let names = || Engine::ALL.map(|(_, name)| name).join(", ");
+    found.map(|(engine, _)| engine).ok_or_else(|| format!("engines are {}", names()))
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    let mode = u32::from_str_radix(text, 8).ok().filter(|mode| *mode <= 0o777);
+    mode.ok_or_else(|| format!("{text:?} are no permissions; give octal digits, such as 770"))
+}
+
+fn item_size(text: &str) -> Result<u64, String> {
+    let (digits, unit) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1 << 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1 << 20),
+        _ => (text, 1),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
+    let size = size.filter(|size| (1 << 10..=8 << 20).contains(size));
+    size.ok_or_else(|| format!("{text:?} is not a size from 1k to 8m"))
+}
+
+impl Args {
+    fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let resolve = |text: &str| {
+            let wrong =
+                |why: String| Failure::Usage(format!("--listen {text}: {why}; give ADDRESS:PORT"));
+            let found = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+            let found: Vec<SocketAddr> = found.collect();
+            if found.is_empty() { Err(wrong("no such address".to_owned())) } else { Ok(found) }
+        };
+        let mut addresses = Vec::new();
+        for text in &self.listen {
+            addresses.extend(resolve(text)?);
+        }
+        for text in self.address.iter().flat_map(|list| list.split(',')) {
+            match text.parse::<IpAddr>() {
+                Ok(address) => addresses.push(SocketAddr::new(address, self.port)),
+                Err(_) if text.contains(':') => addresses.extend(resolve(text)?),
+                Err(_) => addresses.extend(resolve(&format!("{text}:{}", self.port))?),
+            }
+        }
+        if addresses.is_empty() {
+            addresses.push(SocketAddr::from(([127, 0, 0, 1], self.port)));
+        }
+        Ok(addresses)
+    }
+
+    fn listeners(&self) -> Result<Vec<Listener>, Failure> {
+        let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
+        if let Some(path) = &self.socket {
+            return Ok(vec![Listener::unix(path, self.socket_mode).map_err(usage)?]);
+        }
+        let addresses = self.addresses()?;
+        addresses.into_iter().map(|address| Listener::tcp(address).map_err(usage)).collect()
+    }
+
+    /// The users and passwords of the file of `-Y`.
+    fn auth(&self) -> Result<Option<Vec<(Vec<u8>, Vec<u8>)>>, Failure> {
+        let Some(path) = &self.auth_file else { return Ok(None) };
+        let name = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
+        let mut users = Vec::new();
+        for (line, number) in text.lines().zip(1..) {
+            let Some((user, password)) = line.split_once(':') else {
+                let what = format!("{name}:{number}: not user:password");
+                return Err(Failure::Usage(what));
+            };
+            users.push((user.into(), password.into()));
+        }
+        Ok(Some(users))
+    }
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`].
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
+    let auth = args.auth()?;
+    let listeners = args.listeners()?;
+    let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
+    let options = OpenOptions {
+        device,
+        size: args.size,
+        engine: args.engine,
+        memory: args.memory,
+        item_max: args.max_item_size,
+    };
+    let stop = SoftStop::begin();
+    let cache = options.open().map_err(usage)?;
+    let mut out = std::io::stderr();
+    for address in listeners.iter().filter_map(Listener::address) {
+        // A failure to print is no reason not to serve.
+        let _ = writeln!(out, "prism: listening on {address}");
+    }
+    let _ = writeln!(
+        out,
+        "prism: {}, engine {}, {} items",
+        args.device,
+        args.engine.name(),
+        cache.len()
+    );
+    let settings = Settings {
+        item_max: args.max_item_size as usize,
+        flush_enabled: !args.disable_flush_all,
+        shutdown_enabled: args.enable_shutdown,
+        auth,
+        debug: args.debug_time,
+        maxconns: args.connections,
+        idle_timeout: args.idle_timeout,
+        memory_bytes: args.memory.0,
+        port: args.port,
+        socket: args.socket.as_ref().map(|path| path.display().to_string()),
+        ..Settings::default()
+    };
+    let shared = Shared::new(settings, prism_cacheserver::open::unix_now());
+    let mut server = Server::new(cache, shared, listeners).map_err(usage)?;
+    server.run(&|| stop.came()).map_err(usage)
+}

@@ -1,0 +1,92 @@
+//! Simulated caches as a document and as JSON.
+
+use prism_cache::simulate::{Design, Outcome};
+use prism_report::{Block, Document, Section, Table, Unit};
+use serde_json::{Value as Json, json};
+
+/// A design with its name and its result.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// The name of the engine.
+    pub engine: String,
+    /// What was simulated.
+    pub design: Design,
+    /// The result.
+    pub outcome: Outcome,
+    /// Erases that a block endures.
+    pub cycles: u32,
+    /// Seconds of the trace.
+    pub seconds: u32,
+}
+
+impl Simulated {
+    /// Seconds until blocks are worn out on average, at the rate of the trace; infinite without
+    /// erases.
+    #[must_use]
+    pub fn life(&self) -> f64 {
+        f64::from(self.cycles) / self.outcome.wear() * f64::from(self.seconds)
+    }
+
+    fn hits(&self, layer: usize) -> f64 {
+        self.outcome.hits[layer] as f64 / self.outcome.requests[0].max(1) as f64
+    }
+}
+
+/// The results as JSON.
+#[must_use]
+pub fn json(trace: &str, done: &[Simulated]) -> Json {
+    let row = |simulated: &Simulated| {
+        let Simulated { engine, design, outcome, cycles, seconds } = simulated;
+        json!({
+            "engine": engine,
+            "flash_bytes": design.flash.0,
+            "slab_bytes": design.slab,
+            "gets": outcome.requests[0],
+            "sets": outcome.requests[1],
+            "deletes": outcome.requests[2],
+            "hit_ratio": outcome.hit_ratio(),
+            "hit_ratio_memory": simulated.hits(0),
+            "hit_ratio_flash": simulated.hits(1),
+            "items": outcome.items,
+            "inserted_bytes": outcome.cache.insert_bytes,
+            "cleaning_copied_bytes": outcome.cache.copied_bytes,
+            "cleaning_dropped_items": outcome.cache.dropped,
+            "programmed_bytes": outcome.programmed[0],
+            "copied_by_the_drive_bytes": outcome.programmed[1],
+            "write_amplification": outcome.write_amplification(),
+            "erases": outcome.flash.erases,
+            "erases_per_block": outcome.wear(),
+            "too_large": outcome.too_large,
+            "endurance_cycles": cycles,
+            "trace_seconds": seconds,
+            "life_seconds": Some(simulated.life()).filter(|life| life.is_finite()),
+        })
+    };
+    let rows: Vec<Json> = done.iter().map(row).collect();
+    json!({"trace": trace, "rows": rows})
+}
+
+/// The results as a document.
+#[must_use]
+pub fn document(trace: &str, done: &[Simulated]) -> Document {
+    let requests = done.first().map_or([0; 3], |first| first.outcome.requests);
+    let lead = format!(
+        "{} gets, {} sets, {} deletes. A miss is followed by an insertion, as clients do. Write \
+         amplification is bytes programmed, by cleaning and the drive too, for a byte of inserted \
+         items; lifetime is that of blocks with the mean number of erases.",
+        requests[0], requests[1], requests[2]
+    );
+    let mut section = Section::new("Caches", lead);
+    let table = Table::listing(done)
+        .text("engine", |one: &Simulated| one.engine.clone())
+        .number("flash", Unit::Bytes, |one| one.design.flash.0 as f64)
+        .number("hits", Unit::Percent, |one| one.outcome.hit_ratio())
+        .number("in memory", Unit::Percent, |one| one.hits(0))
+        .number("WA", Unit::Ratio, |one| one.outcome.write_amplification())
+        .number("copied", Unit::Bytes, |one| one.outcome.cache.copied_bytes as f64)
+        .number("by drive", Unit::Bytes, |one| one.outcome.programmed[1] as f64)
+        .number("erases", Unit::Count, |one| one.outcome.flash.erases as f64)
+        .number("lifetime", Unit::Nanos, |one| one.life() * 1e9);
+    section.push(Block::Table(table.table("By engine and size.").whole()));
+    Document::new("prism cache simulate", trace).with(section)
+}
