@@ -3,10 +3,10 @@
 //! | bytes | |
 //! |---|---|
 //! | 4 | checksum of everything below, seeded with the slab's number and the place in it |
-//! | 4 | length of the value (23 bits), length of the key (8 bits), whether a version follows |
+//! | 4 | length of the value |
 //! | 4 | the client's flags |
 //! | 4 | when it expires; 0 for never |
-//! | 8 | its number in the order of insertions |
+//! | 8 | number in the order of insertions (55 bits), length of the key (8), whether a version follows (1) |
 //! | 8 | the version, if the client gave one; else it is the number |
 //!
 //! Numbers are in little endian. The seed makes sure that what is read is of this use of the block:
@@ -19,7 +19,9 @@ pub const UNIT: u32 = 16;
 /// Bytes of a header without a version.
 const HEADER: usize = 24;
 /// The longest value.
-pub const VALUE_MAX: usize = (1 << 23) - 1;
+pub const VALUE_MAX: usize = 1 << 30;
+/// Bits of a number.
+const NUMBER_BITS: u32 = 55;
 /// The longest key.
 pub const KEY_MAX: usize = 250;
 
@@ -80,11 +82,11 @@ pub fn write(item: &NewItem<'_>, number: u64, at: At, into: &mut [u8]) {
     let value = item.value[0].len() + item.value[1].len();
     assert!(item.key.len() <= KEY_MAX && value <= VALUE_MAX, "checked by the caller");
     let has_version = item.version != number;
-    let lengths = value as u32 | (item.key.len() as u32) << 23 | u32::from(has_version) << 31;
-    into[4..8].copy_from_slice(&lengths.to_le_bytes());
+    into[4..8].copy_from_slice(&(value as u32).to_le_bytes());
     into[8..12].copy_from_slice(&item.flags.to_le_bytes());
     into[12..16].copy_from_slice(&item.meta.expires.to_le_bytes());
-    into[16..24].copy_from_slice(&number.to_le_bytes());
+    let key_bits = (item.key.len() as u64) << NUMBER_BITS | u64::from(has_version) << 63;
+    into[16..24].copy_from_slice(&(number & ((1 << NUMBER_BITS) - 1) | key_bits).to_le_bytes());
     let mut end = HEADER;
     let mut add = |bytes: &[u8]| {
         into[end..end + bytes.len()].copy_from_slice(bytes);
@@ -120,12 +122,11 @@ pub fn read(bytes: &[u8], at: At) -> Option<Record<'_>> {
 /// checksum; `None` if the buffer ends before it.
 #[must_use]
 pub fn parse(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
-    let lengths = word(bytes, 4)?;
-    let (key, value) = ((lengths >> 23 & 0xff) as usize, (lengths & 0x7f_ffff) as usize);
-    let has_version = lengths >> 31 != 0;
+    let (value, number) = (word(bytes, 4)? as usize, long(bytes, 16)?);
+    let (key, has_version) = ((number >> NUMBER_BITS & 0xff) as usize, number >> 63 != 0);
+    let number = number & ((1 << NUMBER_BITS) - 1);
     let end = length(key, value, has_version);
     let whole = bytes.get(..end)?;
-    let number = long(whole, 16)?;
     let version = if has_version { long(whole, HEADER)? } else { number };
     let (rest, value) = whole.split_at(end - value);
     let record = Record {

@@ -126,6 +126,31 @@ pub struct Shared {
     pub shutdown: Option<bool>,
     /// The clock stands still, or is ahead, by the command `debugtime`.
     clock: Clock,
+    prefixes: Prefixes,
+}
+
+/// Most prefixes that are counted.
+const PREFIXES: usize = 10_000;
+
+/// Counts by the part of keys before `:`, while a client has them counted by `stats detail on`.
+#[derive(Clone, Debug, Default)]
+struct Prefixes {
+    on: bool,
+    /// Gets, hits, sets, deletes.
+    counts: std::collections::BTreeMap<Vec<u8>, [u64; 4]>,
+}
+
+impl Prefixes {
+    fn count(&mut self, key: &[u8], what: usize) {
+        if !self.on {
+            return;
+        }
+        let Some(end) = key.iter().position(|&byte| byte == b':') else { return };
+        let is_new = !self.counts.contains_key(&key[..end]);
+        if !is_new || self.counts.len() < PREFIXES {
+            self.counts.entry(key[..end].to_vec()).or_default()[what] += 1;
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -140,7 +165,8 @@ impl Shared {
     #[must_use]
     pub fn new(settings: Settings, now: u32) -> Self {
         let (counters, clock) = (Counters::default(), Clock::Runs(0));
-        Self { settings, counters, now, started: now, shutdown: None, clock }
+        let prefixes = Prefixes::default();
+        Self { settings, counters, now, started: now, shutdown: None, clock, prefixes }
     }
 
     /// Sets the clock, which goes on with real time unless a test has changed that.

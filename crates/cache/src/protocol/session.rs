@@ -271,18 +271,16 @@ impl Session {
         shared: &mut Shared,
     ) {
         shared.counters.cmd_get += 1;
-        match items.lookup(key, self.tag_for_get(), shared.now) {
-            Lookup::Miss => shared.counters.get_misses += 1,
+        shared.prefixes.count(key, 0);
+        match items.lookup(key, self.tag(), shared.now) {
+            Lookup::Miss => return shared.counters.get_misses += 1,
             Lookup::Found(item) => {
                 shared.counters.get_hits += 1;
                 output::value(self.out.text(), &item, version);
             }
             Lookup::Reading => self.out.wait(Answer::Value { version }),
         }
-    }
-
-    fn tag_for_get(&self) -> u64 {
-        self.tag()
+        shared.prefixes.count(key, 1);
     }
 }
 

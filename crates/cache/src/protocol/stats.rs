@@ -25,20 +25,29 @@ pub fn answer(
             let connections = shared.counters.curr_connections;
             shared.counters = <_>::default();
             shared.counters.curr_connections = connections;
+            shared.prefixes.counts.clear();
             out.extend_from_slice(b"RESET\r\n");
             return;
         }
         // There are no classes of slabs, and connections are not listed.
         Some(b"items" | b"slabs" | b"sizes" | b"conns") => {}
-        Some(b"detail") => {
-            let text: &[u8] = match more {
-                Some(b"on" | b"off") => b"OK\r\n",
-                Some(b"dump") => b"END\r\n",
-                _ => b"CLIENT_ERROR usage: stats detail on|off|dump\r\n",
-            };
-            out.extend_from_slice(text);
-            return;
-        }
+        Some(b"detail") => match more {
+            Some(word @ (b"on" | b"off")) => {
+                shared.prefixes.on = word == b"on";
+                return out.extend_from_slice(b"OK\r\n");
+            }
+            Some(b"dump") => {
+                for (prefix, [gets, hits, sets, deletes]) in &shared.prefixes.counts {
+                    out.extend_from_slice(b"PREFIX ");
+                    out.extend_from_slice(prefix);
+                    let counts = format!(" get {gets} hit {hits} set {sets} del {deletes}\r\n");
+                    out.extend_from_slice(counts.as_bytes());
+                }
+            }
+            _ => {
+                return out.extend_from_slice(b"CLIENT_ERROR usage: stats detail on|off|dump\r\n");
+            }
+        },
         Some(_) => {
             out.extend_from_slice(b"ERROR\r\n");
             return;

@@ -126,14 +126,18 @@ impl Session {
                 let Some(found) = &old else {
                     shared.counters.cas_misses += 1;
                     shared.counters.cmd_set += 1;
-                    return Ok(Stored::NotFound);
+                    return Ok(if joins { Stored::NotStored } else { Stored::NotFound });
                 };
                 if wanted != found.version && !(store.stale && wanted < found.version) {
                     shared.counters.cas_badval += 1;
                     shared.counters.cmd_set += 1;
                     return Ok(Stored::Exists);
                 }
-                meta.stale = wanted != found.version;
+                if wanted != found.version {
+                    // Who has won the right to set it anew, and until when, stays.
+                    let Meta { expires, win, .. } = found.meta;
+                    meta = Meta { expires, win, stale: true, ..meta };
+                }
             }
         }
         let exists = |items: &mut dyn Items| items.peek(store.key, now).is_some();

@@ -26,7 +26,7 @@ impl Session {
         }
         let mut words = numbers::words(line);
         let Some(command) = words.next() else {
-            self.answer(false, "ERROR");
+            self.answer(false, BAD_LINE);
             return Step::Done(0);
         };
         let after = flags_after(line, 1);
@@ -49,7 +49,7 @@ impl Session {
             b"mg" | b"md" | b"ma" | b"me" => self.meta(command, after, items, shared),
             b"incr" => self.arithmetic(&mut words, true, items, shared),
             b"decr" => self.arithmetic(&mut words, false, items, shared),
-            b"delete" => self.delete(&mut words, items),
+            b"delete" => self.delete(&mut words, items, shared),
             b"touch" => self.touch(&mut words, items, shared),
             _ => {
                 self.administer(command, &mut words, items, shared);
@@ -94,22 +94,24 @@ impl Session {
         items: &mut dyn Items,
         shared: &mut Shared,
     ) -> Step {
-        let mut any = false;
-        for (number, key) in numbers::words(keys).enumerate() {
-            any = true;
-            if number < self.keys_done {
-                continue;
-            }
-            if !is_key(key) {
-                self.answer(false, BAD_LINE);
+        if self.keys_done == 0 {
+            let mut words = numbers::words(keys).peekable();
+            let none = words.peek().is_none();
+            if none || !words.all(is_key) {
+                self.answer(false, if none { "ERROR" } else { BAD_LINE });
                 return Step::Done(0);
             }
+        }
+        for key in numbers::words(keys).skip(self.keys_done) {
             if self.is_full() {
                 return Step::Waits;
             }
+            let found = touch.and_then(|_| items.peek(key, shared.now));
+            self.get(key, version, items, shared);
             if let Some(expires) = touch {
                 shared.counters.cmd_touch += 1;
-                match items.peek(key, shared.now) {
+                match found {
+                    // After the lookup: it may expire at once, and is returned all the same.
                     Some((at, meta)) => {
                         shared.counters.touch_hits += 1;
                         items.set_meta(key, at, Meta { expires, ..meta });
@@ -117,10 +119,9 @@ impl Session {
                     None => shared.counters.touch_misses += 1,
                 }
             }
-            self.get(key, version, items, shared);
             self.keys_done += 1;
         }
-        self.answer(false, if any { "END" } else { "ERROR" });
+        self.answer(false, "END");
         Step::Done(0)
     }
 
@@ -163,24 +164,21 @@ impl Session {
             self.answer(false, "ERROR");
             return Step::Done(0);
         };
-        if is_cas && compare.is_none() {
-            self.answer(false, "ERROR");
-            return Step::Done(0);
-        }
-        let parsed = (|| {
-            let flags = numbers::word(flags)?;
-            let time = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok())?;
-            let len = numbers::word(len).filter(|len| *len <= i32::MAX as u32 - 2)?;
-            let compare = match compare {
-                Some(text) => Some(numbers::unsigned(text)?),
-                None => None,
-            };
-            is_key(key).then_some((flags, time, len as usize, compare))
-        })();
-        let Some((client_flags, time, len, compare)) = parsed else {
+        let Some(len) = numbers::word(len).filter(|len| *len <= i32::MAX as u32 - 2) else {
             self.answer(false, BAD_LINE);
             return Step::Done(0);
         };
+        let len = len as usize;
+        let parsed = (|| {
+            let flags = numbers::word(flags)?;
+            let time = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok())?;
+            let compare = if is_cas { Some(numbers::unsigned(compare?)?) } else { None };
+            is_key(key).then_some((flags, time, compare))
+        })();
+        let Some((client_flags, time, compare)) = parsed else {
+            return self.refuse_value(BAD_LINE, len, body);
+        };
+        shared.prefixes.count(key, 2);
         let expires = shared.expires(time);
         let (version, stale, vivify) = (None, false, None);
         let store =
@@ -200,7 +198,12 @@ impl Session {
         }
     }
 
-    fn delete(&mut self, words: &mut dyn Iterator<Item = &[u8]>, items: &mut dyn Items) -> Step {
+    fn delete(
+        &mut self,
+        words: &mut dyn Iterator<Item = &[u8]>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
         let Some(key) = words.next() else {
             self.answer(false, "ERROR");
             return Step::Done(0);
@@ -214,11 +217,18 @@ impl Session {
         }
         if wrong {
             let usage = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
-            self.answer(false, if is_key(key) { usage } else { BAD_LINE });
+            self.answer(noreply, if is_key(key) { usage } else { BAD_LINE });
             return Step::Done(0);
         }
         match items.remove(key) {
-            Ok(found) => self.answer(noreply, if found { "DELETED" } else { "NOT_FOUND" }),
+            Ok(found) => {
+                shared.prefixes.count(key, 3);
+                let counters = &mut shared.counters;
+                let counter =
+                    if found { &mut counters.delete_hits } else { &mut counters.delete_misses };
+                *counter += 1;
+                self.answer(noreply, if found { "DELETED" } else { "NOT_FOUND" });
+            }
             Err(_) => {
                 self.waits_for_room = true;
                 return Step::Waits;
@@ -280,8 +290,9 @@ impl Session {
                 let level = first.and_then(numbers::word);
                 let noreply = noreply(first, words.next());
                 match (first, level) {
-                    (Some(_), Some(level)) => shared.settings.verbosity = level,
+                    (_, Some(level)) => shared.settings.verbosity = level,
                     (None, _) => return self.answer(noreply, "ERROR"),
+                    _ if first != Some(b"noreply") => return self.answer(noreply, BAD_LINE),
                     _ => {}
                 }
                 self.answer(noreply, "OK");
@@ -303,7 +314,22 @@ impl Session {
                 shared.debug_time(first.unwrap_or_default());
                 self.answer(false, "OK");
             }
-            _ => self.answer(false, "ERROR"),
+            // Slabs are not divided into classes, so there is nothing to move between them.
+            b"slabs" => {
+                let text = match (first, words.next().map(numbers::word)) {
+                    (Some(b"automove"), Some(Some(0))) => "OK",
+                    (Some(b"automove"), _) => BAD_LINE,
+                    (Some(b"reassign"), _) => "CLIENT_ERROR slab reassignment disabled",
+                    _ => "ERROR",
+                };
+                self.answer(false, text);
+            }
+            _ => {
+                // A browser or a scanner would take what follows for an answer.
+                let last = words.last().or(first);
+                self.closing = last.is_some_and(|word| word.starts_with(b"HTTP/"));
+                self.answer(self.closing, "ERROR");
+            }
         }
     }
 
@@ -333,7 +359,7 @@ impl Session {
 
     fn shut_down(&mut self, mode: Option<&[u8]>, shared: &mut Shared) {
         if !shared.settings.shutdown_enabled {
-            return self.answer(false, "ERROR: shutdown not enabled");
+            return self.answer(false, "SERVER_ERROR: shutdown not enabled");
         }
         match mode {
             None => shared.shutdown = Some(false),

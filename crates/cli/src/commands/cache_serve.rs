@@ -94,8 +94,8 @@ fn item_size(text: &str) -> Result<u64, String> {
         _ => (text, 1),
     };
     let size = digits.parse::<u64>().ok().and_then(|size| size.checked_mul(unit));
-    let size = size.filter(|size| (1 << 10..=8 << 20).contains(size));
-    size.ok_or_else(|| format!("{text:?} is not a size from 1k to 8m"))
+    let size = size.filter(|size| (1 << 10..=32 << 20).contains(size));
+    size.ok_or_else(|| format!("{text:?} is not a size from 1k to 32m"))
 }
 
 impl Args {
