@@ -11,9 +11,9 @@ VERSION=1.6.45
 POOL=http://deb.debian.org/debian/pool/main/m/memcached
 # Files that must pass. docs/cache-protocol.md says which others there are, and why they do not run.
 FILES="bogus-commands cas expirations flags getandtouch getset incrdecr issue_104 issue_108 issue_152
-issue_192 issue_3 issue_68 issue_70 line-lengths malicious-commands multiversioning noreply quit
+issue_14 issue_192 issue_3 issue_68 issue_70 line-lengths malicious-commands multiversioning noreply quit
 stats-detail strtol-testing touch chunked-items binary-get issue_41 whitespace
-metaget flush-all item_size_max maxconns unixsocket shutdown idle-timeout ascii-auth ascii-auth2"
+evictions metaget flush-all item_size_max maxconns unixsocket shutdown idle-timeout ascii-auth ascii-auth2"
 
 prism=$(realpath "$1")
 shift

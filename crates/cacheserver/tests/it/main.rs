@@ -1,0 +1,4 @@
+//! The server on real sockets, with devices in memory and in files.
+
+mod hostile;
+mod serve;
