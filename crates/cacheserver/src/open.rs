@@ -1,7 +1,8 @@
 //! Opening the cache that a server serves: its device, its engine and its memory.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prism_base::Bytes;
 use prism_cache::cache::{BUFFERS_MIN, Eviction, OpenError, state_bytes};
@@ -143,6 +144,19 @@ fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, ServerError> {
     })
 }
 
+/// Opens a file that a process may have had open which was killed just now: the kernel may need a
+/// moment to end its reads and writes.
+fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
+    const TRIES: u32 = 100;
+    for _ in 1..TRIES {
+        match FlashFile::open(path) {
+            Err(FlashFileError::InUse { .. }) => thread::sleep(Duration::from_millis(20)),
+            opened => return opened,
+        }
+    }
+    FlashFile::open(path)
+}
+
 impl OpenOptions {
     fn name(&self) -> String {
         self.device.as_ref().map_or("memory".to_owned(), |path| path.display().to_string())
@@ -169,7 +183,7 @@ impl OpenOptions {
                 Options::default(),
             )?);
         }
-        let file = FlashFile::open(path)?;
+        let file = open_soon(path)?;
         let identity = file.identity();
         let device = Device::open(file, Options::default()).map_err(|error| self.flash(error))?;
         Ok((device, identity))

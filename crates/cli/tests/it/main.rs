@@ -2,6 +2,7 @@
 
 mod ageing;
 mod bad_input;
+mod cache;
 mod calc;
 mod capture;
 mod common;

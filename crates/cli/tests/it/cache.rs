@@ -1,0 +1,191 @@
+//! `prism cache serve` and `prism cache simulate`.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use prism_base::Rng;
+use serde_json::Value;
+
+use crate::common::{Run, folder, prism};
+
+/// A server process, which is killed in the end.
+struct Served {
+    child: Child,
+    address: String,
+}
+
+impl Served {
+    fn start(device: &Path, more: &[&str]) -> Self {
+        let device = device.to_str().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+            .args([
+                "cache", "serve", "--device", device, "--size", "64MiB", "-I", "256k", "-p", "0",
+            ])
+            .args(["--memory", "16MiB"])
+            .args(more)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        errors.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("prism: listening on ").expect(&line).to_owned();
+        Self { child, address }
+    }
+
+    fn connect(&self) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(&self.address);
+        for _ in 0..500 {
+            if stream.is_ok() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            stream = TcpStream::connect(&self.address);
+        }
+        let stream = stream.unwrap();
+        stream.set_nodelay(true).unwrap();
+        BufReader::new(stream)
+    }
+
+    /// As `kill -9` does.
+    fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+fn line(stream: &mut BufReader<TcpStream>) -> String {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    line.trim_end().to_owned()
+}
+
+fn ask(stream: &mut BufReader<TcpStream>, command: &[u8]) -> String {
+    stream.get_mut().write_all(command).unwrap();
+    line(stream)
+}
+
+fn get(stream: &mut BufReader<TcpStream>, key: u64) -> Option<String> {
+    let found = ask(stream, format!("get {key}\r\n").as_bytes());
+    if found == "END" {
+        return None;
+    }
+    let len = found.rsplit(' ').next().unwrap().parse::<usize>().unwrap();
+    let mut value = vec![0; len];
+    stream.read_exact(&mut value).unwrap();
+    line(stream);
+    assert_eq!(line(stream), "END");
+    Some(String::from_utf8(value).unwrap())
+}
+
+/// The server is killed with SIGKILL at any moment, at every level of the library. What was
+/// acknowledged is there afterwards, and nothing that was replaced or deleted.
+#[test]
+fn random_kills_lose_nothing_and_bring_nothing_back() {
+    let folder = folder();
+    for (engine, seed) in ["function", "raw", "policy", "original"].into_iter().zip(1..) {
+        let device = folder.path().join(engine);
+        let mut rng = Rng::stream(prism_testkit::seed(seed), "kills");
+        let mut model = vec![None; 400];
+        for round in 0..4 {
+            let server = Served::start(&device, &["--engine", engine]);
+            let mut client = server.connect();
+            for (key, wanted) in (0..).zip(&model) {
+                assert_eq!(get(&mut client, key), *wanted, "{engine}, round {round}, key {key}");
+            }
+            for step in 0..rng.below(1500) {
+                let key = rng.below(400);
+                if rng.below(5) == 0 {
+                    ask(&mut client, format!("delete {key}\r\n").as_bytes());
+                    model[key as usize] = None;
+                } else {
+                    let value = format!("{round}-{step}-").repeat(rng.below(400) as usize);
+                    let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
+                    assert_eq!(ask(&mut client, command.as_bytes()), "STORED");
+                    model[key as usize] = Some(value);
+                }
+            }
+            server.kill();
+        }
+    }
+}
+
+#[test]
+fn options_that_do_not_fit_are_refused() {
+    let folder = folder();
+    let device = folder.path().join("cache");
+    let serve = |more: &[&str]| {
+        let mut args = vec!["cache", "serve", "--device", device.to_str().unwrap()];
+        args.extend_from_slice(more);
+        prism(&args)
+    };
+    let refused = |run: Run, part: &str| {
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+    };
+    refused(serve(&["--size", "8MiB", "-p", "0"]), "--size 8 MiB is too small");
+    refused(serve(&["--engine", "magic"]), "engines are raw, function, policy, original");
+    refused(serve(&["-I", "64m"]), "is not a size from 1k to 32m");
+    refused(serve(&["--listen", "nowhere:xyz"]), "--listen nowhere:xyz");
+    refused(serve(&["-U", "11211"]), "-U");
+    assert!(!device.exists());
+    Served::start(&device, &["--engine", "raw"]).kill();
+    let other = ["--engine", "function", "--size", "64MiB", "-I", "256k", "-p", "0"];
+    refused(serve(&other), "the cache was made with --engine raw");
+    std::fs::write(&device, b"something else").unwrap();
+    refused(serve(&["-p", "0"]), device.to_str().unwrap());
+}
+
+#[test]
+fn simulations_are_repeatable_and_compare_engines() {
+    let args = [
+        "cache",
+        "simulate",
+        "--etc",
+        "keys=200000,requests=400000,sets=0.1,zipf=0.9",
+        "--size",
+        "32MiB,64MiB",
+        "--slab",
+        "256KiB",
+        "--engine",
+        "raw,policy,original,stock",
+        "--json",
+        "-",
+    ];
+    let run = prism(&args);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert_eq!(run.stdout, prism(&args).stdout);
+    let rows: Value = serde_json::from_str(&run.stdout).unwrap();
+    let rows = rows["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 8);
+    let hits = |row: usize| rows[row]["hit_ratio"].as_f64().unwrap();
+    assert!(hits(0) > hits(1) && hits(4) > hits(0), "{} {} {}", hits(0), hits(1), hits(4));
+}
+
+#[test]
+fn traces_of_caches_are_read_and_malformed_ones_named() {
+    let folder = folder();
+    let path = folder.path().join("trace.csv");
+    let mut text = "time,key,op,size,ttl\n".to_owned();
+    for n in 0..20_000_u64 {
+        text.push_str(&format!("{},k{},get,{},0\n", n / 100, n * n % 3001, 100 + n % 3001 % 900));
+    }
+    std::fs::write(&path, &text).unwrap();
+    let name = path.to_str().unwrap();
+    let run = prism(&["cache", "simulate", name, "--size", "32MiB", "--slab", "128KiB"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(run.stdout.contains("20000 gets"), "{}", run.stdout);
+    std::fs::write(&path, format!("{text}9,k,get\n")).unwrap();
+    let run = prism(&["cache", "simulate", name, "--size", "32MiB", "--slab", "128KiB"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("line 20002") && run.stderr.contains("trace.csv"),
+        "{}",
+        run.stderr
+    );
+    let run = prism(&["cache", "simulate", name, "--size", "1MiB"]);
+    assert!(run.stderr.contains("--size 1 MiB is too small"), "{}", run.stderr);
+}
