@@ -3,7 +3,7 @@
 # want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
 # a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: test test-fast fuzz mutants deps lint build setup python install capi install-cli cli
+.PHONY: test test-fast fuzz mutants cache-suite deps lint build setup python install capi install-cli cli
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -72,6 +72,12 @@ fuzz:
 mutants:
 	@cargo mutants --version >/dev/null 2>&1 || cargo install cargo-mutants --locked
 	cargo mutants --workspace --output $(dir $(PRISM_SKIPPED)) $(ARGS)
+
+# Memcached's own tests against `prism cache serve`. They come from Debian's source package, so this
+# needs a network, apt-get and perl, and is not part of `make test`.
+cache-suite:
+	cargo build --profile test -p prism-cli
+	sh crates/cacheserver/suite/run.sh $(or $(CARGO_TARGET_DIR),target)/debug/prism $(ARGS)
 
 # Debian packages that tests use besides Rust and a C compiler. The name of RocksDB's library
 # contains its version.

@@ -1,11 +1,12 @@
 //! The index: where each item is, and what is kept in memory about it, in 16 bytes an item.
 //!
-//! The table has a fixed number of buckets of eight entries. An item has two buckets; it goes to the
-//! emptier one; if both are full, one of their entries moves to its other bucket. So the table is
-//! more than nine tenths full before that fails. Then the entry of the two buckets that was not used
-//! for longest is dropped, and its item with it: the table is a hard bound of memory. Keys are not stored. An entry has 20 bits of the key's hash
-//! besides its bucket, so a lookup of an absent key meets a false entry in one of about 70,000
-//! cases; the key on flash is compared before a value is returned.
+//! The table has a fixed number of buckets of eight entries. An item has two buckets; it goes to
+//! the emptier one; if both are full, one of their entries moves to its other bucket. So the table
+//! is more than nine tenths full before that fails. Then the entry of the two buckets that was not
+//! used for longest is dropped, and its item with it: the table is a hard bound of memory. Keys are
+//! not stored. An entry has 20 bits of the key's hash besides its bucket, so a lookup of an absent
+//! key meets a false entry in one of about 70,000 cases; the key on flash is compared before a
+//! value is returned.
 
 use std::fmt;
 
@@ -173,7 +174,7 @@ impl Index {
 
     /// The first entries of the two buckets of a hash.
     fn buckets(&self, hash: u64) -> [usize; 2] {
-        let first = (hash & u64::from(u32::MAX)) * self.buckets >> 32;
+        let first = ((hash & u64::from(u32::MAX)) * self.buckets) >> 32;
         // The other bucket follows from the tag, the same way from either of the two.
         let sum = Self::tag(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.buckets;
         let second = (sum + self.buckets - first) % self.buckets;
@@ -229,8 +230,8 @@ impl Index {
         self.len -= 1;
     }
 
-    /// Adds an entry. Returns the one that had to go, if both buckets were full: one that is expired
-    /// at `now`, or else the one with the fewest lookups and the oldest access.
+    /// Adds an entry. Returns the one that had to go, if both buckets were full: one that is
+    /// expired at `now`, or else the one with the fewest lookups and the oldest access.
     pub fn insert(&mut self, hash: u64, entry: &Entry, now: u32) -> Option<Entry> {
         let packed = Packed::new(entry, Self::tag(hash));
         let buckets = self.buckets(hash);

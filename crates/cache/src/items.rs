@@ -15,7 +15,8 @@ pub struct ItemAddress(pub u64);
 pub struct Meta {
     /// When it expires; 0 for never.
     pub expires: u32,
-    /// When it was last looked up; the time of its insertion before that. Exact to the second for the first four years of a process.
+    /// When it was last looked up; the time of its insertion before that. Exact to the second for
+    /// the first four years of a process.
     pub last_access: u32,
     /// It was fetched since it was set.
     pub fetched: bool,
@@ -92,8 +93,8 @@ pub trait Items {
     /// Looks up an item; `tag` comes back if it has to be read. An expired one is forgotten.
     fn lookup(&mut self, key: &[u8], tag: u64, now: u32) -> Lookup<'_>;
 
-    /// What is known of an item without reading it: its address and what is kept in memory. On flash
-    /// the key is not compared, only a hash of it.
+    /// What is known of an item without reading it: its address and what is kept in memory. On
+    /// flash the key is not compared, only a hash of it.
     fn peek(&mut self, key: &[u8], now: u32) -> Option<(ItemAddress, Meta)>;
 
     /// Passes the next item that was read to `take`, with the tag of its lookup; `None` if it

@@ -6,7 +6,7 @@
 //! | 4 | length of the value |
 //! | 4 | the client's flags |
 //! | 4 | when it expires; 0 for never |
-//! | 8 | number in the order of insertions (55 bits), length of the key (8), whether a version follows (1) |
+//! | 8 | number of the insertion (55 bits), length of the key (8), whether a version follows (1) |
 //! | 8 | the version, if the client gave one; else it is the number |
 //!
 //! Numbers are in little endian. The seed makes sure that what is read is of this use of the block:

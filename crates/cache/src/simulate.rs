@@ -26,7 +26,7 @@ pub struct Design {
 
 /// The result of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Outcome {
+pub struct SimulationCounts {
     /// Requests, by kind: gets, sets, deletes.
     pub requests: [u64; 3],
     /// Gets that found the item in memory, and on flash.
@@ -45,7 +45,7 @@ pub struct Outcome {
     pub items: u64,
 }
 
-impl Outcome {
+impl SimulationCounts {
     /// The share of gets that found their item.
     #[must_use]
     pub fn hit_ratio(&self) -> f64 {
@@ -69,7 +69,7 @@ impl Outcome {
 #[derive(Debug)]
 pub struct Simulation {
     cache: Cache<SimStore>,
-    outcome: Outcome,
+    outcome: SimulationCounts,
     now: u32,
 }
 
@@ -77,7 +77,8 @@ pub struct Simulation {
 const BEGIN: u32 = 1 << 30;
 
 impl Simulation {
-    /// A simulation of this cache with an index for `items` items; `None` if the flash is too small.
+    /// A simulation of this cache with an index for `items` items; `None` if the flash is too
+    /// small.
     #[must_use]
     pub fn new(design: &Design, items: u64) -> Option<Self> {
         let Design { level, eviction, flash, slab, channels, memory } = *design;
@@ -89,7 +90,8 @@ impl Simulation {
         let index_bytes = items * 20;
         let config = Config { index_bytes, eviction, seed: 1, payload: false };
         let cache = Cache::open(store, Box::new(state), Box::new(buffers), config, BEGIN).ok()?;
-        let outcome = Outcome { blocks: flash.0 / u64::from(slab), ..Outcome::default() };
+        let outcome =
+            SimulationCounts { blocks: flash.0 / u64::from(slab), ..SimulationCounts::default() };
         Some(Self { cache, outcome, now: BEGIN })
     }
 
@@ -133,18 +135,19 @@ impl Simulation {
     }
 
     /// Forgets what was counted, after a preload.
-    pub fn begin_count(&mut self) -> Outcome {
+    pub fn begin_count(&mut self) -> SimulationCounts {
         let counted = self.outcome();
-        self.outcome = Outcome { blocks: self.outcome.blocks, ..Outcome::default() };
+        self.outcome =
+            SimulationCounts { blocks: self.outcome.blocks, ..SimulationCounts::default() };
         counted
     }
 
     /// The result up to now.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> SimulationCounts {
         let flash = self.cache.store().counts();
         let page = u64::from(self.cache.store().shape().page_bytes);
-        Outcome {
+        SimulationCounts {
             cache: self.cache.counts(),
             flash,
             programmed: [flash.programs * page, flash.copies * page],
@@ -159,7 +162,7 @@ mod tests {
     use super::*;
     use crate::workload::{Etc, EtcConfig, Popularity};
 
-    fn run(level: Level, eviction: Eviction) -> Outcome {
+    fn run(level: Level, eviction: Eviction) -> SimulationCounts {
         let design = Design {
             level,
             eviction,

@@ -6,7 +6,7 @@
 //! | units of the records | records, one after the other |
 //! | rest | zeros |
 //! | 16 an item | table: hash (8), when it expires (4), units (4); the first item's entry is last |
-//! | 40 | magic (8), number of the slab (8), items (4), units of records (4), checksum of the table (8), of the bytes before (8) |
+//! | 40 | magic (8), number (8), items (4), units of records (4), checksums of table and end (16) |
 //!
 //! Number, table and end are kept up to date in the buffer as items are added, so that a buffer in
 //! a mapped file can be read after a crash of the process. The checksums are computed when it is

@@ -2,14 +2,14 @@
 //!
 //! An overwrite or delete changes nothing on flash: the old record stays until its slab is cleaned.
 //! If the process dies, the next one must not return it. So there is a bit for each unit of flash,
-//! in a mapped file; the bit of a record's first unit is set when the record is replaced, removed or
-//! dropped. After a crash of the process the bits are exact. After a loss of power those set since
-//! the last sync of the file may be missing.
+//! in a mapped file; the bit of a record's first unit is set when the record is replaced, removed
+//! or dropped. After a crash of the process the bits are exact. After a loss of power those set
+//! since the last sync of the file may be missing.
 //!
-//! Bits are in sectors of 512 bytes, which a disk writes as wholes: the number of the slab that they
-//! belong to (8 bytes), then 4,032 bits. If the number is not that of the slab found on flash, what
-//! happened to its items is not known, and they are dropped. So nothing has to be ordered between
-//! this file and flash.
+//! Bits are in sectors of 512 bytes, which a disk writes as wholes: the number of the slab that
+//! they belong to (8 bytes), then 4,032 bits. If the number is not that of the slab found on flash,
+//! what happened to its items is not known, and they are dropped. So nothing has to be ordered
+//! between this file and flash.
 //!
 //! | bytes | |
 //! |---|---|

@@ -1,5 +1,5 @@
-//! A server that speaks memcached's protocol over a cache on flash: sockets, files and clocks around
-//! the crate `cache`.
+//! A server that speaks memcached's protocol over a cache on flash: sockets, files and clocks
+//! around the crate `cache`.
 
 pub mod listen;
 mod mapped;

@@ -92,7 +92,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
-            // Nobody can be told if another one has removed it.
+            // It does not matter if another process has removed it.
             let _ = fs::remove_file(path);
         }
     }

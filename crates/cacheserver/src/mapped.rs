@@ -35,7 +35,7 @@ impl Mapped {
         options.offset(offset).len(bytes as usize);
         // The file is the server's own, next to its device, which is locked. Another program that
         // shortened it would end the server with SIGBUS, as with any mapped file.
-        #[allow(unsafe_code, reason = "mapping a file that nobody else writes")]
+        #[allow(unsafe_code, reason = "mapping a file that no other process writes")]
         let map = unsafe { options.map_mut(&file)? };
         let synced = Arc::new(AtomicU64::new(0));
         let (sender, receiver) = channel::<u64>();

@@ -197,8 +197,8 @@ impl OpenOptions {
             let engine = other.name.strip_prefix(SHARE);
             let what = match engine {
                 Some(engine) => format!(
-                    "{}: the cache was made with --engine {engine}; use that, or remove the file to \
-                     begin an empty cache",
+                    "{}: the cache was made with --engine {engine}; use that, or remove the file \
+                     to begin an empty cache",
                     self.name()
                 ),
                 None => format!(
@@ -233,7 +233,7 @@ impl OpenOptions {
         let bytes = match ranges.first() {
             Some(range) => range.end - range.begin,
             None => {
-                // Four fifths of what is left beside the level's own blocks.
+                // Four fifths of what is left next to the level's own blocks.
                 let bytes = u64::from((blocks - 12) * 4 / 5) * policy.block_bytes();
                 let over_provisioning = OverProvisioning::Percent(22);
                 let config = RangeConfig {

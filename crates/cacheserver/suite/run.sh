@@ -4,7 +4,7 @@
 #   run.sh PRISM [FILE.t...]
 #
 # The tests come from Debian's source package of memcached, which is downloaded to a temporary
-# folder; nothing of it is kept. Needs apt-get, perl, a C compiler and the network.
+# folder; it is removed afterwards. Needs apt-get, perl, a C compiler and the network.
 set -eu
 
 VERSION=1.6.45

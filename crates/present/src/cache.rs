@@ -1,6 +1,6 @@
 //! Simulated caches as a document and as JSON.
 
-use prism_cache::simulate::{Design, Outcome};
+use prism_cache::simulate::{Design, SimulationCounts};
 use prism_report::{Block, Document, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
@@ -12,7 +12,7 @@ pub struct Simulated {
     /// What was simulated.
     pub design: Design,
     /// The result.
-    pub outcome: Outcome,
+    pub outcome: SimulationCounts,
     /// Erases that a block endures.
     pub cycles: u32,
     /// Seconds of the trace.

@@ -2,7 +2,8 @@
 //!
 //! The index is built from the tables of contents of the slabs on flash; the state says which of
 //! their items are current. Slabs that were being filled or written when the process died are in
-//! their buffers, if these are of a mapped file: they are written again, to new blocks, as they are.
+//! their buffers, if these are of a mapped file: they are written again, to new blocks, as they
+//! are.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -2,8 +2,8 @@
 //! Prism-SSD's cache uses it (ICDCS'19, section VI.A). Both papers give the idea, that slabs are
 //! arrivals at a server that reclaims them; the formulas are ours.
 //!
-//! With arrivals at the rate `lambda` and reclaims at the rate `mu`, the load is `rho = lambda / mu`
-//! and the probability of a backlog of at least n slabs is `rho^n` (M/M/1). The reserve is the
+//! With arrivals at the rate `lambda` and reclaims at the rate `mu`, the load is `rho = lambda /
+//! mu` and the probability of a backlog of at least n slabs is `rho^n` (M/M/1). The reserve is the
 //! smallest n for which that is below [`SHORT`]: the mean backlog alone is exceeded in a third of
 //! all cases. The lengths of reclaims are measured, so copies and waiting for flash are in them.
 

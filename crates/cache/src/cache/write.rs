@@ -53,13 +53,12 @@ impl<S: Store> Cache<S> {
 
     /// The open slab of a stream with space for an item; the last one is sealed if it has none.
     pub(super) fn slab_for(&mut self, stream: usize, units: u32) -> Result<u32, Refusal> {
-        if let Some(slab) = self.open[stream] {
-            if self.slabs[slab as usize].fill.has_space(units, self.shape.slab_bytes as usize) {
-                return Ok(slab);
-            }
+        let bytes = self.shape.slab_bytes as usize;
+        let open = self.open[stream];
+        if let Some(slab) = open.filter(|&s| self.slabs[s as usize].fill.has_space(units, bytes)) {
+            return Ok(slab);
         }
-        if let Some(error) = &self.failure {
-            let _ = error;
+        if self.failure.is_some() {
             return Err(Refusal::Failed);
         }
         // A slab is sealed only if another can be opened, so that it is not left partly filled.

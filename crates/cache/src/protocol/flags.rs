@@ -114,6 +114,11 @@ impl<'a> Flags<'a> {
     pub fn push_names(&self, out: &mut Vec<u8>) {
         push_names(out, self.all, self.given, self.is_base64);
     }
+
+    /// Appends a flag of the command, if it is one of those that every answer returns.
+    pub fn push_name(&self, out: &mut Vec<u8>, word: &[u8]) {
+        push_names(out, word, self.given, self.is_base64);
+    }
 }
 
 /// Appends the flags `O`, `k` and `b`.

@@ -3,9 +3,9 @@
 use super::flags::{Flags, MetaReply, push_number, push_ttl};
 use super::output::Answer;
 use super::session::{Known, Session, Step};
-use super::storage::{Mode, Store, Stored};
+use super::storage::{Mode, Store, StoreResult};
 use super::{Shared, numbers};
-use crate::items::{Item, Items, Lookup, Meta, NewItem, Refusal};
+use crate::items::{Item, Items, Lookup, Meta, NewItem};
 
 impl Session {
     /// Appends a code, opaque and key.
@@ -89,16 +89,9 @@ impl Session {
         let version = flags.version.unwrap_or_else(|| items.next_version());
         let meta = Meta { expires, last_access: shared.now, win: true, ..Meta::default() };
         let new = NewItem { key: &flags.key, value: [&[], &[]], flags: 0, version, meta };
-        match items.insert(new, shared.now) {
-            Ok(()) => {}
-            Err(Refusal::Busy) => {
-                self.waits_for_room = true;
-                return Step::Waits;
-            }
-            Err(_) => {
-                self.answer(false, "SERVER_ERROR out of memory storing object");
-                return Step::Done(0);
-            }
+        let error = "SERVER_ERROR out of memory storing object";
+        if let Err(step) = self.insert(new, error, items, shared) {
+            return step;
         }
         let at = items.peek(&flags.key, shared.now).map_or_else(<_>::default, |(at, _)| at);
         reply.meta = meta;
@@ -157,33 +150,31 @@ impl Session {
             Ok(stored) => stored,
             Err(step) => return step,
         };
-        let code = match stored {
-            Stored::Stored { .. } => "HD",
-            Stored::NotStored => "NS",
-            Stored::Exists => "EX",
-            Stored::NotFound => "NF",
-        };
-        if !(flags.quiet && code == "HD") {
-            let (version, bytes) = match stored {
-                Stored::Stored { version, bytes } => (version, bytes),
-                _ => (0, len),
-            };
-            let out = self.out.text();
-            out.extend_from_slice(code.as_bytes());
-            for word in numbers::words(flags.all) {
-                match word[0] {
-                    b'c' => push_number(out, b'c', version),
-                    b's' => push_number(out, b's', bytes as u64),
-                    b'O' | b'k' | b'b' => {
-                        Flags { all: word, key: <_>::default(), ..flags_names(&flags) }
-                            .push_names(out);
-                    }
-                    _ => {}
-                }
-            }
-            out.extend_from_slice(b"\r\n");
-        }
+        self.meta_stored(&flags, stored, len);
         Step::Done(len + 2)
+    }
+
+    /// Answers `ms`.
+    fn meta_stored(&mut self, flags: &Flags<'_>, stored: StoreResult, len: usize) {
+        let (code, version, bytes) = match stored {
+            StoreResult::Done { version, bytes } => ("HD", version, bytes),
+            StoreResult::NotStored => ("NS", 0, len),
+            StoreResult::Exists => ("EX", 0, len),
+            StoreResult::NotFound => ("NF", 0, len),
+        };
+        if flags.quiet && code == "HD" {
+            return;
+        }
+        let out = self.out.text();
+        out.extend_from_slice(code.as_bytes());
+        for word in numbers::words(flags.all) {
+            match word[0] {
+                b'c' => push_number(out, b'c', version),
+                b's' => push_number(out, b's', bytes as u64),
+                _ => flags.push_name(out, word),
+            }
+        }
+        out.extend_from_slice(b"\r\n");
     }
 
     /// `md KEY FLAGS`.
@@ -194,60 +185,17 @@ impl Session {
         shared: &mut Shared,
     ) -> Step {
         shared.counters.cmd_meta += 1;
-        let changes = flags.stale || flags.remove_value;
-        let code = if changes || flags.compare.is_some() {
-            match self.known(&flags.key, items, shared) {
-                Known::Reading => return Step::Waits,
-                Known::Miss => "NF",
-                Known::Old(old) if flags.compare.is_some_and(|wanted| wanted != old.version) => {
-                    "EX"
-                }
-                Known::Old(old) if changes => {
-                    let version = flags.version.unwrap_or_else(|| items.next_version());
-                    let mut meta = Meta { last_access: shared.now, ..old.meta };
-                    if flags.stale {
-                        (meta.stale, meta.win) = (true, false);
-                        meta.expires = flags.ttl.unwrap_or(meta.expires);
-                    }
-                    let value: &[u8] = if flags.remove_value { &[] } else { &old.value };
-                    let client = if flags.remove_value { 0 } else { old.flags };
-                    let new = NewItem {
-                        key: &flags.key,
-                        value: [value, &[]],
-                        flags: client,
-                        version,
-                        meta,
-                    };
-                    match items.insert(new, shared.now) {
-                        Ok(()) => "HD",
-                        Err(Refusal::Busy) => {
-                            self.waits_for_room = true;
-                            return Step::Waits;
-                        }
-                        Err(_) => {
-                            self.answer(false, "SERVER_ERROR out of memory");
-                            return Step::Done(0);
-                        }
-                    }
-                }
-                Known::Old(_) => match items.remove(&flags.key) {
-                    Ok(_) => "HD",
-                    Err(_) => {
-                        self.waits_for_room = true;
-                        return Step::Waits;
-                    }
-                },
-            }
+        let looks_inside = flags.stale || flags.remove_value || flags.compare.is_some();
+        let done = if looks_inside {
+            self.delete_known(flags, items, shared)
         } else if items.peek(&flags.key, shared.now).is_none() {
-            "NF"
+            Ok("NF")
         } else {
-            match items.remove(&flags.key) {
-                Ok(_) => "HD",
-                Err(_) => {
-                    self.waits_for_room = true;
-                    return Step::Waits;
-                }
-            }
+            self.remove(&flags.key, items).map(|_| "HD")
+        };
+        let code = match done {
+            Ok(code) => code,
+            Err(step) => return step,
         };
         match code {
             "HD" => shared.counters.delete_hits += 1,
@@ -258,6 +206,37 @@ impl Session {
             self.meta_answer(code, flags);
         }
         Step::Done(0)
+    }
+
+    /// `md` of a version, or one that leaves a stale or empty item.
+    fn delete_known(
+        &mut self,
+        flags: &Flags<'_>,
+        items: &mut dyn Items,
+        shared: &Shared,
+    ) -> Result<&'static str, Step> {
+        let old = match self.known(&flags.key, items, shared) {
+            Known::Reading => return Err(Step::Waits),
+            Known::Miss => return Ok("NF"),
+            Known::Old(old) => old,
+        };
+        if flags.compare.is_some_and(|wanted| wanted != old.version) {
+            return Ok("EX");
+        }
+        if !flags.stale && !flags.remove_value {
+            return self.remove(&flags.key, items).map(|_| "HD");
+        }
+        let version = flags.version.unwrap_or_else(|| items.next_version());
+        let mut meta = Meta { last_access: shared.now, ..old.meta };
+        if flags.stale {
+            (meta.stale, meta.win) = (true, false);
+            meta.expires = flags.ttl.unwrap_or(meta.expires);
+        }
+        let (value, client): (&[u8], u32) =
+            if flags.remove_value { (&[], 0) } else { (&old.value, old.flags) };
+        let new = NewItem { key: &flags.key, value: [value, &[]], flags: client, version, meta };
+        self.insert(new, "SERVER_ERROR out of memory", items, shared)?;
+        Ok("HD")
     }
 
     /// `ma KEY FLAGS`.
@@ -276,7 +255,6 @@ impl Session {
                 return Step::Done(0);
             }
         };
-        let delta = flags.delta.unwrap_or(1);
         let old = match self.known(&flags.key, items, shared) {
             Known::Reading => return Step::Waits,
             Known::Miss => None,
@@ -286,27 +264,23 @@ impl Session {
             true => (&mut shared.counters.incr_misses, &mut shared.counters.incr_hits),
             false => (&mut shared.counters.decr_misses, &mut shared.counters.decr_hits),
         };
-        let (number, client, mut meta) = match old {
-            None if flags.vivify.is_none() => {
-                *misses += 1;
+        *misses += u64::from(old.is_none());
+        let (number, client, mut meta) = match (old, flags.vivify) {
+            (None, None) => {
                 if !flags.quiet {
                     self.meta_answer("NF", flags);
                 }
                 return Step::Done(0);
             }
-            None => {
-                *misses += 1;
-                let expires = flags.vivify.unwrap_or(0);
-                (flags.initial, 0, Meta { expires, ..Meta::default() })
-            }
-            Some(old) if flags.compare.is_some_and(|wanted| wanted != old.version) => {
+            (None, Some(expires)) => (flags.initial, 0, Meta { expires, ..Meta::default() }),
+            (Some(old), _) if flags.compare.is_some_and(|wanted| wanted != old.version) => {
                 self.meta_answer("EX", flags);
                 return Step::Done(0);
             }
-            Some(old) => {
+            (Some(old), _) => {
+                let delta = flags.delta.unwrap_or(1);
                 let Some(number) = super::storage::changed(&old.value, increments, delta) else {
-                    let error = "CLIENT_ERROR cannot increment or decrement non-numeric value";
-                    self.answer(false, error);
+                    self.answer(false, super::storage::NOT_A_NUMBER);
                     return Step::Done(0);
                 };
                 *hits += 1;
@@ -320,20 +294,24 @@ impl Session {
         let version = flags.version.unwrap_or_else(|| items.next_version());
         let value: [&[u8]; 2] = [&digits, &[]];
         let new = NewItem { key: &flags.key, value, flags: client, version, meta };
-        match items.insert(new, shared.now) {
-            Ok(()) => {}
-            Err(Refusal::Busy) => {
-                self.waits_for_room = true;
-                return Step::Waits;
-            }
-            Err(_) => {
-                self.meta_answer("NS", flags);
-                return Step::Done(0);
-            }
+        if let Err(step) = self.insert(new, "NS", items, shared) {
+            return step;
         }
-        if flags.quiet {
-            return Step::Done(0);
+        if !flags.quiet {
+            self.meta_number(flags, &digits, version, meta.expires, shared.now);
         }
+        Step::Done(0)
+    }
+
+    /// Answers `ma`.
+    fn meta_number(
+        &mut self,
+        flags: &Flags<'_>,
+        digits: &[u8],
+        version: u64,
+        expires: u32,
+        now: u32,
+    ) {
         let out = self.out.text();
         if flags.value {
             out.extend_from_slice(b"VA ");
@@ -344,20 +322,15 @@ impl Session {
         for word in numbers::words(flags.all) {
             match word[0] {
                 b'c' => push_number(out, b'c', version),
-                b't' => push_ttl(out, meta.expires, shared.now),
-                b'N' => {}
-                b'O' | b'k' | b'b' => {
-                    Flags { all: word, key: <_>::default(), ..flags_names(flags) }.push_names(out);
-                }
-                _ => {}
+                b't' => push_ttl(out, expires, now),
+                _ => flags.push_name(out, word),
             }
         }
         out.extend_from_slice(b"\r\n");
         if flags.value {
-            out.extend_from_slice(&digits);
+            out.extend_from_slice(digits);
             out.extend_from_slice(b"\r\n");
         }
-        Step::Done(0)
     }
 
     /// `me KEY`.
@@ -392,11 +365,6 @@ impl Session {
         out.extend_from_slice(text.as_bytes());
         Step::Done(0)
     }
-}
-
-/// The names of an answer alone.
-fn flags_names<'a>(flags: &Flags<'a>) -> Flags<'a> {
-    Flags { given: flags.given, is_base64: flags.is_base64, ..Flags::default() }
 }
 
 /// What follows the first `count` words.

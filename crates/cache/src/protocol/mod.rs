@@ -19,6 +19,9 @@ pub use session::Session;
 /// Reads of a session in flight.
 pub const READS: usize = 64;
 
+/// Users and their passwords.
+pub type Users = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// What the operator has set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
@@ -29,7 +32,7 @@ pub struct Settings {
     /// Whether `shutdown` is allowed.
     pub shutdown_enabled: bool,
     /// Users and passwords; `None` if clients need not log in.
-    pub auth: Option<Vec<(Vec<u8>, Vec<u8>)>>,
+    pub auth: Option<Users>,
     /// Whether `debugtime` is allowed.
     pub debug: bool,
     /// How much is logged; only reported.
@@ -44,6 +47,8 @@ pub struct Settings {
     pub port: u16,
     /// The Unix socket.
     pub socket: Option<String>,
+    /// The number of the process.
+    pub pid: u32,
 }
 
 impl Default for Settings {
@@ -60,6 +65,7 @@ impl Default for Settings {
             memory_bytes: 64 << 20,
             port: 11211,
             socket: None,
+            pid: 0,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::output::{self, Answer, Output};
 use super::{READS, Shared, flags};
-use crate::items::{Item, ItemAddress, Items, Lookup, Meta};
+use crate::items::{Item, ItemAddress, Items, Lookup, Meta, NewItem, Refusal};
 
 /// The bit of the tag of a read for a command that changes an item.
 pub(super) const CHANGE: u32 = 1 << 31;
@@ -251,6 +251,36 @@ impl Session {
             (Answer::Meta(reply), Some(item)) => reply.hit(out, &item, shared.now),
             (Answer::Meta(reply), None) => reply.miss(out),
         }
+    }
+
+    /// Inserts an item. An error is what the command does instead: it waits for space, or is
+    /// refused with `error`.
+    pub(super) fn insert(
+        &mut self,
+        new: NewItem<'_>,
+        error: &str,
+        items: &mut dyn Items,
+        shared: &Shared,
+    ) -> Result<(), Step> {
+        match items.insert(new, shared.now) {
+            Ok(()) => Ok(()),
+            Err(Refusal::Busy) => {
+                self.waits_for_room = true;
+                Err(Step::Waits)
+            }
+            Err(_) => {
+                self.answer(false, error);
+                Err(Step::Done(0))
+            }
+        }
+    }
+
+    /// Removes an item; false if there is none. An error is that the command waits.
+    pub(super) fn remove(&mut self, key: &[u8], items: &mut dyn Items) -> Result<bool, Step> {
+        items.remove(key).map_err(|_| {
+            self.waits_for_room = true;
+            Step::Waits
+        })
     }
 
     /// Answers a line, unless the client wants no answer.

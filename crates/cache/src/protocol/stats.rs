@@ -95,7 +95,7 @@ fn general(out: &mut Vec<u8>, items: &mut dyn Items, shared: &Shared) {
         figures.insert(name.to_owned(), value.to_string());
     });
     let figure = |name: &str| figures.get(name).cloned().unwrap_or_else(|| "0".to_owned());
-    line(out, "pid", &std::process::id());
+    line(out, "pid", &shared.settings.pid);
     line(out, "uptime", &shared.now.saturating_sub(shared.started));
     line(out, "time", &shared.now);
     line(out, "version", &env!("CARGO_PKG_VERSION"));

@@ -1,6 +1,6 @@
 //! Commands that store, and those that count.
 
-use super::session::{Known, Session, Step};
+use super::session::{Known, Old, Session, Step};
 use super::{Shared, numbers};
 use crate::items::{Items, Meta, NewItem, Refusal};
 
@@ -38,8 +38,8 @@ pub struct Store<'a> {
 
 /// The result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stored {
-    Stored { version: u64, bytes: usize },
+pub enum StoreResult {
+    Done { version: u64, bytes: usize },
     NotStored,
     Exists,
     NotFound,
@@ -54,6 +54,43 @@ pub fn changed(value: &[u8], increments: bool, delta: u64) -> Option<u64> {
         true => number.wrapping_add(delta),
         false => number.saturating_sub(delta),
     })
+}
+
+impl Store<'_> {
+    fn is_older_than(&self, old: &Old) -> bool {
+        self.stale && self.compare.is_some_and(|wanted| wanted < old.version)
+    }
+
+    /// Why the value is not stored; `None` if it is.
+    fn refused(
+        &self,
+        old: Option<&Old>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Option<StoreResult> {
+        let joins = matches!(self.mode, Mode::Append | Mode::Prepend);
+        match (self.compare, old) {
+            (Some(_), None) => {
+                shared.counters.cas_misses += 1;
+                return Some(if joins { StoreResult::NotStored } else { StoreResult::NotFound });
+            }
+            (Some(wanted), Some(found))
+                if wanted != found.version && !self.is_older_than(found) =>
+            {
+                shared.counters.cas_badval += 1;
+                return Some(StoreResult::Exists);
+            }
+            _ => {}
+        }
+        let mut exists = || items.peek(self.key, shared.now).is_some();
+        let refused = match self.mode {
+            Mode::Set => false,
+            Mode::Add => exists(),
+            Mode::Replace => old.is_none() && !exists(),
+            Mode::Append | Mode::Prepend => old.is_none() && self.vivify.is_none(),
+        };
+        refused.then_some(StoreResult::NotStored)
+    }
 }
 
 impl Session {
@@ -76,7 +113,7 @@ impl Session {
         body: &[u8],
         items: &mut dyn Items,
         shared: &mut Shared,
-    ) -> Result<Stored, Step> {
+    ) -> Result<StoreResult, Step> {
         let most = shared.settings.item_max.min(items.longest() + OVERHEAD);
         if store.key.len() + store.len + OVERHEAD > most {
             // The old value must not stay, since the client meant to replace it.
@@ -110,7 +147,7 @@ impl Session {
         value: &[u8],
         items: &mut dyn Items,
         shared: &mut Shared,
-    ) -> Result<Stored, Step> {
+    ) -> Result<StoreResult, Step> {
         let now = shared.now;
         let joins = matches!(store.mode, Mode::Append | Mode::Prepend);
         let mut meta = Meta { expires: store.expires, last_access: now, ..Meta::default() };
@@ -122,34 +159,15 @@ impl Session {
                 Known::Miss => {}
                 Known::Old(found) => old = Some(found),
             }
-            if let Some(wanted) = store.compare {
-                let Some(found) = &old else {
-                    shared.counters.cas_misses += 1;
-                    shared.counters.cmd_set += 1;
-                    return Ok(if joins { Stored::NotStored } else { Stored::NotFound });
-                };
-                if wanted != found.version && !(store.stale && wanted < found.version) {
-                    shared.counters.cas_badval += 1;
-                    shared.counters.cmd_set += 1;
-                    return Ok(Stored::Exists);
-                }
-                if wanted != found.version {
-                    // Who has won the right to set it anew, and until when, stays.
-                    let Meta { expires, win, .. } = found.meta;
-                    meta = Meta { expires, win, stale: true, ..meta };
-                }
-            }
         }
-        let exists = |items: &mut dyn Items| items.peek(store.key, now).is_some();
-        let refused = match store.mode {
-            Mode::Set => false,
-            Mode::Add => exists(items),
-            Mode::Replace => old.is_none() && !exists(items),
-            Mode::Append | Mode::Prepend => old.is_none() && store.vivify.is_none(),
-        };
-        if refused {
+        if let Some(refused) = store.refused(old.as_ref(), items, shared) {
             shared.counters.cmd_set += 1;
-            return Ok(Stored::NotStored);
+            return Ok(refused);
+        }
+        if let Some(found) = old.as_ref().filter(|found| store.is_older_than(found)) {
+            // Who has won the right to set it anew, and until when, stays.
+            let Meta { expires, win, .. } = found.meta;
+            meta = Meta { expires, win, stale: true, ..meta };
         }
         let mut parts = [value, &[]];
         if joins {
@@ -172,7 +190,7 @@ impl Session {
                 shared.counters.cmd_set += 1;
                 shared.counters.total_items += 1;
                 shared.counters.cas_hits += u64::from(store.compare.is_some());
-                Ok(Stored::Stored { version, bytes: parts[0].len() + parts[1].len() })
+                Ok(StoreResult::Done { version, bytes: parts[0].len() + parts[1].len() })
             }
             Err(Refusal::Busy) => {
                 self.waits_for_room = true;
@@ -224,7 +242,7 @@ impl Session {
             return Step::Done(0);
         };
         let Some(number) = changed(&old.value, increments, delta) else {
-            self.answer(noreply, "CLIENT_ERROR cannot increment or decrement non-numeric value");
+            self.answer(noreply, NOT_A_NUMBER);
             return Step::Done(0);
         };
         let mut digits = Vec::new();
@@ -232,23 +250,18 @@ impl Session {
         let answer = String::from_utf8_lossy(&digits).into_owned();
         // A shorter number keeps the length of the longer one, as it does in memcached.
         digits.resize(digits.len().max(old.value.len().min(20)), b' ');
+        *hits += 1;
         let version = items.next_version();
         let meta = Meta { last_access: shared.now, ..old.meta };
         let new = NewItem { key, value: [&digits, &[]], flags: old.flags, version, meta };
-        match items.insert(new, shared.now) {
-            Ok(()) => *hits += 1,
-            Err(Refusal::Busy) => {
-                self.waits_for_room = true;
-                return Step::Waits;
-            }
-            Err(_) => {
-                self.answer(noreply, "SERVER_ERROR out of memory");
-                return Step::Done(0);
-            }
+        if let Err(step) = self.insert(new, "SERVER_ERROR out of memory", items, shared) {
+            return step;
         }
         self.answer(noreply, &answer);
         Step::Done(0)
     }
 }
 
+pub(super) const NOT_A_NUMBER: &str =
+    "CLIENT_ERROR cannot increment or decrement non-numeric value";
 pub(super) const BAD_LINE: &str = "CLIENT_ERROR bad command line format";

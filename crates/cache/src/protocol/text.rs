@@ -3,7 +3,7 @@
 use super::flags::Flags;
 use super::meta::flags_after;
 use super::session::{Session, Step, is_key};
-use super::storage::{BAD_LINE, Mode, Store, Stored};
+use super::storage::{BAD_LINE, Mode, Store, StoreResult};
 use super::{Shared, numbers, stats};
 use crate::items::{Items, Meta};
 
@@ -186,10 +186,10 @@ impl Session {
         match self.store(&store, body, items, shared) {
             Ok(stored) => {
                 let text = match stored {
-                    Stored::Stored { .. } => "STORED",
-                    Stored::NotStored => "NOT_STORED",
-                    Stored::Exists => "EXISTS",
-                    Stored::NotFound => "NOT_FOUND",
+                    StoreResult::Done { .. } => "STORED",
+                    StoreResult::NotStored => "NOT_STORED",
+                    StoreResult::Exists => "EXISTS",
+                    StoreResult::NotFound => "NOT_FOUND",
                 };
                 self.answer(noreply, text);
                 Step::Done(len + 2)

@@ -151,8 +151,8 @@ pub trait Store {
     /// The next completion, if there is one.
     fn poll(&mut self) -> Option<Done>;
 
-    /// Waits for a completion (of an erase, too), at most for `timeout`; false if there is none. On a device with
-    /// timing the clock advances.
+    /// Waits for a completion (of an erase, too), at most for `timeout`; false if there is none. On
+    /// a device with timing the clock advances.
     fn wait(&mut self, timeout: Option<Nanos>) -> bool;
 
     /// A file descriptor that becomes readable when a command completes.

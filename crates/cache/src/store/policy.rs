@@ -1,7 +1,8 @@
-//! Slabs at the policy level: the cache has addresses, and the library maps, cleans and levels wear.
+//! Slabs at the policy level: the cache has addresses, and the library maps, cleans and levels
+//! wear.
 //!
 //! With block-level mapping a slab is a block, and the library copies nothing. With page-level
-//! mapping this is what a conventional drive does, where the FTL knows nothing of slabs.
+//! mapping this is what a conventional drive does, where the FTL does not know slabs.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Slabs at the raw level: the cache allocates blocks and erases them. The number of a slab is the
 //! place of its block, so the index has physical addresses.
 //!
-//! A slab is opened on the LUN with the fewest commands in flight, among those the one with the most
-//! erased blocks.
+//! A slab is opened on the LUN with the fewest commands in flight, among those the one with the
+//! most erased blocks.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;

@@ -1,9 +1,9 @@
-//! Traces of real caches: oracleGeneral (libCacheSim), Twitter's cache traces, CacheBench's, and any
-//! CSV whose header names its columns.
+//! Traces of real caches: oracleGeneral (libCacheSim), Twitter's cache traces, CacheBench's, and
+//! any CSV whose header names its columns.
 //!
 //! | format | columns |
 //! |---|---|
-//! | oracleGeneral | records of 24 bytes: time (4), key (8), size (4), next access (8); all are gets |
+//! | oracleGeneral | 24 bytes: time (4), key (8), size (4), next access (8); all are gets |
 //! | Twitter | time, key, bytes of the key, bytes of the value, client, operation, TTL; no header |
 //! | CSV | names: `time`, `key`, `op`, `size` or `key_size` and `value_size`, `ttl`, `op_count` |
 

@@ -131,8 +131,8 @@ impl Drop for Kept {
     }
 }
 
-/// The process dies without a word, between any two calls: nothing acknowledged is lost that was not
-/// cleaned away, and nothing old comes back.
+/// The process dies without a word, between any two calls: nothing acknowledged is lost that was
+/// not cleaned away, and nothing old comes back.
 #[test]
 fn after_a_crash_of_the_process_the_content_is_there() {
     Level::ALL.into_iter().for_each(crash);

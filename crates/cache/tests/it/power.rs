@@ -1,10 +1,10 @@
-//! Losses of power, with writers at work: at any operation of the device, during cleaning and during
-//! recovery.
+//! Losses of power, with writers at work: at any operation of the device, during cleaning and
+//! during recovery.
 //!
 //! Flash loses what was not synced. Of the state and the buffers, which are mapped files, each
-//! sector has what was in it at the last sync or what is in it now. A value that is found afterwards
-//! is one that was current at the last sync of the state or later; the others were overwritten or
-//! removed before, and do not come back.
+//! sector has what was in it at the last sync or what is in it now. A value that is found
+//! afterwards is one that was current at the last sync of the state or later; the others were
+//! overwritten or removed before, and do not come back.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

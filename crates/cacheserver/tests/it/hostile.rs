@@ -83,7 +83,7 @@ fn an_endless_line_ends_the_connection() {
     server.stop();
 }
 
-/// A client that asks and does not read holds a bounded amount of memory, and nobody else up.
+/// A client that asks and does not read holds a bounded amount of memory, and no other client up.
 #[test]
 fn a_slow_reader_holds_only_itself_up() {
     let server = Running::start(options(None, Engine::Function), Settings::default());

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_cache::items::Items;
-use prism_cache::protocol::{Settings, Shared};
+use prism_cache::protocol::{Settings, Shared, Users};
 use prism_cacheserver::{Engine, Listener, OpenOptions, Server};
 use prism_host::interrupt::SoftStop;
 
@@ -134,7 +134,7 @@ impl Args {
     }
 
     /// The users and passwords of the file of `-Y`.
-    fn auth(&self) -> Result<Option<Vec<(Vec<u8>, Vec<u8>)>>, Failure> {
+    fn auth(&self) -> Result<Option<Users>, Failure> {
         let Some(path) = &self.auth_file else { return Ok(None) };
         let name = path.display();
         let text = std::fs::read_to_string(path)
@@ -192,6 +192,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         memory_bytes: args.memory.0,
         port: args.port,
         socket: args.socket.as_ref().map(|path| path.display().to_string()),
+        pid: std::process::id(),
         ..Settings::default()
     };
     let shared = Shared::new(settings, prism_cacheserver::open::unix_now());
