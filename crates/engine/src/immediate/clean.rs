@@ -186,7 +186,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 
     fn move_in_bulk(&mut self, victim: BlockId, cause: Cause) {
         let ftl: &mut Ftl = self.ftl.borrow_mut();
-        let moved = ftl.move_all(victim, &mut self.scratch, &mut self.runs);
+        let moved = ftl.page_mut().move_all(victim, &mut self.scratch, &mut self.runs);
         self.counts.reads[cause] += moved.pages_read;
         let per_program_unit = self.flash.nand().layout().units_per_program_unit();
         let mut left = moved.units;

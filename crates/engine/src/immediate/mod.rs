@@ -5,7 +5,7 @@ mod clean;
 
 use std::borrow::BorrowMut;
 
-use prism_ftl::{Ftl, ProgramUnitRun, ReadRun, UnitWrite, Units};
+use prism_ftl::{Ftl, PageMap, ProgramUnitRun, ReadRun, UnitWrite, Units};
 use prism_nand::{Cause, DieGroupId, ProgramUnitId, Status};
 
 use crate::counts::FlashCounts;
@@ -114,7 +114,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         let first = units.first().expect("a program unit has units").lpn;
         let mut die_group = self.choose_die_group(stream, first);
         if lost.is_empty() && self.in_bulk() {
-            let program_unit = self.ftl_mut().put_program_unit(die_group, stream, units);
+            let program_unit = self.ftl_mut().page_mut().put_program_unit(die_group, stream, units);
             self.flash.nand_mut().program_bulk(program_unit, 1).expect(LAWFUL);
             self.count(program_unit, Cause::Host, units);
             self.count_overflow(program_unit, stream, units);
@@ -138,7 +138,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 
     /// Whether program units and blocks may be moved in bulk.
     fn in_bulk(&self) -> bool {
-        !self.flash.nand().keeps_content() && !self.flash.may_fail() && self.ftl().supports_bulk()
+        let has_content = self.flash.nand().keeps_content() || self.flash.may_fail();
+        !has_content && self.ftl().page().is_some_and(PageMap::supports_bulk)
     }
 
     fn count(&mut self, program_unit: ProgramUnitId, cause: Cause, units: &[UnitWrite]) {
@@ -241,8 +242,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             if let Some(&ahead) = lpns.get(i + LOOK_AHEAD) {
                 self.ftl().prefetch(ahead);
             }
-            if let Some(&ahead) = lpns.get(i + LOOK_AHEAD / 2) {
-                self.ftl().prefetch_old(ahead);
+            if let (Some(&ahead), Some(map)) = (lpns.get(i + LOOK_AHEAD / 2), self.ftl().page()) {
+                map.prefetch_old(ahead);
             }
             self.write(lpn, version + i as u64);
         }
