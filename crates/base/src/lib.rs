@@ -2,6 +2,7 @@
 //! encoding of numbers. Nothing here knows about flash.
 
 pub mod codec;
+mod counts;
 pub mod distribution;
 pub mod divisor;
 pub mod events;

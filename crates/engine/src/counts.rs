@@ -1,5 +1,6 @@
 //! Flash operations by cause.
 
+use prism_base::counts;
 use prism_ftl::UnitWrite;
 use prism_nand::{Cause, Counts, Geometry, Layout, ProgramUnitId};
 
@@ -45,32 +46,15 @@ pub struct FaultCounts {
     pub lost_units: u64,
 }
 
-impl FaultCounts {
-    /// Each count, in the order of the fields.
-    fn all(&mut self) -> [&mut u64; 7] {
-        [
-            &mut self.program_failures,
-            &mut self.erase_failures,
-            &mut self.read_retries,
-            &mut self.retried_units,
-            &mut self.rebuilt_units,
-            &mut self.unreadable_units,
-            &mut self.lost_units,
-        ]
-    }
+counts!(FaultCounts {
+    values: program_failures, erase_failures, read_retries, retried_units, rebuilt_units,
+        unreadable_units, lost_units;
+});
 
-    /// Adds the counts of `other`.
-    pub fn add(&mut self, mut other: Self) {
-        self.all().into_iter().zip(other.all()).for_each(|(ours, theirs)| *ours += *theirs);
-    }
-
-    /// The counts added since `earlier`.
-    #[must_use]
-    pub fn since(mut self, mut earlier: Self) -> Self {
-        self.all().into_iter().zip(earlier.all()).for_each(|(ours, before)| *ours -= *before);
-        self
-    }
-}
+counts!(FlashCounts {
+    parts: reads, programs, erases, units, slc_units, faults;
+    values: slc_overflow;
+});
 
 impl FlashCounts {
     /// Counts the program of one program unit with `units`. Their cause is `cause`, except for what
@@ -166,31 +150,6 @@ impl FlashCounts {
     #[must_use]
     pub fn slc_share(&self) -> f64 {
         self.slc_units.total() as f64 / self.units.total().max(1) as f64
-    }
-
-    /// Adds the counts of `other`.
-    pub fn add(&mut self, other: &Self) {
-        self.reads.add(&other.reads);
-        self.programs.add(&other.programs);
-        self.erases.add(&other.erases);
-        self.units.add(&other.units);
-        self.slc_units.add(&other.slc_units);
-        self.slc_overflow += other.slc_overflow;
-        self.faults.add(other.faults);
-    }
-
-    /// The counts added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            reads: self.reads.since(&earlier.reads),
-            programs: self.programs.since(&earlier.programs),
-            erases: self.erases.since(&earlier.erases),
-            units: self.units.since(&earlier.units),
-            slc_units: self.slc_units.since(&earlier.slc_units),
-            slc_overflow: self.slc_overflow - earlier.slc_overflow,
-            faults: self.faults.since(earlier.faults),
-        }
     }
 }
 

@@ -6,7 +6,7 @@
 //! cleans all of its entries at once, as DFTL's batched updates do. 40 bytes per entry.
 
 use prism_base::codec::{invalid, load, save};
-use prism_base::{FastMap, Snapshot};
+use prism_base::{FastMap, Snapshot, counts};
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -47,26 +47,9 @@ pub struct MapCounts {
     pub writebacks: u64,
 }
 
+counts!(MapCounts { values: hits, misses, loads, writebacks; });
+
 impl MapCounts {
-    /// The counts added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            hits: self.hits - earlier.hits,
-            misses: self.misses - earlier.misses,
-            loads: self.loads - earlier.loads,
-            writebacks: self.writebacks - earlier.writebacks,
-        }
-    }
-
-    /// Adds the counts of `other`.
-    pub fn add(&mut self, other: &Self) {
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.loads += other.loads;
-        self.writebacks += other.writebacks;
-    }
-
     /// Misses over all accesses; 0 if there were none.
     #[must_use]
     pub fn miss_ratio(&self) -> f64 {

@@ -8,7 +8,7 @@ use prism_ftl::{Ftl, HostPlace, UnitWrite};
 use prism_nand::{BlockId, Cause, DieGroupId, Pun, Status};
 
 use super::Immediate;
-use crate::flash::Flash;
+use crate::flash::{Flash, LAWFUL};
 
 /// The goal of cleaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         if self.ftl().host_place(stream, first) != HostPlace::Any {
             return self.named_die_group(stream, first);
         }
-        let die_groups = self.flash.geometry().die_groups();
+        let die_groups = self.flash.nand().geometry().die_groups();
         // The next die group in rotation that holds no more than its share.
         for _ in 0..die_groups {
             let die_group = DieGroupId(self.next_die_group);
@@ -50,7 +50,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     fn named_die_group(&mut self, stream: u32, first: u32) -> DieGroupId {
         let mut cleaned = false;
         // Each iteration ends with an erase or with one log block less.
-        for _ in 0..=2 * self.flash.geometry().blocks() {
+        for _ in 0..=2 * self.flash.nand().geometry().blocks() {
             if self.ftl().is_read_only() {
                 return DieGroupId(0);
             }
@@ -148,7 +148,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         if self.ftl().copies_in_order(victim) {
             // If it fails, the merge abandons its target and restarts.
             let program_unit = self.ftl_mut().reserve_copy(die_group, victim);
-            self.program(program_unit, cause, units, &[], &[]);
+            self.program(program_unit, cause, units, &[]);
             return;
         }
         loop {
@@ -160,7 +160,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
                 return;
             }
             let program_unit = self.ftl_mut().reserve_copy(die_group, victim);
-            if self.program(program_unit, cause, units, &[], &[]) == Status::Passed {
+            if self.program(program_unit, cause, units, &[]) == Status::Passed {
                 return;
             }
         }
@@ -172,7 +172,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         let ftl: &mut Ftl = self.ftl.borrow_mut();
         let Some(block) = ftl.emptied(victim) else { return };
         let members = self.flash.erase(block, why);
-        let planes = self.flash.geometry().planes_ganged;
+        let planes = self.flash.nand().geometry().planes_ganged;
         self.counts.erases[why] += u64::from(members * planes);
         if self.flash.take_status() == Status::Passed {
             ftl.erased(block);
@@ -186,14 +186,14 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 
     fn move_in_bulk(&mut self, victim: BlockId, cause: Cause) {
         let ftl: &mut Ftl = self.ftl.borrow_mut();
-        let moved = ftl.move_all(victim, &mut self.scratch, &mut self.runs);
+        let moved = ftl.page_mut().move_all(victim, &mut self.scratch, &mut self.runs);
         self.counts.reads[cause] += moved.pages_read;
-        let per_program_unit = self.flash.layout().units_per_program_unit();
+        let per_program_unit = self.flash.nand().layout().units_per_program_unit();
         let mut left = moved.units;
         for run in &self.runs {
-            self.flash.program_bulk(run.first, run.program_units);
+            self.flash.nand_mut().program_bulk(run.first, run.program_units).expect(LAWFUL);
             let full = run.program_units.min(left / per_program_unit);
-            let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
+            let (geometry, layout) = (self.flash.nand().geometry(), self.flash.nand().layout());
             let before = self.counts.before_slc(layout, run.first);
             self.counts.count_full_program_units(geometry, cause, full);
             self.counts.count_slc(before);

@@ -3,13 +3,13 @@
 
 mod clean;
 
-use std::borrow::{Borrow, BorrowMut};
+use std::borrow::BorrowMut;
 
-use prism_ftl::{Ftl, ProgramUnitRun, ReadRun, UnitWrite, Units};
-use prism_nand::{Cause, DieGroupId, Nand, ProgramUnitId, Status};
+use prism_ftl::{Ftl, PageMap, ProgramUnitRun, ReadRun, UnitWrite, Units};
+use prism_nand::{Cause, DieGroupId, ProgramUnitId, Status};
 
 use crate::counts::FlashCounts;
-use crate::flash::Flash;
+use crate::flash::{Flash, LAWFUL};
 
 use clean::Goal;
 
@@ -17,8 +17,6 @@ use clean::Goal;
 #[derive(Clone, Debug, Default)]
 struct ProgramUnit {
     units: Vec<UnitWrite>,
-    /// Concatenated bytes of the units, if they have any.
-    bytes: Vec<u8>,
     /// Indices of units that were trimmed while the program unit was being filled: they are
     /// programmed but do not take effect.
     lost: Vec<usize>,
@@ -52,7 +50,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
     pub fn new(flash: F, ftl: L) -> Self {
         Self {
             program_units: vec![ProgramUnit::default(); ftl.borrow().streams() as usize],
-            check_wear: vec![false; flash.geometry().die_groups() as usize],
+            check_wear: vec![false; flash.nand().geometry().die_groups() as usize],
             flash,
             ftl,
             counts: FlashCounts::default(),
@@ -96,42 +94,28 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 
     /// Programs a program unit with `units` of `stream`, at most as many as a program unit has, all
     /// of which take effect; the rest of the program unit is padding. Cleans first if the die group
-    /// is below its low watermark. `bytes` is empty, or has the bytes of a mapping unit for each
-    /// unit. Versions of a unit must grow. Returns the program unit written. Nothing is written if
-    /// the FTL is, or becomes, read-only ([`Ftl::is_read_only`]), which happens only on flash that
-    /// may fail.
+    /// is below its low watermark. Versions of a unit must grow. Returns the program unit written.
+    /// Nothing is written if the FTL is, or becomes, read-only ([`Ftl::is_read_only`]), which
+    /// happens only on flash that may fail.
     ///
     /// # Panics
-    /// If there are more `units` than a program unit has, or `bytes` has another length.
-    pub fn write_program_unit(
-        &mut self,
-        stream: u32,
-        units: &[UnitWrite],
-        bytes: &[u8],
-    ) -> ProgramUnitId {
-        self.put(stream, units, bytes, &[])
+    /// If there are more `units` than a program unit has.
+    pub fn write_program_unit(&mut self, stream: u32, units: &[UnitWrite]) -> ProgramUnitId {
+        self.put(stream, units, &[])
     }
 
     /// As [`Immediate::write_program_unit`]; the units with the indices `lost` (sorted) do not take
     /// effect.
-    fn put(
-        &mut self,
-        stream: u32,
-        units: &[UnitWrite],
-        bytes: &[u8],
-        lost: &[usize],
-    ) -> ProgramUnitId {
-        let unit = self.flash.geometry().unit.0 as usize;
+    fn put(&mut self, stream: u32, units: &[UnitWrite], lost: &[usize]) -> ProgramUnitId {
         assert!(
-            units.len() <= self.flash.layout().units_per_program_unit() as usize,
+            units.len() <= self.flash.nand().layout().units_per_program_unit() as usize,
             "more than a program unit"
         );
-        assert!(bytes.is_empty() || bytes.len() == units.len() * unit, "bytes of some units only");
         let first = units.first().expect("a program unit has units").lpn;
         let mut die_group = self.choose_die_group(stream, first);
         if lost.is_empty() && self.in_bulk() {
-            let program_unit = self.ftl_mut().put_program_unit(die_group, stream, units);
-            self.flash.program_bulk(program_unit, 1);
+            let program_unit = self.ftl_mut().page_mut().put_program_unit(die_group, stream, units);
+            self.flash.nand_mut().program_bulk(program_unit, 1).expect(LAWFUL);
             self.count(program_unit, Cause::Host, units);
             self.count_overflow(program_unit, stream, units);
             return program_unit;
@@ -142,10 +126,9 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             }
             let program_unit = self.ftl_mut().reserve_host(die_group, stream, first);
             while let Some(pad) = self.ftl_mut().take_pad() {
-                self.program_or_drop(pad, Cause::Pad, &[], &[], &[]);
+                self.program_or_drop(pad, Cause::Pad, &[], &[]);
             }
-            if self.program_or_drop(program_unit, Cause::Host, units, bytes, lost) == Status::Passed
-            {
+            if self.program_or_drop(program_unit, Cause::Host, units, lost) == Status::Passed {
                 self.count_overflow(program_unit, stream, units);
                 return program_unit;
             }
@@ -155,12 +138,13 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 
     /// Whether program units and blocks may be moved in bulk.
     fn in_bulk(&self) -> bool {
-        !self.flash.keeps_content() && !self.flash.may_fail() && self.ftl().supports_bulk()
+        let has_content = self.flash.nand().keeps_content() || self.flash.may_fail();
+        !has_content && self.ftl().page().is_some_and(PageMap::supports_bulk)
     }
 
     fn count(&mut self, program_unit: ProgramUnitId, cause: Cause, units: &[UnitWrite]) {
         let logical = self.ftl().logical_units();
-        let (geometry, layout) = (self.flash.geometry(), self.flash.layout());
+        let (geometry, layout) = (self.flash.nand().geometry(), self.flash.nand().layout());
         let full = units.len() == layout.units_per_program_unit() as usize;
         let before = self.counts.before_slc(layout, program_unit);
         if full && units.iter().all(|unit| unit.lpn < logical) {
@@ -184,10 +168,9 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         program_unit: ProgramUnitId,
         cause: Cause,
         units: &[UnitWrite],
-        bytes: &[u8],
         lost: &[usize],
     ) -> Status {
-        self.flash.program(program_unit, cause, units, bytes, self.ftl.borrow());
+        self.flash.program(program_unit, cause, units, self.ftl.borrow());
         self.count(program_unit, cause, units);
         let status = self.flash.take_status();
         if status == Status::Failed {
@@ -198,7 +181,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         }
         while let Some(parity) = self.ftl_mut().take_parity() {
             // A stripe whose parity fails cannot rebuild units.
-            self.program_or_drop(parity, Cause::Parity, &[], &[], &[]);
+            self.program_or_drop(parity, Cause::Parity, &[], &[]);
         }
         status
     }
@@ -210,14 +193,13 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         program_unit: ProgramUnitId,
         cause: Cause,
         units: &[UnitWrite],
-        bytes: &[u8],
         lost: &[usize],
     ) -> Status {
-        if self.ftl().has_failed(self.flash.layout().block_of(program_unit)) {
+        if self.ftl().has_failed(self.flash.nand().layout().block_of(program_unit)) {
             self.ftl_mut().program_failed(program_unit);
             return Status::Failed;
         }
-        self.program(program_unit, cause, units, bytes, lost)
+        self.program(program_unit, cause, units, lost)
     }
 
     fn commit(
@@ -246,7 +228,8 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         let stream = self.ftl().stream_of(lpn, 0);
         let program_unit = &mut self.program_units[stream as usize];
         program_unit.units.push(UnitWrite { lpn, source: None, version });
-        if program_unit.units.len() == self.flash.layout().units_per_program_unit() as usize {
+        if program_unit.units.len() == self.flash.nand().layout().units_per_program_unit() as usize
+        {
             self.program_host(stream);
         }
     }
@@ -259,45 +242,11 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
             if let Some(&ahead) = lpns.get(i + LOOK_AHEAD) {
                 self.ftl().prefetch(ahead);
             }
-            if let Some(&ahead) = lpns.get(i + LOOK_AHEAD / 2) {
-                self.ftl().prefetch_old(ahead);
+            if let (Some(&ahead), Some(map)) = (lpns.get(i + LOOK_AHEAD / 2), self.ftl().page()) {
+                map.prefetch_old(ahead);
             }
             self.write(lpn, version + i as u64);
         }
-    }
-
-    /// As [`Immediate::write`], with the unit's bytes, which a device that keeps content stores.
-    /// Units with and without bytes must not share a program unit.
-    ///
-    /// # Panics
-    /// If the program unit that is being filled has units without bytes, or the length of `bytes`
-    /// is not that of a mapping unit.
-    pub fn write_bytes(&mut self, lpn: u32, version: u64, bytes: &[u8]) {
-        let unit = self.flash.geometry().unit.0 as usize;
-        assert!(bytes.len() == unit, "a mapping unit has {unit} bytes");
-        let program_unit = &mut self.program_units[self.ftl.borrow().stream_of(lpn, 0) as usize];
-        assert!(
-            program_unit.bytes.len() == program_unit.units.len() * unit,
-            "a program unit with bytes of some units only"
-        );
-        program_unit.bytes.extend_from_slice(bytes);
-        self.write(lpn, version);
-    }
-
-    /// The bytes of `lpn` on flash; `None` if it is not on flash, or was written without bytes.
-    /// Units of a program unit that is being filled are not on flash yet.
-    ///
-    /// # Panics
-    /// If the map leads to a unit that cannot be read, which is a bug.
-    #[must_use]
-    pub fn read_bytes(&self, lpn: u32) -> Option<&[u8]>
-    where
-        F: Borrow<Nand>,
-    {
-        let at = self.ftl().lookup(lpn)?;
-        let nand: &Nand = self.flash.borrow();
-        let unit = nand.read(at).expect("the map points to readable units only")?;
-        unit.payload.as_deref()
     }
 
     /// Trims `start..end` at once, including units of program units that are being filled.
@@ -330,7 +279,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         let mut at_rest = false;
         while !at_rest && !self.ftl().is_read_only() {
             at_rest = true;
-            for die_group in (0..self.flash.geometry().die_groups()).map(DieGroupId) {
+            for die_group in (0..self.flash.nand().geometry().die_groups()).map(DieGroupId) {
                 if !self.ftl().reached_high(die_group) {
                     self.clean(die_group, Goal::High);
                     at_rest &= self.ftl().reached_high(die_group);
@@ -341,7 +290,7 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
 
     /// Cleans every die group up to its high watermark.
     pub fn clean_to_high(&mut self) {
-        for die_group in (0..self.flash.geometry().die_groups()).map(DieGroupId) {
+        for die_group in (0..self.flash.nand().geometry().die_groups()).map(DieGroupId) {
             self.clean(die_group, Goal::High);
         }
     }
@@ -353,9 +302,9 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         self.flush();
         // A merge or an erase on one die group may give another work to do. Each iteration frees a
         // block, so that there are at most as many iterations as blocks.
-        for _ in 0..self.flash.geometry().blocks() {
+        for _ in 0..self.flash.nand().geometry().blocks() {
             let mut did = false;
-            for die_group in (0..self.flash.geometry().die_groups()).map(DieGroupId) {
+            for die_group in (0..self.flash.nand().geometry().die_groups()).map(DieGroupId) {
                 did |= self.clean(die_group, Goal::Folded);
                 if self.ftl().below_low(die_group) {
                     did |= self.clean(die_group, Goal::High);
@@ -372,15 +321,12 @@ impl<F: Flash, L: BorrowMut<Ftl>> Immediate<F, L> {
         // would wait for all earlier stores, and those to the map miss the cache.
         let program_unit = &mut self.program_units[stream as usize];
         let mut units = std::mem::take(&mut program_unit.units);
-        let mut bytes = std::mem::take(&mut program_unit.bytes);
         let mut lost = std::mem::take(&mut program_unit.lost);
-        self.put(stream, &units, &bytes, &lost);
+        self.put(stream, &units, &lost);
         units.clear();
-        bytes.clear();
         lost.clear();
         let program_unit = &mut self.program_units[stream as usize];
         program_unit.units = units;
-        program_unit.bytes = bytes;
         program_unit.lost = lost;
     }
 }

@@ -1,7 +1,7 @@
 //! Data read is the data written, also after cleaning has moved it.
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
-use prism_engine::{Done, Engine, EngineConfig, HostUnit, Immediate};
+use prism_engine::{Done, Engine, EngineConfig, HostUnit};
 use prism_ftl::{Frontiers, Ftl, PageConfig, PageMap, UnitWrite, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand, PageTimes, Timing};
 use prism_testkit::seed;
@@ -33,25 +33,6 @@ fn bytes_of(lpn: u32, version: u64) -> Box<[u8]> {
     bytes[..4].copy_from_slice(&lpn.to_le_bytes());
     bytes[4..12].copy_from_slice(&version.to_le_bytes());
     bytes.into()
-}
-
-#[test]
-fn random_writes_at_once_are_read_as_written() {
-    let (mut nand, mut ftl) = parts();
-    let mut engine = Immediate::new(&mut nand, &mut ftl);
-    let mut rng = Rng::stream(seed(1), "bytes");
-    let mut newest = vec![0; LOGICAL as usize];
-    for version in 1..20_000 {
-        let lpn = rng.below(u64::from(LOGICAL)) as u32;
-        engine.write_bytes(lpn, version, &bytes_of(lpn, version));
-        newest[lpn as usize] = version;
-    }
-    engine.flush();
-    assert!(engine.counts().programs[Cause::Gc] > 1000, "cleaning moved data");
-    for (lpn, &version) in newest.iter().enumerate() {
-        let expected = bytes_of(lpn as u32, version);
-        assert_eq!(engine.read_bytes(lpn as u32), Some(&expected[..]), "unit {lpn}");
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use prism_base::Bytes;
 use prism_engine::{Flash, Immediate};
 use prism_ftl::{Ftl, Hybrid, HybridConfig, UnitWrite};
-use prism_nand::{BlockId, Cause, Geometry, Layout, Nand, ProgramUnitId, Pun, Status, UnitTag};
+use prism_nand::{BlockId, Cause, Geometry, Nand, ProgramUnitId, Pun, Status, UnitTag};
 
 /// Units of a logical block, one per program unit.
 const BLOCK: u32 = 4;
@@ -32,20 +32,12 @@ impl Scripted {
 }
 
 impl Flash for Scripted {
-    fn geometry(&self) -> &Geometry {
-        self.nand.geometry()
+    fn nand(&self) -> &Nand {
+        &self.nand
     }
 
-    fn layout(&self) -> &Layout {
-        self.nand.layout()
-    }
-
-    fn keeps_content(&self) -> bool {
-        true
-    }
-
-    fn program_bulk(&mut self, _first: ProgramUnitId, _program_units: u32) {
-        unreachable!("content is kept")
+    fn nand_mut(&mut self) -> &mut Nand {
+        &mut self.nand
     }
 
     fn program(
@@ -53,10 +45,9 @@ impl Flash for Scripted {
         program_unit: ProgramUnitId,
         cause: Cause,
         units: &[UnitWrite],
-        bytes: &[u8],
         ftl: &Ftl,
     ) {
-        Flash::program(&mut self.nand, program_unit, cause, units, bytes, ftl);
+        Flash::program(&mut self.nand, program_unit, cause, units, ftl);
         let what = match units.first() {
             Some(unit) if unit.lpn != UnitWrite::PAD => format!("unit {}", unit.lpn),
             _ => "nothing".into(),
@@ -118,7 +109,7 @@ impl Drive {
             self.version += 1;
             let unit = UnitWrite { lpn, source: None, version: self.version };
             let stream = self.engine.ftl().stream_of(lpn, 0);
-            self.engine.write_program_unit(stream, &[unit], &[]);
+            self.engine.write_program_unit(stream, &[unit]);
             if !self.engine.ftl().is_read_only() {
                 self.newest[lpn as usize] = self.version;
             }

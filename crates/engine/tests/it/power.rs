@@ -143,7 +143,7 @@ fn a_logical_block_rewritten_in_order_is_switched() {
             let program_unit = [unit(first, version + 1), unit(first + 1, version + 2)];
             version += 2;
             let stream = engine.ftl().stream_of(first, 0);
-            engine.write_program_unit(stream, &program_unit, &[]);
+            engine.write_program_unit(stream, &program_unit);
         }
         let counts = *engine.counts();
         assert_eq!(counts.units[Cause::Merge], 0, "pass {pass}: no copies");

@@ -11,10 +11,7 @@ impl Ftl {
     #[must_use]
     #[inline]
     pub fn is_overflow(&self, program_unit: ProgramUnitId, stream: u32) -> bool {
-        match self {
-            Self::Page(map) => map.is_overflow(program_unit, stream),
-            _ => false,
-        }
+        self.page().is_some_and(|map| map.is_overflow(program_unit, stream))
     }
 
     /// Whether `die_group` has an SLC write cache to empty in idle time.

@@ -14,7 +14,7 @@ use prism_nand::{BlockId, DieGroupId, Geometry, Layout, Nand, ProgramUnitId, Pun
 
 use crate::config::ConfigError;
 use crate::hybrid::{BlockStatus, Hybrid, MergeCounts};
-use crate::page::{Moved, PageMap, ProgramUnitRun};
+use crate::page::PageMap;
 use crate::plan::{self, ReadRun, TrimRange, UnitWrite};
 use crate::ranges::Ranges;
 use crate::scan::{FlashScan, Recovered};
@@ -57,31 +57,24 @@ impl From<Zoned> for Ftl {
 
 /// Calls that every mapping implements under the same name.
 macro_rules! delegate {
-    ($($(#[$doc:meta])* $self:ident.$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
+    ($($(#[$doc:meta])* ($($own:tt)+).$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
         $(#[$doc])*
         #[inline]
-        pub fn $name(&$self $(, $arg: $type)*) -> $out {
-            match $self {
-                Self::Page(map) => map.$name($($arg),*),
-                Self::Hybrid(map) => map.$name($($arg),*),
-                Self::Ranges(map) => map.$name($($arg),*),
-                Self::Zoned(map) => map.$name($($arg),*),
-            }
+        pub fn $name($($own)+ $(, $arg: $type)*) -> $out {
+            delegate!(@ $($own)+, $name($($arg),*))
         }
     )*};
-    (mut $($(#[$doc:meta])* $self:ident.$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
-        $(#[$doc])*
-        #[inline]
-        pub fn $name(&mut $self $(, $arg: $type)*) -> $out {
-            match $self {
-                Self::Page(map) => map.$name($($arg),*),
-                Self::Hybrid(map) => map.$name($($arg),*),
-                Self::Ranges(map) => map.$name($($arg),*),
-                Self::Zoned(map) => map.$name($($arg),*),
-            }
+    (@ &mut $self:ident, $($call:tt)+) => { delegate!(@ & $self, $($call)+) };
+    (@ & $self:ident, $($call:tt)+) => {
+        match $self {
+            Self::Page(map) => map.$($call)+,
+            Self::Hybrid(map) => map.$($call)+,
+            Self::Ranges(map) => map.$($call)+,
+            Self::Zoned(map) => map.$($call)+,
         }
-    )*};
+    };
 }
+use delegate;
 
 impl Ftl {
     /// An empty FTL over erased flash. `seed` is for policies that choose at random.
@@ -152,61 +145,58 @@ impl Ftl {
         /// Whether nothing is in flight or promised: no program, no trim, no step of a cleaning or
         /// merge.
         #[must_use]
-        self.is_at_rest() -> bool;
+        (&self).is_at_rest() -> bool;
         /// The geometry of the flash.
         #[must_use]
-        self.geometry() -> &Geometry;
+        (&self).geometry() -> &Geometry;
         /// The address layout.
         #[must_use]
-        self.layout() -> &Layout;
+        (&self).layout() -> &Layout;
         /// Erases of every block since the FTL began; a superblock counts once.
         #[must_use]
-        self.erases() -> &[u32];
+        (&self).erases() -> &[u32];
         /// Logical units that hold data.
         #[must_use]
-        self.mapped() -> u64;
+        (&self).mapped() -> u64;
         /// The physical unit of `lpn`; `None` if it was never written, or was trimmed.
         #[must_use]
-        self.lookup(lpn: u32) -> Option<Pun>;
+        (&self).lookup(lpn: u32) -> Option<Pun>;
         /// Prefetches the map entry of `lpn`, which will be read or changed soon.
-        self.prefetch(lpn: u32) -> ();
+        (&self).prefetch(lpn: u32) -> ();
         /// The logical unit whose map entry points to `at`, if any.
         #[must_use]
-        self.live(at: Pun) -> Option<u32>;
+        (&self).live(at: Pun) -> Option<u32>;
         /// Erased blocks of `die_group`.
         #[must_use]
-        self.free_blocks(die_group: DieGroupId) -> u32;
+        (&self).free_blocks(die_group: DieGroupId) -> u32;
         /// Whether cleaning or merging on `die_group` should start.
         #[must_use]
-        self.below_low(die_group: DieGroupId) -> bool;
+        (&self).below_low(die_group: DieGroupId) -> bool;
         /// Whether cleaning or merging may stop.
         #[must_use]
-        self.reached_high(die_group: DieGroupId) -> bool;
+        (&self).reached_high(die_group: DieGroupId) -> bool;
         /// Checks the invariants that hold at any instant, from running sums.
         ///
         /// # Panics
         /// If one is broken.
-        self.assert_conserved() -> ();
+        (&self).assert_conserved() -> ();
         /// As `assert_conserved`, recounted over every logical unit and block.
         ///
         /// # Panics
         /// If a sum or a column disagrees with the map.
-        self.assert_consistent() -> ();
-    }
-
-    delegate! { mut
+        (&self).assert_consistent() -> ();
         /// A host program of `lpn` is in flight.
-        self.write_begin(lpn: u32) -> ();
+        (&mut self).write_begin(lpn: u32) -> ();
         /// Trims `start..end` in the map at once.
-        self.trim_now(start: u32, end: u32, version: u64) -> ();
+        (&mut self).trim_now(start: u32, end: u32, version: u64) -> ();
         /// Begins to empty a block on `die_group`: chooses the next victim, or the next step of
         /// a merge. `None` if there is none, or none that can begin now.
-        self.pick_victim(die_group: DieGroupId) -> Option<BlockId>;
+        (&mut self).pick_victim(die_group: DieGroupId) -> Option<BlockId>;
         /// The erase of a block has ended on all its dies: it is free again.
         ///
         /// # Panics
         /// If it was not being erased.
-        self.erased(block: BlockId) -> ();
+        (&mut self).erased(block: BlockId) -> ();
     }
 
     /// `program_unit` is programmed, with `units` from its first unit on. The units at the indices
@@ -248,53 +238,6 @@ impl Ftl {
         }
     }
 
-    /// Whether program units and blocks may be moved in bulk, by [`Ftl::put_program_unit`] and
-    /// [`Ftl::move_all`].
-    #[must_use]
-    #[inline]
-    pub fn supports_bulk(&self) -> bool {
-        match self {
-            Self::Page(map) => map.supports_bulk(),
-            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => false,
-        }
-    }
-
-    /// Prefetches the state of the physical unit of `lpn`, which will soon be garbage.
-    #[inline]
-    pub fn prefetch_old(&self, lpn: u32) {
-        match self {
-            Self::Page(map) => map.prefetch_old(lpn),
-            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {}
-        }
-    }
-
-    /// Writes `units` of the host, at most a program unit, to the next program unit of `die_group`
-    /// for `stream`.
-    ///
-    /// # Panics
-    /// If [`Ftl::supports_bulk`] does not hold.
-    pub fn put_program_unit(
-        &mut self,
-        die_group: DieGroupId,
-        stream: u32,
-        units: &[UnitWrite],
-    ) -> ProgramUnitId {
-        self.page_mut().put_program_unit(die_group, stream, units)
-    }
-
-    /// Copies every valid unit of `victim` into the program units `runs`.
-    ///
-    /// # Panics
-    /// If [`Ftl::supports_bulk`] does not hold.
-    pub fn move_all(
-        &mut self,
-        victim: BlockId,
-        scratch: &mut Vec<u32>,
-        runs: &mut Vec<ProgramUnitRun>,
-    ) -> Moved {
-        self.page_mut().move_all(victim, scratch, runs)
-    }
-
     /// Whether `block` accepts further program units, from the host or from copies. A partly
     /// written block that does not stays as it is until it is erased.
     #[must_use]
@@ -329,6 +272,7 @@ impl Ftl {
 
     /// The page-level mapping, if this is one.
     #[must_use]
+    #[inline]
     pub fn page(&self) -> Option<&PageMap> {
         match self {
             Self::Page(map) => Some(map),
@@ -336,8 +280,23 @@ impl Ftl {
         }
     }
 
+    /// Mutable access to the page-level mapping, for what no other mapping has: tombstones and
+    /// moves in bulk.
+    ///
+    /// # Panics
+    /// If this is another mapping.
+    pub fn page_mut(&mut self) -> &mut PageMap {
+        match self {
+            Self::Page(map) => map,
+            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {
+                panic!("only page-level mapping supports this")
+            }
+        }
+    }
+
     /// The zone mapping, if this is one.
     #[must_use]
+    #[inline]
     pub fn zoned(&self) -> Option<&Zoned> {
         match self {
             Self::Zoned(map) => Some(map),
@@ -427,17 +386,6 @@ impl Ftl {
         plan::add_read_part(self.layout(), at, wanted, planes, reads);
     }
 
-    /// Trims `start..end` for reads until a tombstone holds the range. Mappings that save their map
-    /// on loss of power trim at once instead.
-    pub fn trim_later(&mut self, start: u32, end: u32, version: u64) {
-        self.page_mut().trim_later(start, end, version);
-    }
-
-    /// Registers a tombstone in flight.
-    pub fn tombstone_begin(&mut self, number: u64, ranges: Vec<TrimRange>) {
-        self.page_mut().tombstone_begin(number, ranges);
-    }
-
     /// The ranges of the tombstone that `write` programs.
     ///
     /// # Panics
@@ -447,15 +395,6 @@ impl Ftl {
         match self {
             Self::Page(map) => map.tombstone_ranges(write),
             Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("{NO_TOMBSTONES}"),
-        }
-    }
-
-    fn page_mut(&mut self) -> &mut PageMap {
-        match self {
-            Self::Page(map) => map,
-            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => {
-                panic!("only page-level mapping supports this")
-            }
         }
     }
 

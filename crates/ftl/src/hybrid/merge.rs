@@ -11,6 +11,7 @@
 //! a logical block is therefore always in its data block and log blocks, and an interrupted merge
 //! only leaves a block to be erased.
 
+use prism_base::counts;
 use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId, Pun};
 
 use super::{Hybrid, Use};
@@ -30,26 +31,7 @@ pub struct MergeCounts {
     pub empty: u64,
 }
 
-impl MergeCounts {
-    /// The counts added since `earlier`.
-    #[must_use]
-    pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            switches: self.switches - earlier.switches,
-            partial: self.partial - earlier.partial,
-            full: self.full - earlier.full,
-            empty: self.empty - earlier.empty,
-        }
-    }
-
-    /// Adds the counts of `other`.
-    pub fn add(&mut self, other: &Self) {
-        self.switches += other.switches;
-        self.partial += other.partial;
-        self.full += other.full;
-        self.empty += other.empty;
-    }
-}
+counts!(MergeCounts { values: switches, partial, full, empty; });
 
 /// The work of a die group until its next erase.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,7 @@
 //! Counts of the host FTL.
 
+use prism_base::counts;
+
 /// Work of the host FTL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostFtlCounts {
@@ -28,31 +30,8 @@ impl HostFtlCounts {
         let all = self.written + self.copied + self.rewritten;
         (self.written > 0).then(|| all as f64 / self.written as f64)
     }
-
-    /// Adds the counts of another period.
-    pub fn add(&mut self, other: &Self) {
-        self.written += other.written;
-        self.copied += other.copied;
-        self.cleaned += other.cleaned;
-        self.completed += other.completed;
-        self.discarded += other.discarded;
-        self.rewritten += other.rewritten;
-        self.evacuated += other.evacuated;
-        self.lost += other.lost;
-    }
-
-    /// The counts since `before`.
-    #[must_use]
-    pub fn since(&self, before: &Self) -> Self {
-        Self {
-            written: self.written - before.written,
-            copied: self.copied - before.copied,
-            cleaned: self.cleaned - before.cleaned,
-            completed: self.completed - before.completed,
-            discarded: self.discarded - before.discarded,
-            rewritten: self.rewritten - before.rewritten,
-            evacuated: self.evacuated - before.evacuated,
-            lost: self.lost - before.lost,
-        }
-    }
 }
+
+counts!(HostFtlCounts {
+    values: written, copied, cleaned, completed, discarded, rewritten, evacuated, lost;
+});

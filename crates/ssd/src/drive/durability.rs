@@ -26,7 +26,7 @@ impl Drive {
             }
             return;
         }
-        self.engine.ftl_mut().trim_later(start, end, version);
+        self.engine.ftl_mut().page_mut().trim_later(start, end, version);
         self.open_trims.push(TrimRange { start, count: end - start, version });
         if waiting.epoch.is_some() || !waiting.waiters.is_empty() {
             let place = self.seal_trims().expect("a trim was just recorded");
@@ -49,7 +49,7 @@ impl Drive {
         }
         let ranges = std::mem::take(&mut self.open_trims);
         let number = self.version();
-        self.engine.ftl_mut().tombstone_begin(number, ranges);
+        self.engine.ftl_mut().page_mut().tombstone_begin(number, ranges);
         Some(self.buffer.add(UnitWrite::TOMBSTONE, number, 0, State::Dirty))
     }
 

@@ -1,6 +1,7 @@
 //! Health of a drive with faults, and its read-only state.
 
 use prism_base::{Bytes, Nanos, SimTime};
+use prism_ftl::PageMap;
 use prism_nand::Health;
 
 use super::Drive;
@@ -82,11 +83,14 @@ impl Drive {
         let units = u64::from(geometry.units_per_block()) * others
             + u64::from(geometry.slc_program_units_per_block() * geometry.units_per_program_unit())
                 * grown(of_slc);
-        let slc = self.engine.ftl().slc_spare_blocks().map(|spare_blocks| SlcHealth {
-            bad: of_slc,
-            spare_blocks,
-            die_group_blocks: geometry.slc_blocks_per_die_group(),
-        });
+        let slc =
+            self.engine.ftl().page().and_then(PageMap::slc_spare_blocks).map(|spare_blocks| {
+                SlcHealth {
+                    bad: of_slc,
+                    spare_blocks,
+                    die_group_blocks: geometry.slc_blocks_per_die_group(),
+                }
+            });
         Some(DriveHealth {
             bad,
             slc,

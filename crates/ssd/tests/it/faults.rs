@@ -53,7 +53,7 @@ fn lives(count: u64, draw: impl Fn(&mut Rng) -> DriveSpec) -> Met {
         }
         let health = model.drive.health().unwrap();
         assert!(health.read_only.is_none() || health.spare_blocks == 0, "{health:?}");
-        met.faults.add(model.faults());
+        met.faults.add(&model.faults());
         met.read_only += u32::from(health.read_only.is_some());
         met.refused += model.refused;
     }

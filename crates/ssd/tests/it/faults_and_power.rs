@@ -52,7 +52,7 @@ fn many_cuts(kind: Kind) {
         if harness.drive().read_only().is_none() {
             harness.assert_no_block_is_lost();
         }
-        all.add(harness.faults());
+        all.add(&harness.faults());
         read_only += u32::from(harness.drive().read_only().is_some());
     }
     println!("{lives} lives, {all:?}, {read_only} read-only");

@@ -69,7 +69,7 @@ fn live(usage: SlcUsage, seed: u64, seen: &mut Seen) {
     seen.read_only += u32::from(health.read_only.is_some());
     seen.without_slc += u32::from(slc.spare_blocks == 0 && health.read_only.is_none());
     seen.refused += model.refused;
-    seen.faults.add(model.faults());
+    seen.faults.add(&model.faults());
 }
 
 fn swarm_of(usage: SlcUsage) {
@@ -117,7 +117,7 @@ fn random_cuts_without_protection() {
         for _ in 0..40 {
             let most = swarm::one_of(&mut rng, &[10, 60, 600]);
             harness.run(rng.below(most));
-            faults.add(harness.drive().flash_counts().faults);
+            faults.add(&harness.drive().flash_counts().faults);
             harness = harness.cut(seed);
             cuts += 1;
             if harness.drive().read_only().is_some() {

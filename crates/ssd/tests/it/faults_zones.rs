@@ -226,7 +226,7 @@ impl Host {
 
     /// Cuts the power, recovers the drive, and checks every guarantee.
     fn cut(mut self, seed: u64) -> Self {
-        self.faults.add(self.drive.flash_counts().faults);
+        self.faults.add(&self.drive.flash_counts().faults);
         self.drive = Drive::recover(self.drive.power_cut(seed), seed).unwrap();
         for number in 0..self.zones.len() {
             let (state, first) = (self.state(number), number as u64 * ZONE_UNITS);
@@ -288,8 +288,8 @@ fn live(host: Host, stretches: u32, cuts: f64, seed: u64, seen: &mut Seen) {
     assert_eq!(zones.read_only as usize, report(ZoneState::ReadOnly));
     assert_eq!(zones.offline as usize, report(ZoneState::Offline));
     assert!(zones.offline == 0 || health.spare_blocks == 0, "{health:?}");
-    host.faults.add(host.drive.flash_counts().faults);
-    seen.faults.add(host.faults);
+    host.faults.add(&host.drive.flash_counts().faults);
+    seen.faults.add(&host.faults);
     seen.write_faults += host.write_faults;
     seen.read_only += zones.read_only;
     seen.offline += zones.offline;

@@ -218,7 +218,7 @@ impl Model {
     /// Cuts the power of a drive with power-loss protection, which keeps all acknowledged data.
     pub fn cut(mut self, seed: u64) -> Self {
         let was_read_only = self.drive.read_only().is_some();
-        self.faults.add(self.drive.flash_counts().faults);
+        self.faults.add(&self.drive.flash_counts().faults);
         self.drive = Drive::recover(self.drive.power_cut(seed), seed).unwrap();
         self.drive.assert_consistent();
         assert!(!was_read_only || self.drive.read_only().is_some(), "writes again");
@@ -239,7 +239,7 @@ impl Model {
 
     pub fn faults(&self) -> FaultCounts {
         let mut all = self.faults;
-        all.add(self.drive.flash_counts().faults);
+        all.add(&self.drive.flash_counts().faults);
         all
     }
 }

@@ -119,7 +119,7 @@ impl Harness {
     /// Faults so far.
     pub fn faults(&self) -> FaultCounts {
         let mut all = self.faults;
-        all.add(self.drive.flash_counts().faults);
+        all.add(&self.drive.flash_counts().faults);
         all
     }
 
