@@ -7,7 +7,7 @@ use prism_host::{Progress, clock, memory};
 use prism_report::{Document, Section, Table, Unit};
 use serde::Serialize;
 
-use super::{bench_contract, bench_device, bench_flash};
+use super::{bench_cache, bench_contract, bench_device, bench_flash};
 use crate::failure::Failure;
 use crate::output::JsonArg;
 
@@ -48,6 +48,8 @@ enum Part {
     Contract(bench_contract::Args),
     /// Compare the throughput of a flash device in a file with fio
     Device(bench_device::Args),
+    /// Measure the cache server, with memcached and fio next to it
+    Cache(bench_cache::Args),
 }
 
 #[derive(Serialize)]
@@ -87,6 +89,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Part::Flash(args)) => return bench_flash::run(args),
         Some(Part::Contract(args)) => return bench_contract::run(args),
         Some(Part::Device(args)) => return bench_device::run(args),
+        Some(Part::Cache(args)) => return bench_cache::run(args),
         None => {}
     }
     let part = args.only.as_deref().unwrap_or_default();

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub mod bench;
+pub mod bench_cache;
 pub mod bench_contract;
 pub mod bench_device;
 pub mod bench_flash;

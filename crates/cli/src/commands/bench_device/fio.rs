@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use prism_base::Nanos;
+use prism_base::{Bytes, Nanos};
 use serde_json::Value;
 
 use super::Args;
@@ -59,11 +59,19 @@ fn has_huge_pages() -> bool {
 /// # Errors
 /// [`Failure`] if fio is not installed or fails.
 pub fn run(args: &Args, file: &Path, jobs: &[Job]) -> Result<Vec<f64>, Failure> {
+    run_on(args.size, args.seed, file, jobs)
+}
+
+/// As [`run`], on a file of `size`.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_on(size: Bytes, seed: u64, file: &Path, jobs: &[Job]) -> Result<Vec<f64>, Failure> {
     let failed = |what: String| Failure::Usage(format!("fio failed: {what}"));
     let mut command = Command::new("fio");
     command.args(["--direct=1", "--thread", "--group_reporting", "--output-format=json"]);
-    command.arg(format!("--filename={}", file.display())).arg(format!("--size={}", args.size.0));
-    command.arg(format!("--randseed={}", args.seed));
+    command.arg(format!("--filename={}", file.display())).arg(format!("--size={}", size.0));
+    command.arg(format!("--randseed={seed}"));
     for (number, job) in jobs.iter().enumerate() {
         command.args(job.arguments(&format!("job{number}")));
         command.arg("--new_group");

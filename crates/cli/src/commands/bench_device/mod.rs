@@ -2,7 +2,7 @@
 //! measures how long a large device takes to open.
 
 mod checks;
-mod fio;
+pub(super) mod fio;
 mod open;
 mod policy;
 mod store;
