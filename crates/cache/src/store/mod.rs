@@ -2,6 +2,7 @@
 //! everything else is the same code.
 
 mod function;
+mod ideal;
 mod policy;
 mod raw;
 mod sim;
@@ -12,6 +13,7 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::{Address, Buffer, FlashError, ShareGeometry};
 
 pub use function::FunctionStore;
+pub use ideal::IdealStore;
 pub use policy::PolicyStore;
 pub use raw::RawStore;
 pub use sim::{Level, SimStore};

@@ -3,7 +3,7 @@
 use prism_base::{Bytes, Nanos};
 use prism_cache::cache::{Eviction, state_bytes};
 use prism_cache::items::{Item, Items, Lookup, Meta, NewItem, Refusal};
-use prism_cache::store::{FunctionStore, PolicyStore, RawStore, Store};
+use prism_cache::store::{FunctionStore, IdealStore, PolicyStore, RawStore, Store};
 use prism_cache::{Cache, Config};
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
@@ -38,14 +38,20 @@ pub enum Level {
     Policy,
     /// The policy level as a conventional drive.
     Original,
+    /// The device itself.
+    Ideal,
 }
 
 impl Level {
-    pub const ALL: [Self; 4] = [Self::Raw, Self::Function, Self::Policy, Self::Original];
+    pub const ALL: [Self; 5] =
+        [Self::Raw, Self::Function, Self::Policy, Self::Original, Self::Ideal];
 }
 
 /// The store of a level on a device in memory.
 pub fn store(level: Level, memory: SharedMemory, is_new: bool) -> Box<dyn Store> {
+    if level == Level::Ideal {
+        return Box::new(IdealStore::new(memory.into(), 1));
+    }
     let device = if is_new {
         let device = Device::format(memory, Options::default()).unwrap();
         let capacity = Bytes(device.lun_capacity().0 * 3);
@@ -60,6 +66,7 @@ pub fn store(level: Level, memory: SharedMemory, is_new: bool) -> Box<dyn Store>
         Level::Function => return Box::new(FunctionStore::new(Function::open(share).unwrap(), 1)),
         Level::Policy => Mapping::Block,
         Level::Original => Mapping::Page,
+        Level::Ideal => unreachable!("as above"),
     };
     let share_blocks = share.geometry().unwrap().blocks();
     let policy = Policy::open(share).unwrap();

@@ -234,7 +234,7 @@ fn cuts(level: Level, rounds: u64, seed: u64) -> u64 {
         drop(cache);
         world.restart(&mut rng);
     }
-    assert!(world.found * 10 > world.wanted, "{level:?}: {} of {}", world.found, world.wanted);
+    assert!(world.found * 20 > world.wanted, "{level:?}: {} of {}", world.found, world.wanted);
     cut
 }
 
@@ -244,8 +244,8 @@ const ROUNDS: u64 = 500;
 #[test]
 fn random_what_was_replaced_before_the_last_sync_does_not_come_back() {
     let mut total = 0;
-    for seed in seeds(0..44) {
-        let level = Level::ALL[seed as usize % 4];
+    for seed in seeds(0..45) {
+        let level = Level::ALL[seed as usize % 5];
         let cut = cuts(level, ROUNDS, seed);
         assert!(
             cut > ROUNDS / 3,
