@@ -64,6 +64,7 @@ pub struct Session {
     fetched: Option<Option<Old>>,
     reading: bool,
     pub(super) waits_for_room: bool,
+    waits_for_sending: bool,
     pub(super) closing: bool,
     pub(super) logged_in: bool,
     /// Keys of a get that were answered before it had to wait.
@@ -110,6 +111,18 @@ impl Session {
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.closing && self.out.waiting() == 0
+    }
+
+    /// Reads in flight, whose tags are those of this session.
+    #[must_use]
+    pub fn reads(&self) -> u32 {
+        self.out.waiting() as u32 + u32::from(self.reading)
+    }
+
+    /// Whether it goes on as soon as its output is sent.
+    #[must_use]
+    pub fn waits_for_sending(&self) -> bool {
+        self.waits_for_sending
     }
 
     /// Whether reads are in flight, or a command waits for space.
@@ -161,6 +174,7 @@ impl Session {
                 Step::Waits => break,
             }
         }
+        self.waits_for_sending = !self.closing && self.out.len() >= OUTPUT_MAX;
         self.input = input;
         self.forget_input();
         self.out.settle();
