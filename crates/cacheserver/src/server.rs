@@ -44,8 +44,8 @@ pub struct Server {
     listeners: Vec<Listener>,
     connections: Vec<Option<Connection>>,
     free: Vec<u32>,
-    /// Reads in flight of connections that are closed. Their numbers are not free until then: an item
-    /// must not be passed to another client.
+    /// Reads in flight of connections that are closed. Their numbers are not free until these end,
+    /// because an item must not be passed to another client.
     orphans: HashMap<u32, u32>,
     open: u32,
     epoll: OwnedFd,

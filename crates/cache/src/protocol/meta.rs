@@ -2,7 +2,7 @@
 
 use super::flags::{Flags, MetaReply, push_number, push_ttl};
 use super::output::Answer;
-use super::session::{Known, Session, Step};
+use super::session::{Known, Session, Step, set_meta};
 use super::storage::{Mode, Store, StoreResult};
 use super::{Shared, numbers};
 use crate::items::{Item, Items, Lookup, Meta, NewItem};
@@ -70,7 +70,7 @@ impl Session {
                 Lookup::Reading => self.out.wait(Answer::Meta(Box::new(reply))),
             }
         }
-        items.set_meta(&flags.key, at, meta);
+        set_meta(items, &flags.key, at, meta, shared);
         Step::Done(0)
     }
 

@@ -2,7 +2,7 @@
 
 use super::flags::Flags;
 use super::meta::flags_after;
-use super::session::{Session, Step, is_key};
+use super::session::{Session, Step, is_key, set_meta};
 use super::storage::{BAD_LINE, Mode, Store, StoreResult};
 use super::{Shared, numbers, stats};
 use crate::items::{Items, Meta};
@@ -120,12 +120,8 @@ impl Session {
                 continue;
             };
             shared.counters.touch_hits += 1;
-            // An item that expires at once is still returned: a read of it would find it expired,
-            // but not that it was removed.
-            let expired = expires != 0 && expires <= shared.now;
-            if !expired || items.remove(key).is_err() {
-                items.set_meta(key, at, Meta { expires, ..meta });
-            }
+            // After the lookup, because an item that expires at once is still returned.
+            set_meta(items, key, at, Meta { expires, ..meta }, shared);
         }
         self.answer(false, "END");
         Step::Done(0)
@@ -260,7 +256,8 @@ impl Session {
         let found = items.peek(key, shared.now);
         if let Some((at, meta)) = found {
             shared.counters.touch_hits += 1;
-            items.set_meta(key, at, Meta { expires: shared.expires(time), ..meta });
+            let expires = shared.expires(time);
+            set_meta(items, key, at, Meta { expires, ..meta }, shared);
         } else {
             shared.counters.touch_misses += 1;
         }
