@@ -4,7 +4,7 @@ use super::flags::Flags;
 use super::meta::flags_after;
 use super::session::{Session, Step, is_key, set_meta};
 use super::storage::{BAD_LINE, Mode, Store, StoreResult};
-use super::{Shared, numbers, stats};
+use super::{Shared, VERSION, numbers, stats};
 use crate::items::{Items, Meta};
 
 /// The longest user and password.
@@ -279,7 +279,7 @@ impl Session {
         };
         match command {
             b"version" => {
-                self.answer(false, concat!("VERSION ", env!("CARGO_PKG_VERSION"), " prism"));
+                self.answer(false, &format!("VERSION {VERSION}"));
             }
             b"quit" => self.closing = true,
             b"stats" => stats::answer(self.out.text(), first, words.next(), items, shared),
