@@ -82,7 +82,7 @@ cache-suite:
 # Debian packages that tests use besides Rust and a C compiler. The name of RocksDB's library
 # contains its version.
 DEPS := g++ python3-venv pkg-config valgrind chromium e2fsprogs xfsprogs btrfs-progs libsqlite3-0 \
-  libleveldb1d '^librocksdb[0-9.]+$$'
+  libleveldb1d libmemcached-tools python3-pymemcache '^librocksdb[0-9.]+$$'
 deps:
 	apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(DEPS)

@@ -377,7 +377,8 @@ mod tests {
                 }
             }
             let other = if engine == Engine::Raw { Engine::Policy } else { Engine::Raw };
-            let error = options(&path, other).open().err().expect("another engine").to_string();
+            let error =
+                options(&path, other).open().map(drop).expect_err("another engine").to_string();
             assert!(error.contains(&format!("--engine {name}")), "{error}");
         }
     }

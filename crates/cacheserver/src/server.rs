@@ -4,6 +4,7 @@
 //! be answered; only then it sleeps. Nothing else waits: reads of flash are in flight while other
 //! commands are executed.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
@@ -43,6 +44,9 @@ pub struct Server {
     listeners: Vec<Listener>,
     connections: Vec<Option<Connection>>,
     free: Vec<u32>,
+    /// Reads in flight of connections that are closed. Their numbers are not free until these end,
+    /// because an item must not be passed to another client.
+    orphans: HashMap<u32, u32>,
     open: u32,
     epoll: OwnedFd,
     begun: Instant,
@@ -74,6 +78,7 @@ impl Server {
             listeners,
             connections: Vec::new(),
             free: Vec::new(),
+            orphans: HashMap::new(),
             open: 0,
             epoll,
             begun: Instant::now(),
@@ -248,12 +253,19 @@ impl Server {
     fn finish_reads(&mut self) -> bool {
         let (connections, touched, shared) =
             (&mut self.connections, &mut self.touched, &mut self.shared);
+        let (orphans, free) = (&mut self.orphans, &mut self.free);
         let mut any = false;
         while self.cache.finished(shared.now, &mut |tag, item| {
             let id = (tag >> 32) as u32;
             if let Some(Some(connection)) = connections.get_mut(id as usize) {
                 connection.session.read_done(tag, item, shared);
                 touched.push(id);
+            } else if let Some(reads) = orphans.get_mut(&id) {
+                *reads -= 1;
+                if *reads == 0 {
+                    orphans.remove(&id);
+                    free.push(id);
+                }
             }
         }) {
             any = true;
@@ -266,12 +278,19 @@ impl Server {
         touched.sort_unstable();
         touched.dedup();
         for &id in &touched {
-            let Some(connection) = &mut self.connections[id as usize] else { continue };
-            connection.session.run(&mut self.cache, &mut self.shared);
-            if connection.session.is_waiting_for_room() {
-                self.waiting.push(id);
+            while let Some(connection) = &mut self.connections[id as usize] {
+                connection.session.run(&mut self.cache, &mut self.shared);
+                if connection.session.is_waiting_for_room() {
+                    self.waiting.push(id);
+                }
+                self.send(id);
+                // What was sent made place for the answers of further commands.
+                let goes_on =
+                    |c: &Connection| c.session.waits_for_sending() && c.session.output().is_empty();
+                if !self.connections[id as usize].as_ref().is_some_and(goes_on) {
+                    break;
+                }
             }
-            self.send(id);
         }
         touched.clear();
         self.touched = touched;
@@ -324,12 +343,16 @@ impl Server {
 
     fn remove(&mut self, id: u32) {
         let Some(connection) = self.connections[id as usize].take() else { return };
+        let reads = connection.session.reads();
         // A socket that is closed leaves the set by itself.
         drop(connection);
         self.waiting.retain(|&waiting| waiting != id);
         self.open -= 1;
         self.shared.counters.curr_connections = self.open.into();
-        self.free.push(id);
+        match reads {
+            0 => self.free.push(id),
+            reads => drop(self.orphans.insert(id, reads)),
+        }
         // Fails only if a listening socket is watched already.
         let _ = self.accept_more(true);
     }

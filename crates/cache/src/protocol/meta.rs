@@ -2,7 +2,7 @@
 
 use super::flags::{Flags, MetaReply, push_number, push_ttl};
 use super::output::Answer;
-use super::session::{Known, Session, Step};
+use super::session::{Known, Session, Step, set_meta};
 use super::storage::{Mode, Store, StoreResult};
 use super::{Shared, numbers};
 use crate::items::{Item, Items, Lookup, Meta, NewItem};
@@ -70,7 +70,7 @@ impl Session {
                 Lookup::Reading => self.out.wait(Answer::Meta(Box::new(reply))),
             }
         }
-        items.set_meta(&flags.key, at, meta);
+        set_meta(items, &flags.key, at, meta, shared);
         Step::Done(0)
     }
 
@@ -121,7 +121,7 @@ impl Session {
         let used = flags_after(rest, 2);
         let flags = match Flags::parse(key, used, shared) {
             Ok(flags) => flags,
-            Err(error) => return self.refuse_value(error, len, body),
+            Err(error) => return self.refuse_value(false, error, len, body),
         };
         let mode = match flags.mode {
             None | Some(b'S' | b's') => Mode::Set,
@@ -131,7 +131,7 @@ impl Session {
             Some(b'R' | b'r') => Mode::Replace,
             Some(_) => {
                 let error = "CLIENT_ERROR invalid mode for ms M token";
-                return self.refuse_value(error, len, body);
+                return self.refuse_value(false, error, len, body);
             }
         };
         shared.counters.cmd_meta += 1;
@@ -145,6 +145,8 @@ impl Session {
             version: flags.version,
             stale: flags.stale,
             vivify: flags.vivify,
+            noreply: false,
+            is_meta: true,
         };
         let stored = match self.store(&store, body, items, shared) {
             Ok(stored) => stored,

@@ -16,6 +16,10 @@ mod text;
 
 pub use session::Session;
 
+/// The version that clients see: that of memcached whose commands are executed, since clients infer
+/// from it what they may send, and some refuse a 0 at its beginning. Prism's own follows.
+pub const VERSION: &str = concat!("1.6.45-prism-", env!("CARGO_PKG_VERSION"));
+
 /// Reads of a session in flight.
 pub const READS: usize = 64;
 

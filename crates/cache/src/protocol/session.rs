@@ -57,6 +57,8 @@ pub struct Session {
     at: usize,
     /// Bytes of input that the next command needs.
     needs: usize,
+    /// Bytes of the next command in which no line ends.
+    scanned: usize,
     /// Bytes of a value to be dropped.
     pub(super) swallow: usize,
     pub(super) out: Output,
@@ -64,6 +66,7 @@ pub struct Session {
     fetched: Option<Option<Old>>,
     reading: bool,
     pub(super) waits_for_room: bool,
+    waits_for_sending: bool,
     pub(super) closing: bool,
     pub(super) logged_in: bool,
     /// Keys of a get that were answered before it had to wait.
@@ -110,6 +113,18 @@ impl Session {
     #[must_use]
     pub fn is_closing(&self) -> bool {
         self.closing && self.out.waiting() == 0
+    }
+
+    /// Reads in flight, whose tags are those of this session.
+    #[must_use]
+    pub fn reads(&self) -> u32 {
+        self.out.waiting() as u32 + u32::from(self.reading)
+    }
+
+    /// Whether it goes on as soon as its output is sent.
+    #[must_use]
+    pub fn waits_for_sending(&self) -> bool {
+        self.waits_for_sending
     }
 
     /// Whether reads are in flight, or a command waits for space.
@@ -161,6 +176,7 @@ impl Session {
                 Step::Waits => break,
             }
         }
+        self.waits_for_sending = !self.closing && self.out.len() >= OUTPUT_MAX;
         self.input = input;
         self.forget_input();
         self.out.settle();
@@ -179,9 +195,12 @@ impl Session {
 
     /// Executes the command at the beginning of `input`.
     fn command(&mut self, input: &[u8], items: &mut dyn Items, shared: &mut Shared) -> Step {
-        let Some(end) = input.iter().position(|&byte| byte == b'\n') else {
+        // A line that comes in many pieces is searched once.
+        let scanned = std::mem::take(&mut self.scanned);
+        let Some(end) = input[scanned..].iter().position(|&byte| byte == b'\n') else {
             return self.no_line(input);
         };
+        let end = scanned + end;
         let line = &input[..end];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         if end > LINE_MAX && !is_long_get(line) {
@@ -203,6 +222,7 @@ impl Session {
             self.closing = true;
             return Step::Done(input.len());
         }
+        self.scanned = input.len();
         Step::Needs(input.len() + 1)
     }
 
@@ -220,14 +240,20 @@ impl Session {
             _ => {}
         }
         let tag = u64::from(self.id) << 32 | u64::from(CHANGE);
-        match items.lookup(key, tag, shared.now) {
+        let kept = items.peek(key, shared.now);
+        let known = match items.lookup(key, tag, shared.now) {
             Lookup::Miss => Known::Miss,
             Lookup::Found(item) => Known::Old(Old::new(&item)),
             Lookup::Reading => {
                 self.reading = true;
                 Known::Reading
             }
+        };
+        // To the client this is no access.
+        if let Some((at, meta)) = kept {
+            items.set_meta(key, at, meta);
         }
+        known
     }
 
     /// An item that was looked up with this tag was read; `None` if it is not there. The caller
@@ -311,6 +337,21 @@ impl Session {
             Lookup::Reading => self.out.wait(Answer::Value { version }),
         }
         shared.prefixes.count(key, 1);
+    }
+}
+
+/// Changes what is kept about an item. One that expires at once is removed instead: reads of it
+/// that are in flight still return it, as gets before this command should.
+pub(super) fn set_meta(
+    items: &mut dyn Items,
+    key: &[u8],
+    at: ItemAddress,
+    meta: Meta,
+    shared: &Shared,
+) {
+    let expired = meta.expires != 0 && meta.expires <= shared.now;
+    if !expired || items.remove(key).is_err() {
+        items.set_meta(key, at, meta);
     }
 }
 

@@ -98,7 +98,7 @@ fn general(out: &mut Vec<u8>, items: &mut dyn Items, shared: &Shared) {
     line(out, "pid", &shared.settings.pid);
     line(out, "uptime", &shared.now.saturating_sub(shared.started));
     line(out, "time", &shared.now);
-    line(out, "version", &env!("CARGO_PKG_VERSION"));
+    line(out, "version", &super::VERSION);
     line(out, "pointer_size", &64);
     let named: [(&str, u64); 33] = [
         ("max_connections", shared.settings.maxconns.into()),

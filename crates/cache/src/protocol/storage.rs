@@ -34,6 +34,10 @@ pub struct Store<'a> {
     pub stale: bool,
     /// When an item expires that append makes.
     pub vivify: Option<u32>,
+    /// Whether the client wants no answer.
+    pub noreply: bool,
+    /// Whether it is a meta command.
+    pub is_meta: bool,
 }
 
 /// The result.
@@ -57,8 +61,15 @@ pub fn changed(value: &[u8], increments: bool, delta: u64) -> Option<u64> {
 }
 
 impl Store<'_> {
+    /// Whether it compares versions before it stores, and not only after it has found an item.
+    fn is_cas(&self) -> bool {
+        self.compare.is_some() && matches!(self.mode, Mode::Set | Mode::Replace)
+    }
+
+    /// Whether it stores a value that is stale; 0 is no version.
     fn is_older_than(&self, old: &Old) -> bool {
-        self.stale && self.compare.is_some_and(|wanted| wanted < old.version)
+        let older = |wanted: u64| wanted != 0 && wanted < old.version;
+        self.stale && self.is_cas() && self.compare.is_some_and(older)
     }
 
     /// Why the value is not stored; `None` if it is.
@@ -68,15 +79,16 @@ impl Store<'_> {
         items: &mut dyn Items,
         shared: &mut Shared,
     ) -> Option<StoreResult> {
-        let joins = matches!(self.mode, Mode::Append | Mode::Prepend);
+        let differs = |wanted: u64, old: &Old| {
+            let ignored = wanted == 0 && !self.is_cas();
+            wanted != old.version && !self.is_older_than(old) && !ignored
+        };
         match (self.compare, old) {
-            (Some(_), None) => {
+            (Some(_), None) if self.is_cas() => {
                 shared.counters.cas_misses += 1;
-                return Some(if joins { StoreResult::NotStored } else { StoreResult::NotFound });
+                return Some(StoreResult::NotFound);
             }
-            (Some(wanted), Some(found))
-                if wanted != found.version && !self.is_older_than(found) =>
-            {
+            (Some(wanted), Some(old)) if differs(wanted, old) => {
                 shared.counters.cas_badval += 1;
                 return Some(StoreResult::Exists);
             }
@@ -95,12 +107,14 @@ impl Store<'_> {
 
 impl Session {
     /// Refuses a command with a value, which is dropped.
-    pub(super) fn refuse_value(&mut self, error: &str, len: usize, body: &[u8]) -> Step {
-        self.answer(false, error);
-        self.drop_value(len, body)
-    }
-
-    fn drop_value(&mut self, len: usize, body: &[u8]) -> Step {
+    pub(super) fn refuse_value(
+        &mut self,
+        noreply: bool,
+        error: &str,
+        len: usize,
+        body: &[u8],
+    ) -> Step {
+        self.answer(noreply, error);
         let dropped = (len + 2).min(body.len());
         self.swallow = len + 2 - dropped;
         Step::Done(dropped)
@@ -117,12 +131,14 @@ impl Session {
         let most = shared.settings.item_max.min(items.longest() + OVERHEAD);
         if store.key.len() + store.len + OVERHEAD > most {
             // The old value must not stay, since the client meant to replace it.
-            if items.remove(store.key).is_err() {
+            let replaces = store.mode == Mode::Set && store.compare.is_none() || store.is_meta;
+            if replaces && items.remove(store.key).is_err() {
                 self.waits_for_room = true;
                 return Err(Step::Waits);
             }
             shared.counters.store_too_large += 1;
             return Err(self.refuse_value(
+                store.noreply,
                 "SERVER_ERROR object too large for cache",
                 store.len,
                 body,
@@ -134,7 +150,7 @@ impl Session {
         let value = &body[..store.len];
         if &body[store.len..store.len + 2] != b"\r\n" {
             shared.counters.cmd_set += 1;
-            self.answer(false, "CLIENT_ERROR bad data chunk");
+            self.answer(store.noreply, "CLIENT_ERROR bad data chunk");
             return Err(Step::Done(store.len + 2));
         }
         self.put(store, value, items, shared)
@@ -153,7 +169,7 @@ impl Session {
         let mut meta = Meta { expires: store.expires, last_access: now, ..Meta::default() };
         let mut client_flags = store.client_flags;
         let mut old = None;
-        if joins || store.compare.is_some() {
+        if joins || store.compare.is_some() && store.mode != Mode::Add {
             match self.known(store.key, items, shared) {
                 Known::Reading => return Err(Step::Waits),
                 Known::Miss => {}
@@ -203,7 +219,7 @@ impl Session {
                     Refusal::TooLarge => "SERVER_ERROR object too large for cache",
                     _ => "SERVER_ERROR out of memory storing object",
                 };
-                self.answer(false, error);
+                self.answer(store.noreply, error);
                 Err(Step::Done(store.len + 2))
             }
         }
@@ -218,9 +234,9 @@ impl Session {
         shared: &mut Shared,
     ) -> Step {
         let (key, delta) = (words.next().unwrap_or_default(), words.next());
-        let noreply = words.next() == Some(b"noreply");
+        let noreply = words.last() == Some(b"noreply");
         let Some(delta) = delta.filter(|_| super::session::is_key(key)) else {
-            self.answer(false, if delta.is_none() { "ERROR" } else { BAD_LINE });
+            self.answer(noreply, BAD_LINE);
             return Step::Done(0);
         };
         let Some(delta) = numbers::unsigned(delta) else {

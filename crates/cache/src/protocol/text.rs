@@ -2,15 +2,17 @@
 
 use super::flags::Flags;
 use super::meta::flags_after;
-use super::session::{Session, Step, is_key};
+use super::session::{Session, Step, is_key, set_meta};
 use super::storage::{BAD_LINE, Mode, Store, StoreResult};
-use super::{Shared, numbers, stats};
+use super::{Shared, VERSION, numbers, stats};
 use crate::items::{Items, Meta};
 
 /// The longest user and password.
 const LOGIN_MAX: usize = 8 << 10;
 /// The least memory that a client may set, in MiB.
 const MEMLIMIT_MIN: u64 = 8;
+/// The longest value that a line may announce: memcached adds 2 to it in 32 bits with a sign.
+const LENGTH_MAX: u32 = i32::MAX as u32 - 2;
 
 impl Session {
     /// Executes a line; `body` is the input after it.
@@ -25,7 +27,8 @@ impl Session {
             return self.log_in(line, body, shared);
         }
         let mut words = numbers::words(line);
-        let Some(command) = words.next() else {
+        // No command has a single letter.
+        let Some(command) = words.next().filter(|_| line.len() > 1) else {
             self.answer(false, BAD_LINE);
             return Step::Done(0);
         };
@@ -94,32 +97,31 @@ impl Session {
         items: &mut dyn Items,
         shared: &mut Shared,
     ) -> Step {
-        if self.keys_done == 0 {
-            let mut words = numbers::words(keys).peekable();
-            let none = words.peek().is_none();
-            if none || !words.all(is_key) {
-                self.answer(false, if none { "ERROR" } else { BAD_LINE });
-                return Step::Done(0);
-            }
+        // A wrong key is the answer of the whole command.
+        let valid = || numbers::words(keys).next().is_some() && numbers::words(keys).all(is_key);
+        if self.keys_done == 0 && !valid() {
+            self.answer(false, BAD_LINE);
+            return Step::Done(0);
         }
-        for key in numbers::words(keys).skip(self.keys_done) {
+        for (number, key) in numbers::words(keys).enumerate() {
+            if number < self.keys_done {
+                continue;
+            }
             if self.is_full() {
                 return Step::Waits;
             }
+            self.keys_done += 1;
             let found = touch.and_then(|_| items.peek(key, shared.now));
             self.get(key, version, items, shared);
-            if let Some(expires) = touch {
-                shared.counters.cmd_touch += 1;
-                match found {
-                    // After the lookup: it may expire at once, and is returned all the same.
-                    Some((at, meta)) => {
-                        shared.counters.touch_hits += 1;
-                        items.set_meta(key, at, Meta { expires, ..meta });
-                    }
-                    None => shared.counters.touch_misses += 1,
-                }
-            }
-            self.keys_done += 1;
+            let Some(expires) = touch else { continue };
+            shared.counters.cmd_touch += 1;
+            let Some((at, meta)) = found else {
+                shared.counters.touch_misses += 1;
+                continue;
+            };
+            shared.counters.touch_hits += 1;
+            // After the lookup, because an item that expires at once is still returned.
+            set_meta(items, key, at, Meta { expires, ..meta }, shared);
         }
         self.answer(false, "END");
         Step::Done(0)
@@ -134,7 +136,7 @@ impl Session {
     ) -> Step {
         let mut words = numbers::words(after);
         let (Some(time), Some(_)) = (words.next(), words.next()) else {
-            self.answer(false, "ERROR");
+            self.answer(false, BAD_LINE);
             return Step::Done(0);
         };
         let Some(time) = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok()) else {
@@ -159,15 +161,12 @@ impl Session {
         let mut next = || words.next();
         let (key, flags, time, len) = (next(), next(), next(), next());
         let compare = if is_cas { next() } else { None };
-        let noreply = next() == Some(b"noreply");
+        let len = len.and_then(numbers::word).filter(|len| *len <= LENGTH_MAX);
         let (Some(key), Some(flags), Some(time), Some(len)) = (key, flags, time, len) else {
-            self.answer(false, "ERROR");
-            return Step::Done(0);
-        };
-        let Some(len) = numbers::word(len).filter(|len| *len <= i32::MAX as u32 - 2) else {
             self.answer(false, BAD_LINE);
             return Step::Done(0);
         };
+        let noreply = wants_no_reply(after);
         let len = len as usize;
         let parsed = (|| {
             let flags = numbers::word(flags)?;
@@ -176,13 +175,24 @@ impl Session {
             is_key(key).then_some((flags, time, compare))
         })();
         let Some((client_flags, time, compare)) = parsed else {
-            return self.refuse_value(BAD_LINE, len, body);
+            return self.refuse_value(noreply, BAD_LINE, len, body);
         };
         shared.prefixes.count(key, 2);
         let expires = shared.expires(time);
         let (version, stale, vivify) = (None, false, None);
-        let store =
-            Store { key, len, mode, client_flags, expires, compare, version, stale, vivify };
+        let store = Store {
+            key,
+            len,
+            mode,
+            client_flags,
+            expires,
+            compare,
+            version,
+            stale,
+            vivify,
+            noreply,
+            is_meta: false,
+        };
         match self.store(&store, body, items, shared) {
             Ok(stored) => {
                 let text = match stored {
@@ -204,36 +214,22 @@ impl Session {
         items: &mut dyn Items,
         shared: &mut Shared,
     ) -> Step {
-        let Some(key) = words.next() else {
-            self.answer(false, "ERROR");
+        let key = words.next().unwrap_or_default();
+        let noreply = words.last() == Some(b"noreply");
+        if !is_key(key) {
+            self.answer(noreply, BAD_LINE);
             return Step::Done(0);
+        }
+        let Ok(found) = items.remove(key) else {
+            self.waits_for_room = true;
+            return Step::Waits;
         };
-        let mut noreply = false;
-        let mut wrong = !is_key(key);
-        for word in words {
-            // The time of old clients, which was never more than 0.
-            wrong |= word != b"0" && word != b"noreply";
-            noreply |= word == b"noreply";
+        shared.prefixes.count(key, 3);
+        match found {
+            true => shared.counters.delete_hits += 1,
+            false => shared.counters.delete_misses += 1,
         }
-        if wrong {
-            let usage = "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]";
-            self.answer(noreply, if is_key(key) { usage } else { BAD_LINE });
-            return Step::Done(0);
-        }
-        match items.remove(key) {
-            Ok(found) => {
-                shared.prefixes.count(key, 3);
-                let counters = &mut shared.counters;
-                let counter =
-                    if found { &mut counters.delete_hits } else { &mut counters.delete_misses };
-                *counter += 1;
-                self.answer(noreply, if found { "DELETED" } else { "NOT_FOUND" });
-            }
-            Err(_) => {
-                self.waits_for_room = true;
-                return Step::Waits;
-            }
-        }
+        self.answer(noreply, if found { "DELETED" } else { "NOT_FOUND" });
         Step::Done(0)
     }
 
@@ -244,23 +240,24 @@ impl Session {
         shared: &mut Shared,
     ) -> Step {
         let (Some(key), Some(time)) = (words.next(), words.next()) else {
-            self.answer(false, "ERROR");
+            self.answer(false, BAD_LINE);
             return Step::Done(0);
         };
-        let noreply = words.next() == Some(b"noreply");
+        let noreply = words.last() == Some(b"noreply");
         if !is_key(key) {
-            self.answer(false, BAD_LINE);
+            self.answer(noreply, BAD_LINE);
             return Step::Done(0);
         }
         let Some(time) = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok()) else {
-            self.answer(false, "CLIENT_ERROR invalid exptime argument");
+            self.answer(noreply, "CLIENT_ERROR invalid exptime argument");
             return Step::Done(0);
         };
         shared.counters.cmd_touch += 1;
         let found = items.peek(key, shared.now);
         if let Some((at, meta)) = found {
             shared.counters.touch_hits += 1;
-            items.set_meta(key, at, Meta { expires: shared.expires(time), ..meta });
+            let expires = shared.expires(time);
+            set_meta(items, key, at, Meta { expires, ..meta }, shared);
         } else {
             shared.counters.touch_misses += 1;
         }
@@ -282,7 +279,7 @@ impl Session {
         };
         match command {
             b"version" => {
-                self.answer(false, concat!("VERSION ", env!("CARGO_PKG_VERSION"), " prism"));
+                self.answer(false, &format!("VERSION {VERSION}"));
             }
             b"quit" => self.closing = true,
             b"stats" => stats::answer(self.out.text(), first, words.next(), items, shared),
@@ -290,10 +287,8 @@ impl Session {
                 let level = first.and_then(numbers::word);
                 let noreply = noreply(first, words.next());
                 match (first, level) {
-                    (_, Some(level)) => shared.settings.verbosity = level,
-                    (None, _) => return self.answer(noreply, "ERROR"),
-                    _ if first != Some(b"noreply") => return self.answer(noreply, BAD_LINE),
-                    _ => {}
+                    (Some(_), Some(level)) => shared.settings.verbosity = level,
+                    _ => return self.answer(noreply, BAD_LINE),
                 }
                 self.answer(noreply, "OK");
             }
@@ -314,23 +309,30 @@ impl Session {
                 shared.debug_time(first.unwrap_or_default());
                 self.answer(false, "OK");
             }
-            // Slabs are not divided into classes, so there is nothing to move between them.
-            b"slabs" => {
-                let text = match (first, words.next().map(numbers::word)) {
-                    (Some(b"automove"), Some(Some(0))) => "OK",
-                    (Some(b"automove"), _) => BAD_LINE,
-                    (Some(b"reassign"), _) => "CLIENT_ERROR slab reassignment disabled",
-                    _ => "ERROR",
-                };
-                self.answer(false, text);
+            b"slabs" => self.slabs(first, words.next()),
+            b"lru_crawler" => self.answer(false, "CLIENT_ERROR lru crawler disabled"),
+            b"watch" => self.answer(false, "CLIENT_ERROR watch commands not allowed"),
+            // A browser was led here, perhaps with commands in what it sends next.
+            _ if words.last().or(first).is_some_and(|word| word.starts_with(b"HTTP/")) => {
+                self.closing = true;
             }
-            _ => {
-                // A browser or a scanner would take what follows for an answer.
-                let last = words.last().or(first);
-                self.closing = last.is_some_and(|word| word.starts_with(b"HTTP/"));
-                self.answer(self.closing, "ERROR");
-            }
+            _ => self.answer(false, "ERROR"),
         }
+    }
+
+    /// Slabs are not moved between classes here, so any setting of that is accepted.
+    fn slabs(&mut self, what: Option<&[u8]>, level: Option<&[u8]>) {
+        let text = match (what, level) {
+            (Some(b"automove"), Some(b"ratio" | b"freeratio" | b"window")) => "OK",
+            (Some(b"automove"), Some(level)) => match numbers::word(level) {
+                Some(0..=2) => "OK",
+                Some(_) => "ERROR",
+                None => BAD_LINE,
+            },
+            (Some(b"reassign"), Some(_)) => "CLIENT_ERROR slab reassignment disabled",
+            _ => "ERROR",
+        };
+        self.answer(false, text);
     }
 
     fn flush_all(
@@ -409,6 +411,11 @@ impl Session {
         self.answer(false, text);
         Step::Done(len + 2)
     }
+}
+
+/// Whether the last word of a line says so.
+fn wants_no_reply(line: &[u8]) -> bool {
+    line.rsplit(|&byte| byte == b' ').find(|word| !word.is_empty()) == Some(b"noreply")
 }
 
 /// Whether two secrets are the same, in a time that depends on their lengths alone.

@@ -2,4 +2,6 @@
 
 mod basic;
 mod common;
+mod model;
 mod power;
+mod protocol;

@@ -1,4 +1,5 @@
 //! The server on real sockets, with devices in memory and in files.
 
+mod clients;
 mod hostile;
 mod serve;

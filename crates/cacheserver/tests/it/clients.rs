@@ -1,0 +1,70 @@
+//! Clients of others: libmemcached's programs, and pymemcache.
+
+use std::process::{Command, Output};
+
+use prism_cache::protocol::Settings;
+use prism_cacheserver::Engine;
+use prism_testkit::skipped;
+
+use crate::serve::{Running, options};
+
+const PYTHON: &str = r#"
+import sys
+from pymemcache.client.base import Client
+c = Client(('127.0.0.1', int(sys.argv[1])), default_noreply=False)
+assert c.set('k', 'v') and c.get('k') == b'v' and not c.add('k', 'w')
+many = {f'k{i}': str(i).encode() for i in range(500)}
+assert c.set_many(many) == [] and c.get_many(list(many) + ['absent']) == many
+value, version = c.gets('k')
+assert c.cas('k', 'n', version) is True and c.cas('k', 'm', version) is False
+assert c.set('n', '5') and c.incr('n', 3) == 8 and c.decr('n', 100) == 0
+assert c.append('k', 'x') and c.prepend('k', 'y') and c.get('k') == b'ynx'
+assert c.touch('k', 100) and c.delete('k') and c.get('k') is None and not c.delete('k')
+assert c.version().startswith(b'1.6.45') and c.stats()[b'curr_items'] == 501
+assert c.flush_all() and c.get('n') is None
+"#;
+
+fn run(program: &str, arguments: &[&str]) -> Option<Output> {
+    Command::new(program).args(arguments).output().ok()
+}
+
+#[test]
+fn libmemcached_stores_and_reads_files() {
+    if run("memccp", &["--version"]).is_none() {
+        return skipped("the cache with libmemcached's programs", "libmemcached-tools");
+    }
+    let server = Running::start(options(None, Engine::Function), Settings::default());
+    let servers = format!("--servers={}", server.address);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    let bytes: Vec<u8> =
+        (0..200_000_u32).map(|number| (number.wrapping_mul(number) >> 7) as u8).collect();
+    std::fs::write(&file, &bytes).unwrap();
+    let check = |program: &str, argument: &str, succeeds: bool| {
+        let output = run(program, &[&servers, argument]).expect("it is installed with memccp");
+        assert_eq!(output.status.success(), succeeds, "{program}: {output:?}");
+        output.stdout
+    };
+    check("memccp", file.to_str().unwrap(), true);
+    let read = check("memccat", "file", true);
+    assert!(read.starts_with(&bytes), "{} bytes", read.len());
+    check("memcexist", "file", true);
+    check("memcrm", "file", true);
+    check("memcexist", "file", false);
+    check("memcping", "--quiet", true);
+    let stats = String::from_utf8(check("memcstat", "--quiet", true)).unwrap();
+    assert!(stats.contains("cmd_get"), "{stats}");
+    server.stop();
+}
+
+#[test]
+fn pymemcache_agrees() {
+    let has = run("python3", &["-c", "import pymemcache"]);
+    if !has.is_some_and(|output| output.status.success()) {
+        return skipped("the cache with pymemcache", "python3-pymemcache");
+    }
+    let server = Running::start(options(None, Engine::Raw), Settings::default());
+    let output = run("python3", &["-c", PYTHON, &server.address.port().to_string()]).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.stop();
+}
