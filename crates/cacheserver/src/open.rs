@@ -1,18 +1,21 @@
 //! Opening the cache that a server serves: its device, its engine and its memory.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prism_base::Bytes;
 use prism_cache::cache::{BUFFERS_MIN, Eviction, OpenError, state_bytes};
 use prism_cache::items::Items;
-use prism_cache::store::{FunctionStore, PolicyStore, RawStore, Store};
+use prism_cache::store::{FunctionStore, IdealStore, PolicyStore, RawStore, Store};
 use prism_cache::{Cache, Config, Memory};
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::raw::Raw;
-use prism_flash::{Allocation, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share};
+use prism_flash::{
+    Allocation, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share, SharedMemory,
+};
 use prism_flashfile::{FlashFile, FlashFileError};
 
 use crate::mapped::Mapped;
@@ -31,15 +34,18 @@ pub enum Engine {
     Policy,
     /// As a conventional drive: page-level mapping, 25 % over-provisioning.
     Original,
+    /// The device itself, without the library: no spare blocks, no wear levelling.
+    Ideal,
 }
 
 impl Engine {
     /// All engines, with their names.
-    pub const ALL: [(Self, &'static str); 4] = [
+    pub const ALL: [(Self, &'static str); 5] = [
         (Self::Raw, "raw"),
         (Self::Function, "function"),
         (Self::Policy, "policy"),
         (Self::Original, "original"),
+        (Self::Ideal, "ideal"),
     ];
 
     /// Its name.
@@ -189,6 +195,35 @@ impl OpenOptions {
         Ok((device, identity))
     }
 
+    /// The device without the library; one that has the library's tables is refused.
+    fn open_ideal(&self) -> Result<IdealStore, ServerError> {
+        let geometry = || geometry(self.size, self.item_max);
+        let Some(path) = &self.device else {
+            let memory = MemoryDevice::new(geometry()?, prism_flash::Cache::None);
+            let memory = SharedMemory::from(memory.map_err(|error| self.flash(error.into()))?);
+            return Ok(IdealStore::new(memory.into(), 0));
+        };
+        if path.exists() {
+            match Device::open(open_soon(path)?, Options::default()) {
+                Ok(_) => {
+                    let what = format!(
+                        "{}: the device was made for another engine; use that, or remove the file \
+                         to begin an empty cache",
+                        self.name()
+                    );
+                    return Err(ServerError::Option { what });
+                }
+                Err(FlashError::NotFormatted { .. }) => {}
+                Err(error) => return Err(self.flash(error)),
+            }
+        } else {
+            drop(FlashFile::create(path, geometry()?)?);
+        }
+        let file = open_soon(path)?;
+        let identity = file.identity();
+        Ok(IdealStore::new(Arc::new(file), identity))
+    }
+
     /// The share of the engine; that of another one is refused.
     fn share(&self, device: &Device) -> Result<Share, ServerError> {
         let name = format!("{SHARE}{}", self.engine.name());
@@ -226,6 +261,7 @@ impl OpenOptions {
             }
             Engine::Policy => Mapping::Block,
             Engine::Original => Mapping::Page,
+            Engine::Ideal => unreachable!("it has no share"),
         };
         let blocks = share.geometry()?.blocks();
         let policy = Policy::open(share)?;
@@ -272,9 +308,14 @@ impl OpenOptions {
     /// # Errors
     /// [`ServerError`].
     pub fn open(&self) -> Result<Backend, ServerError> {
-        let (device, identity) = self.open_device()?;
-        let share = self.share(&device)?;
-        let store = self.store(share, identity).map_err(|error| self.flash(error))?;
+        let store: Box<dyn Store> = if self.engine == Engine::Ideal {
+            Box::new(self.open_ideal()?)
+        } else {
+            let (device, identity) = self.open_device()?;
+            let share = self.share(&device)?;
+            self.store(share, identity).map_err(|error| self.flash(error))?
+        };
+        let identity = store.identity();
         let [state, buffers] = self.memory(&*store)?;
         let config = Config {
             index_bytes: self.memory.0.saturating_sub(buffers.bytes().len() as u64).max(1 << 20),
@@ -311,7 +352,7 @@ impl Engine {
     #[must_use]
     pub fn eviction(self) -> Eviction {
         match self {
-            Self::Raw | Self::Function => Eviction::Integrated { most: 20 },
+            Self::Raw | Self::Function | Self::Ideal => Eviction::Integrated { most: 20 },
             Self::Policy | Self::Original => Eviction::Reinsert { most: 20 },
         }
     }
@@ -379,7 +420,12 @@ mod tests {
             let other = if engine == Engine::Raw { Engine::Policy } else { Engine::Raw };
             let error =
                 options(&path, other).open().map(drop).expect_err("another engine").to_string();
-            assert!(error.contains(&format!("--engine {name}")), "{error}");
+            let expected = if engine == Engine::Ideal {
+                "ormatted".to_owned()
+            } else {
+                format!("--engine {name}")
+            };
+            assert!(error.contains(&expected), "{error}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1GiB")]
     size: Bytes,
     /// The level of the flash library that the cache uses
-    #[arg(long, value_name = "raw|function|policy|original", value_parser = engine)]
+    #[arg(long, value_name = "raw|function|policy|original|ideal", value_parser = engine)]
     #[arg(default_value = "function")]
     engine: Engine,
     /// Bytes of memory for the index (16 an item) and for buffers, half each

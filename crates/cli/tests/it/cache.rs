@@ -86,7 +86,7 @@ fn get(stream: &mut BufReader<TcpStream>, key: u64) -> Option<String> {
 #[test]
 fn random_kills_lose_nothing_and_bring_nothing_back() {
     let folder = folder();
-    for (engine, seed) in ["function", "raw", "policy", "original"].into_iter().zip(1..) {
+    for (engine, seed) in ["function", "raw", "policy", "original", "ideal"].into_iter().zip(1..) {
         let device = folder.path().join(engine);
         let mut rng = Rng::stream(prism_testkit::seed(seed), "kills");
         let mut model = vec![None; 400];
@@ -127,7 +127,7 @@ fn options_that_do_not_fit_are_refused() {
         assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
     };
     refused(serve(&["--size", "8MiB", "-p", "0"]), "--size 8 MiB is too small");
-    refused(serve(&["--engine", "magic"]), "engines are raw, function, policy, original");
+    refused(serve(&["--engine", "magic"]), "engines are raw, function, policy, original, ideal");
     refused(serve(&["-I", "64m"]), "is not a size from 1k to 32m");
     refused(serve(&["--listen", "nowhere:xyz"]), "--listen nowhere:xyz");
     refused(serve(&["-U", "11211"]), "-U");
