@@ -153,7 +153,8 @@ pub fn contents(tail: &[u8], fill: Fill) -> impl Iterator<Item = Content> + '_ {
         let entry = &tail[end - item * ENTRY..];
         let units = word(entry, 12);
         let content = Content { hash: long(entry, 0), expires: word(entry, 8), unit, units };
-        unit += units;
+        // In a buffer after a loss of power it can be anything.
+        unit = unit.saturating_add(units);
         content
     })
 }

@@ -395,8 +395,9 @@ impl<S: Store> Cache<S> {
         for stream in 0..STREAMS {
             self.seal(stream);
         }
-        while !self.is_idle() || !self.unsynced.is_empty() {
-            if !self.wait(None) && self.is_idle() && self.unsynced.is_empty() {
+        // A device that has failed completes what is in flight, and takes no more.
+        while !self.is_idle() || (!self.unsynced.is_empty() && self.failure.is_none()) {
+            if !self.wait(None) && self.is_idle() {
                 break;
             }
         }

@@ -315,7 +315,7 @@ impl<S: Store> Cache<S> {
             Slab { number, phase: Phase::Writing, buffer, fill, ..Slab::FREE };
         let bytes = self.buffers.bytes(buffer);
         let is_whole = |item: &Content| {
-            let end = u64::from(item.unit + item.units) * u64::from(UNIT);
+            let end = (u64::from(item.unit) + u64::from(item.units)) * u64::from(UNIT);
             let record = (end <= bytes.len() as u64).then(|| &bytes[(item.unit * UNIT) as usize..]);
             record.is_some_and(|bytes| {
                 record::read(bytes, At { slab: number, unit: item.unit }).is_some()

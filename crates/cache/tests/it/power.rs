@@ -255,3 +255,54 @@ fn random_what_was_replaced_before_the_last_sync_does_not_come_back() {
     }
     assert!(!all_seeds() || total >= 20_000, "{total} losses of power");
 }
+
+/// Bytes of the state and of the buffers are changed while no process has them open: what is found
+/// then may be less, but never a value that was not set.
+#[test]
+fn random_damage_to_the_mapped_file_is_found_out() {
+    for seed in seeds(0..20) {
+        let level = Level::ALL[seed as usize % 5];
+        let mut world = World::new(level);
+        let mut rng = Rng::stream(seed, "damage");
+        for _ in 0..20 {
+            let mut cache = world.open().expect("opens");
+            for key in 0..KEYS {
+                let check = |value: &[u8]| {
+                    let number = u64::from_le_bytes(value[..8].try_into().unwrap());
+                    assert!(number <= world.last && value[8..].iter().all(|&b| b == number as u8));
+                };
+                match cache.lookup(&key.to_le_bytes(), 1, NOW) {
+                    Lookup::Miss => continue,
+                    Lookup::Found(item) => {
+                        check(item.value);
+                        continue;
+                    }
+                    Lookup::Reading => {}
+                }
+                while !cache.finished(NOW, &mut |_, item| {
+                    item.into_iter().for_each(|item| check(item.value));
+                }) {
+                    cache.wait(None);
+                }
+            }
+            world.work(&mut cache, &mut rng);
+            drop(cache);
+            for disk in [&world.state, &world.buffers] {
+                let mut disk = disk.lock().unwrap();
+                disk.durable = std::mem::take(&mut disk.current);
+                let len = disk.durable.len() as u64;
+                for _ in 0..rng.below(60) {
+                    let at = rng.below(len) as usize;
+                    disk.durable[at] = rng.next_u64() as u8;
+                }
+                // Ends of slabs, where numbers and lengths are.
+                let slab = 4 * 4096;
+                for end in (slab..=disk.durable.len()).step_by(slab) {
+                    let at = end - 1 - rng.below(600) as usize;
+                    disk.durable[at] = rng.next_u64() as u8;
+                }
+            }
+            world.memory.restart(&mut rng);
+        }
+    }
+}

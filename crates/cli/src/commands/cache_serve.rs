@@ -37,6 +37,10 @@ pub struct Args {
     /// Bytes of memory for the index (16 an item) and for buffers, half each
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "64MiB")]
     memory: Bytes,
+    /// As --memory, in MiB
+    #[arg(short = 'm', value_name = "MIB", conflicts_with = "memory")]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..1 << 40))]
+    megabytes: Option<u64>,
     /// Listen on this address; repeat it for several. Without it, on the loopback interface
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["listen_letter", "socket"])]
     listen: Vec<String>,
@@ -71,6 +75,12 @@ pub struct Args {
     /// Close connections that were idle for this many seconds; 0 for never
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     idle_timeout: u32,
+    /// The UDP port: there is none, so only 0
+    #[arg(short = 'U', value_name = "0", value_parser = no_udp)]
+    udp: Option<u16>,
+    /// The protocol: ascii, or auto, which means the same; there is no binary one
+    #[arg(short = 'B', value_name = "ascii|auto", value_parser = protocol)]
+    protocol: Option<String>,
     /// Accept the command debugtime, which sets the server's clock; for tests
     #[arg(long, hide = true)]
     debug_time: bool,
@@ -80,6 +90,20 @@ fn engine(text: &str) -> Result<Engine, String> {
     let found = Engine::ALL.into_iter().find(|(_, name)| *name == text);
     let names = || Engine::ALL.map(|(_, name)| name).join(", ");
     found.map(|(engine, _)| engine).ok_or_else(|| format!("engines are {}", names()))
+}
+
+fn no_udp(text: &str) -> Result<u16, String> {
+    match text {
+        "0" => Ok(0),
+        _ => Err("the cache does not answer UDP; leave the option away, or give 0".to_owned()),
+    }
+}
+
+fn protocol(text: &str) -> Result<String, String> {
+    match text {
+        "ascii" | "auto" => Ok(text.to_owned()),
+        _ => Err(format!("{text:?} is not ascii or auto; the cache has no other protocol")),
+    }
 }
 
 fn octal(text: &str) -> Result<u32, String> {
@@ -158,13 +182,14 @@ impl Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
     let auth = args.auth()?;
+    let memory = args.megabytes.map_or(args.memory, |mib| Bytes(mib << 20));
     let listeners = args.listeners()?;
     let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
     let options = OpenOptions {
         device,
         size: args.size,
         engine: args.engine,
-        memory: args.memory,
+        memory,
         item_max: args.max_item_size,
     };
     let stop = SoftStop::begin();
@@ -189,7 +214,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         debug: args.debug_time,
         maxconns: args.connections,
         idle_timeout: args.idle_timeout,
-        memory_bytes: args.memory.0,
+        memory_bytes: memory.0,
         port: args.port,
         socket: args.socket.as_ref().map(|path| path.display().to_string()),
         pid: std::process::id(),

@@ -130,7 +130,8 @@ fn options_that_do_not_fit_are_refused() {
     refused(serve(&["--engine", "magic"]), "engines are raw, function, policy, original, ideal");
     refused(serve(&["-I", "64m"]), "is not a size from 1k to 32m");
     refused(serve(&["--listen", "nowhere:xyz"]), "--listen nowhere:xyz");
-    refused(serve(&["-U", "11211"]), "-U");
+    refused(serve(&["-U", "11211"]), "does not answer UDP");
+    refused(serve(&["-B", "binary"]), "no other protocol");
     assert!(!device.exists());
     Served::start(&device, &["--engine", "raw"]).kill();
     let other = ["--engine", "function", "--size", "64MiB", "-I", "256k", "-p", "0"];
