@@ -203,8 +203,9 @@ impl Function {
         self.share.clone()
     }
 
-    /// Returns the share with its data. On a device with timing queued erases take effect; on others
-    /// a block whose erase waits for commands keeps its data: call [`Function::drain`] before.
+    /// Returns the share with its data. On a device with timing queued erases take effect; on
+    /// others a block whose erase waits for commands keeps its data: call [`Function::drain`]
+    /// before.
     #[must_use]
     pub fn into_share(self) -> Share {
         self.share()
