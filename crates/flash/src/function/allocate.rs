@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use prism_base::SimTime;
 
 use crate::error::{FlashError, Result};
+use crate::function::schedule::Queues;
 use crate::function::state::State;
 use crate::function::{Allocated, Channel, Unit};
 
@@ -32,8 +33,11 @@ impl State {
     /// The time that a LUN of the channel needs for commands in flight and queued, on average.
     fn load(&self, channel: usize, now: SimTime) -> u64 {
         let luns = &self.geometry.channels[channel];
-        let scheduler = self.share.scheduler();
-        luns.iter().map(|&lun| scheduler.load(lun, now)).sum::<u64>() / luns.len() as u64
+        let of_lun = |&lun: &u32| {
+            let (free, [reads, writes]) = self.queues.load(lun);
+            free.0.saturating_sub(now.0) + reads * self.took[0].0 + writes * self.took[1].0
+        };
+        luns.iter().map(of_lun).sum::<u64>() / luns.len() as u64
     }
 
     /// The channel with the least work that can allocate, preferably without a wait.
@@ -88,8 +92,7 @@ impl State {
             return Ok(block);
         }
         while self.is_open_limit()? {
-            let mut scheduler = self.share.scheduler();
-            if !scheduler.has_pages() || !scheduler.step(&self.share) {
+            if self.queues.len() == 0 || !self.step() {
                 return Err(FlashError::TooManyOpen { max: self.geometry.max_open_blocks });
             }
         }
@@ -115,7 +118,8 @@ impl State {
             }
             // Trimmed pages will not be written, so the block can be closed.
             let given_back = |page| self.blocks.was_trimmed(block, page);
-            if self.is_idle(block) && (written..pages).all(given_back) {
+            let idle = self.queues.is_idle(block) && self.blocks.table.is_idle(block);
+            if idle && (written..pages).all(given_back) {
                 self.share.finish(block)?;
             } else {
                 filling.push(block);
@@ -133,15 +137,13 @@ impl State {
         if self.erased_in(channel) == 0 {
             self.wait_for_erase(channel)?;
         }
-        let (blocks, share) = (&self.blocks, &self.share);
-        let scheduler = share.scheduler();
+        let (queues, blocks, share) = (&self.queues, &self.blocks, &self.share);
         let rank = |&lun: &u32| {
             let wear = blocks.least_worn(lun)?;
-            Some((wear, scheduler.free(lun), Reverse(blocks.erased(lun)), lun))
+            Some((wear, queues.load(lun).0, Reverse(blocks.erased(lun)), lun))
         };
         let lun = self.geometry.channels[channel].iter().filter_map(rank).min();
         let (.., lun) = lun.expect("waited for one");
-        drop(scheduler);
         let durable = |block: u32| share.erase_is_durable(block);
         Ok(self.blocks.take(lun, durable).expect("it has an erased block"))
     }
@@ -153,16 +155,31 @@ impl State {
                 return Ok(());
             }
         }
-        while let Some(end) = self.erases.issue_erase(&self.geometry.channels[channel]) {
-            self.share.reach_if_timed(end)?;
-            self.take_erased()?;
-            if self.erased_in(channel) > 0 {
-                return Ok(());
+        let luns = self.geometry.channels[channel].clone();
+        let urgent = |queues: &mut Queues, urgent| {
+            luns.iter().for_each(|&lun| queues.set_urgent(lun, urgent));
+        };
+        urgent(&mut self.queues, true);
+        let begun = loop {
+            let of_channel = |block: &u32| luns.contains(&self.blocks.lun_of(*block));
+            let first = self.erasing.iter().find(|(_, block)| of_channel(block));
+            if let Some((&(end, _), _)) = first {
+                break Some(end);
             }
+            if self.erasing_in(channel) == 0 || !self.step() {
+                break None;
+            }
+        };
+        urgent(&mut self.queues, false);
+        match begun {
+            Some(end) => {
+                self.share.reach_if_timed(end)?;
+                self.take_erased(end)
+            }
+            None => Err(self.erase_error.take().unwrap_or_else(|| FlashError::ChannelFull {
+                channel: channel as u32,
+                waiting: self.erasing_in(channel),
+            })),
         }
-        Err(self.erase_error.take().unwrap_or_else(|| FlashError::ChannelFull {
-            channel: channel as u32,
-            waiting: self.erasing_in(channel),
-        }))
     }
 }

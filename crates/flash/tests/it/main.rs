@@ -16,6 +16,5 @@ mod policy_block;
 mod policy_queue;
 mod raw;
 mod raw_queue;
-mod raw_timed;
 mod threads;
 mod vectored;

@@ -190,13 +190,6 @@ impl<'a> RawStore<'a> {
         Ok(())
     }
 
-    /// Waits until a command can be submitted: an address that is chosen before a wait may be
-    /// erased meanwhile.
-    fn make_room(&mut self) -> Result<()> {
-        while self.queue.len() == DEPTH && self.take_done()? {}
-        Ok(())
-    }
-
     fn submit(&mut self, at: Address, mut command: Command, tag: u64) -> Result<()> {
         let lun = self.lun_of(at);
         self.luns[lun].busy += 1;
@@ -228,13 +221,11 @@ impl Store for RawStore<'_> {
         while all(Lun::left, &self.luns) < self.luns.len() && self.clean()? {}
         // The last erased blocks are for copies.
         while all(|lun| lun.erased.len(), &self.luns) < self.luns.len() / 2 && self.take_done()? {}
-        self.make_room()?;
         let at = self.place(page, Kind::User);
         self.submit(at, Command::write(at, data), tag)
     }
 
     fn read(&mut self, page: usize, data: Vec<u8>, tag: u64) -> Result<()> {
-        self.make_room()?;
         let at = self.map[page].expect("only what was written is read");
         self.submit(at, Command::read(at, data), tag)
     }
