@@ -63,12 +63,16 @@ impl<S: Store> Cache<S> {
             return;
         }
         self.copy_waiting();
-        let available = self.store.available();
         let (low, high) = match self.shape.dynamic_reserve {
             true => (self.reserve.low(), self.reserve.high()),
             false => (2, 4),
         };
-        while self.victims.len() < AT_ONCE && available + (self.victims.len() as u32) < high {
+        while self.victims.len() < AT_ONCE {
+            // A victim without current items is free at once.
+            let available = self.store.available();
+            if available + self.victims.len() as u32 >= high {
+                break;
+            }
             let urgent = available < low;
             let Some(slab) = self.choose(urgent) else { break };
             self.begin_victim(slab, !urgent || !self.shape.dynamic_reserve);
