@@ -176,12 +176,12 @@ impl Session {
                 Step::Waits => break,
             }
         }
-        // Only what can be sent now makes place: the rest waits for flash.
-        let full = self.out.len() >= OUTPUT_MAX && !self.out.bytes().is_empty();
-        self.waits_for_sending = !self.closing && full;
         self.input = input;
         self.forget_input();
         self.out.settle();
+        // Only what can be sent now makes place: the rest waits for flash.
+        let full = self.out.len() >= OUTPUT_MAX && !self.out.bytes().is_empty();
+        self.waits_for_sending = !self.closing && full;
     }
 
     fn forget_input(&mut self) {

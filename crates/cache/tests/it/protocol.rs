@@ -248,3 +248,19 @@ fn random_changes_of_several_clients_are_not_lost() {
         assert_eq!(text(&out), "VALUE sum 0 3\r\n200\r\nEND\r\nHD s100\r\n", "seed {seed}");
     }
 }
+
+/// Answers of more than a session keeps wait behind a read: when it is finished, and they are sent,
+/// the commands after them are executed without further input.
+#[test]
+fn random_reads_before_long_answers_do_not_stop_a_session() {
+    let value = vec![b'v'; 300_000];
+    let set = [b"set a 0 0 300000\r\n", &value[..], b"\r\nset b 0 0 1\r\nx\r\n"].concat();
+    let input = [&set[..], &b"get b a\r\n".repeat(40)].concat();
+    for seed in seeds(0..20) {
+        let mut rng = Rng::stream(seed, "pieces");
+        let whole = output(&input, input.len(), &mut rng, &mut Model::default());
+        let mut late = Model::late(Rng::stream(seed, "late"));
+        let delayed = output(&input, input.len(), &mut rng, &mut late);
+        assert!(delayed == whole, "seed {seed}: {} of {} bytes", delayed.len(), whole.len());
+    }
+}
