@@ -65,6 +65,8 @@ pub struct Session {
     /// The item of the command that waits, once it was read.
     fetched: Option<Option<Old>>,
     reading: bool,
+    /// Where that item was when its read began.
+    read_at: Option<ItemAddress>,
     pub(super) waits_for_room: bool,
     waits_for_sending: bool,
     pub(super) closing: bool,
@@ -236,18 +238,23 @@ impl Session {
     /// The old version of an item, which is read if that is needed: the command then waits, and
     /// calls this again.
     pub(super) fn known(&mut self, key: &[u8], items: &mut dyn Items, shared: &Shared) -> Known {
+        let kept = items.peek(key, shared.now);
         match self.fetched.take() {
             Some(Some(old)) if items.is_current(key, old.at) => return Known::Old(old),
-            Some(None) => return Known::Miss,
+            // An entry that is still where another key's was found, or none at all. Otherwise
+            // another client has set the item meanwhile.
+            Some(None) if kept.is_none_or(|(at, _)| self.read_at == Some(at)) => {
+                return Known::Miss;
+            }
             _ => {}
         }
         let tag = u64::from(self.id) << 32 | u64::from(CHANGE);
-        let kept = items.peek(key, shared.now);
         let known = match items.lookup(key, tag, shared.now) {
             Lookup::Miss => Known::Miss,
             Lookup::Found(item) => Known::Old(Old::new(&item)),
             Lookup::Reading => {
                 self.reading = true;
+                self.read_at = kept.map(|(at, _)| at);
                 Known::Reading
             }
         };

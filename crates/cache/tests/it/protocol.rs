@@ -264,3 +264,37 @@ fn random_reads_before_long_answers_do_not_stop_a_session() {
         assert!(delayed == whole, "seed {seed}: {} of {} bytes", delayed.len(), whole.len());
     }
 }
+
+/// Two clients add to a counter that expires while they wait for it: the one that goes on second
+/// must see what the first one made.
+#[test]
+fn random_misses_that_are_out_of_date_are_looked_up_again() {
+    let mut both_read = false;
+    for seed in seeds(0..50) {
+        let mut items = Model::default();
+        let mut shared = Shared::new(Settings::default(), 1_000_000_000);
+        let mut rng = Rng::stream(seed, "pieces");
+        assert_eq!(output(b"set n 0 1 2\r\n50\r\n", 100, &mut rng, &mut items), b"STORED\r\n");
+        items.chance = Some(Rng::stream(seed, "late"));
+        let mut sessions = [Session::new(0), Session::new(1)];
+        for session in &mut sessions {
+            session.receive(b"ma n N0 J5 D3 v\r\n");
+            session.run(&mut items, &mut shared);
+        }
+        if sessions.iter().any(|session| session.reads() == 0) {
+            continue;
+        }
+        both_read = true;
+        shared.set_clock(1_000_000_002);
+        while sessions.iter().any(|session| session.output().is_empty()) {
+            while items.finished(shared.now, &mut |tag, item| {
+                sessions[(tag >> 32) as usize].read_done(tag, item, &mut shared);
+            }) {}
+            sessions.iter_mut().for_each(|session| session.run(&mut items, &mut shared));
+        }
+        let mut answers = sessions.map(|session| text(session.output()));
+        answers.sort();
+        assert_eq!(answers, ["VA 1\r\n5\r\n", "VA 1\r\n8\r\n"], "seed {seed}");
+    }
+    assert!(both_read, "no seed has two delayed lookups");
+}
