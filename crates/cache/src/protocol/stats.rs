@@ -30,7 +30,8 @@ pub fn answer(
             return;
         }
         // There are no classes of slabs, and connections are not listed.
-        Some(b"items" | b"slabs" | b"sizes" | b"conns") => {}
+        Some(b"items" | b"slabs" | b"conns") => {}
+        Some(b"sizes") => line(out, "sizes_status", &"disabled"),
         Some(b"detail") => match more {
             Some(word @ (b"on" | b"off")) => {
                 shared.prefixes.on = word == b"on";
@@ -58,7 +59,7 @@ pub fn answer(
 
 /// Names that memcached reports and for which there is nothing here; they stay 0 so that programs
 /// which read them go on.
-const NOTHING: [&str; 27] = [
+const NOTHING: [&str; 47] = [
     "response_obj_oom",
     "response_obj_count",
     "response_obj_bytes",
@@ -86,6 +87,26 @@ const NOTHING: [&str; 27] = [
     "malloc_fails",
     "log_worker_dropped",
     "log_worker_written",
+    "libevent",
+    "hash_power_level",
+    "slab_reassign_busy_nomem",
+    "slab_reassign_last_busy_status",
+    "log_watcher_skipped",
+    "log_watcher_sent",
+    "log_watchers",
+    "slab_global_page_pool",
+    "expired_unfetched",
+    "evicted_unfetched",
+    "evicted_active",
+    "reclaimed",
+    "crawler_reclaimed",
+    "crawler_items_checked",
+    "lrutail_reflocked",
+    "moves_to_cold",
+    "moves_to_warm",
+    "moves_within_lru",
+    "direct_reclaims",
+    "lru_bumps_dropped",
 ];
 
 fn general(out: &mut Vec<u8>, items: &mut dyn Items, shared: &Shared) {
@@ -174,4 +195,10 @@ fn settings(out: &mut Vec<u8>, shared: &Shared) {
     line(out, "flush_enabled", &yes(settings.flush_enabled));
     line(out, "shutdown_command", &yes(settings.shutdown_enabled));
     line(out, "binding_protocol", &"ascii");
+    line(out, "auth_enabled_sasl", &yes(false));
+    line(out, "evictions", &"on");
+    line(out, "dump_enabled", &yes(false));
+    line(out, "detail_enabled", &yes(shared.prefixes.on));
+    line(out, "stat_key_prefix", &":");
+    line(out, "client_flags_size", &4);
 }

@@ -5,3 +5,4 @@ mod common;
 mod model;
 mod power;
 mod protocol;
+mod stats;
