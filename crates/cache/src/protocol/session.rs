@@ -164,7 +164,13 @@ impl Session {
             if rest.is_empty() || rest.len() < self.needs {
                 break;
             }
-            match self.command(rest, items, shared) {
+            let counters = shared.counters;
+            let step = self.command(rest, items, shared);
+            // What is executed again from its beginning is counted then.
+            if !matches!(step, Step::Done(_)) && self.keys_done == 0 {
+                shared.counters = counters;
+            }
+            match step {
                 Step::Done(bytes) => {
                     self.at += bytes;
                     self.needs = 0;
