@@ -8,8 +8,10 @@ use crate::items::{Item, Meta};
 
 /// The longest key.
 pub const KEY_MAX: usize = 250;
-/// The longest opaque token.
+/// The longest opaque token, with its `O`.
 const OPAQUE_MAX: usize = 32;
+/// The error of a longer one.
+pub const LONG_OPAQUE: &str = "CLIENT_ERROR opaque token too long";
 /// The most flags of a command.
 const FLAGS_MAX: usize = 20;
 
@@ -81,7 +83,7 @@ impl<'a> Flags<'a> {
             b'N' => self.vivify = Some(time()?),
             b'T' => self.ttl = Some(time()?),
             b'R' => self.recache = Some(time()?),
-            b'O' if token.len() > OPAQUE_MAX => return Err("CLIENT_ERROR opaque token too long"),
+            b'O' if token.len() >= OPAQUE_MAX => return Err(LONG_OPAQUE),
             b'O' | b'P' | b'L' | b'k' | b's' | b't' | b'c' | b'f' | b'h' | b'l' => {}
             b'v' => self.value = true,
             b'u' => self.no_update = true,
@@ -121,7 +123,7 @@ impl<'a> Flags<'a> {
     }
 }
 
-/// Appends the flags `O`, `k` and `b`.
+/// Appends the flags `O` and `k`; `b` follows the key that it concerns.
 fn push_names(out: &mut Vec<u8>, all: &[u8], key: &[u8], is_base64: bool) {
     for word in numbers::words(all) {
         match word[0] {
@@ -132,8 +134,10 @@ fn push_names(out: &mut Vec<u8>, all: &[u8], key: &[u8], is_base64: bool) {
             b'k' => {
                 out.extend_from_slice(b" k");
                 out.extend_from_slice(key);
+                if is_base64 {
+                    out.extend_from_slice(b" b");
+                }
             }
-            b'b' if is_base64 => out.extend_from_slice(b" b"),
             _ => {}
         }
     }
@@ -172,7 +176,7 @@ pub struct MetaReply {
     pub quiet: bool,
     /// What was known before the command, but for the time to live.
     pub meta: Meta,
-    /// The flags W, X and Z.
+    /// The flags Z, X and W, in the order of the answer.
     pub marks: [bool; 3],
 }
 
@@ -199,7 +203,7 @@ impl MetaReply {
                 _ => push_names(out, word, &self.given, self.is_base64),
             }
         }
-        for (name, marked) in [b'W', b'X', b'Z'].into_iter().zip(self.marks) {
+        for (name, marked) in [b'Z', b'X', b'W'].into_iter().zip(self.marks) {
             if marked {
                 out.extend_from_slice(&[b' ', name]);
             }

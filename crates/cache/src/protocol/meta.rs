@@ -86,6 +86,7 @@ impl Session {
             reply.miss(self.out.text());
             return Step::Done(0);
         };
+        let expires = flags.ttl.unwrap_or(expires);
         let version = flags.version.unwrap_or_else(|| items.next_version());
         let meta = Meta { expires, last_access: shared.now, win: true, ..Meta::default() };
         let new = NewItem { key: &flags.key, value: [&[], &[]], flags: 0, version, meta };
@@ -95,7 +96,7 @@ impl Session {
         }
         let at = items.peek(&flags.key, shared.now).map_or_else(<_>::default, |(at, _)| at);
         reply.meta = meta;
-        reply.marks = [true, false, false];
+        reply.marks = [false, false, true];
         let item =
             Item { key: flags.given, value: &[], flags: 0, version, at, meta, from_flash: false };
         reply.hit(self.out.text(), &item, shared.now);
@@ -124,11 +125,11 @@ impl Session {
             Err(error) => return self.refuse_value(false, error, len, body),
         };
         let mode = match flags.mode {
-            None | Some(b'S' | b's') => Mode::Set,
-            Some(b'E' | b'e') => Mode::Add,
-            Some(b'A' | b'a') => Mode::Append,
-            Some(b'P' | b'p') => Mode::Prepend,
-            Some(b'R' | b'r') => Mode::Replace,
+            None | Some(b'S') => Mode::Set,
+            Some(b'E') => Mode::Add,
+            Some(b'A') => Mode::Append,
+            Some(b'P') => Mode::Prepend,
+            Some(b'R') => Mode::Replace,
             Some(_) => {
                 let error = "CLIENT_ERROR invalid mode for ms M token";
                 return self.refuse_value(false, error, len, body);
@@ -201,10 +202,9 @@ impl Session {
         };
         match code {
             "HD" => shared.counters.delete_hits += 1,
-            "NF" => shared.counters.delete_misses += 1,
-            _ => {}
+            _ => shared.counters.delete_misses += 1,
         }
-        if !(flags.quiet && matches!(code, "HD" | "NF")) {
+        if !(flags.quiet && code == "HD") {
             self.meta_answer(code, flags);
         }
         Step::Done(0)
@@ -229,13 +229,12 @@ impl Session {
             return self.remove(&flags.key, items).map(|_| "HD");
         }
         let version = flags.version.unwrap_or_else(|| items.next_version());
-        let mut meta = Meta { last_access: shared.now, ..old.meta };
-        if flags.stale {
-            (meta.stale, meta.win) = (true, false);
-            meta.expires = flags.ttl.unwrap_or(meta.expires);
-        }
+        let fetched = old.meta.fetched && !flags.remove_value;
+        let expires = flags.ttl.unwrap_or(old.meta.expires);
+        let (stale, win, last_access) = (flags.stale, false, shared.now);
+        let meta = Meta { expires, last_access, fetched, stale, win };
         let (value, client): (&[u8], u32) =
-            if flags.remove_value { (&[], 0) } else { (&old.value, old.flags) };
+            if flags.remove_value { (&[], flags.client_flags) } else { (&old.value, old.flags) };
         let new = NewItem { key: &flags.key, value: [value, &[]], flags: client, version, meta };
         self.insert(new, "SERVER_ERROR out of memory", items, shared)?;
         Ok("HD")
@@ -250,8 +249,8 @@ impl Session {
     ) -> Step {
         shared.counters.cmd_meta += 1;
         let increments = match flags.mode {
-            None | Some(b'I' | b'i' | b'+') => true,
-            Some(b'D' | b'd' | b'-') => false,
+            None | Some(b'I' | b'+') => true,
+            Some(b'D' | b'-') => false,
             Some(_) => {
                 self.answer(false, "CLIENT_ERROR invalid mode for ma M token");
                 return Step::Done(0);
@@ -267,15 +266,17 @@ impl Session {
             false => (&mut shared.counters.decr_misses, &mut shared.counters.decr_hits),
         };
         *misses += u64::from(old.is_none());
-        let (number, client, mut meta) = match (old, flags.vivify) {
+        let (number, old_len, client, mut meta) = match (old, flags.vivify) {
             (None, None) => {
-                if !flags.quiet {
-                    self.meta_answer("NF", flags);
-                }
+                self.meta_answer("NF", flags);
                 return Step::Done(0);
             }
-            (None, Some(expires)) => (flags.initial, 0, Meta { expires, ..Meta::default() }),
-            (Some(old), _) if flags.compare.is_some_and(|wanted| wanted != old.version) => {
+            (None, Some(expires)) => {
+                let expires = flags.ttl.unwrap_or(expires);
+                (flags.initial, 0, 0, Meta { expires, ..Meta::default() })
+            }
+            // 0 is no version.
+            (Some(old), _) if flags.compare.is_some_and(|of| of != 0 && of != old.version) => {
                 self.meta_answer("EX", flags);
                 return Step::Done(0);
             }
@@ -287,14 +288,14 @@ impl Session {
                 };
                 *hits += 1;
                 let expires = flags.ttl.unwrap_or(old.meta.expires);
-                (number, old.flags, Meta { expires, stale: false, win: false, ..old.meta })
+                (number, old.value.len(), old.flags, Meta { expires, ..old.meta })
             }
         };
         meta.last_access = shared.now;
         let mut digits = Vec::new();
         numbers::push(&mut digits, number);
         let version = flags.version.unwrap_or_else(|| items.next_version());
-        let value: [&[u8]; 2] = [&digits, &[]];
+        let value: [&[u8]; 2] = [&digits, super::storage::padding(digits.len(), old_len)];
         let new = NewItem { key: &flags.key, value, flags: client, version, meta };
         if let Err(step) = self.insert(new, "NS", items, shared) {
             return step;
@@ -381,7 +382,7 @@ pub(super) fn flags_after(line: &[u8], count: usize) -> &[u8] {
     rest
 }
 
-/// What `mg` changes of an item, and the flags W, X and Z.
+/// What `mg` changes of an item, and the flags Z, X and W.
 fn update(flags: &Flags<'_>, old: &Meta, now: u32) -> (Meta, [bool; 3]) {
     let mut meta = *old;
     if !flags.no_update {
@@ -394,5 +395,5 @@ fn update(flags: &Flags<'_>, old: &Meta, now: u32) -> (Meta, [bool; 3]) {
         won = true;
     }
     meta.win |= won;
-    (meta, [won, old.stale, old.win])
+    (meta, [old.win, old.stale, won])
 }

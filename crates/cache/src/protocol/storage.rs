@@ -60,6 +60,12 @@ pub fn changed(value: &[u8], increments: bool, delta: u64) -> Option<u64> {
     })
 }
 
+/// The spaces after a number of `len` digits: as in memcached, it does not become shorter than the
+/// one that it replaces, up to the length of the largest number.
+pub fn padding(len: usize, old_len: usize) -> &'static [u8] {
+    &b"                    "[..old_len.min(20).saturating_sub(len)]
+}
+
 impl Store<'_> {
     /// Whether it compares versions before it stores, and not only after it has found an item.
     fn is_cas(&self) -> bool {
@@ -263,17 +269,15 @@ impl Session {
         };
         let mut digits = Vec::new();
         numbers::push(&mut digits, number);
-        let answer = String::from_utf8_lossy(&digits).into_owned();
-        // A shorter number keeps the length of the longer one, as it does in memcached.
-        digits.resize(digits.len().max(old.value.len().min(20)), b' ');
         *hits += 1;
         let version = items.next_version();
         let meta = Meta { last_access: shared.now, ..old.meta };
-        let new = NewItem { key, value: [&digits, &[]], flags: old.flags, version, meta };
+        let value: [&[u8]; 2] = [&digits, padding(digits.len(), old.value.len())];
+        let new = NewItem { key, value, flags: old.flags, version, meta };
         if let Err(step) = self.insert(new, "SERVER_ERROR out of memory", items, shared) {
             return step;
         }
-        self.answer(noreply, &answer);
+        self.answer(noreply, &String::from_utf8_lossy(&digits));
         Step::Done(0)
     }
 }

@@ -1,6 +1,6 @@
 //! The commands of the text protocol.
 
-use super::flags::Flags;
+use super::flags::{Flags, LONG_OPAQUE};
 use super::meta::flags_after;
 use super::session::{Session, Step, is_key, set_meta};
 use super::storage::{BAD_LINE, Mode, Store, StoreResult};
@@ -76,6 +76,10 @@ impl Session {
         let flags = match Flags::parse(key, flags_after(after, 1), shared) {
             Ok(flags) => flags,
             Err(error) => {
+                let error = match command {
+                    b"ma" if error != LONG_OPAQUE => "CLIENT_ERROR invalid or duplicate flag",
+                    _ => error,
+                };
                 self.answer(false, error);
                 return Step::Done(0);
             }
@@ -121,7 +125,7 @@ impl Session {
             };
             shared.counters.touch_hits += 1;
             // After the lookup, because an item that expires at once is still returned.
-            set_meta(items, key, at, Meta { expires, ..meta }, shared);
+            set_meta(items, key, at, touched(meta, expires, shared), shared);
         }
         self.answer(false, "END");
         Step::Done(0)
@@ -177,7 +181,6 @@ impl Session {
         let Some((client_flags, time, compare)) = parsed else {
             return self.refuse_value(noreply, BAD_LINE, len, body);
         };
-        shared.prefixes.count(key, 2);
         let expires = shared.expires(time);
         let (version, stale, vivify) = (None, false, None);
         let store = Store {
@@ -193,7 +196,11 @@ impl Session {
             noreply,
             is_meta: false,
         };
-        match self.store(&store, body, items, shared) {
+        let stored = self.store(&store, body, items, shared);
+        if !matches!(stored, Err(Step::Needs(_) | Step::Waits)) {
+            shared.prefixes.count(key, 2);
+        }
+        match stored {
             Ok(stored) => {
                 let text = match stored {
                     StoreResult::Done { .. } => "STORED",
@@ -256,8 +263,8 @@ impl Session {
         let found = items.peek(key, shared.now);
         if let Some((at, meta)) = found {
             shared.counters.touch_hits += 1;
-            let expires = shared.expires(time);
-            set_meta(items, key, at, Meta { expires, ..meta }, shared);
+            let meta = touched(meta, shared.expires(time), shared);
+            set_meta(items, key, at, meta, shared);
         } else {
             shared.counters.touch_misses += 1;
         }
@@ -411,6 +418,11 @@ impl Session {
         self.answer(false, text);
         Step::Done(len + 2)
     }
+}
+
+/// What is kept about an item after a touch, which is an access.
+fn touched(meta: Meta, expires: u32, shared: &Shared) -> Meta {
+    Meta { expires, fetched: true, last_access: shared.now, ..meta }
 }
 
 /// Whether the last word of a line says so.

@@ -1,6 +1,7 @@
 //! Tests of the cache on devices in memory.
 
 mod basic;
+mod commands;
 mod common;
 mod model;
 mod power;
