@@ -1,5 +1,7 @@
 //! The flags of meta commands, and the answers that return them.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -21,7 +23,7 @@ pub struct Flags<'a> {
     /// The flags as they are.
     pub all: &'a [u8],
     /// The key, decoded.
-    pub key: std::borrow::Cow<'a, [u8]>,
+    pub key: Cow<'a, [u8]>,
     /// The key as it was given.
     pub given: &'a [u8],
     pub is_base64: bool,
@@ -161,11 +163,11 @@ pub fn push_ttl(out: &mut Vec<u8>, expires: u32, now: u32) {
 
 /// The answer of `mg`, which is complete when the item is known.
 #[derive(Clone, Debug)]
-pub struct MetaReply {
+pub struct MetaReply<'a> {
     /// The flags of the command.
-    pub all: Vec<u8>,
+    pub all: Cow<'a, [u8]>,
     /// The key as it was given.
-    pub given: Vec<u8>,
+    pub given: Cow<'a, [u8]>,
     /// Whether that is base64.
     pub is_base64: bool,
     /// Whether the value is returned.
@@ -180,7 +182,13 @@ pub struct MetaReply {
     pub marks: [bool; 3],
 }
 
-impl MetaReply {
+impl MetaReply<'_> {
+    /// The same with copies of key and flags, for a reply that waits for a read.
+    pub fn into_owned(self) -> MetaReply<'static> {
+        let (all, given) = (self.all.into_owned().into(), self.given.into_owned().into());
+        MetaReply { all, given, ..self }
+    }
+
     /// Appends the answer for an item.
     pub fn hit(&self, out: &mut Vec<u8>, item: &Item<'_>, now: u32) {
         let value = self.value && self.compare != Some(item.version);

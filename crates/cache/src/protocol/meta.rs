@@ -27,8 +27,8 @@ impl Session {
         shared.counters.cmd_get += 1;
         let now = shared.now;
         let mut reply = MetaReply {
-            all: flags.all.to_vec(),
-            given: flags.given.to_vec(),
+            all: flags.all.into(),
+            given: flags.given.into(),
             is_base64: flags.is_base64,
             value: flags.value,
             compare: flags.compare,
@@ -67,7 +67,7 @@ impl Session {
                     shared.counters.get_hits += 1;
                     reply.hit(self.out.text(), &item, now);
                 }
-                Lookup::Reading => self.out.wait(Answer::Meta(Box::new(reply))),
+                Lookup::Reading => self.out.wait(Answer::Meta(Box::new(reply.into_owned()))),
             }
         }
         set_meta(items, &flags.key, at, meta, shared);
@@ -78,7 +78,7 @@ impl Session {
     fn vivify(
         &mut self,
         flags: &Flags<'_>,
-        mut reply: MetaReply,
+        mut reply: MetaReply<'_>,
         items: &mut dyn Items,
         shared: &mut Shared,
     ) -> Step {

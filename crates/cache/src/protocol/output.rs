@@ -15,7 +15,7 @@ pub enum Answer {
         version: bool,
     },
     /// The answer of `mg`.
-    Meta(Box<MetaReply>),
+    Meta(Box<MetaReply<'static>>),
 }
 
 #[derive(Debug)]
