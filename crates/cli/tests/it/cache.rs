@@ -146,7 +146,7 @@ fn simulations_are_repeatable_and_compare_engines() {
         "cache",
         "simulate",
         "--etc",
-        "keys=200000,requests=400000,sets=0.1,zipf=0.9",
+        "keys=1000000,requests=1000000,sets=0.1,zipf=0.9",
         "--size",
         "32MiB,64MiB",
         "--slab",
