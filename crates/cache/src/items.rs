@@ -52,8 +52,9 @@ pub enum Lookup<'a> {
     Miss,
     /// The item, which is in memory.
     Found(Item<'a>),
-    /// The item is being read from flash: [`Items::finished`] returns it with the caller's tag.
-    Reading,
+    /// The item is being read from flash: [`Items::finished`] returns it with the caller's tag. The
+    /// number is an upper bound of its bytes.
+    Reading(usize),
 }
 
 /// An item to be inserted.
@@ -116,10 +117,7 @@ pub trait Items {
     fn insert(&mut self, item: NewItem<'_>, now: u32) -> Result<(), Refusal>;
 
     /// Removes an item; false if there is none.
-    ///
-    /// # Errors
-    /// [`Refusal::Busy`] if the removal cannot be recorded yet.
-    fn remove(&mut self, key: &[u8]) -> Result<bool, Refusal>;
+    fn remove(&mut self, key: &[u8]) -> bool;
 
     /// Changes what is kept in memory about the item at `at`; false if that is no longer the
     /// current version of `key`.

@@ -9,12 +9,8 @@ pub trait Memory: Send {
     /// power after the next sync.
     fn bytes_mut(&mut self) -> &mut [u8];
 
-    /// Begins to make durable what was written up to now. Returns a number, which
-    /// [`Memory::synced`] reaches when that is done.
-    fn begin_sync(&mut self) -> u64;
-
-    /// The number of the last sync that is done.
-    fn synced(&self) -> u64;
+    /// Begins to make durable what was written up to now.
+    fn begin_sync(&mut self);
 }
 
 /// Memory that goes with the process.
@@ -27,11 +23,5 @@ impl Memory for Vec<u8> {
         self
     }
 
-    fn begin_sync(&mut self) -> u64 {
-        0
-    }
-
-    fn synced(&self) -> u64 {
-        0
-    }
+    fn begin_sync(&mut self) {}
 }

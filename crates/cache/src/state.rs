@@ -26,6 +26,9 @@ const SECTOR: usize = 512;
 /// Bits of a sector.
 const BITS: u32 = (SECTOR as u32 - 8) * 8;
 
+/// More than any number of a slab or an insertion.
+const NUMBER_MAX: u64 = 1 << 54;
+
 /// What a state file belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
@@ -69,7 +72,9 @@ impl State {
     ) -> (Self, bool) {
         let mut state = Self { memory, sectors: sectors(units), changed: true };
         let words = [identity.device, identity.engine, identity.slab_bytes, identity.slabs];
-        let found = state.word(0) == MAGIC && (0..4).all(|at| state.word(1 + at) == words[at]);
+        let is_it = state.word(0) == MAGIC && (0..4).all(|at| state.word(1 + at) == words[at]);
+        // Numbers that no life of a device reaches are damage.
+        let found = is_it && (6..10).all(|at| state.word(at) < NUMBER_MAX);
         if !found {
             state.memory.bytes_mut().fill(0);
             for (at, word) in words.into_iter().enumerate() {
@@ -174,15 +179,17 @@ impl State {
         bytes[..8] == number.to_le_bytes() && bytes[8 + bit as usize / 8] >> (bit % 8) & 1 == 0
     }
 
+    /// The number of the use of a slab; 0 for none.
+    #[must_use]
+    pub fn number(&self, slab: u32) -> u64 {
+        self.word((HEADER + slab as usize * self.sectors * SECTOR) / 8)
+    }
+
     /// The slab whose current use has this number.
     #[must_use]
     pub fn slab_of(&self, number: u64) -> Option<u32> {
-        let of_slab = |slab: usize| {
-            let at = HEADER + slab * self.sectors * SECTOR;
-            u64::from_le_bytes(self.memory.bytes()[at..at + 8].try_into().expect("8 bytes"))
-        };
         let slabs = (self.memory.bytes().len() - HEADER) / (self.sectors * SECTOR);
-        (0..slabs).find(|&slab| of_slab(slab) == number).map(|slab| slab as u32)
+        (0..slabs as u32).find(|&slab| self.number(slab) == number)
     }
 
     /// Gives the use of a slab to another one, bits included.
@@ -197,15 +204,11 @@ impl State {
         self.changed = true;
     }
 
-    /// Begins to make everything durable; `None` if it is.
-    pub fn begin_sync(&mut self) -> Option<u64> {
-        std::mem::take(&mut self.changed).then(|| self.memory.begin_sync())
-    }
-
-    /// The number of the last sync that is done.
-    #[must_use]
-    pub fn synced(&self) -> u64 {
-        self.memory.synced()
+    /// Begins to make everything durable that has changed.
+    pub fn begin_sync(&mut self) {
+        if std::mem::take(&mut self.changed) {
+            self.memory.begin_sync();
+        }
     }
 }
 

@@ -4,20 +4,28 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
 use memmap2::{MmapMut, MmapOptions};
 use prism_cache::Memory;
 
-/// A mapped file. A sync runs in a thread of its own, so that the server does not wait for it.
+/// A part of a file. A sync runs in a thread of its own, so that the server does not wait for it.
 pub struct Mapped {
     map: MmapMut,
-    begun: u64,
-    synced: Arc<AtomicU64>,
-    syncs: Option<Sender<u64>>,
+    syncs: Option<Sender<()>>,
+}
+
+/// Maps a part of a file that is long enough.
+fn map(file: &File, offset: u64, bytes: u64) -> io::Result<MmapMut> {
+    let mut options = MmapOptions::new();
+    options.offset(offset).len(bytes as usize);
+    // The file is the server's own, next to its device, which is locked. Another program that
+    // shortened it would end the server with SIGBUS, as with any mapped file.
+    #[allow(unsafe_code, reason = "mapping a file that no other process writes")]
+    unsafe {
+        options.map_mut(file)
+    }
 }
 
 impl Mapped {
@@ -27,31 +35,21 @@ impl Mapped {
     /// # Errors
     /// The errors of the system.
     pub fn open(path: &Path, offset: u64, bytes: u64) -> io::Result<Self> {
-        let options =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).clone();
-        let file = options.open(path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         take_space(&file, offset + bytes)?;
-        let mut options = MmapOptions::new();
-        options.offset(offset).len(bytes as usize);
-        // The file is the server's own, next to its device, which is locked. Another program that
-        // shortened it would end the server with SIGBUS, as with any mapped file.
-        #[allow(unsafe_code, reason = "mapping a file that no other process writes")]
-        let map = unsafe { options.map_mut(&file)? };
-        let synced = Arc::new(AtomicU64::new(0));
-        let (sender, receiver) = channel::<u64>();
-        let done = Arc::clone(&synced);
+        // The thread syncs this part by a mapping of its own, and not what else is in the file.
+        let own = map(&file, offset, bytes)?;
+        let (sender, receiver) = channel::<()>();
         thread::Builder::new().name("state sync".to_owned()).spawn(move || {
-            while let Ok(mut number) = receiver.recv() {
+            while receiver.recv().is_ok() {
                 // One sync is for all that were requested until it begins.
-                while let Ok(later) = receiver.try_recv() {
-                    number = later;
-                }
-                if file.sync_data().is_ok() {
-                    done.store(number, Ordering::Release);
-                }
+                while receiver.try_recv().is_ok() {}
+                // What a disk refuses now, the next sync or the kernel tries again.
+                let _ = own.flush();
             }
         })?;
-        Ok(Self { map, begun: 0, synced, syncs: Some(sender) })
+        Ok(Self { map: map(&file, offset, bytes)?, syncs: Some(sender) })
     }
 }
 
@@ -77,18 +75,11 @@ impl Memory for Mapped {
         &mut self.map
     }
 
-    /// A sync of the file writes the pages that were changed through the mapping.
-    fn begin_sync(&mut self) -> u64 {
-        self.begun += 1;
+    fn begin_sync(&mut self) {
         if let Some(syncs) = &self.syncs {
             // The thread ends only with this value.
-            let _ = syncs.send(self.begun);
+            let _ = syncs.send(());
         }
-        self.begun
-    }
-
-    fn synced(&self) -> u64 {
-        self.synced.load(Ordering::Acquire)
     }
 }
 
@@ -110,10 +101,7 @@ mod tests {
         let path = folder.path().join("state");
         let mut first = Mapped::open(&path, 4096, 10_000).unwrap();
         first.bytes_mut()[9_999] = 7;
-        let number = first.begin_sync();
-        while first.synced() < number {
-            thread::yield_now();
-        }
+        first.begin_sync();
         drop(first);
         let second = Mapped::open(&path, 4096, 20_000).unwrap();
         assert_eq!((second.bytes()[9_999], second.bytes()[19_999]), (7, 0));

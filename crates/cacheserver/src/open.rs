@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use prism_base::Bytes;
 use prism_cache::cache::{BUFFERS_MIN, Eviction, OpenError, state_bytes};
 use prism_cache::items::Items;
-use prism_cache::store::{FunctionStore, IdealStore, PolicyStore, RawStore, Store};
+use prism_cache::store::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
 use prism_cache::{Cache, Config, Memory};
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
@@ -283,17 +283,24 @@ impl OpenOptions {
         Ok(Box::new(PolicyStore::new(policy, 0, bytes, identity)))
     }
 
-    /// The memory of the state and of the buffers.
-    fn memory(&self, store: &dyn Store) -> Result<[Box<dyn Memory>; 2], ServerError> {
-        let shape = store.shape();
+    /// Slabs for which there are buffers.
+    fn buffers(&self, shape: &Shape) -> u16 {
+        (self.memory.0 / 2 / u64::from(shape.slab_bytes)).clamp(BUFFERS_MIN, 4096) as u16
+    }
+
+    /// The memory of the state and of the buffers: as many as an earlier process had, if it had
+    /// more.
+    fn memory(&self, shape: &Shape) -> Result<[Box<dyn Memory>; 2], ServerError> {
         let slab = u64::from(shape.slab_bytes);
-        let buffers = (self.memory.0 / 2 / slab).clamp(BUFFERS_MIN, 4096);
-        let state = state_bytes(&shape).next_multiple_of(4096);
+        let wanted = u64::from(self.buffers(shape));
+        let state = state_bytes(shape).next_multiple_of(4096);
         let Some(path) = &self.device else {
             let zeros = |bytes: u64| Box::new(vec![0; bytes as usize]);
-            return Ok([zeros(state), zeros(buffers * slab)]);
+            return Ok([zeros(state), zeros(wanted * slab)]);
         };
         let path = state_path(path);
+        let there = std::fs::metadata(&path).map_or(0, |found| found.len());
+        let buffers = wanted.max(there.saturating_sub(state) / slab);
         let map = |offset, bytes| {
             Mapped::open(&path, offset, bytes).map_err(|source| ServerError::Io {
                 what: format!("cannot use {}, the state of the cache", path.display()),
@@ -316,14 +323,18 @@ impl OpenOptions {
             self.store(share, identity).map_err(|error| self.flash(error))?
         };
         let identity = store.identity();
-        let [state, buffers] = self.memory(&*store)?;
+        let shape = store.shape();
+        let [state, memory] = self.memory(&shape)?;
+        let buffers = self.buffers(&shape);
+        let in_buffers = u64::from(buffers) * u64::from(shape.slab_bytes);
         let config = Config {
-            index_bytes: self.memory.0.saturating_sub(buffers.bytes().len() as u64).max(1 << 20),
+            index_bytes: self.memory.0.saturating_sub(in_buffers).max(1 << 20),
+            buffers,
             eviction: self.engine.eviction(),
             seed: identity ^ u64::from(std::process::id()) << 32 ^ u64::from(unix_now()),
             payload: true,
         };
-        let opened = Cache::open(store, state, buffers, config, unix_now());
+        let opened = Cache::open(store, state, memory, config, unix_now());
         let cache = opened.map_err(|source| ServerError::Cache { device: self.name(), source })?;
         if (cache.longest() as u64) < self.item_max {
             let what = format!(
@@ -380,7 +391,7 @@ mod tests {
         match cache.lookup(key, 1, unix_now()) {
             Lookup::Miss => return None,
             Lookup::Found(item) => return Some(item.value.to_vec()),
-            Lookup::Reading => {}
+            Lookup::Reading(_) => {}
         }
         let mut found = None;
         while !cache.finished(unix_now(), &mut |_, item| found = item.map(|i| i.value.to_vec())) {

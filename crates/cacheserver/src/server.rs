@@ -243,7 +243,8 @@ impl Server {
             }
             self.touched.append(&mut self.waiting);
             self.execute();
-            if !finished {
+            // Those that were served have submitted commands, which the next turn passes on.
+            if !finished && !self.waiting.is_empty() {
                 break;
             }
         }

@@ -49,7 +49,7 @@ impl<S: Store> Cache<S> {
         self.counts.insert_bytes += u64::from(units * record::UNIT);
         let access = now.saturating_sub(self.start);
         let entry = Entry { address, units: rounded, expires, access, ..Entry::default() };
-        self.enter(hash, &entry, None, now);
+        self.enter(hash, &entry, now);
         Ok(())
     }
 

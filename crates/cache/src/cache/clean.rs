@@ -63,13 +63,16 @@ impl<S: Store> Cache<S> {
             return;
         }
         self.copy_waiting();
+        if self.closing {
+            return;
+        }
         let (low, high) = match self.shape.dynamic_reserve {
             true => (self.reserve.low(), self.reserve.high()),
             false => (2, 4),
         };
         while self.victims.len() < AT_ONCE {
             // A victim without current items is free at once.
-            let available = self.store.available();
+            let available = self.store.available() + self.store.erasing();
             if available + self.victims.len() as u32 >= high {
                 break;
             }
@@ -167,6 +170,8 @@ impl<S: Store> Cache<S> {
                 left -= u64::from(item.units);
                 keep.push(*item);
             } else {
+                // Another process may find the slab, if this one is killed before it is free.
+                self.forget(&entry);
                 self.index.remove(slot);
                 self.counts.dropped += 1;
             }
@@ -231,7 +236,8 @@ impl<S: Store> Cache<S> {
 
     fn drop_copy(&mut self, slab: u32, item: &Content) {
         let address = self.address(slab, item.unit);
-        if let Some((slot, _)) = self.index.find(item.hash, |entry| entry.address == address) {
+        if let Some((slot, entry)) = self.index.find(item.hash, |entry| entry.address == address) {
+            self.forget(&entry);
             self.index.remove(slot);
             self.counts.dropped += 1;
         }
@@ -299,12 +305,17 @@ impl<S: Store> Cache<S> {
                 self.counts.copied_bytes += u64::from(item.units * UNIT);
             }
             // Only another slab could take it, and there is none: cleaning must go on.
-            Err(_) if self.failure.is_some() || self.store.available() == 0 => {
+            Err(_) if self.failure.is_some() || self.is_out_of_slabs() => {
                 self.drop_copy(slab, item);
             }
             Err(_) => return false,
         }
         true
+    }
+
+    /// Whether no slab is erased, or will be without cleaning.
+    fn is_out_of_slabs(&mut self) -> bool {
+        self.store.available() + self.store.erasing() == 0
     }
 
     /// Frees a victim of which nothing is left.

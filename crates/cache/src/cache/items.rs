@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::{Cache, Counts, USER};
+use super::{Cache, Counts, USER, item_address};
 use crate::index::{self, Entry, HITS_MAX};
 use crate::items::{Item, ItemAddress, Items, Lookup, Meta, NewItem, Refusal};
 use crate::record::{self, KEY_MAX, VALUE_MAX};
@@ -64,7 +64,7 @@ impl<S: Store> Items for Cache<S> {
         self.count_use(slot, &entry, now);
         if self.in_memory(entry.address).is_none() {
             self.begin_read(tag, key.to_vec(), hash, &entry);
-            return Lookup::Reading;
+            return Lookup::Reading((entry.units * record::UNIT) as usize);
         }
         self.counts.hits_memory += 1;
         let bytes = self.in_memory(entry.address).expect("as found");
@@ -104,7 +104,7 @@ impl<S: Store> Items for Cache<S> {
                         value: record.value,
                         flags: record.flags,
                         version: record.version,
-                        at: self.item_address(address),
+                        at: item_address(address, done.read.slab),
                         meta,
                         from_flash: true,
                     };
@@ -167,8 +167,7 @@ impl<S: Store> Items for Cache<S> {
         let blank = Entry { address, units, ..Entry::default() };
         let mut entry = with_meta(blank, &item.meta, self.start);
         entry.access = now.saturating_sub(self.start);
-        let key = item.key;
-        self.enter(hash, &entry, Some(key), now);
+        self.enter(hash, &entry, now);
         if item.meta.stale {
             // This is not on flash, so another process must not find the item.
             let (slab, unit) = self.split(address);
@@ -177,12 +176,12 @@ impl<S: Store> Items for Cache<S> {
         Ok(())
     }
 
-    fn remove(&mut self, key: &[u8]) -> Result<bool, Refusal> {
+    fn remove(&mut self, key: &[u8]) -> bool {
         let hash = index::hash(key, self.seed);
-        let Some((slot, entry)) = self.entry_of(key, hash) else { return Ok(false) };
+        let Some((slot, entry)) = self.entry_of(key, hash) else { return false };
         self.forget(&entry);
         self.index.remove(slot);
-        Ok(true)
+        true
     }
 
     fn set_meta(&mut self, key: &[u8], at: ItemAddress, meta: Meta) -> bool {
@@ -229,15 +228,12 @@ impl<S: Store> Items for Cache<S> {
 }
 
 impl<S: Store> Cache<S> {
-    /// Makes `entry` the current one of a key; `None` for the first one with the hash.
-    pub(super) fn enter(&mut self, hash: u64, entry: &Entry, key: Option<&[u8]>, now: u32) {
+    /// Makes `entry` the current one of its hash. There is one at most: on flash two keys with the
+    /// same hash could not be distinguished, so the other one's item goes.
+    pub(super) fn enter(&mut self, hash: u64, entry: &Entry, now: u32) {
         let (slab, _) = self.split(entry.address);
         self.slabs[slab as usize].access = entry.access;
-        let old = match key {
-            Some(key) => self.entry_of(key, hash),
-            None => self.index.find(hash, |_| true),
-        };
-        if let Some((slot, old)) = old {
+        if let Some((slot, old)) = self.index.find(hash, |_| true) {
             self.forget(&old);
             self.index.set(slot, entry);
         } else if let Some(evicted) = self.index.insert(hash, entry, now) {

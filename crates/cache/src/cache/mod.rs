@@ -56,6 +56,9 @@ pub struct Config {
     pub index_bytes: u64,
     /// What happens to the items of a slab that is cleaned.
     pub eviction: Eviction,
+    /// Slabs that buffers hold at most. The memory of an earlier process may have had more: what
+    /// is in them is written to flash, and they are not used again.
+    pub buffers: u16,
     /// The seed of hashes, for a new cache.
     pub seed: u64,
     /// Whether items have content; if not, this is a simulation.
@@ -111,6 +114,8 @@ impl Slab {
 struct Buffers {
     memory: Box<dyn Memory>,
     slab_bytes: usize,
+    /// Those that are used again.
+    count: u16,
     free: Vec<u16>,
     /// Those of durable slabs, in the order in which these became durable, with the slab's number:
     /// the slab may have lost its buffer meanwhile.
@@ -190,7 +195,9 @@ pub struct Cache<S> {
     spare: Vec<Buffer>,
     unsynced: Vec<(u32, u64)>,
     sync_in_flight: bool,
-    reads: usize,
+    /// Bytes of reads in flight, and reads that wait for them.
+    reading: usize,
+    later: VecDeque<(read::Read, u32)>,
     finished: VecDeque<Finished>,
     victims: Vec<Victim>,
     eviction: Eviction,
@@ -204,6 +211,8 @@ pub struct Cache<S> {
     seed: u64,
     counts: Counts,
     failure: Option<FlashError>,
+    /// No slab is cleaned any more.
+    closing: bool,
     /// Of a simulation: the tables of contents of full slabs.
     tables: Vec<Box<[u8]>>,
     payload: bool,
@@ -219,11 +228,6 @@ impl<S: Store> Cache<S> {
     /// The store.
     pub fn store(&self) -> &S {
         &self.store
-    }
-
-    /// The store, to let time pass.
-    pub fn store_mut(&mut self) -> &mut S {
-        &mut self.store
     }
 
     /// What happened since the cache was opened.
@@ -265,17 +269,6 @@ impl<S: Store> Cache<S> {
         self.failure.as_ref()
     }
 
-    /// Begins to make the state durable: a sync, whose number [`Cache::state_synced`] will reach.
-    pub fn sync_state(&mut self) -> Option<u64> {
-        self.state.begin_sync()
-    }
-
-    /// The number of the last sync of the state that is done.
-    #[must_use]
-    pub fn state_synced(&self) -> u64 {
-        self.state.synced()
-    }
-
     /// A file descriptor that becomes readable when the store has completed a command.
     #[must_use]
     pub fn event_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
@@ -301,10 +294,8 @@ impl<S: Store> Cache<S> {
         At { slab: self.slabs[slab as usize].number, unit }
     }
 
-    /// The address of an item with the low bits of its slab's number, so that it differs in each
-    /// use of the slab.
     fn item_address(&self, address: u64) -> ItemAddress {
-        ItemAddress(address | self.at(address).slab << (64 - Index::ADDRESSES.leading_zeros() - 1))
+        item_address(address, self.at(address).slab)
     }
 
     /// The bytes from an item on, if its slab has a buffer.
@@ -344,7 +335,9 @@ impl<S: Store> Cache<S> {
 
     fn give_back(&mut self, buffer: Buffer) {
         const SPARE: usize = 64;
-        if self.spare.len() < SPARE && buffer.capacity() > 0 {
+        // Long ones are rare, and would be kept for short commands.
+        let fits = (1..=2 * CHUNK as usize).contains(&buffer.capacity());
+        if fits && self.spare.len() < SPARE {
             self.spare.push(buffer);
         }
     }
@@ -352,12 +345,20 @@ impl<S: Store> Cache<S> {
     /// Takes what the store has completed, and begins what follows from it. `now` is a clock that
     /// does not go back; its beginning does not matter.
     pub fn progress(&mut self, now: Nanos) {
+        self.advance(now);
+    }
+
+    /// As [`Cache::progress`]; returns whether something was complete.
+    fn advance(&mut self, now: Nanos) -> bool {
         self.now = self.now.max(now);
+        let mut any = false;
         while let Some(done) = self.store.poll() {
             self.complete(done);
+            any = true;
         }
         self.clean();
         self.sync();
+        any
     }
 
     fn complete(&mut self, done: Done) {
@@ -381,10 +382,12 @@ impl<S: Store> Cache<S> {
 
     /// Waits until a command of the store is complete, or `timeout` is over, and takes it.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        // What can be begun is begun first, as there may be nothing else to wait for.
+        if self.advance(Nanos(self.store.now().0)) {
+            return true;
+        }
         let waited = self.store.wait(timeout);
-        let now = Nanos(self.store.now().0);
-        self.progress(now);
-        waited
+        self.advance(Nanos(self.store.now().0)) || waited
     }
 
     /// Writes and syncs everything, and waits for that.
@@ -392,15 +395,22 @@ impl<S: Store> Cache<S> {
     /// # Errors
     /// [`FlashError`] if the device fails or has failed.
     pub fn close(&mut self) -> Result<(), FlashError> {
-        for stream in 0..STREAMS {
-            self.seal(stream);
-        }
+        self.closing = true;
         // A device that has failed completes what is in flight, and takes no more.
-        while !self.is_idle() || (!self.unsynced.is_empty() && self.failure.is_none()) {
-            if !self.wait(None) && self.is_idle() {
+        loop {
+            // Slabs that are being cleaned are copied to the end.
+            if self.victims.is_empty() || self.failure.is_some() {
+                self.seal_all();
+            }
+            let more = !self.unsynced.is_empty() || !self.victims.is_empty();
+            if self.is_idle() && (!more || self.failure.is_some()) {
+                break;
+            }
+            if !self.wait(None) && self.is_idle() && !self.sync_in_flight {
                 break;
             }
         }
+        self.state.begin_sync();
         self.failure.clone().map_or(Ok(()), Err)
     }
 
@@ -428,4 +438,10 @@ impl<S: Store> Cache<S> {
         self.failure = Some(error);
         Refusal::Failed
     }
+}
+
+/// The address of an item with the low bits of its slab's number, so that it differs in each use of
+/// the slab.
+fn item_address(address: u64, slab: u64) -> ItemAddress {
+    ItemAddress(address | slab << (64 - Index::ADDRESSES.leading_zeros() - 1))
 }

@@ -17,9 +17,13 @@ pub(super) struct Read {
     pub(super) address: u64,
     /// Bytes before the record in the pages that are read.
     pub(super) skip: u32,
-    /// The number of the slab when the read began.
+    /// The number of the slab when the item was looked up.
     pub(super) slab: u64,
 }
+
+/// Bytes of reads in flight; a longer one is alone. More make no device faster, and each has a
+/// buffer.
+const READING_MAX: usize = 32 << 20;
 
 /// A read that is complete.
 #[derive(Debug)]
@@ -60,7 +64,7 @@ impl<S: Store> Cache<S> {
         Some((slot, entry))
     }
 
-    /// Begins to read an item.
+    /// Begins to read an item, or lets the read wait for others.
     pub(super) fn begin_read(&mut self, tag: u64, key: Vec<u8>, hash: u64, entry: &Entry) {
         let (slab, unit) = self.split(entry.address);
         let page = self.shape.page_bytes;
@@ -75,14 +79,31 @@ impl<S: Store> Cache<S> {
             skip: unit * UNIT - begin,
             slab: self.slabs[slab as usize].number,
         };
+        if self.reading > 0 && self.reading + len as usize > READING_MAX {
+            self.later.push_back((read, len));
+        } else {
+            self.submit_read(read, len);
+        }
+    }
+
+    fn submit_read(&mut self, read: Read, len: u32) {
+        let (slab, unit) = self.split(read.address);
+        let begin = unit * UNIT - read.skip;
         let data = self.buffer(len as usize);
         let tag = self.task(Task::Read(read));
-        self.reads += 1;
+        self.reading += len as usize;
         self.store.read(slab, begin, data, tag);
     }
 
     pub(super) fn was_read(&mut self, read: Read, result: Result<(), FlashError>, data: Buffer) {
-        self.reads -= 1;
+        self.reading -= data.len();
+        while let Some((_, len)) = self.later.front() {
+            if self.reading > 0 && self.reading + *len as usize > READING_MAX {
+                break;
+            }
+            let (read, len) = self.later.pop_front().expect("just seen");
+            self.submit_read(read, len);
+        }
         let data = match result {
             Ok(()) => Some(data),
             Err(_) => {

@@ -5,7 +5,7 @@
 //! their buffers, if these are of a mapped file: they are written again, to new blocks, as they
 //! are.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use prism_base::{Nanos, Slab as Places};
 use prism_flash::FlashError;
@@ -67,6 +67,16 @@ fn check(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
     Ok(())
 }
 
+/// A slab in a buffer that is not on flash.
+#[derive(Clone, Copy, Debug)]
+struct Claim {
+    buffer: u16,
+    number: u64,
+    fill: Fill,
+    /// The block that it was written to before, where its state is.
+    of: u32,
+}
+
 impl<S: Store> Cache<S> {
     /// Opens the cache in a store, with the memory of its state ([`state_bytes`]) and of its
     /// buffers, a multiple of the bytes of a slab; or begins an empty one, if the state is not that
@@ -84,7 +94,8 @@ impl<S: Store> Cache<S> {
         let shape = store.shape();
         let slab_bytes = shape.slab_bytes as usize;
         let count = buffers.bytes().len() / slab_bytes;
-        check(&shape, count)?;
+        check(&shape, count.min(config.buffers.into()))?;
+        let count = count.min(usize::from(NONE)) as u16;
         let identity = Identity {
             device: store.identity(),
             engine: 1,
@@ -105,6 +116,7 @@ impl<S: Store> Cache<S> {
             buffers: Buffers {
                 memory: buffers,
                 slab_bytes,
+                count: config.buffers.min(count),
                 free: Vec::new(),
                 cached: <_>::default(),
             },
@@ -115,7 +127,8 @@ impl<S: Store> Cache<S> {
             spare: Vec::new(),
             unsynced: Vec::new(),
             sync_in_flight: false,
-            reads: 0,
+            reading: 0,
+            later: VecDeque::new(),
             finished: VecDeque::new(),
             victims: Vec::new(),
             eviction: config.eviction,
@@ -128,10 +141,11 @@ impl<S: Store> Cache<S> {
             seed,
             counts: Counts::default(),
             failure: None,
+            closing: false,
             tables: vec![Box::default(); if config.payload { 0 } else { shape.slabs as usize }],
             payload: config.payload,
         };
-        cache.recover(&used, found, count as u16, now)?;
+        cache.recover(&used, found, count, now)?;
         Ok(cache)
     }
 
@@ -143,48 +157,38 @@ impl<S: Store> Cache<S> {
         now: u32,
     ) -> Result<(), OpenError> {
         let ends = if found { self.read_ends(used) } else { BTreeMap::new() };
-        let numbers = ends.values().map(|(number, _)| *number);
-        let in_buffers: Vec<(u16, u64, Fill)> = (0..buffers)
-            .filter_map(|buffer| {
-                let (number, fill) = slab::read_buffer(self.buffers.bytes(buffer))?;
-                found.then_some((buffer, number, fill))
-            })
-            .collect();
-        let last = numbers.chain(in_buffers.iter().map(|(_, number, _)| *number)).max();
+        let durable: BTreeSet<u64> = ends.values().map(|(number, _)| *number).collect();
+        // Slabs in buffers that are not on flash.
+        let in_buffer = |buffer: u16| {
+            let (number, fill) = slab::read_buffer(self.buffers.bytes(buffer))?;
+            let of = self.state.slab_of(number)?;
+            let lost = !durable.contains(&number) && number >= self.state.first_slab();
+            (found && lost && fill.items > 0).then_some(Claim { buffer, number, fill, of })
+        };
+        let claims: Vec<Claim> = (0..buffers).filter_map(in_buffer).collect();
         // A loss of power may have left traces of any number used before: none is used again.
-        let last = last.unwrap_or(0).max(self.state.first_slab()).max(self.state.slab_numbers());
-        self.next_slab = last + SLAB_NUMBERS;
+        let numbers = durable.iter().copied().chain(claims.iter().map(|claim| claim.number));
+        let last = numbers.chain([self.state.first_slab(), self.state.slab_numbers()]).max();
+        self.next_slab = last.unwrap_or(0) + SLAB_NUMBERS;
         self.state.set_slab_numbers(self.next_slab);
         self.read_tables(&ends, now);
-        let lost: Vec<u32> = used.iter().copied().filter(|slab| !ends.contains_key(slab)).collect();
-        let durable: Vec<u64> = ends.values().map(|(number, _)| *number).collect();
-        self.buffers.free = (0..buffers).collect();
         // Blocks without a whole slab are freed first, since those in buffers need new ones.
-        for &slab in &lost {
-            self.store.free(slab)?;
+        for slab in used.iter().filter(|slab| !ends.contains_key(slab)) {
+            self.store.free(*slab)?;
         }
-        let mut rewritten = Vec::new();
-        let lost_buffers =
-            in_buffers.into_iter().filter(|(_, number, _)| !durable.contains(number));
-        let mut claims: Vec<(u16, u64, Fill, u32)> = lost_buffers
-            .filter_map(|(buffer, number, fill)| {
-                Some((buffer, number, fill, self.state.slab_of(number)?))
-            })
-            .collect();
-        while let Some((buffer, number, fill, of)) = claims.pop() {
-            if fill.items > 0 && number >= self.state.first_slab() {
-                let Some(slab) = self.open_unclaimed(&claims)? else { break };
-                rewritten.push(slab);
-                self.rewrite((buffer, number, fill), of, slab, now);
-            }
-        }
-        for slab in lost.into_iter().filter(|slab| !rewritten.contains(slab)) {
-            self.state.begin(slab, 0);
-        }
-        self.counts.recovered = self.index.len();
-        for buffer in self.buffers.free.clone() {
+        self.rewrite_all(claims, now)?;
+        let in_use = |buffer: &u16| self.slabs.iter().any(|slab| slab.buffer == *buffer);
+        self.buffers.free = (0..self.buffers.count).filter(|buffer| !in_use(buffer)).collect();
+        for buffer in (0..buffers).filter(|buffer| !in_use(buffer)).collect::<Vec<u16>>() {
             slab::forget(self.buffers.bytes_mut(buffer));
         }
+        // What is not in use now must not be found by a later process either.
+        for slab in 0..self.slabs.len() as u32 {
+            if self.slabs[slab as usize].number != self.state.number(slab) {
+                self.state.begin(slab, 0);
+            }
+        }
+        self.counts.recovered = self.index.len();
         self.state.begin_sync();
         Ok(())
     }
@@ -216,15 +220,17 @@ impl<S: Store> Cache<S> {
         }
     }
 
-    /// The slabs on flash that are whole, with their numbers and fills.
+    /// The slabs on flash that are whole and of whose items the state knows which are current, with
+    /// their numbers and fills.
     fn read_ends(&mut self, used: &[u32]) -> BTreeMap<u32, (u64, Fill)> {
         let Shape { slab_bytes, page_bytes, .. } = self.shape;
         let reads = used.iter().map(|&slab| (slab, slab_bytes - page_bytes, page_bytes)).collect();
         let mut ends = BTreeMap::new();
         self.read_all(reads, |cache, slab, data| {
-            let end = data.and_then(slab::read_end);
             let first = cache.state.first_slab();
-            ends.extend(end.filter(|(number, _)| *number >= first).map(|end| (slab, end)));
+            let is_current =
+                |end: &(u64, Fill)| end.0 >= first && cache.state.number(slab) == end.0;
+            ends.extend(data.and_then(slab::read_end).filter(is_current).map(|end| (slab, end)));
         });
         ends
     }
@@ -244,18 +250,21 @@ impl<S: Store> Cache<S> {
         let reads = ends.iter().map(read).collect();
         self.read_all(reads, |cache, slab, data| {
             let (_, fill) = ends[&slab];
-            let Some(tail) = data.filter(|tail| slab::table_is_whole(tail, fill)) else { return };
+            let Some(tail) = data.filter(|tail| slab::table_is_whole(tail, fill)) else {
+                // Without entries, deletes of its items would not be recorded.
+                return cache.state.begin(slab, 0);
+            };
             for item in slab::contents(tail, fill) {
-                cache.add_found(slab, slab, &item, now);
+                cache.add_found(slab, &item, now);
             }
         });
     }
 
-    /// Adds an item that was found to the index, if it is current; `of` is the slab with its bit.
-    fn add_found(&mut self, slab: u32, of: u32, item: &Content, now: u32) {
+    /// Adds an item that was found to the index, if it is current.
+    fn add_found(&mut self, slab: u32, item: &Content, now: u32) {
         let number = self.slabs[slab as usize].number;
         let expired = item.expires != 0 && item.expires <= now;
-        if expired || item.units == 0 || !self.state.is_current(of, number, item.unit) {
+        if expired || item.units == 0 || !self.state.is_current(slab, number, item.unit) {
             return;
         }
         let address = self.address(slab, item.unit);
@@ -281,21 +290,32 @@ impl<S: Store> Cache<S> {
         self.slabs[slab as usize].live += units;
     }
 
+    /// Writes the slabs in buffers to new blocks. Those that find none are lost.
+    fn rewrite_all(&mut self, mut claims: Vec<Claim>, now: u32) -> Result<(), FlashError> {
+        while let Some(claim) = claims.pop() {
+            let Some(slab) = self.open_unclaimed(&claims)? else { return Ok(()) };
+            self.rewrite(&claim, slab, now);
+        }
+        Ok(())
+    }
+
+    /// Completes a command, without cleaning: buffers are not divided yet.
+    fn complete_one(&mut self) -> bool {
+        let waited = self.store.wait(None);
+        while let Some(done) = self.store.poll() {
+            self.complete(done);
+        }
+        waited
+    }
+
     /// Opens a slab whose state no buffer of `claims` needs.
-    fn open_unclaimed(
-        &mut self,
-        claims: &[(u16, u64, Fill, u32)],
-    ) -> Result<Option<u32>, FlashError> {
+    fn open_unclaimed(&mut self, claims: &[Claim]) -> Result<Option<u32>, FlashError> {
         let mut refused = Vec::new();
         let opened = loop {
             match self.store.open()? {
-                Some(slab) if claims.iter().any(|claim| claim.3 == slab) => refused.push(slab),
+                Some(slab) if claims.iter().any(|claim| claim.of == slab) => refused.push(slab),
                 // Perhaps a block is still being erased.
-                None if self.store.wait(None) => {
-                    while let Some(done) = self.store.poll() {
-                        self.complete(done);
-                    }
-                }
+                None if self.complete_one() => {}
                 opened => break opened,
             }
         };
@@ -303,14 +323,12 @@ impl<S: Store> Cache<S> {
         Ok(opened)
     }
 
-    /// Writes the slab in a buffer to a new block, with the number that it has; `of` is the block
-    /// that it was written to before.
-    fn rewrite(&mut self, lost: (u16, u64, Fill), of: u32, slab: u32, now: u32) {
-        let (buffer, number, fill) = lost;
+    /// Writes the slab in a buffer to a new block, with the number that it has.
+    fn rewrite(&mut self, claim: &Claim, slab: u32, now: u32) {
+        let Claim { buffer, number, fill, of } = *claim;
         if slab != of {
             self.state.move_to(of, slab);
         }
-        self.buffers.free.retain(|&free| free != buffer);
         self.slabs[slab as usize] =
             Slab { number, phase: Phase::Writing, buffer, fill, ..Slab::FREE };
         let bytes = self.buffers.bytes(buffer);
@@ -318,12 +336,15 @@ impl<S: Store> Cache<S> {
             let end = (u64::from(item.unit) + u64::from(item.units)) * u64::from(UNIT);
             let record = (end <= bytes.len() as u64).then(|| &bytes[(item.unit * UNIT) as usize..]);
             record.is_some_and(|bytes| {
-                record::read(bytes, At { slab: number, unit: item.unit }).is_some()
+                // The length in the table counts too: what is behind it is not kept.
+                let len = record::parse(bytes).map_or(0, |(_, len)| len as u32);
+                let is_read = record::read(bytes, At { slab: number, unit: item.unit }).is_some();
+                is_read && len.div_ceil(UNIT) == item.units
             })
         };
         let items: Vec<Content> = slab::contents(bytes, fill).take_while(is_whole).collect();
         for item in &items {
-            self.add_found(slab, slab, item, now);
+            self.add_found(slab, item, now);
         }
         // What a loss of power left damaged is no part of the slab.
         let units = items.last().map_or(0, |last| last.unit + last.units);
@@ -332,8 +353,6 @@ impl<S: Store> Cache<S> {
         slab::refill(self.buffers.bytes_mut(buffer), fill);
         slab::seal(self.buffers.bytes_mut(buffer), fill);
         self.write_out(slab, self.shape.slab_bytes);
-        while self.slabs[slab as usize].writes > 0 {
-            self.wait(None);
-        }
+        while self.slabs[slab as usize].writes > 0 && self.complete_one() {}
     }
 }

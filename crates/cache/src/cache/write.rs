@@ -195,7 +195,11 @@ impl<S: Store> Cache<S> {
             let info = &mut self.slabs[slab as usize];
             info.phase = Phase::Durable;
             slab::forget(self.buffers.bytes_mut(info.buffer));
-            self.buffers.cached.push_back((info.buffer, slab, number));
+            if info.buffer < self.buffers.count {
+                self.buffers.cached.push_back((info.buffer, slab, number));
+            } else {
+                info.buffer = NONE;
+            }
         }
     }
 

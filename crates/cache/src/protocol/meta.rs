@@ -5,7 +5,7 @@ use super::output::Answer;
 use super::session::{Known, Session, Step, set_meta};
 use super::storage::{Mode, Store, StoreResult};
 use super::{Shared, numbers};
-use crate::items::{Item, Items, Lookup, Meta, NewItem};
+use crate::items::{Item, ItemAddress, Items, Lookup, Meta, NewItem};
 
 impl Session {
     /// Appends a code, opaque and key.
@@ -36,7 +36,17 @@ impl Session {
             meta: Meta::default(),
             marks: [false; 3],
         };
-        let Some((at, old)) = items.peek(&flags.key, now) else {
+        let known = match self.known_to_touch(flags, items, shared) {
+            Known::Reading => return Step::Waits,
+            Known::Miss => None,
+            Known::Old(old) => Some(old),
+        };
+        let found = match &known {
+            Some(old) => Some((old.at, old.meta)),
+            None if flags.ttl.is_some() => None,
+            None => items.peek(&flags.key, now),
+        };
+        let Some((at, old)) = found else {
             shared.counters.get_misses += 1;
             return self.vivify(flags, reply, items, shared);
         };
@@ -44,18 +54,12 @@ impl Session {
         reply.meta = Meta { expires: meta.expires, ..old };
         reply.marks = marks;
         let looks_inside = flags.value || b"cfs".iter().any(|&name| flags.has(name));
-        if !looks_inside {
+        if let Some(known) = &known {
             shared.counters.get_hits += 1;
-            let item = Item {
-                key: flags.given,
-                value: &[],
-                flags: 0,
-                version: 0,
-                at,
-                meta: old,
-                from_flash: false,
-            };
-            reply.hit(self.out.text(), &item, now);
+            reply.hit(self.out.text(), &known.item(flags.given), now);
+        } else if !looks_inside {
+            shared.counters.get_hits += 1;
+            reply.hit(self.out.text(), &blank(flags.given, at, old), now);
         } else {
             let tag = self.tag();
             match items.lookup(&flags.key, tag, now) {
@@ -67,11 +71,27 @@ impl Session {
                     shared.counters.get_hits += 1;
                     reply.hit(self.out.text(), &item, now);
                 }
-                Lookup::Reading => self.out.wait(Answer::Meta(Box::new(reply.into_owned()))),
+                Lookup::Reading(bytes) => {
+                    self.out.wait(Answer::Meta(Box::new(reply.into_owned())), bytes);
+                }
             }
         }
         set_meta(items, &flags.key, at, meta, shared);
         Step::Done(0)
+    }
+
+    /// The item of `mg` with `T`: its key has to be compared, so that another item does not outlive
+    /// its time.
+    fn known_to_touch(
+        &mut self,
+        flags: &Flags<'_>,
+        items: &mut dyn Items,
+        shared: &Shared,
+    ) -> Known {
+        match flags.ttl {
+            Some(_) => self.known(&flags.key, items, shared),
+            None => Known::Miss,
+        }
     }
 
     /// The answer of a miss; with `N` an empty item is inserted.
@@ -97,8 +117,7 @@ impl Session {
         let at = items.peek(&flags.key, shared.now).map_or_else(<_>::default, |(at, _)| at);
         reply.meta = meta;
         reply.marks = [false, false, true];
-        let item =
-            Item { key: flags.given, value: &[], flags: 0, version, at, meta, from_flash: false };
+        let item = Item { version, ..blank(flags.given, at, meta) };
         reply.hit(self.out.text(), &item, shared.now);
         Step::Done(0)
     }
@@ -189,16 +208,15 @@ impl Session {
     ) -> Step {
         shared.counters.cmd_meta += 1;
         let looks_inside = flags.stale || flags.remove_value || flags.compare.is_some();
-        let done = if looks_inside {
-            self.delete_known(flags, items, shared)
-        } else if items.peek(&flags.key, shared.now).is_none() {
-            Ok("NF")
+        let code = if looks_inside {
+            match self.delete_known(flags, items, shared) {
+                Ok(code) => code,
+                Err(step) => return step,
+            }
+        } else if items.peek(&flags.key, shared.now).is_some() && items.remove(&flags.key) {
+            "HD"
         } else {
-            self.remove(&flags.key, items).map(|_| "HD")
-        };
-        let code = match done {
-            Ok(code) => code,
-            Err(step) => return step,
+            "NF"
         };
         match code {
             "HD" => shared.counters.delete_hits += 1,
@@ -226,7 +244,8 @@ impl Session {
             return Ok("EX");
         }
         if !flags.stale && !flags.remove_value {
-            return self.remove(&flags.key, items).map(|_| "HD");
+            items.remove(&flags.key);
+            return Ok("HD");
         }
         let version = flags.version.unwrap_or_else(|| items.next_version());
         let fetched = old.meta.fetched && !flags.remove_value;
@@ -368,6 +387,11 @@ impl Session {
         out.extend_from_slice(text.as_bytes());
         Step::Done(0)
     }
+}
+
+/// An item of which nothing is returned but what is kept in memory.
+fn blank(key: &[u8], at: ItemAddress, meta: Meta) -> Item<'_> {
+    Item { key, value: &[], flags: 0, version: 0, at, meta, from_flash: false }
 }
 
 /// What follows the first `count` words.

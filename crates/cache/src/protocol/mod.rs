@@ -192,7 +192,8 @@ impl Shared {
             b"p" => self.clock = Clock::Stands,
             b"r" => self.clock = Clock::Runs(0),
             _ => {
-                let step = numbers::signed(word).unwrap_or(0);
+                let step = numbers::signed(word).filter(|step| i32::try_from(*step).is_ok());
+                let step = step.unwrap_or(0);
                 self.now = u32::try_from(i64::from(self.now) + step).unwrap_or(self.now);
                 if let Clock::Runs(ahead) = &mut self.clock {
                     *ahead += step;

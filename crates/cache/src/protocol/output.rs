@@ -21,7 +21,8 @@ pub enum Answer {
 #[derive(Debug)]
 enum Part {
     Text(Vec<u8>),
-    Waiting(Answer),
+    /// And bytes that the answer will have at most.
+    Waiting(Answer, usize),
 }
 
 /// What is to be sent.
@@ -74,10 +75,10 @@ impl Output {
         self.first.wrapping_add(self.parts.len() as u32) & !super::session::CHANGE
     }
 
-    /// An answer that waits for flash.
-    pub fn wait(&mut self, answer: Answer) {
+    /// An answer that waits for flash, of `bytes` bytes at most.
+    pub fn wait(&mut self, answer: Answer, bytes: usize) {
         self.waiting += 1;
-        self.parts.push_back(Part::Waiting(answer));
+        self.parts.push_back(Part::Waiting(answer, bytes));
     }
 
     /// Answers that wait for flash.
@@ -89,16 +90,16 @@ impl Output {
     pub fn done(&mut self, number: u32) -> Option<(Answer, &mut Vec<u8>)> {
         let at = (number.wrapping_sub(self.first) & !super::session::CHANGE) as usize;
         let part = self.parts.get_mut(at)?;
-        if !matches!(part, Part::Waiting(_)) {
+        if !matches!(part, Part::Waiting(..)) {
             return None;
         }
         self.waiting -= 1;
-        let Part::Waiting(answer) = std::mem::replace(part, Part::Text(Vec::new())) else {
+        let Part::Waiting(answer, _) = std::mem::replace(part, Part::Text(Vec::new())) else {
             unreachable!("as just seen")
         };
         match part {
             Part::Text(text) => Some((answer, text)),
-            Part::Waiting(_) => unreachable!("just replaced"),
+            Part::Waiting(..) => unreachable!("just replaced"),
         }
     }
 
@@ -127,11 +128,11 @@ impl Output {
         }
     }
 
-    /// Bytes that are held.
+    /// Bytes that are held, or will be.
     pub fn len(&self) -> usize {
         let part = |part: &Part| match part {
             Part::Text(text) => text.len(),
-            Part::Waiting(_) => 0,
+            Part::Waiting(_, bytes) => *bytes,
         };
         self.bytes.len() - self.sent + self.parts.iter().map(part).sum::<usize>()
     }

@@ -28,6 +28,12 @@ impl Old {
         let Item { value, flags, version, at, meta, .. } = *item;
         Self { value: value.to_vec(), flags, version, at, meta }
     }
+
+    pub(super) fn item<'a>(&'a self, key: &'a [u8]) -> Item<'a> {
+        let Self { value, flags, version, at, meta } = self;
+        let (flags, version, at, meta) = (*flags, *version, *at, *meta);
+        Item { key, value, flags, version, at, meta, from_flash: false }
+    }
 }
 
 /// What became of a command.
@@ -258,7 +264,7 @@ impl Session {
         let known = match items.lookup(key, tag, shared.now) {
             Lookup::Miss => Known::Miss,
             Lookup::Found(item) => Known::Old(Old::new(&item)),
-            Lookup::Reading => {
+            Lookup::Reading(_) => {
                 self.reading = true;
                 self.read_at = kept.map(|(at, _)| at);
                 Known::Reading
@@ -316,14 +322,6 @@ impl Session {
         }
     }
 
-    /// Removes an item; false if there is none. An error is that the command waits.
-    pub(super) fn remove(&mut self, key: &[u8], items: &mut dyn Items) -> Result<bool, Step> {
-        items.remove(key).map_err(|_| {
-            self.waits_for_room = true;
-            Step::Waits
-        })
-    }
-
     /// Answers a line, unless the client wants no answer.
     pub(super) fn answer(&mut self, noreply: bool, text: &str) {
         if !noreply {
@@ -349,7 +347,7 @@ impl Session {
                 shared.counters.get_hits += 1;
                 output::value(self.out.text(), &item, version);
             }
-            Lookup::Reading => self.out.wait(Answer::Value { version }),
+            Lookup::Reading(bytes) => self.out.wait(Answer::Value { version }, bytes),
         }
         shared.prefixes.count(key, 1);
     }
@@ -365,7 +363,9 @@ pub(super) fn set_meta(
     shared: &Shared,
 ) {
     let expired = meta.expires != 0 && meta.expires <= shared.now;
-    if !expired || items.remove(key).is_err() {
+    if expired {
+        items.remove(key);
+    } else {
         items.set_meta(key, at, meta);
     }
 }

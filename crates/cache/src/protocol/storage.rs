@@ -78,6 +78,15 @@ impl Store<'_> {
         self.stale && self.is_cas() && self.compare.is_some_and(older)
     }
 
+    /// The two parts of the new value.
+    fn parts<'a>(&self, value: &'a [u8], old: Option<&'a Old>) -> [&'a [u8]; 2] {
+        match (self.mode, old) {
+            (Mode::Append, Some(old)) => [&old.value, value],
+            (Mode::Prepend, Some(old)) => [value, &old.value],
+            _ => [value, &[]],
+        }
+    }
+
     /// Why the value is not stored; `None` if it is.
     fn refused(
         &self,
@@ -138,17 +147,11 @@ impl Session {
         if store.key.len() + store.len + OVERHEAD > most {
             // The old value must not stay, since the client meant to replace it.
             let replaces = store.mode == Mode::Set && store.compare.is_none() || store.is_meta;
-            if replaces && items.remove(store.key).is_err() {
-                self.waits_for_room = true;
-                return Err(Step::Waits);
+            if replaces {
+                items.remove(store.key);
             }
             shared.counters.store_too_large += 1;
-            return Err(self.refuse_value(
-                store.noreply,
-                "SERVER_ERROR object too large for cache",
-                store.len,
-                body,
-            ));
+            return Err(self.refuse_value(store.noreply, TOO_LARGE, store.len, body));
         }
         if body.len() < store.len + 2 {
             return Err(Step::Needs(store.len + 2));
@@ -191,19 +194,19 @@ impl Session {
             let Meta { expires, win, .. } = found.meta;
             meta = Meta { expires, win, stale: true, ..meta };
         }
-        let mut parts = [value, &[]];
-        if joins {
-            match &old {
-                Some(found) => {
-                    client_flags = found.flags;
-                    meta.expires = found.meta.expires;
-                    parts = match store.mode {
-                        Mode::Append => [&found.value, value],
-                        _ => [value, &found.value],
-                    };
-                }
-                None => meta.expires = store.vivify.unwrap_or(0),
+        let parts = store.parts(value, old.as_ref());
+        match &old {
+            Some(found) if joins => {
+                (client_flags, meta.expires) = (found.flags, found.meta.expires);
             }
+            None if joins => meta.expires = store.vivify.unwrap_or(0),
+            _ => {}
+        }
+        let bytes = parts[0].len() + parts[1].len();
+        if store.key.len() + bytes + OVERHEAD > shared.settings.item_max {
+            shared.counters.store_too_large += 1;
+            self.answer(store.noreply, TOO_LARGE);
+            return Err(Step::Done(store.len + 2));
         }
         let version = store.version.unwrap_or_else(|| items.next_version());
         let new = NewItem { key: store.key, value: parts, flags: client_flags, version, meta };
@@ -212,7 +215,7 @@ impl Session {
                 shared.counters.cmd_set += 1;
                 shared.counters.total_items += 1;
                 shared.counters.cas_hits += u64::from(store.compare.is_some());
-                Ok(StoreResult::Done { version, bytes: parts[0].len() + parts[1].len() })
+                Ok(StoreResult::Done { version, bytes })
             }
             Err(Refusal::Busy) => {
                 self.waits_for_room = true;
@@ -222,7 +225,7 @@ impl Session {
                 shared.counters.cmd_set += 1;
                 shared.counters.store_no_memory += 1;
                 let error = match refusal {
-                    Refusal::TooLarge => "SERVER_ERROR object too large for cache",
+                    Refusal::TooLarge => TOO_LARGE,
                     _ => "SERVER_ERROR out of memory storing object",
                 };
                 self.answer(store.noreply, error);
@@ -284,4 +287,5 @@ impl Session {
 
 pub(super) const NOT_A_NUMBER: &str =
     "CLIENT_ERROR cannot increment or decrement non-numeric value";
+const TOO_LARGE: &str = "SERVER_ERROR object too large for cache";
 pub(super) const BAD_LINE: &str = "CLIENT_ERROR bad command line format";

@@ -2,9 +2,9 @@
 
 use super::flags::{Flags, LONG_OPAQUE};
 use super::meta::flags_after;
-use super::session::{Session, Step, is_key, set_meta};
+use super::session::{Known, Old, Session, Step, is_key, set_meta};
 use super::storage::{BAD_LINE, Mode, Store, StoreResult};
-use super::{Shared, VERSION, numbers, stats};
+use super::{Shared, VERSION, numbers, output, stats};
 use crate::items::{Items, Meta};
 
 /// The longest user and password.
@@ -114,18 +114,23 @@ impl Session {
             if self.is_full() {
                 return Step::Waits;
             }
+            match touch {
+                None => self.get(key, version, items, shared),
+                Some(expires) => {
+                    let Some(old) = self.touch_item(key, expires, items, shared) else {
+                        return Step::Waits;
+                    };
+                    shared.counters.cmd_get += 1;
+                    match old {
+                        Some(old) => {
+                            shared.counters.get_hits += 1;
+                            output::value(self.out.text(), &old.item(key), version);
+                        }
+                        None => shared.counters.get_misses += 1,
+                    }
+                }
+            }
             self.keys_done += 1;
-            let found = touch.and_then(|_| items.peek(key, shared.now));
-            self.get(key, version, items, shared);
-            let Some(expires) = touch else { continue };
-            shared.counters.cmd_touch += 1;
-            let Some((at, meta)) = found else {
-                shared.counters.touch_misses += 1;
-                continue;
-            };
-            shared.counters.touch_hits += 1;
-            // After the lookup, because an item that expires at once is still returned.
-            set_meta(items, key, at, touched(meta, expires, shared), shared);
         }
         self.answer(false, "END");
         Step::Done(0)
@@ -227,10 +232,7 @@ impl Session {
             self.answer(noreply, BAD_LINE);
             return Step::Done(0);
         }
-        let Ok(found) = items.remove(key) else {
-            self.waits_for_room = true;
-            return Step::Waits;
-        };
+        let found = items.remove(key);
         shared.prefixes.count(key, 3);
         match found {
             true => shared.counters.delete_hits += 1,
@@ -259,17 +261,36 @@ impl Session {
             self.answer(noreply, "CLIENT_ERROR invalid exptime argument");
             return Step::Done(0);
         };
-        shared.counters.cmd_touch += 1;
-        let found = items.peek(key, shared.now);
-        if let Some((at, meta)) = found {
-            shared.counters.touch_hits += 1;
-            let meta = touched(meta, shared.expires(time), shared);
-            set_meta(items, key, at, meta, shared);
-        } else {
-            shared.counters.touch_misses += 1;
-        }
+        let Some(found) = self.touch_item(key, shared.expires(time), items, shared) else {
+            return Step::Waits;
+        };
         self.answer(noreply, if found.is_some() { "TOUCHED" } else { "NOT_FOUND" });
         Step::Done(0)
+    }
+
+    /// Changes when an item expires, and returns what it was; `None` if it is still being read: its
+    /// key has to be compared, so that another item does not outlive its time.
+    fn touch_item(
+        &mut self,
+        key: &[u8],
+        expires: u32,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Option<Option<Old>> {
+        let old = match self.known(key, items, shared) {
+            Known::Reading => return None,
+            Known::Miss => None,
+            Known::Old(old) => Some(old),
+        };
+        shared.counters.cmd_touch += 1;
+        match &old {
+            Some(old) => {
+                shared.counters.touch_hits += 1;
+                set_meta(items, key, old.at, touched(old.meta, expires, shared), shared);
+            }
+            None => shared.counters.touch_misses += 1,
+        }
+        Some(old)
     }
 
     /// Commands that concern no item.

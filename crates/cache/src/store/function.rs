@@ -8,12 +8,8 @@ use std::sync::Arc;
 use prism_base::{Nanos, SimTime};
 use prism_flash::function::{Channel, Function, Queue, Unit};
 use prism_flash::{Address, Buffer, FlashError};
-use prism_nand::Cause;
 
-use super::{Done, FlashCounts, Numbering, Shape, Store};
-
-/// Commands that are submitted and not taken; the file keeps fewer in flight in the kernel.
-const DEPTH: usize = 1 << 16;
+use super::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of};
 
 /// A store on blocks that the library allocates.
 pub struct FunctionStore {
@@ -65,6 +61,10 @@ impl Store for FunctionStore {
         (0..self.shape.channels).map(|channel| self.function.free(channel).unwrap_or(0)).sum()
     }
 
+    fn erasing(&mut self) -> u32 {
+        self.function.erasing().unwrap_or(0)
+    }
+
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
         match self.function.address_mapper(Channel::Any, Unit::Block) {
             Ok(new) => Ok(Some(self.numbering.slab(new.at))),
@@ -109,16 +109,10 @@ impl Store for FunctionStore {
     }
 
     fn counts(&self) -> FlashCounts {
-        let counts = self.function.share().counts().unwrap_or_default();
-        FlashCounts {
-            programs: counts.programs[Cause::Host],
-            copies: counts.programs.total() - counts.programs[Cause::Host],
-            reads: counts.reads[Cause::Host],
-            erases: counts.erases.total(),
-        }
+        counts_of(&self.function.share())
     }
 
     fn now(&self) -> SimTime {
-        self.function.share().now().unwrap_or(SimTime::ZERO)
+        now_of(&self.function.share())
     }
 }

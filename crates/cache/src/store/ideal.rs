@@ -105,6 +105,10 @@ impl Store for IdealStore {
         self.erased.len() as u32
     }
 
+    fn erasing(&mut self) -> u32 {
+        self.freed.iter().map(|freed| freed.len() as u32).sum()
+    }
+
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
         Ok(self.erased.pop_front())
     }

@@ -10,7 +10,8 @@ mod sim;
 use std::os::fd::BorrowedFd;
 
 use prism_base::{Nanos, SimTime};
-use prism_flash::{Address, Buffer, FlashError, ShareGeometry};
+use prism_flash::{Address, Buffer, FlashError, Share, ShareGeometry};
+use prism_nand::Cause;
 
 pub use function::FunctionStore;
 pub use ideal::IdealStore;
@@ -73,6 +74,9 @@ impl Store for Box<dyn Store> {
     fn available(&mut self) -> u32 {
         (**self).available()
     }
+    fn erasing(&mut self) -> u32 {
+        (**self).erasing()
+    }
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
         (**self).open()
     }
@@ -126,6 +130,11 @@ pub trait Store {
     /// Slabs that can be opened now.
     fn available(&mut self) -> u32;
 
+    /// Slabs that were freed and can be opened when their erase is complete.
+    fn erasing(&mut self) -> u32 {
+        0
+    }
+
     /// Opens an erased slab; `None` if there is none.
     ///
     /// # Errors
@@ -169,6 +178,27 @@ pub trait Store {
     fn now(&self) -> SimTime {
         SimTime::ZERO
     }
+}
+
+/// Commands that are submitted to a queue of the library and not taken. Beyond what the device
+/// takes at once they wait in the library; the cache bounds them, by its buffers and by bytes of
+/// reads.
+pub(crate) const DEPTH: usize = usize::MAX;
+
+/// What was done to the flash of a share.
+pub(crate) fn counts_of(share: &Share) -> FlashCounts {
+    let counts = share.counts().unwrap_or_default();
+    FlashCounts {
+        programs: counts.programs[Cause::Host],
+        copies: counts.programs.total() - counts.programs[Cause::Host],
+        reads: counts.reads[Cause::Host],
+        erases: counts.erases.total(),
+    }
+}
+
+/// The time of a share, on a device with timing.
+pub(crate) fn now_of(share: &Share) -> SimTime {
+    share.now().unwrap_or(SimTime::ZERO)
 }
 
 /// Addresses of the blocks of a share, as numbers of slabs: those of a LUN together.

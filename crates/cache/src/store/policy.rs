@@ -10,12 +10,8 @@ use std::sync::Arc;
 use prism_base::{Nanos, SimTime};
 use prism_flash::policy::{Policy, Queue};
 use prism_flash::{Buffer, FlashError};
-use prism_nand::Cause;
 
-use super::{Done, FlashCounts, Shape, Store};
-
-/// Commands that are submitted and not taken.
-const DEPTH: usize = 1 << 16;
+use super::{DEPTH, Done, FlashCounts, Shape, Store, counts_of, now_of};
 
 /// A store on addresses.
 pub struct PolicyStore {
@@ -119,16 +115,10 @@ impl Store for PolicyStore {
     }
 
     fn counts(&self) -> FlashCounts {
-        let counts = self.policy.share().counts().unwrap_or_default();
-        FlashCounts {
-            programs: counts.programs[Cause::Host],
-            copies: counts.programs.total() - counts.programs[Cause::Host],
-            reads: counts.reads[Cause::Host],
-            erases: counts.erases.total(),
-        }
+        counts_of(&self.policy.share())
     }
 
     fn now(&self) -> SimTime {
-        self.policy.share().now().unwrap_or(SimTime::ZERO)
+        now_of(&self.policy.share())
     }
 }

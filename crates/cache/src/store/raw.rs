@@ -11,12 +11,8 @@ use std::sync::Arc;
 use prism_base::{Nanos, SimTime, Slab as Places};
 use prism_flash::raw::{Command, Completion, Queue, Raw};
 use prism_flash::{Buffer, FlashError};
-use prism_nand::Cause;
 
-use super::{Done, FlashCounts, Numbering, Shape, Store};
-
-/// Commands that are submitted and not taken.
-const DEPTH: usize = 1 << 16;
+use super::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of};
 
 /// A command in flight: the slab, and what it is a part of.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +58,7 @@ pub struct RawStore {
     /// Commands in flight; the tag of the queue is the place.
     parts: Places<Option<Part>>,
     transfers: Places<Option<Transfer>>,
+    erasing: u32,
 }
 
 impl RawStore {
@@ -81,7 +78,7 @@ impl RawStore {
         let queue = Queue::new(Arc::clone(&raw), DEPTH);
         let luns = (0..geometry.luns).map(|_| Lun::default()).collect();
         let (parts, transfers) = (Places::new(), Places::new());
-        Self { raw, queue, numbering, luns, identity, shape, parts, transfers }
+        Self { raw, queue, numbering, luns, identity, shape, parts, transfers, erasing: 0 }
     }
 
     fn lun_of(&self, slab: u32) -> usize {
@@ -161,6 +158,10 @@ impl Store for RawStore {
         self.luns.iter().map(|lun| lun.erased.len() as u32).sum()
     }
 
+    fn erasing(&mut self) -> u32 {
+        self.erasing
+    }
+
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
         let with_blocks = self.luns.iter_mut().filter(|lun| !lun.erased.is_empty());
         let lun = with_blocks.min_by_key(|lun| (lun.in_flight, usize::MAX - lun.erased.len()));
@@ -177,6 +178,7 @@ impl Store for RawStore {
 
     fn free(&mut self, slab: u32) -> Result<(), FlashError> {
         let at = self.numbering.address(slab);
+        self.erasing += 1;
         self.submit(slab, Command::Erase { at }, Of::Erase);
         Ok(())
     }
@@ -198,9 +200,11 @@ impl Store for RawStore {
             let lun = self.lun_of(slab);
             self.luns[lun].in_flight -= 1;
             match of {
-                // A block that cannot be erased is lost.
-                Of::Erase if done.result.is_err() => {}
-                Of::Erase => self.luns[lun].erased.push_back(slab),
+                Of::Erase => {
+                    self.erasing -= 1;
+                    // A block that cannot be erased is lost.
+                    self.luns[lun].erased.extend(done.result.is_ok().then_some(slab));
+                }
                 Of::Sync(tag) => {
                     let Completion { end, result, data, .. } = done;
                     return Some(Done { tag, end, result, data });
@@ -223,16 +227,10 @@ impl Store for RawStore {
     }
 
     fn counts(&self) -> FlashCounts {
-        let counts = self.raw.share().counts().unwrap_or_default();
-        FlashCounts {
-            programs: counts.programs[Cause::Host],
-            copies: counts.programs.total() - counts.programs[Cause::Host],
-            reads: counts.reads[Cause::Host],
-            erases: counts.erases.total(),
-        }
+        counts_of(self.raw.share())
     }
 
     fn now(&self) -> SimTime {
-        self.raw.share().now().unwrap_or(SimTime::ZERO)
+        now_of(self.raw.share())
     }
 }

@@ -44,7 +44,8 @@ pub struct SimStore {
 
 impl SimStore {
     /// A store of `bytes` bytes of flash, over-provisioning included, in blocks of `slab_bytes` on
-    /// this many channels; `None` if these are fewer than 16 blocks a channel.
+    /// this many channels; `None` if these are too few blocks: fewer than 16 a channel, or too few
+    /// for a drive to have spare ones.
     #[must_use]
     pub fn new(level: Level, bytes: Bytes, slab_bytes: u32, channels: u32) -> Option<Self> {
         let blocks = u32::try_from(bytes.0 / u64::from(slab_bytes)).ok()? / channels * channels;
@@ -62,14 +63,16 @@ impl SimStore {
             channels,
             dynamic_reserve: level == Level::Blocks,
         };
-        let drive = (level == Level::Original)
-            .then(|| Box::new(drive(blocks, slabs, slab_bytes / PAGE, channels)));
+        let drive = match level {
+            Level::Original => Some(Box::new(drive(blocks, slabs, slab_bytes / PAGE, channels)?)),
+            Level::Blocks | Level::Policy => None,
+        };
         let counts = FlashCounts::default();
         let free = (0..slabs).collect();
         Some(Self { shape, free, done: VecDeque::new(), counts, drive, version: 0 })
     }
 
-    /// Blocks, over-provisioning included, and so the divisor of erases for a mean wear.
+    /// Pages of a slab.
     fn pages(&self) -> u32 {
         self.shape.slab_bytes / PAGE
     }
@@ -79,8 +82,9 @@ impl SimStore {
     }
 }
 
-/// A drive with one die on each channel, and blocks of the length of a slab.
-fn drive(blocks: u32, slabs: u32, pages: u32, channels: u32) -> Immediate<Nand, Ftl> {
+/// A drive with one die on each channel, and blocks of the length of a slab; `None` if so few
+/// blocks leave it no spare ones.
+fn drive(blocks: u32, slabs: u32, pages: u32, channels: u32) -> Option<Immediate<Nand, Ftl>> {
     let geometry = Geometry {
         channels,
         dies_per_channel: 1,
@@ -98,7 +102,7 @@ fn drive(blocks: u32, slabs: u32, pages: u32, channels: u32) -> Immediate<Nand, 
     let units = slabs * pages;
     let config = PageConfig::simple(units, VictimPolicy::Greedy, Frontiers::Separate);
     let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(config), 1);
-    Immediate::new(Nand::new(geometry), ftl.expect("a fifth of its blocks is spare"))
+    Some(Immediate::new(Nand::new(geometry), ftl.ok()?))
 }
 
 impl Store for SimStore {
@@ -141,10 +145,10 @@ impl Store for SimStore {
     }
 
     fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+        let pages = self.pages();
         match &mut self.drive {
             Some(drive) => {
                 self.version += 1;
-                let pages = self.shape.slab_bytes / PAGE;
                 drive.trim(slab * pages, (slab + 1) * pages, self.version);
             }
             None => self.counts.erases += 1,

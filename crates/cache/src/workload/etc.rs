@@ -127,11 +127,6 @@ impl Etc {
         let value_len = value_len(key, self.config.short_values);
         Request { time, op, key: mix(key + 1), key_len: key_len(key), value_len, ttl: 0 }
     }
-
-    /// A set of each key, in order.
-    pub fn preload(&self) -> impl Iterator<Item = Request> + '_ {
-        (0..self.config.keys).map(|key| self.request(key, Op::Set, 0))
-    }
 }
 
 impl Iterator for Etc {

@@ -4,7 +4,7 @@ mod etc;
 mod traces;
 
 pub use etc::{Etc, EtcConfig, Popularity};
-pub use traces::{Format, TraceError, Traces};
+pub use traces::{TraceError, Traces};
 
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

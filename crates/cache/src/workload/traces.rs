@@ -21,7 +21,7 @@ const LINE: usize = 64 << 10;
 
 /// A format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+enum Format {
     /// libCacheSim's binary format.
     OracleGeneral,
     /// Twitter's.
@@ -127,12 +127,6 @@ impl Traces {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// The format, if it is recognised.
-    #[must_use]
-    pub fn format(&self) -> Option<Format> {
-        self.format
     }
 
     /// Reads the next bytes of a trace; `is_last` if there are no more.

@@ -26,6 +26,7 @@ pub const GEOMETRY: DeviceGeometry = DeviceGeometry {
 pub const CONFIG: Config = Config {
     index_bytes: 1 << 20,
     eviction: Eviction::Integrated { most: 20 },
+    buffers: 5,
     seed: 5,
     payload: true,
 };
@@ -82,12 +83,17 @@ pub fn new_memory(cache: prism_flash::Cache) -> SharedMemory {
 }
 
 /// A new cache on memory that goes with it.
-pub fn new_cache(level: Level, buffers: usize) -> Cache<Box<dyn Store>> {
+pub fn new_cache(level: Level, buffers: u16) -> Cache<Box<dyn Store>> {
+    new_cache_with(level, Config { buffers, ..CONFIG })
+}
+
+/// As [`new_cache`], with these settings.
+pub fn new_cache_with(level: Level, config: Config) -> Cache<Box<dyn Store>> {
     let store = store(level, new_memory(prism_flash::Cache::None), true);
     let shape = store.shape();
     let state = vec![0; state_bytes(&shape) as usize];
-    let buffers = vec![0; buffers * shape.slab_bytes as usize];
-    Cache::open(store, Box::new(state), Box::new(buffers), CONFIG, NOW).unwrap()
+    let buffers = vec![0; usize::from(config.buffers) * shape.slab_bytes as usize];
+    Cache::open(store, Box::new(state), Box::new(buffers), config, NOW).unwrap()
 }
 
 /// Sets an item, and waits for flash as long as the cache is busy.
@@ -114,7 +120,7 @@ pub fn get<S: Store>(cache: &mut Cache<S>, key: &[u8], now: u32) -> Option<(Vec<
     match cache.lookup(key, 99, now) {
         Lookup::Miss => return None,
         Lookup::Found(item) => return Some(copy(&item)),
-        Lookup::Reading => {}
+        Lookup::Reading(_) => {}
     }
     loop {
         let mut found = None;

@@ -3,6 +3,7 @@
 mod basic;
 mod commands;
 mod common;
+mod late;
 mod model;
 mod power;
 mod protocol;

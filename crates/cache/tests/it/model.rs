@@ -73,7 +73,7 @@ impl Items for Model {
         let stored = self.items.get_mut(&key).expect("as found");
         (stored.meta.fetched, stored.meta.last_access) = (true, now);
         if reads {
-            return Lookup::Reading;
+            return Lookup::Reading(stored.value.len() + key.len());
         }
         let (key, stored) = self.items.get_key_value(&key).expect("as found");
         Lookup::Found(item(key, stored, meta, false))
@@ -123,8 +123,8 @@ impl Items for Model {
         Ok(())
     }
 
-    fn remove(&mut self, key: &[u8]) -> Result<bool, Refusal> {
-        Ok(self.items.remove(key).is_some())
+    fn remove(&mut self, key: &[u8]) -> bool {
+        self.items.remove(key).is_some()
     }
 
     fn set_meta(&mut self, key: &[u8], at: ItemAddress, meta: Meta) -> bool {

@@ -18,6 +18,7 @@ use prism_flash::{DeviceGeometry, FlashError, MediumError, MemoryDevice, SharedM
 use prism_testkit::{all_seeds, seeds};
 
 use crate::common::{CONFIG, GEOMETRY, Level, NOW, store};
+use crate::late::Late;
 
 const SMALL: DeviceGeometry =
     DeviceGeometry { blocks_per_lun: 14, pages_per_block: 4, page_size: 4096, ..GEOMETRY };
@@ -51,15 +52,10 @@ impl Memory for Mapped {
         &mut self.bytes
     }
 
-    fn begin_sync(&mut self) -> u64 {
+    fn begin_sync(&mut self) {
         let mut disk = self.disk.lock().unwrap();
         disk.durable.clone_from(&self.bytes);
         disk.syncs += 1;
-        disk.syncs
-    }
-
-    fn synced(&self) -> u64 {
-        self.disk.lock().unwrap().syncs
     }
 }
 
@@ -140,7 +136,7 @@ impl World {
             let key = rng.below(KEYS);
             let name = key.to_le_bytes();
             if rng.below(6) == 0 {
-                cache.remove(&name).unwrap();
+                cache.remove(&name);
                 self.change(key, None);
             } else {
                 self.last += 1;
@@ -176,7 +172,7 @@ impl World {
             let found = match cache.lookup(&key.to_le_bytes(), 1, NOW) {
                 Lookup::Miss => None,
                 Lookup::Found(item) => Some(item.value.to_vec()),
-                Lookup::Reading => {
+                Lookup::Reading(_) => {
                     let mut found = None;
                     while !cache.finished(NOW, &mut |_, item| {
                         found = item.map(|item| item.value.to_vec());
@@ -202,8 +198,10 @@ impl World {
         }
     }
 
-    fn open(&self) -> Option<Cache<Box<dyn Store>>> {
+    fn open(&self, rng: &mut Rng) -> Option<Cache<Box<dyn Store>>> {
         let store = store(self.level, self.memory.clone(), false);
+        let late = Late::new(store, Rng::stream(rng.next_u64(), "late"));
+        let store: Box<dyn Store> = Box::new(late);
         let memory = (Mapped::new(&self.state), Mapped::new(&self.buffers));
         Cache::open(store, memory.0, memory.1, SMALL_CONFIG, NOW).ok()
     }
@@ -221,7 +219,7 @@ fn cuts(level: Level, rounds: u64, seed: u64) -> u64 {
     let mut rng = Rng::stream(seed, "cuts of power");
     let mut cut = 0;
     for _ in 0..rounds {
-        let Some(mut cache) = world.open() else { panic!("{level:?}: does not open") };
+        let Some(mut cache) = world.open(&mut rng) else { panic!("{level:?}: does not open") };
         world.check(&mut cache);
         if rng.below(10) == 0 {
             // The recovery itself is cut.
@@ -229,7 +227,7 @@ fn cuts(level: Level, rounds: u64, seed: u64) -> u64 {
             world.restart(&mut rng);
             continue;
         }
-        world.memory.cut_power_after(rng.below(60));
+        world.memory.cut_power_after(rng.below(40));
         cut += u64::from(world.work(&mut cache, &mut rng));
         drop(cache);
         world.restart(&mut rng);
@@ -265,7 +263,7 @@ fn random_damage_to_the_mapped_file_is_found_out() {
         let mut world = World::new(level);
         let mut rng = Rng::stream(seed, "damage");
         for _ in 0..20 {
-            let mut cache = world.open().expect("opens");
+            let mut cache = world.open(&mut rng).expect("opens");
             for key in 0..KEYS {
                 let check = |value: &[u8]| {
                     let number = u64::from_le_bytes(value[..8].try_into().unwrap());
@@ -277,7 +275,7 @@ fn random_damage_to_the_mapped_file_is_found_out() {
                         check(item.value);
                         continue;
                     }
-                    Lookup::Reading => {}
+                    Lookup::Reading(_) => {}
                 }
                 while !cache.finished(NOW, &mut |_, item| {
                     item.into_iter().for_each(|item| check(item.value));

@@ -4,7 +4,7 @@
 use prism_base::Rng;
 use prism_cache::items::Items;
 use prism_cache::protocol::{READS, Session, Settings, Shared};
-use prism_testkit::seeds;
+use prism_testkit::{all_seeds, seeds};
 
 use crate::model::{LONGEST, Model};
 
@@ -296,5 +296,5 @@ fn random_misses_that_are_out_of_date_are_looked_up_again() {
         answers.sort();
         assert_eq!(answers, ["VA 1\r\n5\r\n", "VA 1\r\n8\r\n"], "seed {seed}");
     }
-    assert!(both_read, "no seed has two delayed lookups");
+    assert!(both_read || !all_seeds(), "no seed has two delayed lookups");
 }

@@ -118,3 +118,31 @@ fn connections_beyond_the_limit_are_refused() {
     assert!(again);
     server.stop();
 }
+
+/// More reads at once than buffers should be made for: they wait for each other, and all come.
+#[test]
+fn many_long_reads_at_once_are_all_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache");
+    let server = Running::start(options(Some(&path), Engine::Raw), Settings::default());
+    let mut client = server.connect();
+    let value = |key: u64| vec![key as u8; 400_000];
+    for key in 0..60 {
+        assert_eq!(client.set(&format!("k{key}"), &value(key)), "STORED");
+    }
+    let mut clients: Vec<_> = (0..6).map(|_| server.connect()).collect();
+    for client in &mut clients {
+        // Those set first are on flash alone.
+        (0..120).for_each(|n| client.send(format!("get k{}\r\n", n % 30).as_bytes()));
+    }
+    let mut found = 0;
+    for client in &mut clients {
+        for n in 0..120 {
+            let got = client.value(&format!("k{}", n % 30));
+            found += u64::from(got.is_some());
+            assert!(got.is_none_or(|got| got == value(n % 30)));
+        }
+    }
+    assert!(found > 300, "{found}");
+    server.stop();
+}

@@ -21,7 +21,7 @@ use crate::quantities;
 #[command(after_help = "Examples:
   prism cache simulate cluster52.sort.csv.zst --size 1GiB,2GiB,4GiB
   prism cache simulate wiki.oracleGeneral.zst --engine raw,original --size 256MiB --json -
-  prism cache simulate --etc keys=1000000,requests=10000000,zipf=0.9 --size 64MiB
+  prism cache simulate --etc keys=1000000,requests=10000000,zipf=0.9 --size 256MiB
 
 Traces are recognised by their content: libCacheSim's oracleGeneral, Twitter's, CacheBench's, and
 CSV whose header has the columns key and size, or key_size and value_size, and perhaps time, op,
@@ -155,9 +155,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let design = Design { level, eviction, flash, slab, channels, memory };
             let items = args.items.unwrap_or(flash.0 / 64);
             let simulation = Simulation::new(&design, items).ok_or_else(|| {
-                let least = Bytes(u64::from(slab) * 16 * u64::from(channels));
                 Failure::Usage(format!(
-                    "--size {flash} is too small: slabs of {} on {channels} channels need {least}",
+                    "--size {flash} is too small for engine {name} with slabs of {} on {channels} \
+                     channels: give more, or smaller slabs by --slab",
                     args.slab
                 ))
             })?;

@@ -187,6 +187,9 @@ fn traces_of_caches_are_read_and_malformed_ones_named() {
         "{}",
         run.stderr
     );
+    // A drive of so few blocks would have no spare ones.
+    let small = ["cache", "simulate", name, "--size", "64MiB", "--engine", "original"];
+    assert!(prism(&small).stderr.contains("--size 64 MiB is too small"));
     let run = prism(&["cache", "simulate", name, "--size", "1MiB"]);
     assert!(run.stderr.contains("--size 1 MiB is too small"), "{}", run.stderr);
 }
