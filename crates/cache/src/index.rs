@@ -320,7 +320,7 @@ mod tests {
             }
             n += 1;
         }
-        assert!(n > index.capacity() * 7 / 8, "{n} of {}", index.capacity());
+        assert!(n > index.capacity() * 9 / 10, "{n} of {}", index.capacity());
         let found = (0..n).filter(|n| {
             index.find(hash(&n.to_le_bytes(), 7), |entry| entry.address == *n).is_some()
         });
