@@ -4,6 +4,7 @@ use prism_base::{Nanos, SimTime, Slab};
 use prism_ftl::{ReadRecovery, ReadRun, Units};
 use prism_nand::{BlockId, Cause, DieId, Geometry, Layout, ProgramUnitId, Pun, Status};
 
+use crate::control::HOST_PROGRAM_UNITS_MAX;
 use crate::counts::FlashCounts;
 
 /// A program in flight or queued, with the reads it waits for if it is a copy.
@@ -170,6 +171,13 @@ pub trait FlashDevice {
     /// before each victim is chosen: copies must not be durable before their sources, and a block
     /// must not lose its last valid unit to program units that are not durable.
     fn order(&mut self) {}
+
+    /// Program units of the caller that a die takes at once where the FTL names the die group. A
+    /// caller that submits them in order, and has no buffer in which those of other die groups
+    /// overtake, needs more than one in transfer and one being programmed.
+    fn named_program_units_max(&self) -> u32 {
+        HOST_PROGRAM_UNITS_MAX
+    }
 
     /// Whether the number of partly written blocks is limited, so that
     /// [`FlashDevice::make_open`] is called before each program.

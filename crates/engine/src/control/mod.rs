@@ -26,7 +26,7 @@ use clean::Cleaner;
 
 /// Host program units that may be queued or in flight on a die at once. One is in flight, one is
 /// ready to follow; more would bind data to a die earlier than needed.
-const HOST_PROGRAM_UNITS_MAX: u32 = 2;
+pub(crate) const HOST_PROGRAM_UNITS_MAX: u32 = 2;
 
 /// A host unit to be programmed, and the tag of its completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

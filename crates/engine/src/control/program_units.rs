@@ -83,7 +83,7 @@ impl<D: FlashDevice> Controller<D> {
 
     fn named_die_group(&mut self, stream: u32, first: u32, now: SimTime) -> Option<DieGroupId> {
         let die_group = self.place(stream, first, now)?;
-        let most = HOST_PROGRAM_UNITS_MAX * self.layout.dies_per_die_group();
+        let most = self.device.named_program_units_max() * self.layout.dies_per_die_group();
         let busy = self.die_groups[die_group.0 as usize].host_program_units >= most;
         (!busy && !self.next_die_busy(die_group.0, stream, first)).then_some(die_group)
     }

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use prism_base::SimTime;
+use prism_base::{Nanos, SimTime};
 
 use crate::error::{FlashError, Result};
 use crate::function::schedule::Queues;
@@ -146,6 +146,26 @@ impl State {
         let (.., lun) = lun.expect("waited for one");
         let durable = |block: u32| share.erase_is_durable(block);
         Ok(self.blocks.take(lun, durable).expect("it has an erased block"))
+    }
+
+    /// Lets time pass until a trimmed block is erased, at most for `timeout`.
+    pub(super) fn reach_erase(&mut self, timeout: Option<Nanos>) -> Result<bool> {
+        if !self.share.is_timed() {
+            return Ok(false);
+        }
+        let now = self.settle()?;
+        let latest = timeout.map_or(SimTime(u64::MAX), |timeout| now + timeout);
+        loop {
+            if let Some((&(end, _), _)) = self.erasing.first_key_value() {
+                self.share.reach_if_timed(end.min(latest))?;
+                self.take_erased(end.min(latest))?;
+                return Ok(end <= latest);
+            }
+            let next = self.queues.next().filter(|choice| choice.ready <= latest);
+            if next.is_none() || !self.step() {
+                return Ok(false);
+            }
+        }
     }
 
     fn wait_for_erase(&mut self, channel: usize) -> Result<()> {

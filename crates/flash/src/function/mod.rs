@@ -81,6 +81,8 @@ mod table;
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use prism_base::Nanos;
+
 use crate::error::{FlashError, Result};
 use crate::monitor::{Hold, Share, ShareGeometry};
 use crate::raw::{Address, block_number};
@@ -300,6 +302,25 @@ impl Function {
         let mut state = self.lock();
         state.settle()?;
         Ok((0..state.geometry.channels.len()).map(|channel| state.erasing_in(channel)).sum())
+    }
+
+    /// On a device with timing: lets time pass until a trimmed block is erased, at most for
+    /// `timeout`. Returns whether one is; false if none waits for its erase.
+    ///
+    /// # Errors
+    /// [`FlashError::Released`].
+    pub fn wait_for_erase(&self, timeout: Option<Nanos>) -> Result<bool> {
+        self.lock().reach_erase(timeout)
+    }
+
+    /// Erased blocks of all channels, including over-provisioning.
+    ///
+    /// # Errors
+    /// [`FlashError::Released`].
+    pub fn free_blocks(&self) -> Result<u32> {
+        let mut state = self.lock();
+        state.settle()?;
+        Ok((0..state.geometry.channels.len()).map(|channel| state.erased_in(channel)).sum())
     }
 
     /// Erased blocks of a channel, including over-provisioning.

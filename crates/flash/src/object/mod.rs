@@ -512,7 +512,8 @@ impl State {
             records
         };
         let Inner { share, geometry, tables, .. } = &self.inner;
-        sync_journal(&mut self.journal, share, geometry, &tables.above, snapshot)?;
+        let end = sync_journal(&mut self.journal, share, geometry, &tables.above, snapshot)?;
+        share.reach_if_timed(end)?;
         self.changed.clear();
         for extent in std::mem::take(&mut self.freed) {
             self.trim(extent)?;

@@ -458,6 +458,11 @@ impl FlashDevice for RangeFlash {
         }
     }
 
+    /// A block: a level that writes block after block has the next ones begin on other LUNs.
+    fn named_program_units_max(&self) -> u32 {
+        self.format.program_units_per_block.max(2)
+    }
+
     fn limits_open_blocks(&self) -> bool {
         self.open_max < u32::MAX
     }

@@ -606,14 +606,18 @@ impl Inner {
     /// returns.
     fn begin_flush(&mut self) -> Result<SimTime> {
         let most = trims_max(&self.geometry) / self.ranges.len().max(1);
+        // On a device with timing the ends of programs are known when they begin, and later commands
+        // do not wait for them.
+        let timed = self.share.is_timed();
         for range in &mut self.ranges {
             range.limit_trims(most)?;
-            range.program_all()?;
+            if timed { range.begin_program_all()? } else { range.program_all()? }
         }
         let mut records = Vec::new();
         for range in &self.ranges {
             encode_trims(range.record.id, range.new_trims(), &mut records);
         }
+        let mut end = self.share.now_if_timed()?;
         if records.is_empty() {
             self.share.sync()?;
         } else {
@@ -630,11 +634,11 @@ impl Inner {
                 all
             };
             let (journal, blocks) = (&mut self.journal, &self.tables.journal);
-            sync_journal(journal, &self.share, &self.geometry, blocks, snapshot)?;
+            end = sync_journal(journal, &self.share, &self.geometry, blocks, snapshot)?;
         }
         self.trims_waiting = 0;
         let ends = self.ranges.iter_mut().map(Range::flushed);
-        Ok(ends.fold(self.share.now_if_timed()?, SimTime::max))
+        Ok(ends.fold(end, SimTime::max))
     }
 }
 

@@ -182,7 +182,7 @@ impl Range {
 
     /// As [`Range::read`], without waiting for the end, which it returns.
     pub(crate) fn begin_read(
-        &self,
+        &mut self,
         offset: u64,
         into: &mut [u8],
         cause: Cause,
@@ -190,6 +190,8 @@ impl Range {
     ) -> Result<SimTime> {
         self.alive()?;
         let now = self.share().now_if_timed()?;
+        // What has been programmed by now is read from flash, not from its buffer.
+        self.follow(now)?;
         self.read_from(offset, into, Reading { cause, urgency, now })
     }
 
@@ -329,12 +331,15 @@ impl Range {
             }
             self.engine.look_for_garbage(self.now);
         }
-        for lpn in self.programmed.drain(..) {
-            // A mapped unit is newer than any trim of it.
-            if self.engine.ftl().lookup(lpn).is_some() {
-                self.kept.carve(lpn, lpn + 1, u64::MAX);
+        let (pending, ftl, kept) = (&self.pending, self.engine.ftl(), &mut self.kept);
+        self.programmed.retain(|&lpn| {
+            // A mapped unit is newer than any trim of it. On a device with timing its program may
+            // not have ended yet.
+            if ftl.lookup(lpn).is_some() {
+                kept.carve(lpn, lpn + 1, u64::MAX);
             }
-        }
+            pending.contains_key(&lpn)
+        });
         self.flash().programmed
     }
 

@@ -93,18 +93,19 @@ pub(crate) fn open_journal(
     Journal::open(&mut ring).map_err(journal_error)
 }
 
-/// Makes all data in the share and all appended records of the journal durable.
+/// Makes all data in the share and all appended records of the journal durable. Returns the time at
+/// which the records are.
 pub(crate) fn sync_journal(
     journal: &mut Journal,
     share: &Share,
     geometry: &ShareGeometry,
     blocks: &[u32],
     snapshot: impl FnOnce() -> Vec<Vec<u8>>,
-) -> Result<()> {
+) -> Result<SimTime> {
     let mut ring = ShareRing::new(share, geometry, blocks);
     ring.now = share.now_if_timed()?;
     journal.sync(&mut ring, snapshot).map_err(journal_error)?;
-    share.reach_if_timed(ring.now)
+    Ok(ring.now)
 }
 
 /// The limit of ranges of trims, so that a checkpoint fits the journal with ease.

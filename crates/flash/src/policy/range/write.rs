@@ -192,13 +192,16 @@ impl Range {
         }
     }
 
-    /// Programs all buffered units, and waits until they are on flash.
-    pub(crate) fn program_all(&mut self) -> Result<()> {
+    /// Begins to program all buffered units.
+    pub(crate) fn begin_program_all(&mut self) -> Result<()> {
         self.alive()?;
         self.urgency = Urgency::Normal;
-        for stream in 0..self.filling.len() as u32 {
-            self.program(stream)?;
-        }
+        (0..self.filling.len() as u32).try_for_each(|stream| self.program(stream))
+    }
+
+    /// Programs all buffered units, and waits until they are on flash.
+    pub(crate) fn program_all(&mut self) -> Result<()> {
+        self.begin_program_all()?;
         while self.in_flight > 0 {
             self.step()?;
         }
