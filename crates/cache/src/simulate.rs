@@ -16,6 +16,8 @@ pub struct Design {
     pub eviction: Eviction,
     /// Bytes of flash, over-provisioning included.
     pub flash: Bytes,
+    /// The share of the flash that is spare at the levels with static over-provisioning, in percent.
+    pub spare: u32,
     /// Bytes of a slab, which is a block.
     pub slab: u32,
     /// Channels.
@@ -81,14 +83,15 @@ impl Simulation {
     /// small.
     #[must_use]
     pub fn new(design: &Design, items: u64) -> Option<Self> {
-        let Design { level, eviction, flash, slab, channels, memory } = *design;
-        let store = SimStore::new(level, flash, slab, channels)?;
+        let Design { level, eviction, flash, spare, slab, channels, memory } = *design;
+        let store = SimStore::new(level, flash, spare, slab, channels)?;
         let shape = store.shape();
         let state = vec![0; state_bytes(&shape) as usize];
         let buffers = (memory.0 / u64::from(slab)).clamp(BUFFERS_MIN, 60_000) as u16;
         let memory = vec![0; usize::from(buffers) * slab as usize];
         let index_bytes = items * 20;
-        let config = Config { index_bytes, eviction, buffers, seed: 1, payload: false };
+        let config =
+            Config { index_bytes, eviction, buffers, chunk: slab, seed: 1, payload: false };
         let cache = Cache::open(store, Box::new(state), Box::new(memory), config, BEGIN).ok()?;
         let outcome =
             SimulationCounts { blocks: flash.0 / u64::from(slab), ..SimulationCounts::default() };
@@ -159,6 +162,7 @@ mod tests {
             level,
             eviction,
             flash: Bytes(64 << 20),
+            spare: 20,
             slab: 512 << 10,
             channels: 4,
             memory: Bytes(4 << 20),

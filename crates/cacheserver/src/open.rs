@@ -150,6 +150,9 @@ fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, ServerError> {
     })
 }
 
+/// Bytes that are written at once: long enough for a file to be written at its full rate.
+const CHUNK: u32 = 256 << 10;
+
 /// Opens a file that a process may have had open which was killed just now: the kernel may need a
 /// moment to end its reads and writes.
 fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
@@ -332,6 +335,7 @@ impl OpenOptions {
             buffers,
             eviction: self.engine.eviction(),
             seed: identity ^ u64::from(std::process::id()) << 32 ^ u64::from(unix_now()),
+            chunk: CHUNK,
             payload: true,
         };
         let opened = Cache::open(store, state, memory, config, unix_now());

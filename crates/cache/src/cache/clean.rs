@@ -32,6 +32,12 @@ pub enum Eviction {
         /// Percent of a slab.
         most: u32,
     },
+    /// The slab with the fewest current items is freed; all of these are copied, up to this share of
+    /// a slab in percent.
+    Greedy {
+        /// Percent of a slab.
+        most: u32,
+    },
     /// With time, the slab with the fewest current items; those used since cleaning last met them
     /// are copied, up to this share of a slab in percent. Without, the slab that was not used for
     /// longest, and nothing is copied.
@@ -68,7 +74,8 @@ impl<S: Store> Cache<S> {
         }
         let (low, high) = match self.shape.dynamic_reserve {
             true => (self.reserve.low(), self.reserve.high()),
-            false => (2, 4),
+            // Enough for all LUNs to be written while others are cleaned.
+            false => (2, 2 + self.reserve.span()),
         };
         while self.victims.len() < AT_ONCE {
             // A victim without current items is free at once.
@@ -86,6 +93,7 @@ impl<S: Store> Cache<S> {
         let durable = (0..).zip(&self.slabs).filter(|(_, slab)| slab.phase == Phase::Durable);
         let chosen = match self.eviction {
             Eviction::Drop | Eviction::Reinsert { .. } => durable.min_by_key(|(_, s)| s.number),
+            Eviction::Greedy { .. } => durable.min_by_key(|(_, s)| (s.live, s.number)),
             Eviction::Integrated { .. } => durable.min_by_key(|(_, slab)| match urgent {
                 true => (slab.live != 0, u64::from(slab.access), slab.number),
                 false => (slab.live != 0, u64::from(slab.live), slab.number),
@@ -155,7 +163,9 @@ impl<S: Store> Cache<S> {
     fn drop_items(&mut self, slab: u32, items: &[Content]) -> Vec<Content> {
         let percent = match self.eviction {
             Eviction::Drop => 0,
-            Eviction::Reinsert { most } | Eviction::Integrated { most } => most,
+            Eviction::Reinsert { most }
+            | Eviction::Greedy { most }
+            | Eviction::Integrated { most } => most,
         };
         let copies = self.victim(slab).copies;
         let most = u64::from(self.shape.slab_bytes / UNIT) * u64::from(percent) / 100;
@@ -165,7 +175,7 @@ impl<S: Store> Cache<S> {
             let address = self.address(slab, item.unit);
             let found = self.index.find(item.hash, |entry| entry.address == address);
             let Some((slot, entry)) = found else { continue };
-            let used = entry.hits > 0 || matches!(self.eviction, Eviction::Reinsert { .. });
+            let used = entry.hits > 0 || !matches!(self.eviction, Eviction::Integrated { .. });
             if used && u64::from(item.units) <= left {
                 left -= u64::from(item.units);
                 keep.push(*item);

@@ -44,8 +44,6 @@ const USER: usize = 0;
 const COPIES: usize = 1;
 /// Slabs that only copies may open.
 const FOR_COPIES: u32 = 1;
-/// Bytes that are written at once.
-const CHUNK: u32 = 256 << 10;
 /// No buffer.
 const NONE: u16 = u16::MAX;
 
@@ -59,6 +57,9 @@ pub struct Config {
     /// Slabs that buffers hold at most. The memory of an earlier process may have had more: what
     /// is in them is written to flash, and they are not used again.
     pub buffers: u16,
+    /// Bytes of a slab that are written at once, a multiple of those of a page. A slab has two such
+    /// writes in flight at most, for which reads of the same LUN may have to wait.
+    pub chunk: u32,
     /// The seed of hashes, for a new cache.
     pub seed: u64,
     /// Whether items have content; if not, this is a simulation.
@@ -201,6 +202,7 @@ pub struct Cache<S> {
     finished: VecDeque<Finished>,
     victims: Vec<Victim>,
     eviction: Eviction,
+    chunk: u32,
     reserve: Reserve,
     next_slab: u64,
     next_item: u64,
@@ -336,7 +338,7 @@ impl<S: Store> Cache<S> {
     fn give_back(&mut self, buffer: Buffer) {
         const SPARE: usize = 64;
         // Long ones are rare, and would be kept for short commands.
-        let fits = (1..=2 * CHUNK as usize).contains(&buffer.capacity());
+        let fits = (1..=2 * self.chunk.max(64 << 10) as usize).contains(&buffer.capacity());
         if fits && self.spare.len() < SPARE {
             self.spare.push(buffer);
         }

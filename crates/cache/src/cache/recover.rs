@@ -132,6 +132,7 @@ impl<S: Store> Cache<S> {
             finished: VecDeque::new(),
             victims: Vec::new(),
             eviction: config.eviction,
+            chunk: config.chunk.max(shape.page_bytes) / shape.page_bytes * shape.page_bytes,
             reserve: super::Reserve::new(shape.slabs, shape.channels, 4),
             next_slab: 1,
             next_item: if found { numbers + NUMBERS } else { 0 },
@@ -352,7 +353,7 @@ impl<S: Store> Cache<S> {
         self.slabs[slab as usize].fill = fill;
         slab::refill(self.buffers.bytes_mut(buffer), fill);
         slab::seal(self.buffers.bytes_mut(buffer), fill);
-        self.write_out(slab, self.shape.slab_bytes);
+        self.write_out(slab);
         while self.slabs[slab as usize].writes > 0 && self.complete_one() {}
     }
 }

@@ -7,15 +7,19 @@
 //! smallest n for which that is below [`SHORT`]: the mean backlog alone is exceeded in a third of
 //! all cases. The lengths of reclaims are measured, so copies and waiting for flash are in them.
 
+use std::collections::VecDeque;
+
 use prism_base::Nanos;
 
 /// The probability that the reserve is too small.
 const SHORT: f64 = 1e-3;
-/// The weight of the newest measurement.
+/// Slabs opened over which the rate of arrivals is measured.
+const OPENED: usize = 128;
+/// The weight of the newest measurement of a reclaim.
 const WEIGHT: f64 = 0.05;
 
 /// The state of the model.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Reserve {
     /// Slabs kept erased beyond the lower limit before cleaning stops.
     span: u32,
@@ -23,15 +27,11 @@ pub(super) struct Reserve {
     most: u32,
     /// Reclaims that run at once.
     at_once: u32,
-    last_opened: Option<Nanos>,
-    /// Means, in nanoseconds.
-    between: Option<f64>,
+    /// When the last slabs were opened. Their mean distance is not that of the last two: a burst of
+    /// slabs that waited for buffers says nothing about the rate.
+    opened: VecDeque<Nanos>,
+    /// The mean time of a reclaim in nanoseconds.
     reclaim: Option<f64>,
-}
-
-fn update(mean: &mut Option<f64>, new: Nanos) {
-    let new = new.0 as f64;
-    *mean = Some(mean.map_or(new, |mean| mean + WEIGHT * (new - mean)));
 }
 
 impl Reserve {
@@ -39,26 +39,34 @@ impl Reserve {
     pub(super) fn new(slabs: u32, channels: u32, at_once: u32) -> Self {
         let span = (2 * channels).min(slabs / 16).max(2);
         let most = (slabs / 4).max(3);
-        Self { span, most, at_once, last_opened: None, between: None, reclaim: None }
+        Self { span, most, at_once, opened: VecDeque::new(), reclaim: None }
     }
 
     /// A slab was opened.
     pub(super) fn opened(&mut self, now: Nanos) {
-        if let Some(last) = self.last_opened {
-            update(&mut self.between, Nanos(now.0.saturating_sub(last.0)));
+        if self.opened.len() == OPENED {
+            self.opened.pop_front();
         }
-        self.last_opened = Some(now);
+        self.opened.push_back(now);
     }
 
     /// A slab was reclaimed in this time.
     pub(super) fn reclaimed(&mut self, took: Nanos) {
-        update(&mut self.reclaim, took);
+        let took = took.0 as f64;
+        self.reclaim = Some(self.reclaim.map_or(took, |mean| mean + WEIGHT * (took - mean)));
     }
 
     /// The load of cleaning: 1 if slabs are filled as fast as they are reclaimed.
     pub(super) fn load(&self) -> f64 {
-        match (self.between, self.reclaim) {
-            (Some(between), Some(reclaim)) => reclaim / f64::from(self.at_once) / between.max(1.0),
+        let (Some(first), Some(last)) = (self.opened.front(), self.opened.back()) else {
+            return 0.0;
+        };
+        let distances = self.opened.len() as f64 - 1.0;
+        let between = last.0.saturating_sub(first.0) as f64 / distances.max(1.0);
+        match self.reclaim {
+            Some(reclaim) if distances > 0.0 => {
+                reclaim / f64::from(self.at_once) / between.max(1.0)
+            }
             _ => 0.0,
         }
     }
@@ -72,6 +80,11 @@ impl Reserve {
         // For a load of 0 the logarithm is infinite, and the quotient 0.
         let slabs = (SHORT.ln() / load.ln()).ceil();
         (slabs as u32).clamp(2, self.most - 1)
+    }
+
+    /// Slabs kept erased beyond the lower limit.
+    pub(super) fn span(&self) -> u32 {
+        self.span
     }
 
     /// Slabs up to which cleaning frees.

@@ -3,12 +3,14 @@
 use prism_flash::FlashError;
 
 use super::recover::SLAB_NUMBERS;
-use super::{CHUNK, COPIES, Cache, FOR_COPIES, NONE, Phase, STREAMS, Slab, Task};
+use super::{COPIES, Cache, FOR_COPIES, NONE, Phase, STREAMS, Slab, Task};
 use crate::items::{NewItem, Refusal};
 use crate::record::{self, At, UNIT};
 use crate::slab;
 use crate::store::Store;
 
+/// Writes of a slab in flight: one that flash works on and one that follows.
+const WRITES: u16 = 2;
 /// Numbers of insertions that are recorded at once.
 const NUMBERS: u64 = 1 << 20;
 
@@ -45,8 +47,8 @@ impl<S: Store> Cache<S> {
         let units = crate::index::length_of(crate::index::length_code(units));
         info.live += units;
         let filled = info.fill.units * UNIT;
-        if filled - info.submitted >= CHUNK + self.shape.page_bytes {
-            self.write_out(slab, filled / self.shape.page_bytes * self.shape.page_bytes);
+        if filled - info.submitted >= self.chunk + self.shape.page_bytes {
+            self.write_out(slab);
         }
         Ok((self.address(slab, unit), units))
     }
@@ -124,11 +126,21 @@ impl<S: Store> Cache<S> {
             Slab { number, phase: Phase::Open, buffer, access, ..Slab::FREE };
     }
 
-    /// Writes what is in the slab's buffer up to `end`.
-    pub(super) fn write_out(&mut self, slab: u32, end: u32) {
-        while self.slabs[slab as usize].submitted < end {
-            let Slab { submitted, number, buffer, .. } = self.slabs[slab as usize];
-            let len = (end - submitted).min(CHUNK);
+    /// Writes what is in the slab's buffer, a few chunks at a time: reads of the same LUN are not to
+    /// wait for all of a slab. Of an open slab only whole chunks are written.
+    pub(super) fn write_out(&mut self, slab: u32) {
+        let slab_bytes = self.shape.slab_bytes;
+        loop {
+            let Slab { submitted, number, buffer, phase, fill, writes, .. } =
+                self.slabs[slab as usize];
+            let len = match phase {
+                Phase::Writing => self.chunk.min(slab_bytes - submitted),
+                _ => (fill.units * UNIT - submitted) / self.chunk * self.chunk,
+            };
+            if len == 0 || writes >= WRITES {
+                return;
+            }
+            let len = len.min(self.chunk);
             let mut data = self.buffer(len as usize);
             let bytes = self.buffers.bytes(buffer);
             data.copy_from_slice(&bytes[submitted as usize..][..len as usize]);
@@ -147,7 +159,7 @@ impl<S: Store> Cache<S> {
         slab::seal(self.buffers.bytes_mut(info.buffer), info.fill);
         self.counts.slabs_filled += 1;
         if self.payload {
-            self.write_out(slab, self.shape.slab_bytes);
+            self.write_out(slab);
         } else {
             self.write_bare(slab);
         }
@@ -163,7 +175,13 @@ impl<S: Store> Cache<S> {
             self.failure = Some(error);
             return;
         }
-        if info.phase == Phase::Writing && info.writes == 0 && self.failure.is_none() {
+        if self.failure.is_some() {
+            return;
+        }
+        if info.submitted < self.shape.slab_bytes {
+            return self.write_out(slab);
+        }
+        if info.phase == Phase::Writing && info.writes == 0 {
             self.unsynced.push((slab, number));
         }
     }

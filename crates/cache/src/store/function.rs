@@ -9,7 +9,7 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::function::{Channel, Function, Queue, Unit};
 use prism_flash::{Address, Buffer, FlashError};
 
-use super::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of};
+use super::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of, pass_rest};
 
 /// A store on blocks that the library allocates.
 pub struct FunctionStore {
@@ -18,6 +18,9 @@ pub struct FunctionStore {
     numbering: Numbering,
     identity: u64,
     shape: Shape,
+    /// Blocks free and being erased at a time; they change with time, and by [`Store::open`] and
+    /// [`Store::free`].
+    space: Option<(SimTime, [u32; 2])>,
 }
 
 impl FunctionStore {
@@ -35,7 +38,20 @@ impl FunctionStore {
             dynamic_reserve: true,
         };
         let queue = Queue::new(Arc::clone(&function), DEPTH);
-        Self { function, queue, numbering, identity, shape }
+        Self { function, queue, numbering, identity, shape, space: None }
+    }
+
+    fn space(&mut self) -> [u32; 2] {
+        let now = self.now();
+        match self.space {
+            Some((at, space)) if at == now => space,
+            _ => {
+                let free = self.function.free_blocks().unwrap_or(0);
+                let space = [free, self.function.erasing().unwrap_or(0)];
+                self.space = Some((now, space));
+                space
+            }
+        }
     }
 
     fn page(&self, slab: u32, offset: u32) -> Address {
@@ -58,14 +74,15 @@ impl Store for FunctionStore {
     }
 
     fn available(&mut self) -> u32 {
-        (0..self.shape.channels).map(|channel| self.function.free(channel).unwrap_or(0)).sum()
+        self.space()[0]
     }
 
     fn erasing(&mut self) -> u32 {
-        self.function.erasing().unwrap_or(0)
+        self.space()[1]
     }
 
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
+        self.space = None;
         match self.function.address_mapper(Channel::Any, Unit::Block) {
             Ok(new) => Ok(Some(self.numbering.slab(new.at))),
             Err(FlashError::ChannelFull { .. } | FlashError::OnlyReserve { .. }) => Ok(None),
@@ -84,6 +101,7 @@ impl Store for FunctionStore {
     }
 
     fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+        self.space = None;
         self.function.trim(self.numbering.address(slab), Unit::Block)
     }
 
@@ -101,7 +119,12 @@ impl Store for FunctionStore {
     }
 
     fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        self.queue.wait(timeout)
+        let begun = self.now();
+        let any = match self.queue.is_empty() {
+            true => self.function.wait_for_erase(timeout).unwrap_or(false),
+            false => self.queue.wait(timeout),
+        };
+        any || pass_rest(&self.function.share(), begun, timeout)
     }
 
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {

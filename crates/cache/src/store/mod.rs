@@ -1,6 +1,7 @@
 //! Slabs of flash at each level of the library, as the cache sees them. Each level is a small file;
 //! everything else is the same code.
 
+mod drive;
 mod function;
 mod ideal;
 mod policy;
@@ -13,6 +14,7 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::{Address, Buffer, FlashError, Share, ShareGeometry};
 use prism_nand::Cause;
 
+pub use drive::DriveStore;
 pub use function::FunctionStore;
 pub use ideal::IdealStore;
 pub use policy::PolicyStore;
@@ -163,7 +165,7 @@ pub trait Store {
     fn poll(&mut self) -> Option<Done>;
 
     /// Waits for a completion (of an erase, too), at most for `timeout`; false if there is none. On
-    /// a device with timing the clock advances.
+    /// a device with timing the clock advances, by all of `timeout` if there is none.
     fn wait(&mut self, timeout: Option<Nanos>) -> bool;
 
     /// A file descriptor that becomes readable when a command completes.
@@ -179,6 +181,16 @@ pub trait Store {
         SimTime::ZERO
     }
 }
+
+/// The source code of the stores at each level, by the name of the level: what differs between
+/// caches at different levels of the library.
+pub const SOURCES: [(&str, &str); 5] = [
+    ("raw", include_str!("raw.rs")),
+    ("function", include_str!("function.rs")),
+    ("policy", include_str!("policy.rs")),
+    ("conventional drive", include_str!("drive.rs")),
+    ("ideal", include_str!("ideal.rs")),
+];
 
 /// Commands that are submitted to a queue of the library and not taken. Beyond what the device
 /// takes at once they wait in the library; the cache bounds them, by its buffers and by bytes of
@@ -199,6 +211,15 @@ pub(crate) fn counts_of(share: &Share) -> FlashCounts {
 /// The time of a share, on a device with timing.
 pub(crate) fn now_of(share: &Share) -> SimTime {
     share.now().unwrap_or(SimTime::ZERO)
+}
+
+/// Ends a wait that began at `begun` and found nothing: on a device with timing it takes all of its
+/// time, also if nothing was in flight.
+pub(crate) fn pass_rest(share: &Share, begun: SimTime, timeout: Option<Nanos>) -> bool {
+    if let (Some(timeout), Ok(now)) = (timeout, share.now()) {
+        let _ = share.pass(Nanos((begun + timeout).0.saturating_sub(now.0)));
+    }
+    false
 }
 
 /// Addresses of the blocks of a share, as numbers of slabs: those of a LUN together.

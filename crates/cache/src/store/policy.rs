@@ -4,6 +4,7 @@
 //! With block-level mapping a slab is a block, and the library copies nothing. With page-level
 //! mapping this is what a conventional drive does, where the FTL does not know slabs.
 
+use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
@@ -11,14 +12,14 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::policy::{Policy, Queue};
 use prism_flash::{Buffer, FlashError};
 
-use super::{DEPTH, Done, FlashCounts, Shape, Store, counts_of, now_of};
+use super::{DEPTH, Done, FlashCounts, Shape, Store, counts_of, now_of, pass_rest};
 
 /// A store on addresses.
 pub struct PolicyStore {
     policy: Arc<Policy>,
     queue: Queue<Arc<Policy>>,
     begin: u64,
-    free: Vec<u32>,
+    free: VecDeque<u32>,
     identity: u64,
     shape: Shape,
 }
@@ -39,16 +40,13 @@ impl PolicyStore {
         };
         let policy = Arc::new(policy);
         let queue = Queue::new(Arc::clone(&policy), DEPTH);
-        Self { policy, queue, begin, free: Vec::new(), identity, shape }
+        Self { policy, queue, begin, free: VecDeque::new(), identity, shape }
     }
 
     fn address(&self, slab: u32, offset: u32) -> u64 {
         self.begin + u64::from(slab) * u64::from(self.shape.slab_bytes) + u64::from(offset)
     }
 }
-
-/// The tag of trims.
-const TRIM: u64 = u64::MAX;
 
 impl Store for PolicyStore {
     fn shape(&self) -> Shape {
@@ -69,7 +67,7 @@ impl Store for PolicyStore {
     }
 
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
-        Ok(self.free.pop())
+        Ok(self.free.pop_back())
     }
 
     fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
@@ -82,9 +80,10 @@ impl Store for PolicyStore {
         self.queue.submit(address, data, tag).expect("the queue is long");
     }
 
+    /// The slab is soon overwritten from its beginning to its end, so a trim would gain nothing, and
+    /// cost a page of the library's journal.
     fn free(&mut self, slab: u32) -> Result<(), FlashError> {
-        self.queue.submit_trim(self.address(slab, 0), self.shape.slab_bytes.into(), TRIM)?;
-        self.free.insert(0, slab);
+        self.free.push_front(slab);
         Ok(())
     }
 
@@ -97,17 +96,13 @@ impl Store for PolicyStore {
     }
 
     fn poll(&mut self) -> Option<Done> {
-        loop {
-            let done = self.queue.poll()?;
-            if done.tag != TRIM {
-                let result = done.result;
-                return Some(Done { tag: done.tag, end: done.end, result, data: done.data });
-            }
-        }
+        let done = self.queue.poll()?;
+        Some(Done { tag: done.tag, end: done.end, result: done.result, data: done.data })
     }
 
     fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        self.queue.wait(timeout)
+        let begun = self.now();
+        self.queue.wait(timeout) || pass_rest(&self.policy.share(), begun, timeout)
     }
 
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -12,7 +12,7 @@ use prism_base::{Nanos, SimTime, Slab as Places};
 use prism_flash::raw::{Command, Completion, Queue, Raw};
 use prism_flash::{Buffer, FlashError};
 
-use super::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of};
+use super::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of, pass_rest};
 
 /// A command in flight: the slab, and what it is a part of.
 #[derive(Clone, Copy, Debug)]
@@ -219,7 +219,8 @@ impl Store for RawStore {
     }
 
     fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        self.queue.wait(timeout)
+        let begun = self.now();
+        self.queue.wait(timeout) || pass_rest(self.raw.share(), begun, timeout)
     }
 
     fn event_fd(&self) -> Option<BorrowedFd<'_>> {

@@ -20,14 +20,11 @@ pub enum Level {
     /// The cache has all blocks, and decides how many it keeps erased: the raw and the function
     /// level.
     Blocks,
-    /// Block-level mapping with 25 % static over-provisioning: the policy level.
+    /// Block-level mapping with static over-provisioning: the policy level.
     Policy,
-    /// A conventional drive: page-level mapping with 25 % static over-provisioning.
+    /// A conventional drive: page-level mapping with static over-provisioning.
     Original,
 }
-
-/// Static over-provisioning, in percent of the capacity.
-const STATIC: u64 = 25;
 
 /// The pages of a simulated device.
 const PAGE: u32 = 16 << 10;
@@ -44,17 +41,25 @@ pub struct SimStore {
 
 impl SimStore {
     /// A store of `bytes` bytes of flash, over-provisioning included, in blocks of `slab_bytes` on
-    /// this many channels; `None` if these are too few blocks: fewer than 16 a channel, or too few
-    /// for a drive to have spare ones.
+    /// this many channels, with `spare` percent of them as static over-provisioning; `None` if these
+    /// are too few blocks: fewer than 16 a channel, or too few for a drive to have spare ones.
     #[must_use]
-    pub fn new(level: Level, bytes: Bytes, slab_bytes: u32, channels: u32) -> Option<Self> {
+    pub fn new(
+        level: Level,
+        bytes: Bytes,
+        spare: u32,
+        slab_bytes: u32,
+        channels: u32,
+    ) -> Option<Self> {
         let blocks = u32::try_from(bytes.0 / u64::from(slab_bytes)).ok()? / channels * channels;
         if blocks < 16 * channels || !slab_bytes.is_multiple_of(PAGE) {
             return None;
         }
         let slabs = match level {
             Level::Blocks => blocks,
-            Level::Policy | Level::Original => (u64::from(blocks) * 100 / (100 + STATIC)) as u32,
+            Level::Policy | Level::Original => {
+                (u64::from(blocks) * u64::from(100 - spare.min(99)) / 100) as u32
+            }
         };
         let shape = Shape {
             slabs,

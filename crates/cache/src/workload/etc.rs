@@ -123,7 +123,9 @@ impl Etc {
         }
     }
 
-    fn request(&self, key: u64, op: Op, time: u32) -> Request {
+    /// A request of the key with this number.
+    #[must_use]
+    pub fn request(&self, key: u64, op: Op, time: u32) -> Request {
         let value_len = value_len(key, self.config.short_values);
         Request { time, op, key: mix(key + 1), key_len: key_len(key), value_len, ttl: 0 }
     }

@@ -28,6 +28,7 @@ pub const CONFIG: Config = Config {
     eviction: Eviction::Integrated { most: 20 },
     buffers: 5,
     seed: 5,
+    chunk: 8192,
     payload: true,
 };
 

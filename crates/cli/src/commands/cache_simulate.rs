@@ -43,6 +43,10 @@ pub struct Args {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1GiB")]
     #[arg(value_parser = quantities::bytes)]
     size: Vec<Bytes>,
+    /// The share of flash that is spare at the levels policy, original and stock, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=90))]
+    spare: u32,
     /// Bytes of a slab, which is a flash block
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1MiB")]
     slab: Bytes,
@@ -151,8 +155,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut running = Vec::new();
     for &flash in &args.size {
         for Engine { name, level, eviction } in args.engine.clone() {
-            let (channels, memory) = (args.channels, args.memory);
-            let design = Design { level, eviction, flash, slab, channels, memory };
+            let (channels, memory, spare) = (args.channels, args.memory, args.spare);
+            let design = Design { level, eviction, flash, spare, slab, channels, memory };
             let items = args.items.unwrap_or(flash.0 / 64);
             let simulation = Simulation::new(&design, items).ok_or_else(|| {
                 Failure::Usage(format!(
