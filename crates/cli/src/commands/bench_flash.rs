@@ -267,11 +267,12 @@ fn works_section(rows: &[WorkRow]) -> Section {
         section.push(works_table(pattern.name(), rows));
     }
     section.push(Block::Notes(vec![
-        "Sixteen requests are in flight at each level, and at the raw level those of cleaning \
-         besides. The policy level and the drive run the same program, over a block device."
+        "Sixteen requests are in flight at each level, and at the raw and the function level \
+         those of cleaning besides. The policy level and the drive run the same program, over a \
+         block device."
             .into(),
-        "At the policy level and on the drive, a write completes when its data is accepted; at \
-         the raw and the function level, when it is on flash."
+        "A write completes when its data is accepted. The programs at the raw and the function \
+         level have a write buffer as large as that of the drive, 48 pages."
             .into(),
     ]));
     section
