@@ -2,8 +2,8 @@
 //!
 //! The timeline is that of virtual time, which goes on: a share's clock is the latest time that any
 //! share had reached when real time began, plus the wall-clock time since then. A call starts at
-//! the time of the share's clock and waits for its end. So a program measures the latencies of the model, as long as the host's own work takes less time
-//! than the device's.
+//! the time of the share's clock and waits for its end. So a program measures the latencies of the
+//! model, as long as the host's own work takes less time than the device's.
 
 use prism_base::{Nanos, SimTime};
 
