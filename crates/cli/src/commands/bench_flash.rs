@@ -5,6 +5,7 @@ use clap::Args as ClapArgs;
 use prism_experiments::calls::{Call, Calls};
 use prism_experiments::levels::{self, Level, LevelFigures, Pattern, Size};
 use prism_experiments::{real_time, recovery};
+use prism_flashfile::REAL;
 use prism_host::{Progress, clock};
 use prism_report::{Block, Document, Section, Table, Unit};
 use serde::Serialize;
@@ -76,6 +77,7 @@ struct RecoveryRow {
 /// Random reads in real time and in virtual time.
 #[derive(Serialize)]
 struct RealRow {
+    level: &'static str,
     depth: usize,
     /// Medians of all reads; in real time, the median of the runs.
     model_p50_ns: u64,
@@ -122,7 +124,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let recovery = recovery::SIZES.into_iter().map(|size| recover(args, size));
     let recovery = recovery.collect::<Result<_, _>>()?;
-    let real_time = real_time::DEPTHS.into_iter().map(|depth| real(args, depth));
+    let depths = |level| real_time::DEPTHS.map(|depth| (level, depth));
+    let real_time = real_time::LEVELS.into_iter().flat_map(depths);
+    let real_time = real_time.map(|(level, depth)| real(args, level, depth));
     let real_time = real_time.collect::<Result<_, _>>()?;
     progress.clear();
     let lines = Level::ALL.map(|level| LinesRow { level: level.name(), lines: level.lines() });
@@ -187,15 +191,15 @@ fn recover(args: &Args, blocks_per_lun: u32) -> Result<RecoveryRow, Failure> {
 /// Reads per run in real time, which take half a second at most.
 const REAL_READS: usize = 4000;
 
-fn real(args: &Args, depth: usize) -> Result<RealRow, Failure> {
+fn real(args: &Args, level: Level, depth: usize) -> Result<RealRow, Failure> {
     let (mut real, mut model) = (Vec::new(), 0);
     for _ in 0..args.runs {
-        let medians = real_time::medians(depth, REAL_READS, args.seed, &prism_flashfile::REAL);
+        let medians = real_time::medians(level, depth, REAL_READS, args.seed, &REAL);
         let medians = medians.map_err(broken)?;
         real.push(medians.real.0 as f64);
         model = medians.model.0;
     }
-    Ok(RealRow { depth, model_p50_ns: model, real_p50_ns: median(real) })
+    Ok(RealRow { level: level.name(), depth, model_p50_ns: model, real_p50_ns: median(real) })
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -267,11 +271,12 @@ fn works_section(rows: &[WorkRow]) -> Section {
         section.push(works_table(pattern.name(), rows));
     }
     section.push(Block::Notes(vec![
-        "Sixteen requests are in flight at each level, and at the raw level those of cleaning \
-         besides. The policy level and the drive run the same program, over a block device."
+        "Sixteen requests are in flight at each level, and at the raw and the function level \
+         those of cleaning besides. The policy level and the drive run the same program, over a \
+         block device."
             .into(),
-        "At the policy level and on the drive, a write completes when its data is accepted; at \
-         the raw and the function level, when it is on flash."
+        "A write completes when its data is accepted. The programs at the raw and the function \
+         level have a write buffer as large as that of the drive, 48 pages."
             .into(),
     ]));
     section
@@ -310,13 +315,15 @@ fn recovery_section(rows: &[RecoveryRow]) -> Section {
 
 fn real_section(rows: &[RealRow]) -> Section {
     let table = Table::listing(rows)
+        .text("level", |row| row.level)
         .number("depth", Unit::Count, |row| row.depth)
         .number("model p50", Unit::Nanos, |row| row.model_p50_ns)
         .number("real p50", Unit::Nanos, |row| row.real_p50_ns)
         .number("difference", Unit::Percent, |row| row.real_p50_ns / row.model_p50_ns as f64 - 1.0)
         .table("Medians of all runs")
         .whole();
-    let lead = "The same random reads of pages of 16 KiB by one thread at the raw level, by queue \
-                depth: in virtual time, and in real time on this machine's clock.";
+    let lead = "The same random reads of pages of 16 KiB by one thread at each level, by queue \
+                depth: in virtual time, and in real time on this machine's clock. The simulated \
+                drive has no real time.";
     Section::new("Real time", lead).with(table)
 }

@@ -73,6 +73,8 @@ struct Lun {
     begun: [u64; 2],
     /// An allocation waits for an erased block of this LUN.
     urgent: bool,
+    /// The command to be issued next.
+    next: Option<Choice>,
 }
 
 /// The command chosen by the scheduler.
@@ -93,8 +95,8 @@ pub(super) struct Choice {
 #[derive(Debug)]
 pub(super) struct Queues {
     luns: Vec<Lun>,
-    /// LUNs with queued commands.
-    busy: BTreeSet<u32>,
+    /// The next command of each LUN that has one, the next of all first.
+    next: BTreeSet<Choice>,
     /// By block: queued reads and writes.
     waiting: Vec<u32>,
     /// Queued reads and writes, in total.
@@ -112,10 +114,11 @@ impl Queues {
             submitted: [0; 2],
             begun: [0; 2],
             urgent: false,
+            next: None,
         };
         Self {
             luns: (0..luns).map(|_| lun()).collect(),
-            busy: BTreeSet::new(),
+            next: BTreeSet::new(),
             waiting: vec![0; blocks as usize],
             len: 0,
             erases: 0,
@@ -145,35 +148,47 @@ impl Queues {
 
     /// The LUN is not free before `end`.
     pub(super) fn occupy(&mut self, lun: u32, end: SimTime) {
-        let lun = &mut self.luns[lun as usize];
-        lun.free = lun.free.max(end);
+        let state = &mut self.luns[lun as usize];
+        state.free = state.free.max(end);
+        self.choose(lun);
     }
 
     /// Whether erases of a LUN go first.
     pub(super) fn set_urgent(&mut self, lun: u32, urgent: bool) {
         self.luns[lun as usize].urgent = urgent;
+        self.choose(lun);
     }
 
     /// Queues a command on a LUN.
     pub(super) fn push(&mut self, lun: u32, class: Class, mut item: Item) {
-        self.busy.insert(lun);
-        let lun = &mut self.luns[lun as usize];
-        item.ahead = lun.submitted[..class as usize].iter().sum();
+        let state = &mut self.luns[lun as usize];
+        item.ahead = state.submitted[..class as usize].iter().sum();
         if class == Class::Erase {
             self.erases += 1;
-            lun.erases.push_back(item);
+            state.erases.push_back(item);
         } else {
             self.len += 1;
             self.waiting[item.block as usize] += 1;
-            lun.submitted[class as usize] += u64::from(item.left);
-            lun.items[class as usize].push_back(item);
+            state.submitted[class as usize] += u64::from(item.left);
+            state.items[class as usize].push_back(item);
+        }
+        self.choose(lun);
+    }
+
+    /// Chooses the next command of a LUN again, after a change of what that depends on.
+    fn choose(&mut self, lun: u32) {
+        let next = self.next_of(lun);
+        let known = std::mem::replace(&mut self.luns[lun as usize].next, next);
+        if known != next {
+            known.inspect(|known| assert!(self.next.remove(known), "it was chosen before"));
+            self.next.extend(next);
         }
     }
 
     /// The next command: that with the earliest start; among those, by class; among those, the
     /// oldest.
     pub(super) fn next(&self) -> Option<Choice> {
-        self.busy.iter().filter_map(|&lun| self.next_of(lun)).min()
+        self.next.first().copied()
     }
 
     fn next_of(&self, number: u32) -> Option<Choice> {
@@ -219,6 +234,7 @@ impl Queues {
         item.left -= 1;
         item.done += page_size;
         self.luns[choice.lun as usize].begun[choice.class as usize] += 1;
+        self.choose(choice.lun);
     }
 
     /// Removes the chosen command; its remaining pages are cancelled.
@@ -239,9 +255,7 @@ impl Queues {
             lun.begun[choice.class as usize] += u64::from(item.left);
             self.waiting[item.block as usize] -= 1;
         }
-        if lun.items.iter().all(VecDeque::is_empty) && lun.erases.is_empty() {
-            self.busy.remove(&choice.lun);
-        }
+        self.choose(choice.lun);
         item
     }
 }

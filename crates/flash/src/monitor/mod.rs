@@ -137,8 +137,8 @@ impl Device {
     }
 
     /// From now on operations also take their time on `clock`: a call on a share that is attached
-    /// later returns when the device would have completed it. The clocks of shares start at zero
-    /// now.
+    /// later returns when the device would have completed it. The clocks of these shares go on from
+    /// the latest time that any share has reached.
     ///
     /// # Errors
     /// [`FlashError::NoClock`] on a device without timing.
@@ -147,7 +147,10 @@ impl Device {
         if monitor.timeline.is_none() {
             return Err(FlashError::NoClock);
         }
-        monitor.wall = Some(wall::Wall::new(clock));
+        let clocks = monitor.shares.iter().flatten().map(|share| share.now);
+        let latest = clocks.max().unwrap_or_default().max(monitor.floor);
+        let begin = monitor.wall.map_or(latest, |wall| latest.max(wall.now()));
+        monitor.wall = Some(wall::Wall::new(clock, begin));
         drop(monitor);
         Ok(self)
     }

@@ -1,9 +1,9 @@
 //! Real time: calls return when a real device would have completed them.
 //!
-//! The timeline is that of virtual time; a share's clock is the wall clock since real time began. A
-//! call starts at wall-clock time, or later if the share's clock is ahead, and waits for its end.
-//! So a program measures the latencies of the model, as long as the host's own work takes less time
-//! than the device's.
+//! The timeline is that of virtual time, which goes on: a share's clock is the latest time that any
+//! share had reached when real time began, plus the wall-clock time since then. A call starts at
+//! the time of the share's clock and waits for its end. So a program measures the latencies of the
+//! model, as long as the host's own work takes less time than the device's.
 
 use prism_base::{Nanos, SimTime};
 
@@ -16,11 +16,12 @@ pub trait WallClock: Send + Sync {
     fn wait_until(&self, time: Nanos);
 }
 
-/// A clock, and when real time began on it.
+/// A clock, when real time began on it, and in the time of the shares.
 #[derive(Clone, Copy)]
 pub(crate) struct Wall {
     clock: &'static dyn WallClock,
     origin: Nanos,
+    begin: SimTime,
 }
 
 impl std::fmt::Debug for Wall {
@@ -30,17 +31,19 @@ impl std::fmt::Debug for Wall {
 }
 
 impl Wall {
-    pub fn new(clock: &'static dyn WallClock) -> Self {
-        Self { clock, origin: clock.now() }
+    /// Real time that begins now, at `begin` in the time of the shares.
+    pub fn new(clock: &'static dyn WallClock, begin: SimTime) -> Self {
+        Self { clock, origin: clock.now(), begin }
     }
 
-    /// Time since real time began.
+    /// The time of the shares.
     pub fn now(self) -> SimTime {
-        SimTime(self.clock.now().0.saturating_sub(self.origin.0))
+        self.begin + Nanos(self.clock.now().0.saturating_sub(self.origin.0))
     }
 
-    /// Waits until `time` after real time began.
+    /// Waits until `time` in the time of the shares.
     pub fn wait_until(self, time: SimTime) {
-        self.clock.wait_until(Nanos(self.origin.0.saturating_add(time.0)));
+        let since = time.0.saturating_sub(self.begin.0);
+        self.clock.wait_until(Nanos(self.origin.0.saturating_add(since)));
     }
 }

@@ -16,5 +16,6 @@ mod policy_block;
 mod policy_queue;
 mod raw;
 mod raw_queue;
+mod real_time;
 mod threads;
 mod vectored;

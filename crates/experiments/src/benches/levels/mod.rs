@@ -6,12 +6,16 @@
 //!
 //! | level | work of the program | commands in flight |
 //! |---|---|---|
-//! | raw | maps, allocates blocks of LUNs, cleans, erases | [`DEPTH`] and copies, in its queue |
-//! | function | maps and cleans | [`DEPTH`] and copies, in the queues of the library |
+//! | raw | maps, allocates blocks of LUNs, cleans, erases, buffers writes | [`DEPTH`] and copies |
+//! | function | maps, cleans, buffers writes | [`DEPTH`] and copies |
 //! | policy, drive | none: both are a `BlockDevice` | [`DEPTH`] in the queue of the device |
+//!
+//! The programs at the raw and the function level are the same but for the calls of their level.
 
 mod block;
+mod buffer;
 mod function;
+mod log;
 mod raw;
 mod setup;
 
@@ -26,6 +30,10 @@ use setup::MeasuredStore;
 pub const DEPTH: u64 = 16;
 /// What the user writes after the store was filled, as a multiple of its capacity.
 const TURNS: u64 = 3;
+
+/// Pages in the write buffer of the drive, a few per LUN as in its preset, and in that of the
+/// stores at the raw and the function level.
+const BUFFER_PAGES: usize = 48;
 
 /// A completed request.
 pub(crate) struct Done {
@@ -67,12 +75,12 @@ impl Level {
     /// Lines of the store at this level, without blank lines and comments.
     #[must_use]
     pub fn lines(self) -> usize {
-        let text = match self {
-            Self::Raw => include_str!("raw.rs"),
-            Self::Function => include_str!("function.rs"),
-            Self::Policy | Self::Drive => include_str!("block.rs"),
-        };
-        lines_of_code(text)
+        let log = lines_of_code(include_str!("log.rs")) + lines_of_code(include_str!("buffer.rs"));
+        match self {
+            Self::Raw => log + lines_of_code(include_str!("raw.rs")),
+            Self::Function => log + lines_of_code(include_str!("function.rs")),
+            Self::Policy | Self::Drive => lines_of_code(include_str!("block.rs")),
+        }
     }
 }
 
@@ -145,8 +153,7 @@ pub struct LevelFigures {
     pub erases: u64,
     /// Latencies of reads.
     pub reads: Response,
-    /// Latencies of writes. At the policy level and on the drive a write completes when its data is
-    /// buffered, at the other levels when it is on flash.
+    /// Latencies of writes, which complete when their data is buffered.
     pub writes: Response,
 }
 
@@ -347,6 +354,6 @@ mod tests {
             "//! Why.\n\nfn a() {\n    // Because.\n    b();\n}\n\n#[cfg(test)]\nmod tests {}\n";
         assert_eq!(lines_of_code(text), 3);
         let lines = Level::ALL.map(Level::lines);
-        assert!(lines[0] > lines[1] && lines[1] > 2 * lines[2], "{lines:?}");
+        assert!(lines[0].min(lines[1]) > 2 * lines[2], "{lines:?}");
     }
 }

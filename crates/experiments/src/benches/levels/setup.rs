@@ -9,9 +9,10 @@ use prism_nand::{Cause, Nand};
 use prism_ssd::Drive;
 
 use super::block::BlockStore;
-use super::function::FunctionStore;
-use super::raw::RawStore;
-use super::{DEPTH, Level, Size, Store};
+use super::function::FunctionFlash;
+use super::log::{Flash, LogStore};
+use super::raw::RawFlash;
+use super::{BUFFER_PAGES, DEPTH, Level, Size, Store};
 use crate::benches::library::{share_of_all, timed};
 use crate::drives::preset;
 
@@ -21,9 +22,6 @@ const CHANNELS: u32 = 4;
 const LUNS_PER_CHANNEL: u32 = 2;
 /// Spare flash, in percent of the store: the paper's default.
 const OVER_PROVISIONING: u64 = 25;
-
-/// The write buffer of the drive: a few pages per LUN, as in the preset.
-const BUFFER_PAGES: u64 = 48;
 
 /// Pages programmed and blocks erased.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,23 +61,13 @@ fn flash_of(share: &Share, copies: u64) -> FlashWork {
     }
 }
 
-impl MeasuredStore for RawStore<'_> {
+impl<F: Flash> MeasuredStore for LogStore<F> {
     fn now(&self) -> SimTime {
-        clock(self.raw.share())
+        clock(&self.flash.share())
     }
 
     fn flash(&self) -> FlashWork {
-        flash_of(self.raw.share(), self.copies)
-    }
-}
-
-impl MeasuredStore for FunctionStore {
-    fn now(&self) -> SimTime {
-        clock(&self.function.share())
-    }
-
-    fn flash(&self) -> FlashWork {
-        flash_of(&self.function.share(), self.copies)
+        flash_of(&self.flash.share(), self.copies)
     }
 }
 
@@ -123,11 +111,11 @@ pub(super) fn with_store<T>(
     match level {
         Level::Raw => {
             let raw = Raw::open(share)?;
-            user(&mut RawStore::new(&raw, pages), pages)
+            user(&mut LogStore::new(RawFlash::new(&raw), pages)?, pages)
         }
         Level::Function => {
-            let function = Function::open(share)?;
-            user(&mut FunctionStore::new(function, pages), pages)
+            let flash = FunctionFlash::new(Function::open(share)?);
+            user(&mut LogStore::new(flash, pages)?, pages)
         }
         Level::Policy => {
             let policy = Policy::open(share)?;
@@ -172,7 +160,7 @@ fn drive(size: Size, blocks_per_lun: u32, pages: u64) -> Drive {
     device.flash.page = Bytes(size.page_size.into());
     device.ftl.mapping_unit = device.flash.page;
     device.drive.capacity = Bytes(pages * u64::from(size.page_size));
-    device.drive.write_buffer = Bytes(BUFFER_PAGES * u64::from(size.page_size));
+    device.drive.write_buffer = Bytes(BUFFER_PAGES as u64 * u64::from(size.page_size));
     let nand = Nand::with_content(device.geometry());
     Drive::with_nand(device, nand, 1).expect("a drive with spare flash")
 }
