@@ -142,6 +142,15 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
         let tips = NO_TRACE_TIPS.into_iter().map(Into::into).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(name)) if error.kind() == ErrorKind::UnknownArgument => name,
+        _ => "",
+    };
+    let serves = std::env::args().skip(1).take(2).eq(["cache", "serve"]);
+    if let Some(instead) = cache_serve::instead(unknown).filter(|_| serves) {
+        let tips = ContextValue::StyledStrs(vec![instead.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
     let none = error.get(ContextKind::SuggestedValue).is_none();
     if let Some(value) = swapped(&error).filter(|_| none) {
         error.insert(ContextKind::SuggestedValue, ContextValue::String(value));

@@ -1,0 +1,139 @@
+//! What operators do with `prism cache serve`: memcached's letters, the background, figures.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use prism_testkit::skipped;
+
+use crate::common::{folder, prism};
+
+/// Sends commands to a Unix socket, and returns what is answered until the server closes.
+fn ask(socket: &Path, commands: &str) -> Option<String> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.write_all(format!("{commands}quit\r\n").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn stat(answer: &str, name: &str) -> Option<String> {
+    let value = answer.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
+    value.map(str::to_owned)
+}
+
+/// Waits until `done`, or for a minute.
+fn wait(done: impl Fn() -> bool) -> bool {
+    (0..6000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        done()
+    })
+}
+
+#[test]
+fn letters_that_mean_nothing_are_refused() {
+    for (arguments, part) in [
+        (&["-M"][..], "always evicts items"),
+        (&["-S"], "use -Y FILE"),
+        (&["-t", "4"], "run several servers"),
+        (&["-t", "0"], "one thread"),
+        (&["-o", "ext_path=/x:1G"], "\"ext_path\" is not an option"),
+        (&["-o", "idle_timeout=1", "--idle-timeout", "2"], "cannot be used with"),
+        (&["-b", "0"], "--backlog"),
+        (&["-R", "0"], "--commands-per-turn"),
+        (&["-J"], "unexpected argument"),
+        (&["--metrics", "nowhere:xyz"], "--metrics nowhere:xyz"),
+        (&["-P", "/nowhere/pid"], "-P /nowhere/pid: cannot write"),
+    ] {
+        let run = prism(&[&["cache", "serve", "-p", "0"], arguments].concat());
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+    }
+    let version = prism(&["cache", "serve", "-V"]);
+    assert_eq!((version.code, version.stdout.contains(env!("CARGO_PKG_VERSION"))), (0, true));
+    assert!(prism(&["cache", "serve", "-h"]).stdout.contains("-c, --connections"));
+}
+
+#[test]
+fn a_server_in_the_background_serves_when_the_command_ends() {
+    let folder = folder();
+    let [socket, pid_file] = ["socket", "pid"].map(|name| folder.path().join(name));
+    let arguments = ["-d", "-P", pid_file.to_str().unwrap(), "-s", socket.to_str().unwrap()];
+    let serve = [&["cache", "serve", "--size", "64MiB", "-I", "256k"], &arguments[..]].concat();
+    let run = prism(&serve);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let stats = ask(&socket, "stats\r\n").expect("it serves");
+    let pid = stat(&stats, "pid").unwrap();
+    assert_eq!(std::fs::read_to_string(&pid_file).unwrap().trim(), pid);
+    // A second one reports why it cannot serve, and ends with the code of the failure.
+    let second = prism(&serve);
+    assert_eq!(second.code, 2);
+    assert!(second.stderr.contains("cannot listen on"), "{}", second.stderr);
+    Command::new("kill").arg(&pid).status().unwrap();
+    assert!(wait(|| !pid_file.exists() && !socket.exists()), "SIGTERM ends it, without leftovers");
+}
+
+#[test]
+fn root_gives_up_its_privileges() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("prism cache serve -u: the tests do not run as root", "");
+    }
+    let run = prism(&["cache", "serve", "-p", "0", "-u", "no-such-user"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("-u no-such-user: there is no such user"), "{}", run.stderr);
+    // The user must reach the program and the folder, and the path of neither may be root's alone.
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), everyone).unwrap();
+    let program = folder.path().join("prism");
+    std::fs::copy(env!("CARGO_BIN_EXE_prism"), &program).unwrap();
+    let socket = folder.path().join("socket");
+    let mut child = Command::new(&program)
+        .args(["cache", "serve", "-u", "daemon", "--size", "64MiB", "-I", "256k", "-s"])
+        .arg(&socket)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(wait(|| ask(&socket, "mn\r\n").is_some()), "it serves");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let ids = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().map(|id| id.parse::<u32>().unwrap()).collect::<Vec<_>>()
+    };
+    let user = ids("Uid:")[0];
+    assert_ne!(user, 0);
+    assert_eq!(ids("Uid:"), [user; 4]);
+    assert!(!ids("Gid:").contains(&0) && !ids("Groups:").contains(&0), "{status}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn the_log_names_clients_and_refusals() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["cache", "serve", "-vv", "-c", "1", "-p", "0", "--size", "64MiB", "-I", "256k"])
+        .args(["--metrics", &free])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let address = first.strip_prefix("prism: listening on ").expect(&first);
+    let expected = format!("prism: metrics on http://127.0.0.1:{free}/metrics");
+    assert_eq!(lines.next(), Some(expected));
+    assert!(lines.next().unwrap().contains("0 items"));
+    let kept = TcpStream::connect(address).unwrap();
+    let line = lines.next().unwrap();
+    let number = line.strip_prefix("prism: ").unwrap().split(':').next().unwrap().to_owned();
+    let from = kept.local_addr().unwrap();
+    assert_eq!(line, format!("prism: {number}: connection from tcp:{from}"));
+    let _refused = TcpStream::connect(address).unwrap();
+    assert_eq!(lines.next().unwrap(), "prism: refused a client: 1 are connected");
+    drop(kept);
+    assert_eq!(lines.next(), Some(format!("prism: {number}: closed")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
