@@ -53,6 +53,7 @@ pub fn figures(cache: &Backend, wear: &Wear<'_>) -> Report {
         ("reads_of_other_keys", counts.false_reads),
         ("reads_lost", counts.lost_reads),
         ("flash_pages_read", flash.reads),
+        ("flash_page_bytes", cache.store().shape().page_bytes.into()),
     ] {
         report.add(name, &value);
     }

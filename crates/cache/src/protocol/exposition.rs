@@ -70,7 +70,7 @@ const GENERAL: [Row; 22] = [
 ];
 
 /// Figures of `stats flash`.
-const FLASH: [Row; 28] = [
+const FLASH: [Row; 29] = [
     ("bytes", "item_bytes", None, Gauge, "Bytes of current items and their headers."),
     ("index_bytes", "index_bytes", None, Gauge, "Bytes of memory of the index."),
     ("hits_memory", "hits_total", Some(("layer", "memory")), Counter, HITS),
@@ -125,6 +125,7 @@ const FLASH: [Row; 28] = [
     ("flash_pages_copied", "flash_pages_total", Some(("cause", "library")), Counter, PAGES),
     ("flash_pages_read", "flash_pages_read_total", None, Counter, "Flash pages read."),
     ("flash_blocks_erased", "flash_blocks_erased_total", None, Counter, "Flash blocks erased."),
+    ("flash_page_bytes", "flash_page_bytes", None, Gauge, "Bytes of a flash page."),
     (
         "write_amplification",
         "write_amplification",

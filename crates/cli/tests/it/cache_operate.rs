@@ -137,3 +137,57 @@ fn the_log_names_clients_and_refusals() {
     child.kill().unwrap();
     child.wait().unwrap();
 }
+
+#[test]
+fn top_shows_what_a_server_does() {
+    let folder = folder();
+    let [socket, pid_file] = ["socket", "pid"].map(|name| folder.path().join(name));
+    let (socket_name, pid_name) = (socket.to_str().unwrap(), pid_file.to_str().unwrap());
+    let small = ["--size", "64MiB", "-I", "256k"];
+    let serve = ["cache", "serve", "-d", "-P", pid_name, "-s", socket_name];
+    assert_eq!(prism(&[&serve[..], &small].concat()).code, 0);
+    let mut top = Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["cache", "top", "-s", socket_name, "--interval", "500ms"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let titles = lines.next().unwrap();
+    assert!(titles.starts_with("requests/s memory %  flash %"), "{titles}");
+    ask(&socket, &"set k 0 0 1\r\n1\r\nget k\r\nget absent\r\n".repeat(50)).unwrap();
+    let cells = |line: &str| {
+        line.split_whitespace().map(|cell| cell.parse::<f64>().unwrap_or(-1.0)).collect::<Vec<_>>()
+    };
+    let busy = lines.by_ref().take(20).map(|line| cells(&line)).find(|cells| cells[0] > 0.0);
+    let busy = busy.expect("a line with requests");
+    assert_eq!(busy.len(), 10);
+    // Hits in memory and misses, of which an interval may have cut some off.
+    assert!(busy[1] > 0.0 && busy[3] > 0.0 && busy[2] == 0.0, "{busy:?}");
+    assert!((busy[1] + busy[3] - 100.0).abs() < 0.2, "{busy:?}");
+    // SIGINT ends it in an orderly way.
+    Command::new("kill").args(["-INT", &top.id().to_string()]).status().unwrap();
+    assert_eq!(top.wait().unwrap().code(), Some(0));
+    let counted = prism(&["cache", "top", "-s", socket_name, "--count", "2", "--interval", "10ms"]);
+    assert_eq!((counted.code, counted.stdout.lines().count()), (0, 3), "{}", counted.stderr);
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    Command::new("kill").arg(pid.trim()).status().unwrap();
+    assert!(wait(|| !socket.exists()));
+    let refused = |arguments: &[&str], part: &str| {
+        let run = prism(&[&["cache", "top"], arguments].concat());
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+    };
+    refused(&["-s", socket_name], "cannot connect to");
+    refused(&["--interval", "1ms"], "give 10ms to 86400s");
+    refused(&["--interval", "5"], "--interval");
+    // Another program that listens there.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let answers = std::thread::spawn(move || {
+        let mut stream = other.accept().unwrap().0;
+        stream.read_exact(&mut [0; 7]).unwrap();
+        stream.write_all(b"ERROR\r\n").unwrap();
+    });
+    refused(&["--connect", &address], "this is no server of prism");
+    answers.join().unwrap();
+}
