@@ -34,7 +34,7 @@ pub struct Args {
     /// Time between two looks at the server
     #[arg(long, value_name = "TIME", value_parser = interval, default_value = "1s")]
     interval: Nanos,
-    /// End after so many intervals
+    /// End after N intervals
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
 }

@@ -191,3 +191,29 @@ fn top_shows_what_a_server_does() {
     refused(&["--connect", &address], "this is no server of prism");
     answers.join().unwrap();
 }
+
+/// The unit of systemd names options and a program that there are.
+#[test]
+fn the_unit_is_valid() {
+    let unit = include_str!("../../../../packaging/prism-cache.service");
+    let program = "/usr/local/bin/prism";
+    assert_eq!(unit.matches(program).count(), 1);
+    let options = unit.lines().filter_map(|line| line.split_once("OPTIONS=")).map(|found| found.1);
+    let help = prism(&["cache", "serve", "--help"]).stdout;
+    for option in options.flat_map(|line| line.trim_end_matches('"').split(' ')) {
+        assert!(!option.starts_with("--") || help.contains(option), "{option}");
+    }
+    let systemd = Command::new("systemd-analyze").arg("--version").output();
+    if !systemd.is_ok_and(|output| output.status.success()) {
+        return skipped("the unit of the cache: no systemd-analyze", "systemd");
+    }
+    let folder = folder();
+    let path = folder.path().join("prism-cache.service");
+    std::fs::write(&path, unit.replace(program, env!("CARGO_BIN_EXE_prism"))).unwrap();
+    let verified =
+        Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr);
+    // Other units of the machine may have faults of their own.
+    assert!(!said.contains("prism-cache"), "{said}");
+    assert!(verified.status.success(), "{said}");
+}
