@@ -112,18 +112,17 @@ fn root_gives_up_its_privileges() {
 
 #[test]
 fn the_log_names_clients_and_refusals() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
     let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
         .args(["cache", "serve", "-vv", "-c", "1", "-p", "0", "--size", "64MiB", "-I", "256k"])
-        .args(["--metrics", &free])
+        .args(["--metrics", "0"])
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     let first = lines.next().unwrap();
     let address = first.strip_prefix("prism: listening on ").expect(&first);
-    let expected = format!("prism: metrics on http://127.0.0.1:{free}/metrics");
-    assert_eq!(lines.next(), Some(expected));
+    let second = lines.next().unwrap();
+    assert!(second.starts_with("prism: metrics on http://127.0.0.1:"), "{second}");
     assert!(lines.next().unwrap().contains("0 items"));
     let kept = TcpStream::connect(address).unwrap();
     let line = lines.next().unwrap();
