@@ -225,6 +225,13 @@ impl Shared {
         }
     }
 
+    /// Counts a miss of a get before which there were `before` items: an item that has expired is
+    /// removed when it is looked up.
+    fn count_miss(&mut self, before: u64, items: &dyn crate::items::Items) {
+        self.counters.get_misses += 1;
+        self.counters.get_expired += u64::from(items.len() < before);
+    }
+
     /// `debugtime p`, `r` or a number: the clock stands, goes on, or is ahead by as many seconds.
     fn debug_time(&mut self, word: &[u8]) {
         match word {

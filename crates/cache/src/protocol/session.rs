@@ -384,8 +384,9 @@ impl Session {
     ) {
         shared.counters.cmd_get += 1;
         shared.prefixes.count(key, 0);
+        let before = items.len();
         match items.lookup(key, self.tag(), shared.now) {
-            Lookup::Miss => return shared.counters.get_misses += 1,
+            Lookup::Miss => return shared.count_miss(before, items),
             Lookup::Found(item) => {
                 shared.counters.get_hits += 1;
                 output::value(self.out.text(), &item, version);

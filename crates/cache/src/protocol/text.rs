@@ -136,6 +136,7 @@ impl Session {
             match touch {
                 None => self.get(key, version, items, shared),
                 Some(expires) => {
+                    let before = items.len();
                     let Some(old) = self.touch_item(key, expires, items, shared) else {
                         return Step::Waits;
                     };
@@ -145,7 +146,7 @@ impl Session {
                             shared.counters.get_hits += 1;
                             output::value(self.out.text(), &old.item(key), version);
                         }
-                        None => shared.counters.get_misses += 1,
+                        None => shared.count_miss(before, items),
                     }
                 }
             }

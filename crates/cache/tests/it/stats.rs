@@ -151,6 +151,18 @@ fn a_session_has_a_state() {
     check(b"stats\r\n", "conn_parse_cmd");
 }
 
+/// An expired item is a miss, and counted as such an item once.
+#[test]
+fn gets_of_expired_items_are_counted() {
+    for get in ["get k\r\nget k\r\n", "gat 0 k\r\ngat 0 k\r\n", "mg k v\r\nmg k v\r\n"] {
+        // More than 30 days are a time since 1970, which is over.
+        let commands = format!("set other 0 0 1\r\n1\r\nset k 0 2678400 1\r\n1\r\n{get}");
+        let stats = stats(&commands, Model::default(), Settings::default());
+        let counts = ["get_expired", "get_misses", "get_hits"].map(|name| stats[name].as_str());
+        assert_eq!(counts, ["1", "2", "0"], "{get}");
+    }
+}
+
 /// Each command is counted once, although some wait for a read or for space and are repeated.
 #[test]
 fn random_delays_do_not_change_what_is_counted() {
