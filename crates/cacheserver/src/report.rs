@@ -68,14 +68,18 @@ pub fn figures(cache: &Backend, wear: &Wear<'_>) -> Report {
         let mean = mean / erases.len().max(1) as f64;
         report.add("wear_blocks_max", &erases.iter().max().unwrap_or(&0));
         report.add("wear_blocks_mean", &format_args!("{mean:.3}"));
-        let left = wear.endurance.map(|most| f64::from(most) - mean);
-        let rate = flash.erases as f64 / erases.len().max(1) as f64 / wear.time.as_secs_f64();
-        if let Some(left) = left.filter(|_| flash.erases > 0) {
-            let days = (left.max(0.0) / rate) / SECONDS_OF_DAY;
-            report.add("life_days_at_this_rate", &format_args!("{days:.1}"));
+        if let Some(endurance) = wear.endurance.filter(|_| flash.erases > 0) {
+            let of_a_block = flash.erases as f64 / erases.len().max(1) as f64;
+            let days = life_days(f64::from(endurance) - mean, of_a_block, wear.time);
+            report.add("life_days_at_this_rate", &format_args!("{days:.3}"));
         }
     }
     report
+}
+
+/// Days until a block is worn out that endures `left` more erases and had `erases` in `time`.
+fn life_days(left: f64, erases: f64, time: Duration) -> f64 {
+    left.max(0.0) / erases * time.as_secs_f64() / SECONDS_OF_DAY
 }
 
 /// CPU time of the process in user mode and in the kernel; zero where `/proc` is missing.
@@ -97,6 +101,12 @@ fn cpu_of(stat: &str, ticks_per_second: u64) -> Option<[Nanos; 2]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lifetimes_are_those_of_the_rate() {
+        let days = |left, erases| life_days(left, erases, Duration::from_secs(86_400));
+        assert_eq!((days(3000.0, 1.5), days(0.0, 1.5), days(-4.0, 1.5)), (2000.0, 0.0, 0.0));
+    }
 
     #[test]
     fn cpu_time_is_read() {

