@@ -82,7 +82,7 @@ cache-suite:
 # Debian packages that tests use besides Rust and a C compiler. The name of RocksDB's library
 # contains its version.
 DEPS := g++ python3-venv pkg-config valgrind chromium e2fsprogs xfsprogs btrfs-progs libsqlite3-0 \
-  libleveldb1d libmemcached-tools python3-pymemcache '^librocksdb[0-9.]+$$'
+  libleveldb1d libmemcached-tools python3-pymemcache golang-go '^librocksdb[0-9.]+$$'
 deps:
 	apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(DEPS)
@@ -119,9 +119,10 @@ install: capi
 	install -m 644 crates/capi/prism.3 $(DESTDIR)$(DATADIR)/man/man3/prism.3
 	install -m 644 docs/c-api.md $(DESTDIR)$(DATADIR)/doc/prism/c-api.md
 
-# The program with its manual pages and completions, with the same variables. It is built first,
+# The program with its manual pages, completions and the unit of the cache, with the same variables. It is built first,
 # unless CLI_BUILT names the folder of an earlier build.
 BINDIR := $(PREFIX)/bin
+UNITDIR := $(PREFIX)/lib/systemd/system
 
 ifdef CLI_BUILT
 cli:
@@ -134,9 +135,12 @@ endif
 install-cli: cli
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(DATADIR)/man/man1 \
 	  $(DESTDIR)$(DATADIR)/bash-completion/completions \
-	  $(DESTDIR)$(DATADIR)/zsh/site-functions $(DESTDIR)$(DATADIR)/fish/vendor_completions.d
+	  $(DESTDIR)$(DATADIR)/zsh/site-functions $(DESTDIR)$(DATADIR)/fish/vendor_completions.d \
+	  $(DESTDIR)$(UNITDIR)
 	install -m 755 $(CLI_BUILT)/prism $(DESTDIR)$(BINDIR)/prism
 	$(CLI_BUILT)/prism man --output $(DESTDIR)$(DATADIR)/man/man1
 	$(CLI_BUILT)/prism completions bash >$(DESTDIR)$(DATADIR)/bash-completion/completions/prism
 	$(CLI_BUILT)/prism completions zsh >$(DESTDIR)$(DATADIR)/zsh/site-functions/_prism
 	$(CLI_BUILT)/prism completions fish >$(DESTDIR)$(DATADIR)/fish/vendor_completions.d/prism.fish
+	sed 's|/usr/local/bin|$(BINDIR)|' packaging/prism-cache.service \
+	  >$(DESTDIR)$(UNITDIR)/prism-cache.service

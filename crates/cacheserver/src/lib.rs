@@ -1,12 +1,16 @@
 //! A server that speaks memcached's protocol over a cache on flash: sockets, files and clocks
 //! around the crate `cache`.
 
+mod connection;
 pub mod listen;
+mod log;
 mod mapped;
+mod metrics;
 pub mod open;
+mod report;
 pub mod server;
 
 pub use listen::Listener;
 pub use mapped::Mapped;
-pub use open::{Backend, Engine, OpenOptions, ServerError};
+pub use open::{Backend, Engine, OpenOptions, Opened, ServerError};
 pub use server::Server;

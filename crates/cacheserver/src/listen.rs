@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -27,26 +27,25 @@ pub enum Stream {
 }
 
 impl Listener {
-    /// Listens on an address.
+    /// Listens on an address. `backlog` connections may wait to be accepted.
     ///
     /// # Errors
     /// [`ServerError::Io`] with the address.
-    pub fn tcp(address: SocketAddr) -> Result<Self, ServerError> {
+    pub fn tcp(address: SocketAddr, backlog: u32) -> Result<Self, ServerError> {
         let failed =
             |source| ServerError::Io { what: format!("cannot listen on {address}"), source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        // The standard library's backlog is short for a server.
-        rustix::net::listen(&listener, 1024).map_err(|error| failed(error.into()))?;
+        listen(&listener, backlog).map_err(failed)?;
         Ok(Self::Tcp(listener))
     }
 
     /// Listens on a Unix socket with these permissions. A socket that a dead server has left is
-    /// replaced.
+    /// replaced. `backlog` connections may wait to be accepted.
     ///
     /// # Errors
     /// [`ServerError::Io`] with the path.
-    pub fn unix(path: &Path, mode: u32) -> Result<Self, ServerError> {
+    pub fn unix(path: &Path, mode: u32, backlog: u32) -> Result<Self, ServerError> {
         let name = path.display();
         let failed = |source| ServerError::Io { what: format!("cannot listen on {name}"), source };
         let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
@@ -55,6 +54,7 @@ impl Listener {
         }
         let listener = UnixListener::bind(path).map_err(failed)?;
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
+        listen(&listener, backlog).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         Ok(Self::Unix(listener, path.to_owned()))
     }
@@ -65,6 +65,15 @@ impl Listener {
         match self {
             Self::Tcp(listener) => listener.local_addr().ok(),
             Self::Unix(..) => None,
+        }
+    }
+
+    /// Its name in `stats conns`: `tcp:127.0.0.1:11211`, `unix:/run/cache.sock`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Tcp(listener) => tcp_name(listener.local_addr()),
+            Self::Unix(_, path) => format!("unix:{}", path.display()),
         }
     }
 
@@ -86,6 +95,50 @@ impl Listener {
                 Ok(Stream::Unix(stream))
             }
         }
+    }
+}
+
+impl Stream {
+    /// The client's name in `stats conns`, and that of the address it is connected to.
+    #[must_use]
+    pub fn names(&self) -> (String, String) {
+        match self {
+            Self::Tcp(stream) => (tcp_name(stream.peer_addr()), tcp_name(stream.local_addr())),
+            Self::Unix(stream) => {
+                let path = stream.local_addr().ok();
+                let path = path.as_ref().and_then(|address| address.as_pathname());
+                let path = path.unwrap_or(Path::new("?")).display();
+                // Clients of Unix sockets have no address; memcached's name for that.
+                ("unix:<AF 1>".to_owned(), format!("unix:{path}"))
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// Ends the output, so that the client finds its end. What it sends is still read.
+    ///
+    /// # Errors
+    /// The errors of the system.
+    pub fn end_output(&self) -> io::Result<()> {
+        match self {
+            Self::Tcp(stream) => stream.shutdown(Shutdown::Write),
+            Self::Unix(stream) => stream.shutdown(Shutdown::Write),
+        }
+    }
+}
+
+/// Replaces the backlog of the standard library, which is short for a server.
+fn listen(socket: &impl AsFd, backlog: u32) -> io::Result<()> {
+    Ok(rustix::net::listen(socket, i32::try_from(backlog).unwrap_or(i32::MAX))?)
+}
+
+fn tcp_name(address: io::Result<SocketAddr>) -> String {
+    match address {
+        Ok(address @ SocketAddr::V4(_)) => format!("tcp:{address}"),
+        Ok(address @ SocketAddr::V6(_)) => format!("tcp6:{address}"),
+        // The client is gone.
+        Err(_) => "tcp:?".to_owned(),
     }
 }
 

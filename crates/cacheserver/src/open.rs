@@ -23,6 +23,15 @@ use crate::mapped::Mapped;
 /// The cache of a server.
 pub type Backend = Cache<Box<dyn Store>>;
 
+/// A cache that was opened, and what is known of its device.
+pub struct Opened {
+    /// The cache.
+    pub cache: Backend,
+    /// The device, which knows how worn its blocks are; `None` if the cache uses it without the
+    /// library.
+    pub device: Option<Device>,
+}
+
 /// The level of the flash library that the cache uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
@@ -317,13 +326,13 @@ impl OpenOptions {
     ///
     /// # Errors
     /// [`ServerError`].
-    pub fn open(&self) -> Result<Backend, ServerError> {
-        let store: Box<dyn Store> = if self.engine == Engine::Ideal {
-            Box::new(self.open_ideal()?)
+    pub fn open(&self) -> Result<Opened, ServerError> {
+        let (store, device): (Box<dyn Store>, _) = if self.engine == Engine::Ideal {
+            (Box::new(self.open_ideal()?), None)
         } else {
             let (device, identity) = self.open_device()?;
             let share = self.share(&device)?;
-            self.store(share, identity).map_err(|error| self.flash(error))?
+            (self.store(share, identity).map_err(|error| self.flash(error))?, Some(device))
         };
         let identity = store.identity();
         let shape = store.shape();
@@ -350,7 +359,7 @@ impl OpenOptions {
             );
             return Err(ServerError::Option { what });
         }
-        Ok(cache)
+        Ok(Opened { cache, device })
     }
 }
 
@@ -411,7 +420,7 @@ mod tests {
         for (engine, name) in Engine::ALL {
             let path = folder.path().join(name);
             for round in 0..3_u32 {
-                let mut cache = options(&path, engine).open().unwrap();
+                let mut cache = options(&path, engine).open().unwrap().cache;
                 assert_eq!(cache.len(), u64::from(round) * 1000, "{engine:?}");
                 for key in 0..round * 1000 {
                     let found = get(&mut cache, &key.to_le_bytes());

@@ -6,17 +6,22 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::Instant;
 
 use prism_base::Nanos;
 use prism_cache::items::Items;
-use prism_cache::protocol::{Session, Shared};
+use prism_cache::protocol::{Report, ReportPart, Shared, exposition};
+use prism_flash::Device;
 use rustix::event::epoll;
 use rustix::io::Errno;
 
+use crate::connection::Connection;
 use crate::listen::{Listener, Stream};
-use crate::open::{Backend, ServerError, unix_now};
+use crate::log;
+use crate::metrics::{self, Metrics};
+use crate::open::{Backend, Opened, ServerError, unix_now};
+use crate::report;
 
 /// Data of events that are not those of a session.
 const LISTENERS: u64 = 1 << 62;
@@ -26,20 +31,12 @@ const READ: usize = 64 << 10;
 /// Events that are taken at once.
 const EVENTS: usize = 256;
 
-/// A client.
-struct Connection {
-    stream: Stream,
-    session: Session,
-    /// Whether the socket is watched for reading and for writing.
-    watched: (bool, bool),
-    /// The client sends no more.
-    ended: bool,
-    last_use: u32,
-}
-
 /// A server.
 pub struct Server {
     cache: Backend,
+    device: Option<Device>,
+    /// Erases that a block of the device endures, if that is known.
+    endurance: Option<u32>,
     shared: Shared,
     listeners: Vec<Listener>,
     connections: Vec<Option<Connection>>,
@@ -54,26 +51,32 @@ pub struct Server {
     /// Sessions to be looked at in this turn.
     touched: Vec<u32>,
     waiting: Vec<u32>,
+    /// Sessions that have left their commands to the next turn, for others.
+    yielded: Vec<u32>,
     accepting: bool,
+    metrics: Metrics,
+    failure_logged: bool,
 }
 
-fn failed(what: &str) -> impl FnOnce(Errno) -> ServerError + '_ {
+pub(crate) fn failed(what: &str) -> impl FnOnce(Errno) -> ServerError + '_ {
     move |error| ServerError::Io { what: what.to_owned(), source: error.into() }
 }
 
 impl Server {
-    /// A server of `cache` on these sockets.
+    /// A server of the cache on these sockets.
     ///
     /// # Errors
     /// [`ServerError::Io`].
     pub fn new(
-        cache: Backend,
+        opened: Opened,
         shared: Shared,
         listeners: Vec<Listener>,
     ) -> Result<Self, ServerError> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(failed("epoll"))?;
         let server = Self {
-            cache,
+            cache: opened.cache,
+            device: opened.device,
+            endurance: None,
             shared,
             listeners,
             connections: Vec::new(),
@@ -85,9 +88,24 @@ impl Server {
             buffer: vec![0; READ],
             touched: Vec::new(),
             waiting: Vec::new(),
+            yielded: Vec::new(),
             accepting: false,
+            metrics: Metrics::default(),
+            failure_logged: false,
         };
         Ok(server)
+    }
+
+    /// The server, with the number of erases that a block of its device endures.
+    #[must_use]
+    pub fn with_endurance(self, erases: Option<u32>) -> Self {
+        Self { endurance: erases, ..self }
+    }
+
+    /// The server, which answers Prometheus on these sockets.
+    #[must_use]
+    pub fn with_metrics(self, listeners: Vec<Listener>) -> Self {
+        Self { metrics: Metrics::new(listeners), ..self }
     }
 
     /// Serves until `stop` says so, which is asked at least twice a second and after each signal,
@@ -97,6 +115,7 @@ impl Server {
     /// [`ServerError`].
     pub fn run(&mut self, stop: &dyn Fn() -> bool) -> Result<(), ServerError> {
         self.accept_more(true)?;
+        self.metrics.watch(&self.epoll)?;
         let mut flash = None;
         let mut events = Vec::with_capacity(EVENTS);
         while !stop() && self.shared.shutdown.is_none() {
@@ -115,6 +134,8 @@ impl Server {
             }
             self.turn();
             self.expire(now);
+            self.metrics.expire();
+            self.log_failure();
         }
         self.close()
     }
@@ -125,12 +146,15 @@ impl Server {
         const SOON: i64 = 1_000_000;
         // On a device whose commands are complete at once nothing wakes the loop.
         let waits = !self.cache.is_idle() && self.cache.event_fd().is_none();
-        if waits || !self.waiting.is_empty() { SOON } else { TICK }
+        match (self.yielded.is_empty(), waits || !self.waiting.is_empty()) {
+            (false, _) => 0,
+            (true, true) => SOON,
+            (true, false) => TICK,
+        }
     }
 
     /// Watches the queue of the device, whose descriptor can change.
     fn watch_flash(&mut self, watched: &mut Option<i32>) -> Result<(), ServerError> {
-        use std::os::fd::AsRawFd;
         let Some(fd) = self.cache.event_fd() else { return Ok(()) };
         if *watched != Some(fd.as_raw_fd()) {
             let data = epoll::EventData::new_u64(FLASH);
@@ -145,6 +169,15 @@ impl Server {
 
     fn event(&mut self, data: u64, flags: epoll::EventFlags) -> Result<(), ServerError> {
         if data == FLASH {
+            return Ok(());
+        }
+        if (metrics::CLIENTS..LISTENERS).contains(&data) {
+            let mut metrics = std::mem::take(&mut self.metrics);
+            metrics.event(&self.epoll, data, &|| {
+                let report = self.report(ReportPart::Figures);
+                exposition::text(self.cache.len(), &self.shared, &report)
+            });
+            self.metrics = metrics;
             return Ok(());
         }
         if data >= LISTENERS {
@@ -183,13 +216,18 @@ impl Server {
                 Ok(stream) => stream,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 // Too many files: those that close make place.
-                Err(error) if is_limit(&error) => return self.accept_more(false),
+                Err(error) if is_limit(&error) => {
+                    self.log(log::ERRORS, format_args!("cannot accept a client: {error}"));
+                    return self.accept_more(false);
+                }
                 // The client is gone already.
                 Err(_) => continue,
             };
             self.shared.counters.total_connections += 1;
             if self.open >= self.shared.settings.maxconns {
                 self.shared.counters.rejected_connections += 1;
+                let limit = self.shared.settings.maxconns;
+                self.log(log::ERRORS, format_args!("refused a client: {limit} are connected"));
                 let mut stream = stream;
                 let _ = stream.write(b"ERROR Too many open connections\r\n");
                 continue;
@@ -206,13 +244,28 @@ impl Server {
         let data = epoll::EventData::new_u64(id.into());
         epoll::add(&self.epoll, stream.as_fd(), data, epoll::EventFlags::IN)
             .map_err(failed("epoll"))?;
-        let session = Session::new(id);
-        let (watched, last_use) = ((true, false), self.shared.now);
-        let connection = Connection { stream, session, watched, ended: false, last_use };
-        self.connections[id as usize] = Some(connection);
+        if self.shared.settings.verbosity >= log::CLIENTS {
+            let (number, (from, _)) = (stream.as_fd().as_raw_fd(), stream.names());
+            log::line(format_args!("{number}: connection from {from}"));
+        }
+        self.connections[id as usize] = Some(Connection::new(id, stream, self.shared.now));
         self.open += 1;
         self.shared.counters.curr_connections = self.open.into();
         Ok(())
+    }
+
+    fn log(&self, level: u32, text: std::fmt::Arguments<'_>) {
+        if self.shared.settings.verbosity >= level {
+            log::line(text);
+        }
+    }
+
+    /// A failure of the device is reported once, whatever the operator wants to see.
+    fn log_failure(&mut self) {
+        if let Some(failure) = self.cache.failure().filter(|_| !self.failure_logged) {
+            log::line(format_args!("the device has failed, no more items are stored: {failure}"));
+            self.failure_logged = true;
+        }
     }
 
     fn receive(&mut self, id: u32) {
@@ -228,12 +281,17 @@ impl Server {
                 connection.session.receive(&self.buffer[..bytes]);
             }
             Err(error) if is_later(&error) => {}
-            Err(_) => connection.ended = true,
+            Err(error) => {
+                connection.ended = true;
+                let number = connection.stream.as_fd().as_raw_fd();
+                self.log(log::ERRORS, format_args!("{number}: cannot read: {error}"));
+            }
         }
     }
 
     /// Executes and answers, until nothing more can be done without waiting.
     fn turn(&mut self) {
+        self.touched.append(&mut self.yielded);
         self.execute();
         loop {
             self.cache.progress(Nanos(self.begun.elapsed().as_nanos() as u64));
@@ -281,6 +339,14 @@ impl Server {
         for &id in &touched {
             while let Some(connection) = &mut self.connections[id as usize] {
                 connection.session.run(&mut self.cache, &mut self.shared);
+                if let Some(part) = self.shared.wants_report() {
+                    let report = self.report(part);
+                    self.shared.give_report(report);
+                    continue;
+                }
+                if connection.session.yields() {
+                    self.yielded.push(id);
+                }
                 if connection.session.is_waiting_for_room() {
                     self.waiting.push(id);
                 }
@@ -295,6 +361,28 @@ impl Server {
         }
         touched.clear();
         self.touched = touched;
+    }
+
+    /// What only the server knows, for `stats`.
+    fn report(&self, part: ReportPart) -> Report {
+        match part {
+            ReportPart::Figures => report::figures(
+                &self.cache,
+                &report::Wear {
+                    device: self.device.as_ref(),
+                    endurance: self.endurance,
+                    time: self.begun.elapsed(),
+                },
+            ),
+            ReportPart::Connections => {
+                let uptime = self.shared.now.saturating_sub(self.shared.started);
+                let listeners =
+                    self.listeners.iter().map(|socket| report::listener(socket, uptime));
+                let clients = self.connections.iter().flatten();
+                let clients = clients.map(|client| client.report(self.shared.now));
+                Report { connections: listeners.chain(clients).collect(), ..Report::default() }
+            }
+        }
     }
 
     fn send(&mut self, id: u32) {
@@ -345,6 +433,9 @@ impl Server {
     fn remove(&mut self, id: u32) {
         let Some(connection) = self.connections[id as usize].take() else { return };
         let reads = connection.session.reads();
+        if self.shared.settings.verbosity >= log::CLIENTS {
+            log::line(format_args!("{}: closed", connection.stream.as_fd().as_raw_fd()));
+        }
         // A socket that is closed leaves the set by itself.
         drop(connection);
         self.waiting.retain(|&waiting| waiting != id);
@@ -376,10 +467,12 @@ impl Server {
 
     /// Answers what was received, and makes everything durable.
     fn close(&mut self) -> Result<(), ServerError> {
-        for id in 0..self.connections.len() as u32 {
-            self.touched.push(id);
-        }
+        self.touched.extend(0..self.connections.len() as u32);
         self.turn();
+        // Nothing more is received, so that this ends.
+        while !self.yielded.is_empty() {
+            self.turn();
+        }
         self.connections.clear();
         self.listeners.clear();
         let device = "the device".to_owned();

@@ -27,8 +27,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 use prism_host::within_memory;
 
 use commands::{
-    bench, cache_serve, cache_simulate, calc_cleaning, calc_lifetime, capture, completions, device,
-    report,
+    bench, cache_serve, cache_simulate, cache_top, calc_cleaning, calc_lifetime, capture,
+    completions, device, report,
 };
 use commands::{reproduce, sim};
 use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
@@ -63,7 +63,7 @@ enum Command {
     /// Create and inspect flash devices in files; import drives of other simulators
     #[command(subcommand)]
     Device(device::Command),
-    /// Serve a cache on flash
+    /// Serve a cache on flash, watch or simulate one
     #[command(subcommand)]
     Cache(CacheCommand),
     /// Measure how fast Prism is on this machine
@@ -92,6 +92,8 @@ enum CacheCommand {
     Serve(cache_serve::Args),
     /// Replay requests to a cache over engines and sizes
     Simulate(cache_simulate::Args),
+    /// Show what a running server does
+    Top(cache_top::Args),
 }
 
 #[derive(Debug, Subcommand)]
@@ -142,6 +144,15 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
         let tips = NO_TRACE_TIPS.into_iter().map(Into::into).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
+    let unknown = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(name)) if error.kind() == ErrorKind::UnknownArgument => name,
+        _ => "",
+    };
+    let serves = std::env::args().skip(1).take(2).eq(["cache", "serve"]);
+    if let Some(instead) = cache_serve::instead(unknown).filter(|_| serves) {
+        let tips = ContextValue::StyledStrs(vec![instead.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
     let none = error.get(ContextKind::SuggestedValue).is_none();
     if let Some(value) = swapped(&error).filter(|_| none) {
         error.insert(ContextKind::SuggestedValue, ContextValue::String(value));
@@ -181,6 +192,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Device(command) => device::run(command),
         Command::Cache(CacheCommand::Serve(args)) => cache_serve::run(args),
         Command::Cache(CacheCommand::Simulate(args)) => cache_simulate::run(args),
+        Command::Cache(CacheCommand::Top(args)) => cache_top::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::completions(*args, Cli::command()),
         Command::Man(args) => completions::man(args, Cli::command()),

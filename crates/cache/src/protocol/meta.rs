@@ -25,7 +25,7 @@ impl Session {
     ) -> Step {
         shared.counters.cmd_meta += 1;
         shared.counters.cmd_get += 1;
-        let now = shared.now;
+        let (now, before) = (shared.now, items.len());
         let mut reply = MetaReply {
             all: flags.all.into(),
             given: flags.given.into(),
@@ -47,7 +47,7 @@ impl Session {
             None => items.peek(&flags.key, now),
         };
         let Some((at, old)) = found else {
-            shared.counters.get_misses += 1;
+            shared.count_miss(before, items);
             return self.vivify(flags, reply, items, shared);
         };
         let (meta, marks) = update(flags, &old, now);

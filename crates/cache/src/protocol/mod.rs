@@ -5,15 +5,18 @@
 //! sends its output. Gets are in flight together, and answered in their order; a command that needs
 //! the old value of an item waits for it, and is then executed from its beginning.
 
+pub mod exposition;
 mod flags;
 mod meta;
 mod numbers;
 mod output;
+mod report;
 mod session;
 mod stats;
 mod storage;
 mod text;
 
+pub use report::{ConnectionReport, Report, ReportPart};
 pub use session::Session;
 
 /// The version that clients see: that of memcached whose commands are executed, since clients infer
@@ -47,6 +50,12 @@ pub struct Settings {
     pub idle_timeout: u32,
     /// Bytes of memory.
     pub memory_bytes: u64,
+    /// Commands of a connection that are executed before other connections have their turn.
+    pub commands_per_turn: u32,
+    /// Connections that may wait to be accepted; only reported.
+    pub backlog: u32,
+    /// What clients may speak, by memcached's name; only reported.
+    pub binding_protocol: &'static str,
     /// The TCP port.
     pub port: u16,
     /// The Unix socket.
@@ -67,6 +76,9 @@ impl Default for Settings {
             maxconns: 1024,
             idle_timeout: 0,
             memory_bytes: 64 << 20,
+            commands_per_turn: 100,
+            backlog: 1024,
+            binding_protocol: "auto-negotiate",
             port: 11211,
             socket: None,
             pid: 0,
@@ -137,6 +149,11 @@ pub struct Shared {
     /// The clock stands still, or is ahead, by the command `debugtime`.
     clock: Clock,
     prefixes: Prefixes,
+    /// What the server has reported for the command that waits for it.
+    report: Option<Report>,
+    wants_report: Option<ReportPart>,
+    /// Evictions before the last `stats reset`.
+    evictions_before: u64,
 }
 
 /// Most prefixes that are counted.
@@ -176,7 +193,29 @@ impl Shared {
     pub fn new(settings: Settings, now: u32) -> Self {
         let (counters, clock) = (Counters::default(), Clock::Runs(0));
         let prefixes = Prefixes::default();
-        Self { settings, counters, now, started: now, shutdown: None, clock, prefixes }
+        Self {
+            settings,
+            counters,
+            now,
+            started: now,
+            shutdown: None,
+            clock,
+            prefixes,
+            report: None,
+            wants_report: None,
+            evictions_before: 0,
+        }
+    }
+
+    /// What the session that ran last waits for: the caller gives it ([`Shared::give_report`]) and
+    /// runs the session again at once. Asking this forgets it.
+    pub fn wants_report(&mut self) -> Option<ReportPart> {
+        self.wants_report.take()
+    }
+
+    /// Passes what only the server knows to the session that waits for it.
+    pub fn give_report(&mut self, report: Report) {
+        self.report = Some(report);
     }
 
     /// Sets the clock, which goes on with real time unless a test has changed that.
@@ -184,6 +223,13 @@ impl Shared {
         if let Clock::Runs(ahead) = self.clock {
             self.now = u32::try_from(i64::from(now) + ahead).unwrap_or(u32::MAX);
         }
+    }
+
+    /// Counts a miss of a get before which there were `before` items: an item that has expired is
+    /// removed when it is looked up.
+    fn count_miss(&mut self, before: u64, items: &dyn crate::items::Items) {
+        self.counters.get_misses += 1;
+        self.counters.get_expired += u64::from(items.len() < before);
     }
 
     /// `debugtime p`, `r` or a number: the clock stands, goes on, or is ahead by as many seconds.

@@ -74,6 +74,9 @@ pub struct Session {
     /// Where that item was when its read began.
     read_at: Option<ItemAddress>,
     pub(super) waits_for_room: bool,
+    pub(super) waits_for_report: bool,
+    /// It has executed as many commands as one turn allows, and has input for more.
+    yields: bool,
     waits_for_sending: bool,
     pub(super) closing: bool,
     pub(super) logged_in: bool,
@@ -135,10 +138,41 @@ impl Session {
         self.waits_for_sending
     }
 
-    /// Whether reads are in flight, or a command waits for space.
+    /// Whether reads are in flight, a command waits for space or a report of the server, or it has
+    /// yielded.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.reading || self.waits_for_room || self.out.waiting() > 0
+        let waits = self.waits_for_room || self.waits_for_report;
+        self.reading || waits || self.yields || self.out.waiting() > 0
+    }
+
+    /// Whether it has input left that it executes in its next run, after other connections had
+    /// their turn.
+    #[must_use]
+    pub fn yields(&self) -> bool {
+        self.yields
+    }
+
+    /// What the connection does, by the names that memcached has for it.
+    #[must_use]
+    pub fn state(&self) -> &'static str {
+        let held = self.input.len() - self.at;
+        if self.reading || self.out.waiting() > 0 {
+            "conn_io_pending"
+        } else if self.swallow > 0 {
+            "conn_swallow"
+        } else if self.waits_for_report || self.yields {
+            "conn_parse_cmd"
+        } else if !self.out.bytes().is_empty() {
+            "conn_mwrite"
+        } else if self.waits_for_room || held > 0 && self.scanned == 0 {
+            // The line is there, its value is not, or has no space yet.
+            "conn_nread"
+        } else if held > 0 {
+            "conn_waiting"
+        } else {
+            "conn_read"
+        }
     }
 
     /// Whether a command waits for space in the cache.
@@ -155,6 +189,9 @@ impl Session {
     /// Executes what was received, as far as possible.
     pub fn run(&mut self, items: &mut dyn Items, shared: &mut Shared) {
         self.waits_for_room = false;
+        self.waits_for_report = false;
+        self.yields = false;
+        let mut done = 0;
         let input = std::mem::take(&mut self.input);
         while !self.closing && !self.reading && !self.is_full() {
             let rest = &input[self.at..];
@@ -170,6 +207,11 @@ impl Session {
             if rest.is_empty() || rest.len() < self.needs {
                 break;
             }
+            if done >= shared.settings.commands_per_turn {
+                shared.counters.conn_yields += 1;
+                self.yields = true;
+                break;
+            }
             let counters = shared.counters;
             let step = self.command(rest, items, shared);
             // What is executed again from its beginning is counted then.
@@ -179,6 +221,7 @@ impl Session {
             match step {
                 Step::Done(bytes) => {
                     self.at += bytes;
+                    done += 1;
                     self.needs = 0;
                     self.keys_done = 0;
                     self.fetched = None;
@@ -341,8 +384,9 @@ impl Session {
     ) {
         shared.counters.cmd_get += 1;
         shared.prefixes.count(key, 0);
+        let before = items.len();
         match items.lookup(key, self.tag(), shared.now) {
-            Lookup::Miss => return shared.counters.get_misses += 1,
+            Lookup::Miss => return shared.count_miss(before, items),
             Lookup::Found(item) => {
                 shared.counters.get_hits += 1;
                 output::value(self.out.text(), &item, version);

@@ -2,11 +2,22 @@
 
 use std::fmt::Display;
 
-use super::Shared;
+use prism_base::Nanos;
+
+use super::{ConnectionReport, Counters, Report, ReportPart, Shared};
 use crate::items::Items;
 
 fn line(out: &mut Vec<u8>, name: &str, value: &dyn Display) {
     out.extend_from_slice(format!("STAT {name} {value}\r\n").as_bytes());
+}
+
+/// What `stats` with this word needs of the server.
+pub fn needs_report(what: Option<&[u8]>) -> Option<ReportPart> {
+    match what {
+        None | Some(b"flash" | b"reset") => Some(ReportPart::Figures),
+        Some(b"conns") => Some(ReportPart::Connections),
+        Some(_) => None,
+    }
 }
 
 /// Answers `stats`, `stats settings` and others.
@@ -17,20 +28,27 @@ pub fn answer(
     items: &mut dyn Items,
     shared: &mut Shared,
 ) {
+    let report = shared.report.take().unwrap_or_default();
     match what {
-        None => general(out, items, shared),
+        None => {
+            for (name, value) in general(items.len(), shared, &report) {
+                line(out, name, &value);
+            }
+        }
         Some(b"settings") => settings(out, shared),
-        Some(b"flash") => items.figures(&mut |name, value| line(out, name, value)),
+        Some(b"flash") => report.figures.iter().for_each(|(name, value)| line(out, name, value)),
+        Some(b"conns") => report.connections.iter().for_each(|found| connection(out, found)),
         Some(b"reset") => {
             let connections = shared.counters.curr_connections;
             shared.counters = <_>::default();
             shared.counters.curr_connections = connections;
+            shared.evictions_before = evictions(&report);
             shared.prefixes.counts.clear();
             out.extend_from_slice(b"RESET\r\n");
             return;
         }
-        // There are no classes of slabs, and connections are not listed.
-        Some(b"items" | b"slabs" | b"conns") => {}
+        // There are no classes of slabs.
+        Some(b"items" | b"slabs" | b"cachedump") => {}
         Some(b"sizes") => line(out, "sizes_status", &"disabled"),
         Some(b"detail") => match more {
             Some(word @ (b"on" | b"off")) => {
@@ -57,76 +75,94 @@ pub fn answer(
     out.extend_from_slice(b"END\r\n");
 }
 
-/// Names that memcached reports and for which there is nothing here; they stay 0 so that programs
-/// which read them go on.
-const NOTHING: [&str; 47] = [
-    "response_obj_oom",
-    "response_obj_count",
-    "response_obj_bytes",
-    "read_buf_count",
-    "read_buf_bytes",
-    "read_buf_bytes_free",
-    "read_buf_oom",
-    "reserved_fds",
-    "unexpected_napi_ids",
-    "round_robin_fallback",
-    "touch_flushed",
-    "time_in_listen_disabled_us",
-    "listen_disabled_num",
-    "hash_is_expanding",
-    "slab_reassign_rescues",
-    "slab_reassign_chunk_rescues",
-    "slab_reassign_inline_reclaim",
-    "slab_reassign_busy_items",
-    "slab_reassign_busy_deletes",
-    "slab_reassign_running",
-    "slabs_moved",
-    "lru_crawler_running",
-    "lru_crawler_starts",
-    "lru_maintainer_juggles",
-    "malloc_fails",
-    "log_worker_dropped",
-    "log_worker_written",
-    "libevent",
-    "hash_power_level",
-    "slab_reassign_busy_nomem",
-    "slab_reassign_last_busy_status",
-    "log_watcher_skipped",
-    "log_watcher_sent",
-    "log_watchers",
-    "slab_global_page_pool",
-    "expired_unfetched",
-    "evicted_unfetched",
-    "evicted_active",
-    "reclaimed",
-    "crawler_reclaimed",
-    "crawler_items_checked",
-    "lrutail_reflocked",
-    "moves_to_cold",
-    "moves_to_warm",
-    "moves_within_lru",
-    "direct_reclaims",
-    "lru_bumps_dropped",
-];
+fn connection(out: &mut Vec<u8>, found: &ConnectionReport) {
+    let number = found.number;
+    line(out, &format!("{number}:addr"), &found.address);
+    if let Some(address) = &found.listen_address {
+        line(out, &format!("{number}:listen_addr"), address);
+    }
+    line(out, &format!("{number}:state"), &found.state);
+    line(out, &format!("{number}:secs_since_last_cmd"), &found.idle);
+}
 
-fn general(out: &mut Vec<u8>, items: &mut dyn Items, shared: &Shared) {
+/// Items that went to make space.
+fn evictions(report: &Report) -> u64 {
+    let dropped = ["cleaning_items_dropped", "index_items_dropped"];
+    dropped.iter().filter_map(|name| report.whole(name)).sum()
+}
+
+/// The figures of `stats`: the names of memcached 1.6.45 without extstore and without its threads
+/// for the LRU, in its order. Names for which there is nothing here are 0, so that programs which
+/// read them go on.
+pub fn general(len: u64, shared: &Shared, report: &Report) -> Vec<(&'static str, String)> {
+    let (counters, settings) = (&shared.counters, &shared.settings);
+    let seconds = |time: Nanos| format!("{}.{:06}", time.0 / NANOS, time.0 % NANOS / 1000);
+    let mut figures = vec![
+        ("pid", settings.pid.to_string()),
+        ("uptime", shared.now.saturating_sub(shared.started).to_string()),
+        ("time", shared.now.to_string()),
+        ("version", super::VERSION.to_owned()),
+        ("libevent", "0".to_owned()),
+        ("pointer_size", "64".to_owned()),
+        ("rusage_user", seconds(report.cpu_user)),
+        ("rusage_system", seconds(report.cpu_system)),
+    ];
+    let idle_kicks = [("idle_kicks", counters.idle_kicks)];
+    let whole = |name| report.whole(name).unwrap_or(0);
+    let numbers = of_connections(shared)
+        .into_iter()
+        .chain(of_commands(counters))
+        .chain(idle_kicks.into_iter().filter(|_| settings.idle_timeout > 0))
+        .chain([
+            ("bytes_read", counters.bytes_read),
+            ("bytes_written", counters.bytes_written),
+            ("limit_maxbytes", settings.memory_bytes),
+            ("accepting_conns", 1),
+            ("listen_disabled_num", 0),
+            ("time_in_listen_disabled_us", 0),
+            ("threads", 1),
+            ("conn_yields", counters.conn_yields),
+            ("hash_power_level", 0),
+            ("hash_bytes", whole("index_bytes")),
+        ])
+        .chain(NOTHING_OF_SLABS.map(|name| (name, 0)))
+        .chain([
+            ("bytes", whole("bytes")),
+            ("curr_items", len),
+            ("total_items", counters.total_items),
+            ("slab_global_page_pool", 0),
+            ("expired_unfetched", 0),
+            ("evicted_unfetched", 0),
+            ("evictions", evictions(report).saturating_sub(shared.evictions_before)),
+        ])
+        .chain(NOTHING_OF_LRU.map(|name| (name, 0)));
+    figures.extend(numbers.map(|(name, value)| (name, value.to_string())));
+    figures
+}
+
+const NANOS: u64 = 1_000_000_000;
+
+fn of_connections(shared: &Shared) -> [(&'static str, u64); 13] {
     let counters = &shared.counters;
-    let mut figures = std::collections::BTreeMap::new();
-    items.figures(&mut |name, value| {
-        figures.insert(name.to_owned(), value.to_string());
-    });
-    let figure = |name: &str| figures.get(name).cloned().unwrap_or_else(|| "0".to_owned());
-    line(out, "pid", &shared.settings.pid);
-    line(out, "uptime", &shared.now.saturating_sub(shared.started));
-    line(out, "time", &shared.now);
-    line(out, "version", &super::VERSION);
-    line(out, "pointer_size", &64);
-    let named: [(&str, u64); 33] = [
+    [
         ("max_connections", shared.settings.maxconns.into()),
         ("curr_connections", counters.curr_connections),
         ("total_connections", counters.total_connections),
         ("rejected_connections", counters.rejected_connections),
         ("connection_structures", counters.curr_connections),
+        ("response_obj_oom", 0),
+        ("response_obj_count", 0),
+        ("response_obj_bytes", 0),
+        ("read_buf_count", 0),
+        ("read_buf_bytes", 0),
+        ("read_buf_bytes_free", 0),
+        ("read_buf_oom", 0),
+        ("reserved_fds", 0),
+    ]
+}
+
+fn of_commands(counters: &Counters) -> [(&'static str, u64); 24] {
+    [
         ("cmd_get", counters.cmd_get),
         ("cmd_set", counters.cmd_set),
         ("cmd_flush", counters.cmd_flush),
@@ -151,31 +187,34 @@ fn general(out: &mut Vec<u8>, items: &mut dyn Items, shared: &Shared) {
         ("store_no_memory", counters.store_no_memory),
         ("auth_cmds", counters.auth_cmds),
         ("auth_errors", counters.auth_errors),
-        ("idle_kicks", counters.idle_kicks),
-        ("bytes_read", counters.bytes_read),
-        ("bytes_written", counters.bytes_written),
-        ("limit_maxbytes", shared.settings.memory_bytes),
-    ];
-    for (name, value) in named {
-        line(out, name, &value);
-    }
-    line(out, "accepting_conns", &1);
-    line(out, "threads", &1);
-    line(out, "conn_yields", &counters.conn_yields);
-    line(out, "curr_items", &items.len());
-    line(out, "total_items", &counters.total_items);
-    for name in NOTHING {
-        line(out, name, &0);
-    }
-    for (name, from) in
-        [("bytes", "bytes"), ("evictions", "cleaning_items_dropped"), ("hash_bytes", "index_bytes")]
-    {
-        line(out, name, &figure(from));
-    }
-    for (name, value) in figures.iter().filter(|(name, _)| !matches!(name.as_str(), "bytes")) {
-        line(out, name, value);
-    }
+    ]
 }
+
+/// Names about memcached's hash table, slabs, log and sockets.
+const NOTHING_OF_SLABS: [&str; 18] = [
+    "hash_is_expanding",
+    "slab_reassign_rescues",
+    "slab_reassign_chunk_rescues",
+    "slab_reassign_inline_reclaim",
+    "slab_reassign_busy_items",
+    "slab_reassign_busy_deletes",
+    "slab_reassign_busy_nomem",
+    "slab_reassign_last_busy_status",
+    "slab_reassign_running",
+    "slabs_moved",
+    "malloc_fails",
+    "log_worker_dropped",
+    "log_worker_written",
+    "log_watcher_skipped",
+    "log_watcher_sent",
+    "log_watchers",
+    "unexpected_napi_ids",
+    "round_robin_fallback",
+];
+
+/// Names about memcached's LRU.
+const NOTHING_OF_LRU: [&str; 4] =
+    ["reclaimed", "crawler_reclaimed", "crawler_items_checked", "lrutail_reflocked"];
 
 fn settings(out: &mut Vec<u8>, shared: &Shared) {
     let settings = &shared.settings;
@@ -188,13 +227,15 @@ fn settings(out: &mut Vec<u8>, shared: &Shared) {
     line(out, "domain_socket", &settings.socket.as_deref().unwrap_or("NULL"));
     line(out, "item_size_max", &settings.item_max);
     line(out, "num_threads", &1);
+    line(out, "reqs_per_event", &settings.commands_per_turn);
+    line(out, "tcp_backlog", &settings.backlog);
     line(out, "cas_enabled", &yes(true));
     line(out, "auth_enabled_ascii", &yes(settings.auth.is_some()));
     line(out, "idle_timeout", &settings.idle_timeout);
     line(out, "maxconns_fast", &yes(true));
     line(out, "flush_enabled", &yes(settings.flush_enabled));
     line(out, "shutdown_command", &yes(settings.shutdown_enabled));
-    line(out, "binding_protocol", &"ascii");
+    line(out, "binding_protocol", &settings.binding_protocol);
     line(out, "auth_enabled_sasl", &yes(false));
     line(out, "evictions", &"on");
     line(out, "dump_enabled", &yes(false));

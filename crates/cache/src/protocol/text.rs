@@ -54,11 +54,30 @@ impl Session {
             b"decr" => self.arithmetic(&mut words, false, items, shared),
             b"delete" => self.delete(&mut words, items, shared),
             b"touch" => self.touch(&mut words, items, shared),
+            b"stats" => self.stats(&mut words, items, shared),
             _ => {
                 self.administer(command, &mut words, items, shared);
                 Step::Done(0)
             }
         }
+    }
+
+    /// Answers `stats`, when the server has reported what it needs.
+    fn stats(
+        &mut self,
+        words: &mut dyn Iterator<Item = &[u8]>,
+        items: &mut dyn Items,
+        shared: &mut Shared,
+    ) -> Step {
+        let what = words.next();
+        let needed = stats::needs_report(what);
+        if needed.is_some() && shared.report.is_none() {
+            shared.wants_report = needed;
+            self.waits_for_report = true;
+            return Step::Waits;
+        }
+        stats::answer(self.out.text(), what, words.next(), items, shared);
+        Step::Done(0)
     }
 
     fn meta(
@@ -117,6 +136,7 @@ impl Session {
             match touch {
                 None => self.get(key, version, items, shared),
                 Some(expires) => {
+                    let before = items.len();
                     let Some(old) = self.touch_item(key, expires, items, shared) else {
                         return Step::Waits;
                     };
@@ -126,7 +146,7 @@ impl Session {
                             shared.counters.get_hits += 1;
                             output::value(self.out.text(), &old.item(key), version);
                         }
-                        None => shared.counters.get_misses += 1,
+                        None => shared.count_miss(before, items),
                     }
                 }
             }
@@ -310,7 +330,6 @@ impl Session {
                 self.answer(false, &format!("VERSION {VERSION}"));
             }
             b"quit" => self.closing = true,
-            b"stats" => stats::answer(self.out.text(), first, words.next(), items, shared),
             b"verbosity" => {
                 let level = first.and_then(numbers::word);
                 let noreply = noreply(first, words.next());

@@ -7,7 +7,7 @@
 use prism_base::{Nanos, Rng};
 use prism_cache::Cache;
 use prism_cache::items::Items;
-use prism_cache::protocol::{Session, Settings, Shared};
+use prism_cache::protocol::{Report, Session, Settings, Shared};
 use prism_cache::store::Store;
 
 use crate::common::{Level, NOW, new_cache};
@@ -63,6 +63,9 @@ fn ask(
             session.sent(session.output().len());
             if !session.has_work() {
                 break;
+            }
+            if shared.wants_report().is_some() {
+                shared.give_report(Report::default());
             }
             items.go_on();
             items.finished(shared.now, &mut |tag, item| session.read_done(tag, item, shared));

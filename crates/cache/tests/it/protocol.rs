@@ -10,7 +10,9 @@ use crate::model::{LONGEST, Model};
 
 /// The output of a session to which a client sends `input` in pieces of up to `piece` bytes.
 fn output(input: &[u8], piece: usize, rng: &mut Rng, items: &mut Model) -> Vec<u8> {
-    let mut shared = Shared::new(Settings::default(), 1_000_000_000);
+    // Whether a session yields must not change what it answers.
+    let settings = Settings { commands_per_turn: 7, ..Settings::default() };
+    let mut shared = Shared::new(settings, 1_000_000_000);
     let mut session = Session::new(7);
     let (mut at, mut out) = (0, Vec::new());
     loop {
@@ -24,7 +26,11 @@ fn output(input: &[u8], piece: usize, rng: &mut Rng, items: &mut Model) -> Vec<u
             let end = input.len().min(at + 1 + rng.below(piece as u64) as usize);
             session.receive(&input[at..end]);
             at = end;
-        } else if !late && !session.is_waiting_for_room() && !session.waits_for_sending() {
+        } else if !late
+            && !session.is_waiting_for_room()
+            && !session.waits_for_sending()
+            && !session.yields()
+        {
             break;
         }
     }

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use prism_base::Rng;
+use prism_base::{Nanos, Rng};
 use prism_cache::items::Items;
-use prism_cache::protocol::{Session, Settings, Shared};
+use prism_cache::protocol::{ConnectionReport, Report, Session, Settings, Shared};
 
 use crate::model::Model;
 
-/// The names of `stats` in memcached 1.6.45 without extstore and background threads, but for those
-/// of CPU time.
+/// The names of `stats` in memcached 1.6.45 without extstore and background threads.
 const NAMES: &str = "\
-    pid uptime time version libevent pointer_size max_connections curr_connections \
+    pid uptime time version libevent pointer_size rusage_user rusage_system max_connections \
+    curr_connections \
     total_connections rejected_connections connection_structures response_obj_oom \
     response_obj_count response_obj_bytes read_buf_count read_buf_bytes read_buf_bytes_free \
     read_buf_oom reserved_fds cmd_get cmd_set cmd_flush cmd_touch cmd_meta get_hits get_misses \
@@ -27,19 +27,49 @@ const NAMES: &str = "\
     bytes curr_items total_items slab_global_page_pool expired_unfetched evicted_unfetched \
     evictions reclaimed crawler_reclaimed crawler_items_checked lrutail_reflocked";
 
-/// What `stats` answers after `commands`: names and values, each of them once.
-fn stats(commands: &str, mut items: Model) -> BTreeMap<String, String> {
-    let mut shared = Shared::new(Settings::default(), 1_000_000_000);
+/// What a server with one connection reports.
+fn report() -> Report {
+    let mut report = Report {
+        cpu_user: Nanos(1_234_567_890),
+        cpu_system: Nanos(5_000),
+        connections: vec![ConnectionReport {
+            number: 7,
+            address: "tcp:127.0.0.1:5".to_owned(),
+            listen_address: Some("tcp:127.0.0.1:11211".to_owned()),
+            state: "conn_read",
+            idle: 3,
+        }],
+        ..Report::default()
+    };
+    report.add("bytes", &4096);
+    report.add("cleaning_items_dropped", &5);
+    report.add("index_items_dropped", &2);
+    report.add("write_amplification", &1.25);
+    report
+}
+
+/// What is answered to `commands`.
+fn answer(commands: &str, mut items: Model, settings: Settings) -> String {
+    let mut shared = Shared::new(settings, 1_000_000_000);
     let mut session = Session::new(0);
-    for byte in format!("{commands}stats\r\n").as_bytes().chunks(1) {
+    for byte in commands.as_bytes().chunks(1) {
         session.receive(byte);
         session.run(&mut items, &mut shared);
         while session.has_work() {
+            if shared.wants_report().is_some() {
+                assert_eq!(session.state(), "conn_parse_cmd");
+                shared.give_report(report());
+            }
             items.finished(shared.now, &mut |tag, item| session.read_done(tag, item, &mut shared));
             session.run(&mut items, &mut shared);
         }
     }
-    let text = String::from_utf8(session.output().to_vec()).unwrap();
+    String::from_utf8(session.output().to_vec()).unwrap()
+}
+
+/// What `stats` answers after `commands`: names and values, each of them once.
+fn stats(commands: &str, items: Model, settings: Settings) -> BTreeMap<String, String> {
+    let text = answer(&format!("{commands}stats\r\n"), items, settings);
     let lines = text.strip_suffix("END\r\n").expect("an end").lines();
     let mut stats = BTreeMap::new();
     for line in lines.filter_map(|line| line.strip_prefix("STAT ")) {
@@ -50,11 +80,87 @@ fn stats(commands: &str, mut items: Model) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_names_of_memcached_are_reported() {
-    let stats = stats("", Model::default());
-    let missing = |name: &&str| !stats.contains_key(*name);
-    let missing: Vec<&str> = NAMES.split_whitespace().filter(missing).collect();
-    assert!(missing.is_empty(), "{missing:?}");
+fn the_names_of_memcached_are_reported_and_no_others() {
+    let given = stats("", Model::default(), Settings::default());
+    let mut names: Vec<&str> = NAMES.split_whitespace().collect();
+    assert_eq!(names.len(), 84);
+    names.sort_unstable();
+    assert!(given.keys().eq(names.iter()), "{given:?}");
+    for (name, value) in [
+        ("rusage_user", "1.234567"),
+        ("rusage_system", "0.000005"),
+        ("bytes", "4096"),
+        ("evictions", "7"),
+    ] {
+        assert_eq!(given[name], value, "{name}");
+    }
+    // As memcached reports it.
+    let settings = Settings { idle_timeout: 10, ..Settings::default() };
+    assert_eq!(stats("", Model::default(), settings)["idle_kicks"], "0");
+}
+
+#[test]
+fn evictions_are_counted_from_the_last_reset() {
+    assert_eq!(stats("stats reset\r\n", Model::default(), Settings::default())["evictions"], "0");
+}
+
+#[test]
+fn connections_and_figures_of_flash_are_those_of_the_server() {
+    let given = |command| answer(command, Model::default(), Settings::default());
+    assert_eq!(
+        given("stats conns\r\n"),
+        "STAT 7:addr tcp:127.0.0.1:5\r\nSTAT 7:listen_addr tcp:127.0.0.1:11211\r\n\
+         STAT 7:state conn_read\r\nSTAT 7:secs_since_last_cmd 3\r\nEND\r\n"
+    );
+    assert_eq!(
+        given("stats flash\r\n"),
+        "STAT bytes 4096\r\nSTAT cleaning_items_dropped 5\r\nSTAT index_items_dropped 2\r\n\
+         STAT write_amplification 1.25\r\nEND\r\n"
+    );
+}
+
+/// A session executes so many commands, and goes on in its next run.
+#[test]
+fn sessions_yield() {
+    let settings = Settings { commands_per_turn: 2, ..Settings::default() };
+    let mut shared = Shared::new(settings, 1_000_000_000);
+    let (mut items, mut session) = (Model::default(), Session::new(0));
+    session.receive(&b"mn\r\n".repeat(5));
+    for (answers, yields) in [(2, 1), (4, 2), (5, 2)] {
+        session.run(&mut items, &mut shared);
+        assert_eq!(session.output(), b"MN\r\n".repeat(answers));
+        assert_eq!((session.yields(), shared.counters.conn_yields), (answers < 5, yields));
+    }
+}
+
+#[test]
+fn a_session_has_a_state() {
+    let check = |input: &[u8], expected| {
+        let mut shared = Shared::new(Settings::default(), 1_000_000_000);
+        let (mut items, mut session) = (Model::default(), Session::new(0));
+        session.receive(input);
+        session.run(&mut items, &mut shared);
+        assert_eq!(session.state(), expected, "{}", String::from_utf8_lossy(input));
+    };
+    check(b"", "conn_read");
+    check(b"ge", "conn_waiting");
+    check(b"set foo 0 0 6\r\n", "conn_nread");
+    check(b"set foo 0 0 6\r\nfoo", "conn_nread");
+    check(b"mn\r\n", "conn_mwrite");
+    check(b"set foo 0 0 2000000\r\nxyz", "conn_swallow");
+    check(b"stats\r\n", "conn_parse_cmd");
+}
+
+/// An expired item is a miss, and counted as such an item once.
+#[test]
+fn gets_of_expired_items_are_counted() {
+    for get in ["get k\r\nget k\r\n", "gat 0 k\r\ngat 0 k\r\n", "mg k v\r\nmg k v\r\n"] {
+        // More than 30 days are a time since 1970, which is over.
+        let commands = format!("set other 0 0 1\r\n1\r\nset k 0 2678400 1\r\n1\r\n{get}");
+        let stats = stats(&commands, Model::default(), Settings::default());
+        let counts = ["get_expired", "get_misses", "get_hits"].map(|name| stats[name].as_str());
+        assert_eq!(counts, ["1", "2", "0"], "{get}");
+    }
 }
 
 /// Each command is counted once, although some wait for a read or for space and are repeated.
@@ -73,6 +179,7 @@ fn commands_are_counted(items: Model) {
          touch a 0\r\ntouch b 0\r\ndelete a\r\ndelete a\r\n\
          mg a N0 v\r\nma b N0\r\nms c 1\r\n1\r\nflush_all\r\n",
         items,
+        Settings::default(),
     );
     for (name, value) in [
         ("cmd_set", 4),

@@ -1,4 +1,4 @@
-//! Clients of others: libmemcached's programs, and pymemcache.
+//! Clients of others: libmemcached's programs, pymemcache, and gomemcache.
 
 use std::process::{Command, Output};
 
@@ -68,6 +68,36 @@ fn pymemcache_agrees() {
     };
     let server = Running::start(options(None, Engine::Raw), Settings::default());
     let output = run(python, &["-c", PYTHON, &server.address.port().to_string()]).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    server.stop();
+}
+
+#[test]
+fn gomemcache_agrees() {
+    let has = |go: &&str| run(go, &["version"]).is_some_and(|output| output.status.success());
+    let Some(go) = ["go", "/usr/local/go/bin/go"].into_iter().find(has) else {
+        return skipped("the cache with gomemcache", "golang-go");
+    };
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("main.go", include_str!("../go/main.go")),
+        ("go.mod", include_str!("../go/go.mod")),
+        ("go.sum", include_str!("../go/go.sum")),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let client = folder.path().join("client");
+    let mut build = Command::new(go);
+    build.args(["build", "-o", client.to_str().unwrap(), "."]).current_dir(folder.path());
+    let built = build.output().unwrap();
+    if !built.status.success() {
+        // The proxy of modules is not there, or Go is too old for the client.
+        let why = String::from_utf8_lossy(&built.stderr);
+        let why = why.lines().next().unwrap_or_default();
+        return skipped(&format!("the cache with gomemcache: it cannot be built: {why}"), "");
+    }
+    let server = Running::start(options(None, Engine::Policy), Settings::default());
+    let output = run(client.to_str().unwrap(), &[&server.address.to_string()]).unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     server.stop();
 }

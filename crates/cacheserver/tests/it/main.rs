@@ -2,4 +2,5 @@
 
 mod clients;
 mod hostile;
+mod operate;
 mod serve;

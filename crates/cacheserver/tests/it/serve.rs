@@ -1,5 +1,6 @@
 //! Commands over sockets; many clients; reads of flash between other commands.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -14,6 +15,8 @@ use prism_cacheserver::{Engine, Listener, OpenOptions, Server, ServerError};
 /// A server in a thread.
 pub struct Running {
     pub address: SocketAddr,
+    /// Where it answers Prometheus.
+    pub metrics: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<(), ServerError>>>,
 }
@@ -30,16 +33,18 @@ pub fn options(device: Option<&Path>, engine: Engine) -> OpenOptions {
 
 impl Running {
     pub fn start(options: OpenOptions, settings: Settings) -> Self {
-        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
-        let address = listener.address().unwrap();
+        let listen = || Listener::tcp("127.0.0.1:0".parse().unwrap(), 1024).unwrap();
+        let (listener, for_metrics) = (listen(), listen());
+        let [address, metrics] = [&listener, &for_metrics].map(|at| at.address().unwrap());
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         let thread = thread::spawn(move || {
             let shared = Shared::new(settings, prism_cacheserver::open::unix_now());
-            let mut server = Server::new(options.open()?, shared, vec![listener])?;
+            let server = Server::new(options.open()?, shared, vec![listener])?;
+            let mut server = server.with_metrics(vec![for_metrics]).with_endurance(Some(1000));
             server.run(&|| asked.load(Ordering::Relaxed))
         });
-        Self { address, stop, thread: Some(thread) }
+        Self { address, metrics, stop, thread: Some(thread) }
     }
 
     pub fn connect(&self) -> Client {
@@ -102,6 +107,21 @@ impl Client {
         Some(value)
     }
 
+    /// The answer of `command`: names and values.
+    pub fn stats(&mut self, command: &str) -> BTreeMap<String, String> {
+        self.send(format!("{command}\r\n").as_bytes());
+        let mut stats = BTreeMap::new();
+        loop {
+            let line = self.line();
+            if line == "END" {
+                return stats;
+            }
+            let figure = line.strip_prefix("STAT ").and_then(|line| line.split_once(' '));
+            let (name, value) = figure.expect("a name and a value");
+            stats.insert(name.to_owned(), value.to_owned());
+        }
+    }
+
     pub fn get(&mut self, key: &str) -> Option<Vec<u8>> {
         self.send(format!("get {key}\r\n").as_bytes());
         self.value(key)
@@ -145,17 +165,7 @@ fn many_clients(engine: Engine) {
     let hits: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
     assert!(hits > 4000, "{engine:?}: {hits}");
     let mut client = server.connect();
-    client.send(b"stats\r\n");
-    let mut flash = 0;
-    loop {
-        let line = client.line();
-        if let Some(count) = line.strip_prefix("STAT hits_flash ") {
-            flash = count.parse::<u64>().unwrap();
-        }
-        if line == "END" {
-            break;
-        }
-    }
+    let flash: u64 = client.stats("stats flash")["hits_flash"].parse().unwrap();
     assert!(flash > 100, "{engine:?}: {flash} hits on flash");
     server.stop();
 }

@@ -7,6 +7,7 @@ pub mod bench_device;
 pub mod bench_flash;
 pub mod cache_serve;
 pub mod cache_simulate;
+pub mod cache_top;
 pub mod calc_cleaning;
 pub mod calc_lifetime;
 pub mod capture;

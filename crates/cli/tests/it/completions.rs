@@ -100,6 +100,9 @@ fn make_installs_pages_and_completions() {
         "share/bash-completion/completions/prism",
         "share/zsh/site-functions/_prism",
         "share/fish/vendor_completions.d/prism.fish",
+        "share/man/man1/prism-cache-serve.1",
+        "share/man/man1/prism-cache-top.1",
+        "lib/systemd/system/prism-cache.service",
     ] {
         let length = std::fs::metadata(folder.path().join("usr").join(file)).map(|file| file.len());
         assert!(length.is_ok_and(|length| length > 100), "{file}");

@@ -3,6 +3,8 @@
 mod ageing;
 mod bad_input;
 mod cache;
+mod cache_limits;
+mod cache_operate;
 mod calc;
 mod capture;
 mod common;

@@ -1,5 +1,8 @@
 //! `prism cache serve`: a memcached server on flash.
 
+mod daemon;
+mod letters;
+
 use std::io::Write;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
@@ -13,16 +16,23 @@ use prism_host::interrupt::SoftStop;
 
 use crate::failure::Failure;
 use crate::quantities;
+use daemon::{PidFile, Role};
+pub use letters::instead;
+use letters::{Extended, extended, threads};
 
 /// Arguments of `prism cache serve`.
 #[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Examples:
+#[command(
+    version,
+    after_help = "Examples:
   prism cache serve --device cache.prism --size 8GiB --memory 512MiB
   prism cache serve --device memory --size 256MiB -s /run/cache.sock
   prism cache serve --device /data/cache.prism --listen 10.0.0.5:11211 --engine raw
+  prism cache serve -d -P /run/cache.pid -u cache -m 512 -c 4096 -o idle_timeout=60
 
 The content of a file is there after a restart, also after kill -9. FILE.cache, next to the file,
-holds what belongs to it. Letters mean what they mean for memcached.")]
+holds what belongs to it. Letters mean what they mean for memcached."
+)]
 pub struct Args {
     /// The device: a file, which is made if it is not there, or `memory`
     #[arg(long, value_name = "FILE|memory", default_value = "memory")]
@@ -60,6 +70,18 @@ pub struct Args {
     #[arg(short = 'c', long, value_name = "N", default_value_t = 1024)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     connections: u32,
+    /// Connections that may wait to be accepted
+    #[arg(short = 'b', long, value_name = "N", default_value_t = 1024)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1 << 16))]
+    backlog: u32,
+    /// Commands of a connection that are executed before other connections have their turn
+    #[arg(short = 'R', long, value_name = "N", default_value_t = 100)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    commands_per_turn: u32,
+    /// Answer GET /metrics of Prometheus on this address; a port alone is one of the loopback
+    /// interface
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<String>,
     /// The longest item: a number of bytes, or with k or m
     #[arg(short = 'I', long, value_name = "SIZE", default_value = "1m", value_parser = item_size)]
     max_item_size: u64,
@@ -80,7 +102,33 @@ pub struct Args {
     udp: Option<u16>,
     /// The protocol: ascii, or auto, which means the same; there is no binary one
     #[arg(short = 'B', value_name = "ascii|auto", value_parser = protocol)]
-    protocol: Option<String>,
+    protocol: Option<&'static str>,
+    /// Erases that a block of the device endures: `stats flash` then reports how long it lasts
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    endurance: Option<u32>,
+    /// Memcached's options by name: idle_timeout=SECONDS, as --idle-timeout; maxconns_fast, which
+    /// is always so
+    #[arg(short = 'o', value_name = "OPTIONS", value_parser = extended)]
+    #[arg(conflicts_with = "idle_timeout")]
+    extended: Option<Extended>,
+    /// Threads that serve: there is one, so only 1
+    #[arg(short = 't', value_name = "1", value_parser = threads)]
+    threads: Option<u32>,
+    /// Write errors to standard error; given twice, also the coming and going of clients
+    #[arg(short = 'v', action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Serve in the background; this command ends when clients can connect
+    #[arg(short = 'd', long)]
+    daemon: bool,
+    /// Write the number of the process to this file
+    #[arg(short = 'P', long, value_name = "FILE")]
+    pid_file: Option<PathBuf>,
+    /// Run as this user, who opens also files and sockets; for root only, ignored for others
+    #[arg(short = 'u', long, value_name = "NAME")]
+    user: Option<String>,
+    /// The process in the background, which `-d` starts
+    #[arg(long, hide = true, requires = "daemon")]
+    in_background: bool,
     /// Accept the command debugtime, which sets the server's clock; for tests
     #[arg(long, hide = true)]
     debug_time: bool,
@@ -99,9 +147,10 @@ fn no_udp(text: &str) -> Result<u16, String> {
     }
 }
 
-fn protocol(text: &str) -> Result<String, String> {
+fn protocol(text: &str) -> Result<&'static str, String> {
     match text {
-        "ascii" | "auto" => Ok(text.to_owned()),
+        "ascii" => Ok("ascii"),
+        "auto" => Ok("auto-negotiate"),
         _ => Err(format!("{text:?} is not ascii or auto; the cache has no other protocol")),
     }
 }
@@ -122,15 +171,27 @@ fn item_size(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| format!("{text:?} is not a size from 1k to 32m"))
 }
 
+/// The addresses of a name with a port.
+fn resolve(option: &str, text: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let wrong = |why: String| Failure::Usage(format!("{option} {text}: {why}; give ADDRESS:PORT"));
+    let found = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
+    let found: Vec<SocketAddr> = found.collect();
+    if found.is_empty() { Err(wrong("no such address".to_owned())) } else { Ok(found) }
+}
+
 impl Args {
-    fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let resolve = |text: &str| {
-            let wrong =
-                |why: String| Failure::Usage(format!("--listen {text}: {why}; give ADDRESS:PORT"));
-            let found = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
-            let found: Vec<SocketAddr> = found.collect();
-            if found.is_empty() { Err(wrong("no such address".to_owned())) } else { Ok(found) }
+    fn metrics_listeners(&self) -> Result<Vec<Listener>, Failure> {
+        let Some(text) = &self.metrics else { return Ok(Vec::new()) };
+        let addresses = match text.parse::<u16>() {
+            Ok(port) => vec![SocketAddr::from(([127, 0, 0, 1], port))],
+            Err(_) => resolve("--metrics", text)?,
         };
+        let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
+        addresses.into_iter().map(|at| Listener::tcp(at, self.backlog).map_err(usage)).collect()
+    }
+
+    fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let resolve = |text: &str| resolve("--listen", text);
         let mut addresses = Vec::new();
         for text in &self.listen {
             addresses.extend(resolve(text)?);
@@ -151,10 +212,37 @@ impl Args {
     fn listeners(&self) -> Result<Vec<Listener>, Failure> {
         let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
         if let Some(path) = &self.socket {
-            return Ok(vec![Listener::unix(path, self.socket_mode).map_err(usage)?]);
+            return Ok(vec![Listener::unix(path, self.socket_mode, self.backlog).map_err(usage)?]);
         }
         let addresses = self.addresses()?;
-        addresses.into_iter().map(|address| Listener::tcp(address).map_err(usage)).collect()
+        addresses
+            .into_iter()
+            .map(|address| Listener::tcp(address, self.backlog).map_err(usage))
+            .collect()
+    }
+
+    fn memory_bytes(&self) -> Bytes {
+        self.megabytes.map_or(self.memory, |mib| Bytes(mib << 20))
+    }
+
+    fn settings(&self) -> Result<Settings, Failure> {
+        Ok(Settings {
+            item_max: self.max_item_size as usize,
+            flush_enabled: !self.disable_flush_all,
+            shutdown_enabled: self.enable_shutdown,
+            auth: self.auth()?,
+            debug: self.debug_time,
+            maxconns: self.connections,
+            verbosity: self.verbose.into(),
+            idle_timeout: self.extended.and_then(|o| o.idle_timeout).unwrap_or(self.idle_timeout),
+            commands_per_turn: self.commands_per_turn,
+            backlog: self.backlog,
+            memory_bytes: self.memory_bytes().0,
+            port: self.port,
+            socket: self.socket.as_ref().map(|path| path.display().to_string()),
+            pid: std::process::id(),
+            binding_protocol: self.protocol.unwrap_or("auto-negotiate"),
+        })
     }
 
     /// The users and passwords of the file of `-Y`.
@@ -180,47 +268,48 @@ impl Args {
 /// # Errors
 /// [`Failure`].
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if daemon::begin(args)? == Role::Done {
+        return Ok(());
+    }
+    serve(args)
+}
+
+fn serve(args: &Args) -> Result<(), Failure> {
     let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
-    let auth = args.auth()?;
-    let memory = args.megabytes.map_or(args.memory, |mib| Bytes(mib << 20));
+    let settings = args.settings()?;
     let listeners = args.listeners()?;
+    let metrics = args.metrics_listeners()?;
     let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
     let options = OpenOptions {
         device,
         size: args.size,
         engine: args.engine,
-        memory,
+        memory: args.memory_bytes(),
         item_max: args.max_item_size,
     };
     let stop = SoftStop::begin();
-    let cache = options.open().map_err(usage)?;
+    let opened = options.open().map_err(usage)?;
     let mut out = std::io::stderr();
     for address in listeners.iter().filter_map(Listener::address) {
         // A failure to print is no reason not to serve.
         let _ = writeln!(out, "prism: listening on {address}");
+    }
+    for address in metrics.iter().filter_map(Listener::address) {
+        let _ = writeln!(out, "prism: metrics on http://{address}/metrics");
     }
     let _ = writeln!(
         out,
         "prism: {}, engine {}, {} items",
         args.device,
         args.engine.name(),
-        cache.len()
+        opened.cache.len()
     );
-    let settings = Settings {
-        item_max: args.max_item_size as usize,
-        flush_enabled: !args.disable_flush_all,
-        shutdown_enabled: args.enable_shutdown,
-        auth,
-        debug: args.debug_time,
-        maxconns: args.connections,
-        idle_timeout: args.idle_timeout,
-        memory_bytes: memory.0,
-        port: args.port,
-        socket: args.socket.as_ref().map(|path| path.display().to_string()),
-        pid: std::process::id(),
-        ..Settings::default()
-    };
     let shared = Shared::new(settings, prism_cacheserver::open::unix_now());
-    let mut server = Server::new(cache, shared, listeners).map_err(usage)?;
+    let mut server = Server::new(opened, shared, listeners)
+        .map_err(usage)?
+        .with_endurance(args.endurance)
+        .with_metrics(metrics);
+    let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
+    daemon::ready(args)?;
     server.run(&|| stop.came()).map_err(usage)
 }

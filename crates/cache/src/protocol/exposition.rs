@@ -1,0 +1,224 @@
+//! The figures of `stats` and `stats flash` in the text format of Prometheus, version 0.0.4.
+//!
+//! The values are those of the two commands, by their names; the table adds what the format wants.
+
+use std::fmt::Write;
+
+use super::stats::general;
+use super::{Report, Shared};
+
+/// The content type of [`text`].
+pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Counter,
+    Gauge,
+}
+
+use Kind::{Counter, Gauge};
+
+/// A figure: its name in `stats` or `stats flash`, that of its metric after `prism_cache_`, its
+/// label, its kind, and what it is. Rows of the same metric follow each other.
+type Row = (&'static str, &'static str, Option<(&'static str, &'static str)>, Kind, &'static str);
+
+const HITS: &str = "Lookups that found the item, by where it was.";
+const GETS: &str = "Keys that clients asked for, by result.";
+const COMMANDS: &str = "Commands of clients, by kind.";
+const REFUSED: &str = "Insertions that were refused, by reason.";
+const CPU: &str = "CPU time of the process.";
+const CLEANED: &str = "Current items in slabs that were cleaned, by what cleaning did with them.";
+const SLABS: &str = "Slabs by use.";
+const PAGES: &str = "Flash pages programmed: for the cache, and as copies below it.";
+
+/// Figures of `stats`.
+const GENERAL: [Row; 22] = [
+    ("uptime", "uptime_seconds", None, Gauge, "Seconds since the server began."),
+    ("curr_connections", "connections", None, Gauge, "Open connections."),
+    ("max_connections", "connections_max", None, Gauge, "Most connections at once."),
+    ("total_connections", "connections_total", None, Counter, "Connections accepted or refused."),
+    (
+        "rejected_connections",
+        "connections_refused_total",
+        None,
+        Counter,
+        "Connections refused because there were too many.",
+    ),
+    ("cmd_get", "commands_total", Some(("command", "get")), Counter, COMMANDS),
+    ("cmd_set", "commands_total", Some(("command", "set")), Counter, COMMANDS),
+    ("cmd_touch", "commands_total", Some(("command", "touch")), Counter, COMMANDS),
+    ("cmd_flush", "commands_total", Some(("command", "flush")), Counter, COMMANDS),
+    ("cmd_meta", "commands_total", Some(("command", "meta")), Counter, COMMANDS),
+    ("get_hits", "gets_total", Some(("result", "hit")), Counter, GETS),
+    ("get_misses", "gets_total", Some(("result", "miss")), Counter, GETS),
+    ("store_too_large", "insertions_refused_total", Some(("reason", "size")), Counter, REFUSED),
+    ("store_no_memory", "insertions_refused_total", Some(("reason", "space")), Counter, REFUSED),
+    ("bytes_read", "received_bytes_total", None, Counter, "Bytes that clients sent."),
+    ("bytes_written", "sent_bytes_total", None, Counter, "Bytes sent to clients."),
+    ("rusage_user", "cpu_seconds_total", Some(("mode", "user")), Counter, CPU),
+    ("rusage_system", "cpu_seconds_total", Some(("mode", "system")), Counter, CPU),
+    ("limit_maxbytes", "memory_limit_bytes", None, Gauge, "Memory for the index and for buffers."),
+    ("curr_items", "items", None, Gauge, "Items in the cache."),
+    ("total_items", "items_stored_total", None, Counter, "Items that clients stored."),
+    (
+        "conn_yields",
+        "connection_yields_total",
+        None,
+        Counter,
+        "Turns that a connection ended with commands left, for others.",
+    ),
+];
+
+/// Figures of `stats flash`.
+const FLASH: [Row; 29] = [
+    ("bytes", "item_bytes", None, Gauge, "Bytes of current items and their headers."),
+    ("index_bytes", "index_bytes", None, Gauge, "Bytes of memory of the index."),
+    ("hits_memory", "hits_total", Some(("layer", "memory")), Counter, HITS),
+    ("hits_flash", "hits_total", Some(("layer", "flash")), Counter, HITS),
+    ("misses", "misses_total", None, Counter, "Lookups that found nothing."),
+    ("items_inserted", "insertions_total", None, Counter, "Items inserted."),
+    ("inserted_bytes", "inserted_bytes_total", None, Counter, "Bytes of records of these items."),
+    ("cleaning_items_copied", "cleaning_items_total", Some(("action", "copy")), Counter, CLEANED),
+    ("cleaning_items_dropped", "cleaning_items_total", Some(("action", "drop")), Counter, CLEANED),
+    (
+        "cleaning_bytes_copied",
+        "cleaning_copied_bytes_total",
+        None,
+        Counter,
+        "Bytes of records that cleaning copied.",
+    ),
+    ("slabs_free", "slabs", Some(("state", "free")), Gauge, SLABS),
+    ("slabs_writing", "slabs", Some(("state", "writing")), Gauge, SLABS),
+    ("slabs_full", "slabs", Some(("state", "full")), Gauge, SLABS),
+    ("slabs_filled", "slabs_filled_total", None, Counter, "Slabs filled."),
+    ("slabs_cleaned", "slabs_cleaned_total", None, Counter, "Slabs cleaned."),
+    (
+        "slabs_dropped",
+        "slabs_dropped_total",
+        None,
+        Counter,
+        "Slabs cleaned without copies because too few were free.",
+    ),
+    (
+        "index_items_dropped",
+        "index_dropped_items_total",
+        None,
+        Counter,
+        "Items dropped because their buckets of the index were full.",
+    ),
+    (
+        "reads_of_other_keys",
+        "reads_of_other_keys_total",
+        None,
+        Counter,
+        "Reads of flash that found an item with another key of the same hash.",
+    ),
+    (
+        "reads_lost",
+        "reads_lost_total",
+        None,
+        Counter,
+        "Reads of flash that found the item damaged or gone.",
+    ),
+    ("items_recovered", "recovered_items", None, Gauge, "Items found when the server began."),
+    ("flash_pages_programmed", "flash_pages_total", Some(("cause", "cache")), Counter, PAGES),
+    ("flash_pages_copied", "flash_pages_total", Some(("cause", "library")), Counter, PAGES),
+    ("flash_pages_read", "flash_pages_read_total", None, Counter, "Flash pages read."),
+    ("flash_blocks_erased", "flash_blocks_erased_total", None, Counter, "Flash blocks erased."),
+    ("flash_page_bytes", "flash_page_bytes", None, Gauge, "Bytes of a flash page."),
+    (
+        "write_amplification",
+        "write_amplification",
+        None,
+        Gauge,
+        "Bytes programmed per byte of items inserted, since the server began.",
+    ),
+    ("wear_blocks_max", "block_erases_max", None, Gauge, "Erases of the block erased most."),
+    ("wear_blocks_mean", "block_erases_mean", None, Gauge, "Mean erases of a block."),
+    (
+        "life_days_at_this_rate",
+        "life_days",
+        None,
+        Gauge,
+        "Days until the mean block is worn out, at the rate of erases since the server began.",
+    ),
+];
+
+/// All figures, in the text format. What a report lacks is left out.
+#[must_use]
+pub fn text(len: u64, shared: &Shared, report: &Report) -> String {
+    let general = general(len, shared, report);
+    let of_stats = |wanted: &str| {
+        general.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str())
+    };
+    let of_flash = |wanted: &str| {
+        report.figures.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    };
+    let mut text = String::new();
+    rows(&mut text, &GENERAL, &of_stats);
+    rows(&mut text, &FLASH, &of_flash);
+    text
+}
+
+fn rows<'a>(text: &mut String, rows: &[Row], value: &dyn Fn(&str) -> Option<&'a str>) {
+    let mut described = "";
+    for (name, metric, label, kind, help) in rows {
+        let Some(value) = value(name) else { continue };
+        let mut write = |line: std::fmt::Arguments<'_>| {
+            text.write_fmt(line).expect("a string takes everything");
+        };
+        if described != *metric {
+            let kind = match kind {
+                Counter => "counter",
+                Gauge => "gauge",
+            };
+            write(format_args!("# HELP prism_cache_{metric} {help}\n"));
+            write(format_args!("# TYPE prism_cache_{metric} {kind}\n"));
+            described = metric;
+        }
+        match label {
+            Some((label, of)) => {
+                write(format_args!("prism_cache_{metric}{{{label}=\"{of}\"}} {value}\n"));
+            }
+            None => write(format_args!("prism_cache_{metric} {value}\n")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::protocol::Settings;
+
+    /// Every row has a value of its own, and a metric's rows are together and alike.
+    #[test]
+    fn all_rows_are_printed_and_well_formed() {
+        let mut report = Report::default();
+        for (row, number) in FLASH.iter().zip(1000..) {
+            report.add(row.0, &number);
+        }
+        let shared = Shared::new(Settings::default(), 5);
+        let text = text(17, &shared, &report);
+        let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(samples.len(), GENERAL.len() + FLASH.len());
+        assert!(samples.contains(&"prism_cache_items 17"), "{text}");
+        assert!(samples.contains(&"prism_cache_hits_total{layer=\"flash\"} 1003"), "{text}");
+        let types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        assert_eq!(types.len(), types.iter().collect::<BTreeSet<_>>().len());
+        for row in GENERAL.iter().chain(&FLASH) {
+            let (counter, total) = (row.3 == Counter, row.1.ends_with("_total"));
+            assert_eq!(counter, total, "{row:?}");
+            let named = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+            assert!(row.1.bytes().all(named) && row.4.ends_with('.'), "{row:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let shared = Shared::new(Settings::default(), 5);
+        let text = text(0, &shared, &Report::default());
+        assert!(!text.contains("block_erases") && text.contains("prism_cache_items 0\n"));
+    }
+}

@@ -1,0 +1,144 @@
+//! The process of the server: the user as whom it runs, the background, and the file with its
+//! number.
+//!
+//! Threads of this process already wait for signals, so it neither forks nor changes its own user:
+//! it starts itself again, as that user or as a child, before it opens anything.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::unistd::User;
+
+use super::Args;
+use crate::failure::Failure;
+
+/// The flag of the child that serves in the background.
+pub const CHILD: &str = "--in-background";
+/// What the child writes to its standard output when it serves.
+const READY: &str = "ready\n";
+
+/// What this process does.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It serves.
+    Serve,
+    /// A child of it serves.
+    Done,
+}
+
+/// Starts this program again, if another user or the background is wanted.
+///
+/// # Errors
+/// [`Failure::Usage`] if there is no such user, or the program cannot be started.
+pub fn begin(args: &Args) -> Result<Role, Failure> {
+    if args.in_background {
+        // It fails only if the process leads a session already.
+        let _ = rustix::process::setsid();
+        return Ok(Role::Serve);
+    }
+    let user = args.user.as_deref().map(other_user).transpose()?.flatten();
+    if args.daemon {
+        return background(again(user.as_ref())?);
+    }
+    match user {
+        None => Ok(Role::Serve),
+        Some(user) => Err(failed(&again(Some(&user))?.exec(), Some(&user))),
+    }
+}
+
+/// The user of this name, if this process is root's and has to become that user.
+fn other_user(name: &str) -> Result<Option<User>, Failure> {
+    if !rustix::process::geteuid().is_root() {
+        // As memcached: only root can change the user.
+        return Ok(None);
+    }
+    let found = User::from_name(name)
+        .map_err(|error| Failure::Usage(format!("-u {name}: cannot look up the user: {error}")))?;
+    let user = found.ok_or_else(|| Failure::Usage(format!("-u {name}: there is no such user")))?;
+    Ok(Some(user).filter(|user| !user.uid.is_root()))
+}
+
+fn failed(error: &std::io::Error, user: Option<&User>) -> Failure {
+    let user = user.map_or(String::new(), |user| format!(" as {}", user.name));
+    let program = std::env::current_exe().unwrap_or_default();
+    Failure::Usage(format!("cannot run {}{user}: {error}", program.display()))
+}
+
+/// This program with its arguments, as `user`.
+fn again(user: Option<&User>) -> Result<Command, Failure> {
+    let mut command = Command::new(std::env::current_exe().map_err(|error| failed(&error, user))?);
+    command.args(std::env::args_os().skip(1));
+    if let Some(user) = user {
+        // Other groups of root are given up with its user.
+        command.gid(user.gid.as_raw()).uid(user.uid.as_raw());
+        command.env("USER", &user.name).env("HOME", &user.dir);
+    }
+    Ok(command)
+}
+
+/// Waits until a child serves, or has failed and said why.
+fn background(mut command: Command) -> Result<Role, Failure> {
+    command.arg(CHILD).stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| failed(&error, None))?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        // A child that cannot be read has ended, which the next lines find.
+        let _ = BufReader::new(output).read_line(&mut line);
+    }
+    if line == READY {
+        return Ok(Role::Done);
+    }
+    let code = child.wait().ok().and_then(|status| status.code());
+    std::process::exit(code.unwrap_or(2));
+}
+
+/// The file with the number of the process, which is removed at the end.
+#[derive(Debug)]
+pub struct PidFile(PathBuf);
+
+impl PidFile {
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with its name.
+    pub fn write(path: &Path) -> Result<Self, Failure> {
+        let name = path.display();
+        let failed = |error| Failure::Usage(format!("-P {name}: cannot write the file: {error}"));
+        // Another program never reads half of a number.
+        let mut new = path.as_os_str().to_owned();
+        new.push(".new");
+        fs::write(&new, format!("{}\n", std::process::id())).map_err(failed)?;
+        fs::rename(&new, path).map_err(failed)?;
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // It does not matter if another process has removed it.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Reports to the parent that the server serves, and gives up the terminal; with -v standard error
+/// stays what it was.
+///
+/// # Errors
+/// [`Failure::Usage`] if that fails.
+pub fn ready(args: &Args) -> Result<(), Failure> {
+    if !args.in_background {
+        return Ok(());
+    }
+    let failed = |error: std::io::Error| Failure::Usage(format!("-d: {error}"));
+    let mut out = std::io::stdout();
+    out.write_all(READY.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
+    let null = fs::File::options().read(true).write(true).open("/dev/null").map_err(failed)?;
+    rustix::stdio::dup2_stdout(&null).map_err(|error| failed(error.into()))?;
+    if args.verbose == 0 {
+        rustix::stdio::dup2_stderr(&null).map_err(|error| failed(error.into()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,221 @@
+//! Limits of `prism cache serve`: connections and memory.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use prism_testkit::skipped;
+
+use crate::common::folder;
+
+/// A server process, which is killed in the end.
+struct Served(Child);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a server with a file of 256 MiB, in a control group if there is one.
+fn serve(device: &Path, more: &[&str], group: Option<&Group>) -> (Served, String) {
+    // The process enters the group before it allocates anything.
+    let enter = group.map_or(":".to_owned(), |group| {
+        format!("echo $$ >{}", group.0.join("cgroup.procs").display())
+    });
+    let mut child = Command::new("sh")
+        .args(["-c", &format!("{enter} && exec \"$@\""), "sh", env!("CARGO_BIN_EXE_prism")])
+        .args(["cache", "serve", "-p", "0", "-I", "256k", "--size", "256MiB", "--device"])
+        .arg(device)
+        .args(more)
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("prism: listening on ").expect(&line).to_owned();
+    (Served(child), address)
+}
+
+/// A line of the process's status, in KiB.
+fn status(server: &Served, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).expect(name);
+    line.split_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn connect(address: &str) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    stream
+}
+
+/// The line that a client reads, which the server sends on its own if it refuses the client.
+fn line(stream: &TcpStream) -> String {
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).unwrap();
+    line
+}
+
+/// Waits until the server has no other client.
+fn wait_until_alone(address: &str) {
+    let alone = (0..6000).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        let mut stream = connect(address);
+        // A client that is refused cannot always send.
+        let _ = stream.write_all(b"stats\r\nquit\r\n");
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer.contains("STAT curr_connections 1\r\n")
+    });
+    assert!(alone);
+}
+
+const REFUSED: &str = "ERROR Too many open connections\r\n";
+
+#[test]
+fn many_connections_are_served_or_refused_and_leave_nothing() {
+    let folder = folder();
+    let limits = ["-c", "64", "--memory", "16MiB"];
+    let (server, address) = serve(&folder.path().join("cache"), &limits, None);
+    let one = || {
+        let mut stream = connect(&address);
+        // A client that was refused cannot always send.
+        let _ = stream.write_all(b"mn\r\n");
+        line(&stream)
+    };
+    let mut warm = 0;
+    for number in 0..5000 {
+        let answer = one();
+        // The end of a client is noticed later than it happens.
+        assert!(answer == "MN\r\n" || answer == REFUSED, "{number}: {answer:?}");
+        if number == 1000 {
+            warm = status(&server, "VmRSS:");
+        }
+    }
+    for _ in 0..5 {
+        wait_until_alone(&address);
+        let mut streams: Vec<TcpStream> = (0..200).map(|_| connect(&address)).collect();
+        let refused = streams.split_off(64);
+        for stream in &mut streams {
+            stream.write_all(b"mn\r\n").unwrap();
+        }
+        // The client that has waited may not be closed yet.
+        let mut served = 0;
+        for stream in &streams {
+            let answer = line(stream);
+            assert!(answer == "MN\r\n" || answer == REFUSED, "{answer:?}");
+            served += u32::from(answer.starts_with("MN"));
+        }
+        assert!(served >= 63, "{served}");
+        let wait = |stream: &TcpStream| stream.set_read_timeout(Some(Duration::from_millis(200)));
+        for stream in &refused {
+            wait(stream).unwrap();
+            let mut answer = [0; REFUSED.len()];
+            // It was refused, unless a place was free again; then it waits for its commands.
+            if (&mut &*stream).read_exact(&mut answer).is_ok() {
+                assert_eq!(answer, REFUSED.as_bytes());
+            }
+        }
+    }
+    let grown = status(&server, "VmRSS:").saturating_sub(warm);
+    assert!(grown < 4096, "{grown} KiB more than {warm} KiB");
+}
+
+/// A control group with a limit of memory, which is removed in the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// A group of either version of control groups; the error says why there is none.
+    fn with_limit(bytes: u64) -> Result<Self, String> {
+        let name = format!("prism-test-{}", std::process::id());
+        let tried =
+            [("/sys/fs/cgroup", "memory.max"), ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")];
+        let mut why = String::new();
+        for (root, limit) in tried {
+            let path = Path::new(root).join(&name);
+            if let Err(error) = fs::create_dir(&path) {
+                why = format!("{}: {error}", path.display());
+                continue;
+            }
+            let group = Self(path);
+            // The file is there if the controller is.
+            match fs::OpenOptions::new().write(true).open(group.0.join(limit)) {
+                Ok(mut file) => {
+                    file.write_all(bytes.to_string().as_bytes()).map_err(|e| e.to_string())?;
+                    return Ok(group);
+                }
+                Err(error) => why = format!("{}/{limit}: {error}", group.0.display()),
+            }
+        }
+        Err(why)
+    }
+
+    /// How often the kernel has ended a process of the group for lack of memory.
+    fn kills(&self) -> u64 {
+        let text = ["memory.events", "memory.oom_control"];
+        let text = text.iter().find_map(|name| fs::read_to_string(self.0.join(name)).ok());
+        let text = text.expect("a count of kills");
+        let count = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        count.expect("a count of kills").parse().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // It has no process any more; an empty group does no harm.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// What docs/cache.md states: memory for the process besides --memory.
+const SLACK: u64 = 96 << 20;
+
+/// A device several times larger than memory is filled more than twice, in a control group that has
+/// --memory and a fixed amount.
+#[test]
+fn memory_is_bounded_as_documented() {
+    let group = match Group::with_limit((32 << 20) + SLACK) {
+        Ok(group) => group,
+        Err(why) => {
+            return skipped(&format!("the memory of the cache in a control group: {why}"), "");
+        }
+    };
+    let folder = folder();
+    let device = folder.path().join("cache");
+    let (mut server, address) = serve(&device, &["--memory", "32MiB"], Some(&group));
+    let clients: Vec<_> = (0..4_usize)
+        .map(|client| {
+            let mut stream = connect(&address);
+            std::thread::spawn(move || {
+                let mut lines = BufReader::new(stream.try_clone().unwrap());
+                let mut sent = 0;
+                for number in 0.. {
+                    let len = [1000, 4000, 100_000][number % 3];
+                    let mut command = format!("set {client}-{number} 0 0 {len}\r\n").into_bytes();
+                    command.resize(command.len() + len, b'x');
+                    command.extend_from_slice(b"\r\n");
+                    stream.write_all(&command).unwrap();
+                    let mut answer = String::new();
+                    lines.read_line(&mut answer).unwrap();
+                    assert_eq!(answer, "STORED\r\n");
+                    sent += len;
+                    if sent > 160 << 20 {
+                        break;
+                    }
+                }
+            })
+        })
+        .collect();
+    for client in clients {
+        client.join().expect("the server answers to the end");
+    }
+    assert_eq!(group.kills(), 0);
+    assert!(server.0.try_wait().unwrap().is_none(), "the server lives");
+}

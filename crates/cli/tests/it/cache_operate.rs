@@ -1,0 +1,218 @@
+//! What operators do with `prism cache serve`: memcached's letters, the background, figures.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use prism_testkit::skipped;
+
+use crate::common::{folder, prism};
+
+/// Sends commands to a Unix socket, and returns what is answered until the server closes.
+fn ask(socket: &Path, commands: &str) -> Option<String> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.write_all(format!("{commands}quit\r\n").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+fn stat(answer: &str, name: &str) -> Option<String> {
+    let value = answer.lines().find_map(|line| line.strip_prefix(&format!("STAT {name} ")));
+    value.map(str::to_owned)
+}
+
+/// Waits until `done`, or for a minute.
+fn wait(done: impl Fn() -> bool) -> bool {
+    (0..6000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        done()
+    })
+}
+
+#[test]
+fn letters_that_mean_nothing_are_refused() {
+    for (arguments, part) in [
+        (&["-M"][..], "always evicts items"),
+        (&["-S"], "use -Y FILE"),
+        (&["-t", "4"], "run several servers"),
+        (&["-t", "0"], "one thread"),
+        (&["-o", "ext_path=/x:1G"], "\"ext_path\" is not an option"),
+        (&["-o", "idle_timeout=1", "--idle-timeout", "2"], "cannot be used with"),
+        (&["-b", "0"], "--backlog"),
+        (&["-R", "0"], "--commands-per-turn"),
+        (&["-J"], "unexpected argument"),
+        (&["--metrics", "nowhere:xyz"], "--metrics nowhere:xyz"),
+        (&["-P", "/nowhere/pid"], "-P /nowhere/pid: cannot write"),
+    ] {
+        let run = prism(&[&["cache", "serve", "-p", "0"], arguments].concat());
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+    }
+    let version = prism(&["cache", "serve", "-V"]);
+    assert_eq!((version.code, version.stdout.contains(env!("CARGO_PKG_VERSION"))), (0, true));
+    assert!(prism(&["cache", "serve", "-h"]).stdout.contains("-c, --connections"));
+}
+
+#[test]
+fn a_server_in_the_background_serves_when_the_command_ends() {
+    let folder = folder();
+    let [socket, pid_file] = ["socket", "pid"].map(|name| folder.path().join(name));
+    let arguments = ["-d", "-P", pid_file.to_str().unwrap(), "-s", socket.to_str().unwrap()];
+    let serve = [&["cache", "serve", "--size", "64MiB", "-I", "256k"], &arguments[..]].concat();
+    let run = prism(&serve);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let stats = ask(&socket, "stats\r\n").expect("it serves");
+    let pid = stat(&stats, "pid").unwrap();
+    assert_eq!(std::fs::read_to_string(&pid_file).unwrap().trim(), pid);
+    // A second one reports why it cannot serve, and ends with the code of the failure.
+    let second = prism(&serve);
+    assert_eq!(second.code, 2);
+    assert!(second.stderr.contains("cannot listen on"), "{}", second.stderr);
+    Command::new("kill").arg(&pid).status().unwrap();
+    assert!(wait(|| !pid_file.exists() && !socket.exists()), "SIGTERM ends it, without leftovers");
+}
+
+#[test]
+fn root_gives_up_its_privileges() {
+    if !rustix::process::geteuid().is_root() {
+        return skipped("prism cache serve -u: the tests do not run as root", "");
+    }
+    let run = prism(&["cache", "serve", "-p", "0", "-u", "no-such-user"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("-u no-such-user: there is no such user"), "{}", run.stderr);
+    // The user must reach the program and the folder, and the path of neither may be root's alone.
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let everyone = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), everyone).unwrap();
+    let program = folder.path().join("prism");
+    std::fs::copy(env!("CARGO_BIN_EXE_prism"), &program).unwrap();
+    let socket = folder.path().join("socket");
+    let mut child = Command::new(&program)
+        .args(["cache", "serve", "-u", "daemon", "--size", "64MiB", "-I", "256k", "-s"])
+        .arg(&socket)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert!(wait(|| ask(&socket, "mn\r\n").is_some()), "it serves");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let ids = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        line.split_whitespace().map(|id| id.parse::<u32>().unwrap()).collect::<Vec<_>>()
+    };
+    let user = ids("Uid:")[0];
+    assert_ne!(user, 0);
+    assert_eq!(ids("Uid:"), [user; 4]);
+    assert!(!ids("Gid:").contains(&0) && !ids("Groups:").contains(&0), "{status}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn the_log_names_clients_and_refusals() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["cache", "serve", "-vv", "-c", "1", "-p", "0", "--size", "64MiB", "-I", "256k"])
+        .args(["--metrics", "0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let address = first.strip_prefix("prism: listening on ").expect(&first);
+    let second = lines.next().unwrap();
+    assert!(second.starts_with("prism: metrics on http://127.0.0.1:"), "{second}");
+    assert!(lines.next().unwrap().contains("0 items"));
+    let kept = TcpStream::connect(address).unwrap();
+    let line = lines.next().unwrap();
+    let number = line.strip_prefix("prism: ").unwrap().split(':').next().unwrap().to_owned();
+    let from = kept.local_addr().unwrap();
+    assert_eq!(line, format!("prism: {number}: connection from tcp:{from}"));
+    let _refused = TcpStream::connect(address).unwrap();
+    assert_eq!(lines.next().unwrap(), "prism: refused a client: 1 are connected");
+    drop(kept);
+    assert_eq!(lines.next(), Some(format!("prism: {number}: closed")));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn top_shows_what_a_server_does() {
+    let folder = folder();
+    let [socket, pid_file] = ["socket", "pid"].map(|name| folder.path().join(name));
+    let (socket_name, pid_name) = (socket.to_str().unwrap(), pid_file.to_str().unwrap());
+    let small = ["--size", "64MiB", "-I", "256k"];
+    let serve = ["cache", "serve", "-d", "-P", pid_name, "-s", socket_name];
+    assert_eq!(prism(&[&serve[..], &small].concat()).code, 0);
+    let mut top = Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["cache", "top", "-s", socket_name, "--interval", "500ms"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let titles = lines.next().unwrap();
+    assert!(titles.starts_with("requests/s memory %  flash %"), "{titles}");
+    ask(&socket, &"set k 0 0 1\r\n1\r\nget k\r\nget absent\r\n".repeat(50)).unwrap();
+    let cells = |line: &str| {
+        line.split_whitespace().map(|cell| cell.parse::<f64>().unwrap_or(-1.0)).collect::<Vec<_>>()
+    };
+    let busy = lines.by_ref().take(20).map(|line| cells(&line)).find(|cells| cells[0] > 0.0);
+    let busy = busy.expect("a line with requests");
+    assert_eq!(busy.len(), 10);
+    // Hits in memory and misses, of which an interval may have cut some off.
+    assert!(busy[1] > 0.0 && busy[3] > 0.0 && busy[2] == 0.0, "{busy:?}");
+    assert!((busy[1] + busy[3] - 100.0).abs() < 0.2, "{busy:?}");
+    // SIGINT ends it in an orderly way.
+    Command::new("kill").args(["-INT", &top.id().to_string()]).status().unwrap();
+    assert_eq!(top.wait().unwrap().code(), Some(0));
+    let counted = prism(&["cache", "top", "-s", socket_name, "--count", "2", "--interval", "10ms"]);
+    assert_eq!((counted.code, counted.stdout.lines().count()), (0, 3), "{}", counted.stderr);
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    Command::new("kill").arg(pid.trim()).status().unwrap();
+    assert!(wait(|| !socket.exists()));
+    let refused = |arguments: &[&str], part: &str| {
+        let run = prism(&[&["cache", "top"], arguments].concat());
+        assert_eq!(run.code, 2);
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+    };
+    refused(&["-s", socket_name], "cannot connect to");
+    refused(&["--interval", "1ms"], "give 10ms to 86400s");
+    refused(&["--interval", "5"], "--interval");
+    // Another program that listens there.
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = other.local_addr().unwrap().to_string();
+    let answers = std::thread::spawn(move || {
+        let mut stream = other.accept().unwrap().0;
+        stream.read_exact(&mut [0; 7]).unwrap();
+        stream.write_all(b"ERROR\r\n").unwrap();
+    });
+    refused(&["--connect", &address], "this is no server of prism");
+    answers.join().unwrap();
+}
+
+/// The unit of systemd names options and a program that there are.
+#[test]
+fn the_unit_is_valid() {
+    let unit = include_str!("../../../../packaging/prism-cache.service");
+    let program = "/usr/local/bin/prism";
+    assert_eq!(unit.matches(program).count(), 1);
+    let options = unit.lines().filter_map(|line| line.split_once("OPTIONS=")).map(|found| found.1);
+    let help = prism(&["cache", "serve", "--help"]).stdout;
+    for option in options.flat_map(|line| line.trim_end_matches('"').split(' ')) {
+        assert!(!option.starts_with("--") || help.contains(option), "{option}");
+    }
+    let systemd = Command::new("systemd-analyze").arg("--version").output();
+    if !systemd.is_ok_and(|output| output.status.success()) {
+        return skipped("the unit of the cache: no systemd-analyze", "systemd");
+    }
+    let folder = folder();
+    let path = folder.path().join("prism-cache.service");
+    std::fs::write(&path, unit.replace(program, env!("CARGO_BIN_EXE_prism"))).unwrap();
+    let verified =
+        Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&path).output().unwrap();
+    let said = String::from_utf8_lossy(&verified.stderr);
+    // Other units of the machine may have faults of their own.
+    assert!(!said.contains("prism-cache"), "{said}");
+    assert!(verified.status.success(), "{said}");
+}
