@@ -32,6 +32,6 @@ pub use benches::{calls, judging, levels, preparing, real_time, recovery, speed}
 pub use calculators as calc;
 pub use check::{Check, Group};
 pub use oracles::datasheet;
-pub use papers::{atc09, contract_micro, linkedin, sfs, unwritten};
+pub use papers::{atc09, contract_micro, linkedin, prism_ssd, sfs, unwritten};
 pub use scale::Scale;
 pub use theory::{checks, retirement, tiers, write_amplification};

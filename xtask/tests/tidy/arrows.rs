@@ -36,8 +36,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "experiments",
         &[
-            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "workload", "replay",
-            "contract",
+            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "cache", "workload",
+            "replay", "contract",
         ],
     ),
     ("host", &["base", "trace", "workload"]),

@@ -29,12 +29,16 @@ impl PolicyStore {
     /// device.
     #[must_use]
     pub fn new(policy: Policy, begin: u64, bytes: u64, identity: u64) -> Self {
-        let (slab_bytes, geometry) = (policy.block_bytes(), policy.share().geometry());
-        let channels = geometry.map_or(1, |geometry| geometry.channels.len() as u32);
+        let (slab_bytes, unit) = (policy.block_bytes(), policy.unit());
+        let geometry = policy.share().geometry();
+        let (channels, page) =
+            geometry.map_or((1, unit), |found| (found.channels.len() as u32, found.page_size));
+        // Whole pages, as at the other levels, where blocks of the range consist of them.
+        let whole = page > unit && slab_bytes.is_multiple_of(page.into());
         let shape = Shape {
             slabs: (bytes / slab_bytes) as u32,
             slab_bytes: slab_bytes as u32,
-            page_bytes: policy.unit(),
+            page_bytes: if whole { page } else { unit },
             channels,
             dynamic_reserve: false,
         };

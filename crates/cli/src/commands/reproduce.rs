@@ -7,11 +7,12 @@ use prism_experiments::Scale;
 use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
 use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
-use prism_experiments::{linkedin, sfs};
+use prism_experiments::{linkedin, prism_ssd, sfs};
 use prism_host::jobs::run_all;
 use prism_host::{HostError, LoadSpec, Progress, load_trace};
 use prism_present::reproduction::atc09::Atc09;
 use prism_present::reproduction::linkedin::LinkedIn;
+use prism_present::reproduction::prism_ssd::PrismSsd;
 use prism_present::reproduction::sfs::Sfs;
 use prism_present::reproduction::{self, Reproduced, scale_name};
 
@@ -31,6 +32,8 @@ enum Id {
     LinkedIn,
     /// Min et al., "SFS", FAST'12: the behaviour of its drives, without the file system
     Sfs,
+    /// Shen et al., "One size never fits all" (Prism-SSD), ICDCS'19: the key-value cache
+    PrismSsd,
 }
 
 /// Arguments of `prism reproduce`.
@@ -78,6 +81,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Id::Atc09) => atc09(args),
         Some(Id::LinkedIn) => linkedin(args),
         Some(Id::Sfs) => sfs(args),
+        Some(Id::PrismSsd) => prism_ssd(args),
     }
 }
 
@@ -166,6 +170,17 @@ fn sfs(args: &Args) -> Result<(), Failure> {
     let result = Sfs::new(seed, scale, sfs::Results::of(parts));
     let document = reproduction::sfs::document(&result);
     let text = json(&reproduction::sfs::json(&result));
+    files.write(&document, document.clone(), &text, None)
+}
+
+fn prism_ssd(args: &Args) -> Result<(), Failure> {
+    let files = ReportFiles::open(paths(args))?;
+    let (scale, seed) = (args.scale, args.seed);
+    let job = |part: prism_ssd::Part| move || part.run(scale, seed);
+    let parts = run_parts(prism_ssd::Part::all(scale, seed).into_iter().map(job).collect());
+    let result = PrismSsd::new(seed, scale, prism_ssd::Results::of(parts));
+    let document = reproduction::prism_ssd::document(&result);
+    let text = json(&reproduction::prism_ssd::json(&result));
     files.write(&document, document.clone(), &text, None)
 }
 

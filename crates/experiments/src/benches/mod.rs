@@ -3,7 +3,7 @@
 pub mod calls;
 pub mod judging;
 pub mod levels;
-mod library;
+pub(crate) mod library;
 pub mod preparing;
 pub mod real_time;
 pub mod recovery;

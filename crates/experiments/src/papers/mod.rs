@@ -3,5 +3,6 @@
 pub mod atc09;
 pub mod contract_micro;
 pub mod linkedin;
+pub mod prism_ssd;
 pub mod sfs;
 pub mod unwritten;

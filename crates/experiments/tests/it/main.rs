@@ -6,6 +6,7 @@ mod defects;
 mod levels;
 mod life_of_a_write;
 mod linkedin;
+mod prism_ssd;
 mod oracles;
 mod sfs;
 mod theory;

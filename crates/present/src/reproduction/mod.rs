@@ -7,6 +7,7 @@ mod contract_tables;
 mod document;
 pub mod linkedin;
 mod micro_tables;
+pub mod prism_ssd;
 pub mod sfs;
 
 use prism_experiments::Scale;

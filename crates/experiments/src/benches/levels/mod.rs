@@ -85,7 +85,7 @@ impl Level {
 }
 
 /// Lines before the unit tests, without blank lines and comments.
-fn lines_of_code(text: &str) -> usize {
+pub(crate) fn lines_of_code(text: &str) -> usize {
     let code = text.lines().map(str::trim).take_while(|line| *line != "#[cfg(test)]");
     code.filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }

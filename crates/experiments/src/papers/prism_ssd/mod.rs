@@ -1,0 +1,259 @@
+//! The key-value cache of Prism-SSD (Shen, Chen, Shao: "One size never fits all: a flexible storage
+//! interface for SSDs", ICDCS 2019, section VI.A) at each level of the library, in virtual time:
+//! Figures 4 to 7 and Table I.
+//!
+//! The cache is crate `cache` with the store of each level; `docs/prism-ssd.md` has the set-up and
+//! the rules by which numbers are compared, and says which of the paper's settings are not known.
+//! Flash: 12 channels with one LUN each and the times of the preset `memblaze`. The number of
+//! blocks is that of the paper's 30 GB, and their size is divided.
+
+mod figures;
+mod machine;
+mod published;
+mod server;
+
+use prism_cache::cache::Eviction;
+use prism_cache::store::SOURCES;
+
+use crate::scale::Scale;
+
+pub use figures::{
+    BACKEND, CPU, DEVIATION, EXPONENT, GETS, GcRow, HitRow, MISS_PERCENT, PERCENTS, SIXTH,
+    ServerRow,
+};
+pub use published::{Shape, compare, shapes};
+pub use server::Served;
+
+/// Bytes of keys and values, on average, of the model of Facebook's workload.
+const ITEM_BYTES: u64 = 365;
+/// The paper's data set, of which 10 % are about 25 GB.
+const DATA_SET: u64 = 250_000_000_000;
+/// The flash of Table I.
+const FLASH: u64 = 30_000_000_000;
+/// What is in the cache at the beginning of Figures 6 and 7 and of Table I.
+const PRELOADED: u64 = 25_000_000_000;
+/// Sets of Table I.
+const SETS: u64 = 140_000_000;
+
+named_enum! {
+    /// A cache of the paper.
+    pub enum Engine {
+        /// On a conventional drive.
+        Original = "Original",
+        /// At the policy level.
+        Policy = "Policy",
+        /// At the function level.
+        Function = "Function",
+        /// At the raw level.
+        Raw = "Raw",
+        /// On the device without the library: the paper's DIDACache.
+        Ideal = "DIDACache",
+    }
+}
+
+impl Engine {
+    /// Lines of the store at this level, without blank lines and comments.
+    #[must_use]
+    pub fn lines(self) -> usize {
+        let name = match self {
+            Self::Original => "conventional drive",
+            Self::Policy => "policy",
+            Self::Function => "function",
+            Self::Raw => "raw",
+            Self::Ideal => "ideal",
+        };
+        let found = SOURCES.iter().find(|(level, _)| *level == name);
+        crate::benches::levels::lines_of_code(found.expect("a level of the cache").1)
+    }
+}
+
+named_enum! {
+    /// How often keys are used in Figure 4.
+    pub enum Keys {
+        /// By a Normal distribution over the keys, as in Table I.
+        Normal = "Normal",
+        /// By Zipf's law.
+        Zipf = "Zipf",
+    }
+}
+
+/// A cache to be run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Design {
+    /// The level.
+    pub engine: Engine,
+    /// What cleaning does with items.
+    pub eviction: Eviction,
+    /// Whether a conventional drive gets trims.
+    pub trims: bool,
+}
+
+impl From<Engine> for Design {
+    /// The cache as it is compared with the paper's.
+    fn from(engine: Engine) -> Self {
+        Self { engine, eviction: engine.eviction(), trims: false }
+    }
+}
+
+/// The scale and the seed of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Setup {
+    /// By which the paper's bytes and requests are divided.
+    pub divisor: u64,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Setup {
+    /// The set-up at a scale of the command.
+    #[must_use]
+    pub fn new(scale: Scale, seed: u64) -> Self {
+        let divisor = match scale {
+            Scale::Full => 64,
+            Scale::Quarter => 128,
+        };
+        Self { divisor, seed }
+    }
+
+    /// Items in `bytes` bytes of the paper.
+    fn items(self, bytes: u64) -> u64 {
+        bytes / ITEM_BYTES / self.divisor
+    }
+}
+
+/// An experiment, independent of the others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part {
+    /// Figure 4: hits of a cache of this percentage of the data set.
+    Hits(Engine, u32, Keys),
+    /// Figure 5: throughput with a backend.
+    Backend(Engine),
+    /// Figures 6 and 7: all shares of gets, with or without CPU time of the server.
+    Server(Engine, bool),
+    /// Table I: a design, what is different from the one compared with the paper, and the deviation
+    /// of the keys.
+    Gc(Design, &'static str, f64, Setup),
+}
+
+impl Part {
+    /// Every experiment, the longest first; at a quarter of the scale those of the comparison with
+    /// the paper, without Figure 5.
+    #[must_use]
+    pub fn all(scale: Scale, seed: u64) -> Vec<Self> {
+        let setup = Setup::new(scale, seed);
+        let timed = Engine::ALL.into_iter().filter(|&engine| engine != Engine::Ideal);
+        let hits = |percent, keys| {
+            [Engine::Original, Engine::Raw].map(|engine| Self::Hits(engine, percent, keys))
+        };
+        let table = Engine::ALL.map(|engine| Self::Gc(engine.into(), "", SIXTH, setup));
+        let mut all = Vec::new();
+        if scale == Scale::Quarter {
+            all.extend([6, 12].into_iter().flat_map(|percent| hits(percent, Keys::Normal)));
+            all.extend(timed.map(|engine| Self::Server(engine, false)));
+            all.extend(table);
+            return all;
+        }
+        all.extend(Self::changed(setup));
+        all.extend(timed.clone().map(Self::Backend));
+        all.extend(timed.flat_map(|engine| [false, true].map(|cpu| Self::Server(engine, cpu))));
+        for keys in Keys::ALL {
+            all.extend(PERCENTS.into_iter().rev().flat_map(|percent| hits(percent, keys)));
+        }
+        all.extend(table);
+        all
+    }
+
+    /// Table I with one thing changed: causes, other deviations, scales and seeds.
+    fn changed(setup: Setup) -> Vec<Self> {
+        let original = |eviction, trims| Design { engine: Engine::Original, eviction, trims };
+        let greedy = Engine::Original.eviction();
+        let (fifo, half) = (Eviction::Reinsert { most: 20 }, Eviction::Greedy { most: 50 });
+        let mut all = vec![
+            Self::Gc(original(greedy, true), "with trims", SIXTH, setup),
+            Self::Gc(original(fifo, false), "slabs first in, first out", SIXTH, setup),
+            Self::Gc(original(Eviction::Drop, false), "as fatcache: drops slabs", SIXTH, setup),
+            Self::Gc(original(half, false), "copies up to half a slab", SIXTH, setup),
+        ];
+        let again = |what, deviation, divisor, seed| {
+            let other = Setup { divisor, seed };
+            [Engine::Original, Engine::Policy, Engine::Raw]
+                .map(|engine| Self::Gc(engine.into(), what, deviation, other))
+        };
+        let Setup { divisor, seed } = setup;
+        all.extend(again("deviation 1/24", SIXTH / 4.0, divisor, seed));
+        all.extend(again("S = 32", SIXTH, 32, seed));
+        all.extend(again("S = 128", SIXTH, 128, seed));
+        all.extend(again("second seed", SIXTH, divisor, seed + 1));
+        all.extend(again("third seed", SIXTH, divisor, seed + 2));
+        all
+    }
+
+    /// Runs the experiment. Only its own rows are in the result.
+    #[must_use]
+    pub fn run(self, scale: Scale, seed: u64) -> Results {
+        let (setup, mut found) = (Setup::new(scale, seed), Results::default());
+        match self {
+            Self::Hits(engine, percent, keys) => {
+                found.hits.push(figures::hits(setup, engine, percent, keys));
+            }
+            Self::Backend(engine) => found.backend.push(figures::backend(setup, engine)),
+            Self::Server(engine, cpu) => found.server = figures::server(setup, engine, cpu),
+            Self::Gc(design, what, deviation, setup) => {
+                found.gc.push(figures::gc(setup, design, what, deviation));
+            }
+        }
+        found
+    }
+}
+
+/// The rows of the experiments.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Results {
+    /// Figure 4.
+    pub hits: Vec<HitRow>,
+    /// Figure 5.
+    pub backend: Vec<ServerRow>,
+    /// Figures 6 and 7.
+    pub server: Vec<ServerRow>,
+    /// Table I.
+    pub gc: Vec<GcRow>,
+}
+
+impl Results {
+    /// Joins the rows of experiments, in the order of [`Part::all`] within each figure.
+    #[must_use]
+    pub fn of(parts: Vec<Self>) -> Self {
+        let mut all = Self::default();
+        for part in parts {
+            all.hits.extend(part.hits);
+            all.backend.extend(part.backend);
+            all.server.extend(part.server);
+            all.gc.extend(part.gc);
+        }
+        all.hits.sort_by_key(|row| (row.keys as u32, row.percent, row.engine as u32));
+        all
+    }
+
+    fn hit(&self, engine: Engine, percent: u32) -> Option<&HitRow> {
+        // Policy caches as Original does, and Function as Raw: only time and flash differ.
+        let engine = match engine {
+            Engine::Original | Engine::Policy => Engine::Original,
+            Engine::Function | Engine::Raw | Engine::Ideal => Engine::Raw,
+        };
+        let wanted = (engine, percent, Keys::Normal);
+        self.hits.iter().find(|row| (row.engine, row.percent, row.keys) == wanted)
+    }
+
+    fn backend(&self, engine: Engine) -> Option<&ServerRow> {
+        self.backend.iter().find(|row| row.engine == engine)
+    }
+
+    fn server(&self, engine: Engine, gets: u32, cpu: bool) -> Option<&ServerRow> {
+        self.server.iter().find(|row| (row.engine, row.gets, row.cpu) == (engine, gets, cpu))
+    }
+
+    /// The row of Table I of the cache that is compared with the paper's.
+    fn table(&self, engine: Engine) -> Option<&GcRow> {
+        self.gc.iter().find(|row| row.engine == engine && row.what.is_empty())
+    }
+}
