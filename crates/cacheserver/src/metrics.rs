@@ -22,6 +22,9 @@ pub const LISTENERS: u64 = 1 << 61;
 const CLIENTS_MAX: usize = 16;
 /// Bytes of a request.
 const REQUEST_MAX: usize = 8 << 10;
+/// Bytes that are read in a turn of the event loop: a client that sends without end must not keep the
+/// loop.
+const TURN_BYTES: usize = 16 << 10;
 /// Header lines of a request.
 const HEADERS_MAX: usize = 64;
 /// From the connection to its end. An answer of a few KiB needs no longer in any network.
@@ -124,7 +127,9 @@ impl Client {
         let mut buffer = [0; 1024];
         // After its request a client is read until it closes: a socket that is closed with input
         // left drops what it has to send.
-        while !self.ended {
+        let mut left = TURN_BYTES / buffer.len();
+        while !self.ended && left > 0 {
+            left -= 1;
             match self.stream.read(&mut buffer) {
                 Ok(0) => self.ended = true,
                 Ok(bytes) if self.answer.is_empty() => {
@@ -199,6 +204,29 @@ fn answer(status: &str, body: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_event_reads_a_bounded_number_of_bytes() {
+        let (mut peer, stream) = std::os::unix::net::UnixStream::pair().unwrap();
+        peer.set_nonblocking(true).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        peer.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut sent = 0;
+        while let Ok(bytes) = peer.write(&[b'x'; 1024]) {
+            sent += bytes;
+        }
+        assert!(sent > 2 * TURN_BYTES, "{sent}");
+        let mut client = Client::new(Stream::Unix(stream));
+        assert!(client.goes_on(&|| "figures".to_owned()));
+        let mut left = 0;
+        while let Ok(bytes) = client.stream.read(&mut [0; 1024]) {
+            left += bytes;
+        }
+        assert!(left >= sent - TURN_BYTES, "{left} of {sent}");
+        let mut answer = [0; 12];
+        peer.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    }
 
     #[test]
     fn requests_are_answered() {
