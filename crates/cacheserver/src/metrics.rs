@@ -22,8 +22,8 @@ pub const LISTENERS: u64 = 1 << 61;
 const CLIENTS_MAX: usize = 16;
 /// Bytes of a request.
 const REQUEST_MAX: usize = 8 << 10;
-/// Bytes that are read in a turn of the event loop: a client that sends without end must not keep the
-/// loop.
+/// Bytes that are read in a turn of the event loop: a client that sends without end must not keep
+/// the loop.
 const TURN_BYTES: usize = 16 << 10;
 /// Header lines of a request.
 const HEADERS_MAX: usize = 64;

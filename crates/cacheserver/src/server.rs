@@ -30,8 +30,8 @@ const FLASH: u64 = 1 << 63;
 const READ: usize = 64 << 10;
 /// Events that are taken at once.
 const EVENTS: usize = 256;
-/// Time without accepting after there was no descriptor or no memory for a client: the loop must not
-/// spin, and clients wait no longer than they notice.
+/// Time without accepting after there was no descriptor or no memory for a client: the loop must
+/// not spin, and clients wait no longer than they notice.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// A server.

@@ -135,8 +135,8 @@ fn cpu_ticks(server: &Served) -> u64 {
     fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
 }
 
-/// A server that has no file descriptor for a client, and no client whose end would free one, sleeps
-/// and tries again: descriptors and memory can also be short elsewhere in the system.
+/// A server that has no file descriptor for a client, and no client whose end would free one,
+/// sleeps and tries again: descriptors and memory can also be short elsewhere in the system.
 #[test]
 fn clients_are_accepted_when_descriptors_are_free_again() {
     use rustix::process::{Pid, Resource, getrlimit, prlimit};
@@ -179,8 +179,8 @@ fn clients_are_accepted_when_descriptors_are_free_again() {
     assert_eq!(line(&monitor), "HTTP/1.1 200 OK\r\n");
 }
 
-/// A server whose device fails says so, and does not end with the code of wrong options, after which
-/// the unit would not start it again.
+/// A server whose device fails says so, and does not end with the code of wrong options, after
+/// which the unit would not start it again.
 #[test]
 fn a_failed_device_is_no_wrong_option() {
     use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};

@@ -194,8 +194,8 @@ fn timing() -> Timing {
     }
 }
 
-/// In virtual time nothing waits for the programs of a flush: reads find what was written or trimmed
-/// last, whatever is in flight, and after the last flush everything is on flash.
+/// In virtual time nothing waits for the programs of a flush: reads find what was written or
+/// trimmed last, whatever is in flight, and after the last flush everything is on flash.
 #[test]
 fn random_commands_in_virtual_time_find_the_last_version() {
     const UNITS: u64 = 60;
@@ -318,8 +318,8 @@ fn reads_of_a_released_share_end() {
     assert!(queue.complete().unwrap().result.is_err());
 }
 
-/// Blocks of a range with block-level mapping are programmed on their LUNs at the same time, although
-/// they are submitted one after the other; and a flush does not hold up what follows it.
+/// Blocks of a range with block-level mapping are programmed on their LUNs at the same time,
+/// although they are submitted one after the other; and a flush does not hold up what follows it.
 #[test]
 fn blocks_of_two_luns_are_programmed_together() {
     let policy = with_range(policy(64, None, Some(timing())), Mapping::Block, 160);
