@@ -119,8 +119,8 @@ install: capi
 	install -m 644 crates/capi/prism.3 $(DESTDIR)$(DATADIR)/man/man3/prism.3
 	install -m 644 docs/c-api.md $(DESTDIR)$(DATADIR)/doc/prism/c-api.md
 
-# The program with its manual pages, completions and the unit of the cache, with the same variables. It is built first,
-# unless CLI_BUILT names the folder of an earlier build.
+# The program with its manual pages, completions and the unit of the cache, with the same variables.
+# It is built first, unless CLI_BUILT names the folder of an earlier build.
 BINDIR := $(PREFIX)/bin
 UNITDIR := $(PREFIX)/lib/systemd/system
 

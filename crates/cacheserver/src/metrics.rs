@@ -12,7 +12,7 @@ use rustix::event::epoll;
 
 use crate::listen::{Listener, Stream};
 use crate::open::ServerError;
-use crate::server::failed;
+use crate::server::{ACCEPT_PAUSE, failed, is_limit};
 
 /// Data of events of clients; the client's number is added.
 pub const CLIENTS: u64 = 1 << 60;
@@ -22,6 +22,9 @@ pub const LISTENERS: u64 = 1 << 61;
 const CLIENTS_MAX: usize = 16;
 /// Bytes of a request.
 const REQUEST_MAX: usize = 8 << 10;
+/// Bytes that are read in a turn of the event loop: a client that sends without end must not keep
+/// the loop.
+const TURN_BYTES: usize = 16 << 10;
 /// Header lines of a request.
 const HEADERS_MAX: usize = 64;
 /// From the connection to its end. An answer of a few KiB needs no longer in any network.
@@ -43,12 +46,14 @@ struct Client {
 pub struct Metrics {
     listeners: Vec<Listener>,
     clients: Vec<Option<Client>>,
+    /// Listening sockets that are not watched, since there was no descriptor for a client then.
+    paused: Vec<(usize, Instant)>,
 }
 
 impl Metrics {
     /// No clients yet.
     pub fn new(listeners: Vec<Listener>) -> Self {
-        Self { listeners, clients: Vec::new() }
+        Self { listeners, ..Self::default() }
     }
 
     /// Watches the listening sockets.
@@ -56,12 +61,13 @@ impl Metrics {
     /// # Errors
     /// [`ServerError::Io`].
     pub fn watch(&self, epoll: &OwnedFd) -> Result<(), ServerError> {
-        for (listener, number) in self.listeners.iter().zip(LISTENERS..) {
-            let data = epoll::EventData::new_u64(number);
-            epoll::add(epoll, listener.as_fd(), data, epoll::EventFlags::IN)
-                .map_err(failed("epoll"))?;
-        }
-        Ok(())
+        (0..self.listeners.len()).try_for_each(|listener| self.watch_one(epoll, listener))
+    }
+
+    fn watch_one(&self, epoll: &OwnedFd, listener: usize) -> Result<(), ServerError> {
+        let data = epoll::EventData::new_u64(LISTENERS + listener as u64);
+        let socket = self.listeners[listener].as_fd();
+        epoll::add(epoll, socket, data, epoll::EventFlags::IN).map_err(failed("epoll"))
     }
 
     /// Handles the event of a listening socket or of a client; `figures` is the text to be sent.
@@ -84,8 +90,13 @@ impl Metrics {
     }
 
     fn accept(&mut self, epoll: &OwnedFd, listener: usize) {
-        // What cannot be accepted now is reported again.
-        while let Ok(mut stream) = self.listeners[listener].accept() {
+        loop {
+            let mut stream = match self.listeners[listener].accept() {
+                Ok(stream) => stream,
+                Err(error) if is_limit(&error) => return self.pause(epoll, listener),
+                // What cannot be accepted now is reported again.
+                Err(_) => return,
+            };
             let mut free = self.clients.iter().position(Option::is_none);
             if free.is_none() && self.clients.len() < CLIENTS_MAX {
                 self.clients.push(None);
@@ -103,8 +114,21 @@ impl Metrics {
         }
     }
 
-    /// Closes the connections whose time is over.
-    pub fn expire(&mut self) {
+    /// Stops watching a socket, whose clients would be reported without end.
+    fn pause(&mut self, epoll: &OwnedFd, listener: usize) {
+        if epoll::delete(epoll, self.listeners[listener].as_fd()).is_ok() {
+            self.paused.push((listener, Instant::now()));
+        }
+    }
+
+    /// Closes the connections whose time is over, and watches the sockets whose pause is.
+    pub fn expire(&mut self, epoll: &OwnedFd) {
+        let ends = |&(_, begun): &(usize, Instant)| begun.elapsed() >= ACCEPT_PAUSE;
+        for (listener, _) in self.paused.extract_if(.., |paused| ends(paused)).collect::<Vec<_>>() {
+            if self.watch_one(epoll, listener).is_err() {
+                self.paused.push((listener, Instant::now()));
+            }
+        }
         for client in &mut self.clients {
             if client.as_ref().is_some_and(|client| client.begun.elapsed() > TIME_MAX) {
                 *client = None;
@@ -124,7 +148,9 @@ impl Client {
         let mut buffer = [0; 1024];
         // After its request a client is read until it closes: a socket that is closed with input
         // left drops what it has to send.
-        while !self.ended {
+        let mut left = TURN_BYTES / buffer.len();
+        while !self.ended && left > 0 {
+            left -= 1;
             match self.stream.read(&mut buffer) {
                 Ok(0) => self.ended = true,
                 Ok(bytes) if self.answer.is_empty() => {
@@ -199,6 +225,29 @@ fn answer(status: &str, body: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_event_reads_a_bounded_number_of_bytes() {
+        let (mut peer, stream) = std::os::unix::net::UnixStream::pair().unwrap();
+        peer.set_nonblocking(true).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        peer.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut sent = 0;
+        while let Ok(bytes) = peer.write(&[b'x'; 1024]) {
+            sent += bytes;
+        }
+        assert!(sent > 2 * TURN_BYTES, "{sent}");
+        let mut client = Client::new(Stream::Unix(stream));
+        assert!(client.goes_on(&|| "figures".to_owned()));
+        let mut left = 0;
+        while let Ok(bytes) = client.stream.read(&mut [0; 1024]) {
+            left += bytes;
+        }
+        assert!(left >= sent - TURN_BYTES, "{left} of {sent}");
+        let mut answer = [0; 12];
+        peer.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"HTTP/1.1 200");
+    }
 
     #[test]
     fn requests_are_answered() {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use prism_base::Nanos;
 use prism_cache::items::Items;
@@ -30,6 +30,9 @@ const FLASH: u64 = 1 << 63;
 const READ: usize = 64 << 10;
 /// Events that are taken at once.
 const EVENTS: usize = 256;
+/// Time without accepting after there was no descriptor or no memory for a client: the loop must
+/// not spin, and clients wait no longer than they notice.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// A server.
 pub struct Server {
@@ -54,6 +57,8 @@ pub struct Server {
     /// Sessions that have left their commands to the next turn, for others.
     yielded: Vec<u32>,
     accepting: bool,
+    /// When a client could not be accepted, until that is tried again.
+    accept_failed: Option<Instant>,
     metrics: Metrics,
     failure_logged: bool,
 }
@@ -90,6 +95,7 @@ impl Server {
             waiting: Vec::new(),
             yielded: Vec::new(),
             accepting: false,
+            accept_failed: None,
             metrics: Metrics::default(),
             failure_logged: false,
         };
@@ -134,7 +140,8 @@ impl Server {
             }
             self.turn();
             self.expire(now);
-            self.metrics.expire();
+            self.metrics.expire(&self.epoll);
+            self.accept_again()?;
             self.log_failure();
         }
         self.close()
@@ -198,6 +205,9 @@ impl Server {
             return Ok(());
         }
         self.accepting = accept;
+        if accept {
+            self.accept_failed = None;
+        }
         for (listener, number) in self.listeners.iter().zip(LISTENERS..) {
             let data = epoll::EventData::new_u64(number);
             let fd = listener.as_fd();
@@ -210,6 +220,15 @@ impl Server {
         Ok(())
     }
 
+    /// Accepts again some time after there was no descriptor or no memory: these can also be short
+    /// while no client is connected, whose end would be noticed.
+    fn accept_again(&mut self) -> Result<(), ServerError> {
+        if self.accept_failed.is_some_and(|at| at.elapsed() >= ACCEPT_PAUSE) {
+            self.accept_more(true)?;
+        }
+        Ok(())
+    }
+
     fn accept(&mut self, listener: usize) -> Result<(), ServerError> {
         loop {
             let stream = match self.listeners[listener].accept() {
@@ -218,6 +237,7 @@ impl Server {
                 // Too many files: those that close make place.
                 Err(error) if is_limit(&error) => {
                     self.log(log::ERRORS, format_args!("cannot accept a client: {error}"));
+                    self.accept_failed = Some(Instant::now());
                     return self.accept_more(false);
                 }
                 // The client is gone already.
@@ -484,7 +504,8 @@ fn is_later(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-fn is_limit(error: &io::Error) -> bool {
+/// Whether there is no file descriptor or no memory for a client.
+pub(crate) fn is_limit(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(code, Some(Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM))
 }

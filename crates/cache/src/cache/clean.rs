@@ -32,8 +32,8 @@ pub enum Eviction {
         /// Percent of a slab.
         most: u32,
     },
-    /// The slab with the fewest current items is freed; all of these are copied, up to this share of
-    /// a slab in percent.
+    /// The slab with the fewest current items is freed; all of these are copied, up to this share
+    /// of a slab in percent.
     Greedy {
         /// Percent of a slab.
         most: u32,

@@ -126,8 +126,8 @@ impl<S: Store> Cache<S> {
             Slab { number, phase: Phase::Open, buffer, access, ..Slab::FREE };
     }
 
-    /// Writes what is in the slab's buffer, a few chunks at a time: reads of the same LUN are not to
-    /// wait for all of a slab. Of an open slab only whole chunks are written.
+    /// Writes what is in the slab's buffer, a few chunks at a time: reads of the same LUN are not
+    /// to wait for all of a slab. Of an open slab only whole chunks are written.
     pub(super) fn write_out(&mut self, slab: u32) {
         let slab_bytes = self.shape.slab_bytes;
         loop {

@@ -75,6 +75,8 @@ pub struct Session {
     read_at: Option<ItemAddress>,
     pub(super) waits_for_room: bool,
     pub(super) waits_for_report: bool,
+    /// Commands executed since input came or it yielded.
+    executed: u32,
     /// It has executed as many commands as one turn allows, and has input for more.
     yields: bool,
     waits_for_sending: bool,
@@ -100,6 +102,7 @@ impl Session {
     /// Adds bytes of the client to its input.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.input.extend_from_slice(bytes);
+        self.executed = 0;
     }
 
     /// Whether it takes more input now.
@@ -191,7 +194,6 @@ impl Session {
         self.waits_for_room = false;
         self.waits_for_report = false;
         self.yields = false;
-        let mut done = 0;
         let input = std::mem::take(&mut self.input);
         while !self.closing && !self.reading && !self.is_full() {
             let rest = &input[self.at..];
@@ -207,8 +209,10 @@ impl Session {
             if rest.is_empty() || rest.len() < self.needs {
                 break;
             }
-            if done >= shared.settings.commands_per_turn {
+            // Also after a report or the sending of output, with which the caller goes on at once.
+            if self.executed >= shared.settings.commands_per_turn {
                 shared.counters.conn_yields += 1;
+                self.executed = 0;
                 self.yields = true;
                 break;
             }
@@ -221,7 +225,7 @@ impl Session {
             match step {
                 Step::Done(bytes) => {
                     self.at += bytes;
-                    done += 1;
+                    self.executed += 1;
                     self.needs = 0;
                     self.keys_done = 0;
                     self.fetched = None;

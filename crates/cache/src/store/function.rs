@@ -18,8 +18,8 @@ pub struct FunctionStore {
     numbering: Numbering,
     identity: u64,
     shape: Shape,
-    /// Blocks free and being erased at a time; they change with time, and by [`Store::open`] and
-    /// [`Store::free`].
+    /// On a device with timing: blocks free and being erased at a time. There they change with
+    /// time, and by [`Store::open`] and [`Store::free`]; on others also when a command ends.
     space: Option<(SimTime, [u32; 2])>,
 }
 
@@ -42,16 +42,14 @@ impl FunctionStore {
     }
 
     fn space(&mut self) -> [u32; 2] {
-        let now = self.now();
-        match self.space {
-            Some((at, space)) if at == now => space,
-            _ => {
-                let free = self.function.free_blocks().unwrap_or(0);
-                let space = [free, self.function.erasing().unwrap_or(0)];
-                self.space = Some((now, space));
-                space
-            }
+        let now = self.function.share().is_timed().then(|| self.now());
+        if let Some((_, space)) = self.space.filter(|&(at, _)| Some(at) == now) {
+            return space;
         }
+        let free = self.function.free_blocks().unwrap_or(0);
+        let space = [free, self.function.erasing().unwrap_or(0)];
+        self.space = now.map(|now| (now, space));
+        space
     }
 
     fn page(&self, slab: u32, offset: u32) -> Address {

@@ -7,4 +7,5 @@ mod late;
 mod model;
 mod power;
 mod protocol;
+mod space;
 mod stats;

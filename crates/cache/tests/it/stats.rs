@@ -133,6 +133,39 @@ fn sessions_yield() {
     }
 }
 
+/// A server goes on at once with a session that waited for a report, or whose output it has sent:
+/// that is the same turn.
+#[test]
+fn sessions_yield_between_reports_and_long_answers() {
+    for (command, count) in [("stats flash\r\n", 5), ("get k\r\n", 5)] {
+        let settings = Settings { commands_per_turn: 2, ..Settings::default() };
+        let mut shared = Shared::new(settings, 1_000_000_000);
+        let (mut items, mut session) = (Model::default(), Session::new(0));
+        let value = "x".repeat(1_000_000);
+        session.receive(format!("set k 0 0 {}\r\n{value}\r\n", value.len()).as_bytes());
+        session.run(&mut items, &mut shared);
+        session.receive(command.repeat(count).as_bytes());
+        let mut answers = String::new();
+        for (expected, yields) in [(2, 1), (4, 2), (5, 2)] {
+            loop {
+                session.run(&mut items, &mut shared);
+                if shared.wants_report().is_some() {
+                    shared.give_report(Report::default());
+                    continue;
+                }
+                answers += std::str::from_utf8(session.output()).unwrap();
+                let (sends, bytes) = (session.waits_for_sending(), session.output().len());
+                session.sent(bytes);
+                if !sends {
+                    break;
+                }
+            }
+            let found = answers.matches("END\r\n").count();
+            assert_eq!((found, shared.counters.conn_yields), (expected, yields), "{command:?}");
+        }
+    }
+}
+
 #[test]
 fn a_session_has_a_state() {
     let check = |input: &[u8], expected| {

@@ -128,6 +128,101 @@ fn many_connections_are_served_or_refused_and_leave_nothing() {
     assert!(grown < 4096, "{grown} KiB more than {warm} KiB");
 }
 
+/// CPU time of a process, in ticks of the kernel.
+fn cpu_ticks(server: &Served) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", server.0.id())).unwrap();
+    let (_, fields) = stat.rsplit_once(") ").unwrap();
+    fields.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
+/// A server that has no file descriptor for a client, and no client whose end would free one,
+/// sleeps and tries again: descriptors and memory can also be short elsewhere in the system.
+#[test]
+fn clients_are_accepted_when_descriptors_are_free_again() {
+    use rustix::process::{Pid, Resource, getrlimit, prlimit};
+    let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["cache", "serve", "-p", "0", "-v", "--metrics", "0", "--size", "64MiB"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut after = |begin: &str| {
+        let found = lines.by_ref().find_map(|line| Some(line.unwrap().strip_prefix(begin)?.into()));
+        found.unwrap_or_else(|| panic!("no line with {begin:?}"))
+    };
+    let address: String = after("prism: listening on ");
+    let metrics: String = after("prism: metrics on http://");
+    after("prism: memory, ");
+    let server = Served(child);
+    // It has opened all that it needs when it serves.
+    let mut first = connect(&address);
+    first.write_all(b"quit\r\n").unwrap();
+    assert_eq!(line(&first), "");
+    let limit = |most| {
+        let mut new = getrlimit(Resource::Nofile);
+        new.current = most;
+        prlimit(Pid::from_raw(server.0.id() as i32), Resource::Nofile, new).unwrap();
+    };
+    limit(Some(3));
+    let mut client = connect(&address);
+    let mut monitor = connect(metrics.strip_suffix("/metrics").unwrap());
+    after("prism: cannot accept a client");
+    let before = cpu_ticks(&server);
+    std::thread::sleep(Duration::from_secs(1));
+    let ticks = cpu_ticks(&server) - before;
+    assert!(ticks < 50, "{ticks} ticks in a second in which there is nothing to do");
+    limit(getrlimit(Resource::Nofile).current);
+    client.write_all(b"mn\r\n").unwrap();
+    assert_eq!(line(&client), "MN\r\n");
+    monitor.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    assert_eq!(line(&monitor), "HTTP/1.1 200 OK\r\n");
+}
+
+/// A server whose device fails says so, and does not end with the code of wrong options, after
+/// which the unit would not start it again.
+#[test]
+fn a_failed_device_is_no_wrong_option() {
+    use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
+    let folder = folder();
+    // Writes beyond the limit of a file's length fail, instead of ending the process.
+    let mut child = Command::new("sh")
+        .args(["-c", "trap '' XFSZ && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_prism")])
+        .args(["cache", "serve", "-p", "0", "-I", "256k", "--memory", "4MiB", "--size", "64MiB"])
+        .arg("--device")
+        .arg(folder.path().join("cache"))
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.next().unwrap();
+    let address = first.strip_prefix("prism: listening on ").expect(&first);
+    assert!(lines.next().unwrap().ends_with("0 items"));
+    let mut server = Served(child);
+    let pid = Pid::from_raw(server.0.id() as i32);
+    let short = Rlimit { current: Some(4096), maximum: None };
+    prlimit(pid, Resource::Fsize, short).unwrap();
+    let mut client = connect(address);
+    let mut answers = BufReader::new(client.try_clone().unwrap());
+    let mut answer = "STORED\r\n".to_owned();
+    for number in 0..1000 {
+        if answer != "STORED\r\n" {
+            break;
+        }
+        let value = [b'x'; 100_000];
+        let command = format!("set {number} 0 0 {}\r\n", value.len());
+        client.write_all(&[command.as_bytes(), &value, b"\r\n"].concat()).unwrap();
+        answer.clear();
+        answers.read_line(&mut answer).unwrap();
+    }
+    assert!(answer.starts_with("SERVER_ERROR"), "{answer}");
+    let line = lines.next().unwrap();
+    assert!(line.contains("the device has failed, no more items are stored"), "{line}");
+    kill_process(pid.unwrap(), Signal::TERM).unwrap();
+    assert_eq!(server.0.wait().unwrap().code(), Some(1), "{:?}", lines.next());
+}
+
 /// A control group with a limit of memory, which is removed in the end.
 struct Group(PathBuf);
 

@@ -316,9 +316,10 @@ impl Share {
         })
     }
 
-    /// Whether operations take time.
+    /// Whether operations take time, so that the share's clock advances.
     #[inline]
-    pub(crate) fn is_timed(&self) -> bool {
+    #[must_use]
+    pub fn is_timed(&self) -> bool {
         self.0.timed
     }
 

@@ -315,6 +315,11 @@ impl Range {
         self.all_trims().next().is_some()
     }
 
+    #[cfg(test)]
+    pub(crate) fn programmed_units(&self) -> usize {
+        self.programmed.len()
+    }
+
     /// Forgets which units were programmed, as there are no trims that they could end.
     pub(crate) fn forget_programmed(&mut self) {
         self.programmed.clear();
@@ -340,6 +345,9 @@ impl Range {
             }
             pending.contains_key(&lpn)
         });
+        // A unit that is written again and again may be in flight at each flush.
+        self.programmed.sort_unstable();
+        self.programmed.dedup();
         self.flash().programmed
     }
 

@@ -194,6 +194,58 @@ fn timing() -> Timing {
     }
 }
 
+/// In virtual time nothing waits for the programs of a flush: reads find what was written or
+/// trimmed last, whatever is in flight, and after the last flush everything is on flash.
+#[test]
+fn random_commands_in_virtual_time_find_the_last_version() {
+    const UNITS: u64 = 60;
+    let hybrid = Mapping::Hybrid { group_blocks: 2, group_log_blocks: 2 };
+    for seed in seeds(0..30) {
+        let rng = &mut Rng::stream(seed, "policy.timed");
+        let mapping = [Mapping::Page, Mapping::Block, hybrid][seed as usize % 3];
+        let policy = with_range(policy(64, None, Some(timing())), mapping, UNITS);
+        let mut queue = policy.queue(4096);
+        let mut versions = vec![0; UNITS as usize];
+        for step in 1..=2000 {
+            let first = rng.below(UNITS);
+            let count = 1 + rng.below((UNITS - first).min(12));
+            let (at, bytes) = (first * PAGE as u64, count * PAGE as u64);
+            let range = first as usize..(first + count) as usize;
+            match rng.below(20) {
+                0..8 => {
+                    let data: Vec<u8> =
+                        (first..first + count).flat_map(|unit| stamped(unit, step)).collect();
+                    match rng.chance(0.5) {
+                        true => queue.submit_write(at, data, step).unwrap(),
+                        false => policy.write(at, &data).unwrap(),
+                    }
+                    versions[range].fill(step);
+                }
+                8..11 => {
+                    queue.submit_trim(at, bytes, step).unwrap();
+                    versions[range].fill(0);
+                }
+                11..13 => queue.submit_flush(step).unwrap(),
+                13 => policy.flush().unwrap(),
+                14 => policy.share().pass(Nanos(rng.below(3_000_000))).unwrap(),
+                15 => drop(policy.idle(2).unwrap()),
+                _ => {
+                    let mut data = vec![0; bytes as usize];
+                    policy.read(at, &mut data).unwrap();
+                    let found =
+                        (first..).zip(data.chunks(PAGE)).map(|(u, page)| version_of(u, page));
+                    let found: Vec<u64> = found.collect();
+                    assert_eq!(found, versions[range], "seed {seed}, step {step}, {mapping:?}");
+                }
+            }
+            while queue.poll().is_some() {}
+        }
+        policy.flush().unwrap();
+        assert!(all(&mut queue).iter().all(|done| done.result.is_ok()), "seed {seed}");
+        policy.assert_consistent();
+    }
+}
+
 #[test]
 fn reads_of_two_luns_overlap() {
     const UNITS: u64 = 128;
@@ -266,8 +318,8 @@ fn reads_of_a_released_share_end() {
     assert!(queue.complete().unwrap().result.is_err());
 }
 
-/// Blocks of a range with block-level mapping are programmed on their LUNs at the same time, although
-/// they are submitted one after the other; and a flush does not hold up what follows it.
+/// Blocks of a range with block-level mapping are programmed on their LUNs at the same time,
+/// although they are submitted one after the other; and a flush does not hold up what follows it.
 #[test]
 fn blocks_of_two_luns_are_programmed_together() {
     let policy = with_range(policy(64, None, Some(timing())), Mapping::Block, 160);

@@ -311,5 +311,6 @@ fn serve(args: &Args) -> Result<(), Failure> {
         .with_metrics(metrics);
     let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
     daemon::ready(args)?;
-    server.run(&|| stop.came()).map_err(usage)
+    // No option is wrong: a unit of systemd starts the server again.
+    server.run(&|| stop.came()).map_err(|error| Failure::Finding(error.to_string()))
 }
