@@ -14,6 +14,8 @@ use crate::record::{self, At, UNIT};
 use crate::slab::{self, Content, Fill};
 use crate::store::Store;
 
+/// The share of a slab's items that is current, at most, in a slab that is cleaned for its garbage.
+const GARBAGE: (u32, u32) = (3, 4);
 /// Victims at once.
 const AT_ONCE: usize = 4;
 /// Bytes between two items that are read with them rather than apart.
@@ -38,9 +40,10 @@ pub enum Eviction {
         /// Percent of a slab.
         most: u32,
     },
-    /// With time, the slab with the fewest current items; those used since cleaning last met them
-    /// are copied, up to this share of a slab in percent. Without, the slab that was not used for
-    /// longest, and nothing is copied.
+    /// With time, the slab with the fewest current items if these are less than three quarters of
+    /// it, else the one that was filled first; items used since cleaning last met them are copied,
+    /// up to this share of a slab in percent. Without time, the slab that was not used for longest,
+    /// and nothing is copied.
     Integrated {
         /// Percent of a slab.
         most: u32,
@@ -94,9 +97,14 @@ impl<S: Store> Cache<S> {
         let chosen = match self.eviction {
             Eviction::Drop | Eviction::Reinsert { .. } => durable.min_by_key(|(_, s)| s.number),
             Eviction::Greedy { .. } => durable.min_by_key(|(_, s)| (s.live, s.number)),
-            Eviction::Integrated { .. } => durable.min_by_key(|(_, slab)| match urgent {
-                true => (slab.live != 0, u64::from(slab.access), slab.number),
-                false => (slab.live != 0, u64::from(slab.live), slab.number),
+            Eviction::Integrated { .. } if urgent => {
+                durable.min_by_key(|(_, slab)| (slab.live != 0, slab.access, slab.number))
+            }
+            // In a cache whose items are all current the oldest slab is next, however little of
+            // another one is not: its items had the longest time to be used.
+            Eviction::Integrated { .. } => durable.min_by_key(|(_, slab)| {
+                let mostly_dead = slab.live * GARBAGE.1 <= slab.fill.units * GARBAGE.0;
+                (!mostly_dead, if mostly_dead { slab.live } else { 0 }, slab.number)
             }),
         };
         chosen.map(|(slab, _)| slab)

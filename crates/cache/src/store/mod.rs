@@ -216,7 +216,7 @@ pub(crate) fn now_of(share: &Share) -> SimTime {
 /// Ends a wait that began at `begun` and found nothing: on a device with timing it takes all of its
 /// time, also if nothing was in flight.
 pub(crate) fn pass_rest(share: &Share, begun: SimTime, timeout: Option<Nanos>) -> bool {
-    if let (Some(timeout), Ok(now)) = (timeout, share.now()) {
+    if let (true, Some(timeout), Ok(now)) = (share.is_timed(), timeout, share.now()) {
         let _ = share.pass(Nanos((begun + timeout).0.saturating_sub(now.0)));
     }
     false

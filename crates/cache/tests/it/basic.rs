@@ -282,3 +282,46 @@ fn keys_with_one_hash_do_not_bring_old_values_back() {
     }
     assert!(found > 100, "{found}");
 }
+
+/// A full cache whose items are not read keeps the newest ones, whatever their lengths, and also those
+/// of a slab that was not full when the process ended.
+#[test]
+fn the_newest_items_stay() {
+    for level in Level::ALL {
+        let memory = new_memory(prism_flash::Cache::None);
+        let (state, buffers) = (Shared::default(), Shared::default());
+        let mut rng = Rng::stream(7, "newest");
+        let mut next = 0_u64;
+        for round in 0..3 {
+            let store = store(level, memory.clone(), round == 0);
+            let shape = store.shape();
+            if round == 0 {
+                *state.0.lock().unwrap() = vec![0; state_bytes(&shape) as usize];
+                *buffers.0.lock().unwrap() = vec![0; 6 * shape.slab_bytes as usize];
+            }
+            let keep = |last: &Shared| Box::new(Kept { bytes: last.copy(), last: last.clone() });
+            let config = Config { buffers: 6, ..CONFIG };
+            let mut cache = Cache::open(store, keep(&state), keep(&buffers), config, NOW).unwrap();
+            // Items of 350 bytes on average with their headers.
+            let items = u64::from(shape.slabs) * u64::from(shape.slab_bytes) / 350;
+            let fill = |cache: &mut Cache<_>, rng: &mut Rng, next: &mut u64, count: u64| {
+                for _ in 0..count {
+                    let value = value(rng, *next, 1);
+                    set(cache, &next.to_le_bytes(), &value, 0);
+                    *next += 1;
+                }
+            };
+            let newest = next.saturating_sub(10)..next;
+            fill(&mut cache, &mut rng, &mut next, items / 4);
+            for key in newest {
+                let found = get(&mut cache, &key.to_le_bytes(), NOW);
+                assert!(found.is_some(), "{level:?}, round {round}: {key} of {next}");
+            }
+            fill(&mut cache, &mut rng, &mut next, items * 2 + 11);
+            for key in next - items / 3..next {
+                let found = get(&mut cache, &key.to_le_bytes(), NOW);
+                assert!(found.is_some(), "{level:?}, round {round}: {key} of {next}");
+            }
+        }
+    }
+}

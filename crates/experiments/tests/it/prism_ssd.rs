@@ -10,8 +10,7 @@ fn table_1_has_its_shape() {
     let setup = Setup::new(Scale::Quarter, 1);
     let parts: Vec<Part> =
         Engine::ALL.into_iter().map(|engine| Part::Gc(engine.into(), "", SIXTH, setup)).collect();
-    let found =
-        Results::of(parts.into_iter().map(|part| part.run(Scale::Quarter, 1)).collect());
+    let found = Results::of(parts.into_iter().map(|part| part.run(Scale::Quarter, 1)).collect());
     for shape in shapes(&found).iter().filter(|shape| shape.place == "Table I") {
         assert_eq!(shape.holds, Some(true), "{shape:?}");
     }
