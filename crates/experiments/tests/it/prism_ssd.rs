@@ -19,10 +19,10 @@ fn table_1_has_its_shape() {
     assert_eq!(agrees, 4, "of four");
     for row in &found.gc {
         assert!(row.served.requests == 140_000_000 / setup.divisor, "{row:?}");
-        // What was set is on flash, or in one of the few buffers.
+        // What was set is on flash, with 16 bytes of the slab's table for an item.
         let programmed = row.served.flash.programs * (16 << 10);
         let items = row.served.cache.insert_bytes + row.served.cache.copied_bytes;
-        assert!((items..items * 21 / 20).contains(&programmed), "{row:?}");
+        assert!((items..items * 27 / 25).contains(&programmed), "{row:?}");
     }
 }
 
