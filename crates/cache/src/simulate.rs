@@ -16,7 +16,8 @@ pub struct Design {
     pub eviction: Eviction,
     /// Bytes of flash, over-provisioning included.
     pub flash: Bytes,
-    /// The share of the flash that is spare at the levels with static over-provisioning, in percent.
+    /// The share of the flash that is spare at the levels with static over-provisioning, in
+    /// percent.
     pub spare: u32,
     /// Bytes of a slab, which is a block.
     pub slab: u32,

@@ -1,12 +1,13 @@
 //! Opening the cache that a server serves: its device, its engine and its memory.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prism_base::Bytes;
-use prism_cache::cache::{BUFFERS_MIN, Eviction, OpenError, state_bytes};
+use prism_cache::cache::{BUFFERS_MIN, Durability, Eviction, OpenError, state_bytes};
 use prism_cache::items::Items;
 use prism_cache::store::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
 use prism_cache::{Cache, Config, Memory};
@@ -18,7 +19,10 @@ use prism_flash::{
 };
 use prism_flashfile::{FlashFile, FlashFileError};
 
+use rustix::event::{EventfdFlags, eventfd};
+
 use crate::mapped::Mapped;
+use crate::server::failed;
 
 /// The cache of a server.
 pub type Backend = Cache<Box<dyn Store>>;
@@ -30,6 +34,9 @@ pub struct Opened {
     /// The device, which knows how worn its blocks are; `None` if the cache uses it without the
     /// library.
     pub device: Option<Device>,
+    /// An eventfd that is written to when a sync of the state is complete, if commands wait for
+    /// that.
+    pub synced: Option<Arc<OwnedFd>>,
 }
 
 /// The level of the flash library that the cache uses.
@@ -77,6 +84,8 @@ pub struct OpenOptions {
     pub memory: Bytes,
     /// The longest sum of key and value.
     pub item_max: u64,
+    /// What acknowledged changes survive.
+    pub durability: Durability,
 }
 
 /// Why a server cannot serve.
@@ -302,7 +311,11 @@ impl OpenOptions {
 
     /// The memory of the state and of the buffers: as many as an earlier process had, if it had
     /// more.
-    fn memory(&self, shape: &Shape) -> Result<[Box<dyn Memory>; 2], ServerError> {
+    fn memory(
+        &self,
+        shape: &Shape,
+        wake: Option<&Arc<OwnedFd>>,
+    ) -> Result<[Box<dyn Memory>; 2], ServerError> {
         let slab = u64::from(shape.slab_bytes);
         let wanted = u64::from(self.buffers(shape));
         let state = state_bytes(shape).next_multiple_of(4096);
@@ -314,7 +327,7 @@ impl OpenOptions {
         let there = std::fs::metadata(&path).map_or(0, |found| found.len());
         let buffers = wanted.max(there.saturating_sub(state) / slab);
         let map = |offset, bytes| {
-            Mapped::open(&path, offset, bytes).map_err(|source| ServerError::Io {
+            Mapped::open(&path, offset, bytes, wake.cloned()).map_err(|source| ServerError::Io {
                 what: format!("cannot use {}, the state of the cache", path.display()),
                 source,
             })
@@ -336,7 +349,14 @@ impl OpenOptions {
         };
         let identity = store.identity();
         let shape = store.shape();
-        let [state, memory] = self.memory(&shape)?;
+        let synced = match self.durability {
+            Durability::Crash => None,
+            Durability::PowerLoss => {
+                let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+                Some(Arc::new(eventfd(0, flags).map_err(failed("eventfd"))?))
+            }
+        };
+        let [state, memory] = self.memory(&shape, synced.as_ref())?;
         let buffers = self.buffers(&shape);
         let in_buffers = u64::from(buffers) * u64::from(shape.slab_bytes);
         let config = Config {
@@ -359,7 +379,7 @@ impl OpenOptions {
             );
             return Err(ServerError::Option { what });
         }
-        Ok(Opened { cache, device })
+        Ok(Opened { cache: cache.with_durability(self.durability), device, synced })
     }
 }
 
@@ -397,6 +417,7 @@ mod tests {
             engine,
             memory: Bytes(16 << 20),
             item_max: 1 << 18,
+            durability: Durability::Crash,
         }
     }
 

@@ -41,6 +41,7 @@ impl<S: Store> Cache<S> {
         let at = self.state.flush_at();
         if at != 0 && at <= now {
             self.state.set_flush_at(0);
+            self.commits.changed();
             self.seal_all();
             self.state.set_first_slab(self.next_slab);
             self.index.clear();
@@ -180,6 +181,7 @@ impl<S: Store> Items for Cache<S> {
         let hash = index::hash(key, self.seed);
         let Some((slot, entry)) = self.entry_of(key, hash) else { return false };
         self.forget(&entry);
+        self.commits.changed();
         self.index.remove(slot);
         true
     }
@@ -193,6 +195,8 @@ impl<S: Store> Items for Cache<S> {
             // This is not on flash, so another process must not find the item.
             let (slab, unit) = self.split(entry.address);
             self.state.set_dead(slab, unit);
+            self.forget_origins(entry.address);
+            self.commits.changed();
         }
         self.index.set(slot, &with_meta(entry, &meta, self.start));
         true
@@ -200,6 +204,7 @@ impl<S: Store> Items for Cache<S> {
 
     fn flush_all(&mut self, at: u32, now: u32) {
         self.state.set_flush_at(at.max(1));
+        self.commits.changed();
         self.flush_if_due(now);
     }
 

@@ -80,8 +80,8 @@ impl Store for PolicyStore {
         self.queue.submit(address, data, tag).expect("the queue is long");
     }
 
-    /// The slab is soon overwritten from its beginning to its end, so a trim would gain nothing, and
-    /// cost a page of the library's journal.
+    /// The slab is soon overwritten from its beginning to its end, so a trim would gain nothing,
+    /// and cost a page of the library's journal.
     fn free(&mut self, slab: u32) -> Result<(), FlashError> {
         self.free.push_front(slab);
         Ok(())

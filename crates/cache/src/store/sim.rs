@@ -41,8 +41,9 @@ pub struct SimStore {
 
 impl SimStore {
     /// A store of `bytes` bytes of flash, over-provisioning included, in blocks of `slab_bytes` on
-    /// this many channels, with `spare` percent of them as static over-provisioning; `None` if these
-    /// are too few blocks: fewer than 16 a channel, or too few for a drive to have spare ones.
+    /// this many channels, with `spare` percent of them as static over-provisioning; `None` if
+    /// these are too few blocks: fewer than 16 a channel, or too few for a drive to have spare
+    /// ones.
     #[must_use]
     pub fn new(
         level: Level,

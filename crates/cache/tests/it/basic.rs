@@ -119,7 +119,13 @@ impl Memory for Kept {
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
-    fn begin_sync(&mut self) {}
+    fn begin_sync(&mut self) -> u64 {
+        0
+    }
+    fn synced(&self) -> Option<u64> {
+        Some(0)
+    }
+    fn wait_sync(&mut self, _number: u64) {}
 }
 
 impl Drop for Kept {

@@ -3,8 +3,10 @@
 mod basic;
 mod commands;
 mod common;
+mod disk;
 mod late;
 mod model;
 mod power;
 mod protocol;
 mod stats;
+mod strict;

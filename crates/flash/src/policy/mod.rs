@@ -606,8 +606,8 @@ impl Inner {
     /// returns.
     fn begin_flush(&mut self) -> Result<SimTime> {
         let most = trims_max(&self.geometry) / self.ranges.len().max(1);
-        // On a device with timing the ends of programs are known when they begin, and later commands
-        // do not wait for them.
+        // On a device with timing the ends of programs are known when they begin, and later
+        // commands do not wait for them.
         let timed = self.share.is_timed();
         for range in &mut self.ranges {
             range.limit_trims(most)?;

@@ -266,8 +266,8 @@ fn reads_of_a_released_share_end() {
     assert!(queue.complete().unwrap().result.is_err());
 }
 
-/// Blocks of a range with block-level mapping are programmed on their LUNs at the same time, although
-/// they are submitted one after the other; and a flush does not hold up what follows it.
+/// Blocks of a range with block-level mapping are programmed on their LUNs at the same time,
+/// although they are submitted one after the other; and a flush does not hold up what follows it.
 #[test]
 fn blocks_of_two_luns_are_programmed_together() {
     let policy = with_range(policy(64, None, Some(timing())), Mapping::Block, 160);

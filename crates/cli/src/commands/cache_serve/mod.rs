@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
+use prism_cache::cache::Durability;
 use prism_cache::items::Items;
 use prism_cache::protocol::{Settings, Shared, Users};
 use prism_cacheserver::{Engine, Listener, OpenOptions, Server};
@@ -106,6 +107,10 @@ pub struct Args {
     /// Erases that a block of the device endures: `stats flash` then reports how long it lasts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     endurance: Option<u32>,
+    /// Acknowledge a change only when it survives a loss of power. Without it, a loss of power
+    /// loses what was set in the last seconds
+    #[arg(long)]
+    strict: bool,
     /// Memcached's options by name: idle_timeout=SECONDS, as --idle-timeout; maxconns_fast, which
     /// is always so
     #[arg(short = 'o', value_name = "OPTIONS", value_parser = extended)]
@@ -279,6 +284,11 @@ fn serve(args: &Args) -> Result<(), Failure> {
     let settings = args.settings()?;
     let listeners = args.listeners()?;
     let metrics = args.metrics_listeners()?;
+    if args.strict && args.device == "memory" {
+        let what = "--strict needs a file: --device memory survives nothing; give --device FILE";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let durability = if args.strict { Durability::PowerLoss } else { Durability::Crash };
     let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
     let options = OpenOptions {
         device,
@@ -286,6 +296,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
         engine: args.engine,
         memory: args.memory_bytes(),
         item_max: args.max_item_size,
+        durability,
     };
     let stop = SoftStop::begin();
     let opened = options.open().map_err(usage)?;
