@@ -86,6 +86,36 @@ pub struct OpenOptions {
     pub item_max: u64,
     /// What acknowledged changes survive.
     pub durability: Durability,
+    /// What may be programmed; `None` for no limit.
+    pub writes: Option<WriteLimit>,
+}
+
+/// A limit of what a cache programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteLimit {
+    /// Bytes a second.
+    Rate(Bytes),
+    /// So many that the mean block lasts for this time from now on, if it endures so many erases.
+    Life {
+        /// The time.
+        time: Duration,
+        /// Erases.
+        endurance: u32,
+    },
+}
+
+impl WriteLimit {
+    /// Bytes a second for slabs of `bytes` bytes in all, whose blocks were erased `erased` times.
+    #[must_use]
+    fn rate(self, bytes: u64, erased: f64) -> Bytes {
+        match self {
+            Self::Rate(rate) => rate,
+            Self::Life { time, endurance } => {
+                let left = (f64::from(endurance) - erased).max(0.0);
+                Bytes((left * bytes as f64 / time.as_secs_f64().max(1.0)) as u64)
+            }
+        }
+    }
 }
 
 /// Why a server cannot serve.
@@ -379,7 +409,17 @@ impl OpenOptions {
             );
             return Err(ServerError::Option { what });
         }
-        Ok(Opened { cache: cache.with_durability(self.durability), device, synced })
+        let cache = cache.with_durability(self.durability);
+        let cache = match self.writes {
+            Some(limit) => {
+                let erases = device.as_ref().map_or(Vec::new(), Device::erase_counts);
+                let erased = erases.iter().map(|&erases| f64::from(erases)).sum::<f64>();
+                let bytes = u64::from(shape.slabs) * u64::from(shape.slab_bytes);
+                cache.with_write_limit(limit.rate(bytes, erased / erases.len().max(1) as f64))
+            }
+            None => cache,
+        };
+        Ok(Opened { cache, device, synced })
     }
 }
 
@@ -418,7 +458,19 @@ mod tests {
             memory: Bytes(16 << 20),
             item_max: 1 << 18,
             durability: Durability::Crash,
+            writes: None,
         }
+    }
+
+    #[test]
+    fn a_lifetime_is_a_rate() {
+        let year = Duration::from_secs(86_400 * 365);
+        let life = WriteLimit::Life { time: 5 * year, endurance: 3000 };
+        // 1 TiB, erased 3,000 times in five years.
+        assert_eq!(life.rate(1 << 40, 0.0).0 >> 20, 19);
+        assert_eq!(life.rate(1 << 40, 1500.0).0 >> 20, 9);
+        assert_eq!(life.rate(1 << 40, 4000.0), Bytes(0));
+        assert_eq!(WriteLimit::Rate(Bytes(7)).rate(1, 9.0), Bytes(7));
     }
 
     fn get(cache: &mut Backend, key: &[u8]) -> Option<Vec<u8>> {

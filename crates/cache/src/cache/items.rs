@@ -162,6 +162,10 @@ impl<S: Store> Items for Cache<S> {
         let hash = index::hash(item.key, self.seed);
         self.flush_if_due(now);
         let number = self.next_item;
+        if !self.admits(record::units(&item, number) * record::UNIT) {
+            self.remove(item.key);
+            return Ok(());
+        }
         let (address, units) = self.append(USER, &item, number, hash)?;
         self.counts.inserts += 1;
         self.counts.insert_bytes += u64::from(record::units(&item, number) * record::UNIT);
@@ -221,6 +225,7 @@ impl<S: Store> Items for Cache<S> {
         add("cleaning_items_copied", &copied);
         add("cleaning_bytes_copied", &copied_bytes);
         add("cleaning_items_dropped", &dropped);
+        add("admission_rejected", &self.counts.not_admitted);
         let [free, writing, full] = self.slab_counts();
         add("slabs_free", &free);
         add("slabs_writing", &writing);

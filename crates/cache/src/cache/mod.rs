@@ -9,6 +9,7 @@
 //! durable, `recover` and `claims` open a cache that has data, `reserve` decides how many slabs are
 //! kept erased.
 
+mod admission;
 mod bare;
 mod claims;
 mod clean;
@@ -33,6 +34,7 @@ use crate::slab::{self, Fill};
 use crate::state::State;
 use crate::store::{Done, Shape, Store};
 
+use admission::Admission;
 pub use clean::Eviction;
 use clean::Victim;
 use commit::Commits;
@@ -173,6 +175,8 @@ pub struct Counts {
     pub misses: u64,
     /// Items inserted.
     pub inserts: u64,
+    /// Items that were not kept, because of the limit of writes.
+    pub not_admitted: u64,
     /// Bytes of their records.
     pub insert_bytes: u64,
     /// Items that cleaning copied.
@@ -220,6 +224,7 @@ pub struct Cache<S> {
     finished: VecDeque<Finished>,
     victims: Vec<Victim>,
     commits: Commits,
+    admission: Option<Admission>,
     eviction: Eviction,
     chunk: u32,
     reserve: Reserve,
@@ -373,6 +378,7 @@ impl<S: Store> Cache<S> {
     /// As [`Cache::progress`]; returns whether something was complete.
     fn advance(&mut self, now: Nanos) -> bool {
         self.now = self.now.max(now);
+        self.settle_writes(self.now);
         let mut any = false;
         while let Some(done) = self.store.poll() {
             self.complete(done);

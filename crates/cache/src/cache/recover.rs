@@ -130,6 +130,7 @@ impl<S: Store> Cache<S> {
             finished: VecDeque::new(),
             victims: Vec::new(),
             commits: super::Commits::default(),
+            admission: None,
             eviction: config.eviction,
             chunk: config.chunk.max(shape.page_bytes) / shape.page_bytes * shape.page_bytes,
             reserve: super::Reserve::new(shape.slabs, shape.channels, 4),

@@ -30,6 +30,7 @@ pub fn options(device: Option<&Path>, engine: Engine) -> OpenOptions {
         memory: Bytes(16 << 20),
         item_max: 1 << 19,
         durability: Durability::Crash,
+        writes: None,
     }
 }
 

@@ -12,7 +12,7 @@ use prism_base::Bytes;
 use prism_cache::cache::Durability;
 use prism_cache::items::Items;
 use prism_cache::protocol::{Settings, Shared, Users};
-use prism_cacheserver::{Engine, Listener, OpenOptions, Server};
+use prism_cacheserver::{Engine, Listener, OpenOptions, Server, WriteLimit};
 use prism_host::interrupt::SoftStop;
 
 use crate::failure::Failure;
@@ -111,6 +111,14 @@ pub struct Args {
     /// loses what was set in the last seconds
     #[arg(long)]
     strict: bool,
+    /// Program at most so many bytes of flash a second, on average. What exceeds it is not kept:
+    /// some sets, chosen at random, are answered and dropped
+    #[arg(long, value_name = "50MB/s", value_parser = quantities::rate)]
+    max_writes: Option<Bytes>,
+    /// As --max-writes, at the rate at which the flash lasts for this time from now on
+    #[arg(long, value_name = "5y", value_parser = quantities::life)]
+    #[arg(requires = "endurance", conflicts_with = "max_writes")]
+    life: Option<std::time::Duration>,
     /// Memcached's options by name: idle_timeout=SECONDS, as --idle-timeout; maxconns_fast, which
     /// is always so
     #[arg(short = 'o', value_name = "OPTIONS", value_parser = extended)]
@@ -226,6 +234,12 @@ impl Args {
             .collect()
     }
 
+    fn write_limit(&self) -> Option<WriteLimit> {
+        let life = self.life.zip(self.endurance);
+        let life = life.map(|(time, endurance)| WriteLimit::Life { time, endurance });
+        self.max_writes.map(WriteLimit::Rate).or(life)
+    }
+
     fn memory_bytes(&self) -> Bytes {
         self.megabytes.map_or(self.memory, |mib| Bytes(mib << 20))
     }
@@ -297,6 +311,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
         memory: args.memory_bytes(),
         item_max: args.max_item_size,
         durability,
+        writes: args.write_limit(),
     };
     let stop = SoftStop::begin();
     let opened = options.open().map_err(usage)?;
