@@ -81,7 +81,7 @@ pub enum Refusal {
     /// All buffers wait for flash: try again after [`Items::finished`] or a wait for the device.
     #[error("all buffers wait for flash")]
     Busy,
-    /// The device fails, or the item is not admitted.
+    /// The device fails.
     #[error("the cache takes no more items")]
     Failed,
 }
@@ -110,7 +110,8 @@ pub trait Items {
     /// A number that is larger than that of every version before.
     fn next_version(&mut self) -> u64;
 
-    /// Inserts an item, or replaces it.
+    /// Inserts an item, or replaces it. A cache that limits its writes may drop it at once, and the
+    /// previous version with it.
     ///
     /// # Errors
     /// [`Refusal`].

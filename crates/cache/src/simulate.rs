@@ -25,6 +25,8 @@ pub struct Design {
     pub channels: u32,
     /// Bytes of buffers in memory; the index comes on top.
     pub memory: Bytes,
+    /// Bytes of flash that may be programmed a second; `None` for no limit.
+    pub max_writes: Option<Bytes>,
 }
 
 /// The result of a simulation.
@@ -84,7 +86,7 @@ impl Simulation {
     /// small.
     #[must_use]
     pub fn new(design: &Design, items: u64) -> Option<Self> {
-        let Design { level, eviction, flash, spare, slab, channels, memory } = *design;
+        let Design { level, eviction, flash, spare, slab, channels, memory, max_writes } = *design;
         let store = SimStore::new(level, flash, spare, slab, channels)?;
         let shape = store.shape();
         let state = vec![0; state_bytes(&shape) as usize];
@@ -94,6 +96,10 @@ impl Simulation {
         let config =
             Config { index_bytes, eviction, buffers, chunk: slab, seed: 1, payload: false };
         let cache = Cache::open(store, Box::new(state), Box::new(memory), config, BEGIN).ok()?;
+        let cache = match max_writes {
+            Some(rate) => cache.with_write_limit(rate),
+            None => cache,
+        };
         let outcome =
             SimulationCounts { blocks: flash.0 / u64::from(slab), ..SimulationCounts::default() };
         Some(Self { cache, outcome, now: BEGIN })
@@ -102,6 +108,7 @@ impl Simulation {
     /// Executes a request.
     pub fn request(&mut self, request: &Request) {
         self.now = BEGIN.saturating_add(request.time);
+        self.cache.settle_writes(Nanos(u64::from(request.time) * 1_000_000_000));
         match request.op {
             Op::Get => {
                 self.outcome.requests[0] += 1;
@@ -159,6 +166,14 @@ mod tests {
     use crate::workload::{Etc, EtcConfig, Popularity};
 
     fn run(level: Level, eviction: Eviction) -> SimulationCounts {
+        run_limited(level, eviction, None)
+    }
+
+    fn run_limited(
+        level: Level,
+        eviction: Eviction,
+        max_writes: Option<Bytes>,
+    ) -> SimulationCounts {
         let design = Design {
             level,
             eviction,
@@ -167,6 +182,7 @@ mod tests {
             slab: 512 << 10,
             channels: 4,
             memory: Bytes(4 << 20),
+            max_writes,
         };
         let mut simulation = Simulation::new(&design, 400_000).unwrap();
         let config = EtcConfig {
@@ -179,6 +195,24 @@ mod tests {
         };
         Etc::new(config).for_each(|request| simulation.request(&request));
         simulation.outcome()
+    }
+
+    /// Sets are dropped, no more is programmed than allowed, and what is kept is found.
+    #[test]
+    fn writes_are_limited() {
+        let integrated = Eviction::Integrated { most: 20 };
+        let all = run(Level::Blocks, integrated);
+        let limit = Bytes(1 << 20);
+        let limited = run_limited(Level::Blocks, integrated, Some(limit));
+        let [programmed, unlimited] =
+            [limited, all].map(|counts| counts.programmed.iter().sum::<u64>());
+        // 2 million requests of 52,700 a second, and the bucket of four seconds.
+        let most = (38 + 4 + 2) * limit.0;
+        assert!((most / 2..most).contains(&programmed), "{programmed} of {most}");
+        assert!(unlimited > 2 * most, "{unlimited} without a limit");
+        assert_eq!((all.cache.not_admitted, limited.requests[0]), (0, all.requests[0]));
+        assert!(limited.cache.not_admitted > limited.cache.inserts);
+        assert!(limited.hit_ratio() > all.hit_ratio() / 3.0, "{}", limited.hit_ratio());
     }
 
     /// What the paper claims for its levels: more hits and fewer erases without static

@@ -46,8 +46,9 @@ pub struct Identity {
 pub struct State {
     memory: Box<dyn Memory>,
     sectors: usize,
-    /// Whether there is anything to sync.
+    /// Whether there is anything to sync, and the number of the last sync.
     changed: bool,
+    last_sync: u64,
 }
 
 /// Sectors of a slab of `units` units.
@@ -70,7 +71,7 @@ impl State {
         identity: &Identity,
         seed: u64,
     ) -> (Self, bool) {
-        let mut state = Self { memory, sectors: sectors(units), changed: true };
+        let mut state = Self { memory, sectors: sectors(units), changed: true, last_sync: 0 };
         let words = [identity.device, identity.engine, identity.slab_bytes, identity.slabs];
         let is_it = state.word(0) == MAGIC && (0..4).all(|at| state.word(1 + at) == words[at]);
         // Numbers that no life of a device reaches are damage.
@@ -185,30 +186,51 @@ impl State {
         self.word((HEADER + slab as usize * self.sectors * SECTOR) / 8)
     }
 
-    /// The slab whose current use has this number.
+    /// The slab whose current use has this number: one with all of its bits, if there is one.
     #[must_use]
     pub fn slab_of(&self, number: u64) -> Option<u32> {
         let slabs = (self.memory.bytes().len() - HEADER) / (self.sectors * SECTOR);
-        (0..slabs as u32).find(|&slab| self.number(slab) == number)
+        let with_bits = |slab: u32| {
+            let first = slab as usize * self.sectors;
+            let has = |sector: usize| self.word((HEADER + sector * SECTOR) / 8) == number;
+            (first..first + self.sectors).filter(|&sector| has(sector)).count()
+        };
+        let of_number = (0..slabs as u32).filter(|&slab| self.number(slab) == number);
+        of_number.max_by_key(|&slab| (with_bits(slab), std::cmp::Reverse(slab)))
     }
 
-    /// Gives the use of a slab to another one, bits included.
+    /// Gives the use of a slab to another one, bits included, and waits until that is durable: at
+    /// any time one of the two has all bits.
     pub fn move_to(&mut self, from: u32, to: u32) {
         let len = self.sectors * SECTOR;
-        let [from, to] = [from, to].map(|slab| HEADER + slab as usize * len);
-        self.memory.bytes_mut().copy_within(from..from + len, to);
-        for sector in 0..self.sectors {
-            let at = from + sector * SECTOR;
-            self.memory.bytes_mut()[at..at + 8].fill(0);
-        }
+        let [begin, end] = [from, to].map(|slab| HEADER + slab as usize * len);
+        self.memory.bytes_mut().copy_within(begin..begin + len, end);
         self.changed = true;
+        let number = self.begin_sync();
+        self.wait_sync(number);
+        self.begin(from, 0);
+        let number = self.begin_sync();
+        self.wait_sync(number);
     }
 
-    /// Begins to make everything durable that has changed.
-    pub fn begin_sync(&mut self) {
+    /// Begins to make everything durable that has changed. Returns the number of the sync for which
+    /// that waits.
+    pub fn begin_sync(&mut self) -> u64 {
         if std::mem::take(&mut self.changed) {
-            self.memory.begin_sync();
+            self.last_sync = self.memory.begin_sync();
         }
+        self.last_sync
+    }
+
+    /// The number of the last sync that is complete; `None` if one has failed.
+    #[must_use]
+    pub fn synced(&self) -> Option<u64> {
+        self.memory.synced()
+    }
+
+    /// Waits until the sync with this number is complete or has failed.
+    pub fn wait_sync(&mut self, number: u64) {
+        self.memory.wait_sync(number);
     }
 }
 
@@ -240,6 +262,12 @@ mod tests {
             (state.slab_of(10), state.slab_of(11), state.slab_of(12)),
             (Some(0), Some(2), None)
         );
+        // A loss of power can leave two uses with one number: the one with all bits counts.
+        state.begin(0, 20);
+        state.begin(1, 20);
+        let second = HEADER + SECTOR;
+        state.memory.bytes_mut()[second..second + 8].fill(0);
+        assert_eq!(state.slab_of(20), Some(1));
         state.begin(0, 12);
         assert!(state.is_current(0, 12, 4032) && !state.is_current(0, 10, 4032));
     }

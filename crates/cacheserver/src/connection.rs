@@ -16,13 +16,15 @@ pub struct Connection {
     pub ended: bool,
     /// When it last sent something, in seconds since 1970.
     pub last_use: u32,
+    /// Its output is sent when as many changes of the cache are durable.
+    pub held: Option<u64>,
 }
 
 impl Connection {
     /// A client that is watched for reading.
     pub fn new(id: u32, stream: Stream, now: u32) -> Self {
         let session = Session::new(id);
-        Self { stream, session, watched: (true, false), ended: false, last_use: now }
+        Self { stream, session, watched: (true, false), ended: false, last_use: now, held: None }
     }
 
     /// How `stats conns` lists it.

@@ -12,5 +12,5 @@ pub mod server;
 
 pub use listen::Listener;
 pub use mapped::Mapped;
-pub use open::{Backend, Engine, OpenOptions, Opened, ServerError};
+pub use open::{Backend, Engine, OpenOptions, Opened, ServerError, WriteLimit};
 pub use server::Server;

@@ -2,9 +2,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use memmap2::{MmapMut, MmapOptions};
@@ -13,7 +15,45 @@ use prism_cache::Memory;
 /// A part of a file. A sync runs in a thread of its own, so that the server does not wait for it.
 pub struct Mapped {
     map: MmapMut,
-    syncs: Option<Sender<()>>,
+    syncs: Option<Sender<u64>>,
+    /// The number of the last sync that was begun.
+    begun: u64,
+    synced: Arc<Synced>,
+}
+
+/// What the thread that syncs has done.
+#[derive(Default)]
+struct Synced {
+    /// The number of the last sync that is complete; `None` if one has failed.
+    last: Mutex<Option<u64>>,
+    changed: Condvar,
+}
+
+impl Synced {
+    fn last(&self) -> MutexGuard<'_, Option<u64>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Syncs a mapping as often as `requests` ask for it, and writes to `wake` after each time.
+    fn serve(&self, map: &MmapMut, requests: &Receiver<u64>, wake: Option<&OwnedFd>) {
+        while let Ok(mut number) = requests.recv() {
+            // One sync is for all that were requested until it begins.
+            while let Ok(later) = requests.try_recv() {
+                number = later;
+            }
+            let result = map.flush();
+            let mut last = self.last();
+            // The kernel may have dropped what it could not write, so that a later sync would
+            // succeed without it.
+            *last = last.filter(|_| result.is_ok()).map(|_| number);
+            drop(last);
+            self.changed.notify_all();
+            if let Some(wake) = wake {
+                // The loop is woken by the number that is already there, if there is no space.
+                let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
+            }
+        }
+    }
 }
 
 /// Maps a part of a file that is long enough.
@@ -30,26 +70,29 @@ fn map(file: &File, offset: u64, bytes: u64) -> io::Result<MmapMut> {
 
 impl Mapped {
     /// Maps `bytes` bytes of a file from `offset` on. The file is made, and made long enough, if it
-    /// is not; its space is taken on the disk, since a mapping cannot report a full disk.
+    /// is not; its space is taken on the disk, since a mapping cannot report a full disk. After
+    /// each sync `wake`, an eventfd, is written to.
     ///
     /// # Errors
     /// The errors of the system.
-    pub fn open(path: &Path, offset: u64, bytes: u64) -> io::Result<Self> {
+    pub fn open(
+        path: &Path,
+        offset: u64,
+        bytes: u64,
+        wake: Option<Arc<OwnedFd>>,
+    ) -> io::Result<Self> {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         take_space(&file, offset + bytes)?;
         // The thread syncs this part by a mapping of its own, and not what else is in the file.
         let own = map(&file, offset, bytes)?;
-        let (sender, receiver) = channel::<()>();
-        thread::Builder::new().name("state sync".to_owned()).spawn(move || {
-            while receiver.recv().is_ok() {
-                // One sync is for all that were requested until it begins.
-                while receiver.try_recv().is_ok() {}
-                // What a disk refuses now, the next sync or the kernel tries again.
-                let _ = own.flush();
-            }
-        })?;
-        Ok(Self { map: map(&file, offset, bytes)?, syncs: Some(sender) })
+        let (sender, receiver) = channel();
+        let synced = Arc::new(Synced { last: Mutex::new(Some(0)), changed: Condvar::new() });
+        let of_thread = Arc::clone(&synced);
+        thread::Builder::new()
+            .name("state sync".to_owned())
+            .spawn(move || of_thread.serve(&own, &receiver, wake.as_deref()))?;
+        Ok(Self { map: map(&file, offset, bytes)?, syncs: Some(sender), begun: 0, synced })
     }
 }
 
@@ -75,10 +118,23 @@ impl Memory for Mapped {
         &mut self.map
     }
 
-    fn begin_sync(&mut self) {
+    fn begin_sync(&mut self) -> u64 {
+        self.begun += 1;
         if let Some(syncs) = &self.syncs {
             // The thread ends only with this value.
-            let _ = syncs.send(());
+            let _ = syncs.send(self.begun);
+        }
+        self.begun
+    }
+
+    fn synced(&self) -> Option<u64> {
+        *self.synced.last()
+    }
+
+    fn wait_sync(&mut self, number: u64) {
+        let mut last = self.synced.last();
+        while last.is_some_and(|last| last < number) {
+            last = self.synced.changed.wait(last).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -99,11 +155,13 @@ mod tests {
     fn a_later_mapping_finds_what_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
-        let mut first = Mapped::open(&path, 4096, 10_000).unwrap();
+        let mut first = Mapped::open(&path, 4096, 10_000, None).unwrap();
         first.bytes_mut()[9_999] = 7;
-        first.begin_sync();
+        let number = first.begin_sync();
+        first.wait_sync(number);
+        assert_eq!(first.synced(), Some(number));
         drop(first);
-        let second = Mapped::open(&path, 4096, 20_000).unwrap();
+        let second = Mapped::open(&path, 4096, 20_000, None).unwrap();
         assert_eq!((second.bytes()[9_999], second.bytes()[19_999]), (7, 0));
     }
 }

@@ -1,12 +1,13 @@
 //! Opening the cache that a server serves: its device, its engine and its memory.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prism_base::Bytes;
-use prism_cache::cache::{BUFFERS_MIN, Eviction, OpenError, state_bytes};
+use prism_cache::cache::{BUFFERS_MIN, Durability, Eviction, OpenError, state_bytes};
 use prism_cache::items::Items;
 use prism_cache::store::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
 use prism_cache::{Cache, Config, Memory};
@@ -18,7 +19,10 @@ use prism_flash::{
 };
 use prism_flashfile::{FlashFile, FlashFileError};
 
+use rustix::event::{EventfdFlags, eventfd};
+
 use crate::mapped::Mapped;
+use crate::server::failed;
 
 /// The cache of a server.
 pub type Backend = Cache<Box<dyn Store>>;
@@ -30,6 +34,9 @@ pub struct Opened {
     /// The device, which knows how worn its blocks are; `None` if the cache uses it without the
     /// library.
     pub device: Option<Device>,
+    /// An eventfd that is written to when a sync of the state is complete, if commands wait for
+    /// that.
+    pub synced: Option<Arc<OwnedFd>>,
 }
 
 /// The level of the flash library that the cache uses.
@@ -77,6 +84,38 @@ pub struct OpenOptions {
     pub memory: Bytes,
     /// The longest sum of key and value.
     pub item_max: u64,
+    /// What acknowledged changes survive.
+    pub durability: Durability,
+    /// What may be programmed; `None` for no limit.
+    pub writes: Option<WriteLimit>,
+}
+
+/// A limit of what a cache programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteLimit {
+    /// Bytes a second.
+    Rate(Bytes),
+    /// So many that the mean block lasts for this time from now on, if it endures so many erases.
+    Life {
+        /// The time.
+        time: Duration,
+        /// Erases.
+        endurance: u32,
+    },
+}
+
+impl WriteLimit {
+    /// Bytes a second for slabs of `bytes` bytes in all, whose blocks were erased `erased` times.
+    #[must_use]
+    fn rate(self, bytes: u64, erased: f64) -> Bytes {
+        match self {
+            Self::Rate(rate) => rate,
+            Self::Life { time, endurance } => {
+                let left = (f64::from(endurance) - erased).max(0.0);
+                Bytes((left * bytes as f64 / time.as_secs_f64().max(1.0)) as u64)
+            }
+        }
+    }
 }
 
 /// Why a server cannot serve.
@@ -302,7 +341,11 @@ impl OpenOptions {
 
     /// The memory of the state and of the buffers: as many as an earlier process had, if it had
     /// more.
-    fn memory(&self, shape: &Shape) -> Result<[Box<dyn Memory>; 2], ServerError> {
+    fn memory(
+        &self,
+        shape: &Shape,
+        wake: Option<&Arc<OwnedFd>>,
+    ) -> Result<[Box<dyn Memory>; 2], ServerError> {
         let slab = u64::from(shape.slab_bytes);
         let wanted = u64::from(self.buffers(shape));
         let state = state_bytes(shape).next_multiple_of(4096);
@@ -314,7 +357,7 @@ impl OpenOptions {
         let there = std::fs::metadata(&path).map_or(0, |found| found.len());
         let buffers = wanted.max(there.saturating_sub(state) / slab);
         let map = |offset, bytes| {
-            Mapped::open(&path, offset, bytes).map_err(|source| ServerError::Io {
+            Mapped::open(&path, offset, bytes, wake.cloned()).map_err(|source| ServerError::Io {
                 what: format!("cannot use {}, the state of the cache", path.display()),
                 source,
             })
@@ -336,7 +379,14 @@ impl OpenOptions {
         };
         let identity = store.identity();
         let shape = store.shape();
-        let [state, memory] = self.memory(&shape)?;
+        let synced = match self.durability {
+            Durability::Crash => None,
+            Durability::PowerLoss => {
+                let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+                Some(Arc::new(eventfd(0, flags).map_err(failed("eventfd"))?))
+            }
+        };
+        let [state, memory] = self.memory(&shape, synced.as_ref())?;
         let buffers = self.buffers(&shape);
         let in_buffers = u64::from(buffers) * u64::from(shape.slab_bytes);
         let config = Config {
@@ -359,7 +409,17 @@ impl OpenOptions {
             );
             return Err(ServerError::Option { what });
         }
-        Ok(Opened { cache, device })
+        let cache = cache.with_durability(self.durability);
+        let cache = match self.writes {
+            Some(limit) => {
+                let erases = device.as_ref().map_or(Vec::new(), Device::erase_counts);
+                let erased = erases.iter().map(|&erases| f64::from(erases)).sum::<f64>();
+                let bytes = u64::from(shape.slabs) * u64::from(shape.slab_bytes);
+                cache.with_write_limit(limit.rate(bytes, erased / erases.len().max(1) as f64))
+            }
+            None => cache,
+        };
+        Ok(Opened { cache, device, synced })
     }
 }
 
@@ -397,7 +457,20 @@ mod tests {
             engine,
             memory: Bytes(16 << 20),
             item_max: 1 << 18,
+            durability: Durability::Crash,
+            writes: None,
         }
+    }
+
+    #[test]
+    fn a_lifetime_is_a_rate() {
+        let year = Duration::from_secs(86_400 * 365);
+        let life = WriteLimit::Life { time: 5 * year, endurance: 3000 };
+        // 1 TiB, erased 3,000 times in five years.
+        assert_eq!(life.rate(1 << 40, 0.0).0 >> 20, 19);
+        assert_eq!(life.rate(1 << 40, 1500.0).0 >> 20, 9);
+        assert_eq!(life.rate(1 << 40, 4000.0), Bytes(0));
+        assert_eq!(WriteLimit::Rate(Bytes(7)).rate(1, 9.0), Bytes(7));
     }
 
     fn get(cache: &mut Backend, key: &[u8]) -> Option<Vec<u8>> {

@@ -3,10 +3,15 @@
 //! Each turn takes what flash has completed, executes what clients have sent, and sends what is to
 //! be answered; only then it sleeps. Nothing else waits: reads of flash are in flight while other
 //! commands are executed.
+//!
+//! If changes have to survive a loss of power, the output of a connection that made one is held
+//! back until the change is durable. Meanwhile the connection executes nothing; all that were held
+//! back during a sync go on with the next one.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use prism_base::Nanos;
@@ -56,6 +61,10 @@ pub struct Server {
     waiting: Vec<u32>,
     /// Sessions that have left their commands to the next turn, for others.
     yielded: Vec<u32>,
+    /// Sessions whose output waits for a sync.
+    held: Vec<u32>,
+    /// Written to when a sync is complete.
+    synced: Option<Arc<OwnedFd>>,
     accepting: bool,
     /// When a client could not be accepted, until that is tried again.
     accept_failed: Option<Instant>,
@@ -94,6 +103,8 @@ impl Server {
             touched: Vec::new(),
             waiting: Vec::new(),
             yielded: Vec::new(),
+            held: Vec::new(),
+            synced: opened.synced,
             accepting: false,
             accept_failed: None,
             metrics: Metrics::default(),
@@ -122,6 +133,12 @@ impl Server {
     pub fn run(&mut self, stop: &dyn Fn() -> bool) -> Result<(), ServerError> {
         self.accept_more(true)?;
         self.metrics.watch(&self.epoll)?;
+        if let Some(synced) = &self.synced {
+            // Each write wakes the loop once, and the number is never read.
+            let data = epoll::EventData::new_u64(FLASH);
+            let flags = epoll::EventFlags::IN | epoll::EventFlags::ET;
+            epoll::add(&self.epoll, synced, data, flags).map_err(failed("epoll"))?;
+        }
         let mut flash = None;
         let mut events = Vec::with_capacity(EVENTS);
         while !stop() && self.shared.shutdown.is_none() {
@@ -315,7 +332,8 @@ impl Server {
         self.execute();
         loop {
             self.cache.progress(Nanos(self.begun.elapsed().as_nanos() as u64));
-            let finished = self.finish_reads();
+            let released = self.release();
+            let finished = self.finish_reads() || released;
             if !finished && self.waiting.is_empty() {
                 break;
             }
@@ -326,6 +344,30 @@ impl Server {
                 break;
             }
         }
+    }
+
+    /// Sends the output of sessions whose changes have become durable. If they never do, their
+    /// connections are closed.
+    fn release(&mut self) -> bool {
+        let durable = self.cache.durable();
+        let failed = self.cache.has_failed_commit();
+        let mut any = false;
+        for id in std::mem::take(&mut self.held) {
+            let Some(connection) = &mut self.connections[id as usize] else { continue };
+            if connection.held.is_some_and(|changes| changes > durable) {
+                if failed {
+                    self.remove(id);
+                } else {
+                    self.held.push(id);
+                }
+                continue;
+            }
+            connection.held = None;
+            self.send(id);
+            self.touched.push(id);
+            any = true;
+        }
+        any
     }
 
     /// Passes items that were read to their sessions.
@@ -357,12 +399,22 @@ impl Server {
         touched.sort_unstable();
         touched.dedup();
         for &id in &touched {
+            let changes = self.cache.changes();
             while let Some(connection) = &mut self.connections[id as usize] {
+                if connection.held.is_some() {
+                    break;
+                }
                 connection.session.run(&mut self.cache, &mut self.shared);
                 if let Some(part) = self.shared.wants_report() {
                     let report = self.report(part);
                     self.shared.give_report(report);
                     continue;
+                }
+                if self.cache.changes() > changes && self.cache.durable() < self.cache.changes() {
+                    connection.held = Some(self.cache.changes());
+                    self.held.push(id);
+                    self.watch(id, false);
+                    break;
                 }
                 if connection.session.yields() {
                     self.yielded.push(id);
@@ -459,6 +511,7 @@ impl Server {
         // A socket that is closed leaves the set by itself.
         drop(connection);
         self.waiting.retain(|&waiting| waiting != id);
+        self.held.retain(|&held| held != id);
         self.open -= 1;
         self.shared.counters.curr_connections = self.open.into();
         match reads {
@@ -490,7 +543,10 @@ impl Server {
         self.touched.extend(0..self.connections.len() as u32);
         self.turn();
         // Nothing more is received, so that this ends.
-        while !self.yielded.is_empty() {
+        while !self.yielded.is_empty() || !self.held.is_empty() {
+            if self.yielded.is_empty() {
+                self.cache.wait(None);
+            }
             self.turn();
         }
         self.connections.clear();

@@ -44,6 +44,10 @@ impl<S: Store> Cache<S> {
             return Err(Refusal::TooLarge);
         }
         let units = record::units_at_most(key, value);
+        if !self.admits(units * record::UNIT) {
+            self.remove_bare(hash);
+            return Ok(());
+        }
         let (address, rounded) = self.append_bare(USER, units, hash, expires)?;
         self.counts.inserts += 1;
         self.counts.insert_bytes += u64::from(units * record::UNIT);

@@ -62,6 +62,8 @@ pub(super) struct Victim {
     listed: bool,
     /// Items that were read and wait for a buffer.
     waiting: Vec<(u32, Vec<Content>, Buffer)>,
+    /// The changes that have to be durable before the slab is freed: those with its last copy.
+    changes: u64,
     begun: Nanos,
 }
 
@@ -117,7 +119,7 @@ impl<S: Store> Cache<S> {
         let Slab { fill, live, .. } = *info;
         let begun = self.now;
         let waiting = Vec::new();
-        let victim = Victim { slab, copies, left: 0, listed: false, waiting, begun };
+        let victim = Victim { slab, copies, left: 0, listed: false, waiting, changes: 0, begun };
         self.victims.push(victim);
         if live == 0 {
             self.victims.last_mut().expect("just added").listed = true;
@@ -311,7 +313,10 @@ impl<S: Store> Cache<S> {
                     .index
                     .find(item.hash, |other| other.address == entry.address)
                     .expect("as found above");
-                self.forget(&entry);
+                let of_slab = &mut self.slabs[slab as usize];
+                of_slab.live = of_slab.live.saturating_sub(entry.units);
+                self.moved(entry.address, address);
+                self.victim(slab).changes = self.changes();
                 self.index.set(slot, &Entry { address, units, hits: 0, ..entry });
                 let (to, unit) = self.split(address);
                 if entry.stale {
@@ -336,7 +341,13 @@ impl<S: Store> Cache<S> {
         self.store.available() + self.store.erasing() == 0
     }
 
-    /// Frees a victim of which nothing is left.
+    /// Frees the victims whose copies have become durable.
+    pub(super) fn free_copied(&mut self) {
+        let slabs: Vec<u32> = self.victims.iter().map(|victim| victim.slab).collect();
+        slabs.into_iter().for_each(|slab| self.free_if_done(slab));
+    }
+
+    /// Frees a victim of which nothing is left, and whose copies are durable.
     fn free_if_done(&mut self, slab: u32) {
         let Some(place) = self.victims.iter().position(|victim| victim.slab == slab) else {
             return;
@@ -344,6 +355,10 @@ impl<S: Store> Cache<S> {
         if !self.victims[place].listed || self.victims[place].left > 0 {
             return;
         }
+        if self.victims[place].changes > self.durable() {
+            return;
+        }
+        self.free_origins(slab);
         let victim = self.victims.swap_remove(place);
         self.counts.slabs_cleaned += 1;
         self.counts.slabs_dropped += u64::from(!victim.copies);

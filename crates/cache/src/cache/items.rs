@@ -41,6 +41,7 @@ impl<S: Store> Cache<S> {
         let at = self.state.flush_at();
         if at != 0 && at <= now {
             self.state.set_flush_at(0);
+            self.commits.changed();
             self.seal_all();
             self.state.set_first_slab(self.next_slab);
             self.index.clear();
@@ -161,6 +162,10 @@ impl<S: Store> Items for Cache<S> {
         let hash = index::hash(item.key, self.seed);
         self.flush_if_due(now);
         let number = self.next_item;
+        if !self.admits(record::units(&item, number) * record::UNIT) {
+            self.remove(item.key);
+            return Ok(());
+        }
         let (address, units) = self.append(USER, &item, number, hash)?;
         self.counts.inserts += 1;
         self.counts.insert_bytes += u64::from(record::units(&item, number) * record::UNIT);
@@ -180,6 +185,7 @@ impl<S: Store> Items for Cache<S> {
         let hash = index::hash(key, self.seed);
         let Some((slot, entry)) = self.entry_of(key, hash) else { return false };
         self.forget(&entry);
+        self.commits.changed();
         self.index.remove(slot);
         true
     }
@@ -193,6 +199,8 @@ impl<S: Store> Items for Cache<S> {
             // This is not on flash, so another process must not find the item.
             let (slab, unit) = self.split(entry.address);
             self.state.set_dead(slab, unit);
+            self.forget_origins(entry.address);
+            self.commits.changed();
         }
         self.index.set(slot, &with_meta(entry, &meta, self.start));
         true
@@ -200,6 +208,7 @@ impl<S: Store> Items for Cache<S> {
 
     fn flush_all(&mut self, at: u32, now: u32) {
         self.state.set_flush_at(at.max(1));
+        self.commits.changed();
         self.flush_if_due(now);
     }
 
@@ -216,6 +225,7 @@ impl<S: Store> Items for Cache<S> {
         add("cleaning_items_copied", &copied);
         add("cleaning_bytes_copied", &copied_bytes);
         add("cleaning_items_dropped", &dropped);
+        add("admission_rejected", &self.counts.not_admitted);
         let [free, writing, full] = self.slab_counts();
         add("slabs_free", &free);
         add("slabs_writing", &writing);

@@ -5,11 +5,15 @@
 //! Nothing waits: insertions are refused while all buffers wait for flash ([`Refusal::Busy`]), and
 //! [`Cache::progress`] takes what flash has completed.
 //!
-//! `write` fills and writes slabs, `read` reads items, `clean` frees slabs, `recover` opens a cache
-//! that has data, `reserve` decides how many slabs are kept erased.
+//! `write` fills and writes slabs, `read` reads items, `clean` frees slabs, `commit` makes changes
+//! durable, `recover` and `claims` open a cache that has data, `reserve` decides how many slabs are
+//! kept erased.
 
+mod admission;
 mod bare;
+mod claims;
 mod clean;
+mod commit;
 mod items;
 mod read;
 mod recover;
@@ -30,8 +34,11 @@ use crate::slab::{self, Fill};
 use crate::state::State;
 use crate::store::{Done, Shape, Store};
 
+use admission::Admission;
 pub use clean::Eviction;
 use clean::Victim;
+use commit::Commits;
+pub use commit::Durability;
 use read::Finished;
 pub use recover::{BUFFERS_MIN, OpenError, state_bytes};
 use reserve::Reserve;
@@ -121,6 +128,9 @@ struct Buffers {
     /// Those of durable slabs, in the order in which these became durable, with the slab's number:
     /// the slab may have lost its buffer meanwhile.
     cached: VecDeque<(u16, u32, u64)>,
+    /// Whether there is anything to sync, and the number of the last sync.
+    changed: bool,
+    last_sync: u64,
 }
 
 impl Buffers {
@@ -129,7 +139,17 @@ impl Buffers {
     }
 
     fn bytes_mut(&mut self, buffer: u16) -> &mut [u8] {
+        self.changed = true;
         &mut self.memory.bytes_mut()[buffer as usize * self.slab_bytes..][..self.slab_bytes]
+    }
+
+    /// Begins to make everything durable that has changed. Returns the number of the sync for which
+    /// that waits.
+    fn begin_sync(&mut self) -> u64 {
+        if std::mem::take(&mut self.changed) {
+            self.last_sync = self.memory.begin_sync();
+        }
+        self.last_sync
     }
 }
 
@@ -155,6 +175,8 @@ pub struct Counts {
     pub misses: u64,
     /// Items inserted.
     pub inserts: u64,
+    /// Items that were not kept, because of the limit of writes.
+    pub not_admitted: u64,
     /// Bytes of their records.
     pub insert_bytes: u64,
     /// Items that cleaning copied.
@@ -201,6 +223,8 @@ pub struct Cache<S> {
     later: VecDeque<(read::Read, u32)>,
     finished: VecDeque<Finished>,
     victims: Vec<Victim>,
+    commits: Commits,
+    admission: Option<Admission>,
     eviction: Eviction,
     chunk: u32,
     reserve: Reserve,
@@ -312,6 +336,7 @@ impl<S: Store> Cache<S> {
     fn forget(&mut self, entry: &Entry) {
         let (slab, unit) = self.split(entry.address);
         self.state.set_dead(slab, unit);
+        self.forget_origins(entry.address);
         let slab = &mut self.slabs[slab as usize];
         slab.live = slab.live.saturating_sub(entry.units);
     }
@@ -353,14 +378,17 @@ impl<S: Store> Cache<S> {
     /// As [`Cache::progress`]; returns whether something was complete.
     fn advance(&mut self, now: Nanos) -> bool {
         self.now = self.now.max(now);
+        self.settle_writes(self.now);
         let mut any = false;
         while let Some(done) = self.store.poll() {
             self.complete(done);
             any = true;
         }
+        any |= self.commit();
         self.clean();
         self.sync();
-        any
+        // What cleaning has copied is part of the next commit.
+        any | self.commit()
     }
 
     fn complete(&mut self, done: Done) {
@@ -388,7 +416,10 @@ impl<S: Store> Cache<S> {
         if self.advance(Nanos(self.store.now().0)) {
             return true;
         }
-        let waited = self.store.wait(timeout);
+        let waited = match self.is_idle() && self.wait_for_commit() {
+            true => true,
+            false => self.store.wait(timeout),
+        };
         self.advance(Nanos(self.store.now().0)) || waited
     }
 
@@ -404,7 +435,8 @@ impl<S: Store> Cache<S> {
             if self.victims.is_empty() || self.failure.is_some() {
                 self.seal_all();
             }
-            let more = !self.unsynced.is_empty() || !self.victims.is_empty();
+            let more =
+                !self.unsynced.is_empty() || !self.victims.is_empty() || self.awaits_commit();
             if self.is_idle() && (!more || self.failure.is_some()) {
                 break;
             }

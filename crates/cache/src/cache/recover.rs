@@ -8,12 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use prism_base::{Nanos, Slab as Places};
-use prism_flash::FlashError;
+use prism_flash::{FlashError, MediumError};
 
+use super::claims::Claim;
 use super::{Buffers, Cache, Config, Counts, NONE, Phase, STREAMS, Slab};
 use crate::index::{Entry, Index, length_code, length_of};
 use crate::memory::Memory;
-use crate::record::{self, At, UNIT};
+use crate::record::UNIT;
 use crate::slab::{self, Content, Fill};
 use crate::state::{self, Identity, State};
 use crate::store::{Done, Shape, Store};
@@ -67,14 +68,9 @@ fn check(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// A slab in a buffer that is not on flash.
-#[derive(Clone, Copy, Debug)]
-struct Claim {
-    buffer: u16,
-    number: u64,
-    fill: Fill,
-    /// The block that it was written to before, where its state is.
-    of: u32,
+/// Whether an error is one of the device, and not of what was read.
+fn is_failure(error: &FlashError) -> bool {
+    matches!(error, FlashError::Medium(MediumError::PowerLost | MediumError::Io { .. }))
 }
 
 impl<S: Store> Cache<S> {
@@ -119,6 +115,8 @@ impl<S: Store> Cache<S> {
                 count: config.buffers.min(count),
                 free: Vec::new(),
                 cached: <_>::default(),
+                changed: true,
+                last_sync: 0,
             },
             slabs: vec![Slab::FREE; shape.slabs as usize],
             open: [None; STREAMS],
@@ -131,6 +129,8 @@ impl<S: Store> Cache<S> {
             later: VecDeque::new(),
             finished: VecDeque::new(),
             victims: Vec::new(),
+            commits: super::Commits::default(),
+            admission: None,
             eviction: config.eviction,
             chunk: config.chunk.max(shape.page_bytes) / shape.page_bytes * shape.page_bytes,
             reserve: super::Reserve::new(shape.slabs, shape.channels, 4),
@@ -157,7 +157,8 @@ impl<S: Store> Cache<S> {
         buffers: u16,
         now: u32,
     ) -> Result<(), OpenError> {
-        let ends = if found { self.read_ends(used) } else { BTreeMap::new() };
+        let mut ends = if found { self.read_ends(used)? } else { BTreeMap::new() };
+        self.drop_torn(&mut ends, buffers)?;
         let durable: BTreeSet<u64> = ends.values().map(|(number, _)| *number).collect();
         // Slabs in buffers that are not on flash.
         let in_buffer = |buffer: u16| {
@@ -172,12 +173,15 @@ impl<S: Store> Cache<S> {
         let last = numbers.chain([self.state.first_slab(), self.state.slab_numbers()]).max();
         self.next_slab = last.unwrap_or(0) + SLAB_NUMBERS;
         self.state.set_slab_numbers(self.next_slab);
-        self.read_tables(&ends, now);
+        self.read_tables(&ends, now)?;
         // Blocks without a whole slab are freed first, since those in buffers need new ones.
         for slab in used.iter().filter(|slab| !ends.contains_key(slab)) {
             self.store.free(*slab)?;
         }
         self.rewrite_all(claims, now)?;
+        if let Some(error) = &self.failure {
+            return Err(error.clone().into());
+        }
         let in_use = |buffer: &u16| self.slabs.iter().any(|slab| slab.buffer == *buffer);
         self.buffers.free = (0..self.buffers.count).filter(|buffer| !in_use(buffer)).collect();
         for buffer in (0..buffers).filter(|buffer| !in_use(buffer)).collect::<Vec<u16>>() {
@@ -194,28 +198,35 @@ impl<S: Store> Cache<S> {
         Ok(())
     }
 
-    /// Executes reads, several at once. Each is a slab and a range of its bytes.
-    fn read_all(
+    /// Executes reads, several at once. Each is a slab and a range of its bytes. What cannot be
+    /// read is `None`; a device that fails altogether is an error, since the state must not forget
+    /// slabs that another try may find.
+    pub(super) fn read_all(
         &mut self,
         reads: Vec<(u32, u32, u32)>,
         mut take: impl FnMut(&mut Self, u32, Option<&[u8]>),
-    ) {
+    ) -> Result<(), FlashError> {
+        let mut failure = None;
         let mut reads = reads.into_iter();
         let mut in_flight = 0;
         loop {
             while in_flight < DEPTH {
-                let Some((slab, offset, len)) = reads.next() else { break };
+                let next = reads.next().filter(|_| failure.is_none());
+                let Some((slab, offset, len)) = next else { break };
                 let data = self.buffer(len as usize);
                 self.store.read(slab, offset, data, slab.into());
                 in_flight += 1;
             }
             if in_flight == 0 {
-                return;
+                return failure.map_or(Ok(()), Err);
             }
             self.store.wait(None);
             while let Some(Done { tag, result, data, .. }) = self.store.poll() {
                 in_flight -= 1;
-                take(self, tag as u32, result.is_ok().then_some(&data[..]));
+                match result {
+                    Err(error) if is_failure(&error) => failure = Some(error),
+                    result => take(self, tag as u32, result.is_ok().then_some(&data[..])),
+                }
                 self.give_back(data);
             }
         }
@@ -223,7 +234,7 @@ impl<S: Store> Cache<S> {
 
     /// The slabs on flash that are whole and of whose items the state knows which are current, with
     /// their numbers and fills.
-    fn read_ends(&mut self, used: &[u32]) -> BTreeMap<u32, (u64, Fill)> {
+    fn read_ends(&mut self, used: &[u32]) -> Result<BTreeMap<u32, (u64, Fill)>, FlashError> {
         let Shape { slab_bytes, page_bytes, .. } = self.shape;
         let reads = used.iter().map(|&slab| (slab, slab_bytes - page_bytes, page_bytes)).collect();
         let mut ends = BTreeMap::new();
@@ -232,12 +243,16 @@ impl<S: Store> Cache<S> {
             let is_current =
                 |end: &(u64, Fill)| end.0 >= first && cache.state.number(slab) == end.0;
             ends.extend(data.and_then(slab::read_end).filter(is_current).map(|end| (slab, end)));
-        });
-        ends
+        })?;
+        Ok(ends)
     }
 
     /// Adds the current items of these slabs to the index.
-    fn read_tables(&mut self, ends: &BTreeMap<u32, (u64, Fill)>, now: u32) {
+    fn read_tables(
+        &mut self,
+        ends: &BTreeMap<u32, (u64, Fill)>,
+        now: u32,
+    ) -> Result<(), FlashError> {
         let Shape { slab_bytes, page_bytes, .. } = self.shape;
         let read = |(&slab, (_, fill)): (&u32, &(u64, Fill))| {
             let table = (slab::table_bytes(fill.items) as u32).min(slab_bytes);
@@ -258,11 +273,11 @@ impl<S: Store> Cache<S> {
             for item in slab::contents(tail, fill) {
                 cache.add_found(slab, &item, now);
             }
-        });
+        })
     }
 
     /// Adds an item that was found to the index, if it is current.
-    fn add_found(&mut self, slab: u32, item: &Content, now: u32) {
+    pub(super) fn add_found(&mut self, slab: u32, item: &Content, now: u32) {
         let number = self.slabs[slab as usize].number;
         let expired = item.expires != 0 && item.expires <= now;
         if expired || item.units == 0 || !self.state.is_current(slab, number, item.unit) {
@@ -289,71 +304,5 @@ impl<S: Store> Cache<S> {
             }
         }
         self.slabs[slab as usize].live += units;
-    }
-
-    /// Writes the slabs in buffers to new blocks. Those that find none are lost.
-    fn rewrite_all(&mut self, mut claims: Vec<Claim>, now: u32) -> Result<(), FlashError> {
-        while let Some(claim) = claims.pop() {
-            let Some(slab) = self.open_unclaimed(&claims)? else { return Ok(()) };
-            self.rewrite(&claim, slab, now);
-        }
-        Ok(())
-    }
-
-    /// Completes a command, without cleaning: buffers are not divided yet.
-    fn complete_one(&mut self) -> bool {
-        let waited = self.store.wait(None);
-        while let Some(done) = self.store.poll() {
-            self.complete(done);
-        }
-        waited
-    }
-
-    /// Opens a slab whose state no buffer of `claims` needs.
-    fn open_unclaimed(&mut self, claims: &[Claim]) -> Result<Option<u32>, FlashError> {
-        let mut refused = Vec::new();
-        let opened = loop {
-            match self.store.open()? {
-                Some(slab) if claims.iter().any(|claim| claim.of == slab) => refused.push(slab),
-                // Perhaps a block is still being erased.
-                None if self.complete_one() => {}
-                opened => break opened,
-            }
-        };
-        refused.into_iter().try_for_each(|slab| self.store.free(slab))?;
-        Ok(opened)
-    }
-
-    /// Writes the slab in a buffer to a new block, with the number that it has.
-    fn rewrite(&mut self, claim: &Claim, slab: u32, now: u32) {
-        let Claim { buffer, number, fill, of } = *claim;
-        if slab != of {
-            self.state.move_to(of, slab);
-        }
-        self.slabs[slab as usize] =
-            Slab { number, phase: Phase::Writing, buffer, fill, ..Slab::FREE };
-        let bytes = self.buffers.bytes(buffer);
-        let is_whole = |item: &Content| {
-            let end = (u64::from(item.unit) + u64::from(item.units)) * u64::from(UNIT);
-            let record = (end <= bytes.len() as u64).then(|| &bytes[(item.unit * UNIT) as usize..]);
-            record.is_some_and(|bytes| {
-                // The length in the table counts too: what is behind it is not kept.
-                let len = record::parse(bytes).map_or(0, |(_, len)| len as u32);
-                let is_read = record::read(bytes, At { slab: number, unit: item.unit }).is_some();
-                is_read && len.div_ceil(UNIT) == item.units
-            })
-        };
-        let items: Vec<Content> = slab::contents(bytes, fill).take_while(is_whole).collect();
-        for item in &items {
-            self.add_found(slab, item, now);
-        }
-        // What a loss of power left damaged is no part of the slab.
-        let units = items.last().map_or(0, |last| last.unit + last.units);
-        let fill = Fill { items: items.len() as u32, units };
-        self.slabs[slab as usize].fill = fill;
-        slab::refill(self.buffers.bytes_mut(buffer), fill);
-        slab::seal(self.buffers.bytes_mut(buffer), fill);
-        self.write_out(slab);
-        while self.slabs[slab as usize].writes > 0 && self.complete_one() {}
     }
 }

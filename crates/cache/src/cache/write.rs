@@ -46,6 +46,8 @@ impl<S: Store> Cache<S> {
         // Counted as the index rounds it, so that what is subtracted later is what was added.
         let units = crate::index::length_of(crate::index::length_code(units));
         info.live += units;
+        self.commits.changed();
+        let info = &self.slabs[slab as usize];
         let filled = info.fill.units * UNIT;
         if filled - info.submitted >= self.chunk + self.shape.page_bytes {
             self.write_out(slab);
@@ -55,6 +57,9 @@ impl<S: Store> Cache<S> {
 
     /// The open slab of a stream with space for an item; the last one is sealed if it has none.
     pub(super) fn slab_for(&mut self, stream: usize, units: u32) -> Result<u32, Refusal> {
+        if self.has_failed_commit() {
+            return Err(Refusal::Failed);
+        }
         let bytes = self.shape.slab_bytes as usize;
         let open = self.open[stream];
         if let Some(slab) = open.filter(|&s| self.slabs[s as usize].fill.has_space(units, bytes)) {
@@ -172,7 +177,7 @@ impl<S: Store> Cache<S> {
         info.writes -= 1;
         if let Err(error) = result {
             // What is in the buffer can still be read; nothing more is accepted.
-            self.failure = Some(error);
+            self.failure.get_or_insert(error);
             return;
         }
         if self.failure.is_some() {
@@ -206,7 +211,7 @@ impl<S: Store> Cache<S> {
     pub(super) fn synced(&mut self, slabs: Vec<(u32, u64)>, result: Result<(), FlashError>) {
         self.sync_in_flight = false;
         if let Err(error) = result {
-            self.failure = Some(error);
+            self.failure.get_or_insert(error);
             return;
         }
         for (slab, number) in slabs {

@@ -76,7 +76,7 @@ const GENERAL: [Row; 22] = [
 ];
 
 /// Figures of `stats flash`.
-const FLASH: [Row; 29] = [
+const FLASH: [Row; 30] = [
     ("bytes", "item_bytes", None, Gauge, "Bytes of current items and their headers."),
     ("index_bytes", "index_bytes", None, Gauge, "Bytes of memory of the index."),
     ("hits_memory", "hits_total", Some(("layer", "memory")), Counter, HITS),
@@ -84,6 +84,13 @@ const FLASH: [Row; 29] = [
     ("misses", "misses_total", None, Counter, "Lookups that found nothing."),
     ("items_inserted", "insertions_total", None, Counter, "Items inserted."),
     ("inserted_bytes", "inserted_bytes_total", None, Counter, "Bytes of records of these items."),
+    (
+        "admission_rejected",
+        "not_admitted_items_total",
+        None,
+        Counter,
+        "Items that were not kept because of the limit of writes.",
+    ),
     ("cleaning_items_copied", "cleaning_items_total", Some(("action", "copy")), Counter, CLEANED),
     ("cleaning_items_dropped", "cleaning_items_total", Some(("action", "drop")), Counter, CLEANED),
     (

@@ -90,12 +90,16 @@ impl Store for IdealStore {
 
     fn used(&mut self) -> Result<Vec<u32>, FlashError> {
         let good = (0..self.shape.slabs).filter(|&block| !self.medium.is_factory_bad(block));
-        let is_used = |block: &u32| self.medium.write_pointer(*block) > 0;
-        let (used, free): (Vec<u32>, Vec<u32>) = good.partition(is_used);
+        let (mut used, mut free) = (Vec::new(), Vec::new());
+        for block in good {
+            // A block whose erase was interrupted has no pages, and still has to be erased.
+            let is_used = self.medium.write_pointer(block) > 0
+                || self.medium.read(block, 0, 0, &mut [], &mut [])? == PageState::Torn;
+            if is_used { used.push(block) } else { free.push(block) }
+        }
         // Neighbours are on the same LUN: those of all LUNs take turns.
         let luns = self.medium.geometry().luns();
         let per_lun = self.shape.slabs / luns;
-        let mut free = free;
         free.sort_by_key(|block| (block % per_lun, block / per_lun));
         self.erased = free.into();
         Ok(used)

@@ -120,7 +120,10 @@ impl RawStore {
                 transfer.data[begin..begin + done.data.len()].copy_from_slice(&done.data);
             }
             Ok(()) => {}
-            Err(error) => transfer.result = Err(error),
+            // Those that follow a page that failed fail because of it.
+            Err(error) => {
+                transfer.result = std::mem::replace(&mut transfer.result, Ok(())).and(Err(error))
+            }
         }
         transfer.pages_left -= 1;
         if transfer.pages_left > 0 {
@@ -144,7 +147,11 @@ impl Store for RawStore {
     fn used(&mut self) -> Result<Vec<u32>, FlashError> {
         let mut used = Vec::new();
         for slab in 0..self.shape.slabs {
-            if self.raw.write_pointer(self.numbering.address(slab))? > 0 {
+            let at = self.numbering.address(slab);
+            // A block whose erase was interrupted has no pages, and still has to be erased.
+            let is_used = self.raw.write_pointer(at)? > 0
+                || matches!(self.raw.read_at(at, 0, &mut []), Err(FlashError::Torn { .. }));
+            if is_used {
                 used.push(slab);
             } else {
                 let lun = self.lun_of(slab);

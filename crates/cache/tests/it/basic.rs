@@ -97,6 +97,32 @@ fn fill(level: Level) {
     assert!(hits * 100 > hot * 85, "{level:?}: {hits} of {hot} hot items");
 }
 
+/// With a limit of writes some sets are not kept; then an older value must not be found either.
+#[test]
+fn sets_beyond_the_limit_of_writes_leave_nothing() {
+    for level in Level::ALL {
+        let cache = new_cache(level, 5);
+        let mut cache = cache.with_write_limit(prism_base::Bytes(1 << 20));
+        let mut kept = 0;
+        for number in 0..12_000_u32 {
+            // 4 MB a second of which 1 MiB may be programmed.
+            cache.progress(prism_base::Nanos(u64::from(number) * 1_000_000));
+            let key = (number % 3).to_le_bytes();
+            set(&mut cache, &key, &[number as u8; 4000], 0);
+            if let Some((value, ..)) = get(&mut cache, &key, NOW) {
+                assert_eq!(value, [number as u8; 4000], "{level:?}");
+                kept += 1;
+            }
+        }
+        let counts = cache.counts();
+        let flash = cache.store().counts();
+        let programmed = (flash.programs + flash.copies) * 4096;
+        assert!(programmed <= (12 + 4 + 1) << 20, "{level:?}: {programmed} bytes");
+        assert!(programmed > 8 << 20, "{level:?}: {programmed} bytes");
+        assert_eq!((counts.inserts, counts.not_admitted), (kept, 12_000 - kept), "{level:?}");
+    }
+}
+
 #[derive(Clone, Default)]
 struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
@@ -119,7 +145,13 @@ impl Memory for Kept {
     fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.bytes
     }
-    fn begin_sync(&mut self) {}
+    fn begin_sync(&mut self) -> u64 {
+        0
+    }
+    fn synced(&self) -> Option<u64> {
+        Some(0)
+    }
+    fn wait_sync(&mut self, _number: u64) {}
 }
 
 impl Drop for Kept {

@@ -51,32 +51,37 @@ impl Level {
 
 /// The store of a level on a device in memory.
 pub fn store(level: Level, memory: SharedMemory, is_new: bool) -> Box<dyn Store> {
-    if level == Level::Ideal {
-        return Box::new(IdealStore::new(memory.into(), 1));
-    }
-    let device = if is_new {
-        let device = Device::format(memory, Options::default()).unwrap();
+    if is_new && level != Level::Ideal {
+        let device = Device::format(memory.clone(), Options::default()).unwrap();
         let capacity = Bytes(device.lun_capacity().0 * 3);
         drop(device.allocate("cache", Allocation::new(capacity, 0)).unwrap());
-        device
-    } else {
-        Device::open(memory, Options::default()).unwrap()
-    };
-    let share = device.attach("cache").unwrap();
+    }
+    try_store(level, memory).expect("power is on")
+}
+
+/// The store of a level on a device that has it; `None` if the device fails.
+pub fn try_store(level: Level, memory: SharedMemory) -> Option<Box<dyn Store>> {
+    if level == Level::Ideal {
+        return Some(Box::new(IdealStore::new(memory.into(), 1)));
+    }
+    let device = Device::open(memory, Options::default()).ok()?;
+    let share = device.attach("cache").ok()?;
     let mapping = match level {
-        Level::Raw => return Box::new(RawStore::new(Raw::open(share).unwrap(), 1)),
-        Level::Function => return Box::new(FunctionStore::new(Function::open(share).unwrap(), 1)),
+        Level::Raw => return Some(Box::new(RawStore::new(Raw::open(share).ok()?, 1))),
+        Level::Function => {
+            return Some(Box::new(FunctionStore::new(Function::open(share).ok()?, 1)));
+        }
         Level::Policy => Mapping::Block,
         Level::Original => Mapping::Page,
         Level::Ideal => unreachable!("as above"),
     };
-    let share_blocks = share.geometry().unwrap().blocks();
-    let policy = Policy::open(share).unwrap();
+    let share_blocks = share.geometry().ok()?.blocks();
+    let policy = Policy::open(share).ok()?;
     let bytes = u64::from(share_blocks * 3 / 8) * policy.block_bytes();
-    if is_new {
-        policy.configure(0, bytes, RangeConfig::new(mapping, Cleaning::Greedy)).unwrap();
+    if policy.ranges().is_empty() {
+        policy.configure(0, bytes, RangeConfig::new(mapping, Cleaning::Greedy)).ok()?;
     }
-    Box::new(PolicyStore::new(policy, 0, bytes, 1))
+    Some(Box::new(PolicyStore::new(policy, 0, bytes, 1)))
 }
 
 pub fn new_memory(cache: prism_flash::Cache) -> SharedMemory {

@@ -3,9 +3,11 @@
 mod basic;
 mod commands;
 mod common;
+mod disk;
 mod late;
 mod model;
 mod power;
 mod protocol;
 mod space;
 mod stats;
+mod strict;

@@ -13,70 +13,16 @@ use prism_base::{Nanos, Rng};
 use prism_cache::cache::state_bytes;
 use prism_cache::items::{Items, Lookup, Meta, NewItem, Refusal};
 use prism_cache::store::Store;
-use prism_cache::{Cache, Config, Memory};
+use prism_cache::{Cache, Config};
 use prism_flash::{DeviceGeometry, FlashError, MediumError, MemoryDevice, SharedMemory};
 use prism_testkit::{all_seeds, seeds};
 
 use crate::common::{CONFIG, GEOMETRY, Level, NOW, store};
+use crate::disk::{Disk, Mapped};
 use crate::late::Late;
 
-const SMALL: DeviceGeometry =
+pub const SMALL: DeviceGeometry =
     DeviceGeometry { blocks_per_lun: 14, pages_per_block: 4, page_size: 4096, ..GEOMETRY };
-
-/// The file of a mapping: what it had at the last sync, and the number of that.
-#[derive(Default)]
-struct Disk {
-    durable: Vec<u8>,
-    current: Vec<u8>,
-    syncs: u64,
-}
-
-/// A mapping of a file.
-struct Mapped {
-    bytes: Vec<u8>,
-    disk: Arc<Mutex<Disk>>,
-}
-
-impl Mapped {
-    fn new(disk: &Arc<Mutex<Disk>>) -> Box<Self> {
-        Box::new(Self { bytes: disk.lock().unwrap().durable.clone(), disk: Arc::clone(disk) })
-    }
-}
-
-impl Memory for Mapped {
-    fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
-    }
-
-    fn begin_sync(&mut self) {
-        let mut disk = self.disk.lock().unwrap();
-        disk.durable.clone_from(&self.bytes);
-        disk.syncs += 1;
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        self.disk.lock().unwrap().current = std::mem::take(&mut self.bytes);
-    }
-}
-
-impl Disk {
-    /// Power goes: each sector is as at the last sync, or as it is now.
-    fn lose_power(&mut self, rng: &mut Rng) {
-        let current = std::mem::take(&mut self.current);
-        let keep = rng.below(3);
-        for (kept, now) in self.durable.chunks_mut(512).zip(current.chunks(512)) {
-            if keep > 0 && (keep == 2 || rng.below(2) == 0) {
-                kept.copy_from_slice(now);
-            }
-        }
-    }
-}
 
 /// The values of a key, each with the number of syncs of the state when it was replaced; the last
 /// one is current.
@@ -97,9 +43,9 @@ struct World {
 }
 
 const KEYS: u64 = 60;
-const SMALL_CONFIG: Config = Config { index_bytes: 1 << 14, ..CONFIG };
+pub const SMALL_CONFIG: Config = Config { index_bytes: 1 << 14, ..CONFIG };
 
-fn is_power(error: &FlashError) -> bool {
+pub fn is_power(error: &FlashError) -> bool {
     matches!(error, FlashError::Medium(MediumError::PowerLost))
 }
 
@@ -108,7 +54,7 @@ impl World {
         let memory: SharedMemory =
             MemoryDevice::new(SMALL, prism_flash::Cache::Volatile).unwrap().into();
         let shape = store(level, memory.clone(), true).shape();
-        let disk = |len| Arc::new(Mutex::new(Disk { durable: vec![0; len], ..Disk::default() }));
+        let disk = |len| Arc::new(Mutex::new(Disk::new(len)));
         let state = disk(state_bytes(&shape) as usize);
         let buffers = disk(5 * shape.slab_bytes as usize);
         let keys = BTreeMap::new();
@@ -287,7 +233,7 @@ fn random_damage_to_the_mapped_file_is_found_out() {
             drop(cache);
             for disk in [&world.state, &world.buffers] {
                 let mut disk = disk.lock().unwrap();
-                disk.durable = std::mem::take(&mut disk.current);
+                disk.keep_all();
                 let len = disk.durable.len() as u64;
                 for _ in 0..rng.below(60) {
                     let at = rng.below(len) as usize;

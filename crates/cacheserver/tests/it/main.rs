@@ -4,3 +4,4 @@ mod clients;
 mod hostile;
 mod operate;
 mod serve;
+mod strict;

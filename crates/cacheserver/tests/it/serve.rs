@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use prism_base::{Bytes, Rng};
+use prism_cache::cache::Durability;
 use prism_cache::protocol::{Settings, Shared};
 use prism_cacheserver::{Engine, Listener, OpenOptions, Server, ServerError};
 
@@ -28,6 +29,8 @@ pub fn options(device: Option<&Path>, engine: Engine) -> OpenOptions {
         engine,
         memory: Bytes(16 << 20),
         item_max: 1 << 19,
+        durability: Durability::Crash,
+        writes: None,
     }
 }
 

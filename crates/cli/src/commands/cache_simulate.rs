@@ -47,6 +47,10 @@ pub struct Args {
     #[arg(long, value_name = "PERCENT", default_value_t = 20)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=90))]
     spare: u32,
+    /// Program at most so many bytes of flash a second, by the time of the trace; what exceeds it
+    /// is not kept
+    #[arg(long, value_name = "50MB/s", value_parser = quantities::rate)]
+    max_writes: Option<Bytes>,
     /// Bytes of a slab, which is a flash block
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1MiB")]
     slab: Bytes,
@@ -156,7 +160,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for &flash in &args.size {
         for Engine { name, level, eviction } in args.engine.clone() {
             let (channels, memory, spare) = (args.channels, args.memory, args.spare);
-            let design = Design { level, eviction, flash, spare, slab, channels, memory };
+            let max_writes = args.max_writes;
+            let design =
+                Design { level, eviction, flash, spare, slab, channels, memory, max_writes };
             let items = args.items.unwrap_or(flash.0 / 64);
             let simulation = Simulation::new(&design, items).ok_or_else(|| {
                 Failure::Usage(format!(

@@ -95,11 +95,17 @@ fn fio_reads(args: &Args, file: &std::path::Path, depth: u32) -> Result<f64, Fai
 /// # Errors
 /// [`Failure`].
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let names = ["prism-bench-fio", "prism-bench-cache", "prism-bench-cache.cache"];
+    let names = [
+        "prism-bench-fio",
+        "prism-bench-cache",
+        "prism-bench-cache.cache",
+        "prism-bench-strict",
+        "prism-bench-strict.cache",
+    ];
     let names = names.map(|name| args.folder.join(name));
     let _scratch = names.each_ref().map(|name| Scratch::at(name));
     let progress = Progress::on_stderr();
-    let servers = Process::start_all(args, &names[1])?;
+    let servers = Process::start_all(args, [&names[1], &names[3]])?;
     let total = servers.len() * LOADS.len() * args.runs as usize;
     progress.start_count("measuring:", "runs", Some(total as u64));
     let mut done = 0;
@@ -152,8 +158,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn document(args: &Args, rows: &[Row]) -> Document {
     let lead = format!(
         "{} items of 1 KiB, {CONNECTIONS} connections of one client process, medians of {} runs of \
-         {} that take turns. The cache on flash has memory for a tenth of the items; memcached has \
-         all in memory. fio reads 4 KiB at random with direct I/O on a file of the same size.",
+         {} that take turns. The cache on flash has memory for a tenth of the items; with \
+         --strict it answers a set when that survives a loss of power. memcached has all in \
+         memory. fio reads 4 KiB at random with direct I/O on a file of the same size.",
         args.items,
         args.runs,
         Unit::Nanos.format(args.time.0 as f64)

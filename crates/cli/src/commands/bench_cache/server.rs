@@ -9,6 +9,10 @@ use prism_host::memory;
 use super::{Args, VALUE};
 use crate::failure::Failure;
 
+/// Our servers: names, and what they are started with in addition.
+const OURS: [(&str, Option<&str>); 2] =
+    [("prism, flash", None), ("prism, flash, --strict", Some("--strict"))];
+
 /// A server, which is ended when this is dropped.
 pub struct Process {
     name: &'static str,
@@ -30,18 +34,22 @@ fn start(name: &'static str, mut command: Command, port: u16) -> Result<Process,
 }
 
 impl Process {
-    /// Our server on a file, and memcached if it is installed.
-    pub fn start_all(args: &Args, device: &Path) -> Result<Vec<Self>, Failure> {
+    /// Our server on a file, with and without `--strict`, and memcached if it is installed.
+    pub fn start_all(args: &Args, devices: [&Path; 2]) -> Result<Vec<Self>, Failure> {
         let own = std::env::current_exe();
         let own = own.map_err(|error| Failure::Usage(format!("this program: {error}")))?;
         let bytes = args.items * (VALUE as u64 + 64);
-        let port = free_port()?;
-        let mut ours = Command::new(own);
-        ours.args(["cache", "serve", "--size", &format!("{}KiB", bytes * 3 / 2 / 1024)])
-            .args(["--memory", &format!("{}KiB", (bytes / 5 / 1024).max(16 << 10))])
-            .args(["-p", &port.to_string(), "-I", "256k", "--device"])
-            .arg(device);
-        let mut servers = vec![start("prism, flash", ours, port)?];
+        let mut servers = Vec::new();
+        for ((name, strict), device) in OURS.into_iter().zip(devices) {
+            let port = free_port()?;
+            let mut ours = Command::new(&own);
+            ours.args(["cache", "serve", "--size", &format!("{}KiB", bytes * 3 / 2 / 1024)])
+                .args(["--memory", &format!("{}KiB", (bytes / 5 / 1024).max(16 << 10))])
+                .args(["-p", &port.to_string(), "-I", "256k", "--device"])
+                .arg(device)
+                .args(strict);
+            servers.push(start(name, ours, port)?);
+        }
         let port = free_port()?;
         let megabytes = ((bytes * 2) >> 20).max(64).to_string();
         let mut memcached = Command::new("memcached");

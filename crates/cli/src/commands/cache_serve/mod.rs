@@ -9,9 +9,10 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
+use prism_cache::cache::Durability;
 use prism_cache::items::Items;
 use prism_cache::protocol::{Settings, Shared, Users};
-use prism_cacheserver::{Engine, Listener, OpenOptions, Server};
+use prism_cacheserver::{Engine, Listener, OpenOptions, Server, WriteLimit};
 use prism_host::interrupt::SoftStop;
 
 use crate::failure::Failure;
@@ -106,6 +107,18 @@ pub struct Args {
     /// Erases that a block of the device endures: `stats flash` then reports how long it lasts
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     endurance: Option<u32>,
+    /// Acknowledge a change only when it survives a loss of power. Without it, a loss of power
+    /// loses what was set in the last seconds
+    #[arg(long)]
+    strict: bool,
+    /// Program at most so many bytes of flash a second, on average. What exceeds it is not kept:
+    /// some sets, chosen at random, are answered and dropped
+    #[arg(long, value_name = "50MB/s", value_parser = quantities::rate)]
+    max_writes: Option<Bytes>,
+    /// As --max-writes, at the rate at which the flash lasts for this time from now on
+    #[arg(long, value_name = "5y", value_parser = quantities::life)]
+    #[arg(requires = "endurance", conflicts_with = "max_writes")]
+    life: Option<std::time::Duration>,
     /// Memcached's options by name: idle_timeout=SECONDS, as --idle-timeout; maxconns_fast, which
     /// is always so
     #[arg(short = 'o', value_name = "OPTIONS", value_parser = extended)]
@@ -221,6 +234,12 @@ impl Args {
             .collect()
     }
 
+    fn write_limit(&self) -> Option<WriteLimit> {
+        let life = self.life.zip(self.endurance);
+        let life = life.map(|(time, endurance)| WriteLimit::Life { time, endurance });
+        self.max_writes.map(WriteLimit::Rate).or(life)
+    }
+
     fn memory_bytes(&self) -> Bytes {
         self.megabytes.map_or(self.memory, |mib| Bytes(mib << 20))
     }
@@ -279,6 +298,11 @@ fn serve(args: &Args) -> Result<(), Failure> {
     let settings = args.settings()?;
     let listeners = args.listeners()?;
     let metrics = args.metrics_listeners()?;
+    if args.strict && args.device == "memory" {
+        let what = "--strict needs a file: --device memory survives nothing; give --device FILE";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let durability = if args.strict { Durability::PowerLoss } else { Durability::Crash };
     let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
     let options = OpenOptions {
         device,
@@ -286,6 +310,8 @@ fn serve(args: &Args) -> Result<(), Failure> {
         engine: args.engine,
         memory: args.memory_bytes(),
         item_max: args.max_item_size,
+        durability,
+        writes: args.write_limit(),
     };
     let stop = SoftStop::begin();
     let opened = options.open().map_err(usage)?;

@@ -106,6 +106,7 @@ pub(super) fn hits(setup: Setup, engine: Engine, percent: u32, keys: Keys) -> Hi
         slab: slab as u32,
         channels: setup.channels(),
         memory: Bytes(u64::from(BUFFERS) * slab),
+        max_writes: None,
     };
     let all = setup.items(DATA_SET);
     let mut simulation = Simulation::new(&design, setup.items(bytes)).expect("thousands of blocks");
