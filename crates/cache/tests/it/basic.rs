@@ -315,8 +315,8 @@ fn keys_with_one_hash_do_not_bring_old_values_back() {
     assert!(found > 100, "{found}");
 }
 
-/// A full cache whose items are not read keeps the newest ones, whatever their lengths, and also those
-/// of a slab that was not full when the process ended.
+/// A full cache whose items are not read keeps the newest ones, whatever their lengths, and also
+/// those of a slab that was not full when the process ended.
 #[test]
 fn the_newest_items_stay() {
     for level in Level::ALL {

@@ -58,8 +58,8 @@ pub fn json(result: &PrismSsd) -> Json {
 pub fn document(result: &PrismSsd) -> Document {
     let Setup { divisor, .. } = Setup::new(result.scale, result.seed);
     let subtitle = format!(
-        "Shen, Chen, Shao, ICDCS 2019: the key-value cache at each level, 1/{divisor} of the bytes, \
-         seed {}",
+        "Shen, Chen, Shao, ICDCS 2019: the key-value cache at each level, 1/{divisor} of the \
+         bytes, seed {}",
         result.seed
     );
     let found = &result.found;
@@ -88,8 +88,8 @@ pub fn document(result: &PrismSsd) -> Document {
         Section::new(
             "Figures 6 and 7: the server alone",
             format!(
-                "16 clients with one request each, without CPU time of the server and with {CPU} for \
-                 a request. A miss costs nothing here."
+                "16 clients with one request each, without CPU time of the server and with {CPU} \
+                 for a request. A miss costs nothing here."
             ),
         )
         .with(server(&found.server)),
@@ -178,7 +178,7 @@ fn lines() -> Table {
 
 fn limits() -> Section {
     Section::new("Limits", "").with(Block::Notes(vec![
-        "Virtual time is that of flash, and without CPU time of clients, kernel and library.".into(),
+        "Virtual time is that of flash, without CPU time of clients, kernel and library.".into(),
         "The number of blocks is the paper's; blocks, items in the cache and requests are divided, \
          sizes of items are not. The time of an erase is divided as blocks are."
             .into(),

@@ -156,7 +156,7 @@ pub(super) fn server(setup: Setup, engine: Engine, cpu: bool) -> Vec<ServerRow> 
         let sets = f64::from(100 - gets) / 100.0;
         let keys = setup.items(PRELOADED);
         let mut requests = etc(setup, keys, u64::MAX, sets, Popularity::Normal(SIXTH));
-        // Cleaning is under way when the measurement begins.
+        // The cache is full and cleans when the measurement begins.
         server.run(sets_of(setup, keys, keys / 2, SIXTH));
         let served = server.run(requests.by_ref().take(keys as usize / 2));
         ServerRow { engine, gets, cpu, served }

@@ -101,7 +101,7 @@ impl Server {
             clients: [Client::default(); CLIENTS],
             free: SimTime::ZERO,
             served: Served::default(),
-            content: (0..LONGEST).map(|at| (at * 131 >> 3) as u8).collect(),
+            content: (0..LONGEST).map(|at| (at * 131 / 8) as u8).collect(),
             key: Vec::new(),
         }
     }
