@@ -215,6 +215,19 @@ fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
 }
 
 impl OpenOptions {
+    /// A file of something else is not overwritten; the server makes its own.
+    fn explain(&self, error: FlashFileError) -> ServerError {
+        match error {
+            FlashFileError::NotAFlashFile { file } => ServerError::Option {
+                what: format!(
+                    "{file}: this is not the device of a cache; name another file, or remove this \
+                     one if you can lose what it holds: the server makes a new one"
+                ),
+            },
+            error => error.into(),
+        }
+    }
+
     fn name(&self) -> String {
         self.device.as_ref().map_or("memory".to_owned(), |path| path.display().to_string())
     }
@@ -240,7 +253,7 @@ impl OpenOptions {
                 Options::default(),
             )?);
         }
-        let file = open_soon(path)?;
+        let file = open_soon(path).map_err(|error| self.explain(error))?;
         let identity = file.identity();
         let device = Device::open(file, Options::default()).map_err(|error| self.flash(error))?;
         Ok((device, identity))

@@ -110,6 +110,10 @@ fn etc(text: &str) -> Result<EtcConfig, String> {
         let (name, value) = part.split_once('=').ok_or_else(|| format!("{part:?}: NAME=VALUE"))?;
         let wrong = || format!("{name}: {value:?} is out of range");
         let number = value.parse::<f64>().ok().filter(|number| *number >= 0.0).ok_or_else(wrong)?;
+        let is_popularity = matches!(name, "zipf" | "normal");
+        if is_popularity && config.popularity != Popularity::Uniform {
+            return Err("zipf and normal exclude each other; give one".to_owned());
+        }
         match name {
             "keys" if number >= 1.0 => config.keys = number as u64,
             "requests" => config.requests = number as u64,
