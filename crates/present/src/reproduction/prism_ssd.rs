@@ -81,11 +81,6 @@ pub fn document(result: &PrismSsd) -> Document {
         )
         .with(hits(&found.hits)),
         Section::new(
-            "Figure 5: with a backend",
-            format!("Flash of 10 % of the data; a miss costs {BACKEND}, then the item is set."),
-        )
-        .with(server(&found.backend)),
-        Section::new(
             "Figures 6 and 7: the server alone",
             format!(
                 "16 clients with one request each, without CPU time of the server and with {CPU} \
@@ -107,6 +102,12 @@ pub fn document(result: &PrismSsd) -> Document {
         .with(lines()),
         limits(),
     ];
+    if !found.backend.is_empty() {
+        let lead =
+            format!("Flash of 10 % of the data; a miss costs {BACKEND}, then the item is set.");
+        let section = Section::new("Figure 5: with a backend", lead).with(server(&found.backend));
+        document.sections.insert(3, section);
+    }
     document
 }
 
