@@ -646,6 +646,3 @@ impl Inner {
 fn open_of(geometry: &ShareGeometry, config: &RangeConfig) -> u32 {
     config.open_blocks.unwrap_or(geometry.max_open_blocks)
 }
-
-#[cfg(test)]
-mod tests;
