@@ -12,7 +12,7 @@ pub mod record;
 pub mod simulate;
 pub mod slab;
 pub mod state;
-pub mod store;
+
 pub mod workload;
 
 pub use cache::{Cache, Config};

@@ -4,8 +4,8 @@ use prism_base::{Bytes, Nanos};
 
 use crate::cache::{BUFFERS_MIN, Cache, Config, Counts, Eviction, state_bytes};
 use crate::items::Refusal;
-use crate::store::{FlashCounts, Level, SimStore, Store};
 use crate::workload::{Op, Request};
+use prism_segments::{FlashCounts, Level, SimStore, Store};
 
 /// A cache to be simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -9,7 +9,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use prism_base::Bytes;
 use prism_cache::cache::{BUFFERS_MIN, Durability, Eviction, OpenError, state_bytes};
 use prism_cache::items::Items;
-use prism_cache::store::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
 use prism_cache::{Cache, Config, Memory};
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
@@ -18,6 +17,7 @@ use prism_flash::{
     Allocation, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share, SharedMemory,
 };
 use prism_flashfile::{FlashFile, FlashFileError};
+use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
 
 use rustix::event::{EventfdFlags, eventfd};
 
@@ -349,7 +349,7 @@ impl OpenOptions {
 
     /// Slabs for which there are buffers.
     fn buffers(&self, shape: &Shape) -> u16 {
-        (self.memory.0 / 2 / u64::from(shape.slab_bytes)).clamp(BUFFERS_MIN, 4096) as u16
+        (self.memory.0 / 2 / u64::from(shape.segment_bytes)).clamp(BUFFERS_MIN, 4096) as u16
     }
 
     /// The memory of the state and of the buffers: as many as an earlier process had, if it had
@@ -359,7 +359,7 @@ impl OpenOptions {
         shape: &Shape,
         wake: Option<&Arc<OwnedFd>>,
     ) -> Result<[Box<dyn Memory>; 2], ServerError> {
-        let slab = u64::from(shape.slab_bytes);
+        let slab = u64::from(shape.segment_bytes);
         let wanted = u64::from(self.buffers(shape));
         let state = state_bytes(shape).next_multiple_of(4096);
         let Some(path) = &self.device else {
@@ -401,7 +401,7 @@ impl OpenOptions {
         };
         let [state, memory] = self.memory(&shape, synced.as_ref())?;
         let buffers = self.buffers(&shape);
-        let in_buffers = u64::from(buffers) * u64::from(shape.slab_bytes);
+        let in_buffers = u64::from(buffers) * u64::from(shape.segment_bytes);
         let config = Config {
             index_bytes: self.memory.0.saturating_sub(in_buffers).max(1 << 20),
             buffers,
@@ -427,7 +427,7 @@ impl OpenOptions {
             Some(limit) => {
                 let erases = device.as_ref().map_or(Vec::new(), Device::erase_counts);
                 let erased = erases.iter().map(|&erases| f64::from(erases)).sum::<f64>();
-                let bytes = u64::from(shape.slabs) * u64::from(shape.slab_bytes);
+                let bytes = u64::from(shape.segments) * u64::from(shape.segment_bytes);
                 cache.with_write_limit(limit.rate(bytes, erased / erases.len().max(1) as f64))
             }
             None => cache,

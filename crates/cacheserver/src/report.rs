@@ -7,7 +7,7 @@ use std::time::Duration;
 use prism_base::Nanos;
 use prism_cache::items::Items;
 use prism_cache::protocol::{ConnectionReport, Report};
-use prism_cache::store::Store;
+use prism_segments::Store;
 
 use crate::listen::Listener;
 use crate::open::Backend;

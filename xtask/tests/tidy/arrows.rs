@@ -7,7 +7,7 @@ use crate::source::{Source, fail, files};
 
 /// The dependencies of each crate inside the workspace, without those of tests. The table equals
 /// the manifests, so unused dependencies are removed here too.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 23] = [
     // Shared by tests; only tests depend on it, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
@@ -22,10 +22,12 @@ const ARROWS: [(&str, &[&str]); 22] = [
     // The library's device in a file. It is apart from `host`, so that a program which embeds
     // the library does not get captures, Parquet and terminals with it.
     ("flashfile", &["base", "flash"]),
-    // A cache over the levels of the library, and memcached's protocol.
-    ("cache", &["base", "nand", "ftl", "engine", "flash"]),
+    // The levels of the library as segments that are written as wholes, for log-structured programs.
+    ("segments", &["base", "nand", "ftl", "engine", "flash"]),
+    // A cache on segments, and memcached's protocol.
+    ("cache", &["base", "nand", "ftl", "engine", "flash", "segments"]),
     // Sockets, files and clocks around it.
-    ("cacheserver", &["base", "flash", "flashfile", "cache"]),
+    ("cacheserver", &["base", "flash", "flashfile", "segments", "cache"]),
     // The library and its manual under one name.
     ("prism", &["base", "nand", "flash", "flashfile"]),
     // The library as C sees it, which adds nothing.
@@ -36,8 +38,8 @@ const ARROWS: [(&str, &[&str]); 22] = [
     (
         "experiments",
         &[
-            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "cache", "workload",
-            "replay", "contract",
+            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "segments", "cache",
+            "workload", "replay", "contract",
         ],
     ),
     ("host", &["base", "trace", "workload"]),
@@ -68,6 +70,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
             "ssd",
             "flash",
             "flashfile",
+            "segments",
             "cache",
             "cacheserver",
             "workload",

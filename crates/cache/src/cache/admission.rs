@@ -12,7 +12,7 @@
 use prism_base::{Bytes, Nanos, Rng};
 
 use super::Cache;
-use crate::store::Store;
+use prism_segments::Store;
 
 /// The time after which what was programmed is settled.
 const WINDOW: Nanos = Nanos(1_000_000_000);

@@ -6,7 +6,7 @@ use crate::index::Entry;
 use crate::items::{Items, Refusal};
 use crate::record;
 use crate::slab::{self, Content, Fill};
-use crate::store::Store;
+use prism_segments::Store;
 
 impl<S: Store> Cache<S> {
     /// Looks up an item by the hash of its key. Returns whether it was in memory; `None` if it is
@@ -88,7 +88,7 @@ impl<S: Store> Cache<S> {
         let table = bytes[bytes.len() - slab::table_bytes(info.fill.items)..].to_vec();
         self.tables[slab as usize] = table.into_boxed_slice();
         self.slabs[slab as usize].writes += 1;
-        self.slabs[slab as usize].submitted = self.shape.slab_bytes;
+        self.slabs[slab as usize].submitted = self.shape.segment_bytes;
         let tag = self.task(super::Task::Write { slab, number: info.number });
         self.store.write(slab, 0, prism_flash::Buffer::default(), tag);
     }

@@ -8,7 +8,7 @@ use prism_flash::FlashError;
 use super::{Cache, Phase, Slab};
 use crate::record::{self, At, UNIT};
 use crate::slab::{self, Content, Fill};
-use crate::store::Store;
+use prism_segments::Store;
 
 /// A slab in a buffer that is not on flash.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +49,7 @@ impl<S: Store> Cache<S> {
         let number = |buffer| Some((slab::read_buffer(self.buffers.bytes(buffer))?.0, buffer));
         let in_buffers: BTreeMap<u64, u16> = (0..buffers).filter_map(number).collect();
         let unsynced = ends.iter().filter(|(_, (number, _))| in_buffers.contains_key(number));
-        let reads = unsynced.map(|(&slab, _)| (slab, 0, self.shape.slab_bytes)).collect();
+        let reads = unsynced.map(|(&slab, _)| (slab, 0, self.shape.segment_bytes)).collect();
         let mut torn = Vec::new();
         self.read_all(reads, |cache, slab, data| {
             let (number, fill) = ends[&slab];

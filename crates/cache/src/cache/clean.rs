@@ -12,7 +12,7 @@ use crate::index::Entry;
 use crate::items::{Meta, NewItem};
 use crate::record::{self, At, UNIT};
 use crate::slab::{self, Content, Fill};
-use crate::store::Store;
+use prism_segments::Store;
 
 /// The share of a slab's items that is current, at most, in a slab that is cleaned for its garbage.
 const GARBAGE: (u32, u32) = (3, 4);
@@ -130,8 +130,8 @@ impl<S: Store> Cache<S> {
         }
         let page = self.shape.page_bytes;
         let table = slab::table_bytes(fill.items) as u32;
-        let begin = (self.shape.slab_bytes - table) / page * page;
-        let data = self.buffer((self.shape.slab_bytes - begin) as usize);
+        let begin = (self.shape.segment_bytes - table) / page * page;
+        let data = self.buffer((self.shape.segment_bytes - begin) as usize);
         let tag = self.task(Task::Table { victim: slab });
         self.store.read(slab, begin, data, tag);
     }
@@ -178,7 +178,7 @@ impl<S: Store> Cache<S> {
             | Eviction::Integrated { most } => most,
         };
         let copies = self.victim(slab).copies;
-        let most = u64::from(self.shape.slab_bytes / UNIT) * u64::from(percent) / 100;
+        let most = u64::from(self.shape.segment_bytes / UNIT) * u64::from(percent) / 100;
         let mut left = if copies { most } else { 0 };
         let mut keep = Vec::new();
         for item in items {
@@ -226,7 +226,7 @@ impl<S: Store> Cache<S> {
         let page = self.shape.page_bytes;
         let begin = first.unit * UNIT / page * page;
         let end = ((last.unit + last.units) * UNIT).div_ceil(page) * page;
-        let data = self.buffer((end.min(self.shape.slab_bytes) - begin) as usize);
+        let data = self.buffer((end.min(self.shape.segment_bytes) - begin) as usize);
         let tag = self.task(Task::Copy { victim: slab, offset: begin, items });
         self.victim(slab).left += 1;
         self.store.read(slab, begin, data, tag);

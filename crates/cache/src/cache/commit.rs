@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use prism_flash::{FlashError, MediumError};
 
 use super::Cache;
-use crate::store::Store;
+use prism_segments::Store;
 
 /// What an acknowledged change survives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

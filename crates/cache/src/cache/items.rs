@@ -7,7 +7,7 @@ use crate::index::{self, Entry, HITS_MAX};
 use crate::items::{Item, ItemAddress, Items, Lookup, Meta, NewItem, Refusal};
 use crate::record::{self, KEY_MAX, VALUE_MAX};
 use crate::slab;
-use crate::store::Store;
+use prism_segments::Store;
 
 /// Bytes of a record that are neither key nor value, at most.
 const HEADER_MAX: usize = 32 + 16;
@@ -52,7 +52,8 @@ impl<S: Store> Cache<S> {
 
 impl<S: Store> Items for Cache<S> {
     fn longest(&self) -> usize {
-        let slab = slab::longest(self.shape.slab_bytes as usize) as usize * record::UNIT as usize;
+        let slab =
+            slab::longest(self.shape.segment_bytes as usize) as usize * record::UNIT as usize;
         (slab - HEADER_MAX).min(VALUE_MAX + KEY_MAX)
     }
 

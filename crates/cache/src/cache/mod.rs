@@ -32,7 +32,7 @@ use crate::memory::Memory;
 use crate::record::{At, UNIT};
 use crate::slab::{self, Fill};
 use crate::state::State;
-use crate::store::{Done, Shape, Store};
+use prism_segments::{Done, Shape, Store};
 
 use admission::Admission;
 pub use clean::Eviction;

@@ -5,7 +5,7 @@ use prism_flash::{Buffer, FlashError};
 use super::{Cache, Task};
 use crate::index::{Entry, Slot};
 use crate::record::{self, Record, UNIT};
-use crate::store::Store;
+use prism_segments::Store;
 
 /// A read in flight.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl<S: Store> Cache<S> {
         let page = self.shape.page_bytes;
         let begin = unit * UNIT / page * page;
         let end = ((unit + entry.units) * UNIT).div_ceil(page) * page;
-        let len = end.min(self.shape.slab_bytes) - begin;
+        let len = end.min(self.shape.segment_bytes) - begin;
         let read = Read {
             tag,
             key,

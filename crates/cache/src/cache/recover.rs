@@ -17,7 +17,7 @@ use crate::memory::Memory;
 use crate::record::UNIT;
 use crate::slab::{self, Content, Fill};
 use crate::state::{self, Identity, State};
-use crate::store::{Done, Shape, Store};
+use prism_segments::{Done, Shape, Store};
 
 /// Reads in flight.
 const DEPTH: usize = 64;
@@ -46,20 +46,20 @@ pub enum OpenError {
 /// Bytes of the memory of the state of a store of this shape.
 #[must_use]
 pub fn state_bytes(shape: &Shape) -> u64 {
-    state::bytes(shape.slabs, shape.slab_bytes / UNIT)
+    state::bytes(shape.segments, shape.segment_bytes / UNIT)
 }
 
 fn check(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
     let wrong = |what: String| Err(OpenError::Shape { what });
-    let units = u64::from(shape.slabs) * u64::from(shape.slab_bytes / UNIT);
-    if shape.slabs < 8 {
-        return wrong(format!("the cache needs 8 slabs, the store has {}", shape.slabs));
+    let units = u64::from(shape.segments) * u64::from(shape.segment_bytes / UNIT);
+    if shape.segments < 8 {
+        return wrong(format!("the cache needs 8 slabs, the store has {}", shape.segments));
     }
     if units >= Index::ADDRESSES {
         return wrong("a cache has at most 1 TiB of flash; give it a smaller share".to_owned());
     }
-    if shape.slab_bytes < 4096 || shape.slab_bytes > 64 << 20 {
-        let bytes = shape.slab_bytes;
+    if shape.segment_bytes < 4096 || shape.segment_bytes > 64 << 20 {
+        let bytes = shape.segment_bytes;
         return wrong(format!("a slab has {bytes} bytes; it must have 4 KiB to 64 MiB"));
     }
     if (buffers as u64) < BUFFERS_MIN || buffers >= usize::from(NONE) {
@@ -88,7 +88,7 @@ impl<S: Store> Cache<S> {
         now: u32,
     ) -> Result<Self, OpenError> {
         let shape = store.shape();
-        let slab_bytes = shape.slab_bytes as usize;
+        let slab_bytes = shape.segment_bytes as usize;
         let count = buffers.bytes().len() / slab_bytes;
         check(&shape, count.min(config.buffers.into()))?;
         let count = count.min(usize::from(NONE)) as u16;
@@ -96,9 +96,9 @@ impl<S: Store> Cache<S> {
             device: store.identity(),
             engine: 1,
             slab_bytes: slab_bytes as u64,
-            slabs: shape.slabs.into(),
+            slabs: shape.segments.into(),
         };
-        let units = shape.slab_bytes / UNIT;
+        let units = shape.segment_bytes / UNIT;
         let (state, found) = State::open(state, units, &identity, config.seed);
         let used = store.used()?;
         let seed = state.seed();
@@ -118,7 +118,7 @@ impl<S: Store> Cache<S> {
                 changed: true,
                 last_sync: 0,
             },
-            slabs: vec![Slab::FREE; shape.slabs as usize],
+            slabs: vec![Slab::FREE; shape.segments as usize],
             open: [None; STREAMS],
             tasks: Vec::new(),
             places: Places::new(),
@@ -133,7 +133,7 @@ impl<S: Store> Cache<S> {
             admission: None,
             eviction: config.eviction,
             chunk: config.chunk.max(shape.page_bytes) / shape.page_bytes * shape.page_bytes,
-            reserve: super::Reserve::new(shape.slabs, shape.channels, 4),
+            reserve: super::Reserve::new(shape.segments, shape.channels, 4),
             next_slab: 1,
             next_item: if found { numbers + NUMBERS } else { 0 },
             start: now,
@@ -143,7 +143,7 @@ impl<S: Store> Cache<S> {
             counts: Counts::default(),
             failure: None,
             closing: false,
-            tables: vec![Box::default(); if config.payload { 0 } else { shape.slabs as usize }],
+            tables: vec![Box::default(); if config.payload { 0 } else { shape.segments as usize }],
             payload: config.payload,
         };
         cache.recover(&used, found, count, now)?;
@@ -235,7 +235,7 @@ impl<S: Store> Cache<S> {
     /// The slabs on flash that are whole and of whose items the state knows which are current, with
     /// their numbers and fills.
     fn read_ends(&mut self, used: &[u32]) -> Result<BTreeMap<u32, (u64, Fill)>, FlashError> {
-        let Shape { slab_bytes, page_bytes, .. } = self.shape;
+        let Shape { segment_bytes: slab_bytes, page_bytes, .. } = self.shape;
         let reads = used.iter().map(|&slab| (slab, slab_bytes - page_bytes, page_bytes)).collect();
         let mut ends = BTreeMap::new();
         self.read_all(reads, |cache, slab, data| {
@@ -253,7 +253,7 @@ impl<S: Store> Cache<S> {
         ends: &BTreeMap<u32, (u64, Fill)>,
         now: u32,
     ) -> Result<(), FlashError> {
-        let Shape { slab_bytes, page_bytes, .. } = self.shape;
+        let Shape { segment_bytes: slab_bytes, page_bytes, .. } = self.shape;
         let read = |(&slab, (_, fill)): (&u32, &(u64, Fill))| {
             let table = (slab::table_bytes(fill.items) as u32).min(slab_bytes);
             let begin = (slab_bytes - table) / page_bytes * page_bytes;

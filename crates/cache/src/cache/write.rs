@@ -7,7 +7,7 @@ use super::{COPIES, Cache, FOR_COPIES, NONE, Phase, STREAMS, Slab, Task};
 use crate::items::{NewItem, Refusal};
 use crate::record::{self, At, UNIT};
 use crate::slab;
-use crate::store::Store;
+use prism_segments::Store;
 
 /// Writes of a slab in flight: one that flash works on and one that follows.
 const WRITES: u16 = 2;
@@ -33,7 +33,7 @@ impl<S: Store> Cache<S> {
         hash: u64,
     ) -> Result<(u64, u32), Refusal> {
         let units = record::units(item, number);
-        if units > slab::longest(self.shape.slab_bytes as usize) {
+        if units > slab::longest(self.shape.segment_bytes as usize) {
             return Err(Refusal::TooLarge);
         }
         let slab = self.slab_for(stream, units)?;
@@ -60,7 +60,7 @@ impl<S: Store> Cache<S> {
         if self.has_failed_commit() {
             return Err(Refusal::Failed);
         }
-        let bytes = self.shape.slab_bytes as usize;
+        let bytes = self.shape.segment_bytes as usize;
         let open = self.open[stream];
         if let Some(slab) = open.filter(|&s| self.slabs[s as usize].fill.has_space(units, bytes)) {
             return Ok(slab);
@@ -134,7 +134,7 @@ impl<S: Store> Cache<S> {
     /// Writes what is in the slab's buffer, a few chunks at a time: reads of the same LUN are not
     /// to wait for all of a slab. Of an open slab only whole chunks are written.
     pub(super) fn write_out(&mut self, slab: u32) {
-        let slab_bytes = self.shape.slab_bytes;
+        let slab_bytes = self.shape.segment_bytes;
         loop {
             let Slab { submitted, number, buffer, phase, fill, writes, .. } =
                 self.slabs[slab as usize];
@@ -183,7 +183,7 @@ impl<S: Store> Cache<S> {
         if self.failure.is_some() {
             return;
         }
-        if info.submitted < self.shape.slab_bytes {
+        if info.submitted < self.shape.segment_bytes {
             return self.write_out(slab);
         }
         if info.phase == Phase::Writing && info.writes == 0 {

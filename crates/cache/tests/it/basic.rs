@@ -6,8 +6,8 @@ use prism_base::Rng;
 use prism_cache::cache::state_bytes;
 use prism_cache::index::{self, Entry, Index};
 use prism_cache::items::{Items, Refusal};
-use prism_cache::store::Store;
 use prism_cache::{Cache, Config, Memory};
+use prism_segments::Store;
 
 use crate::common::{CONFIG, Level, NOW, get, new_cache, new_cache_with, new_memory, set, store};
 use crate::late::Late;
@@ -211,7 +211,7 @@ fn crash(level: Level) {
         }
         // A process with less memory writes what is in all buffers, and then uses fewer.
         let count = 4 + rng.below(6) as u16;
-        let bytes = usize::from(count) * shape.slab_bytes as usize;
+        let bytes = usize::from(count) * shape.segment_bytes as usize;
         let there = buffers.copy().len();
         buffers.0.lock().unwrap().resize(there.max(bytes), 0);
         let config = Config { buffers: count, ..CONFIG };
@@ -329,13 +329,13 @@ fn the_newest_items_stay() {
             let shape = store.shape();
             if round == 0 {
                 *state.0.lock().unwrap() = vec![0; state_bytes(&shape) as usize];
-                *buffers.0.lock().unwrap() = vec![0; 6 * shape.slab_bytes as usize];
+                *buffers.0.lock().unwrap() = vec![0; 6 * shape.segment_bytes as usize];
             }
             let keep = |last: &Shared| Box::new(Kept { bytes: last.copy(), last: last.clone() });
             let config = Config { buffers: 6, ..CONFIG };
             let mut cache = Cache::open(store, keep(&state), keep(&buffers), config, NOW).unwrap();
             // Items of 350 bytes on average with their headers.
-            let items = u64::from(shape.slabs) * u64::from(shape.slab_bytes) / 350;
+            let items = u64::from(shape.segments) * u64::from(shape.segment_bytes) / 350;
             let fill = |cache: &mut Cache<_>, rng: &mut Rng, next: &mut u64, count: u64| {
                 for _ in 0..count {
                     let value = value(rng, *next, 1);

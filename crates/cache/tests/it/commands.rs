@@ -8,7 +8,7 @@ use prism_base::{Nanos, Rng};
 use prism_cache::Cache;
 use prism_cache::items::Items;
 use prism_cache::protocol::{Report, Session, Settings, Shared};
-use prism_cache::store::Store;
+use prism_segments::Store;
 
 use crate::common::{Level, NOW, new_cache};
 use crate::model::Model;

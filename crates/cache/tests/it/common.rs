@@ -3,12 +3,12 @@
 use prism_base::{Bytes, Nanos};
 use prism_cache::cache::{Eviction, state_bytes};
 use prism_cache::items::{Item, Items, Lookup, Meta, NewItem, Refusal};
-use prism_cache::store::{FunctionStore, IdealStore, PolicyStore, RawStore, Store};
 use prism_cache::{Cache, Config};
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
 use prism_flash::raw::Raw;
 use prism_flash::{Allocation, Device, DeviceGeometry, MemoryDevice, Options, SharedMemory};
+use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Store};
 
 /// A time at which tests begin.
 pub const NOW: u32 = 1_700_000_000;
@@ -98,7 +98,7 @@ pub fn new_cache_with(level: Level, config: Config) -> Cache<Box<dyn Store>> {
     let store = store(level, new_memory(prism_flash::Cache::None), true);
     let shape = store.shape();
     let state = vec![0; state_bytes(&shape) as usize];
-    let buffers = vec![0; usize::from(config.buffers) * shape.slab_bytes as usize];
+    let buffers = vec![0; usize::from(config.buffers) * shape.segment_bytes as usize];
     Cache::open(store, Box::new(state), Box::new(buffers), config, NOW).unwrap()
 }
 

@@ -2,8 +2,8 @@
 //! complete every command at once, so that nothing would ever happen between two of them.
 
 use prism_base::{Nanos, Rng, SimTime};
-use prism_cache::store::{Done, FlashCounts, Shape, Store};
 use prism_flash::{Buffer, FlashError};
+use prism_segments::{Done, FlashCounts, Shape, Store};
 
 pub struct Late {
     store: Box<dyn Store>,

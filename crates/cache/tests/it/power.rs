@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use prism_base::{Nanos, Rng};
 use prism_cache::cache::state_bytes;
 use prism_cache::items::{Items, Lookup, Meta, NewItem, Refusal};
-use prism_cache::store::Store;
 use prism_cache::{Cache, Config};
 use prism_flash::{DeviceGeometry, FlashError, MediumError, MemoryDevice, SharedMemory};
+use prism_segments::Store;
 use prism_testkit::{all_seeds, seeds};
 
 use crate::common::{CONFIG, GEOMETRY, Level, NOW, store};
@@ -56,7 +56,7 @@ impl World {
         let shape = store(level, memory.clone(), true).shape();
         let disk = |len| Arc::new(Mutex::new(Disk::new(len)));
         let state = disk(state_bytes(&shape) as usize);
-        let buffers = disk(5 * shape.slab_bytes as usize);
+        let buffers = disk(5 * shape.segment_bytes as usize);
         let keys = BTreeMap::new();
         Self { memory, level, state, buffers, keys, last: 0, found: 0, wanted: 0, synced: 0 }
     }

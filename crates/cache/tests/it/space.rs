@@ -1,6 +1,6 @@
 //! What stores report about free slabs.
 
-use prism_cache::store::Store;
+use prism_segments::Store;
 
 use crate::common::{Level, new_memory, store};
 
@@ -19,7 +19,7 @@ fn a_slab_that_was_freed_during_a_read_becomes_available() {
         }
         let slab = store.open().unwrap().expect("a new device has space");
         while store.open().unwrap().is_some() {}
-        let data = store.buffer(shape.slab_bytes as usize);
+        let data = store.buffer(shape.segment_bytes as usize);
         store.write(slab, 0, data, 1);
         finish(&mut *store, 1);
         let data = store.buffer(shape.page_bytes as usize);

@@ -11,9 +11,9 @@ use std::sync::{Arc, Mutex};
 use prism_base::{Nanos, Rng};
 use prism_cache::cache::{Durability, Eviction, state_bytes};
 use prism_cache::items::{Items, Lookup, Meta, NewItem, Refusal};
-use prism_cache::store::Store;
 use prism_cache::{Cache, Config};
 use prism_flash::{MemoryDevice, SharedMemory};
+use prism_segments::Store;
 use prism_testkit::{all_seeds, seeds};
 
 use crate::common::{Level, NOW, store, try_store};
@@ -56,9 +56,9 @@ impl World {
         let mut disk =
             |len, name| Arc::new(Mutex::new(Disk::late(len, Rng::stream(rng.next_u64(), name))));
         let state = disk(state_bytes(&shape) as usize, "state");
-        let buffers = disk(5 * shape.slab_bytes as usize, "buffers");
+        let buffers = disk(5 * shape.segment_bytes as usize, "buffers");
         // Their items, of 800 bytes on average, fill two thirds of the flash.
-        let count = u64::from(shape.slabs) * u64::from(shape.slab_bytes) / 1200;
+        let count = u64::from(shape.segments) * u64::from(shape.segment_bytes) / 1200;
         let keys = (0..count).map(|key| (key, Key { values: vec![(None, 0)], required: false }));
         let keys = keys.collect();
         Self { memory, level, state, buffers, keys, last: 0, required: 0, copied: 0 }

@@ -9,11 +9,11 @@ use std::thread;
 
 use prism_cache::cache::{Durability, Eviction, state_bytes};
 use prism_cache::protocol::{Settings, Shared};
-use prism_cache::store::{IdealStore, Store};
 use prism_cache::{Cache, Config, Memory};
 use prism_cacheserver::open::unix_now;
 use prism_cacheserver::{Engine, Listener, OpenOptions, Opened, Server};
 use prism_flash::{DeviceGeometry, MemoryDevice, SharedMemory};
+use prism_segments::{IdealStore, Store};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::serve::{Running, options};
@@ -69,7 +69,7 @@ fn cache(done: &Arc<Mutex<Option<u64>>>) -> Cache<Box<dyn Store>> {
         payload: true,
     };
     let state = memory(state_bytes(&shape) as usize);
-    let buffers = memory(4 * shape.slab_bytes as usize);
+    let buffers = memory(4 * shape.segment_bytes as usize);
     let cache = Cache::open(store, state, buffers, config, unix_now()).unwrap();
     cache.with_durability(Durability::PowerLoss)
 }

@@ -6,11 +6,11 @@ use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_cache::cache::Eviction;
 use prism_cache::simulate::{Design, Simulation};
-use prism_cache::store::Level;
 use prism_cache::workload::{Etc, EtcConfig, Popularity, Request, Traces};
 use prism_host::Progress;
 use prism_host::input::Input;
 use prism_present::cache::{Simulated, document, json};
+use prism_segments::Level;
 
 use crate::failure::Failure;
 use crate::output::JsonArg;

@@ -2,8 +2,8 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_cache::simulate::{Design as Simulated, Simulation, SimulationCounts};
-use prism_cache::store::Level;
 use prism_cache::workload::{Etc, EtcConfig, Op, Popularity};
+use prism_segments::Level;
 
 use super::machine::{BUFFERS, SPARE};
 use super::server::{Served, Server, Times};

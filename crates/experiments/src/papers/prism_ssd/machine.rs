@@ -2,14 +2,14 @@
 
 use prism_base::{Bytes, Nanos};
 use prism_cache::cache::{Cache, Config, Eviction, state_bytes};
-use prism_cache::store::{
-    DriveStore, FlashCounts, FunctionStore, IdealStore, PolicyStore, RawStore, Store,
-};
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::raw::Raw;
 use prism_flash::{Device, DeviceGeometry, MemoryDevice, Options, Result, SharedMemory};
 use prism_nand::{Cause, Nand};
+use prism_segments::{
+    DriveStore, FlashCounts, FunctionStore, IdealStore, PolicyStore, RawStore, Store,
+};
 use prism_ssd::{Drive, DriveSpec};
 
 use super::{Design, Engine, Setup};

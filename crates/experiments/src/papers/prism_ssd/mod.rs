@@ -13,7 +13,7 @@ mod published;
 mod server;
 
 use prism_cache::cache::Eviction;
-use prism_cache::store::SOURCES;
+use prism_segments::SOURCES;
 
 use crate::scale::Scale;
 

@@ -7,8 +7,8 @@ use std::collections::BinaryHeap;
 use prism_base::{Nanos, SimTime};
 use prism_cache::cache::{Cache, Counts};
 use prism_cache::items::{Items, Lookup, Meta, NewItem, Refusal};
-use prism_cache::store::{FlashCounts, Store};
 use prism_cache::workload::{Op, Request};
+use prism_segments::{FlashCounts, Store};
 
 use super::machine::BEGIN;
 

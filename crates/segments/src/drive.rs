@@ -1,4 +1,4 @@
-//! Slabs on a block device, such as a conventional drive, whose flash the cache does not see.
+//! Segments on a block device, such as a conventional drive, whose flash the program does not see.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use prism_base::{Nanos, SimTime};
 use prism_engine::block::{BlockDevice, Completion, HostOp, Request, Status};
 use prism_flash::{Buffer, FlashError};
 
-use super::{Done, FlashCounts, Shape, Store};
+use crate::{Done, FlashCounts, Shape, Store};
 
 /// The tag of trims.
 const TRIM: u64 = u64::MAX;
@@ -24,32 +24,33 @@ pub struct DriveStore<D> {
 }
 
 impl<D: BlockDevice> DriveStore<D> {
-    /// A store of slabs of this many bytes on a device of `channels` channels, whose work on flash
-    /// `counts` returns. It trims what it frees, or leaves it to be overwritten, as fatcache does.
+    /// A store of segments of this many bytes on a device of `channels` channels, whose work on
+    /// flash `counts` returns. It trims what it frees, or leaves it to be overwritten, as fatcache
+    /// does.
     #[must_use]
     pub fn new(
         device: D,
-        slab_bytes: u32,
+        segment_bytes: u32,
         channels: u32,
         trims: bool,
         counts: fn(&D) -> FlashCounts,
     ) -> Self {
         let shape = Shape {
-            slabs: (device.capacity() / u64::from(slab_bytes)) as u32,
-            slab_bytes,
+            segments: (device.capacity() / u64::from(segment_bytes)) as u32,
+            segment_bytes,
             page_bytes: device.unit() as u32,
             channels,
             dynamic_reserve: false,
         };
-        let free = (0..shape.slabs).collect();
+        let free = (0..shape.segments).collect();
         Self { device, free, completed: Vec::new(), done: VecDeque::new(), shape, trims, counts }
     }
 
-    fn submit(&mut self, op: HostOp, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        let begin = u64::from(slab) * u64::from(self.shape.slab_bytes) + u64::from(offset);
-        let len = if tag == TRIM { u64::from(self.shape.slab_bytes) } else { data.len() as u64 };
+    fn submit(&mut self, op: HostOp, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        let begin = u64::from(segment) * u64::from(self.shape.segment_bytes) + u64::from(offset);
+        let len = if tag == TRIM { u64::from(self.shape.segment_bytes) } else { data.len() as u64 };
         let request = Request::new(op, begin, len, tag);
-        // The queue of a drive is long enough for all buffers of a cache.
+        // The queue of a drive is long enough for all buffers of a program.
         while !self.device.can_accept(0) && self.device.next_completion(&mut self.completed) {}
         let submitted = self.device.submit_bytes(request, data.into_vec(), self.device.now());
         submitted.expect("whole pages of the device");
@@ -93,19 +94,19 @@ impl<D: BlockDevice> Store for DriveStore<D> {
         Ok(self.free.pop_front())
     }
 
-    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        self.submit(HostOp::Write, slab, offset, data, tag);
+    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        self.submit(HostOp::Write, segment, offset, data, tag);
     }
 
-    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        self.submit(HostOp::Read, slab, offset, data, tag);
+    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        self.submit(HostOp::Read, segment, offset, data, tag);
     }
 
-    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
         if self.trims {
-            self.submit(HostOp::Discard, slab, 0, Buffer::default(), TRIM);
+            self.submit(HostOp::Discard, segment, 0, Buffer::default(), TRIM);
         }
-        self.free.push_back(slab);
+        self.free.push_back(segment);
         Ok(())
     }
 

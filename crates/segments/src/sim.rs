@@ -1,8 +1,9 @@
-//! Slabs of a simulation, without bytes and without time: what each level does to flash is counted.
+//! Segments of a simulation, without bytes and without time: what each level does to flash is
+//! counted.
 //!
-//! With block-level mapping, or none, a slab is a block: filling it programs its pages, and freeing
-//! it erases a block. With page-level mapping slabs are spread over all dies of a drive whose FTL
-//! (crate `ftl`, greedy) copies what is valid when it cleans.
+//! With block-level mapping, or none, a segment is a block: filling it programs its pages, and
+//! freeing it erases a block. With page-level mapping segments are spread over all dies of a drive
+//! whose FTL (crate `ftl`, greedy) copies what is valid when it cleans.
 
 use std::collections::VecDeque;
 
@@ -12,12 +13,12 @@ use prism_flash::{Buffer, FlashError};
 use prism_ftl::{Frontiers, Ftl, FtlConfig, PageConfig, VictimPolicy};
 use prism_nand::{Geometry, Nand};
 
-use super::{Done, FlashCounts, Shape, Store};
+use crate::{Done, FlashCounts, Shape, Store};
 
-/// The level at which a simulated cache uses flash.
+/// The level at which a simulated program uses flash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// The cache has all blocks, and decides how many it keeps erased: the raw and the function
+    /// The program has all blocks, and decides how many it keeps erased: the raw and the function
     /// level.
     Blocks,
     /// Block-level mapping with static over-provisioning: the policy level.
@@ -40,8 +41,8 @@ pub struct SimStore {
 }
 
 impl SimStore {
-    /// A store of `bytes` bytes of flash, over-provisioning included, in blocks of `slab_bytes` on
-    /// this many channels, with `spare` percent of them as static over-provisioning; `None` if
+    /// A store of `bytes` bytes of flash, over-provisioning included, in blocks of `segment_bytes`
+    /// on this many channels, with `spare` percent of them as static over-provisioning; `None` if
     /// these are too few blocks: fewer than 16 a channel, or too few for a drive to have spare
     /// ones.
     #[must_use]
@@ -49,38 +50,40 @@ impl SimStore {
         level: Level,
         bytes: Bytes,
         spare: u32,
-        slab_bytes: u32,
+        segment_bytes: u32,
         channels: u32,
     ) -> Option<Self> {
-        let blocks = u32::try_from(bytes.0 / u64::from(slab_bytes)).ok()? / channels * channels;
-        if blocks < 16 * channels || !slab_bytes.is_multiple_of(PAGE) {
+        let blocks = u32::try_from(bytes.0 / u64::from(segment_bytes)).ok()? / channels * channels;
+        if blocks < 16 * channels || !segment_bytes.is_multiple_of(PAGE) {
             return None;
         }
-        let slabs = match level {
+        let segments = match level {
             Level::Blocks => blocks,
             Level::Policy | Level::Original => {
                 (u64::from(blocks) * u64::from(100 - spare.min(99)) / 100) as u32
             }
         };
         let shape = Shape {
-            slabs,
-            slab_bytes,
+            segments,
+            segment_bytes,
             page_bytes: PAGE,
             channels,
             dynamic_reserve: level == Level::Blocks,
         };
         let drive = match level {
-            Level::Original => Some(Box::new(drive(blocks, slabs, slab_bytes / PAGE, channels)?)),
+            Level::Original => {
+                Some(Box::new(drive(blocks, segments, segment_bytes / PAGE, channels)?))
+            }
             Level::Blocks | Level::Policy => None,
         };
         let counts = FlashCounts::default();
-        let free = (0..slabs).collect();
+        let free = (0..segments).collect();
         Some(Self { shape, free, done: VecDeque::new(), counts, drive, version: 0 })
     }
 
-    /// Pages of a slab.
+    /// Pages of a segment.
     fn pages(&self) -> u32 {
-        self.shape.slab_bytes / PAGE
+        self.shape.segment_bytes / PAGE
     }
 
     fn finish(&mut self, tag: u64, data: Buffer) {
@@ -88,9 +91,9 @@ impl SimStore {
     }
 }
 
-/// A drive with one die on each channel, and blocks of the length of a slab; `None` if so few
+/// A drive with one die on each channel, and blocks of the length of a segment; `None` if so few
 /// blocks leave it no spare ones.
-fn drive(blocks: u32, slabs: u32, pages: u32, channels: u32) -> Option<Immediate<Nand, Ftl>> {
+fn drive(blocks: u32, segments: u32, pages: u32, channels: u32) -> Option<Immediate<Nand, Ftl>> {
     let geometry = Geometry {
         channels,
         dies_per_channel: 1,
@@ -105,7 +108,7 @@ fn drive(blocks: u32, slabs: u32, pages: u32, channels: u32) -> Option<Immediate
         unit: Bytes(PAGE.into()),
         slc: None,
     };
-    let units = slabs * pages;
+    let units = segments * pages;
     let config = PageConfig::simple(units, VictimPolicy::Greedy, Frontiers::Separate);
     let ftl = Ftl::new(geometry.clone(), FtlConfig::Page(config), 1);
     Some(Immediate::new(Nand::new(geometry), ftl.ok()?))
@@ -132,12 +135,12 @@ impl Store for SimStore {
         Ok(self.free.pop_front())
     }
 
-    /// Writes the whole slab.
-    fn write(&mut self, slab: u32, _offset: u32, data: Buffer, tag: u64) {
+    /// Writes the whole segment.
+    fn write(&mut self, segment: u32, _offset: u32, data: Buffer, tag: u64) {
         let pages = self.pages();
         self.counts.programs += u64::from(pages);
         if let Some(drive) = &mut self.drive {
-            for lpn in slab * pages..(slab + 1) * pages {
+            for lpn in segment * pages..(segment + 1) * pages {
                 self.version += 1;
                 drive.write(lpn, self.version);
             }
@@ -145,21 +148,21 @@ impl Store for SimStore {
         self.finish(tag, data);
     }
 
-    fn read(&mut self, _slab: u32, _offset: u32, data: Buffer, tag: u64) {
+    fn read(&mut self, _segment: u32, _offset: u32, data: Buffer, tag: u64) {
         self.counts.reads += 1;
         self.finish(tag, data);
     }
 
-    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
         let pages = self.pages();
         match &mut self.drive {
             Some(drive) => {
                 self.version += 1;
-                drive.trim(slab * pages, (slab + 1) * pages, self.version);
+                drive.trim(segment * pages, (segment + 1) * pages, self.version);
             }
             None => self.counts.erases += 1,
         }
-        self.free.push_back(slab);
+        self.free.push_back(segment);
         Ok(())
     }
 

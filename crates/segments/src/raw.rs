@@ -1,7 +1,7 @@
-//! Slabs at the raw level: the cache allocates blocks and erases them. The number of a slab is the
-//! place of its block, so the index has physical addresses.
+//! Segments at the raw level: the program allocates blocks and erases them. The number of a segment
+//! is the place of its block, so the index has physical addresses.
 //!
-//! A slab is opened on the LUN with the fewest commands in flight, among those the one with the
+//! A segment is opened on the LUN with the fewest commands in flight, among those the one with the
 //! most erased blocks.
 
 use std::collections::VecDeque;
@@ -12,12 +12,12 @@ use prism_base::{Nanos, SimTime, Slab as Places};
 use prism_flash::raw::{Command, Completion, Queue, Raw};
 use prism_flash::{Buffer, FlashError};
 
-use super::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of, pass_rest};
+use crate::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of, pass_rest};
 
-/// A command in flight: the slab, and what it is a part of.
+/// A command in flight: the segment, and what it is a part of.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    slab: u32,
+    segment: u32,
     of: Of,
 }
 
@@ -47,7 +47,7 @@ struct Lun {
     in_flight: u32,
 }
 
-/// A store on blocks that the cache allocates.
+/// A store on blocks that the program allocates.
 pub struct RawStore {
     raw: Arc<Raw>,
     queue: Queue<Arc<Raw>>,
@@ -68,8 +68,8 @@ impl RawStore {
         let geometry = raw.geometry().clone();
         let numbering = Numbering::new(&geometry);
         let shape = Shape {
-            slabs: numbering.slabs(),
-            slab_bytes: geometry.block_bytes() as u32,
+            segments: numbering.segments(),
+            segment_bytes: geometry.block_bytes() as u32,
             page_bytes: geometry.page_size,
             channels: geometry.channels.len() as u32,
             dynamic_reserve: true,
@@ -81,24 +81,24 @@ impl RawStore {
         Self { raw, queue, numbering, luns, identity, shape, parts, transfers, erasing: 0 }
     }
 
-    fn lun_of(&self, slab: u32) -> usize {
-        (slab / self.raw.geometry().blocks_per_lun) as usize
+    fn lun_of(&self, segment: u32) -> usize {
+        (segment / self.raw.geometry().blocks_per_lun) as usize
     }
 
-    fn submit(&mut self, slab: u32, command: Command, of: Of) {
-        let lun = self.lun_of(slab);
+    fn submit(&mut self, segment: u32, command: Command, of: Of) {
+        let lun = self.lun_of(segment);
         self.luns[lun].in_flight += 1;
         let place = self.parts.take();
-        self.parts[place] = Some(Part { slab, of });
+        self.parts[place] = Some(Part { segment, of });
         self.queue.submit(command, place.into()).expect("the queue is long");
     }
 
     /// Reads or writes pages, each by a command.
-    fn transfer(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64, is_read: bool) {
+    fn transfer(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64, is_read: bool) {
         let page = self.shape.page_bytes as usize;
         let pages = data.len() / page;
         let place = self.transfers.take();
-        let first = self.numbering.address(slab).with_page(offset / self.shape.page_bytes);
+        let first = self.numbering.address(segment).with_page(offset / self.shape.page_bytes);
         for number in 0..pages {
             let at = first.with_page(first.page + number as u32);
             let begin = number * page;
@@ -106,7 +106,7 @@ impl RawStore {
                 true => Command::read(at, vec![0; page]),
                 false => Command::write(at, data[begin..begin + page].to_vec()),
             };
-            self.submit(slab, command, Of::Transfer(place, begin));
+            self.submit(segment, command, Of::Transfer(place, begin));
         }
         let (pages_left, result) = (pages as u32, Ok(()));
         self.transfers[place] = Some(Transfer { tag, pages_left, is_read, data, result });
@@ -146,16 +146,16 @@ impl Store for RawStore {
 
     fn used(&mut self) -> Result<Vec<u32>, FlashError> {
         let mut used = Vec::new();
-        for slab in 0..self.shape.slabs {
-            let at = self.numbering.address(slab);
+        for segment in 0..self.shape.segments {
+            let at = self.numbering.address(segment);
             // A block whose erase was interrupted has no pages, and still has to be erased.
             let is_used = self.raw.write_pointer(at)? > 0
                 || matches!(self.raw.read_at(at, 0, &mut []), Err(FlashError::Torn { .. }));
             if is_used {
-                used.push(slab);
+                used.push(segment);
             } else {
-                let lun = self.lun_of(slab);
-                self.luns[lun].erased.push_back(slab);
+                let lun = self.lun_of(segment);
+                self.luns[lun].erased.push_back(segment);
             }
         }
         Ok(used)
@@ -175,18 +175,18 @@ impl Store for RawStore {
         Ok(lun.and_then(|lun| lun.erased.pop_front()))
     }
 
-    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        self.transfer(slab, offset, data, tag, false);
+    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        self.transfer(segment, offset, data, tag, false);
     }
 
-    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        self.transfer(slab, offset, data, tag, true);
+    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        self.transfer(segment, offset, data, tag, true);
     }
 
-    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
-        let at = self.numbering.address(slab);
+    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
+        let at = self.numbering.address(segment);
         self.erasing += 1;
-        self.submit(slab, Command::Erase { at }, Of::Erase);
+        self.submit(segment, Command::Erase { at }, Of::Erase);
         Ok(())
     }
 
@@ -202,15 +202,15 @@ impl Store for RawStore {
         loop {
             let done = self.queue.poll()?;
             let place = done.tag as u32;
-            let Part { slab, of } = self.parts[place].take().expect("in flight");
+            let Part { segment, of } = self.parts[place].take().expect("in flight");
             self.parts.give(place);
-            let lun = self.lun_of(slab);
+            let lun = self.lun_of(segment);
             self.luns[lun].in_flight -= 1;
             match of {
                 Of::Erase => {
                     self.erasing -= 1;
                     // A block that cannot be erased is lost.
-                    self.luns[lun].erased.extend(done.result.is_ok().then_some(slab));
+                    self.luns[lun].erased.extend(done.result.is_ok().then_some(segment));
                 }
                 Of::Sync(tag) => {
                     let Completion { end, result, data, .. } = done;

@@ -1,5 +1,5 @@
-//! Slabs at the function level: the library allocates and erases blocks, the cache cleans. The
-//! cache keeps as many blocks erased as its model says, so the library's own reserve
+//! Segments at the function level: the library allocates and erases blocks, the program cleans. The
+//! program keeps as many blocks erased as its model says, so the library's own reserve
 //! (`Flash_SetOPS` in the paper) stays 0.
 
 use std::os::fd::BorrowedFd;
@@ -9,7 +9,7 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::function::{Channel, Function, Queue, Unit};
 use prism_flash::{Address, Buffer, FlashError};
 
-use super::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of, pass_rest};
+use crate::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of, pass_rest};
 
 /// A store on blocks that the library allocates.
 pub struct FunctionStore {
@@ -31,8 +31,8 @@ impl FunctionStore {
         let function = Arc::new(function);
         let numbering = Numbering::new(&geometry);
         let shape = Shape {
-            slabs: numbering.slabs(),
-            slab_bytes: geometry.block_bytes() as u32,
+            segments: numbering.segments(),
+            segment_bytes: geometry.block_bytes() as u32,
             page_bytes: geometry.page_size,
             channels: geometry.channels.len() as u32,
             dynamic_reserve: true,
@@ -52,8 +52,8 @@ impl FunctionStore {
         space
     }
 
-    fn page(&self, slab: u32, offset: u32) -> Address {
-        self.numbering.address(slab).with_page(offset / self.shape.page_bytes)
+    fn page(&self, segment: u32, offset: u32) -> Address {
+        self.numbering.address(segment).with_page(offset / self.shape.page_bytes)
     }
 }
 
@@ -68,7 +68,7 @@ impl Store for FunctionStore {
 
     fn used(&mut self) -> Result<Vec<u32>, FlashError> {
         let allocated = self.function.allocated()?;
-        Ok(allocated.iter().map(|(at, _)| self.numbering.slab(*at)).collect())
+        Ok(allocated.iter().map(|(at, _)| self.numbering.segment(*at)).collect())
     }
 
     fn available(&mut self) -> u32 {
@@ -82,25 +82,25 @@ impl Store for FunctionStore {
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
         self.space = None;
         match self.function.address_mapper(Channel::Any, Unit::Block) {
-            Ok(new) => Ok(Some(self.numbering.slab(new.at))),
+            Ok(new) => Ok(Some(self.numbering.segment(new.at))),
             Err(FlashError::ChannelFull { .. } | FlashError::OnlyReserve { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        let at = self.page(slab, offset);
+    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        let at = self.page(segment, offset);
         self.queue.submit_write(at, data, tag).expect("the queue is long");
     }
 
-    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        let at = self.page(slab, offset);
+    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        let at = self.page(segment, offset);
         self.queue.submit_read(at, data, tag).expect("the queue is long");
     }
 
-    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
+    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
         self.space = None;
-        self.function.trim(self.numbering.address(slab), Unit::Block)
+        self.function.trim(self.numbering.address(segment), Unit::Block)
     }
 
     fn sync(&mut self, tag: u64) {

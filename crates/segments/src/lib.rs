@@ -1,5 +1,5 @@
-//! Slabs of flash at each level of the library, as the cache sees them. Each level is a small file;
-//! everything else is the same code.
+//! Segments of flash at each level of the library, as a program sees them. Each level is a small
+//! file; everything else is the same code.
 
 mod drive;
 mod function;
@@ -21,19 +21,19 @@ pub use policy::PolicyStore;
 pub use raw::RawStore;
 pub use sim::{Level, SimStore};
 
-/// The slabs of a store.
+/// The segments of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Slabs, of which some may never be open at once.
-    pub slabs: u32,
-    /// Bytes of a slab, a multiple of those of a page.
-    pub slab_bytes: u32,
+    /// Segments, of which some may never be open at once.
+    pub segments: u32,
+    /// Bytes of a segment, a multiple of those of a page.
+    pub segment_bytes: u32,
     /// Bytes of the unit of reads and writes.
     pub page_bytes: u32,
     /// Channels, which work in parallel.
     pub channels: u32,
-    /// Whether the cache decides how many slabs are kept erased; if not, the store has
-    /// over-provisioning of its own, and all of its slabs may be full.
+    /// Whether the program decides how many segments are kept erased; if not, the store has
+    /// over-provisioning of its own, and all of its segments may be full.
     pub dynamic_reserve: bool,
 }
 
@@ -53,11 +53,11 @@ pub struct Done {
 /// What the store did to flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlashCounts {
-    /// Pages programmed for the cache.
+    /// Pages programmed for the program.
     pub programs: u64,
-    /// Pages that were copied below the cache.
+    /// Pages that were copied below the program.
     pub copies: u64,
-    /// Pages read for the cache.
+    /// Pages read for the program.
     pub reads: u64,
     /// Blocks erased.
     pub erases: u64,
@@ -82,14 +82,14 @@ impl Store for Box<dyn Store> {
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
         (**self).open()
     }
-    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        (**self).write(slab, offset, data, tag);
+    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        (**self).write(segment, offset, data, tag);
     }
-    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        (**self).read(slab, offset, data, tag);
+    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        (**self).read(segment, offset, data, tag);
     }
-    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
-        (**self).free(slab)
+    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
+        (**self).free(segment)
     }
     fn sync(&mut self, tag: u64) {
         (**self).sync(tag);
@@ -114,46 +114,47 @@ impl Store for Box<dyn Store> {
     }
 }
 
-/// Slabs of flash. A slab is opened, written in order, read, and freed. Commands are queued and
-/// their completions taken; nothing waits but [`Store::wait`].
+/// Segments of flash. A segment is opened, written in order, read, and freed. Commands are queued
+/// and their completions taken; nothing waits but [`Store::wait`].
 pub trait Store {
-    /// Its slabs.
+    /// Its segments.
     fn shape(&self) -> Shape;
 
     /// A number that belongs to the device, so that a state file of another one is recognised.
     fn identity(&self) -> u64;
 
-    /// The slabs that may hold data; called once, when the cache is opened. The others are free.
+    /// The segments that may hold data; called once, when the program opens the store. The others
+    /// are free.
     ///
     /// # Errors
     /// [`FlashError`].
     fn used(&mut self) -> Result<Vec<u32>, FlashError>;
 
-    /// Slabs that can be opened now.
+    /// Segments that can be opened now.
     fn available(&mut self) -> u32;
 
-    /// Slabs that were freed and can be opened when their erase is complete.
+    /// Segments that were freed and can be opened when their erase is complete.
     fn erasing(&mut self) -> u32 {
         0
     }
 
-    /// Opens an erased slab; `None` if there is none.
+    /// Opens an erased segment; `None` if there is none.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
     fn open(&mut self) -> Result<Option<u32>, FlashError>;
 
-    /// Writes whole pages, the next ones of the slab.
-    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64);
+    /// Writes whole pages, the next ones of the segment.
+    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64);
 
     /// Reads whole pages into `data`.
-    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64);
+    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64);
 
-    /// Frees a slab, which is erased when its commands have ended.
+    /// Frees a segment, which is erased when its commands have ended.
     ///
     /// # Errors
     /// [`FlashError`] if the device fails.
-    fn free(&mut self, slab: u32) -> Result<(), FlashError>;
+    fn free(&mut self, segment: u32) -> Result<(), FlashError>;
 
     /// Makes durable what was written and freed before.
     fn sync(&mut self, tag: u64);
@@ -183,7 +184,7 @@ pub trait Store {
 }
 
 /// The source code of the stores at each level, by the name of the level: what differs between
-/// caches at different levels of the library.
+/// programs at different levels of the library.
 pub const SOURCES: [(&str, &str); 5] = [
     ("raw", include_str!("raw.rs")),
     ("function", include_str!("function.rs")),
@@ -193,7 +194,7 @@ pub const SOURCES: [(&str, &str); 5] = [
 ];
 
 /// Commands that are submitted to a queue of the library and not taken. Beyond what the device
-/// takes at once they wait in the library; the cache bounds them, by its buffers and by bytes of
+/// takes at once they wait in the library; the program bounds them, by its buffers and by bytes of
 /// reads.
 pub(crate) const DEPTH: usize = usize::MAX;
 
@@ -222,7 +223,7 @@ pub(crate) fn pass_rest(share: &Share, begun: SimTime, timeout: Option<Nanos>) -
     false
 }
 
-/// Addresses of the blocks of a share, as numbers of slabs: those of a LUN together.
+/// Addresses of the blocks of a share, as numbers of segments: those of a LUN together.
 #[derive(Debug)]
 pub(crate) struct Numbering {
     /// LUNs before those of each channel.
@@ -241,16 +242,16 @@ impl Numbering {
         Self { before, luns, blocks: geometry.blocks_per_lun }
     }
 
-    pub(crate) fn slabs(&self) -> u32 {
+    pub(crate) fn segments(&self) -> u32 {
         self.luns.len() as u32 * self.blocks
     }
 
-    pub(crate) fn address(&self, slab: u32) -> Address {
-        let (channel, lun) = self.luns[(slab / self.blocks) as usize];
-        Address { channel, lun, block: slab % self.blocks, page: 0 }
+    pub(crate) fn address(&self, segment: u32) -> Address {
+        let (channel, lun) = self.luns[(segment / self.blocks) as usize];
+        Address { channel, lun, block: segment % self.blocks, page: 0 }
     }
 
-    pub(crate) fn slab(&self, at: Address) -> u32 {
+    pub(crate) fn segment(&self, at: Address) -> u32 {
         (self.before[at.channel as usize] + at.lun) * self.blocks + at.block
     }
 }

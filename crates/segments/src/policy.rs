@@ -1,8 +1,8 @@
-//! Slabs at the policy level: the cache has addresses, and the library maps, cleans and levels
+//! Segments at the policy level: the program has addresses, and the library maps, cleans and levels
 //! wear.
 //!
-//! With block-level mapping a slab is a block, and the library copies nothing. With page-level
-//! mapping this is what a conventional drive does, where the FTL does not know slabs.
+//! With block-level mapping a segment is a block, and the library copies nothing. With page-level
+//! mapping this is what a conventional drive does, where the FTL does not know segments.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::policy::{Policy, Queue};
 use prism_flash::{Buffer, FlashError};
 
-use super::{DEPTH, Done, FlashCounts, Shape, Store, counts_of, now_of, pass_rest};
+use crate::{DEPTH, Done, FlashCounts, Shape, Store, counts_of, now_of, pass_rest};
 
 /// A store on addresses.
 pub struct PolicyStore {
@@ -29,15 +29,15 @@ impl PolicyStore {
     /// device.
     #[must_use]
     pub fn new(policy: Policy, begin: u64, bytes: u64, identity: u64) -> Self {
-        let (slab_bytes, unit) = (policy.block_bytes(), policy.unit());
+        let (segment_bytes, unit) = (policy.block_bytes(), policy.unit());
         let geometry = policy.share().geometry();
         let (channels, page) =
             geometry.map_or((1, unit), |found| (found.channels.len() as u32, found.page_size));
         // Whole pages, as at the other levels, where blocks of the range consist of them.
-        let whole = page > unit && slab_bytes.is_multiple_of(page.into());
+        let whole = page > unit && segment_bytes.is_multiple_of(page.into());
         let shape = Shape {
-            slabs: (bytes / slab_bytes) as u32,
-            slab_bytes: slab_bytes as u32,
+            segments: (bytes / segment_bytes) as u32,
+            segment_bytes: segment_bytes as u32,
             page_bytes: if whole { page } else { unit },
             channels,
             dynamic_reserve: false,
@@ -47,8 +47,8 @@ impl PolicyStore {
         Self { policy, queue, begin, free: VecDeque::new(), identity, shape }
     }
 
-    fn address(&self, slab: u32, offset: u32) -> u64 {
-        self.begin + u64::from(slab) * u64::from(self.shape.slab_bytes) + u64::from(offset)
+    fn address(&self, segment: u32, offset: u32) -> u64 {
+        self.begin + u64::from(segment) * u64::from(self.shape.segment_bytes) + u64::from(offset)
     }
 }
 
@@ -61,9 +61,9 @@ impl Store for PolicyStore {
         self.identity
     }
 
-    /// All slabs: what was never written reads as zeros, in which there is no slab.
+    /// All segments: what was never written reads as zeros, in which there is no segment.
     fn used(&mut self) -> Result<Vec<u32>, FlashError> {
-        Ok((0..self.shape.slabs).collect())
+        Ok((0..self.shape.segments).collect())
     }
 
     fn available(&mut self) -> u32 {
@@ -74,20 +74,20 @@ impl Store for PolicyStore {
         Ok(self.free.pop_back())
     }
 
-    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        let address = self.address(slab, offset);
+    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        let address = self.address(segment, offset);
         self.queue.submit_write(address, data, tag).expect("the queue is long");
     }
 
-    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        let address = self.address(slab, offset);
+    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        let address = self.address(segment, offset);
         self.queue.submit(address, data, tag).expect("the queue is long");
     }
 
-    /// The slab is soon overwritten from its beginning to its end, so a trim would gain little, and
-    /// cost a page of the library's journal. The cache's state says that its items are gone.
-    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
-        self.free.push_front(slab);
+    /// The segment is soon overwritten from its beginning to its end, so a trim would gain little,
+    /// and cost a page of the library's journal. The program's state says that its items are gone.
+    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
+        self.free.push_front(segment);
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Slabs on the device itself, without the library's monitor: no shares, no spare blocks, no wear
-//! levelling. This is the paper's ideal, a cache that is bound to its device.
+//! Segments on the device itself, without the library's monitor: no shares, no spare blocks, no
+//! wear levelling. This is the ideal of the Prism-SSD paper, a program that is bound to its device.
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
@@ -9,7 +9,7 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::medium::execute;
 use prism_flash::{Buffer, FlashError, Medium, MediumQueue, Op, PageState, Reply, Request};
 
-use super::{Done, FlashCounts, Shape, Store};
+use crate::{Done, FlashCounts, Shape, Store};
 
 /// Commands that the queue keeps in flight.
 const DEPTH: usize = 128;
@@ -37,8 +37,8 @@ impl IdealStore {
     pub fn new(medium: Arc<dyn Medium>, identity: u64) -> Self {
         let geometry = *medium.geometry();
         let shape = Shape {
-            slabs: geometry.blocks(),
-            slab_bytes: geometry.block_bytes() as u32,
+            segments: geometry.blocks(),
+            segment_bytes: geometry.block_bytes() as u32,
             page_bytes: geometry.page_size,
             channels: geometry.channels,
             dynamic_reserve: true,
@@ -89,7 +89,7 @@ impl Store for IdealStore {
     }
 
     fn used(&mut self) -> Result<Vec<u32>, FlashError> {
-        let good = (0..self.shape.slabs).filter(|&block| !self.medium.is_factory_bad(block));
+        let good = (0..self.shape.segments).filter(|&block| !self.medium.is_factory_bad(block));
         let (mut used, mut free) = (Vec::new(), Vec::new());
         for block in good {
             // A block whose erase was interrupted has no pages, and still has to be erased.
@@ -99,7 +99,7 @@ impl Store for IdealStore {
         }
         // Neighbours are on the same LUN: those of all LUNs take turns.
         let luns = self.medium.geometry().luns();
-        let per_lun = self.shape.slabs / luns;
+        let per_lun = self.shape.segments / luns;
         free.sort_by_key(|block| (block % per_lun, block / per_lun));
         self.erased = free.into();
         Ok(used)
@@ -117,22 +117,22 @@ impl Store for IdealStore {
         Ok(self.erased.pop_front())
     }
 
-    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
+    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
         let page = offset / self.shape.page_bytes;
         self.counts.programs += (data.len() / self.shape.page_bytes as usize) as u64;
-        self.submit(Op::Program { block: slab, page }, data, tag);
+        self.submit(Op::Program { block: segment, page }, data, tag);
     }
 
-    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
+    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
         let page = offset / self.shape.page_bytes;
         self.counts.reads += (data.len() / self.shape.page_bytes as usize) as u64;
-        self.submit(Op::Read { block: slab, page, offset: 0 }, data, tag);
+        self.submit(Op::Read { block: segment, page, offset: 0 }, data, tag);
     }
 
-    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
-        self.medium.erase(slab)?;
+    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
+        self.medium.erase(segment)?;
         self.counts.erases += 1;
-        self.freed[1].push(slab);
+        self.freed[1].push(segment);
         self.sync_erases();
         Ok(())
     }
@@ -161,7 +161,7 @@ impl Store for IdealStore {
             }
             let result = match result {
                 Ok(PageState::Written) => Ok(()),
-                // The checksums of the cache find out that nothing was there.
+                // The checksums of the program find out that nothing was there.
                 Ok(PageState::Erased | PageState::Torn) => {
                     Err(FlashError::Invalid { what: "the page is not written".into() })
                 }
