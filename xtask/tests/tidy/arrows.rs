@@ -22,7 +22,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     // The library's device in a file. It is apart from `host`, so that a program which embeds
     // the library does not get captures, Parquet and terminals with it.
     ("flashfile", &["base", "flash"]),
-    // The levels of the library as segments that are written as wholes, for log-structured programs.
+    // The levels of the library as segments, for log-structured programs.
     ("segments", &["base", "nand", "ftl", "engine", "flash"]),
     // A cache on segments, and memcached's protocol.
     ("cache", &["base", "nand", "ftl", "engine", "flash", "segments"]),
