@@ -32,7 +32,7 @@ fn table_1_has_its_shape() {
 fn slabs_freed_in_their_order_cause_no_copies() {
     let setup = Setup::new(Scale::Quarter, 1);
     let copies = |eviction| {
-        let design = Design { engine: Engine::Original, eviction, trims: false };
+        let design = Design { eviction, ..Engine::Original.into() };
         Part::Gc(design, "", SIXTH, setup).run(Scale::Quarter, 1).gc[0].served.flash.copies
     };
     assert_eq!(copies(Eviction::Reinsert { most: 20 }), 0);

@@ -70,11 +70,11 @@ impl Setup {
         let blocks = self.blocks(bytes);
         let store = self.store(design, blocks)?;
         let state = vec![0; state_bytes(&store.shape()) as usize];
-        let memory = vec![0; usize::from(BUFFERS) * self.block_bytes() as usize];
+        let memory = vec![0; usize::from(design.buffers) * self.block_bytes() as usize];
         let config = Config {
             index_bytes: self.items(u64::from(blocks) * BLOCK) * 20,
             eviction: design.eviction,
-            buffers: BUFFERS,
+            buffers: design.buffers,
             seed: self.seed,
             chunk: PAGE,
             payload: true,
@@ -98,7 +98,7 @@ impl Setup {
             share_of_all(&Device::format(memory, Options { timing, wear: None })?, "cache")
         };
         Ok(match design.engine {
-            Engine::Original => Box::new(self.drive(blocks, design.trims)),
+            Engine::Original => Box::new(self.drive(blocks, design)),
             Engine::Policy => {
                 let policy = Policy::open(share(with_own)?)?;
                 let bytes = u64::from(blocks) * u64::from(100 - SPARE) / 100 * policy.block_bytes();
@@ -118,7 +118,7 @@ impl Setup {
         })
     }
 
-    fn drive(self, blocks: u32, trims: bool) -> DriveStore<Drive> {
+    fn drive(self, blocks: u32, design: Design) -> DriveStore<Drive> {
         let geometry = self.geometry(blocks);
         let mut device = self.preset();
         device.flash.channels = CHANNELS;
@@ -131,10 +131,11 @@ impl Setup {
         device.ftl.mapping_unit = device.flash.page;
         let slabs = u64::from(blocks) * u64::from(100 - SPARE) / 100;
         device.drive.capacity = Bytes(slabs * self.block_bytes());
+        device.drive.power_loss_protection = design.capacitors;
         device.drive.write_buffer = Bytes(DRIVE_BUFFER * u64::from(PAGE));
         let nand = Nand::with_content(device.geometry());
         let drive = Drive::with_nand(device, nand, self.seed).expect("a drive with spare flash");
-        DriveStore::new(drive, self.block_bytes() as u32, CHANNELS, trims, counts)
+        DriveStore::new(drive, self.block_bytes() as u32, CHANNELS, design.trims, counts)
     }
 }
 

@@ -86,12 +86,17 @@ pub struct Design {
     pub eviction: Eviction,
     /// Whether a conventional drive gets trims.
     pub trims: bool,
+    /// Whether it saves its write buffer when power fails, so that a flush writes nothing.
+    pub capacitors: bool,
+    /// Slabs in the memory of the cache.
+    pub buffers: u16,
 }
 
 impl From<Engine> for Design {
     /// The cache as it is compared with the paper's.
     fn from(engine: Engine) -> Self {
-        Self { engine, eviction: engine.eviction(), trims: false }
+        let eviction = engine.eviction();
+        Self { engine, eviction, trims: false, capacitors: true, buffers: machine::BUFFERS }
     }
 }
 
@@ -165,15 +170,23 @@ impl Part {
 
     /// Table I with one thing changed: causes, other deviations, scales and seeds.
     fn changed(setup: Setup) -> Vec<Self> {
-        let original = |eviction, trims| Design { engine: Engine::Original, eviction, trims };
-        let greedy = Engine::Original.eviction();
+        let of = |engine: Engine| Design::from(engine);
+        let (original, policy) = (of(Engine::Original), of(Engine::Policy));
         let (fifo, half) = (Eviction::Reinsert { most: 20 }, Eviction::Greedy { most: 50 });
-        let mut all = vec![
-            Self::Gc(original(greedy, true), "with trims", SIXTH, setup),
-            Self::Gc(original(fifo, false), "slabs first in, first out", SIXTH, setup),
-            Self::Gc(original(Eviction::Drop, false), "as fatcache: drops slabs", SIXTH, setup),
-            Self::Gc(original(half, false), "copies up to half a slab", SIXTH, setup),
+        let unused = Eviction::Greedy { most: 20 };
+        let designs = [
+            (Design { trims: true, ..original }, "with trims"),
+            (Design { eviction: fifo, ..original }, "slabs first in, first out"),
+            (Design { eviction: Eviction::Drop, ..original }, "as fatcache: drops slabs"),
+            (Design { eviction: half, ..original }, "copies up to half a slab"),
+            (Design { capacitors: false, ..original }, "drive without capacitors"),
+            (Design { buffers: 96, ..original }, "96 slabs in memory"),
+            (Design { buffers: 96, ..policy }, "96 slabs in memory"),
+            (Design { eviction: unused, ..of(Engine::Function) }, "copies unused items, too"),
+            (Design { eviction: unused, ..of(Engine::Raw) }, "copies unused items, too"),
         ];
+        let mut all: Vec<Self> =
+            designs.map(|(design, what)| Self::Gc(design, what, SIXTH, setup)).into();
         let again = |what, deviation, divisor, seed| {
             let other = Setup { divisor, seed };
             [Engine::Original, Engine::Policy, Engine::Raw]
