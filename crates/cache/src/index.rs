@@ -116,20 +116,35 @@ impl Packed {
     }
 }
 
-/// The position of an entry, until the next change of the index.
+/// The entries of a bucket, in as few cache lines as possible.
+#[derive(Clone, Copy, Default)]
+#[repr(align(128))]
+struct Bucket([Packed; WAYS]);
+
+impl Bucket {
+    /// A free place.
+    fn free(&self) -> Option<usize> {
+        self.0.iter().position(|packed| packed.is_empty())
+    }
+
+    fn free_ways(&self) -> usize {
+        self.0.iter().filter(|packed| packed.is_empty()).count()
+    }
+}
+
+/// The position of an entry, until the next change of the index: its bucket, and its place there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot(usize);
+pub struct Slot(u32, u8);
 
 /// The table.
 pub struct Index {
-    entries: Vec<Packed>,
-    buckets: u64,
+    buckets: Vec<Bucket>,
     len: u64,
 }
 
 impl fmt::Debug for Index {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} items in {} buckets", self.len, self.buckets)
+        write!(f, "{} items in {} buckets", self.len, self.buckets.len())
     }
 }
 
@@ -140,8 +155,8 @@ impl Index {
     /// An empty index of at most `bytes` of memory, and of 64 buckets at least.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
-        let buckets = (bytes / (WAYS * size_of::<Packed>()) as u64).clamp(64, 1 << 32);
-        Self { entries: vec![Packed::default(); buckets as usize * WAYS], buckets, len: 0 }
+        let buckets = (bytes / size_of::<Bucket>() as u64).clamp(64, 1 << 32);
+        Self { buckets: vec![Bucket::default(); buckets as usize], len: 0 }
     }
 
     /// Items.
@@ -159,57 +174,81 @@ impl Index {
     /// Items that there is space for.
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        self.entries.len() as u64
+        (self.buckets.len() * WAYS) as u64
     }
 
     /// Bytes of memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        self.entries.len() as u64 * size_of::<Packed>() as u64
+        (self.buckets.len() * size_of::<Bucket>()) as u64
     }
 
     fn tag(hash: u64) -> u64 {
         hash >> (64 - TAG_BITS)
     }
 
-    /// The first entries of the two buckets of a hash.
-    fn buckets(&self, hash: u64) -> [usize; 2] {
-        let first = ((hash & u64::from(u32::MAX)) * self.buckets) >> 32;
-        // The other bucket follows from the tag, the same way from either of the two.
-        let sum = Self::tag(hash).wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.buckets;
-        let second = (sum + self.buckets - first) % self.buckets;
-        [first as usize * WAYS, second as usize * WAYS]
+    /// The two buckets of a hash.
+    fn buckets(&self, hash: u64) -> [u32; 2] {
+        let first = ((hash & u64::from(u32::MAX)) * self.buckets.len() as u64) >> 32;
+        [first as u32, self.other(Self::tag(hash), first as u32)]
     }
 
-    /// A free place in the bucket that begins at `begin`.
-    fn free_in(&self, begin: usize) -> Option<usize> {
-        let bucket = &self.entries[begin..begin + WAYS];
-        bucket.iter().position(|packed| packed.is_empty()).map(|way| begin + way)
+    /// The other bucket of an entry: it follows from the tag, the same way from either of the two.
+    fn other(&self, tag: u64, bucket: u32) -> u32 {
+        let (all, bucket) = (self.buckets.len() as u64, u64::from(bucket));
+        let sum = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) % all;
+        (if sum >= bucket { sum - bucket } else { sum + all - bucket }) as u32
+    }
+
+    /// Reads the buckets of these hashes, so that they are in the processor's caches. The reads do
+    /// not depend on each other, so the processor waits for many at the same time.
+    pub fn touch(&self, hashes: impl Iterator<Item = u64>) {
+        let mut sum = 0;
+        for bucket in hashes.flat_map(|hash| self.buckets(hash)) {
+            let entries = &self.buckets[bucket as usize].0;
+            sum ^= entries[0].where_is ^ entries[WAYS / 2].where_is;
+        }
+        std::hint::black_box(sum);
+    }
+
+    fn at(&self, Slot(bucket, way): Slot) -> Packed {
+        self.buckets[bucket as usize].0[usize::from(way)]
+    }
+
+    fn at_mut(&mut self, Slot(bucket, way): Slot) -> &mut Packed {
+        &mut self.buckets[bucket as usize].0[usize::from(way)]
+    }
+
+    /// A free place in a bucket.
+    fn free_in(&self, bucket: u32) -> Option<Slot> {
+        self.buckets[bucket as usize].free().map(|way| Slot(bucket, way as u8))
     }
 
     /// Frees a place in one of two full buckets: moves an entry to its other bucket.
-    fn displace(&mut self, buckets: [usize; 2]) -> Option<usize> {
-        for slot in buckets.into_iter().flat_map(|begin| begin..begin + WAYS) {
-            let packed = self.entries[slot];
-            let sum = packed.tag().wrapping_mul(0x9e37_79b9_7f4a_7c15) % self.buckets;
-            let other = (sum + self.buckets - (slot / WAYS) as u64) % self.buckets;
-            if let Some(free) = self.free_in(other as usize * WAYS) {
-                self.entries[free] = packed;
+    fn displace(&mut self, buckets: [u32; 2]) -> Option<Slot> {
+        for slot in Self::slots(buckets) {
+            let packed = self.at(slot);
+            if let Some(free) = self.free_in(self.other(packed.tag(), slot.0)) {
+                *self.at_mut(free) = packed;
                 return Some(slot);
             }
         }
         None
     }
 
+    fn slots(buckets: [u32; 2]) -> impl Iterator<Item = Slot> {
+        buckets.into_iter().flat_map(|bucket| (0..WAYS as u8).map(move |way| Slot(bucket, way)))
+    }
+
     /// The first entry with this hash for which `is_it` holds. Two keys can have the same hash.
     pub fn find(&self, hash: u64, mut is_it: impl FnMut(&Entry) -> bool) -> Option<(Slot, Entry)> {
         let tag = Self::tag(hash);
-        for begin in self.buckets(hash) {
-            for (packed, slot) in self.entries[begin..begin + WAYS].iter().zip(begin..) {
+        for bucket in self.buckets(hash) {
+            for (packed, way) in self.buckets[bucket as usize].0.iter().zip(0..) {
                 if packed.tag() == tag && !packed.is_empty() {
                     let entry = packed.entry();
                     if is_it(&entry) {
-                        return Some((Slot(slot), entry));
+                        return Some((Slot(bucket, way), entry));
                     }
                 }
             }
@@ -219,14 +258,14 @@ impl Index {
 
     /// Changes an entry.
     pub fn set(&mut self, slot: Slot, entry: &Entry) {
-        let packed = &mut self.entries[slot.0];
+        let packed = self.at_mut(slot);
         *packed = Packed::new(entry, packed.tag());
     }
 
     /// Removes an entry.
     pub fn remove(&mut self, slot: Slot) {
-        debug_assert!(!self.entries[slot.0].is_empty());
-        self.entries[slot.0] = Packed::default();
+        debug_assert!(!self.at(slot).is_empty());
+        *self.at_mut(slot) = Packed::default();
         self.len -= 1;
     }
 
@@ -234,33 +273,30 @@ impl Index {
     /// expired at `now`, or else the one with the fewest lookups and the oldest access.
     pub fn insert(&mut self, hash: u64, entry: &Entry, now: u32) -> Option<Entry> {
         let packed = Packed::new(entry, Self::tag(hash));
-        let buckets = self.buckets(hash);
-        let free = |begin: usize| {
-            self.entries[begin..begin + WAYS].iter().filter(|packed| packed.is_empty()).count()
-        };
-        let emptier = if free(buckets[1]) > free(buckets[0]) { buckets[1] } else { buckets[0] };
-        let place = self.free_in(emptier).or_else(|| self.displace(buckets));
+        let [first, second] = self.buckets(hash);
+        let free = |bucket: u32| self.buckets[bucket as usize].free_ways();
+        let emptier = if free(second) > free(first) { second } else { first };
+        let place = self.free_in(emptier).or_else(|| self.displace([first, second]));
         if let Some(place) = place {
-            self.entries[place] = packed;
+            *self.at_mut(place) = packed;
             self.len += 1;
             return None;
         }
-        let all = buckets.into_iter().flat_map(|begin| begin..begin + WAYS);
-        let worth = |&slot: &usize| {
-            let entry = self.entries[slot].entry();
+        let worth = |&slot: &Slot| {
+            let entry = self.at(slot).entry();
             let expired = entry.expires != 0 && entry.expires <= now;
             (!expired, entry.hits, entry.access)
         };
-        let victim = all.min_by_key(worth).expect("buckets have entries");
-        let evicted = self.entries[victim].entry();
-        self.entries[victim] = packed;
+        let victim = Self::slots([first, second]).min_by_key(worth).expect("buckets have entries");
+        let evicted = self.at(victim).entry();
+        *self.at_mut(victim) = packed;
         Some(evicted)
     }
 
     /// Removes the entries for which `keep` does not hold; returns their number.
     pub fn retain(&mut self, mut keep: impl FnMut(&Entry) -> bool) -> u64 {
         let before = self.len;
-        for packed in &mut self.entries {
+        for packed in self.buckets.iter_mut().flat_map(|bucket| &mut bucket.0) {
             if !packed.is_empty() && !keep(&packed.entry()) {
                 *packed = Packed::default();
                 self.len -= 1;
@@ -271,13 +307,14 @@ impl Index {
 
     /// Removes all entries.
     pub fn clear(&mut self) {
-        self.entries.fill(Packed::default());
+        self.buckets.fill(Bucket::default());
         self.len = 0;
     }
 
     /// Every entry, in no order.
     pub fn entries(&self) -> impl Iterator<Item = Entry> + '_ {
-        self.entries.iter().filter(|packed| !packed.is_empty()).map(|packed| packed.entry())
+        let all = self.buckets.iter().flat_map(|bucket| &bucket.0);
+        all.filter(|packed| !packed.is_empty()).map(|packed| packed.entry())
     }
 }
 

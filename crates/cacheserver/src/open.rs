@@ -82,6 +82,8 @@ pub struct OpenOptions {
     pub engine: Engine,
     /// Bytes of memory for the index and for buffers.
     pub memory: Bytes,
+    /// Those of them that are for the index; half if `None`.
+    pub index: Option<Bytes>,
     /// The longest sum of key and value.
     pub item_max: u64,
     /// What acknowledged changes survive.
@@ -349,7 +351,9 @@ impl OpenOptions {
 
     /// Slabs for which there are buffers.
     fn buffers(&self, shape: &Shape) -> u16 {
-        (self.memory.0 / 2 / u64::from(shape.segment_bytes)).clamp(BUFFERS_MIN, 4096) as u16
+        let index = self.index.map_or(self.memory.0 / 2, |index| index.0);
+        let buffers = self.memory.0.saturating_sub(index) / u64::from(shape.segment_bytes);
+        buffers.clamp(BUFFERS_MIN, 4096) as u16
     }
 
     /// The memory of the state and of the buffers: as many as an earlier process had, if it had
@@ -403,7 +407,10 @@ impl OpenOptions {
         let buffers = self.buffers(&shape);
         let in_buffers = u64::from(buffers) * u64::from(shape.segment_bytes);
         let config = Config {
-            index_bytes: self.memory.0.saturating_sub(in_buffers).max(1 << 20),
+            index_bytes: self
+                .index
+                .map_or(self.memory.0.saturating_sub(in_buffers), |index| index.0)
+                .max(1 << 20),
             buffers,
             eviction: self.engine.eviction(),
             seed: identity ^ u64::from(std::process::id()) << 32 ^ u64::from(unix_now()),
@@ -469,6 +476,7 @@ mod tests {
             size: Bytes(64 << 20),
             engine,
             memory: Bytes(16 << 20),
+            index: None,
             item_max: 1 << 18,
             durability: Durability::Crash,
             writes: None,

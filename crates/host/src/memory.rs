@@ -17,6 +17,13 @@ pub fn forget_peak() -> bool {
     fs::write("/proc/self/clear_refs", "5").is_ok()
 }
 
+/// Bytes of memory that another process uses now, pages of mapped files included; `None` if it is
+/// gone.
+#[must_use]
+pub fn held_by(process: u32) -> Option<u64> {
+    field(&fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmRSS:")
+}
+
 /// Seconds of CPU time that another process has used; `None` if it is gone.
 #[must_use]
 pub fn cpu_of(process: u32) -> Option<f64> {

@@ -21,6 +21,9 @@ use prism_segments::{Done, Shape, Store};
 
 /// Reads in flight.
 const DEPTH: usize = 64;
+/// Items whose buckets of the index are read before they are added: waiting for memory is most of
+/// the time of a recovery.
+const TOUCHED: usize = 32;
 /// The fewest buffers.
 pub const BUFFERS_MIN: u64 = 4;
 /// Numbers of insertions that may have been used beyond the recorded ones, after a loss of power.
@@ -270,8 +273,16 @@ impl<S: Store> Cache<S> {
                 // Without entries, deletes of its items would not be recorded.
                 return cache.state.begin(slab, 0);
             };
-            for item in slab::contents(tail, fill) {
-                cache.add_found(slab, &item, now);
+            let mut items = slab::contents(tail, fill);
+            let mut some = Vec::with_capacity(TOUCHED);
+            loop {
+                some.clear();
+                some.extend(items.by_ref().take(TOUCHED));
+                if some.is_empty() {
+                    return;
+                }
+                cache.index.touch(some.iter().map(|item| item.hash));
+                some.iter().for_each(|item| cache.add_found(slab, item, now));
             }
         })
     }

@@ -28,6 +28,7 @@ pub fn options(device: Option<&Path>, engine: Engine) -> OpenOptions {
         size: Bytes(96 << 20),
         engine,
         memory: Bytes(16 << 20),
+        index: None,
         item_max: 1 << 19,
         durability: Durability::Crash,
         writes: None,

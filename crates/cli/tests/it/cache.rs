@@ -193,3 +193,56 @@ fn traces_of_caches_are_read_and_malformed_ones_named() {
     let run = prism(&["cache", "simulate", name, "--size", "1MiB"]);
     assert!(run.stderr.contains("--size 1 MiB is too small"), "{}", run.stderr);
 }
+
+/// `--index` divides the memory between index and buffers.
+#[test]
+fn the_index_has_its_share_of_the_memory() {
+    let folder = folder();
+    let device = folder.path().join("device");
+    for (more, bytes) in [(&[][..], 8 << 20), (&["--index", "4MiB"], 4 << 20)] {
+        let server = Served::start(&device, more);
+        let mut stream = server.connect();
+        stream.get_mut().write_all(b"stats flash\r\n").unwrap();
+        let mut stats = Vec::new();
+        while stats.last().is_none_or(|line| line != "END") {
+            stats.push(line(&mut stream));
+        }
+        let index = stats.iter().find_map(|line| line.strip_prefix("STAT index_bytes "));
+        assert_eq!(index.unwrap().trim().parse::<u64>().unwrap(), bytes);
+        server.kill();
+    }
+    let run = prism(&["cache", "serve", "-p", "0", "--memory", "16MiB", "--index", "16MiB"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("--index 16 MiB takes all of --memory"), "{}", run.stderr);
+}
+
+/// The benchmark kills a server with many items, and finds all of them again.
+#[test]
+fn small_items_are_measured() {
+    let folder = folder();
+    let path = folder.path().to_str().unwrap();
+    let run = prism(&[
+        "bench",
+        "cache",
+        path,
+        "--only",
+        "small items",
+        "--small-items",
+        "100000",
+        "--json",
+        "-",
+    ]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    let goals = found["goals"].as_array().unwrap();
+    assert_eq!(goals.len(), 2);
+    for goal in goals {
+        assert!(goal["value"].as_f64().unwrap() > 0.0);
+        let from = goal["from"].as_str().unwrap();
+        assert!(["100.00 % kept", "99.9"].iter().any(|part| from.contains(part)), "{goal}");
+    }
+    assert_eq!(std::fs::read_dir(path).unwrap().count(), 0, "its files are removed");
+    let run = prism(&["bench", "cache", path, "--only", "nonsense"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("small items"), "{}", run.stderr);
+}

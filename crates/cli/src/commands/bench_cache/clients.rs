@@ -5,6 +5,7 @@ use std::net::TcpStream;
 
 use prism_base::{Nanos, Rng};
 use prism_host::clock;
+use rustix::event::{PollFd, PollFlags, poll};
 
 use crate::failure::Failure;
 
@@ -34,6 +35,9 @@ pub struct Measured {
     pub cpu_ns: f64,
 }
 
+/// Sets in flight on each connection while a server is filled.
+const FILL_DEPTH: usize = 32;
+
 struct Connection {
     lines: BufReader<TcpStream>,
     /// When its commands were sent, and which of them are sets.
@@ -53,68 +57,84 @@ fn failed(error: std::io::Error) -> Failure {
 }
 
 impl Clients {
-    /// Connects to a port, for which a server may need a moment.
-    pub fn connect(port: u16, count: u32) -> Result<Self, Failure> {
+    /// Connects to a port of this machine.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn connect(port: u16, count: u32) -> std::io::Result<Self> {
         let mut connections = Vec::new();
         for _ in 0..count {
-            let mut tries = 0;
-            let stream = loop {
-                match TcpStream::connect(("127.0.0.1", port)) {
-                    Ok(stream) => break stream,
-                    Err(_) if tries < 500 => {
-                        tries += 1;
-                        std::thread::sleep(std::time::Duration::from_millis(10));
-                    }
-                    Err(error) => return Err(failed(error)),
-                }
-            };
-            stream.set_nodelay(true).map_err(failed)?;
+            let stream = TcpStream::connect(("127.0.0.1", port))?;
+            stream.set_nodelay(true)?;
             let lines = BufReader::with_capacity(1 << 16, stream);
             connections.push(Connection { lines, sent: 0.0, sets: Vec::new() });
         }
         Ok(Self { connections, line: Vec::new(), value: Vec::new() })
     }
 
-    /// Sets every key once.
-    pub fn fill(&mut self, items: u64, value: usize) -> Result<(), Failure> {
+    /// Sets every key once, many commands at a time; `progress` gets the number of keys.
+    pub fn fill(
+        &mut self,
+        items: u64,
+        value: usize,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<(), Failure> {
         let content = vec![b'v'; value];
-        for begin in (0..items).step_by(32) {
-            let number = (begin / 32) as usize % self.connections.len();
-            let mut text = Vec::new();
-            let keys = begin..(begin + 32).min(items);
-            for key in keys.clone() {
-                push_set(&mut text, key, &content);
+        let mut keys = 0..items;
+        let mut in_flight = vec![0; self.connections.len()];
+        let mut text = Vec::new();
+        let mut answered = 0;
+        while answered < items {
+            for (number, in_flight) in in_flight.iter_mut().enumerate() {
+                for _ in 0..std::mem::take(in_flight) {
+                    self.answer(number, true)?;
+                    answered += 1;
+                }
+                text.clear();
+                for key in keys.by_ref().take(FILL_DEPTH) {
+                    push_set(&mut text, key, &content);
+                    *in_flight += 1;
+                }
+                self.connections[number].lines.get_mut().write_all(&text).map_err(failed)?;
             }
-            let connection = &mut self.connections[number];
-            connection.lines.get_mut().write_all(&text).map_err(failed)?;
-            for _ in keys {
-                self.answer(number, true)?;
-            }
+            progress(answered);
         }
         Ok(())
     }
 
-    /// Reads an answer.
-    fn answer(&mut self, number: usize, is_set: bool) -> Result<(), Failure> {
+    /// How many of these keys the server has.
+    pub fn found(&mut self, keys: impl Iterator<Item = u64>) -> Result<u64, Failure> {
+        let mut found = 0;
+        for key in keys {
+            let text = format!("get key-{key:012}\r\n");
+            self.connections[0].lines.get_mut().write_all(text.as_bytes()).map_err(failed)?;
+            found += u64::from(self.answer(0, false)?);
+        }
+        Ok(found)
+    }
+
+    /// Reads an answer; false if there is no such item.
+    fn answer(&mut self, number: usize, is_set: bool) -> Result<bool, Failure> {
         let lines = &mut self.connections[number].lines;
         self.line.clear();
         lines.read_until(b'\n', &mut self.line).map_err(failed)?;
         if is_set {
             return match self.line.starts_with(b"STORED") {
-                true => Ok(()),
+                true => Ok(true),
                 false => Err(Failure::Usage(format!(
                     "the server refuses a set: {}",
                     String::from_utf8_lossy(&self.line).trim()
                 ))),
             };
         }
-        if self.line.starts_with(b"VALUE") {
+        let found = self.line.starts_with(b"VALUE");
+        if found {
             let len = self.line.trim_ascii_end().rsplit(|&byte| byte == b' ').next();
             let len = len.and_then(|len| std::str::from_utf8(len).ok()?.parse::<usize>().ok());
             self.value.resize(len.unwrap_or(0) + 2 + 5, 0);
             lines.read_exact(&mut self.value).map_err(failed)?;
         }
-        Ok(())
+        Ok(found)
     }
 
     fn send(
@@ -140,42 +160,63 @@ impl Clients {
         connection.lines.get_mut().write_all(&text).map_err(failed)
     }
 
-    /// Keeps commands in flight for this time.
-    pub fn run(&mut self, command: &Command, time: Nanos) -> Result<Measured, Failure> {
-        let content = vec![b'w'; command.value];
-        let mut rng = Rng::stream(command.seed, "bench.cache");
-        let mut latencies = Vec::new();
+    /// Keeps commands in flight for this time. With several kinds of commands connections take
+    /// them in turn; the result has one element for each kind.
+    pub fn run(&mut self, commands: &[Command], time: Nanos) -> Result<Vec<Measured>, Failure> {
+        let mut rng = Rng::stream(commands[0].seed, "bench.cache");
+        let contents: Vec<_> = commands.iter().map(|command| vec![b'w'; command.value]).collect();
+        let mut latencies = vec![Vec::new(); commands.len()];
+        let mut operations = vec![0; commands.len()];
         let begin = clock::seconds();
         for number in 0..self.connections.len() {
-            self.send(number, command, &mut rng, &content)?;
+            let kind = number % commands.len();
+            self.send(number, &commands[kind], &mut rng, &contents[kind])?;
         }
         let end = begin + time.0 as f64 / 1e9;
-        let mut in_flight = self.connections.len();
-        let mut operations = 0;
-        while in_flight > 0 {
-            for number in 0..self.connections.len() {
+        loop {
+            let ready = self.ready()?;
+            if ready.is_empty() {
+                break;
+            }
+            for number in ready {
+                let kind = number % commands.len();
                 let sets = std::mem::take(&mut self.connections[number].sets);
-                if sets.is_empty() {
-                    continue;
-                }
                 for &is_set in &sets {
                     self.answer(number, is_set)?;
                 }
                 let now = clock::seconds();
-                operations += sets.len() as u64;
-                latencies.push(now - self.connections[number].sent);
+                operations[kind] += sets.len() as u64;
+                latencies[kind].push(now - self.connections[number].sent);
                 if now < end {
-                    self.send(number, command, &mut rng, &content)?;
-                } else {
-                    in_flight -= 1;
+                    self.send(number, &commands[kind], &mut rng, &contents[kind])?;
                 }
             }
         }
         let seconds = clock::seconds() - begin;
-        latencies.sort_by(f64::total_cmp);
-        let at = |share: f64| latencies[(latencies.len() as f64 * share) as usize] * 1e9;
-        let (p50_ns, p99_ns) = (at(0.5), at(0.99));
-        Ok(Measured { operations, seconds, p50_ns, p99_ns, cpu_ns: 0.0 })
+        let of_kind = |(mut latencies, operations): (Vec<f64>, u64)| {
+            latencies.sort_by(f64::total_cmp);
+            let at = |share: f64| latencies[(latencies.len() as f64 * share) as usize] * 1e9;
+            let (p50_ns, p99_ns) = (at(0.5), at(0.99));
+            Measured { operations, seconds, p50_ns, p99_ns, cpu_ns: 0.0 }
+        };
+        Ok(latencies.into_iter().zip(operations).map(of_kind).collect())
+    }
+
+    /// Waits for an answer; the connections that have one. Empty if no command is in flight.
+    fn ready(&self) -> Result<Vec<usize>, Failure> {
+        let waiting = |(number, connection): (usize, &Connection)| {
+            (!connection.sets.is_empty()).then_some(number)
+        };
+        let waiting: Vec<usize> = self.connections.iter().enumerate().filter_map(waiting).collect();
+        if waiting.is_empty() {
+            return Ok(waiting);
+        }
+        let stream = |&number: &usize| self.connections[number].lines.get_ref();
+        let mut polled: Vec<PollFd> =
+            waiting.iter().map(|number| PollFd::new(stream(number), PollFlags::IN)).collect();
+        poll(&mut polled, None).map_err(|error| failed(error.into()))?;
+        let ready = waiting.iter().zip(&polled).filter(|(_, polled)| !polled.revents().is_empty());
+        Ok(ready.map(|(&number, _)| number).collect())
     }
 }
 

@@ -2,20 +2,24 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{self, Child, Stdio};
+use std::time::Duration;
 
-use prism_host::memory;
+use prism_base::Nanos;
+use prism_host::{clock, memory};
 
-use super::{Args, VALUE};
+use super::CONNECTIONS;
+use super::clients::{Clients, Command, Measured};
 use crate::failure::Failure;
 
-/// Our servers: names, and what they are started with in addition.
-const OURS: [(&str, Option<&str>); 2] =
-    [("prism, flash", None), ("prism, flash, --strict", Some("--strict"))];
+/// Seconds in which a server has to accept connections: one with many items reads all of their keys
+/// first.
+const PATIENCE: f64 = 300.0;
 
 /// A server, which is ended when this is dropped.
 pub struct Process {
     name: &'static str,
+    command: process::Command,
     child: Child,
     port: u16,
 }
@@ -26,37 +30,34 @@ fn free_port() -> Result<u16, Failure> {
     port.map_err(|error| Failure::Usage(format!("there is no free port: {error}")))
 }
 
-fn start(name: &'static str, mut command: Command, port: u16) -> Result<Process, Failure> {
+fn spawn(name: &str, command: &mut process::Command) -> Result<Child, Failure> {
     let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn();
-    let child = child.map_err(|error| Failure::Usage(format!("cannot start {name}: {error}")))?;
-    Ok(Process { name, child, port })
+    child.map_err(|error| Failure::Usage(format!("cannot start {name}: {error}")))
 }
 
 impl Process {
-    /// Our server on a file, with and without `--strict`, and memcached if it is installed.
-    pub fn start_all(args: &Args, devices: [&Path; 2]) -> Result<Vec<Self>, Failure> {
+    /// Our server on a file, with the other options.
+    pub fn ours(name: &'static str, device: &Path, options: &[String]) -> Result<Self, Failure> {
         let own = std::env::current_exe();
         let own = own.map_err(|error| Failure::Usage(format!("this program: {error}")))?;
-        let bytes = args.items * (VALUE as u64 + 64);
-        let mut servers = Vec::new();
-        for ((name, strict), device) in OURS.into_iter().zip(devices) {
-            let port = free_port()?;
-            let mut ours = Command::new(&own);
-            ours.args(["cache", "serve", "--size", &format!("{}KiB", bytes * 3 / 2 / 1024)])
-                .args(["--memory", &format!("{}KiB", (bytes / 5 / 1024).max(16 << 10))])
-                .args(["-p", &port.to_string(), "-I", "256k", "--device"])
-                .arg(device)
-                .args(strict);
-            servers.push(start(name, ours, port)?);
-        }
         let port = free_port()?;
+        let mut command = process::Command::new(own);
+        command.args(["cache", "serve", "-p", &port.to_string(), "-I", "256k", "--device"]);
+        command.arg(device).args(options);
+        let child = spawn(name, &mut command)?;
+        Ok(Self { name, command, child, port })
+    }
+
+    /// memcached with memory for this many bytes of items; `None` if it is not installed.
+    pub fn memcached(bytes: u64) -> Result<Option<Self>, Failure> {
+        let port = free_port()?;
+        let name = "memcached, memory";
         let megabytes = ((bytes * 2) >> 20).max(64).to_string();
-        let mut memcached = Command::new("memcached");
-        memcached.args(["-u", "root", "-t", "1", "-p", &port.to_string(), "-m", &megabytes]);
-        // Without it only our server is measured.
-        servers.extend(start("memcached, memory", memcached, port).ok());
-        Ok(servers)
+        let mut command = process::Command::new("memcached");
+        command.args(["-u", "root", "-t", "1", "-p", &port.to_string(), "-m", &megabytes]);
+        let child = spawn(name, &mut command).ok();
+        Ok(child.map(|child| Self { name, command, child, port }))
     }
 
     pub fn name(&self) -> &'static str {
@@ -67,15 +68,53 @@ impl Process {
         self.name.starts_with("prism")
     }
 
-    pub fn port(&self) -> u16 {
-        self.port
+    /// Connects, when the server accepts connections.
+    pub fn connect(&mut self, count: u32) -> Result<Clients, Failure> {
+        let begin = clock::seconds();
+        loop {
+            match Clients::connect(self.port, count) {
+                Ok(clients) => return Ok(clients),
+                Err(error) => {
+                    let has_ended = !matches!(self.child.try_wait(), Ok(None));
+                    if has_ended || clock::seconds() - begin > PATIENCE {
+                        return Err(self.ended(&error.to_string()));
+                    }
+                }
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn ended(&self, why: &str) -> Failure {
+        let name = self.name;
+        Failure::Usage(format!("{name} does not serve ({why}): start it by hand to see why"))
     }
 
     /// Seconds of CPU time that the process has used.
     pub fn cpu(&self) -> Result<f64, Failure> {
-        memory::cpu_of(self.child.id()).ok_or_else(|| {
-            Failure::Usage(format!("{} has ended: start it by hand to see why", self.name))
-        })
+        memory::cpu_of(self.child.id()).ok_or_else(|| self.ended("it is gone"))
+    }
+
+    /// Runs clients, and measures the CPU time of the server for each of their operations.
+    pub fn measure(&mut self, command: &Command, time: Nanos) -> Result<Measured, Failure> {
+        let mut clients = self.connect(CONNECTIONS)?;
+        let cpu = self.cpu()?;
+        let mut measured = clients.run(&[*command], time)?[0];
+        measured.cpu_ns = (self.cpu()? - cpu) * 1e9 / measured.operations as f64;
+        Ok(measured)
+    }
+
+    /// Bytes of memory that the process uses.
+    pub fn memory(&self) -> Result<u64, Failure> {
+        memory::held_by(self.child.id()).ok_or_else(|| self.ended("it is gone"))
+    }
+
+    /// Ends the process by SIGKILL and starts it again.
+    pub fn restart(&mut self) -> Result<(), Failure> {
+        let killed = self.child.kill().and_then(|()| self.child.wait());
+        killed.map_err(|error| self.ended(&error.to_string()))?;
+        self.child = spawn(self.name, &mut self.command)?;
+        Ok(())
     }
 }
 

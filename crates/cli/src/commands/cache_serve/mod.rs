@@ -45,9 +45,12 @@ pub struct Args {
     #[arg(long, value_name = "raw|function|policy|original|ideal", value_parser = engine)]
     #[arg(default_value = "function")]
     engine: Engine,
-    /// Bytes of memory for the index (16 an item) and for buffers, half each
+    /// Bytes of memory for the index (16 an item, and a tenth) and for buffers
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "64MiB")]
     memory: Bytes,
+    /// Bytes of it for the index; without this, half. Many small items need more
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
+    index: Option<Bytes>,
     /// As --memory, in MiB
     #[arg(short = 'm', value_name = "MIB", conflicts_with = "memory")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..1 << 40))]
@@ -302,13 +305,20 @@ fn serve(args: &Args) -> Result<(), Failure> {
         let what = "--strict needs a file: --device memory survives nothing; give --device FILE";
         return Err(Failure::Usage(what.to_owned()));
     }
+    let memory = args.memory_bytes();
+    if let Some(index) = args.index.filter(|&index| index >= memory) {
+        let what =
+            format!("--index {index} takes all of --memory {memory}; buffers need some, too");
+        return Err(Failure::Usage(what));
+    }
     let durability = if args.strict { Durability::PowerLoss } else { Durability::Crash };
     let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
     let options = OpenOptions {
         device,
         size: args.size,
         engine: args.engine,
-        memory: args.memory_bytes(),
+        memory,
+        index: args.index,
         item_max: args.max_item_size,
         durability,
         writes: args.write_limit(),
