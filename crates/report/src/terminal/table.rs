@@ -8,8 +8,8 @@ use crate::model::Table;
 
 /// How many rows of a table are shown: a few tables still fit on one screen.
 const ROWS_MAX: usize = 20;
-/// The smallest width of a column of text.
-const TEXT_WIDTH_MIN: usize = 8;
+/// A longer word, such as a path, may be cut so that a table fits.
+const WORD_MAX: usize = 24;
 
 pub(super) fn render(screen: &mut Screen, table: &Table) {
     screen.paragraph(&table.caption, "", true);
@@ -75,21 +75,28 @@ fn left_out(screen: &mut Screen, rows: usize, columns: usize) {
     }
 }
 
-/// The width of each column; zero for one that is left out. Columns of text get narrower first,
-/// then the rightmost columns are left out.
+/// The width of each column; zero for one that is left out. Columns of text get narrower first, but
+/// not than their longest word, then the rightmost columns are left out.
 fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) -> Vec<usize> {
-    let natural = |i: usize| {
-        let cells = cells.iter().map(|row| display_width(&row[i]));
-        cells.chain([display_width(&heads[i])]).max().unwrap_or(0).max(1)
+    let of_cells = |i: usize, width: fn(&str) -> usize| {
+        cells.iter().map(|row| width(&row[i])).max().unwrap_or(0)
     };
+    let natural = |i: usize| {
+        // Numbers stay in one line; their heading may take several.
+        let head = match table.columns[i].unit {
+            Some(_) => longest_word(&heads[i]),
+            None => display_width(&heads[i]),
+        };
+        of_cells(i, display_width).max(head).max(1)
+    };
+    let narrowest: Vec<usize> = (0..heads.len())
+        .map(|i| of_cells(i, unbroken).max(longest_word(&heads[i])).min(WORD_MAX))
+        .collect();
     let mut widths: Vec<usize> = (0..heads.len()).map(natural).collect();
     let total = |widths: &[usize]| widths.iter().filter(|w| **w > 0).map(|w| w + 2).sum::<usize>();
     while total(&widths) > screen.width {
-        let words = |i: &usize| table.columns[*i].unit.is_none() && widths[*i] > TEXT_WIDTH_MIN;
-        // The first column names the row, so it gets narrower last.
-        let widest = (1..widths.len()).filter(words).max_by_key(|&i| widths[i]);
-        let widest = widest.or_else(|| Some(0).filter(words));
-        match widest {
+        let words = |i: &usize| table.columns[*i].unit.is_none() && widths[*i] > narrowest[*i];
+        match (0..widths.len()).filter(words).max_by_key(|&i| widths[i]) {
             Some(i) => widths[i] -= 1,
             None => match (1..widths.len()).rev().find(|&i| widths[i] > 0) {
                 Some(last) => widths[last] = 0,
@@ -98,4 +105,15 @@ fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) 
         }
     }
     widths
+}
+
+/// The width of the longest part of a cell that stays in one line: a word, or a number and its unit.
+fn unbroken(text: &str) -> usize {
+    let is_number =
+        text.trim_start_matches(['-', '+', '<', '>', ' ']).starts_with(char::is_numeric);
+    if is_number { display_width(text) } else { longest_word(text) }
+}
+
+fn longest_word(text: &str) -> usize {
+    text.split_whitespace().map(display_width).max().unwrap_or(0)
 }

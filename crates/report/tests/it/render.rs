@@ -476,6 +476,29 @@ fn text_that_is_wider_than_its_column_takes_several_lines() {
     assert_eq!(lines, expected);
 }
 
+/// Words, numbers with their units, and verdicts are never cut: a column of text is at least as wide
+/// as its longest word, and headings of numbers take several lines.
+#[test]
+fn words_and_numbers_are_whole_on_a_narrow_screen() {
+    let columns = vec![
+        Column::text("what"),
+        Column::text("place"),
+        Column::text("published"),
+        Column::number("difference in all runs", Unit::Percent),
+        Column::text("verdict"),
+    ];
+    let mut table = Table::new("c", columns);
+    let what = "pages copied by the drive over items written";
+    let row = [what, "Table I", "170 MB/s"].map(Value::from);
+    table.rows.push([&row[..], &[Value::Float(0.5), "unexplained".into()]].concat());
+    let text = terminal::render(&one_block(Block::Table(table)), 64, Style::PLAIN);
+    assert!(!text.contains('~'), "{text}");
+    for part in ["published", "170 MB/s", "50%", "unexplained", "difference"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert!(text.lines().all(|line| line.len() <= 64), "{text}");
+}
+
 #[test]
 fn graded_cells_have_marks_colours_and_plain_numbers() {
     let columns = vec![Column::text("app"), Column::number("ext4", Unit::Ratio)];
