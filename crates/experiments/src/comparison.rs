@@ -1,7 +1,8 @@
-//! Published numbers next to those measured here, with the reason where the two differ.
+//! Published numbers next to those measured here.
 //!
-//! Reasons are the authors' judgement: they are attached to a comparison before the run, and apply
-//! to a difference of any size and sign. No experiment removes a cause to test its reason.
+//! Only published numbers that are independent of each other and of our settings count; the others
+//! are shown and marked ([`Basis`]). A difference is explained if a run without its cause closes it.
+//! Where the source leaves out parameters, that is not an explanation but a verdict of its own.
 
 /// The quantity that a number measures, from which its unit follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,8 +30,10 @@ pub enum Quantity {
 pub enum Why {
     /// Both numbers are computed in the same way, so that no difference is expected.
     Same,
-    /// The reason is known.
-    Explained(&'static str),
+    /// A run without this cause closes the difference.
+    Removed(&'static str),
+    /// The source does not give these parameters, on which the number depends.
+    NotGiven(&'static str),
     /// The reason is not known; the text states what was tried or ruled out.
     Unexplained(&'static str),
 }
@@ -40,10 +43,31 @@ named_enum! {
     pub enum Verdict {
         /// The difference is within the tolerance.
         Agrees = "agrees",
-        /// The numbers differ, and a reason is given.
+        /// The numbers differ, and a run without the cause closes the difference.
         Explained = "explained",
+        /// The numbers differ, and depend on parameters that the source does not give.
+        NotGiven = "not given",
         /// The numbers differ, and no reason is known.
         Unexplained = "unexplained",
+    }
+}
+
+named_enum! {
+    /// Whether a number proves anything: of all comparisons only independent ones count.
+    pub enum Basis {
+        /// Published, and neither used for the settings of the simulation nor a function of other
+        /// numbers that are compared.
+        Independent = "independent",
+        /// The settings were chosen so that this number comes out.
+        Fitted = "fitted",
+        /// Of several settings, the run that is closest to this number and its like is compared.
+        Closest = "closest run",
+        /// It follows from other numbers that are compared.
+        Derived = "derived",
+        /// Not published: what arithmetic expects.
+        Arithmetic = "arithmetic",
+        /// The same sentence of the source, for another drive.
+        Repeated = "repeated",
     }
 }
 
@@ -64,6 +88,8 @@ pub struct Comparison {
     pub tolerance: f64,
     /// The reason to be given if they do not agree.
     pub why: Why,
+    /// Whether the comparison counts.
+    pub basis: Basis,
 }
 
 impl Comparison {
@@ -77,7 +103,19 @@ impl Comparison {
         why: Why,
     ) -> Self {
         let ours = ours.is_finite().then_some(ours);
-        Self { what: what.into(), place, quantity, published, ours, tolerance, why }
+        let basis = Basis::Independent;
+        Self { what: what.into(), place, quantity, published, ours, tolerance, why, basis }
+    }
+
+    /// The same comparison with another basis.
+    pub(crate) fn on(self, basis: Basis) -> Self {
+        Self { basis, ..self }
+    }
+
+    /// Whether it counts.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        self.basis == Basis::Independent
     }
 
     /// The difference as a share of the published number; `None` if nothing was measured, or if
@@ -96,7 +134,8 @@ impl Comparison {
     pub fn verdict(&self) -> Verdict {
         match (self.difference(), self.why) {
             (Some(difference), _) if difference.abs() <= self.tolerance => Verdict::Agrees,
-            (_, Why::Explained(_)) => Verdict::Explained,
+            (_, Why::Removed(_)) => Verdict::Explained,
+            (_, Why::NotGiven(_)) => Verdict::NotGiven,
             (_, Why::Same | Why::Unexplained(_)) => Verdict::Unexplained,
         }
     }
@@ -106,7 +145,7 @@ impl Comparison {
     pub fn reason(&self) -> &'static str {
         match (self.verdict(), self.why) {
             (Verdict::Agrees, _) | (_, Why::Same) => "",
-            (_, Why::Explained(why) | Why::Unexplained(why)) => why,
+            (_, Why::Removed(why) | Why::NotGiven(why) | Why::Unexplained(why)) => why,
         }
     }
 }
@@ -119,23 +158,23 @@ mod tests {
     fn verdicts_by_hand() {
         let check = |published, ours, why, verdict, reason: &str| {
             let quantity = Quantity::Ratio;
-            let what = "a number".into();
+            let what = "a number";
             let place = "there";
-            let comparison =
-                Comparison { what, place, quantity, published, ours, tolerance: 0.1, why };
+            let comparison = Comparison::new(place, what, quantity, [published, ours], 0.1, why);
             assert_eq!(
                 (comparison.verdict(), comparison.reason()),
                 (verdict, reason),
                 "{comparison:?}"
             );
         };
-        let known = Why::Explained("so");
-        check(10.0, Some(11.0), known, Verdict::Agrees, "");
-        check(10.0, Some(8.9), known, Verdict::Explained, "so");
-        check(10.0, Some(11.2), Why::Unexplained("who knows"), Verdict::Unexplained, "who knows");
-        check(10.0, Some(11.2), Why::Same, Verdict::Unexplained, "");
-        check(0.0, Some(0.0), known, Verdict::Agrees, "");
-        check(0.0, Some(1.0), known, Verdict::Explained, "so");
-        check(5.0, None, known, Verdict::Explained, "so");
+        let known = Why::Removed("so");
+        check(10.0, 11.0, known, Verdict::Agrees, "");
+        check(10.0, 8.9, known, Verdict::Explained, "so");
+        check(10.0, 11.2, Why::Unexplained("who knows"), Verdict::Unexplained, "who knows");
+        check(10.0, 11.2, Why::NotGiven("load"), Verdict::NotGiven, "load");
+        check(10.0, 11.2, Why::Same, Verdict::Unexplained, "");
+        check(0.0, 0.0, known, Verdict::Agrees, "");
+        check(0.0, 1.0, known, Verdict::Explained, "so");
+        check(5.0, f64::NAN, known, Verdict::Explained, "so");
     }
 }

@@ -1,17 +1,23 @@
 //! Comparisons of published numbers with ours, as a table and as JSON.
 
-use prism_experiments::comparison::{Comparison, Quantity, Verdict};
+use prism_experiments::comparison::{Basis, Comparison, Quantity, Verdict};
 use prism_report::{Block, Figure, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
-/// The number of comparisons with each verdict, then all comparisons, then the reasons.
+/// The number of independent comparisons with each verdict, then all comparisons, then the reasons.
 pub fn section(title: &str, lead: &str, all: &[Comparison]) -> Section {
     let mut section = Section::new(title, lead);
+    let counted = all.iter().filter(|one| one.counts()).count();
     let figure = |verdict: Verdict| {
-        Figure::new(verdict.name(), Unit::Count, count(all, verdict))
-            .note(format!("of {}", all.len()))
+        Figure::new(verdict.name(), Unit::Count, count(all, verdict)).note(format!("of {counted}"))
     };
-    section.push(Verdict::ALL.map(figure).to_vec());
+    let mut figures = Verdict::ALL.map(figure).to_vec();
+    if counted < all.len() {
+        let not_counted = (all.len() - counted) as u64;
+        let note = "fitted, derived, closest runs, arithmetic or repeated";
+        figures.push(Figure::new("not counted", Unit::Count, not_counted).note(note));
+    }
+    section.push(figures);
     section.push(table(all));
     let mut reasons: Vec<String> = Vec::new();
     for one in all.iter().filter(|one| !one.reason().is_empty()) {
@@ -29,7 +35,7 @@ pub fn section(title: &str, lead: &str, all: &[Comparison]) -> Section {
 }
 
 fn count(all: &[Comparison], verdict: Verdict) -> u64 {
-    all.iter().filter(|one| one.verdict() == verdict).count() as u64
+    all.iter().filter(|one| one.counts() && one.verdict() == verdict).count() as u64
 }
 
 /// A row for each comparison.
@@ -40,9 +46,17 @@ pub fn table(all: &[Comparison]) -> Table {
         .text("published", |one| show(one.quantity, one.published))
         .text("ours", |one| one.ours.map(|ours| show(one.quantity, ours)))
         .number("difference", Unit::Percent, |one| one.difference())
-        .text("verdict", |one| one.verdict().name())
+        .text("verdict", verdict)
         .table("")
         .whole()
+}
+
+/// The verdict, in brackets with the basis if it does not count.
+fn verdict(one: &Comparison) -> String {
+    match one.basis {
+        Basis::Independent => one.verdict().name().to_owned(),
+        basis => format!("({}; {})", one.verdict().name(), basis.name()),
+    }
 }
 
 fn show(quantity: Quantity, value: f64) -> String {
@@ -70,6 +84,7 @@ pub fn json(all: &[Comparison]) -> Json {
             "difference": one.difference(),
             "tolerance": one.tolerance,
             "verdict": one.verdict().name(),
+            "basis": one.basis.name(),
             "why": one.reason(),
         })
     };

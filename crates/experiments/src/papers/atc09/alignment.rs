@@ -11,7 +11,7 @@ use prism_ssd::{Drive, HostOp, Request};
 
 use super::host_queue::{Arrivals, Io, Scheme, mean_response};
 use super::line;
-use crate::comparison::{Comparison, Quantity, Why};
+use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
@@ -143,7 +143,7 @@ impl Alignment {
     }
 
     pub(super) fn lines(&self) -> Vec<Comparison> {
-        let reason = Why::Explained(
+        let reason = Why::NotGiven(
             "how writes arrive, how many are looked at to be merged and how long they wait is \
              not given; one setting has to serve all probabilities",
         );
@@ -155,7 +155,9 @@ impl Alignment {
             for (i, p) in SEQUENTIAL.into_iter().enumerate() {
                 let what = format!("{scheme}, P(sequential) = {p}");
                 let both = [published[i], ours[i]];
-                lines.push(line("Table 3", what, Quantity::Milliseconds, both, reason));
+                lines.push(
+                    line("Table 3", what, Quantity::Milliseconds, both, reason).on(Basis::Closest),
+                );
             }
         }
         lines

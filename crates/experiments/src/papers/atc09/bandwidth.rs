@@ -12,7 +12,7 @@ use prism_base::{Bytes, Rng};
 use prism_ssd::{Drive as Simulated, DriveSpec, HostOp, Request};
 
 use super::{NOT_KNOWN, line};
-use crate::comparison::{Comparison, Quantity, Why};
+use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller, spare_units};
 use crate::load::{Tally, closed_loop};
 use crate::scale::Scale;
@@ -77,15 +77,15 @@ impl Drive {
                 "S1: it is not known what keeps sequential writes below sequential reads; the \
                  modelled link has the same rate in both directions",
             ),
-            Self::S2 => Why::Explained(
+            Self::S2 => Why::Unexplained(
                 "S2: random writes are printed with one digit, 0.1, which means 0.05 to 0.15 and \
                  ratios of 219 to 656",
             ),
-            Self::S3 => Why::Explained(
+            Self::S3 => Why::Unexplained(
                 "S3: random writes are printed with one digit, 0.5, which means 0.45 to 0.55 and \
                  ratios of 138 to 168; in the model, one die erases while the other transfers",
             ),
-            Self::S4 => Why::Explained(
+            Self::S4 => Why::Unexplained(
                 "S4: the paper's simulator cleans a block in one operation; Prism cleans in steps, \
                  which delays random writes less",
             ),
@@ -287,14 +287,16 @@ impl Bandwidths {
         let mut lines = Vec::new();
         let sides = [("read", ours.read, published.read), ("write", ours.write, published.write)];
         for (op, ours, published) in sides {
-            let mut line = |what: &str, quantity, both| {
+            let mut line = |what: &str, quantity, both, basis| {
                 let what = format!("{}, {op}, {what}", self.drive.name());
-                lines.push(line("Table 2", what, quantity, both, self.drive.reason()));
+                lines.push(line("Table 2", what, quantity, both, self.drive.reason()).on(basis));
             };
             let rate = Quantity::MegabytesPerSecond;
-            line("sequential", rate, [published[0], ours[0]]);
-            line("random", rate, [published[1], ours[1]]);
-            line("ratio", Quantity::Ratio, [published[0] / published[1], ours[0] / ours[1]]);
+            // The drives are inferred from these rates.
+            line("sequential", rate, [published[0], ours[0]], Basis::Fitted);
+            line("random", rate, [published[1], ours[1]], Basis::Fitted);
+            let ratios = [published[0] / published[1], ours[0] / ours[1]];
+            line("ratio", Quantity::Ratio, ratios, Basis::Derived);
         }
         lines
     }

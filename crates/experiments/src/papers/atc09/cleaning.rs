@@ -16,7 +16,7 @@ use prism_ssd::{Drive, HostOp, Request};
 use super::ext3::{BLOCK, Step};
 use super::line;
 use super::postmark::{Options, Postmark};
-use crate::comparison::{Comparison, Quantity, Why};
+use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller};
 use crate::load::closed_loop;
 use crate::scale::Scale;
@@ -208,7 +208,7 @@ impl Cleaning {
     }
 
     pub(super) fn lines(&self) -> Vec<Comparison> {
-        let reason = Why::Explained(
+        let reason = Why::NotGiven(
             "files, directories, memory and rate of the runs are not given; sizes of files are \
              inferred from the cleaning of the default drive, the others are swept",
         );
@@ -218,7 +218,7 @@ impl Cleaning {
             for (n, transactions) in TRANSACTIONS.into_iter().enumerate() {
                 let what = format!("{what}, {transactions} transactions");
                 let both = [published[n], ours[n]];
-                lines.push(line("Table 5", what, quantity, both, reason));
+                lines.push(line("Table 5", what, quantity, both, reason).on(Basis::Closest));
             }
         };
         add("relative pages moved", Quantity::Ratio, PAGES, run.pages());

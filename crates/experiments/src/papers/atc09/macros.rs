@@ -11,7 +11,7 @@ use prism_ssd::HostOp;
 use super::alignment::{count, gang};
 use super::host_queue::{Arrivals, Io, Scheme, mean_response};
 use super::line;
-use crate::comparison::{Comparison, Quantity, Why};
+use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::scale::Scale;
 
 named_enum! {
@@ -152,7 +152,7 @@ pub fn closest_depth(results: &[MacroResult]) -> Option<u32> {
 }
 
 pub(super) fn lines(results: &[MacroResult]) -> Vec<Comparison> {
-    let reason = Why::Explained(
+    let reason = Why::NotGiven(
         "the traces are not published; the mixtures that replace them reproduce the order of the \
          four gains, but not their sizes and bursts",
     );
@@ -160,7 +160,7 @@ pub(super) fn lines(results: &[MacroResult]) -> Vec<Comparison> {
     let line = |one: &MacroResult| {
         let what = format!("{}: improvement by aligned writes", one.benchmark.name());
         let both = [one.benchmark.published(), one.gain()];
-        line("Table 4", what, Quantity::Percent, both, reason)
+        line("Table 4", what, Quantity::Percent, both, reason).on(Basis::Closest)
     };
     results.iter().filter(|one| Some(one.depth) == depth).map(line).collect()
 }

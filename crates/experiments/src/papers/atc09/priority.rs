@@ -13,7 +13,7 @@ use prism_engine::CleaningMode;
 use prism_ssd::{Completion, DriveSpec, HostOp, Request};
 
 use super::line;
-use crate::comparison::{Comparison, Quantity, Why};
+use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::drives::{filled, preset, smaller, spare_units};
 use crate::load::{OpenLoop, Tally, run};
 use crate::scale::Scale;
@@ -187,7 +187,7 @@ impl Priority {
     }
 
     pub(super) fn lines(&self) -> Vec<Comparison> {
-        let reason = Why::Explained(
+        let reason = Why::NotGiven(
             "addresses, sizes and lengths of the runs are not given, and the gain depends on how \
              close to saturation cleaning brings the drive: see the runs",
         );
@@ -196,7 +196,7 @@ impl Priority {
         for (run, published) in self.of(places).zip(IMPROVEMENT) {
             let what = format!("priority requests faster, {} % writes", run.writes);
             let both = [published, run.improvement().unwrap_or(f64::NAN)];
-            lines.push(line("Table 6", what, Quantity::Percent, both, reason));
+            lines.push(line("Table 6", what, Quantity::Percent, both, reason).on(Basis::Closest));
         }
         lines
     }

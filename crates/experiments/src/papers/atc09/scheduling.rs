@@ -5,7 +5,7 @@
 //! [`crate::oracles::curve`].
 
 use super::line;
-use crate::comparison::{Comparison, Quantity, Why};
+use crate::comparison::{Basis, Comparison, Quantity, Why};
 use crate::oracles::{self, Curve};
 use crate::scale::Scale;
 
@@ -44,10 +44,11 @@ impl Scheduling {
 
     pub(super) fn lines(&self) -> Vec<Comparison> {
         let reason =
-            Why::Explained("the load is not given, and the gain depends on it: see the curve");
+            Why::NotGiven("the load is not given, and the gain depends on it: see the curve");
         let line = |curve: &Curve| {
             let what = format!("SWTF: lower mean response, load {}", curve.load);
             line("3.2", what, Quantity::Percent, [PUBLISHED_GAIN, gain(curve)], reason)
+                .on(Basis::Closest)
         };
         self.closest().map(line).into_iter().collect()
     }

@@ -5,7 +5,7 @@ use prism_base::Bytes;
 use super::{
     AddressPattern, ChangeRow, RateRow, Results, SMALL, ThreadsRow, Update, When, changes,
 };
-use crate::comparison::{Comparison, Quantity, Why};
+use crate::comparison::{Basis, Comparison, Quantity, Why};
 
 /// Tolerance of rates, to some of which the drive is fitted.
 const RATE_TOLERANCE: f64 = 0.1;
@@ -43,17 +43,17 @@ pub fn compare(found: &Results) -> Vec<Comparison> {
 fn rate(row: &ThreadsRow) -> Option<Comparison> {
     let small = row.size == SMALL;
     let (size, place) = if small { ("10 KB", SMALL_PLACE) } else { ("10 MB", LARGE_PLACE) };
-    let why = match (small, row.threads) {
-        (false, 8) => Why::Unexplained(
-            "no modelled part of the drive slows eight threads that write files in order; the \
-             table of mechanisms lists what was tried",
-        ),
-        _ => Why::Explained("the drive is fitted to seven such rates with five numbers"),
-    };
+    let why = Why::Unexplained(
+        "no modelled part of the drive slows eight threads that write files in order; the table of \
+         mechanisms lists what was tried",
+    );
     let many = if row.threads == 1 { "" } else { "s" };
     let what = format!("writes of {size}, {} thread{many}", row.threads);
     let both = [row.published?, row.stretch.rate / 1e6];
-    Some(Comparison::new(place, what, Quantity::MegabytesPerSecond, both, RATE_TOLERANCE, why))
+    let rate = Quantity::MegabytesPerSecond;
+    let comparison = Comparison::new(place, what, rate, both, RATE_TOLERANCE, why);
+    // Five numbers of the drive are fitted to these seven rates.
+    Some(comparison.on(Basis::Fitted))
 }
 
 /// Queries a second of the application: 142 on a hard disk, 20,000 on an SSD, 100,000 with
@@ -70,8 +70,8 @@ fn queries(found: &Results) -> Vec<Comparison> {
         let what = format!("queries a second, {what}");
         Comparison::new(QUERIES_PLACE, what, quantity, both, RATE_TOLERANCE, why)
     };
-    let writes = Why::Explained(
-        "a query is not a write: the article's 115 and 500 MB/s are 11,200 and 49,000 writes of \
+    let writes = Why::NotGiven(
+        "the article does not say what a query writes; its 115 and 500 MB/s are 11,200 and 49,000 writes of \
          10 KB a second, so about two queries share a write",
     );
     let rise = Why::Unexplained(
@@ -83,7 +83,8 @@ fn queries(found: &Results) -> Vec<Comparison> {
     vec![
         query("one thread; ours 4 KiB writes", each, 20_000.0, page(1), writes),
         query("several; ours 4 KiB writes", each, 100_000.0, page(8), writes),
-        query("threads over one; ours 10 KB", ratio, 100_000.0 / 20_000.0, times, rise),
+        query("threads over one; ours 10 KB", ratio, 100_000.0 / 20_000.0, times, rise)
+            .on(Basis::Derived),
     ]
 }
 
@@ -130,9 +131,9 @@ fn lives(found: &Results) -> Vec<Comparison> {
             let (what, both) = (format!("life, {cell}, WA {wa}: {what}"), [row.published, ours]);
             Comparison::new(LIFE_PLACE, what, Quantity::Days, both, MONTHS_TOLERANCE, why)
         };
-        let spare = Why::Explained("spare flash wears as well; the formula leaves it out");
+        let spare = Why::Unexplained("spare flash wears as well; the formula leaves it out");
         [
-            days("formula", row.formula, Why::Same),
+            days("formula", row.formula, Why::Same).on(Basis::Arithmetic),
             days("WA measured", row.by_measured, Why::Same),
             days("by erases", row.by_erases, spare),
         ]
@@ -148,18 +149,21 @@ fn full(found: &Results) -> Vec<Comparison> {
     let mut all = Vec::new();
     for (full, blocks, pages) in NAMED {
         let Some(row) = found.full.iter().find(|row| row.full == full) else { continue };
-        let greedy = Why::Explained(
+        // The run with random victims is the one without this cause.
+        let greedy = Why::Removed(
             "the formula assumes victims as full as the drive; greedy takes emptier ones",
         );
         let both = [("random victims", row.random, Why::Same), ("greedy", row.greedy, greedy)];
         for (victim, ours, why) in both {
-            let mut add = |what: &str, both| {
+            let mut add = |what: &str, both, basis| {
                 let what = format!("{:.0} % full, {victim}: {what}", 100.0 * full);
                 let count = Quantity::Count;
-                all.push(Comparison::new(FULL_PLACE, what, count, both, RANDOM_TOLERANCE, why));
+                let one = Comparison::new(FULL_PLACE, what, count, both, RANDOM_TOLERANCE, why);
+                all.push(one.on(basis));
             };
-            add("blocks for one", [blocks, ours.blocks]);
-            add("pages copied", [pages, ours.pages]);
+            // The published number of pages is that of blocks times the pages in them.
+            add("blocks for one", [blocks, ours.blocks], Basis::Independent);
+            add("pages copied", [pages, ours.pages], Basis::Derived);
         }
     }
     all
@@ -181,7 +185,7 @@ fn in_place(found: &Results) -> Option<Comparison> {
 /// byte.
 fn change(cheapest: &ChangeRow) -> Comparison {
     let what = "bytes of flash for a change of one byte, at least";
-    let why = Why::Explained(
+    let why = Why::Unexplained(
         "the article gives the minimum; on a full drive under random writes, cleaning adds its \
          write amplification",
     );

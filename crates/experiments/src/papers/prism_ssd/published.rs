@@ -43,15 +43,16 @@ fn row(
     quantity: Quantity,
     both: [f64; 2],
     tolerance: f64,
-    why: &'static str,
+    why: Why,
 ) -> Comparison {
-    Comparison::new(place, what, quantity, both, tolerance, Why::Unexplained(why))
+    Comparison::new(place, what, quantity, both, tolerance, why)
 }
 
 /// The hit ratio of Original at 6 % is fitted and not compared.
 fn figure_4(found: &Results) -> Vec<Comparison> {
     let published = [(Engine::Original, 12, 87.3), (Engine::Raw, 6, 76.5), (Engine::Raw, 12, 94.8)];
-    let why = "the paper gives neither the popularity of keys nor how its cache evicts";
+    let why =
+        Why::NotGiven("the paper gives neither the popularity of keys nor how its cache evicts");
     let compared = published.into_iter().map(|(engine, percent, published)| {
         let ours = found.hit(engine, percent).map_or(f64::NAN, |row| row.hit_ratio * 100.0);
         let what = format!("{}: hit ratio at {percent} % of the data", engine.name());
@@ -66,7 +67,8 @@ fn figure_5(found: &Results) -> Vec<Comparison> {
         return Vec::new();
     }
     let rate = |engine| found.backend(engine).map_or(f64::NAN, |row| row.served.throughput());
-    let why = "the paper gives neither the number of clients nor the time of the backend";
+    let why =
+        Why::NotGiven("the paper gives neither the number of clients nor the time of the backend");
     let compared =
         [(Engine::Function, 1.004), (Engine::Policy, 1.088)].map(|(other, published)| {
             let what = format!("throughput of Raw over {}, with a backend", other.name());
@@ -80,7 +82,7 @@ fn figure_5(found: &Results) -> Vec<Comparison> {
 fn figure_6(found: &Results) -> Vec<Comparison> {
     let rate =
         |engine| found.server(engine, 0, false).map_or(f64::NAN, |row| row.served.throughput());
-    let why = "the paper's server, its clients and its CPU time are not modelled";
+    let why = Why::Unexplained("the paper's server, its clients and its CPU time are not modelled");
     let published = [(Engine::Original, 1.276), (Engine::Function, 1.052), (Engine::Policy, 1.155)];
     let compared = published.map(|(other, published)| {
         let what = format!("throughput of Raw over {}, sets only", other.name());
@@ -106,7 +108,8 @@ fn table_1(found: &Results) -> Vec<Comparison> {
     let mut all = Vec::new();
     let original = found.table(Engine::Original);
     let erases = original.map_or(f64::NAN, |row| row.served.flash.erases as f64);
-    let why = "the paper gives neither the deviation of its keys nor how its cache evicts";
+    let why =
+        Why::NotGiven("the paper gives neither the deviation of its keys nor how its cache evicts");
     for (engine, items, pages, published) in PUBLISHED {
         let name = engine.name();
         let ours = found.table(engine);

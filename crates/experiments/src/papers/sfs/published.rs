@@ -3,7 +3,7 @@
 use super::segments::{SEGMENT_PAGES, SegmentRow, Stream};
 use super::sizes::{Map, Ssd};
 use super::{Results, segments};
-use crate::comparison::{Comparison, Quantity, Why};
+use crate::comparison::{Basis, Comparison, Quantity, Why};
 
 const TABLE: &str = "table of SSDs";
 const CHARACTERISTICS: &str = "characteristics";
@@ -29,8 +29,8 @@ fn table(found: &Results, ssd: Ssd) -> Vec<Comparison> {
             let (what, both) = (format!("{name}: {what}"), [published, ours / 1e6]);
             Comparison::new(TABLE, what, Quantity::MegabytesPerSecond, both, 0.1, why)
         };
-        let block = Why::Explained("the times of the preset are fitted with blocks of single dies");
-        all.push(rate("sequential", sequential, row.sequential, block));
+        let block = Why::Unexplained("the preset is fitted with blocks of single dies");
+        all.push(rate("sequential", sequential, row.sequential, block).on(Basis::Fitted));
         all.push(rate("random 4 KB", random, row.rate, why_random(map)));
     }
     all
@@ -38,9 +38,9 @@ fn table(found: &Results, ssd: Ssd) -> Vec<Comparison> {
 
 fn why_random(map: Map) -> Why {
     match map {
-        Map::Page => Why::Explained(
-            "page-level mapping copies little; a drive with such a low rate does not have it, or \
-             has larger mapping units",
+        Map::Page => Why::NotGiven(
+            "the mapping of the real drive is not given; page-level mapping with small units copies \
+             little",
         ),
         Map::Groups | Map::Fast => Why::Unexplained(
             "neither the mapping of the real drive is known nor the size of its log, to which the \
@@ -54,7 +54,7 @@ fn why_random(map: Map) -> Why {
 }
 
 /// "Random write performance becomes same as sequential write performance when the request
-/// size is same as erase block size."
+/// size is same as erase block size." The sentence counts once.
 fn meets(found: &Results) -> Vec<Comparison> {
     let rows = found.sizes.iter().filter(|row| row.size == row.erase_block);
     let comparison = |row: &super::SizeRow| {
@@ -66,7 +66,8 @@ fn meets(found: &Results) -> Vec<Comparison> {
         );
         Comparison::new(CHARACTERISTICS, what, Quantity::Ratio, [1.0, row.share()], 0.1, why)
     };
-    rows.map(comparison).collect()
+    let basis = |n| if n == 0 { Basis::Independent } else { Basis::Repeated };
+    rows.enumerate().map(|(n, row)| comparison(row).on(basis(n))).collect()
 }
 
 /// Write amplification and erases of a stream against arithmetic. If segments are whole blocks, no
@@ -79,7 +80,7 @@ fn segment(row: &SegmentRow) -> Vec<Comparison> {
         Stream::Interleaved | Stream::Pages => return Vec::new(),
     };
     let why = match row.map {
-        Map::Groups => Why::Explained(
+        Map::Groups => Why::Unexplained(
             "the log of a group is written in the order of arrival, so a segment that begins \
              inside a block shifts the log blocks of its first group against the logical blocks: \
              they need full merges, not switch merges",
@@ -91,6 +92,7 @@ fn segment(row: &SegmentRow) -> Vec<Comparison> {
     let comparison = |what: &str, published: f64, ours| {
         let what = format!("{}, {}: {what}", row.map.name(), row.stream.name());
         Comparison::new(ARITHMETIC, what, Quantity::Ratio, [published, ours], 0.02, why)
+            .on(Basis::Arithmetic)
     };
     let erases = 1000.0 / f64::from(segments::BLOCK_PAGES);
     vec![
