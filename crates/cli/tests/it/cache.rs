@@ -206,6 +206,7 @@ fn the_index_has_its_share_of_the_memory() {
         let mut stats = Vec::new();
         while stats.last().is_none_or(|line| line != "END") {
             stats.push(line(&mut stream));
+            assert_ne!(stats.last().unwrap(), "", "the server has closed");
         }
         let index = stats.iter().find_map(|line| line.strip_prefix("STAT index_bytes "));
         assert_eq!(index.unwrap().trim().parse::<u64>().unwrap(), bytes);
