@@ -2,6 +2,7 @@
 //! around the crate `cache`.
 
 mod connection;
+mod device;
 pub mod listen;
 mod log;
 mod mapped;

@@ -3,24 +3,19 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prism_base::Bytes;
 use prism_cache::cache::{BUFFERS_MIN, Durability, Eviction, OpenError, state_bytes};
 use prism_cache::items::Items;
 use prism_cache::{Cache, Config, Memory};
-use prism_flash::function::Function;
-use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
-use prism_flash::raw::Raw;
-use prism_flash::{
-    Allocation, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share, SharedMemory,
-};
-use prism_flashfile::{FlashFile, FlashFileError};
-use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
+use prism_flash::{Device, FlashError};
+use prism_flashfile::FlashFileError;
+use prism_segments::{Shape, Store};
 
 use rustix::event::{EventfdFlags, eventfd};
 
+use crate::device;
 use crate::mapped::Mapped;
 use crate::server::failed;
 
@@ -31,6 +26,8 @@ pub type Backend = Cache<Box<dyn Store>>;
 pub struct Opened {
     /// The cache.
     pub cache: Backend,
+    /// Its engine.
+    pub engine: Engine,
     /// The device, which knows how worn its blocks are; `None` if the cache uses it without the
     /// library.
     pub device: Option<Device>,
@@ -78,8 +75,9 @@ pub struct OpenOptions {
     pub device: Option<PathBuf>,
     /// Bytes of a new device.
     pub size: Bytes,
-    /// The engine.
-    pub engine: Engine,
+    /// The engine; `None` for that of an existing device, and `function` for a new one. An existing
+    /// device is refused with another engine.
+    pub engine: Option<Engine>,
     /// Bytes of memory for the index and for buffers.
     pub memory: Bytes,
     /// The longest sum of key and value.
@@ -156,15 +154,6 @@ pub enum ServerError {
     },
 }
 
-/// Bytes of a page.
-const PAGE: u32 = 4096;
-/// Channels of a new device.
-const CHANNELS: u32 = 4;
-/// Slabs of the smallest device.
-const SLABS_MIN: u64 = 24;
-/// The beginning of the names of shares; the engine's name follows.
-const SHARE: &str = "cache-";
-
 /// Seconds since 1970.
 #[must_use]
 pub fn unix_now() -> u32 {
@@ -172,179 +161,16 @@ pub fn unix_now() -> u32 {
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// A device for `size` bytes, with blocks that hold two items of the longest kind.
-fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, ServerError> {
-    let block = (2 * item_max).next_power_of_two().clamp(1 << 20, 64 << 20);
-    let blocks = size.0.div_ceil(block);
-    if blocks < SLABS_MIN {
-        let what = format!(
-            "--size {size} is too small: items of up to {} need slabs of {}, and a cache at least \
-             {SLABS_MIN} of them; give it {} or limit items by -I",
-            Bytes(item_max),
-            Bytes(block),
-            Bytes(block * SLABS_MIN)
-        );
-        return Err(ServerError::Option { what });
-    }
-    Ok(DeviceGeometry {
-        channels: CHANNELS,
-        luns_per_channel: 1,
-        // Spare blocks for those that fail, and for the device's own tables.
-        blocks_per_lun: (blocks.div_ceil(CHANNELS.into()) + 4) as u32,
-        pages_per_block: (block / u64::from(PAGE)) as u32,
-        page_size: PAGE,
-        oob_size: 64,
-        max_open_blocks: None,
-    })
-}
-
 /// Bytes that are written at once: long enough for a file to be written at its full rate.
 const CHUNK: u32 = 256 << 10;
 
-/// Opens a file that a process may have had open which was killed just now: the kernel may need a
-/// moment to end its reads and writes.
-fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
-    const TRIES: u32 = 100;
-    for _ in 1..TRIES {
-        match FlashFile::open(path) {
-            Err(FlashFileError::InUse { .. }) => thread::sleep(Duration::from_millis(20)),
-            opened => return opened,
-        }
-    }
-    FlashFile::open(path)
-}
-
 impl OpenOptions {
-    /// A file of something else is not overwritten; the server makes its own.
-    fn explain(&self, error: FlashFileError) -> ServerError {
-        match error {
-            FlashFileError::NotAFlashFile { file } => ServerError::Option {
-                what: format!(
-                    "{file}: this is not the device of a cache; name another file, or remove this \
-                     one if you can lose what it holds: the server makes a new one"
-                ),
-            },
-            error => error.into(),
-        }
-    }
-
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.device.as_ref().map_or("memory".to_owned(), |path| path.display().to_string())
     }
 
-    fn flash(&self, source: FlashError) -> ServerError {
+    pub(crate) fn flash(&self, source: FlashError) -> ServerError {
         ServerError::Flash { device: self.name(), source }
-    }
-
-    /// The device, and a number that only it has; it is made if it is not there.
-    fn open_device(&self) -> Result<(Device, u64), ServerError> {
-        let Some(path) = &self.device else {
-            let memory =
-                MemoryDevice::new(geometry(self.size, self.item_max)?, prism_flash::Cache::None);
-            let memory = memory.map_err(|error| self.flash(error.into()))?;
-            let device = Device::format(memory, Options::default());
-            return Ok((device.map_err(|error| self.flash(error))?, 0));
-        };
-        if !path.exists() {
-            drop(FlashFile::format(
-                path,
-                geometry(self.size, self.item_max)?,
-                &[],
-                Options::default(),
-            )?);
-        }
-        let file = open_soon(path).map_err(|error| self.explain(error))?;
-        let identity = file.identity();
-        let device = Device::open(file, Options::default()).map_err(|error| self.flash(error))?;
-        Ok((device, identity))
-    }
-
-    /// The device without the library; one that has the library's tables is refused.
-    fn open_ideal(&self) -> Result<IdealStore, ServerError> {
-        let geometry = || geometry(self.size, self.item_max);
-        let Some(path) = &self.device else {
-            let memory = MemoryDevice::new(geometry()?, prism_flash::Cache::None);
-            let memory = SharedMemory::from(memory.map_err(|error| self.flash(error.into()))?);
-            return Ok(IdealStore::new(memory.into(), 0));
-        };
-        if path.exists() {
-            match Device::open(open_soon(path)?, Options::default()) {
-                Ok(_) => {
-                    let what = format!(
-                        "{}: the device was made for another engine; use that, or remove the file \
-                         to begin an empty cache",
-                        self.name()
-                    );
-                    return Err(ServerError::Option { what });
-                }
-                Err(FlashError::NotFormatted { .. }) => {}
-                Err(error) => return Err(self.flash(error)),
-            }
-        } else {
-            drop(FlashFile::create(path, geometry()?)?);
-        }
-        let file = open_soon(path)?;
-        let identity = file.identity();
-        Ok(IdealStore::new(Arc::new(file), identity))
-    }
-
-    /// The share of the engine; that of another one is refused.
-    fn share(&self, device: &Device) -> Result<Share, ServerError> {
-        let name = format!("{SHARE}{}", self.engine.name());
-        let shares = device.shares();
-        if let Some(other) = shares.iter().find(|share| share.name != name) {
-            let engine = other.name.strip_prefix(SHARE);
-            let what = match engine {
-                Some(engine) => format!(
-                    "{}: the cache was made with --engine {engine}; use that, or remove the file \
-                     to begin an empty cache",
-                    self.name()
-                ),
-                None => format!(
-                    "{}: the device has a share {:?} of another program; give the cache a file of \
-                     its own",
-                    self.name(),
-                    other.name
-                ),
-            };
-            return Err(ServerError::Option { what });
-        }
-        if shares.is_empty() {
-            let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
-            let share = device.allocate(&name, Allocation::new(capacity, 0));
-            return share.map_err(|error| self.flash(error));
-        }
-        device.attach(&name).map_err(|error| self.flash(error))
-    }
-
-    fn store(&self, share: Share, identity: u64) -> Result<Box<dyn Store>, FlashError> {
-        let mapping = match self.engine {
-            Engine::Raw => return Ok(Box::new(RawStore::new(Raw::open(share)?, identity))),
-            Engine::Function => {
-                return Ok(Box::new(FunctionStore::new(Function::open(share)?, identity)));
-            }
-            Engine::Policy => Mapping::Block,
-            Engine::Original => Mapping::Page,
-            Engine::Ideal => unreachable!("it has no share"),
-        };
-        let blocks = share.geometry()?.blocks();
-        let policy = Policy::open(share)?;
-        let ranges = policy.ranges();
-        let bytes = match ranges.first() {
-            Some(range) => range.end - range.begin,
-            None => {
-                // Four fifths of what is left next to the level's own blocks.
-                let bytes = u64::from((blocks - 12) * 4 / 5) * policy.block_bytes();
-                let over_provisioning = OverProvisioning::Percent(22);
-                let config = RangeConfig {
-                    over_provisioning,
-                    ..RangeConfig::new(mapping, Cleaning::Greedy)
-                };
-                policy.configure(0, bytes, config)?;
-                bytes
-            }
-        };
-        Ok(Box::new(PolicyStore::new(policy, 0, bytes, identity)))
     }
 
     /// Slabs for which there are buffers.
@@ -383,13 +209,7 @@ impl OpenOptions {
     /// # Errors
     /// [`ServerError`].
     pub fn open(&self) -> Result<Opened, ServerError> {
-        let (store, device): (Box<dyn Store>, _) = if self.engine == Engine::Ideal {
-            (Box::new(self.open_ideal()?), None)
-        } else {
-            let (device, identity) = self.open_device()?;
-            let share = self.share(&device)?;
-            (self.store(share, identity).map_err(|error| self.flash(error))?, Some(device))
-        };
+        let device::CacheDevice { engine, store, device } = self.find()?;
         let identity = store.identity();
         let shape = store.shape();
         let synced = match self.durability {
@@ -405,7 +225,7 @@ impl OpenOptions {
         let config = Config {
             index_bytes: self.memory.0.saturating_sub(in_buffers).max(1 << 20),
             buffers,
-            eviction: self.engine.eviction(),
+            eviction: engine.eviction(),
             seed: identity ^ u64::from(std::process::id()) << 32 ^ u64::from(unix_now()),
             chunk: CHUNK,
             payload: true,
@@ -432,7 +252,7 @@ impl OpenOptions {
             }
             None => cache,
         };
-        Ok(Opened { cache, device, synced })
+        Ok(Opened { cache, engine, device, synced })
     }
 }
 
@@ -467,7 +287,7 @@ mod tests {
         OpenOptions {
             device,
             size: Bytes(64 << 20),
-            engine,
+            engine: Some(engine),
             memory: Bytes(16 << 20),
             item_max: 1 << 18,
             durability: Durability::Crash,
@@ -527,15 +347,28 @@ mod tests {
                     cache.close().unwrap();
                 }
             }
+            // It need not be named again, and another one is refused.
+            let any = OpenOptions { engine: None, ..options(&path, engine) };
+            assert_eq!(any.open().unwrap().engine, engine);
             let other = if engine == Engine::Raw { Engine::Policy } else { Engine::Raw };
             let error =
                 options(&path, other).open().map(drop).expect_err("another engine").to_string();
-            let expected = if engine == Engine::Ideal {
-                "ormatted".to_owned()
-            } else {
-                format!("--engine {name}")
-            };
-            assert!(error.contains(&expected), "{error}");
+            assert!(error.contains(&format!("--engine {name}; leave")), "{error}");
         }
+    }
+
+    #[test]
+    fn a_new_device_has_the_usual_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache");
+        let any = OpenOptions { engine: None, ..options(&path, Engine::Raw) };
+        assert_eq!(any.open().unwrap().engine, Engine::Function);
+        // Of a file without anything it is not known what it was to be.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(state_path(&path)).unwrap();
+        let geometry = crate::device::geometry(Bytes(64 << 20), 1 << 18).unwrap();
+        drop(prism_flashfile::FlashFile::create(&path, geometry).unwrap());
+        let error = any.open().map(drop).expect_err("no engine").to_string();
+        assert!(error.contains("remove the file"), "{error}");
     }
 }

@@ -26,7 +26,7 @@ pub fn options(device: Option<&Path>, engine: Engine) -> OpenOptions {
     OpenOptions {
         device: device.map(Path::to_owned),
         size: Bytes(96 << 20),
-        engine,
+        engine: Some(engine),
         memory: Bytes(16 << 20),
         item_max: 1 << 19,
         durability: Durability::Crash,

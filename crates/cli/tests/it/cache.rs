@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use prism_base::Rng;
@@ -14,6 +14,7 @@ use crate::common::{Run, folder, prism};
 /// A server process, which is killed in the end.
 struct Served {
     child: Child,
+    errors: BufReader<ChildStderr>,
     address: String,
 }
 
@@ -33,7 +34,7 @@ impl Served {
         let mut line = String::new();
         errors.read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("prism: listening on ").expect(&line).to_owned();
-        Self { child, address }
+        Self { child, errors, address }
     }
 
     fn connect(&self) -> BufReader<TcpStream> {
@@ -48,6 +49,15 @@ impl Served {
         let stream = stream.unwrap();
         stream.set_nodelay(true).unwrap();
         BufReader::new(stream)
+    }
+
+    /// What it writes to standard error when it begins to serve, but for its address.
+    fn said(&mut self) -> String {
+        let mut said = String::new();
+        while !said.ends_with(" items\n") {
+            assert!(self.errors.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        said
     }
 
     /// As `kill -9` does.
@@ -136,6 +146,11 @@ fn options_that_do_not_fit_are_refused() {
     Served::start(&device, &["--engine", "raw"]).kill();
     let other = ["--engine", "function", "--size", "64MiB", "-I", "256k", "-p", "0"];
     refused(serve(&other), "the cache was made with --engine raw");
+    // Without --engine it is that of the device.
+    let mut served = Served::start(&device, &[]);
+    let said = served.said();
+    assert!(said.contains("engine raw, 0 items"), "{said}");
+    served.kill();
     std::fs::write(&device, b"something else").unwrap();
     refused(serve(&["-p", "0"]), device.to_str().unwrap());
 }

@@ -41,10 +41,10 @@ pub struct Args {
     /// Bytes of a new device
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1GiB")]
     size: Bytes,
-    /// The level of the flash library that the cache uses
+    /// The level of the flash library that a new cache uses; an existing one keeps its own
+    /// [default: function]
     #[arg(long, value_name = "raw|function|policy|original|ideal", value_parser = engine)]
-    #[arg(default_value = "function")]
-    engine: Engine,
+    engine: Option<Engine>,
     /// Bytes of memory for the index (16 an item) and for buffers, half each
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "64MiB")]
     memory: Bytes,
@@ -327,7 +327,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
         out,
         "prism: {}, engine {}, {} items",
         args.device,
-        args.engine.name(),
+        opened.engine.name(),
         opened.cache.len()
     );
     let shared = Shared::new(settings, prism_cacheserver::open::unix_now());
