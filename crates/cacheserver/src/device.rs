@@ -15,7 +15,8 @@ use prism_flash::{
 use prism_flashfile::{FlashFile, FlashFileError};
 use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Store};
 
-use crate::open::{Engine, OpenOptions, ServerError, state_path};
+use crate::open::{Engine, OpenOptions, ServerError};
+use crate::statefile::{StateFile, state_path};
 
 /// Bytes of a page.
 const PAGE: u32 = 4096;
@@ -116,6 +117,7 @@ impl OpenOptions {
             return self.on(device.map_err(|error| self.flash(error))?, 0);
         };
         if !path.exists() {
+            StateFile::of(path)?.without_device(&self.name())?;
             let geometry = geometry(self.size, self.item_max)?;
             match self.engine {
                 Some(Engine::Ideal) => drop(FlashFile::create(path, geometry)?),

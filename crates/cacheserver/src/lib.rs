@@ -10,8 +10,10 @@ mod metrics;
 pub mod open;
 mod report;
 pub mod server;
+mod statefile;
 
 pub use listen::Listener;
 pub use mapped::Mapped;
 pub use open::{Backend, Engine, OpenOptions, Opened, ServerError, WriteLimit};
 pub use server::Server;
+pub use statefile::state_path;

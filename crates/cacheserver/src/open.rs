@@ -1,7 +1,7 @@
 //! Opening the cache that a server serves: its device, its engine and its memory.
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,8 +16,8 @@ use prism_segments::{Shape, Store};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::device;
-use crate::mapped::Mapped;
 use crate::server::failed;
+use crate::statefile::StateFile;
 
 /// The cache of a server.
 pub type Backend = Cache<Box<dyn Store>>;
@@ -34,6 +34,8 @@ pub struct Opened {
     /// An eventfd that is written to when a sync of the state is complete, if commands wait for
     /// that.
     pub synced: Option<Arc<OwnedFd>>,
+    /// What the operator has to know of the start, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// The level of the flash library that the cache uses.
@@ -183,24 +185,18 @@ impl OpenOptions {
     fn memory(
         &self,
         shape: &Shape,
+        file: Option<&StateFile>,
         wake: Option<&Arc<OwnedFd>>,
     ) -> Result<[Box<dyn Memory>; 2], ServerError> {
         let slab = u64::from(shape.segment_bytes);
         let wanted = u64::from(self.buffers(shape));
         let state = state_bytes(shape).next_multiple_of(4096);
-        let Some(path) = &self.device else {
+        let Some(file) = file else {
             let zeros = |bytes: u64| Box::new(vec![0; bytes as usize]);
             return Ok([zeros(state), zeros(wanted * slab)]);
         };
-        let path = state_path(path);
-        let there = std::fs::metadata(&path).map_or(0, |found| found.len());
-        let buffers = wanted.max(there.saturating_sub(state) / slab);
-        let map = |offset, bytes| {
-            Mapped::open(&path, offset, bytes, wake.cloned()).map_err(|source| ServerError::Io {
-                what: format!("cannot use {}, the state of the cache", path.display()),
-                source,
-            })
-        };
+        let buffers = wanted.max(file.len().saturating_sub(state) / slab);
+        let map = |offset, bytes| file.map(offset, bytes, wake.cloned());
         Ok([Box::new(map(0, state)?), Box::new(map(state, buffers * slab)?)])
     }
 
@@ -210,6 +206,10 @@ impl OpenOptions {
     /// [`ServerError`].
     pub fn open(&self) -> Result<Opened, ServerError> {
         let device::CacheDevice { engine, store, device } = self.find()?;
+        let file = self.device.as_deref().map(StateFile::of).transpose()?;
+        if let Some(file) = &file {
+            file.examine(&store)?;
+        }
         let identity = store.identity();
         let shape = store.shape();
         let synced = match self.durability {
@@ -219,7 +219,7 @@ impl OpenOptions {
                 Some(Arc::new(eventfd(0, flags).map_err(failed("eventfd"))?))
             }
         };
-        let [state, memory] = self.memory(&shape, synced.as_ref())?;
+        let [state, memory] = self.memory(&shape, file.as_ref(), synced.as_ref())?;
         let buffers = self.buffers(&shape);
         let in_buffers = u64::from(buffers) * u64::from(shape.segment_bytes);
         let config = Config {
@@ -252,16 +252,9 @@ impl OpenOptions {
             }
             None => cache,
         };
-        Ok(Opened { cache, engine, device, synced })
+        let notes = file.iter().filter_map(|file| file.losses(&cache)).collect();
+        Ok(Opened { cache, engine, device, synced, notes })
     }
-}
-
-/// The file of the state and the buffers of a cache on this device.
-#[must_use]
-pub fn state_path(device: &Path) -> PathBuf {
-    let mut name = device.as_os_str().to_owned();
-    name.push(".cache");
-    name.into()
 }
 
 impl Engine {
@@ -280,7 +273,10 @@ mod tests {
     use prism_base::Nanos;
     use prism_cache::items::{Lookup, Meta, NewItem};
 
+    use std::path::Path;
+
     use super::*;
+    use crate::statefile::state_path;
 
     fn options(path: &Path, engine: Engine) -> OpenOptions {
         let device = Some(path.to_owned());
@@ -332,17 +328,7 @@ mod tests {
                     let found = get(&mut cache, &key.to_le_bytes());
                     assert_eq!(found, Some(vec![key as u8; 5000]), "{engine:?}, round {round}");
                 }
-                for key in round * 1000..(round + 1) * 1000 {
-                    let value = vec![key as u8; 5000];
-                    let version = cache.next_version();
-                    let value: [&[u8]; 2] = [&value, b""];
-                    let (flags, meta) = (0, Meta::default());
-                    let item = NewItem { key: &key.to_le_bytes(), value, flags, version, meta };
-                    while cache.insert(item, unix_now()).is_err() {
-                        assert!(cache.wait(None));
-                    }
-                    cache.progress(Nanos(0));
-                }
+                (round * 1000..(round + 1) * 1000).for_each(|key| set(&mut cache, key));
                 if round == 0 {
                     cache.close().unwrap();
                 }
@@ -370,5 +356,90 @@ mod tests {
         drop(prism_flashfile::FlashFile::create(&path, geometry).unwrap());
         let error = any.open().map(drop).expect_err("no engine").to_string();
         assert!(error.contains("remove the file"), "{error}");
+    }
+
+    fn set(cache: &mut Backend, key: u32) {
+        let version = cache.next_version();
+        let value: [&[u8]; 2] = [&[key as u8; 5000], b""];
+        let (flags, meta) = (0, Meta::default());
+        let item = NewItem { key: &key.to_le_bytes(), value, flags, version, meta };
+        while cache.insert(item, unix_now()).is_err() {
+            assert!(cache.wait(None));
+        }
+        cache.progress(Nanos(0));
+    }
+
+    /// What is missing of the state is lost, and the operator reads that; nothing else is
+    /// overwritten.
+    #[test]
+    fn a_damaged_state_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        for (engine, name) in Engine::ALL {
+            let path = folder.path().join(name);
+            let state = state_path(&path);
+            let fill = || {
+                let opened = options(&path, engine).open().unwrap();
+                let mut cache = opened.cache;
+                (0..1000).for_each(|key| set(&mut cache, key));
+                cache.close().unwrap();
+            };
+            let check = |kept: std::ops::RangeInclusive<u64>, parts: &[&str]| {
+                let Opened { cache, notes, .. } = options(&path, engine).open().unwrap();
+                assert!(kept.contains(&cache.len()), "{engine:?}: {} {notes:?}", cache.len());
+                assert_eq!(notes.len(), usize::from(!parts.is_empty()), "{engine:?}: {notes:?}");
+                for part in parts {
+                    assert!(notes[0].contains(part), "{engine:?}: {part} is not in {notes:?}");
+                }
+            };
+            fill();
+            check(1000..=1000, &[]);
+            // The loss is reported once.
+            std::fs::remove_file(&state).unwrap();
+            check(0..=0, &[".cache is missing", "1000 items", "empty"]);
+            check(0..=0, &[]);
+            fill();
+            let change = |change: &dyn Fn(&mut Vec<u8>)| {
+                let mut bytes = std::fs::read(&state).unwrap();
+                change(&mut bytes);
+                std::fs::write(&state, bytes).unwrap();
+            };
+            change(&|bytes| (bytes[20], bytes[532]) = (99, 99));
+            check(0..=0, &["is damaged", "1000 items", "empty"]);
+            fill();
+            // One copy of the header is enough.
+            change(&|bytes| bytes[20] = 99);
+            check(1000..=1000, &[]);
+            // The bits of one slab, in sectors that begin with its number; the highest bit of that
+            // is set if the slab is free.
+            change(&|bytes| {
+                let mut slabs =
+                    bytes[4096..].chunks_exact_mut((1_usize << 16).div_ceil(4032) * 512);
+                let used = |slab: &&mut [u8]| slab[0] != 0 && slab[7] == 0;
+                slabs.find(used).expect("a slab").fill(0);
+            });
+            check(1..=999, &["has no record of", "dropped"]);
+            change(&|bytes| bytes.truncate(4096));
+            check(0..=0, &["has no record of", "dropped"]);
+            let refused = |part: &str| {
+                let before = std::fs::read(&state).unwrap();
+                let error = options(&path, engine).open().map(drop).unwrap_err().to_string();
+                assert!(error.contains(part), "{engine:?}: {part} is not in {error}");
+                assert_eq!(before, std::fs::read(&state).unwrap(), "{engine:?}");
+            };
+            change(&|bytes| (bytes[7], bytes[519]) = (b'2', b'2'));
+            refused("has version 2");
+            std::fs::write(&state, b"a letter").unwrap();
+            refused("this is not the state of a cache");
+            let other = folder.path().join("other");
+            options(&other, engine).open().unwrap();
+            std::fs::copy(state_path(&other), &state).unwrap();
+            refused("another device");
+            // A device that is gone is not made anew.
+            std::fs::remove_file(&path).unwrap();
+            refused("there is no");
+            assert!(!path.exists());
+            std::fs::remove_file(&other).unwrap();
+            std::fs::remove_file(state_path(&other)).unwrap();
+        }
     }
 }

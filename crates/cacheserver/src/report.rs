@@ -46,6 +46,8 @@ pub fn figures(cache: &Backend, wear: &Wear<'_>) -> Report {
         ("items_inserted", counts.inserts),
         ("inserted_bytes", counts.insert_bytes),
         ("items_recovered", counts.recovered),
+        ("items_lost_at_start", counts.lost_items),
+        ("slabs_lost_at_start", counts.lost_slabs),
         ("slabs_filled", counts.slabs_filled),
         ("slabs_cleaned", counts.slabs_cleaned),
         ("slabs_dropped", counts.slabs_dropped),

@@ -31,7 +31,7 @@ use crate::items::{ItemAddress, Refusal};
 use crate::memory::Memory;
 use crate::record::{At, UNIT};
 use crate::slab::{self, Fill};
-use crate::state::State;
+use crate::state::{State, StateFound};
 use prism_segments::{Done, Shape, Store};
 
 use admission::Admission;
@@ -40,7 +40,7 @@ use clean::Victim;
 use commit::Commits;
 pub use commit::Durability;
 use read::Finished;
-pub use recover::{BUFFERS_MIN, OpenError, state_bytes};
+pub use recover::{BUFFERS_MIN, OpenError, examine_state, state_bytes};
 use reserve::Reserve;
 
 /// Streams of insertions, each with an open slab: of clients, and copies of cleaning.
@@ -199,6 +199,11 @@ pub struct Counts {
     pub slabs_dropped: u64,
     /// Items found when the cache was opened.
     pub recovered: u64,
+    /// Slabs on flash that could not be used when the cache was opened, because the state did not
+    /// know which of their items were current.
+    pub lost_slabs: u64,
+    /// Items in these slabs, those replaced and removed included.
+    pub lost_items: u64,
 }
 
 /// A cache on a store.
@@ -235,6 +240,7 @@ pub struct Cache<S> {
     now: Nanos,
     last_sync: Nanos,
     seed: u64,
+    state_found: StateFound,
     counts: Counts,
     failure: Option<FlashError>,
     /// No slab is cleaned any more.
@@ -260,6 +266,12 @@ impl<S: Store> Cache<S> {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.counts
+    }
+
+    /// What the memory of the state had when the cache was opened.
+    #[must_use]
+    pub fn state_found(&self) -> StateFound {
+        self.state_found
     }
 
     /// Items in the cache, those expired and not yet forgotten included.

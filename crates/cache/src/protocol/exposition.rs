@@ -76,7 +76,7 @@ const GENERAL: [Row; 22] = [
 ];
 
 /// Figures of `stats flash`.
-const FLASH: [Row; 30] = [
+const FLASH: [Row; 32] = [
     ("bytes", "item_bytes", None, Gauge, "Bytes of current items and their headers."),
     ("index_bytes", "index_bytes", None, Gauge, "Bytes of memory of the index."),
     ("hits_memory", "hits_total", Some(("layer", "memory")), Counter, HITS),
@@ -134,6 +134,20 @@ const FLASH: [Row; 30] = [
         "Reads of flash that found the item damaged or gone.",
     ),
     ("items_recovered", "recovered_items", None, Gauge, "Items found when the server began."),
+    (
+        "items_lost_at_start",
+        "lost_items",
+        None,
+        Gauge,
+        "Items on flash that were dropped when the server began, because their state was missing.",
+    ),
+    (
+        "slabs_lost_at_start",
+        "lost_slabs",
+        None,
+        Gauge,
+        "Slabs on flash that were dropped when the server began, because their state was missing.",
+    ),
     ("flash_pages_programmed", "flash_pages_total", Some(("cause", "cache")), Counter, PAGES),
     ("flash_pages_copied", "flash_pages_total", Some(("cause", "library")), Counter, PAGES),
     ("flash_pages_read", "flash_pages_read_total", None, Counter, "Flash pages read."),

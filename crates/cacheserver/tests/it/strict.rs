@@ -102,7 +102,8 @@ fn answers_wait_for_the_sync() {
     let (asked, of_server, gate) = (Arc::clone(&stop), Arc::clone(&synced), Arc::clone(&done));
     let server = thread::spawn(move || {
         let (device, synced) = (None, Some(of_server));
-        let opened = Opened { cache: cache(&gate), engine: Engine::Function, device, synced };
+        let (engine, notes) = (Engine::Function, Vec::new());
+        let opened = Opened { cache: cache(&gate), engine, device, synced, notes };
         let shared = Shared::new(Settings::default(), unix_now());
         Server::new(opened, shared, vec![listener]).unwrap().run(&|| asked.load(Ordering::Relaxed))
     });

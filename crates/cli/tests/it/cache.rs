@@ -101,7 +101,9 @@ fn random_kills_lose_nothing_and_bring_nothing_back() {
         let mut rng = Rng::stream(prism_testkit::seed(seed), "kills");
         let mut model = vec![None; 400];
         for round in 0..4 {
-            let server = Served::start(&device, &["--engine", engine]);
+            let mut server = Served::start(&device, &["--engine", engine]);
+            let said = server.said();
+            assert!(!said.contains("dropped"), "{engine}, round {round}: {said}");
             let mut client = server.connect();
             for (key, wanted) in (0..).zip(&model) {
                 assert_eq!(get(&mut client, key), *wanted, "{engine}, round {round}, key {key}");

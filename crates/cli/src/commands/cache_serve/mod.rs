@@ -323,6 +323,9 @@ fn serve(args: &Args) -> Result<(), Failure> {
     for address in metrics.iter().filter_map(Listener::address) {
         let _ = writeln!(out, "prism: metrics on http://{address}/metrics");
     }
+    for note in &opened.notes {
+        let _ = writeln!(out, "prism: {note}");
+    }
     let _ = writeln!(
         out,
         "prism: {}, engine {}, {} items",
