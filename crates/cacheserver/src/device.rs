@@ -6,16 +6,19 @@ use std::thread;
 use std::time::Duration;
 
 use prism_base::Bytes;
+use prism_cache::cache::state_bytes;
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::raw::Raw;
 use prism_flash::{
-    Allocation, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share, SharedMemory,
+    Allocation, Device, DeviceGeometry, FlashError, Medium, MemoryDevice, Options, Share,
+    SharedMemory,
 };
-use prism_flashfile::{FlashFile, FlashFileError};
-use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Store};
+use prism_flashfile::{FlashFile, FlashFileError, file_len};
+use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
 
 use crate::open::{Engine, OpenOptions, ServerError};
+use crate::space::{Growth, Shortage, shortage};
 use crate::statefile::{StateFile, state_path};
 
 /// Bytes of a page.
@@ -36,14 +39,17 @@ pub(crate) struct CacheDevice {
     pub(crate) store: Box<dyn Store>,
     /// The device of the library, which `ideal` does without.
     pub(crate) device: Option<Device>,
+    /// The geometry of a file.
+    pub(crate) geometry: Option<DeviceGeometry>,
 }
 
-/// What a file has.
-enum Content {
-    /// A device of the library, and a number that only it has.
-    Library(Device, u64),
-    /// No tables of the library.
-    Bare,
+/// A file that was opened.
+struct DeviceFile {
+    /// The device of the library, if the file has its tables.
+    library: Option<Device>,
+    /// A number that only this file has.
+    identity: u64,
+    geometry: DeviceGeometry,
 }
 
 /// A device for `size` bytes, with blocks that hold two items of the longest kind.
@@ -111,65 +117,109 @@ impl OpenOptions {
                     engine: Engine::Ideal,
                     store: Box::new(store),
                     device: None,
+                    geometry: None,
                 });
             }
             let device = Device::format(memory, Options::default());
-            return self.on(device.map_err(|error| self.flash(error))?, 0);
+            return self.on(device.map_err(|error| self.flash(error))?, 0, None);
         };
         if !path.exists() {
             StateFile::of(path)?.without_device(&self.name())?;
             let geometry = geometry(self.size, self.item_max)?;
+            self.refuse_shortage(path, &geometry)?;
             match self.engine {
                 Some(Engine::Ideal) => drop(FlashFile::create(path, geometry)?),
                 _ => drop(FlashFile::format(path, geometry, &[], Options::default())?),
             }
-            return match self.content(path)? {
-                Content::Library(device, identity) => self.on(device, identity),
-                Content::Bare => self.bare(path),
-            };
+            return self.of_file(path, self.file(path)?);
         }
-        match self.content(path)? {
-            Content::Library(device, identity) => self.on(device, identity),
+        let file = self.file(path)?;
+        if file.library.is_none() {
             // A file whose making was interrupted has no tables either.
-            Content::Bare if self.engine.is_none() && !state_path(path).exists() => {
+            if self.engine.is_none() && !state_path(path).exists() {
                 let what = format!(
                     "{}: the file holds no cache; remove the file, and the server makes a new one, \
                      or use it with --engine ideal",
                     self.name()
                 );
-                Err(ServerError::Option { what })
+                return Err(ServerError::Option { what });
             }
-            Content::Bare => {
-                self.agree(Engine::Ideal)?;
-                self.bare(path)
-            }
+            self.agree(Engine::Ideal)?;
         }
+        self.of_file(path, file)
     }
 
     /// Opens a file.
-    fn content(&self, path: &Path) -> Result<Content, ServerError> {
+    fn file(&self, path: &Path) -> Result<DeviceFile, ServerError> {
         let file = open_soon(path).map_err(explain)?;
-        let identity = file.identity();
-        match Device::open(file, Options::default()) {
-            Ok(device) => Ok(Content::Library(device, identity)),
-            Err(FlashError::NotFormatted { .. }) => Ok(Content::Bare),
-            Err(error) => Err(self.flash(error)),
+        let (identity, geometry) = (file.identity(), *file.geometry());
+        let library = match Device::open(file, Options::default()) {
+            Ok(device) => Some(device),
+            Err(FlashError::NotFormatted { .. }) => None,
+            Err(error) => return Err(self.flash(error)),
+        };
+        Ok(DeviceFile { library, identity, geometry })
+    }
+
+    /// The store in a file, by its engine.
+    fn of_file(&self, path: &Path, file: DeviceFile) -> Result<CacheDevice, ServerError> {
+        let DeviceFile { library, identity, geometry } = file;
+        match library {
+            Some(device) => self.on(device, identity, Some(geometry)),
+            None => self.bare(path),
         }
+    }
+
+    /// The files of a cache with a device of this geometry, when they are full.
+    pub(crate) fn growth(&self, path: &Path, geometry: &DeviceGeometry) -> [Growth; 2] {
+        let shape = Shape {
+            segments: geometry.blocks(),
+            segment_bytes: geometry.block_bytes() as u32,
+            page_bytes: geometry.page_size,
+            channels: geometry.channels,
+            dynamic_reserve: true,
+        };
+        let buffers = u64::from(self.buffers(&shape)) * geometry.block_bytes();
+        [
+            Growth { path: path.to_owned(), bytes: file_len(*geometry).0 },
+            Growth { path: state_path(path), bytes: state_bytes(&shape) + buffers },
+        ]
+    }
+
+    /// Refuses to make a device for which there is no space.
+    fn refuse_shortage(&self, path: &Path, geometry: &DeviceGeometry) -> Result<(), ServerError> {
+        let found = shortage(&self.growth(path, geometry)).map_err(|source| ServerError::Io {
+            what: format!("{}: cannot find out how much space is free", self.name()),
+            source,
+        })?;
+        let Some(Shortage { file, wanted, free }) = found else { return Ok(()) };
+        let what = format!(
+            "--size {}: {file} and what belongs to it take up to {wanted}, and its file system has \
+             {free} free; make room, or give a smaller --size or --memory",
+            self.size
+        );
+        Err(ServerError::Option { what })
     }
 
     /// The device without the library.
     fn bare(&self, path: &Path) -> Result<CacheDevice, ServerError> {
         let file = open_soon(path).map_err(explain)?;
-        let identity = file.identity();
+        let (identity, geometry) = (file.identity(), *file.geometry());
         let store = Box::new(IdealStore::new(Arc::new(file), identity));
-        Ok(CacheDevice { engine: Engine::Ideal, store, device: None })
+        let geometry = Some(geometry);
+        Ok(CacheDevice { engine: Engine::Ideal, store, device: None, geometry })
     }
 
     /// A device of the library.
-    fn on(&self, device: Device, identity: u64) -> Result<CacheDevice, ServerError> {
+    fn on(
+        &self,
+        device: Device,
+        identity: u64,
+        geometry: Option<DeviceGeometry>,
+    ) -> Result<CacheDevice, ServerError> {
         let (engine, share) = self.share(&device)?;
         let store = store(engine, share, identity).map_err(|error| self.flash(error))?;
-        Ok(CacheDevice { engine, store, device: Some(device) })
+        Ok(CacheDevice { engine, store, device: Some(device), geometry })
     }
 
     /// Refuses another engine than that of the device.

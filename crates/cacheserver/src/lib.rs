@@ -10,6 +10,7 @@ mod metrics;
 pub mod open;
 mod report;
 pub mod server;
+mod space;
 mod statefile;
 
 pub use listen::Listener;

@@ -1,7 +1,7 @@
 //! Opening the cache that a server serves: its device, its engine and its memory.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -9,7 +9,7 @@ use prism_base::Bytes;
 use prism_cache::cache::{BUFFERS_MIN, Durability, Eviction, OpenError, state_bytes};
 use prism_cache::items::Items;
 use prism_cache::{Cache, Config, Memory};
-use prism_flash::{Device, FlashError};
+use prism_flash::{Device, DeviceGeometry, FlashError};
 use prism_flashfile::FlashFileError;
 use prism_segments::{Shape, Store};
 
@@ -17,6 +17,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use crate::device;
 use crate::server::failed;
+use crate::space::{self, Shortage};
 use crate::statefile::StateFile;
 
 /// The cache of a server.
@@ -176,7 +177,7 @@ impl OpenOptions {
     }
 
     /// Slabs for which there are buffers.
-    fn buffers(&self, shape: &Shape) -> u16 {
+    pub(crate) fn buffers(&self, shape: &Shape) -> u16 {
         (self.memory.0 / 2 / u64::from(shape.segment_bytes)).clamp(BUFFERS_MIN, 4096) as u16
     }
 
@@ -200,12 +201,26 @@ impl OpenOptions {
         Ok([Box::new(map(0, state)?), Box::new(map(state, buffers * slab)?)])
     }
 
+    /// What to say if the disk is too small for what the files of a device may still grow to.
+    fn shortage(&self, path: &Path, geometry: &DeviceGeometry) -> Option<String> {
+        // If the system does not say how much is free, the device reports a full disk later.
+        let Shortage { file, wanted, free } =
+            space::shortage(&self.growth(path, geometry)).ok().flatten()?;
+        Some(format!(
+            "{file} and what belongs to it may still grow by {wanted}, and its file system has \
+             {free} free: when that is full, the cache takes no more items. Make room"
+        ))
+    }
+
     /// Opens the cache.
     ///
     /// # Errors
     /// [`ServerError`].
     pub fn open(&self) -> Result<Opened, ServerError> {
-        let device::CacheDevice { engine, store, device } = self.find()?;
+        let device::CacheDevice { engine, store, device, geometry } = self.find()?;
+        // Before the state takes its space; an existing cache is served all the same.
+        let shortage = self.device.as_deref().zip(geometry);
+        let shortage = shortage.and_then(|(path, of)| self.shortage(path, &of));
         let file = self.device.as_deref().map(StateFile::of).transpose()?;
         if let Some(file) = &file {
             file.examine(&store)?;
@@ -252,7 +267,8 @@ impl OpenOptions {
             }
             None => cache,
         };
-        let notes = file.iter().filter_map(|file| file.losses(&cache)).collect();
+        let losses = file.iter().filter_map(|file| file.losses(&cache));
+        let notes = losses.chain(shortage).collect();
         Ok(Opened { cache, engine, device, synced, notes })
     }
 }
@@ -272,8 +288,6 @@ impl Engine {
 mod tests {
     use prism_base::Nanos;
     use prism_cache::items::{Lookup, Meta, NewItem};
-
-    use std::path::Path;
 
     use super::*;
     use crate::statefile::state_path;

@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use prism_testkit::skipped;
 
+use crate::common::loop_disk::{LoopDisk, turn};
 use crate::common::{folder, prism};
 
 /// Sends commands to a Unix socket, and returns what is answered until the server closes.
@@ -189,6 +190,49 @@ fn top_shows_what_a_server_does() {
     });
     refused(&["--connect", &address], "this is no server of prism");
     answers.join().unwrap();
+}
+
+/// A file grows as it is filled, so a disk that is too small for it is found out at the start.
+#[test]
+fn a_disk_that_is_too_small_is_noticed_at_the_start() {
+    let turn = turn();
+    let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
+    let device = disk.folder().join("cache");
+    let serve = |size: &'static str| {
+        let mut args = vec!["cache", "serve", "-p", "0", "-I", "256k", "--memory", "4MiB"];
+        args.extend(["--device", device.to_str().unwrap(), "--size", size]);
+        args
+    };
+    // 400 MiB, of which ext4 needs some.
+    let run = prism(&serve("1GiB"));
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("--size 1 GiB: ") && run.stderr.contains(" free"),
+        "{}",
+        run.stderr
+    );
+    assert!(!device.exists());
+    let start = || {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+            .args(serve("256MiB"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        while !said.ends_with(" items\n") {
+            assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        said
+    };
+    let said = start();
+    assert!(!said.contains("free"), "{said}");
+    // Others have filled the disk since.
+    std::fs::write(disk.folder().join("other"), vec![1; 200 << 20]).unwrap();
+    let said = start();
+    assert!(said.contains("may still grow by") && said.contains("Make room"), "{said}");
 }
 
 /// The unit of systemd names options and a program that there are.
