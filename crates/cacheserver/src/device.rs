@@ -14,22 +14,26 @@ use prism_flash::{
     Allocation, Device, DeviceGeometry, FlashError, Medium, MemoryDevice, Options, Share,
     SharedMemory,
 };
-use prism_flashfile::{FlashFile, FlashFileError, file_len};
+use prism_flashfile::{FlashFile, FlashFileError, block_device_len, file_len};
 use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
 
 use crate::open::{Engine, OpenOptions, ServerError};
 use crate::space::{Growth, Shortage, shortage};
-use crate::statefile::{StateFile, state_path};
+use crate::statefile::StateFile;
 
 /// Bytes of a page.
 const PAGE: u32 = 4096;
 /// Channels of a new device.
 const CHANNELS: u32 = 4;
+/// Blocks of a LUN that are spare for those that fail, and for the device's own tables.
+const SPARE: u64 = 4;
 /// Slabs of the smallest device.
 const SLABS_MIN: u64 = 24;
 /// The beginning of the names of shares; the engine's name follows.
 const SHARE: &str = "cache-";
 
+/// The size of a new device in a file or in memory if none is given.
+const USUAL_SIZE: Bytes = Bytes(1 << 30);
 /// The engine of a new device if none is named.
 const USUAL: Engine = Engine::Function;
 
@@ -52,9 +56,14 @@ struct DeviceFile {
     geometry: DeviceGeometry,
 }
 
+/// Bytes of a block that holds two items of the longest kind.
+fn block_bytes(item_max: u64) -> u64 {
+    (2 * item_max).next_power_of_two().clamp(1 << 20, 64 << 20)
+}
+
 /// A device for `size` bytes, with blocks that hold two items of the longest kind.
 pub(crate) fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, ServerError> {
-    let block = (2 * item_max).next_power_of_two().clamp(1 << 20, 64 << 20);
+    let block = block_bytes(item_max);
     let blocks = size.0.div_ceil(block);
     if blocks < SLABS_MIN {
         let what = format!(
@@ -69,8 +78,7 @@ pub(crate) fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, Ser
     Ok(DeviceGeometry {
         channels: CHANNELS,
         luns_per_channel: 1,
-        // Spare blocks for those that fail, and for the device's own tables.
-        blocks_per_lun: (blocks.div_ceil(CHANNELS.into()) + 4) as u32,
+        blocks_per_lun: (blocks.div_ceil(CHANNELS.into()) + SPARE) as u32,
         pages_per_block: (block / u64::from(PAGE)) as u32,
         page_size: PAGE,
         oob_size: 64,
@@ -92,15 +100,15 @@ fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
 }
 
 /// A file of something else is not overwritten; the server makes its own.
-fn explain(error: FlashFileError) -> ServerError {
+fn explain(error: ServerError) -> ServerError {
     match error {
-        FlashFileError::NotAFlashFile { file } => ServerError::Option {
+        ServerError::File(FlashFileError::NotAFlashFile { file }) => ServerError::Option {
             what: format!(
                 "{file}: this is not the device of a cache; name another file, or remove this \
                  one if you can lose what it holds: the server makes a new one"
             ),
         },
-        error => error.into(),
+        error => error,
     }
 }
 
@@ -108,8 +116,10 @@ impl OpenOptions {
     /// Finds the device and its engine, or makes it.
     pub(crate) fn find(&self) -> Result<CacheDevice, ServerError> {
         let Some(path) = &self.device else {
-            let memory =
-                MemoryDevice::new(geometry(self.size, self.item_max)?, prism_flash::Cache::None);
+            let memory = MemoryDevice::new(
+                geometry(self.new_size(), self.item_max)?,
+                prism_flash::Cache::None,
+            );
             let memory = memory.map_err(|error| self.flash(error.into()))?;
             if self.engine == Some(Engine::Ideal) {
                 let store = IdealStore::new(SharedMemory::from(memory).into(), 0);
@@ -123,20 +133,31 @@ impl OpenOptions {
             let device = Device::format(memory, Options::default());
             return self.on(device.map_err(|error| self.flash(error))?, 0, None);
         };
-        if !path.exists() {
-            StateFile::of(path)?.without_device(&self.name())?;
-            let geometry = geometry(self.size, self.item_max)?;
-            self.refuse_shortage(path, &geometry)?;
-            match self.engine {
-                Some(Engine::Ideal) => drop(FlashFile::create(path, geometry)?),
-                _ => drop(FlashFile::format(path, geometry, &[], Options::default())?),
-            }
-            return self.of_file(path, self.file(path)?);
+        let block_device = block_device_len(path).map_err(|source| ServerError::Io {
+            what: format!("{}: cannot find out how long it is", self.name()),
+            source,
+        })?;
+        if block_device.is_some() && self.state.is_none() {
+            let what = format!(
+                "{}: this is a block device; name a file for the state of the cache by --state, on \
+                 a disk that is there after a restart",
+                self.name()
+            );
+            return Err(ServerError::Option { what });
         }
-        let file = self.file(path)?;
+        if !path.exists() {
+            return self.make(path, geometry(self.new_size(), self.item_max)?);
+        }
+        let file = match (self.file(path), block_device) {
+            (Err(ServerError::File(FlashFileError::NotAFlashFile { .. })), Some(bytes)) => {
+                return self.make(path, self.geometry_of(Bytes(bytes))?);
+            }
+            (file, _) => file.map_err(explain)?,
+        };
+        self.agree_on_size(&file.geometry)?;
         if file.library.is_none() {
             // A file whose making was interrupted has no tables either.
-            if self.engine.is_none() && !state_path(path).exists() {
+            if self.engine.is_none() && !self.state_path().is_some_and(|path| path.exists()) {
                 let what = format!(
                     "{}: the file holds no cache; remove the file, and the server makes a new one, \
                      or use it with --engine ideal",
@@ -149,9 +170,69 @@ impl OpenOptions {
         self.of_file(path, file)
     }
 
+    /// Bytes of a new device.
+    fn new_size(&self) -> Bytes {
+        self.size.unwrap_or(USUAL_SIZE)
+    }
+
+    /// The geometry of a new device on a block device of `bytes` bytes.
+    fn geometry_of(&self, bytes: Bytes) -> Result<DeviceGeometry, ServerError> {
+        let block = block_bytes(self.item_max);
+        let mut size = self.size.unwrap_or(Bytes(bytes.0 / block * block));
+        loop {
+            let geometry = geometry(size, self.item_max)?;
+            let needed = file_len(geometry);
+            if needed <= bytes {
+                return Ok(geometry);
+            }
+            if self.size.is_some() {
+                let what = format!(
+                    "--size {size}: that needs {needed}, and {} has {bytes}; leave --size away to \
+                     use all of it",
+                    self.name()
+                );
+                return Err(ServerError::Option { what });
+            }
+            // Tables and spare blocks come on top.
+            let less = (needed.0 - bytes.0).div_ceil(block) * block;
+            size = Bytes(size.0.saturating_sub(less));
+        }
+    }
+
+    /// Makes a device.
+    fn make(&self, path: &Path, geometry: DeviceGeometry) -> Result<CacheDevice, ServerError> {
+        if let Some(state) = self.state_path() {
+            StateFile::of(&state)?.without_device(&self.name())?;
+        }
+        self.refuse_shortage(path, &geometry)?;
+        match self.engine {
+            Some(Engine::Ideal) => drop(FlashFile::create(path, geometry)?),
+            _ => drop(FlashFile::format(path, geometry, &[], Options::default())?),
+        }
+        self.of_file(path, self.file(path)?)
+    }
+
+    /// Refuses another size than that of the device.
+    fn agree_on_size(&self, geometry: &DeviceGeometry) -> Result<(), ServerError> {
+        let luns = u64::from(geometry.luns());
+        let blocks = |per_lun: u64| Bytes(luns * per_lun * geometry.block_bytes());
+        let per_lun = u64::from(geometry.blocks_per_lun).saturating_sub(SPARE);
+        let Some(size) = self.size else { return Ok(()) };
+        if size.0.div_ceil(blocks(1).0) == per_lun {
+            return Ok(());
+        }
+        let what = format!(
+            "--size {size}: {} was made with {}, and keeps its size; leave --size away, or make a \
+             new device",
+            self.name(),
+            blocks(per_lun)
+        );
+        Err(ServerError::Option { what })
+    }
+
     /// Opens a file.
     fn file(&self, path: &Path) -> Result<DeviceFile, ServerError> {
-        let file = open_soon(path).map_err(explain)?;
+        let file = open_soon(path)?;
         let (identity, geometry) = (file.identity(), *file.geometry());
         let library = match Device::open(file, Options::default()) {
             Ok(device) => Some(device),
@@ -171,7 +252,7 @@ impl OpenOptions {
     }
 
     /// The files of a cache with a device of this geometry, when they are full.
-    pub(crate) fn growth(&self, path: &Path, geometry: &DeviceGeometry) -> [Growth; 2] {
+    pub(crate) fn growth(&self, path: &Path, geometry: &DeviceGeometry) -> Vec<Growth> {
         let shape = Shape {
             segments: geometry.blocks(),
             segment_bytes: geometry.block_bytes() as u32,
@@ -180,10 +261,12 @@ impl OpenOptions {
             dynamic_reserve: true,
         };
         let buffers = u64::from(self.buffers(&shape)) * geometry.block_bytes();
-        [
-            Growth { path: path.to_owned(), bytes: file_len(*geometry).0 },
-            Growth { path: state_path(path), bytes: state_bytes(&shape) + buffers },
-        ]
+        let state = self.state_path();
+        let state = state.map(|path| Growth { path, bytes: state_bytes(&shape) + buffers });
+        // A block device has its size.
+        let has_size = block_device_len(path).is_ok_and(|len| len.is_some());
+        let device = Growth { path: path.to_owned(), bytes: file_len(*geometry).0 };
+        Some(device).filter(|_| !has_size).into_iter().chain(state).collect()
     }
 
     /// Refuses to make a device for which there is no space.
@@ -196,14 +279,14 @@ impl OpenOptions {
         let what = format!(
             "--size {}: {file} and what belongs to it take up to {wanted}, and its file system has \
              {free} free; make room, or give a smaller --size or --memory",
-            self.size
+            self.new_size()
         );
         Err(ServerError::Option { what })
     }
 
     /// The device without the library.
     fn bare(&self, path: &Path) -> Result<CacheDevice, ServerError> {
-        let file = open_soon(path).map_err(explain)?;
+        let file = open_soon(path)?;
         let (identity, geometry) = (file.identity(), *file.geometry());
         let store = Box::new(IdealStore::new(Arc::new(file), identity));
         let geometry = Some(geometry);

@@ -18,7 +18,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use crate::device;
 use crate::server::failed;
 use crate::space::{self, Shortage};
-use crate::statefile::StateFile;
+use crate::statefile::{StateFile, state_path};
 
 /// The cache of a server.
 pub type Backend = Cache<Box<dyn Store>>;
@@ -74,10 +74,14 @@ impl Engine {
 /// What is served.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// The file of the device; `None` for memory.
+    /// The file of the device, or a block device; `None` for memory.
     pub device: Option<PathBuf>,
-    /// Bytes of a new device.
-    pub size: Bytes,
+    /// The file of the state and of the buffers; `None` for one next to that of the device. A block
+    /// device needs one.
+    pub state: Option<PathBuf>,
+    /// Bytes of a new device; `None` for 1 GiB, or all of a block device. An existing device is
+    /// refused with another size.
+    pub size: Option<Bytes>,
     /// The engine; `None` for that of an existing device, and `function` for a new one. An existing
     /// device is refused with another engine.
     pub engine: Option<Engine>,
@@ -176,6 +180,12 @@ impl OpenOptions {
         ServerError::Flash { device: self.name(), source }
     }
 
+    /// The file of the state and of the buffers, if the device is not in memory.
+    pub(crate) fn state_path(&self) -> Option<PathBuf> {
+        let device = self.device.as_ref()?;
+        Some(self.state.clone().unwrap_or_else(|| state_path(device)))
+    }
+
     /// Slabs for which there are buffers.
     pub(crate) fn buffers(&self, shape: &Shape) -> u16 {
         (self.memory.0 / 2 / u64::from(shape.segment_bytes)).clamp(BUFFERS_MIN, 4096) as u16
@@ -221,7 +231,7 @@ impl OpenOptions {
         // Before the state takes its space; an existing cache is served all the same.
         let shortage = self.device.as_deref().zip(geometry);
         let shortage = shortage.and_then(|(path, of)| self.shortage(path, &of));
-        let file = self.device.as_deref().map(StateFile::of).transpose()?;
+        let file = self.state_path().as_deref().map(StateFile::of).transpose()?;
         if let Some(file) = &file {
             file.examine(&store)?;
         }
@@ -290,13 +300,13 @@ mod tests {
     use prism_cache::items::{Lookup, Meta, NewItem};
 
     use super::*;
-    use crate::statefile::state_path;
 
     fn options(path: &Path, engine: Engine) -> OpenOptions {
         let device = Some(path.to_owned());
         OpenOptions {
             device,
-            size: Bytes(64 << 20),
+            state: None,
+            size: Some(Bytes(64 << 20)),
             engine: Some(engine),
             memory: Bytes(16 << 20),
             item_max: 1 << 18,

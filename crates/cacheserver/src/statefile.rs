@@ -21,7 +21,7 @@ pub(crate) struct StateFile {
     header: Vec<u8>,
 }
 
-/// The file of the state and the buffers of a cache on this device.
+/// The file of the state and the buffers of a cache on this device, unless another one is named.
 #[must_use]
 pub fn state_path(device: &Path) -> PathBuf {
     let mut name = device.as_os_str().to_owned();
@@ -30,21 +30,20 @@ pub fn state_path(device: &Path) -> PathBuf {
 }
 
 impl StateFile {
-    /// The file of a cache on this device.
-    pub(crate) fn of(device: &Path) -> Result<Self, ServerError> {
-        let path = state_path(device);
+    /// The file with this name.
+    pub(crate) fn of(path: &Path) -> Result<Self, ServerError> {
         let mut header = Vec::new();
-        let len = match File::open(&path) {
+        let len = match File::open(path) {
             Ok(file) => {
-                let len = file.metadata().map_err(|error| unusable(&path, error))?.len();
+                let len = file.metadata().map_err(|error| unusable(path, error))?.len();
                 let read = file.take(HEADER_BYTES as u64).read_to_end(&mut header);
-                read.map_err(|error| unusable(&path, error))?;
+                read.map_err(|error| unusable(path, error))?;
                 len
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(unusable(&path, error)),
+            Err(error) => return Err(unusable(path, error)),
         };
-        Ok(Self { path, len, header })
+        Ok(Self { path: path.to_owned(), len, header })
     }
 
     /// Its length in bytes; 0 if it is not there.

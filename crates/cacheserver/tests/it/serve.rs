@@ -25,7 +25,8 @@ pub struct Running {
 pub fn options(device: Option<&Path>, engine: Engine) -> OpenOptions {
     OpenOptions {
         device: device.map(Path::to_owned),
-        size: Bytes(96 << 20),
+        state: None,
+        size: Some(Bytes(96 << 20)),
         engine: Some(engine),
         memory: Bytes(16 << 20),
         item_max: 1 << 19,

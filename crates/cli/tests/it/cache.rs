@@ -9,6 +9,7 @@ use std::time::Duration;
 use prism_base::Rng;
 use serde_json::Value;
 
+use crate::common::loop_disk::{LoopDevice, turn};
 use crate::common::{Run, folder, prism};
 
 /// A server process, which is killed in the end.
@@ -20,13 +21,15 @@ struct Served {
 
 impl Served {
     fn start(device: &Path, more: &[&str]) -> Self {
-        let device = device.to_str().unwrap();
+        let usual = ["--size", "64MiB", "-I", "256k", "--memory", "16MiB"];
+        Self::begin(device, &[&usual, more].concat())
+    }
+
+    fn begin(device: &Path, options: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
-            .args([
-                "cache", "serve", "--device", device, "--size", "64MiB", "-I", "256k", "-p", "0",
-            ])
-            .args(["--memory", "16MiB"])
-            .args(more)
+            .args(["cache", "serve", "-p", "0", "--device"])
+            .arg(device)
+            .args(options)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -123,6 +126,88 @@ fn random_kills_lose_nothing_and_bring_nothing_back() {
             server.kill();
         }
     }
+}
+
+/// A block device keeps the items of a killed server; its size is that of the device.
+#[test]
+fn a_block_device_holds_a_cache() {
+    let (folder, turn) = (folder(), turn());
+    let image = folder.path().join("image");
+    let len = 96 << 20;
+    // What was there before is not zero, but for the beginning.
+    let mut bytes = vec![0xa5_u8; len];
+    bytes[4096] = 1;
+    std::fs::write(&image, &bytes).unwrap();
+    let Some(disk) = LoopDevice::over(&image, "a cache on a block device", &turn) else { return };
+    let state = folder.path().join("state");
+    let state = state.to_str().unwrap();
+    let refused = |more: &[&str], part: &str| {
+        let run = prism(&[&["cache", "serve", "-p", "0", "--device", disk.name()], more].concat());
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+        assert!(std::fs::metadata(disk.name()).is_ok(), "the device file stays");
+    };
+    refused(&["-I", "256k"], "name a file for the state of the cache by --state");
+    refused(&["-I", "256k", "--state", state], "this block device is not empty");
+    bytes[..1 << 20].fill(0);
+    std::fs::write(disk.name(), &bytes[..1 << 20]).unwrap();
+    refused(&["-I", "256k", "--state", state, "--size", "96MiB"], "leave --size away to use all");
+    for engine in ["function", "raw", "policy", "original", "ideal"] {
+        for round in 0..3_u64 {
+            // Engine and size are those of the device.
+            let engine_of_new: &[&str] = if round == 0 { &["--engine", engine] } else { &[] };
+            let options = [&["--state", state, "-I", "256k", "--memory", "16MiB"], engine_of_new];
+            let mut server = Served::begin(Path::new(disk.name()), &options.concat());
+            let said = server.said();
+            let items = format!("engine {engine}, {} items", round * 300);
+            assert!(said.contains(&items), "{items} is not in {said}");
+            let mut client = server.connect();
+            for key in 0..round * 300 {
+                assert_eq!(get(&mut client, key), Some(format!("{key}-").repeat(1000)), "{engine}");
+            }
+            for key in round * 300..(round + 1) * 300 {
+                let value = format!("{key}-").repeat(1000);
+                let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
+                assert_eq!(ask(&mut client, command.as_bytes()), "STORED");
+            }
+            server.kill();
+        }
+        refused(&["--state", state, "-I", "256k", "--size", "32MiB"], "was made with");
+        std::fs::write(disk.name(), &bytes[..1 << 20]).unwrap();
+        std::fs::remove_file(state).unwrap();
+    }
+}
+
+#[test]
+fn sizes_are_those_of_the_device() {
+    let folder = folder();
+    let device = folder.path().join("cache");
+    let device = device.to_str().unwrap();
+    let refused = |size: &str, parts: &[&str]| {
+        let run = prism(&["cache", "serve", "-p", "0", "--device", device, "--size", size]);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        for part in parts {
+            assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+        }
+    };
+    // The number that the message gives is enough, for every engine.
+    refused("1000000", &["is too small", "give it 48 MiB or limit items by -I"]);
+    for engine in ["function", "raw", "policy", "original", "ideal"] {
+        let options = ["--size", "50331648", "--engine", engine];
+        let mut server = Served::begin(Path::new(device), &options);
+        server.said();
+        server.kill();
+        if engine != "ideal" {
+            std::fs::remove_file(device).unwrap();
+            std::fs::remove_file(format!("{device}.cache")).unwrap();
+        }
+    }
+    refused("96MiB", &["--size 96 MiB: ", "was made with 48 MiB", "leave --size away"]);
+    refused("1 apple", &["--size"]);
+    // The same size again, rounded as it was.
+    let mut server = Served::begin(Path::new(device), &["--size", "47MiB"]);
+    server.said();
+    server.kill();
 }
 
 #[test]

@@ -35,12 +35,16 @@ The content of a file is there after a restart, also after kill -9. FILE.cache, 
 holds what belongs to it. Letters mean what they mean for memcached."
 )]
 pub struct Args {
-    /// The device: a file, which is made if it is not there, or `memory`
+    /// The device: a file, which is made if it is not there, a block device, or `memory`
     #[arg(long, value_name = "FILE|memory", default_value = "memory")]
     device: String,
-    /// Bytes of a new device
-    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1GiB")]
-    size: Bytes,
+    /// The file for what belongs to the device, which a block device needs [default: FILE.cache]
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Bytes of a new device; an existing one keeps its size [default: 1GiB, or all of a block
+    /// device]
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes_or_number)]
+    size: Option<Bytes>,
     /// The level of the flash library that a new cache uses; an existing one keeps its own
     /// [default: function]
     #[arg(long, value_name = "raw|function|policy|original|ideal", value_parser = engine)]
@@ -302,10 +306,15 @@ fn serve(args: &Args) -> Result<(), Failure> {
         let what = "--strict needs a file: --device memory survives nothing; give --device FILE";
         return Err(Failure::Usage(what.to_owned()));
     }
+    if args.state.is_some() && args.device == "memory" {
+        let what = "--state needs a device that outlives the process: give --device FILE";
+        return Err(Failure::Usage(what.to_owned()));
+    }
     let durability = if args.strict { Durability::PowerLoss } else { Durability::Crash };
     let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
     let options = OpenOptions {
         device,
+        state: args.state.clone(),
         size: args.size,
         engine: args.engine,
         memory: args.memory_bytes(),
