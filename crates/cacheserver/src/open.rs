@@ -359,7 +359,15 @@ mod tests {
             }
             // It need not be named again, and another one is refused.
             let any = OpenOptions { engine: None, ..options(&path, engine) };
-            assert_eq!(any.open().unwrap().engine, engine);
+            let Opened { mut cache, engine: found, .. } = any.open().unwrap();
+            assert_eq!(found, engine);
+            // Slabs that the killed process had in memory were written, and do not count.
+            assert!(cache.store().counts().programs > 0, "{engine:?}");
+            assert_eq!(cache.write_amplification(), None, "{engine:?}");
+            (0..1000).for_each(|key| set(&mut cache, key));
+            let amplification = cache.write_amplification().expect("slabs are full");
+            assert!((0.9..1.3).contains(&amplification), "{engine:?}: {amplification}");
+            drop(cache);
             let other = if engine == Engine::Raw { Engine::Policy } else { Engine::Raw };
             let error =
                 options(&path, other).open().map(drop).expect_err("another engine").to_string();

@@ -45,6 +45,7 @@ pub fn figures(cache: &Backend, wear: &Wear<'_>) -> Report {
         ("misses", counts.misses),
         ("items_inserted", counts.inserts),
         ("inserted_bytes", counts.insert_bytes),
+        ("written_item_bytes", counts.written_bytes),
         ("items_recovered", counts.recovered),
         ("items_lost_at_start", counts.lost_items),
         ("slabs_lost_at_start", counts.lost_slabs),
@@ -59,10 +60,11 @@ pub fn figures(cache: &Backend, wear: &Wear<'_>) -> Report {
     ] {
         report.add(name, &value);
     }
-    let programmed = (flash.programs + flash.copies) * u64::from(cache.store().shape().page_bytes);
-    if counts.insert_bytes > 0 {
-        let amplification = programmed as f64 / counts.insert_bytes as f64;
-        report.add("write_amplification", &format_args!("{amplification:.3}"));
+    match cache.write_amplification() {
+        Some(amplification) => {
+            report.add("write_amplification", &format_args!("{amplification:.3}"));
+        }
+        None => report.add("write_amplification", &"-"),
     }
     if let Some(device) = wear.device {
         let erases = device.erase_counts();

@@ -26,10 +26,6 @@ impl Simulated {
     pub fn life(&self) -> f64 {
         f64::from(self.cycles) / self.outcome.wear() * f64::from(self.seconds)
     }
-
-    fn hits(&self, layer: usize) -> f64 {
-        self.outcome.hits[layer] as f64 / self.outcome.requests[0].max(1) as f64
-    }
 }
 
 /// The results as JSON.
@@ -45,10 +41,11 @@ pub fn json(trace: &str, done: &[Simulated]) -> Json {
             "sets": outcome.requests[1],
             "deletes": outcome.requests[2],
             "hit_ratio": outcome.hit_ratio(),
-            "hit_ratio_memory": simulated.hits(0),
-            "hit_ratio_flash": simulated.hits(1),
+            "hit_ratio_memory": outcome.hit_ratios()[0],
+            "hit_ratio_flash": outcome.hit_ratios()[1],
             "items": outcome.items,
             "inserted_bytes": outcome.cache.insert_bytes,
+            "written_item_bytes": outcome.cache.written_bytes,
             "cleaning_copied_bytes": outcome.cache.copied_bytes,
             "cleaning_dropped_items": outcome.cache.dropped,
             "programmed_bytes": outcome.programmed[0],
@@ -72,8 +69,8 @@ pub fn document(trace: &str, done: &[Simulated]) -> Document {
     let requests = done.first().map_or([0; 3], |first| first.outcome.requests);
     let lead = format!(
         "{} gets, {} sets, {} deletes. A miss is followed by an insertion, as clients do. Write \
-         amplification is bytes programmed, by cleaning and the drive too, for a byte of inserted \
-         items; lifetime is that of blocks with the mean number of erases.",
+         amplification is bytes programmed, by cleaning and the drive too, for a byte of items in \
+         what was programmed; lifetime is that of blocks with the mean number of erases.",
         requests[0], requests[1], requests[2]
     );
     let mut section = Section::new("Caches", lead);
@@ -81,7 +78,7 @@ pub fn document(trace: &str, done: &[Simulated]) -> Document {
         .text("engine", |one: &Simulated| one.engine.clone())
         .number("flash", Unit::Bytes, |one| one.design.flash.0 as f64)
         .number("hits", Unit::Percent, |one| one.outcome.hit_ratio())
-        .number("in memory", Unit::Percent, |one| one.hits(0))
+        .number("in memory", Unit::Percent, |one| one.outcome.hit_ratios()[0])
         .number("WA", Unit::Ratio, |one| one.outcome.write_amplification())
         .number("copied", Unit::Bytes, |one| one.outcome.cache.copied_bytes as f64)
         .number("by drive", Unit::Bytes, |one| one.outcome.programmed[1] as f64)

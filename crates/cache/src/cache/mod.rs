@@ -32,7 +32,7 @@ use crate::memory::Memory;
 use crate::record::{At, UNIT};
 use crate::slab::{self, Fill};
 use crate::state::{State, StateFound};
-use prism_segments::{Done, Shape, Store};
+use prism_segments::{Done, FlashCounts, Shape, Store};
 
 use admission::Admission;
 pub use clean::Eviction;
@@ -96,6 +96,8 @@ struct Slab {
     buffer: u16,
     /// Writes in flight.
     writes: u16,
+    /// Whether its items are copies of cleaning.
+    copies: bool,
     /// Bytes whose write was submitted.
     submitted: u32,
     fill: Fill,
@@ -111,6 +113,7 @@ impl Slab {
         phase: Phase::Free,
         buffer: NONE,
         writes: 0,
+        copies: false,
         submitted: 0,
         fill: Fill { items: 0, units: 0 },
         live: 0,
@@ -157,7 +160,7 @@ impl Buffers {
 #[derive(Debug)]
 enum Task {
     None,
-    Write { slab: u32, number: u64 },
+    Write { slab: u32, number: u64, records: u32 },
     Sync { slabs: Vec<(u32, u64)> },
     Read(read::Read),
     Table { victim: u32 },
@@ -179,6 +182,9 @@ pub struct Counts {
     pub not_admitted: u64,
     /// Bytes of their records.
     pub insert_bytes: u64,
+    /// Bytes of such records that were written to flash: those of the pages programmed, without
+    /// what cleaning has copied.
+    pub written_bytes: u64,
     /// Items that cleaning copied.
     pub copied: u64,
     /// Bytes of their records.
@@ -241,6 +247,8 @@ pub struct Cache<S> {
     last_sync: Nanos,
     seed: u64,
     state_found: StateFound,
+    /// What was done to flash until the cache was open.
+    flash_at_open: FlashCounts,
     counts: Counts,
     failure: Option<FlashError>,
     /// No slab is cleaned any more.
@@ -284,6 +292,17 @@ impl<S: Store> Cache<S> {
     #[must_use]
     pub fn index_bytes(&self) -> u64 {
         self.index.bytes()
+    }
+
+    /// Bytes programmed, copies included, for a byte of clients' items in what was programmed;
+    /// `None` as long as nothing was.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let pages = |flash: &FlashCounts| flash.programs + flash.copies;
+        let pages = pages(&self.store.counts()) - pages(&self.flash_at_open);
+        let programmed = pages * u64::from(self.shape.page_bytes);
+        let written = self.counts.written_bytes;
+        (written > 0).then(|| programmed as f64 / written as f64)
     }
 
     /// Slabs by use: free, being filled or written, full.
@@ -409,8 +428,9 @@ impl<S: Store> Cache<S> {
         self.places.give(tag as u32);
         match task {
             Task::None => unreachable!("the store completes commands once"),
-            Task::Write { slab, number } => {
+            Task::Write { slab, number, records } => {
                 self.give_back(data);
+                self.counts.written_bytes += u64::from(records);
                 self.written(slab, number, result);
             }
             Task::Sync { slabs } => self.synced(slabs, result),

@@ -17,7 +17,7 @@ use crate::memory::Memory;
 use crate::record::UNIT;
 use crate::slab::{self, Content, Fill};
 use crate::state::{self, Identity, State, StateError, StateFound};
-use prism_segments::{Done, Shape, Store};
+use prism_segments::{Done, FlashCounts, Shape, Store};
 
 /// Reads in flight.
 const DEPTH: usize = 64;
@@ -162,6 +162,7 @@ impl<S: Store> Cache<S> {
             last_sync: Nanos::ZERO,
             seed,
             state_found,
+            flash_at_open: FlashCounts::default(),
             counts: Counts::default(),
             failure: None,
             closing: false,
@@ -169,6 +170,10 @@ impl<S: Store> Cache<S> {
             payload: config.payload,
         };
         cache.recover(&used, found, count, now)?;
+        // Slabs that an earlier process left in its buffers are written as they are, however few
+        // items they have: that says nothing about this one.
+        cache.counts.written_bytes = 0;
+        cache.flash_at_open = cache.store.counts();
         Ok(cache)
     }
 

@@ -76,7 +76,7 @@ const GENERAL: [Row; 22] = [
 ];
 
 /// Figures of `stats flash`.
-const FLASH: [Row; 32] = [
+const FLASH: [Row; 33] = [
     ("bytes", "item_bytes", None, Gauge, "Bytes of current items and their headers."),
     ("index_bytes", "index_bytes", None, Gauge, "Bytes of memory of the index."),
     ("hits_memory", "hits_total", Some(("layer", "memory")), Counter, HITS),
@@ -84,6 +84,13 @@ const FLASH: [Row; 32] = [
     ("misses", "misses_total", None, Counter, "Lookups that found nothing."),
     ("items_inserted", "insertions_total", None, Counter, "Items inserted."),
     ("inserted_bytes", "inserted_bytes_total", None, Counter, "Bytes of records of these items."),
+    (
+        "written_item_bytes",
+        "written_item_bytes_total",
+        None,
+        Counter,
+        "Bytes of records of these items that were written to flash.",
+    ),
     (
         "admission_rejected",
         "not_admitted_items_total",
@@ -158,7 +165,7 @@ const FLASH: [Row; 32] = [
         "write_amplification",
         None,
         Gauge,
-        "Bytes programmed per byte of items inserted, since the server began.",
+        "Bytes programmed per byte of items written to flash, since the server began.",
     ),
     ("wear_blocks_max", "block_erases_max", None, Gauge, "Erases of the block erased most."),
     ("wear_blocks_mean", "block_erases_mean", None, Gauge, "Mean erases of a block."),
@@ -190,7 +197,8 @@ pub fn text(len: u64, shared: &Shared, report: &Report) -> String {
 fn rows<'a>(text: &mut String, rows: &[Row], value: &dyn Fn(&str) -> Option<&'a str>) {
     let mut described = "";
     for (name, metric, label, kind, help) in rows {
-        let Some(value) = value(name) else { continue };
+        // A figure that there is not yet is a dash.
+        let Some(value) = value(name).filter(|value| *value != "-") else { continue };
         let mut write = |line: std::fmt::Arguments<'_>| {
             text.write_fmt(line).expect("a string takes everything");
         };
@@ -247,5 +255,8 @@ mod tests {
         let shared = Shared::new(Settings::default(), 5);
         let text = text(0, &shared, &Report::default());
         assert!(!text.contains("block_erases") && text.contains("prism_cache_items 0\n"));
+        let mut report = Report::default();
+        report.add("write_amplification", &"-");
+        assert!(!super::text(0, &shared, &report).contains("write_amplification"));
     }
 }

@@ -180,11 +180,11 @@ impl Interval<'_> {
         }
     }
 
-    /// Pages programmed and copied per page of items inserted, if any were.
+    /// Pages programmed and copied per page of items written to flash, if any were.
     fn amplification(&self) -> String {
-        let inserted = self.growth(&["inserted_bytes"]) / self.now("flash_page_bytes");
+        let written = self.growth(&["written_item_bytes"]) / self.now("flash_page_bytes");
         let programmed = self.growth(&["flash_pages_programmed", "flash_pages_copied"]);
-        if inserted > 0.0 { format!("{:.2}", programmed / inserted) } else { "-".to_owned() }
+        if written > 0.0 { format!("{:.2}", programmed / written) } else { "-".to_owned() }
     }
 
     /// The columns: title and value.
@@ -303,7 +303,7 @@ mod tests {
                 ("hits_memory", 1000.0),
                 ("hits_flash", 250.0),
                 ("misses", 150.0),
-                ("inserted_bytes", 409_600.0),
+                ("written_item_bytes", 409_600.0),
                 ("flash_page_bytes", 4096.0),
                 ("flash_pages_programmed", 120.0),
                 ("flash_pages_copied", 30.0),
