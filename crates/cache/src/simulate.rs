@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Nanos};
 
-use crate::cache::{BUFFERS_MIN, Cache, Config, Counts, Eviction, state_bytes};
+use crate::cache::{BUFFERS_MIN, Cache, Config, Counts, Eviction, SEGMENTS_MIN, state_bytes};
 use crate::items::Refusal;
 use crate::workload::{Op, Request};
 use prism_segments::{FlashCounts, Level, SimStore, Store};
@@ -27,6 +27,21 @@ pub struct Design {
     pub memory: Bytes,
     /// Bytes of flash that may be programmed a second; `None` for no limit.
     pub max_writes: Option<Bytes>,
+}
+
+impl Design {
+    /// The least flash for which the other figures can be simulated.
+    #[must_use]
+    pub fn smallest(&self) -> Bytes {
+        let step = u64::from(self.slab) * u64::from(self.channels);
+        let fits = |steps: &u64| {
+            let bytes = Bytes(steps * step);
+            SimStore::new(self.level, bytes, self.spare, self.slab, self.channels)
+                .is_some_and(|store| store.shape().segments >= SEGMENTS_MIN)
+        };
+        let steps = (1..).find(fits).expect("a large device has spare blocks");
+        Bytes(steps * step)
+    }
 }
 
 /// The result of a simulation.

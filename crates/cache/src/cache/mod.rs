@@ -40,7 +40,7 @@ use clean::Victim;
 use commit::Commits;
 pub use commit::Durability;
 use read::Finished;
-pub use recover::{BUFFERS_MIN, OpenError, examine_state, state_bytes};
+pub use recover::{BUFFERS_MIN, OpenError, SEGMENTS_MIN, examine_state, state_bytes};
 use reserve::Reserve;
 
 /// Streams of insertions, each with an open slab: of clients, and copies of cleaning.
@@ -203,6 +203,8 @@ pub struct Counts {
     pub slabs_cleaned: u64,
     /// Of these, without copies for lack of time.
     pub slabs_dropped: u64,
+    /// Commits: syncs after which changes survive a loss of power, if they are to.
+    pub commits: u64,
     /// Items found when the cache was opened.
     pub recovered: u64,
     /// Slabs on flash that could not be used when the cache was opened, because the state did not

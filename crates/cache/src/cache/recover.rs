@@ -21,6 +21,8 @@ use prism_segments::{Done, FlashCounts, Shape, Store};
 
 /// Reads in flight.
 const DEPTH: usize = 64;
+/// The fewest slabs.
+pub const SEGMENTS_MIN: u32 = 8;
 /// The fewest buffers.
 pub const BUFFERS_MIN: u64 = 4;
 /// Numbers of insertions that may have been used beyond the recorded ones, after a loss of power.
@@ -77,8 +79,9 @@ fn identity(store: &impl Store) -> Identity {
 fn check(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
     let wrong = |what: String| Err(OpenError::Shape { what });
     let units = u64::from(shape.segments) * u64::from(shape.segment_bytes / UNIT);
-    if shape.segments < 8 {
-        return wrong(format!("the cache needs 8 slabs, the store has {}", shape.segments));
+    if shape.segments < SEGMENTS_MIN {
+        let has = shape.segments;
+        return wrong(format!("the cache needs {SEGMENTS_MIN} slabs, the store has {has}"));
     }
     if units >= Index::ADDRESSES {
         return wrong("a cache has at most 1 TiB of flash; give it a smaller share".to_owned());

@@ -269,6 +269,48 @@ fn simulations_are_repeatable_and_compare_engines() {
 }
 
 #[test]
+fn simulations_have_charts_and_say_what_is_missing() {
+    let folder = folder();
+    let page = folder.path().join("page.html");
+    let etc = |more: &[&str]| {
+        let args = ["cache", "simulate", "--etc", "keys=100000,requests=200000,zipf=0.9"];
+        prism(&[&args, more].concat())
+    };
+    let sizes = ["--memory", "256KiB", "--slab", "32KiB", "--size", "4MiB,8MiB,16MiB"];
+    let run = etc(&[&sizes[..], &["--html", page.to_str().unwrap()]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(&page).unwrap();
+    for part in ["Hit ratio", "Write amplification", "By size", "original"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!run.stdout.contains("By size --"), "charts are on the page");
+    // Items longer than a slab are counted in the text as well.
+    let path = folder.path().join("trace.csv");
+    let path = path.to_str().unwrap();
+    std::fs::write(path, "time,key,op,size\n1,a,set,100000\n2,b,set,100000\n3,c,set,50\n").unwrap();
+    let run = prism(&["cache", "simulate", path, "--slab", "32KiB", "--size", "4MiB"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let cells = |name: &str| {
+        let line = run.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(run.stdout.contains("too large"), "{}", run.stdout);
+    let raw = cells("raw");
+    assert_eq!(raw.last().unwrap(), "2", "{raw:?}");
+    // Without gets there is no ratio of hits, and without programs no write amplification.
+    assert_eq!(raw[3..6], ["-", "-", "-"], "{raw:?}");
+    let small = ["--memory", "256KiB", "--engine", "original", "--slab", "32KiB", "--size"];
+    let run = etc(&[&small[..], &["1MiB"]].concat());
+    assert_eq!(run.code, 2);
+    let least = run.stderr.split("at least ").nth(1).and_then(|rest| rest.split(',').next());
+    let least = least.expect("the size that is enough").replace(' ', "");
+    let run = etc(&[&small[..], &[&least]].concat());
+    assert_eq!(run.code, 0, "{least}: {}", run.stderr);
+    let run = prism(&["cache", "simulate"]);
+    assert!(run.stderr.contains("--etc keys=") && !run.stderr.contains("sqlite"), "{}", run.stderr);
+}
+
+#[test]
 fn traces_of_caches_are_read_and_malformed_ones_named() {
     let folder = folder();
     let path = folder.path().join("trace.csv");
