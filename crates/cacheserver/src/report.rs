@@ -46,6 +46,7 @@ pub fn figures(cache: &Backend, wear: &Wear<'_>) -> Report {
         ("items_inserted", counts.inserts),
         ("inserted_bytes", counts.insert_bytes),
         ("written_item_bytes", counts.written_bytes),
+        ("commits", counts.commits),
         ("items_recovered", counts.recovered),
         ("items_lost_at_start", counts.lost_items),
         ("slabs_lost_at_start", counts.lost_slabs),
