@@ -76,8 +76,15 @@ const GENERAL: [Row; 22] = [
 ];
 
 /// Figures of `stats flash`.
-const FLASH: [Row; 33] = [
+const FLASH: [Row; 35] = [
     ("bytes", "item_bytes", None, Gauge, "Bytes of current items and their headers."),
+    (
+        "gets_with_touch",
+        "gets_with_touch_total",
+        None,
+        Counter,
+        "Keys of gat and gats, which are counted as get and as touch.",
+    ),
     ("index_bytes", "index_bytes", None, Gauge, "Bytes of memory of the index."),
     ("hits_memory", "hits_total", Some(("layer", "memory")), Counter, HITS),
     ("hits_flash", "hits_total", Some(("layer", "flash")), Counter, HITS),
@@ -139,6 +146,13 @@ const FLASH: [Row; 33] = [
         None,
         Counter,
         "Reads of flash that found the item damaged or gone.",
+    ),
+    (
+        "commits",
+        "commits_total",
+        None,
+        Counter,
+        "Syncs after which changes were acknowledged, with --strict.",
     ),
     ("items_recovered", "recovered_items", None, Gauge, "Items found when the server began."),
     (

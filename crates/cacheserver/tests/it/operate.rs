@@ -57,6 +57,7 @@ fn prometheus_reads_what_stats_says() {
         for key in (0..30_000).step_by(10) {
             client.get(&format!("k{key}"));
         }
+        client.ask("gat 0 absent");
         let samples = samples(&http(&server, GET));
         let (general, flash) = (client.stats("stats"), client.stats("stats flash"));
         let number = |text: &String| text.parse::<f64>().unwrap();
@@ -77,6 +78,7 @@ fn prometheus_reads_what_stats_says() {
         ] {
             assert_eq!(samples[&format!("prism_cache_{metric}")], number(&flash[name]), "{name}");
         }
+        assert_eq!(flash["gets_with_touch"], "1");
         // 120 MB were set on a device of 96 MiB.
         assert!(number(&flash["flash_blocks_erased"]) > 5.0, "{engine:?} {flash:?}");
         let amplification = number(&flash["write_amplification"]);
