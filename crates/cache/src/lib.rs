@@ -4,6 +4,7 @@
 //! Design: docs/design/cache.md.
 
 pub mod cache;
+pub mod handles;
 pub mod index;
 pub mod items;
 pub mod memory;

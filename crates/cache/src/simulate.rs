@@ -2,7 +2,7 @@
 
 use prism_base::{Bytes, Nanos};
 
-use crate::cache::{BUFFERS_MIN, Cache, Config, Counts, Eviction, state_bytes};
+use crate::cache::{BUFFERS_MIN, Cache, Config, Counts, Eviction, SEGMENTS_MIN, state_bytes};
 use crate::items::Refusal;
 use crate::workload::{Op, Request};
 use prism_segments::{FlashCounts, Level, SimStore, Store};
@@ -29,6 +29,21 @@ pub struct Design {
     pub max_writes: Option<Bytes>,
 }
 
+impl Design {
+    /// The least flash for which the other figures can be simulated.
+    #[must_use]
+    pub fn smallest(&self) -> Bytes {
+        let step = u64::from(self.slab) * u64::from(self.channels);
+        let fits = |steps: &u64| {
+            let bytes = Bytes(steps * step);
+            SimStore::new(self.level, bytes, self.spare, self.slab, self.channels)
+                .is_some_and(|store| store.shape().segments >= SEGMENTS_MIN)
+        };
+        let steps = (1..).find(fits).expect("a large device has spare blocks");
+        Bytes(steps * step)
+    }
+}
+
 /// The result of a simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SimulationCounts {
@@ -51,16 +66,27 @@ pub struct SimulationCounts {
 }
 
 impl SimulationCounts {
-    /// The share of gets that found their item.
+    /// The share of gets that found their item; `None` without gets.
     #[must_use]
-    pub fn hit_ratio(&self) -> f64 {
-        self.hits.iter().sum::<u64>() as f64 / self.requests[0].max(1) as f64
+    pub fn hit_ratio(&self) -> Option<f64> {
+        self.of_gets(self.hits.iter().sum())
     }
 
-    /// Bytes programmed for a byte of inserted items.
+    /// The share of gets that found their item in memory, or on flash; `None` without gets.
     #[must_use]
-    pub fn write_amplification(&self) -> f64 {
-        self.programmed.iter().sum::<u64>() as f64 / self.cache.insert_bytes.max(1) as f64
+    pub fn hit_ratios(&self) -> [Option<f64>; 2] {
+        self.hits.map(|hits| self.of_gets(hits))
+    }
+
+    fn of_gets(&self, hits: u64) -> Option<f64> {
+        (self.requests[0] > 0).then(|| hits as f64 / self.requests[0] as f64)
+    }
+
+    /// Bytes programmed for a byte of items in what was programmed; `None` if nothing was.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let written = self.cache.written_bytes;
+        (written > 0).then(|| self.programmed.iter().sum::<u64>() as f64 / written as f64)
     }
 
     /// Erases of a block, on average.
@@ -212,7 +238,8 @@ mod tests {
         assert!(unlimited > 2 * most, "{unlimited} without a limit");
         assert_eq!((all.cache.not_admitted, limited.requests[0]), (0, all.requests[0]));
         assert!(limited.cache.not_admitted > limited.cache.inserts);
-        assert!(limited.hit_ratio() > all.hit_ratio() / 3.0, "{}", limited.hit_ratio());
+        let [kept, best] = [limited, all].map(|counts| counts.hit_ratio().unwrap());
+        assert!(kept > best / 3.0, "{kept}");
     }
 
     /// What the paper claims for its levels: more hits and fewer erases without static

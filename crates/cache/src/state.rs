@@ -13,14 +13,22 @@
 //!
 //! | bytes | |
 //! |---|---|
-//! | 4,096 | header: magic, identity of the device, seed of hashes, shape, the next numbers |
+//! | 512 each | header, two copies: version, device, seed of hashes, shape, numbers, checksum |
+//! | up to 4,096 | zeros |
 //! | 512 each | sectors, those of a slab together |
+//!
+//! The header is there twice, because without its seed no item is found: one damaged copy, or one
+//! whose change was interrupted, does no harm.
 
 use crate::memory::Memory;
 
-const MAGIC: u64 = u64::from_le_bytes(*b"prismST1");
+/// The beginning of the magic, before the version.
+const MAGIC: &[u8; 7] = b"prismST";
+/// The version of the format, a digit.
+const VERSION: u8 = b'1';
 /// Bytes of the header.
-const HEADER: usize = 4096;
+pub const HEADER_BYTES: usize = 4096;
+const HEADER: usize = HEADER_BYTES;
 /// Bytes of a sector.
 const SECTOR: usize = 512;
 /// Bits of a sector.
@@ -42,9 +50,111 @@ pub struct Identity {
     pub slabs: u64,
 }
 
+/// What there is where a state is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateFound {
+    /// Nothing but zeros.
+    Nothing,
+    /// The state of this device.
+    Own,
+    /// A state whose header is damaged.
+    Damaged,
+}
+
+/// Why something is not taken as the state of a cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// It is something else.
+    #[error("this is not the state of a cache")]
+    Foreign,
+    /// A later version of the program wrote it.
+    #[error("its format has version {version}, and this program knows up to {known}")]
+    Newer {
+        /// Its version.
+        version: char,
+        /// The newest known version.
+        known: char,
+    },
+    /// It belongs to another device, or another engine.
+    #[error("this is the state of a cache on another device")]
+    OtherDevice,
+}
+
+/// Words of a copy of the header: magic, identity (4), seed, numbers of insertions, first slab,
+/// time of a flush, numbers of slabs, number of the change, checksum.
+const WORDS: usize = 12;
+const CHANGE: usize = 10;
+const CHECKSUM: usize = 11;
+
+type Header = [u64; WORDS];
+
+/// A copy of the header; `None` if it is not whole.
+fn read_copy(header: &[u8], copy: usize) -> Option<Header> {
+    let bytes = header.get(copy * SECTOR..copy * SECTOR + WORDS * 8)?;
+    let mut words = [0; WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+    }
+    let is_whole = words[0] == magic() && words[CHECKSUM] == checksum(&words);
+    // Numbers that no life of a device reaches are damage.
+    (is_whole && words[6..CHECKSUM].iter().all(|&word| word < NUMBER_MAX)).then_some(words)
+}
+
+fn magic() -> u64 {
+    let [a, b, c, d, e, f, g] = *MAGIC;
+    u64::from_le_bytes([a, b, c, d, e, f, g, VERSION])
+}
+
+fn checksum(words: &Header) -> u64 {
+    let bytes: Vec<u8> = words[..CHECKSUM].iter().flat_map(|word| word.to_le_bytes()).collect();
+    twox_hash::XxHash3_64::oneshot(&bytes)
+}
+
+/// What the first [`HEADER_BYTES`] bytes of a state are, or fewer if there are no more.
+///
+/// # Errors
+/// [`StateError`] if they are not to be overwritten.
+pub fn examine(header: &[u8], identity: &Identity) -> Result<StateFound, StateError> {
+    if header.iter().all(|&byte| byte == 0) {
+        return Ok(StateFound::Nothing);
+    }
+    // One whole copy is enough, whatever the other one is.
+    if let Some(words) = newest(header) {
+        let is_own = words[1..5] == identity.words();
+        return if is_own { Ok(StateFound::Own) } else { Err(StateError::OtherDevice) };
+    }
+    let mut is_state = false;
+    for copy in [0, SECTOR] {
+        let begin = header.get(copy..copy + 8);
+        let Some(version) = begin.and_then(|begin| begin.strip_prefix(MAGIC)) else { continue };
+        if version[0].is_ascii_digit() && version[0] > VERSION {
+            let (version, known) = (version[0].into(), VERSION.into());
+            return Err(StateError::Newer { version, known });
+        }
+        is_state = true;
+    }
+    if is_state { Ok(StateFound::Damaged) } else { Err(StateError::Foreign) }
+}
+
+/// Of the whole copies of a header that which was changed last.
+fn newest(header: &[u8]) -> Option<Header> {
+    (0..2).filter_map(|copy| read_copy(header, copy)).max_by_key(|words| words[CHANGE])
+}
+
+impl Identity {
+    fn words(&self) -> [u64; 4] {
+        [self.device, self.engine, self.slab_bytes, self.slabs]
+    }
+}
+
+/// The bit of the number of a slab whose use has ended.
+const ENDED: u64 = 1 << 63;
+
 /// The bits.
 pub struct State {
     memory: Box<dyn Memory>,
+    header: Header,
     sectors: usize,
     /// Whether there is anything to sync, and the number of the last sync.
     changed: bool,
@@ -63,94 +173,109 @@ pub fn bytes(slabs: u32, units: u32) -> u64 {
 }
 
 impl State {
-    /// The state in `memory`, which has [`bytes`] bytes. Returns whether it is that of `identity`;
-    /// if not it is made anew, with this seed of hashes.
+    /// The state in `memory`, which has [`bytes`] bytes, and what was there. If that is not the
+    /// state of `identity`, it is made anew, with this seed of hashes.
+    ///
+    /// # Errors
+    /// [`StateError`] if the memory has something else, which is not overwritten.
     pub fn open(
         memory: Box<dyn Memory>,
         units: u32,
         identity: &Identity,
         seed: u64,
-    ) -> (Self, bool) {
-        let mut state = Self { memory, sectors: sectors(units), changed: true, last_sync: 0 };
-        let words = [identity.device, identity.engine, identity.slab_bytes, identity.slabs];
-        let is_it = state.word(0) == MAGIC && (0..4).all(|at| state.word(1 + at) == words[at]);
-        // Numbers that no life of a device reaches are damage.
-        let found = is_it && (6..10).all(|at| state.word(at) < NUMBER_MAX);
-        if !found {
+    ) -> Result<(Self, StateFound), StateError> {
+        let found = examine(&memory.bytes()[..HEADER], identity)?;
+        let header = newest(&memory.bytes()[..HEADER]).unwrap_or_default();
+        let sectors = sectors(units);
+        let mut state = Self { memory, header, sectors, changed: true, last_sync: 0 };
+        if found != StateFound::Own {
             state.memory.bytes_mut().fill(0);
-            for (at, word) in words.into_iter().enumerate() {
-                state.set_word(1 + at, word);
-            }
-            state.set_word(5, seed);
-            state.set_word(0, MAGIC);
+            state.header[0] = magic();
+            state.header[1..5].copy_from_slice(&identity.words());
+            state.header[5] = seed;
         }
-        (state, found)
+        // A damaged copy is repaired.
+        state.write_header();
+        Ok((state, found))
+    }
+
+    /// One copy after the other, so that one is whole at any time.
+    fn write_header(&mut self) {
+        self.header[CHANGE] += 1;
+        self.header[CHECKSUM] = checksum(&self.header);
+        for copy in 0..2 {
+            let bytes = &mut self.memory.bytes_mut()[copy * SECTOR..];
+            for (word, bytes) in self.header.iter().zip(bytes.chunks_exact_mut(8)) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        self.changed = true;
     }
 
     fn word(&self, at: usize) -> u64 {
         u64::from_le_bytes(self.memory.bytes()[at * 8..at * 8 + 8].try_into().expect("8 bytes"))
     }
 
-    fn set_word(&mut self, at: usize, word: u64) {
-        self.memory.bytes_mut()[at * 8..at * 8 + 8].copy_from_slice(&word.to_le_bytes());
-        self.changed = true;
+    fn set(&mut self, at: usize, word: u64) {
+        self.header[at] = word;
+        self.write_header();
     }
 
     /// The seed of hashes of keys.
     #[must_use]
     pub fn seed(&self) -> u64 {
-        self.word(5)
+        self.header[5]
     }
 
     /// A number that no insertion of an earlier process reached.
     #[must_use]
     pub fn numbers(&self) -> u64 {
-        self.word(6)
+        self.header[6]
     }
 
     /// Records that insertions have numbers below `number`.
     pub fn set_numbers(&mut self, number: u64) {
-        self.set_word(6, number);
+        self.set(6, number);
     }
 
     /// The number that a slab must have at least not to be forgotten by a flush of the cache.
     #[must_use]
     pub fn first_slab(&self) -> u64 {
-        self.word(7)
+        self.header[7]
     }
 
     /// Forgets all slabs with numbers below `number`.
     pub fn set_first_slab(&mut self, number: u64) {
-        self.set_word(7, number);
+        self.set(7, number);
     }
 
     /// A number that no slab of an earlier process reached.
     #[must_use]
     pub fn slab_numbers(&self) -> u64 {
-        self.word(9)
+        self.header[9]
     }
 
     /// Records that slabs have numbers below `number`.
     pub fn set_slab_numbers(&mut self, number: u64) {
-        self.set_word(9, number);
+        self.set(9, number);
     }
 
     /// When the cache is to forget all items; 0 for never.
     #[must_use]
     pub fn flush_at(&self) -> u32 {
-        self.word(8) as u32
+        self.header[8] as u32
     }
 
     /// Sets when the cache is to forget all items.
     pub fn set_flush_at(&mut self, at: u32) {
-        self.set_word(8, at.into());
+        self.set(8, at.into());
     }
 
     fn sector(&self, slab: u32, unit: u32) -> usize {
         HEADER + (slab as usize * self.sectors + (unit / BITS) as usize) * SECTOR
     }
 
-    /// Begins a new use of a slab, in which all items are current; number 0 for none.
+    /// Begins a new use of a slab, in which all items are current.
     pub fn begin(&mut self, slab: u32, number: u64) {
         for sector in 0..self.sectors {
             let at = HEADER + (slab as usize * self.sectors + sector) * SECTOR;
@@ -161,6 +286,22 @@ impl State {
             bytes[..8].copy_from_slice(&number.to_le_bytes());
         }
         self.changed = true;
+    }
+
+    /// Ends the use of a slab with this number: none of its items is current.
+    pub fn end(&mut self, slab: u32, number: u64) {
+        self.begin(slab, number | ENDED);
+    }
+
+    /// Whether it is not known what happened to the slab that was found on flash with this number:
+    /// it was filled after the last use of which there is a record.
+    #[must_use]
+    pub fn lacks(&self, slab: u32, number: u64) -> bool {
+        self.word(self.first_word(slab)) & !ENDED < number
+    }
+
+    fn first_word(&self, slab: u32) -> usize {
+        (HEADER + slab as usize * self.sectors * SECTOR) / 8
     }
 
     /// Records that the item at `unit` is not current.
@@ -180,10 +321,11 @@ impl State {
         bytes[..8] == number.to_le_bytes() && bytes[8 + bit as usize / 8] >> (bit % 8) & 1 == 0
     }
 
-    /// The number of the use of a slab; 0 for none.
+    /// The number of the current use of a slab; 0 for none.
     #[must_use]
     pub fn number(&self, slab: u32) -> u64 {
-        self.word((HEADER + slab as usize * self.sectors * SECTOR) / 8)
+        let number = self.word(self.first_word(slab));
+        if number & ENDED == 0 { number } else { 0 }
     }
 
     /// The slab whose current use has this number: one with all of its bits, if there is one.
@@ -208,7 +350,8 @@ impl State {
         self.changed = true;
         let number = self.begin_sync();
         self.wait_sync(number);
-        self.begin(from, 0);
+        let ended = self.word(self.first_word(from));
+        self.end(from, ended);
         let number = self.begin_sync();
         self.wait_sync(number);
     }
@@ -243,9 +386,9 @@ mod tests {
     #[test]
     fn bits_belong_to_one_use_of_a_slab() {
         let units = 65_536;
-        let memory = vec![9; bytes(3, units) as usize];
-        let (mut state, found) = State::open(Box::new(memory), units, &IDENTITY, 77);
-        assert!(!found && state.seed() == 77);
+        let memory = vec![0; bytes(3, units) as usize];
+        let (mut state, found) = State::open(Box::new(memory), units, &IDENTITY, 77).unwrap();
+        assert_eq!((found, state.seed()), (StateFound::Nothing, 77));
         state.begin(1, 10);
         state.begin(2, 11);
         for unit in [0, 4031, 4032, 65_535] {
@@ -270,5 +413,81 @@ mod tests {
         assert_eq!(state.slab_of(20), Some(1));
         state.begin(0, 12);
         assert!(state.is_current(0, 12, 4032) && !state.is_current(0, 10, 4032));
+    }
+
+    /// The bytes of a state that was changed.
+    fn used() -> Vec<u8> {
+        let (mut state, _) = open(vec![0; bytes(3, 4032) as usize]).unwrap();
+        state.set_numbers(7);
+        state.begin(1, 10);
+        state.memory.bytes().to_vec()
+    }
+
+    fn open(memory: Vec<u8>) -> Result<(State, StateFound), StateError> {
+        State::open(Box::new(memory), 4032, &IDENTITY, 5)
+    }
+
+    #[test]
+    fn one_damaged_copy_of_the_header_does_no_harm() {
+        for at in (0..WORDS * 8).chain(SECTOR..SECTOR + WORDS * 8) {
+            let mut memory = used();
+            memory[at] ^= 0x10;
+            let (state, found) = open(memory).unwrap();
+            assert_eq!((found, state.seed(), state.numbers()), (StateFound::Own, 5, 7), "{at}");
+            assert_eq!(state.number(1), 10);
+            assert_eq!(
+                state.memory.bytes()[..WORDS * 8],
+                state.memory.bytes()[SECTOR..][..WORDS * 8]
+            );
+        }
+        // A change that was interrupted between the copies: the newer one counts.
+        let mut memory = used();
+        let old = memory[SECTOR..2 * SECTOR].to_vec();
+        let (mut state, _) = open(memory).unwrap();
+        state.set_numbers(9);
+        memory = state.memory.bytes().to_vec();
+        for copy in 0..2 {
+            let mut memory = memory.clone();
+            memory[copy * SECTOR..(copy + 1) * SECTOR].copy_from_slice(&old);
+            assert_eq!(open(memory).unwrap().0.numbers(), 9, "copy {copy}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_state_is_recognised() {
+        let check = |change: &dyn Fn(&mut Vec<u8>), expected: Result<StateFound, StateError>| {
+            let mut memory = used();
+            change(&mut memory);
+            let before = memory.clone();
+            let header = &memory[..HEADER_BYTES];
+            assert_eq!(examine(header, &IDENTITY), expected);
+            if expected == Ok(StateFound::Damaged) {
+                let (state, _) = open(before).unwrap();
+                assert_eq!((state.numbers(), state.number(1)), (0, 0), "it is made anew");
+            }
+        };
+        check(&|_| (), Ok(StateFound::Own));
+        check(&|memory| memory.fill(0), Ok(StateFound::Nothing));
+        check(&|memory| (memory[20], memory[SECTOR + 20]) = (9, 9), Ok(StateFound::Damaged));
+        check(&|memory| memory.fill(b'x'), Err(StateError::Foreign));
+        check(&|memory| memory[..2 * SECTOR].fill(0xff), Err(StateError::Foreign));
+        let newer = StateError::Newer { version: '2', known: '1' };
+        check(&|memory| memory[7] = b'2', Ok(StateFound::Own));
+        check(&|memory| (memory[7], memory[SECTOR + 7]) = (b'2', b'2'), Err(newer));
+        let other = Identity { device: 4, ..IDENTITY };
+        assert_eq!(examine(&used()[..HEADER_BYTES], &other), Err(StateError::OtherDevice));
+        assert_eq!(examine(b"short", &IDENTITY), Err(StateError::Foreign));
+        assert_eq!(examine(&[], &IDENTITY), Ok(StateFound::Nothing));
+    }
+
+    /// A slab that is found on flash was freed, was filled again, or nothing is known of it.
+    #[test]
+    fn a_use_that_has_ended_is_known() {
+        let (mut state, _) = open(vec![0; bytes(3, 4032) as usize]).unwrap();
+        assert!(state.lacks(0, 5));
+        state.begin(0, 5);
+        assert!(!state.lacks(0, 5) && state.lacks(0, 6) && !state.lacks(0, 4));
+        state.end(0, 5);
+        assert!(!state.lacks(0, 5) && state.number(0) == 0 && !state.is_current(0, 5, 0));
     }
 }

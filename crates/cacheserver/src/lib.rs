@@ -2,6 +2,7 @@
 //! around the crate `cache`.
 
 mod connection;
+mod device;
 pub mod listen;
 mod log;
 mod mapped;
@@ -9,8 +10,11 @@ mod metrics;
 pub mod open;
 mod report;
 pub mod server;
+mod space;
+mod statefile;
 
 pub use listen::Listener;
 pub use mapped::Mapped;
 pub use open::{Backend, Engine, OpenOptions, Opened, ServerError, WriteLimit};
 pub use server::Server;
+pub use statefile::state_path;

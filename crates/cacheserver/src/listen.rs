@@ -4,9 +4,12 @@ use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::Mode;
+use rustix::process::umask;
 
 use crate::open::ServerError;
 
@@ -52,10 +55,9 @@ impl Listener {
         if is_socket && UnixStream::connect(path).is_err() {
             fs::remove_file(path).map_err(failed)?;
         }
-        let listener = UnixListener::bind(path).map_err(failed)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(failed)?;
-        listen(&listener, backlog).map_err(failed)?;
+        let listener = bind(path, mode).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
+        listen(&listener, backlog).map_err(failed)?;
         Ok(Self::Unix(listener, path.to_owned()))
     }
 
@@ -128,6 +130,16 @@ impl Stream {
     }
 }
 
+/// Binds a Unix socket that has these permissions from its beginning. The mask is one of the
+/// process: files that other threads make meanwhile may have fewer permissions, never more than
+/// their owner's.
+fn bind(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    let before = umask(Mode::from_raw_mode(0o777 & !mode));
+    let bound = UnixListener::bind(path);
+    umask(before);
+    bound
+}
+
 /// Replaces the backlog of the standard library, which is short for a server.
 fn listen(socket: &impl AsFd, backlog: u32) -> io::Result<()> {
     Ok(rustix::net::listen(socket, i32::try_from(backlog).unwrap_or(i32::MAX))?)
@@ -188,5 +200,32 @@ impl Write for Stream {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    /// No other user can connect before the permissions are set.
+    #[test]
+    fn a_socket_has_its_permissions_from_the_beginning() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = Listener::unix(&path, 0o640, 5).unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        let names = || fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!((names(), listener.name()), (1, format!("unix:{}", path.display())));
+        UnixStream::connect(&path).unwrap();
+        // A living server, or another file, is not replaced.
+        assert!(Listener::unix(&path, 0o600, 5).is_err());
+        drop(listener);
+        assert_eq!(names(), 0);
+        fs::write(&path, "a letter").unwrap();
+        assert!(Listener::unix(&path, 0o600, 5).is_err());
+        assert_eq!((names(), fs::read(&path).unwrap()), (1, b"a letter".to_vec()));
     }
 }

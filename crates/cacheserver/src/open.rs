@@ -3,26 +3,22 @@
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use prism_base::Bytes;
 use prism_cache::cache::{BUFFERS_MIN, Durability, Eviction, OpenError, state_bytes};
 use prism_cache::items::Items;
 use prism_cache::{Cache, Config, Memory};
-use prism_flash::function::Function;
-use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
-use prism_flash::raw::Raw;
-use prism_flash::{
-    Allocation, Device, DeviceGeometry, FlashError, MemoryDevice, Options, Share, SharedMemory,
-};
-use prism_flashfile::{FlashFile, FlashFileError};
-use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
+use prism_flash::{Device, DeviceGeometry, FlashError};
+use prism_flashfile::FlashFileError;
+use prism_segments::{Shape, Store};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::mapped::Mapped;
+use crate::device;
 use crate::server::failed;
+use crate::space::{self, Shortage};
+use crate::statefile::{StateFile, state_path};
 
 /// The cache of a server.
 pub type Backend = Cache<Box<dyn Store>>;
@@ -31,12 +27,16 @@ pub type Backend = Cache<Box<dyn Store>>;
 pub struct Opened {
     /// The cache.
     pub cache: Backend,
+    /// Its engine.
+    pub engine: Engine,
     /// The device, which knows how worn its blocks are; `None` if the cache uses it without the
     /// library.
     pub device: Option<Device>,
     /// An eventfd that is written to when a sync of the state is complete, if commands wait for
     /// that.
     pub synced: Option<Arc<OwnedFd>>,
+    /// What the operator has to know of the start, a sentence each.
+    pub notes: Vec<String>,
 }
 
 /// The level of the flash library that the cache uses.
@@ -74,12 +74,17 @@ impl Engine {
 /// What is served.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// The file of the device; `None` for memory.
+    /// The file of the device, or a block device; `None` for memory.
     pub device: Option<PathBuf>,
-    /// Bytes of a new device.
-    pub size: Bytes,
-    /// The engine.
-    pub engine: Engine,
+    /// The file of the state and of the buffers; `None` for one next to that of the device. A block
+    /// device needs one.
+    pub state: Option<PathBuf>,
+    /// Bytes of a new device; `None` for 1 GiB, or all of a block device. An existing device is
+    /// refused with another size.
+    pub size: Option<Bytes>,
+    /// The engine; `None` for that of an existing device, and `function` for a new one. An existing
+    /// device is refused with another engine.
+    pub engine: Option<Engine>,
     /// Bytes of memory for the index and for buffers.
     pub memory: Bytes,
     /// Those of them that are for the index; half if `None`.
@@ -158,15 +163,6 @@ pub enum ServerError {
     },
 }
 
-/// Bytes of a page.
-const PAGE: u32 = 4096;
-/// Channels of a new device.
-const CHANNELS: u32 = 4;
-/// Slabs of the smallest device.
-const SLABS_MIN: u64 = 24;
-/// The beginning of the names of shares; the engine's name follows.
-const SHARE: &str = "cache-";
-
 /// Seconds since 1970.
 #[must_use]
 pub fn unix_now() -> u32 {
@@ -174,183 +170,26 @@ pub fn unix_now() -> u32 {
     u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
 }
 
-/// A device for `size` bytes, with blocks that hold two items of the longest kind.
-fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, ServerError> {
-    let block = (2 * item_max).next_power_of_two().clamp(1 << 20, 64 << 20);
-    let blocks = size.0.div_ceil(block);
-    if blocks < SLABS_MIN {
-        let what = format!(
-            "--size {size} is too small: items of up to {} need slabs of {}, and a cache at least \
-             {SLABS_MIN} of them; give it {} or limit items by -I",
-            Bytes(item_max),
-            Bytes(block),
-            Bytes(block * SLABS_MIN)
-        );
-        return Err(ServerError::Option { what });
-    }
-    Ok(DeviceGeometry {
-        channels: CHANNELS,
-        luns_per_channel: 1,
-        // Spare blocks for those that fail, and for the device's own tables.
-        blocks_per_lun: (blocks.div_ceil(CHANNELS.into()) + 4) as u32,
-        pages_per_block: (block / u64::from(PAGE)) as u32,
-        page_size: PAGE,
-        oob_size: 64,
-        max_open_blocks: None,
-    })
-}
-
 /// Bytes that are written at once: long enough for a file to be written at its full rate.
 const CHUNK: u32 = 256 << 10;
 
-/// Opens a file that a process may have had open which was killed just now: the kernel may need a
-/// moment to end its reads and writes.
-fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
-    const TRIES: u32 = 100;
-    for _ in 1..TRIES {
-        match FlashFile::open(path) {
-            Err(FlashFileError::InUse { .. }) => thread::sleep(Duration::from_millis(20)),
-            opened => return opened,
-        }
-    }
-    FlashFile::open(path)
-}
-
 impl OpenOptions {
-    /// A file of something else is not overwritten; the server makes its own.
-    fn explain(&self, error: FlashFileError) -> ServerError {
-        match error {
-            FlashFileError::NotAFlashFile { file } => ServerError::Option {
-                what: format!(
-                    "{file}: this is not the device of a cache; name another file, or remove this \
-                     one if you can lose what it holds: the server makes a new one"
-                ),
-            },
-            error => error.into(),
-        }
-    }
-
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.device.as_ref().map_or("memory".to_owned(), |path| path.display().to_string())
     }
 
-    fn flash(&self, source: FlashError) -> ServerError {
+    pub(crate) fn flash(&self, source: FlashError) -> ServerError {
         ServerError::Flash { device: self.name(), source }
     }
 
-    /// The device, and a number that only it has; it is made if it is not there.
-    fn open_device(&self) -> Result<(Device, u64), ServerError> {
-        let Some(path) = &self.device else {
-            let memory =
-                MemoryDevice::new(geometry(self.size, self.item_max)?, prism_flash::Cache::None);
-            let memory = memory.map_err(|error| self.flash(error.into()))?;
-            let device = Device::format(memory, Options::default());
-            return Ok((device.map_err(|error| self.flash(error))?, 0));
-        };
-        if !path.exists() {
-            drop(FlashFile::format(
-                path,
-                geometry(self.size, self.item_max)?,
-                &[],
-                Options::default(),
-            )?);
-        }
-        let file = open_soon(path).map_err(|error| self.explain(error))?;
-        let identity = file.identity();
-        let device = Device::open(file, Options::default()).map_err(|error| self.flash(error))?;
-        Ok((device, identity))
-    }
-
-    /// The device without the library; one that has the library's tables is refused.
-    fn open_ideal(&self) -> Result<IdealStore, ServerError> {
-        let geometry = || geometry(self.size, self.item_max);
-        let Some(path) = &self.device else {
-            let memory = MemoryDevice::new(geometry()?, prism_flash::Cache::None);
-            let memory = SharedMemory::from(memory.map_err(|error| self.flash(error.into()))?);
-            return Ok(IdealStore::new(memory.into(), 0));
-        };
-        if path.exists() {
-            match Device::open(open_soon(path)?, Options::default()) {
-                Ok(_) => {
-                    let what = format!(
-                        "{}: the device was made for another engine; use that, or remove the file \
-                         to begin an empty cache",
-                        self.name()
-                    );
-                    return Err(ServerError::Option { what });
-                }
-                Err(FlashError::NotFormatted { .. }) => {}
-                Err(error) => return Err(self.flash(error)),
-            }
-        } else {
-            drop(FlashFile::create(path, geometry()?)?);
-        }
-        let file = open_soon(path)?;
-        let identity = file.identity();
-        Ok(IdealStore::new(Arc::new(file), identity))
-    }
-
-    /// The share of the engine; that of another one is refused.
-    fn share(&self, device: &Device) -> Result<Share, ServerError> {
-        let name = format!("{SHARE}{}", self.engine.name());
-        let shares = device.shares();
-        if let Some(other) = shares.iter().find(|share| share.name != name) {
-            let engine = other.name.strip_prefix(SHARE);
-            let what = match engine {
-                Some(engine) => format!(
-                    "{}: the cache was made with --engine {engine}; use that, or remove the file \
-                     to begin an empty cache",
-                    self.name()
-                ),
-                None => format!(
-                    "{}: the device has a share {:?} of another program; give the cache a file of \
-                     its own",
-                    self.name(),
-                    other.name
-                ),
-            };
-            return Err(ServerError::Option { what });
-        }
-        if shares.is_empty() {
-            let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
-            let share = device.allocate(&name, Allocation::new(capacity, 0));
-            return share.map_err(|error| self.flash(error));
-        }
-        device.attach(&name).map_err(|error| self.flash(error))
-    }
-
-    fn store(&self, share: Share, identity: u64) -> Result<Box<dyn Store>, FlashError> {
-        let mapping = match self.engine {
-            Engine::Raw => return Ok(Box::new(RawStore::new(Raw::open(share)?, identity))),
-            Engine::Function => {
-                return Ok(Box::new(FunctionStore::new(Function::open(share)?, identity)));
-            }
-            Engine::Policy => Mapping::Block,
-            Engine::Original => Mapping::Page,
-            Engine::Ideal => unreachable!("it has no share"),
-        };
-        let blocks = share.geometry()?.blocks();
-        let policy = Policy::open(share)?;
-        let ranges = policy.ranges();
-        let bytes = match ranges.first() {
-            Some(range) => range.end - range.begin,
-            None => {
-                // Four fifths of what is left next to the level's own blocks.
-                let bytes = u64::from((blocks - 12) * 4 / 5) * policy.block_bytes();
-                let over_provisioning = OverProvisioning::Percent(22);
-                let config = RangeConfig {
-                    over_provisioning,
-                    ..RangeConfig::new(mapping, Cleaning::Greedy)
-                };
-                policy.configure(0, bytes, config)?;
-                bytes
-            }
-        };
-        Ok(Box::new(PolicyStore::new(policy, 0, bytes, identity)))
+    /// The file of the state and of the buffers, if the device is not in memory.
+    pub(crate) fn state_path(&self) -> Option<PathBuf> {
+        let device = self.device.as_ref()?;
+        Some(self.state.clone().unwrap_or_else(|| state_path(device)))
     }
 
     /// Slabs for which there are buffers.
-    fn buffers(&self, shape: &Shape) -> u16 {
+    pub(crate) fn buffers(&self, shape: &Shape) -> u16 {
         let index = self.index.map_or(self.memory.0 / 2, |index| index.0);
         let buffers = self.memory.0.saturating_sub(index) / u64::from(shape.segment_bytes);
         buffers.clamp(BUFFERS_MIN, 4096) as u16
@@ -361,25 +200,30 @@ impl OpenOptions {
     fn memory(
         &self,
         shape: &Shape,
+        file: Option<&StateFile>,
         wake: Option<&Arc<OwnedFd>>,
     ) -> Result<[Box<dyn Memory>; 2], ServerError> {
         let slab = u64::from(shape.segment_bytes);
         let wanted = u64::from(self.buffers(shape));
         let state = state_bytes(shape).next_multiple_of(4096);
-        let Some(path) = &self.device else {
+        let Some(file) = file else {
             let zeros = |bytes: u64| Box::new(vec![0; bytes as usize]);
             return Ok([zeros(state), zeros(wanted * slab)]);
         };
-        let path = state_path(path);
-        let there = std::fs::metadata(&path).map_or(0, |found| found.len());
-        let buffers = wanted.max(there.saturating_sub(state) / slab);
-        let map = |offset, bytes| {
-            Mapped::open(&path, offset, bytes, wake.cloned()).map_err(|source| ServerError::Io {
-                what: format!("cannot use {}, the state of the cache", path.display()),
-                source,
-            })
-        };
+        let buffers = wanted.max(file.len().saturating_sub(state) / slab);
+        let map = |offset, bytes| file.map(offset, bytes, wake.cloned());
         Ok([Box::new(map(0, state)?), Box::new(map(state, buffers * slab)?)])
+    }
+
+    /// What to say if the disk is too small for what the files of a device may still grow to.
+    fn shortage(&self, path: &Path, geometry: &DeviceGeometry) -> Option<String> {
+        // If the system does not say how much is free, the device reports a full disk later.
+        let Shortage { file, wanted, free } =
+            space::shortage(&self.growth(path, geometry)).ok().flatten()?;
+        Some(format!(
+            "{file} and what belongs to it may still grow by {wanted}, and its file system has \
+             {free} free: when that is full, the cache takes no more items. Make room"
+        ))
     }
 
     /// Opens the cache.
@@ -387,13 +231,14 @@ impl OpenOptions {
     /// # Errors
     /// [`ServerError`].
     pub fn open(&self) -> Result<Opened, ServerError> {
-        let (store, device): (Box<dyn Store>, _) = if self.engine == Engine::Ideal {
-            (Box::new(self.open_ideal()?), None)
-        } else {
-            let (device, identity) = self.open_device()?;
-            let share = self.share(&device)?;
-            (self.store(share, identity).map_err(|error| self.flash(error))?, Some(device))
-        };
+        let device::CacheDevice { engine, store, device, geometry } = self.find()?;
+        // Before the state takes its space; an existing cache is served all the same.
+        let shortage = self.device.as_deref().zip(geometry);
+        let shortage = shortage.and_then(|(path, of)| self.shortage(path, &of));
+        let file = self.state_path().as_deref().map(StateFile::of).transpose()?;
+        if let Some(file) = &file {
+            file.examine(&store)?;
+        }
         let identity = store.identity();
         let shape = store.shape();
         let synced = match self.durability {
@@ -403,7 +248,7 @@ impl OpenOptions {
                 Some(Arc::new(eventfd(0, flags).map_err(failed("eventfd"))?))
             }
         };
-        let [state, memory] = self.memory(&shape, synced.as_ref())?;
+        let [state, memory] = self.memory(&shape, file.as_ref(), synced.as_ref())?;
         let buffers = self.buffers(&shape);
         let in_buffers = u64::from(buffers) * u64::from(shape.segment_bytes);
         let config = Config {
@@ -412,7 +257,7 @@ impl OpenOptions {
                 .map_or(self.memory.0.saturating_sub(in_buffers), |index| index.0)
                 .max(1 << 20),
             buffers,
-            eviction: self.engine.eviction(),
+            eviction: engine.eviction(),
             seed: identity ^ u64::from(std::process::id()) << 32 ^ u64::from(unix_now()),
             chunk: CHUNK,
             payload: true,
@@ -439,16 +284,10 @@ impl OpenOptions {
             }
             None => cache,
         };
-        Ok(Opened { cache, device, synced })
+        let losses = file.iter().filter_map(|file| file.losses(&cache));
+        let notes = losses.chain(shortage).collect();
+        Ok(Opened { cache, engine, device, synced, notes })
     }
-}
-
-/// The file of the state and the buffers of a cache on this device.
-#[must_use]
-pub fn state_path(device: &Path) -> PathBuf {
-    let mut name = device.as_os_str().to_owned();
-    name.push(".cache");
-    name.into()
 }
 
 impl Engine {
@@ -473,8 +312,9 @@ mod tests {
         let device = Some(path.to_owned());
         OpenOptions {
             device,
-            size: Bytes(64 << 20),
-            engine,
+            state: None,
+            size: Some(Bytes(64 << 20)),
+            engine: Some(engine),
             memory: Bytes(16 << 20),
             index: None,
             item_max: 1 << 18,
@@ -520,30 +360,129 @@ mod tests {
                     let found = get(&mut cache, &key.to_le_bytes());
                     assert_eq!(found, Some(vec![key as u8; 5000]), "{engine:?}, round {round}");
                 }
-                for key in round * 1000..(round + 1) * 1000 {
-                    let value = vec![key as u8; 5000];
-                    let version = cache.next_version();
-                    let value: [&[u8]; 2] = [&value, b""];
-                    let (flags, meta) = (0, Meta::default());
-                    let item = NewItem { key: &key.to_le_bytes(), value, flags, version, meta };
-                    while cache.insert(item, unix_now()).is_err() {
-                        assert!(cache.wait(None));
-                    }
-                    cache.progress(Nanos(0));
-                }
+                (round * 1000..(round + 1) * 1000).for_each(|key| set(&mut cache, key));
                 if round == 0 {
                     cache.close().unwrap();
                 }
             }
+            // It need not be named again, and another one is refused.
+            let any = OpenOptions { engine: None, ..options(&path, engine) };
+            let Opened { mut cache, engine: found, .. } = any.open().unwrap();
+            assert_eq!(found, engine);
+            // Slabs that the killed process had in memory were written, and do not count.
+            assert!(cache.store().counts().programs > 0, "{engine:?}");
+            assert_eq!(cache.write_amplification(), None, "{engine:?}");
+            (0..1000).for_each(|key| set(&mut cache, key));
+            while !cache.is_idle() {
+                cache.wait(None);
+            }
+            let amplification = cache.write_amplification().expect("slabs are full");
+            assert!((0.9..1.3).contains(&amplification), "{engine:?}: {amplification}");
+            drop(cache);
             let other = if engine == Engine::Raw { Engine::Policy } else { Engine::Raw };
             let error =
                 options(&path, other).open().map(drop).expect_err("another engine").to_string();
-            let expected = if engine == Engine::Ideal {
-                "ormatted".to_owned()
-            } else {
-                format!("--engine {name}")
+            assert!(error.contains(&format!("--engine {name}; leave")), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_new_device_has_the_usual_engine() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cache");
+        let any = OpenOptions { engine: None, ..options(&path, Engine::Raw) };
+        assert_eq!(any.open().unwrap().engine, Engine::Function);
+        // Of a file without anything it is not known what it was to be.
+        std::fs::remove_file(&path).unwrap();
+        std::fs::remove_file(state_path(&path)).unwrap();
+        let geometry = crate::device::geometry(Bytes(64 << 20), 1 << 18).unwrap();
+        drop(prism_flashfile::FlashFile::create(&path, geometry).unwrap());
+        let error = any.open().map(drop).expect_err("no engine").to_string();
+        assert!(error.contains("remove the file"), "{error}");
+    }
+
+    fn set(cache: &mut Backend, key: u32) {
+        let version = cache.next_version();
+        let value: [&[u8]; 2] = [&[key as u8; 5000], b""];
+        let (flags, meta) = (0, Meta::default());
+        let item = NewItem { key: &key.to_le_bytes(), value, flags, version, meta };
+        while cache.insert(item, unix_now()).is_err() {
+            assert!(cache.wait(None));
+        }
+        cache.progress(Nanos(0));
+    }
+
+    /// What is missing of the state is lost, and the operator reads that; nothing else is
+    /// overwritten.
+    #[test]
+    fn a_damaged_state_is_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        for (engine, name) in Engine::ALL {
+            let path = folder.path().join(name);
+            let state = state_path(&path);
+            let fill = || {
+                let opened = options(&path, engine).open().unwrap();
+                let mut cache = opened.cache;
+                (0..1000).for_each(|key| set(&mut cache, key));
+                cache.close().unwrap();
             };
-            assert!(error.contains(&expected), "{error}");
+            let check = |kept: std::ops::RangeInclusive<u64>, parts: &[&str]| {
+                let Opened { cache, notes, .. } = options(&path, engine).open().unwrap();
+                assert!(kept.contains(&cache.len()), "{engine:?}: {} {notes:?}", cache.len());
+                assert_eq!(notes.len(), usize::from(!parts.is_empty()), "{engine:?}: {notes:?}");
+                for part in parts {
+                    assert!(notes[0].contains(part), "{engine:?}: {part} is not in {notes:?}");
+                }
+            };
+            fill();
+            check(1000..=1000, &[]);
+            // The loss is reported once.
+            std::fs::remove_file(&state).unwrap();
+            check(0..=0, &[".cache is missing", "1000 items", "empty"]);
+            check(0..=0, &[]);
+            fill();
+            let change = |change: &dyn Fn(&mut Vec<u8>)| {
+                let mut bytes = std::fs::read(&state).unwrap();
+                change(&mut bytes);
+                std::fs::write(&state, bytes).unwrap();
+            };
+            change(&|bytes| (bytes[20], bytes[532]) = (99, 99));
+            check(0..=0, &["is damaged", "1000 items", "empty"]);
+            fill();
+            // One copy of the header is enough.
+            change(&|bytes| bytes[20] = 99);
+            check(1000..=1000, &[]);
+            // The bits of one slab, in sectors that begin with its number; the highest bit of that
+            // is set if the slab is free.
+            change(&|bytes| {
+                let mut slabs =
+                    bytes[4096..].chunks_exact_mut((1_usize << 16).div_ceil(4032) * 512);
+                let used = |slab: &&mut [u8]| slab[0] != 0 && slab[7] == 0;
+                slabs.find(used).expect("a slab").fill(0);
+            });
+            check(1..=999, &["has no record of", "dropped"]);
+            change(&|bytes| bytes.truncate(4096));
+            check(0..=0, &["has no record of", "dropped"]);
+            let refused = |part: &str| {
+                let before = std::fs::read(&state).unwrap();
+                let error = options(&path, engine).open().map(drop).unwrap_err().to_string();
+                assert!(error.contains(part), "{engine:?}: {part} is not in {error}");
+                assert_eq!(before, std::fs::read(&state).unwrap(), "{engine:?}");
+            };
+            change(&|bytes| (bytes[7], bytes[519]) = (b'2', b'2'));
+            refused("has version 2");
+            std::fs::write(&state, b"a letter").unwrap();
+            refused("this is not the state of a cache");
+            let other = folder.path().join("other");
+            options(&other, engine).open().unwrap();
+            std::fs::copy(state_path(&other), &state).unwrap();
+            refused("another device");
+            // A device that is gone is not made anew.
+            std::fs::remove_file(&path).unwrap();
+            refused("there is no");
+            assert!(!path.exists());
+            std::fs::remove_file(&other).unwrap();
+            std::fs::remove_file(state_path(&other)).unwrap();
         }
     }
 }

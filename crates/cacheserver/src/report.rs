@@ -45,7 +45,11 @@ pub fn figures(cache: &Backend, wear: &Wear<'_>) -> Report {
         ("misses", counts.misses),
         ("items_inserted", counts.inserts),
         ("inserted_bytes", counts.insert_bytes),
+        ("written_item_bytes", counts.written_bytes),
+        ("commits", counts.commits),
         ("items_recovered", counts.recovered),
+        ("items_lost_at_start", counts.lost_items),
+        ("slabs_lost_at_start", counts.lost_slabs),
         ("slabs_filled", counts.slabs_filled),
         ("slabs_cleaned", counts.slabs_cleaned),
         ("slabs_dropped", counts.slabs_dropped),
@@ -57,10 +61,11 @@ pub fn figures(cache: &Backend, wear: &Wear<'_>) -> Report {
     ] {
         report.add(name, &value);
     }
-    let programmed = (flash.programs + flash.copies) * u64::from(cache.store().shape().page_bytes);
-    if counts.insert_bytes > 0 {
-        let amplification = programmed as f64 / counts.insert_bytes as f64;
-        report.add("write_amplification", &format_args!("{amplification:.3}"));
+    match cache.write_amplification() {
+        Some(amplification) => {
+            report.add("write_amplification", &format_args!("{amplification:.3}"));
+        }
+        None => report.add("write_amplification", &"-"),
     }
     if let Some(device) = wear.device {
         let erases = device.erase_counts();

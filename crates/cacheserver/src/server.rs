@@ -269,18 +269,27 @@ impl Server {
                 let _ = stream.write(b"ERROR Too many open connections\r\n");
                 continue;
             }
-            self.add(stream)?;
+            if let Err(error) = self.add(stream) {
+                // A limit of the kernel, such as that of watched descriptors of a user.
+                self.shared.counters.rejected_connections += 1;
+                self.log(log::ERRORS, format_args!("refused a client: {error}"));
+            }
         }
     }
 
-    fn add(&mut self, stream: Stream) -> Result<(), ServerError> {
+    /// Serves a client; an error if it cannot be watched.
+    fn add(&mut self, mut stream: Stream) -> Result<(), Errno> {
         let id = self.free.pop().unwrap_or_else(|| {
             self.connections.push(None);
             self.connections.len() as u32 - 1
         });
         let data = epoll::EventData::new_u64(id.into());
-        epoll::add(&self.epoll, stream.as_fd(), data, epoll::EventFlags::IN)
-            .map_err(failed("epoll"))?;
+        let watched = epoll::add(&self.epoll, stream.as_fd(), data, epoll::EventFlags::IN);
+        if let Err(error) = watched {
+            self.free.push(id);
+            let _ = stream.write(b"ERROR Too many open connections\r\n");
+            return Err(error);
+        }
         if self.shared.settings.verbosity >= log::CLIENTS {
             let (number, (from, _)) = (stream.as_fd().as_raw_fd(), stream.names());
             log::line(format_args!("{number}: connection from {from}"));
@@ -438,14 +447,16 @@ impl Server {
     /// What only the server knows, for `stats`.
     fn report(&self, part: ReportPart) -> Report {
         match part {
-            ReportPart::Figures => report::figures(
-                &self.cache,
-                &report::Wear {
+            ReportPart::Figures => {
+                let wear = report::Wear {
                     device: self.device.as_ref(),
                     endurance: self.endurance,
                     time: self.begun.elapsed(),
-                },
-            ),
+                };
+                let mut report = report::figures(&self.cache, &wear);
+                report.add("gets_with_touch", &self.shared.gets_with_touch);
+                report
+            }
             ReportPart::Connections => {
                 let uptime = self.shared.now.saturating_sub(self.shared.started);
                 let listeners =

@@ -133,6 +133,14 @@ const NO_TRACE_TIPS: [&str; 4] = [
     "to read from a pipe, name `-`",
 ];
 
+/// The same for a trace of a cache, of which there is no sample.
+const NO_CACHE_TRACE_TIPS: [&str; 3] = [
+    "to try it without a trace, give --etc keys=1000000,requests=10000000,zipf=0.9",
+    "Twitter (github.com/twitter/cache-trace) and libCacheSim (github.com/1a1a11a/libCacheSim) \
+     publish traces of caches",
+    "to read from a pipe, name `-`",
+];
+
 /// `error` with what to do, if it is that no trace is named.
 fn with_tips(mut error: clap::Error) -> clap::Error {
     let is_trace = |name: &String| name.starts_with("<TRACE>");
@@ -141,7 +149,9 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
         _ => false,
     };
     if missing && error.kind() == ErrorKind::MissingRequiredArgument {
-        let tips = NO_TRACE_TIPS.into_iter().map(Into::into).collect();
+        let simulates = std::env::args().skip(1).take(2).eq(["cache", "simulate"]);
+        let tips = if simulates { &NO_CACHE_TRACE_TIPS[..] } else { &NO_TRACE_TIPS };
+        let tips = tips.iter().copied().map(Into::into).collect();
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     }
     let unknown = match error.get(ContextKind::InvalidArg) {

@@ -12,6 +12,17 @@ pub fn bytes(text: &str) -> Result<Bytes, String> {
     Bytes::parse(text).map_err(|error| error.to_string())
 }
 
+/// A size with its unit, or a number of bytes, as other servers take it.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn bytes_or_number(text: &str) -> Result<Bytes, String> {
+    match text.parse() {
+        Ok(number) => Ok(Bytes(number)),
+        Err(_) => bytes(text),
+    }
+}
+
 /// A rate with its unit (`50MB/s`, `20MiB/s`).
 ///
 /// # Errors

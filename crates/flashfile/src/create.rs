@@ -7,6 +7,7 @@ use std::sync::Mutex;
 
 use prism_flash::{Device, DeviceGeometry, FlashError, MediumError, Options};
 
+use crate::block_device;
 use crate::device::FlashFile;
 use crate::engine::Engine;
 use crate::error::FlashFileError;
@@ -15,13 +16,15 @@ use crate::journal;
 use crate::layout::{Layout, Region, SECTOR};
 use crate::lock::Sharing;
 use crate::open::{
-    SIMULATED, Settings, broken, checked_layout, engine_for, take_lock, write_superblocks,
+    SIMULATED, Settings, broken, checked_layout, engine_for, not_opened, take_lock,
+    write_superblocks,
 };
 use crate::simulated::SimulatedFile;
 
 impl FlashFile {
     /// Makes a file with an erased device of `geometry` and opens it. The file is sparse, except
-    /// for its tables: it grows on disk as pages are programmed.
+    /// for its tables: it grows on disk as pages are programmed. A block device that is there is
+    /// taken if it is long enough and begins with zeros.
     ///
     /// # Errors
     /// [`FlashFileError::Exists`], [`FlashFileError::Geometry`]; [`FlashFileError`] if it cannot be
@@ -44,15 +47,26 @@ impl FlashFile {
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::AlreadyExists => FlashFileError::Exists { file: name.clone() },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => not_made(&name, source),
-            _ => FlashFileError::Open { file: name.clone(), source },
+            _ => not_opened(&name, source),
         };
-        let file = File::options().read(true).write(true).create_new(true).open(path);
+        let is_block_device = block_device::is_one(path);
+        let file = block_device::options(path, true).create_new(!is_block_device).open(path);
         let file = file.map_err(failed)?;
         let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|lock| {
+            let blank =
+                || block_device::is_blank(&file).map_err(|e| broken(&name, "reading it", e));
+            if is_block_device && !blank()? {
+                return Err(FlashFileError::NotBlank { file: name.clone() });
+            }
             let identity = random_identity()
                 .map_err(|source| broken(&name, "reading /dev/urandom", source))?;
             let engine = Engine::Portable(file);
-            let filled = fill(&engine, &layout, identity, settings.preallocate);
+            let zeros = match is_block_device {
+                _ if settings.preallocate => Zeros::Everywhere,
+                true => Zeros::InTables,
+                false => Zeros::InJournal,
+            };
+            let filled = fill(&engine, &layout, identity, zeros);
             let filled = filled.and_then(|()| keep_name(path));
             filled.map_err(|source| not_made(&name, source))?;
             let Engine::Portable(file) = engine else { unreachable!("as made") };
@@ -60,8 +74,7 @@ impl FlashFile {
             Self::load(name.clone(), engine, Some(lock), None)
         });
         if made.is_err() {
-            // An incomplete file is of no use.
-            let _ = std::fs::remove_file(path);
+            remove_incomplete(path);
         }
         made
     }
@@ -102,7 +115,7 @@ impl FlashFile {
         factory_bad.iter().for_each(|&block| medium.mark_factory_bad(block));
         let formatted = Device::format(medium, options);
         formatted.map_err(|error| {
-            let _ = std::fs::remove_file(path);
+            remove_incomplete(path);
             match error {
                 FlashError::Medium(MediumError::DiskFull { .. }) => {
                     not_made(&file(), io::ErrorKind::StorageFull.into())
@@ -123,7 +136,7 @@ impl FlashFile {
         let name = SIMULATED.to_owned();
         let layout = checked_layout(&name, geometry)?;
         let engine = Engine::Simulated(Mutex::new(file.open()));
-        fill(&engine, &layout, 1, false).map_err(|source| not_made(&name, source))?;
+        fill(&engine, &layout, 1, Zeros::InJournal).map_err(|source| not_made(&name, source))?;
         Self::load(name, engine, None, None)
     }
 }
@@ -144,9 +157,26 @@ fn random_identity() -> io::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
+/// An incomplete file is of no use. A block device has no superblock then.
+fn remove_incomplete(path: &Path) {
+    if !block_device::is_one(path) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Where a new device gets zeros.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Zeros {
+    /// In the journal only, as every sync overwrites some of it; the rest is zero already.
+    InJournal,
+    /// In the tables too. Data is not read before it is written.
+    InTables,
+    /// Everywhere.
+    Everywhere,
+}
+
 /// Writes an empty device: the superblocks last, so that an incomplete file is not a flash file.
-/// The journal is written in any case, as every sync overwrites some of it.
-fn fill(engine: &Engine, layout: &Layout, identity: u64, whole: bool) -> io::Result<()> {
+fn fill(engine: &Engine, layout: &Layout, identity: u64, zeros: Zeros) -> io::Result<()> {
     engine.set_len(layout.len())?;
     let blocks = layout.geometry.blocks() as usize;
     let mut bytes = Vec::with_capacity(layout.record_sectors as usize * SECTOR);
@@ -155,7 +185,14 @@ fn fill(engine: &Engine, layout: &Layout, identity: u64, whole: bool) -> io::Res
         let records = vec![Record::default(); left.min(Layout::RECORDS as usize)];
         bytes.extend(format::encode_records(identity, 0, sector, &records));
     }
-    let start = if whole { 0 } else { layout.journal.start };
+    if zeros == Zeros::InTables {
+        engine.write_zeros(Region { start: 0, len: layout.data.start })?;
+    }
+    let start = match zeros {
+        Zeros::InJournal => layout.journal.start,
+        Zeros::InTables => layout.data.end(),
+        Zeros::Everywhere => 0,
+    };
     engine.write_zeros(Region { start, len: layout.len() - start })?;
     for copy in layout.records {
         engine.write_at(copy.start, &bytes)?;

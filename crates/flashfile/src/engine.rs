@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 use rustix::fs::{Advice, fadvise};
 
+use crate::block_device;
 use crate::buffers::Aligned;
 use crate::headers;
 use crate::layout::{ALIGN, Region};
@@ -157,16 +158,14 @@ impl Engine {
     pub(crate) fn len(&self) -> io::Result<u64> {
         match self {
             Self::Simulated(session) => Self::session(session).len(),
-            Self::Uring(_) | Self::Portable(_) => {
-                Ok(self.file().map(File::metadata).transpose()?.map_or(0, |found| found.len()))
-            }
+            Self::Uring(_) | Self::Portable(_) => self.file().map_or(Ok(0), block_device::len),
         }
     }
 
     pub(crate) fn set_len(&self, len: u64) -> io::Result<()> {
         match self {
-            Self::Uring(direct) => direct.file.set_len(len),
-            Self::Portable(file) => file.set_len(len),
+            Self::Uring(direct) => block_device::set_len(&direct.file, len),
+            Self::Portable(file) => block_device::set_len(file, len),
             Self::Simulated(session) => Self::session(session).set_len(len),
         }
     }

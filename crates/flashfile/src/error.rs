@@ -58,6 +58,24 @@ pub enum FlashFileError {
         /// The process that has it open, if the system lists it.
         pid: Option<u32>,
     },
+    /// The kernel uses the block device.
+    #[error(
+        "{file}: the kernel has this block device in use, as for a mounted file system or as part \
+         of another device; end that, or name another one"
+    )]
+    Mounted {
+        /// The block device.
+        file: String,
+    },
+    /// The block device holds something else.
+    #[error(
+        "{file}: this block device is not empty; if you can lose what it holds, erase its \
+         beginning: dd if=/dev/zero of={file} bs=1M count=1"
+    )]
+    NotBlank {
+        /// The block device.
+        file: String,
+    },
     /// The file is not a flash file.
     #[error("{file}: this is no flash file; make one with `prism device create`")]
     NotAFlashFile {

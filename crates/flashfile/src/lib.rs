@@ -9,6 +9,7 @@
 //! * `engine` moves bytes: `uring` by io_uring and direct I/O from and to its `buffers`, or
 //!   portably, or in a `simulated` file that loses power;
 //! * `device` is the medium; `commit` makes its changes durable with entries of the `journal`;
+//! * `block_device` is what differs if the file is a block device;
 //! * `create` makes it, `open` and `lock` open it, `recover` replays its journal, `check` reads it
 //!   all;
 //! * `clock` is for devices whose operations also take real time.
@@ -45,6 +46,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod block_device;
 mod buffers;
 mod check;
 mod clock;
@@ -66,6 +68,7 @@ mod state;
 mod uring;
 mod workers;
 
+pub use block_device::block_device_len;
 pub use check::{CheckReport, file_len};
 pub use clock::{REAL, RealClock};
 pub use device::FlashFile;

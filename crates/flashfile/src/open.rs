@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use prism_flash::DeviceGeometry;
 use rustix::fs::OFlags;
 
+use crate::block_device;
 use crate::device::FlashFile;
 use crate::engine::{Direct, Engine};
 use crate::error::FlashFileError;
@@ -84,7 +85,7 @@ impl FlashFile {
     /// As [`FlashFile::open`].
     pub fn open_with(path: &Path, settings: Settings) -> Result<Self, FlashFileError> {
         let name = path.display().to_string();
-        let open = |write| File::options().read(true).write(write).open(path);
+        let open = |write| block_device::options(path, write).open(path);
         let (file, refusal) = match settings.access {
             Access::Read => (open(false), Some("it was opened for reading only".to_owned())),
             Access::Write => match open(true) {
@@ -95,7 +96,7 @@ impl FlashFile {
                 opened => (opened, None),
             },
         };
-        let file = file.map_err(|source| FlashFileError::Open { file: name.clone(), source })?;
+        let file = file.map_err(|source| not_opened(&name, source))?;
         let sharing = if refusal.is_some() { Sharing::Readers } else { Sharing::Exclusive };
         let lock = take_lock(&name, &file, sharing)?;
         let engine = Engine::Portable(file);
@@ -159,6 +160,15 @@ pub(crate) fn checked_layout(
 
 pub(crate) fn broken(name: &str, operation: &'static str, source: io::Error) -> FlashFileError {
     FlashFileError::Io { file: name.to_owned(), operation, source }
+}
+
+pub(crate) fn not_opened(name: &str, source: io::Error) -> FlashFileError {
+    let file = name.to_owned();
+    match source.kind() {
+        // The kernel's answer for a block device that it uses itself.
+        io::ErrorKind::ResourceBusy => FlashFileError::Mounted { file },
+        _ => FlashFileError::Open { file, source },
+    }
 }
 
 fn is_denied(error: &io::Error) -> bool {

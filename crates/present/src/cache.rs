@@ -1,7 +1,7 @@
 //! Simulated caches as a document and as JSON.
 
 use prism_cache::simulate::{Design, SimulationCounts};
-use prism_report::{Block, Document, Section, Table, Unit};
+use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Table, Unit};
 use serde_json::{Value as Json, json};
 
 /// A design with its name and its result.
@@ -26,10 +26,6 @@ impl Simulated {
     pub fn life(&self) -> f64 {
         f64::from(self.cycles) / self.outcome.wear() * f64::from(self.seconds)
     }
-
-    fn hits(&self, layer: usize) -> f64 {
-        self.outcome.hits[layer] as f64 / self.outcome.requests[0].max(1) as f64
-    }
 }
 
 /// The results as JSON.
@@ -45,10 +41,11 @@ pub fn json(trace: &str, done: &[Simulated]) -> Json {
             "sets": outcome.requests[1],
             "deletes": outcome.requests[2],
             "hit_ratio": outcome.hit_ratio(),
-            "hit_ratio_memory": simulated.hits(0),
-            "hit_ratio_flash": simulated.hits(1),
+            "hit_ratio_memory": outcome.hit_ratios()[0],
+            "hit_ratio_flash": outcome.hit_ratios()[1],
             "items": outcome.items,
             "inserted_bytes": outcome.cache.insert_bytes,
+            "written_item_bytes": outcome.cache.written_bytes,
             "cleaning_copied_bytes": outcome.cache.copied_bytes,
             "cleaning_dropped_items": outcome.cache.dropped,
             "programmed_bytes": outcome.programmed[0],
@@ -72,8 +69,8 @@ pub fn document(trace: &str, done: &[Simulated]) -> Document {
     let requests = done.first().map_or([0; 3], |first| first.outcome.requests);
     let lead = format!(
         "{} gets, {} sets, {} deletes. A miss is followed by an insertion, as clients do. Write \
-         amplification is bytes programmed, by cleaning and the drive too, for a byte of inserted \
-         items; lifetime is that of blocks with the mean number of erases.",
+         amplification is bytes programmed, by cleaning and the drive too, for a byte of items in \
+         what was programmed; lifetime is that of blocks with the mean number of erases.",
         requests[0], requests[1], requests[2]
     );
     let mut section = Section::new("Caches", lead);
@@ -81,12 +78,53 @@ pub fn document(trace: &str, done: &[Simulated]) -> Document {
         .text("engine", |one: &Simulated| one.engine.clone())
         .number("flash", Unit::Bytes, |one| one.design.flash.0 as f64)
         .number("hits", Unit::Percent, |one| one.outcome.hit_ratio())
-        .number("in memory", Unit::Percent, |one| one.hits(0))
+        .number("in memory", Unit::Percent, |one| one.outcome.hit_ratios()[0])
         .number("WA", Unit::Ratio, |one| one.outcome.write_amplification())
         .number("copied", Unit::Bytes, |one| one.outcome.cache.copied_bytes as f64)
         .number("by drive", Unit::Bytes, |one| one.outcome.programmed[1] as f64)
         .number("erases", Unit::Count, |one| one.outcome.flash.erases as f64)
-        .number("lifetime", Unit::Nanos, |one| one.life() * 1e9);
+        .number("lifetime", Unit::Nanos, |one| one.life() * 1e9)
+        .number("too large", Unit::Count, |one| one.outcome.too_large);
     section.push(Block::Table(table.table("By engine and size.").whole()));
     Document::new("prism cache simulate", trace).with(section)
+}
+
+/// As [`document`], with charts of what depends on the size.
+#[must_use]
+pub fn page(trace: &str, done: &[Simulated]) -> Document {
+    let chart = |title: &str, caption: &str, y: Axis, of: &dyn Fn(&Simulated) -> Option<f64>| {
+        let mut series: Vec<Curve> = Vec::new();
+        for one in done {
+            let Some(value) = of(one) else { continue };
+            let point = (one.design.flash.0 as f64, value);
+            match series.iter_mut().find(|curve| curve.name == one.engine) {
+                Some(curve) => curve.points.push(point),
+                None => series.push(Curve::new(&one.engine, CurveShape::Line, vec![point])),
+            }
+        }
+        for curve in &mut series {
+            curve.points.sort_by(|a, b| a.0.total_cmp(&b.0));
+            if curve.points.len() == 1 {
+                curve.shape = CurveShape::Dots;
+            }
+        }
+        let x = Axis::log("bytes of flash", Unit::Bytes);
+        let (title, caption) = (title.to_owned(), caption.to_owned());
+        Chart::Curves(Curves { title, caption, x, y, series, marks: Vec::new() })
+    };
+    let mut section = Section::new("By size", "");
+    section.push(chart(
+        "Hit ratio",
+        "Share of the gets that found their item, for each engine.",
+        Axis::linear("of gets", Unit::Percent),
+        &|one| one.outcome.hit_ratio(),
+    ));
+    section.push(chart(
+        "Write amplification",
+        "Bytes programmed, by cleaning and the drive too, for a byte of items in what was \
+         programmed.",
+        Axis::linear("write amplification", Unit::Ratio),
+        &|one| one.outcome.write_amplification(),
+    ));
+    document(trace, done).with(section)
 }

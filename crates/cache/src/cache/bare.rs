@@ -87,9 +87,10 @@ impl<S: Store> Cache<S> {
         let bytes = self.buffers.bytes(info.buffer);
         let table = bytes[bytes.len() - slab::table_bytes(info.fill.items)..].to_vec();
         self.tables[slab as usize] = table.into_boxed_slice();
+        let records = self.records_before(slab, self.shape.segment_bytes);
         self.slabs[slab as usize].writes += 1;
         self.slabs[slab as usize].submitted = self.shape.segment_bytes;
-        let tag = self.task(super::Task::Write { slab, number: info.number });
+        let tag = self.task(super::Task::Write { slab, number: info.number, records });
         self.store.write(slab, 0, prism_flash::Buffer::default(), tag);
     }
 

@@ -363,7 +363,7 @@ impl<S: Store> Cache<S> {
         self.counts.slabs_cleaned += 1;
         self.counts.slabs_dropped += u64::from(!victim.copies);
         self.reserve.reclaimed(Nanos(self.now.0.saturating_sub(victim.begun.0)));
-        self.state.begin(slab, 0);
+        self.state.end(slab, self.slabs[slab as usize].number);
         if self.slabs[slab as usize].buffer != NONE {
             let number = self.slabs[slab as usize].number;
             self.buffers.cached.retain(|&(_, of, at)| (of, at) != (slab, number));

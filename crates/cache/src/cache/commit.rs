@@ -117,6 +117,7 @@ impl<S: Store> Cache<S> {
         }
         self.commits.in_flight = None;
         self.commits.durable = changes;
+        self.counts.commits += 1;
         self.free_copied();
         true
     }

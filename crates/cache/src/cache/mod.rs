@@ -31,8 +31,8 @@ use crate::items::{ItemAddress, Refusal};
 use crate::memory::Memory;
 use crate::record::{At, UNIT};
 use crate::slab::{self, Fill};
-use crate::state::State;
-use prism_segments::{Done, Shape, Store};
+use crate::state::{State, StateFound};
+use prism_segments::{Done, FlashCounts, Shape, Store};
 
 use admission::Admission;
 pub use clean::Eviction;
@@ -40,7 +40,7 @@ use clean::Victim;
 use commit::Commits;
 pub use commit::Durability;
 use read::Finished;
-pub use recover::{BUFFERS_MIN, OpenError, state_bytes};
+pub use recover::{BUFFERS_MIN, OpenError, SEGMENTS_MIN, examine_state, state_bytes};
 use reserve::Reserve;
 
 /// Streams of insertions, each with an open slab: of clients, and copies of cleaning.
@@ -96,6 +96,8 @@ struct Slab {
     buffer: u16,
     /// Writes in flight.
     writes: u16,
+    /// Whether its items are copies of cleaning.
+    copies: bool,
     /// Bytes whose write was submitted.
     submitted: u32,
     fill: Fill,
@@ -111,6 +113,7 @@ impl Slab {
         phase: Phase::Free,
         buffer: NONE,
         writes: 0,
+        copies: false,
         submitted: 0,
         fill: Fill { items: 0, units: 0 },
         live: 0,
@@ -157,7 +160,7 @@ impl Buffers {
 #[derive(Debug)]
 enum Task {
     None,
-    Write { slab: u32, number: u64 },
+    Write { slab: u32, number: u64, records: u32 },
     Sync { slabs: Vec<(u32, u64)> },
     Read(read::Read),
     Table { victim: u32 },
@@ -179,6 +182,9 @@ pub struct Counts {
     pub not_admitted: u64,
     /// Bytes of their records.
     pub insert_bytes: u64,
+    /// Bytes of such records that were written to flash: those of the pages programmed, without
+    /// what cleaning has copied.
+    pub written_bytes: u64,
     /// Items that cleaning copied.
     pub copied: u64,
     /// Bytes of their records.
@@ -197,8 +203,15 @@ pub struct Counts {
     pub slabs_cleaned: u64,
     /// Of these, without copies for lack of time.
     pub slabs_dropped: u64,
+    /// Commits: syncs after which changes survive a loss of power, if they are to.
+    pub commits: u64,
     /// Items found when the cache was opened.
     pub recovered: u64,
+    /// Slabs on flash that could not be used when the cache was opened, because the state did not
+    /// know which of their items were current.
+    pub lost_slabs: u64,
+    /// Items in these slabs, those replaced and removed included.
+    pub lost_items: u64,
 }
 
 /// A cache on a store.
@@ -235,6 +248,9 @@ pub struct Cache<S> {
     now: Nanos,
     last_sync: Nanos,
     seed: u64,
+    state_found: StateFound,
+    /// What was done to flash until the cache was open.
+    flash_at_open: FlashCounts,
     counts: Counts,
     failure: Option<FlashError>,
     /// No slab is cleaned any more.
@@ -262,6 +278,12 @@ impl<S: Store> Cache<S> {
         self.counts
     }
 
+    /// What the memory of the state had when the cache was opened.
+    #[must_use]
+    pub fn state_found(&self) -> StateFound {
+        self.state_found
+    }
+
     /// Items in the cache, those expired and not yet forgotten included.
     #[must_use]
     pub fn items(&self) -> u64 {
@@ -272,6 +294,17 @@ impl<S: Store> Cache<S> {
     #[must_use]
     pub fn index_bytes(&self) -> u64 {
         self.index.bytes()
+    }
+
+    /// Bytes programmed, copies included, for a byte of clients' items in what was programmed;
+    /// `None` as long as nothing was.
+    #[must_use]
+    pub fn write_amplification(&self) -> Option<f64> {
+        let pages = |flash: &FlashCounts| flash.programs + flash.copies;
+        let pages = pages(&self.store.counts()) - pages(&self.flash_at_open);
+        let programmed = pages * u64::from(self.shape.page_bytes);
+        let written = self.counts.written_bytes;
+        (written > 0).then(|| programmed as f64 / written as f64)
     }
 
     /// Slabs by use: free, being filled or written, full.
@@ -397,8 +430,9 @@ impl<S: Store> Cache<S> {
         self.places.give(tag as u32);
         match task {
             Task::None => unreachable!("the store completes commands once"),
-            Task::Write { slab, number } => {
+            Task::Write { slab, number, records } => {
                 self.give_back(data);
+                self.counts.written_bytes += u64::from(records);
                 self.written(slab, number, result);
             }
             Task::Sync { slabs } => self.synced(slabs, result),

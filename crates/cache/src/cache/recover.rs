@@ -16,14 +16,16 @@ use crate::index::{Entry, Index, length_code, length_of};
 use crate::memory::Memory;
 use crate::record::UNIT;
 use crate::slab::{self, Content, Fill};
-use crate::state::{self, Identity, State};
-use prism_segments::{Done, Shape, Store};
+use crate::state::{self, Identity, State, StateError, StateFound};
+use prism_segments::{Done, FlashCounts, Shape, Store};
 
 /// Reads in flight.
 const DEPTH: usize = 64;
 /// Items whose buckets of the index are read before they are added: waiting for memory is most of
 /// the time of a recovery.
 const TOUCHED: usize = 32;
+/// The fewest slabs.
+pub const SEGMENTS_MIN: u32 = 8;
 /// The fewest buffers.
 pub const BUFFERS_MIN: u64 = 4;
 /// Numbers of insertions that may have been used beyond the recorded ones, after a loss of power.
@@ -32,12 +34,18 @@ const NUMBERS: u64 = 1 << 32;
 /// As many slabs are not filled between two syncs of the state.
 pub(super) const SLAB_NUMBERS: u64 = 1 << 16;
 
+/// The numbers and fills of slabs on flash.
+type Ends = BTreeMap<u32, (u64, Fill)>;
+
 /// Why a cache cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// The device failed.
     #[error(transparent)]
     Flash(#[from] FlashError),
+    /// The memory of the state has something else.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// It is too small, or a slab too long.
     #[error("{what}")]
     Shape {
@@ -52,11 +60,31 @@ pub fn state_bytes(shape: &Shape) -> u64 {
     state::bytes(shape.segments, shape.segment_bytes / UNIT)
 }
 
+/// What the first [`state::HEADER_BYTES`] bytes of a memory are, or fewer if there are no more, as
+/// the state of a cache in this store.
+///
+/// # Errors
+/// [`StateError`] if they are something else: [`Cache::open`] would refuse them, too.
+pub fn examine_state(header: &[u8], store: &impl Store) -> Result<StateFound, StateError> {
+    state::examine(header, &identity(store))
+}
+
+fn identity(store: &impl Store) -> Identity {
+    let shape = store.shape();
+    Identity {
+        device: store.identity(),
+        engine: 1,
+        slab_bytes: shape.segment_bytes.into(),
+        slabs: shape.segments.into(),
+    }
+}
+
 fn check(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
     let wrong = |what: String| Err(OpenError::Shape { what });
     let units = u64::from(shape.segments) * u64::from(shape.segment_bytes / UNIT);
-    if shape.segments < 8 {
-        return wrong(format!("the cache needs 8 slabs, the store has {}", shape.segments));
+    if shape.segments < SEGMENTS_MIN {
+        let has = shape.segments;
+        return wrong(format!("the cache needs {SEGMENTS_MIN} slabs, the store has {has}"));
     }
     if units >= Index::ADDRESSES {
         return wrong("a cache has at most 1 TiB of flash; give it a smaller share".to_owned());
@@ -78,8 +106,9 @@ fn is_failure(error: &FlashError) -> bool {
 
 impl<S: Store> Cache<S> {
     /// Opens the cache in a store, with the memory of its state ([`state_bytes`]) and of its
-    /// buffers, a multiple of the bytes of a slab; or begins an empty one, if the state is not that
-    /// of this store. `now` is the time in seconds since 1970.
+    /// buffers, a multiple of the bytes of a slab. It begins an empty one if the state is missing
+    /// (zeros) or damaged ([`Cache::state_found`]), since what was replaced or removed would come
+    /// back. `now` is the time in seconds since 1970.
     ///
     /// # Errors
     /// [`OpenError`].
@@ -95,14 +124,9 @@ impl<S: Store> Cache<S> {
         let count = buffers.bytes().len() / slab_bytes;
         check(&shape, count.min(config.buffers.into()))?;
         let count = count.min(usize::from(NONE)) as u16;
-        let identity = Identity {
-            device: store.identity(),
-            engine: 1,
-            slab_bytes: slab_bytes as u64,
-            slabs: shape.segments.into(),
-        };
         let units = shape.segment_bytes / UNIT;
-        let (state, found) = State::open(state, units, &identity, config.seed);
+        let (state, state_found) = State::open(state, units, &identity(&store), config.seed)?;
+        let found = state_found == StateFound::Own;
         let used = store.used()?;
         let seed = state.seed();
         let numbers = state.numbers();
@@ -143,6 +167,8 @@ impl<S: Store> Cache<S> {
             now: Nanos::ZERO,
             last_sync: Nanos::ZERO,
             seed,
+            state_found,
+            flash_at_open: FlashCounts::default(),
             counts: Counts::default(),
             failure: None,
             closing: false,
@@ -150,6 +176,10 @@ impl<S: Store> Cache<S> {
             payload: config.payload,
         };
         cache.recover(&used, found, count, now)?;
+        // Slabs that an earlier process left in its buffers are written as they are, however few
+        // items they have: that says nothing about this one.
+        cache.counts.written_bytes = 0;
+        cache.flash_at_open = cache.store.counts();
         Ok(cache)
     }
 
@@ -160,7 +190,7 @@ impl<S: Store> Cache<S> {
         buffers: u16,
         now: u32,
     ) -> Result<(), OpenError> {
-        let mut ends = if found { self.read_ends(used)? } else { BTreeMap::new() };
+        let (mut ends, lost) = self.read_ends(used)?;
         self.drop_torn(&mut ends, buffers)?;
         let durable: BTreeSet<u64> = ends.values().map(|(number, _)| *number).collect();
         // Slabs in buffers that are not on flash.
@@ -191,9 +221,10 @@ impl<S: Store> Cache<S> {
             slab::forget(self.buffers.bytes_mut(buffer));
         }
         // What is not in use now must not be found by a later process either.
-        for slab in 0..self.slabs.len() as u32 {
-            if self.slabs[slab as usize].number != self.state.number(slab) {
-                self.state.begin(slab, 0);
+        let begun = (0..self.slabs.len() as u32).map(|slab| (slab, self.state.number(slab)));
+        for (slab, number) in begun.collect::<Vec<_>>().into_iter().chain(lost) {
+            if self.slabs[slab as usize].number == 0 && number != 0 {
+                self.state.end(slab, number);
             }
         }
         self.counts.recovered = self.index.len();
@@ -236,26 +267,28 @@ impl<S: Store> Cache<S> {
     }
 
     /// The slabs on flash that are whole and of whose items the state knows which are current, with
-    /// their numbers and fills.
-    fn read_ends(&mut self, used: &[u32]) -> Result<BTreeMap<u32, (u64, Fill)>, FlashError> {
+    /// their numbers and fills, and the numbers of those of which it should know and does not.
+    fn read_ends(&mut self, used: &[u32]) -> Result<(Ends, Vec<(u32, u64)>), FlashError> {
         let Shape { segment_bytes: slab_bytes, page_bytes, .. } = self.shape;
         let reads = used.iter().map(|&slab| (slab, slab_bytes - page_bytes, page_bytes)).collect();
-        let mut ends = BTreeMap::new();
+        let (mut ends, mut lost) = (Ends::new(), Vec::new());
         self.read_all(reads, |cache, slab, data| {
             let first = cache.state.first_slab();
-            let is_current =
-                |end: &(u64, Fill)| end.0 >= first && cache.state.number(slab) == end.0;
-            ends.extend(data.and_then(slab::read_end).filter(is_current).map(|end| (slab, end)));
+            let end = data.and_then(slab::read_end).filter(|(number, _)| *number >= first);
+            let Some((number, fill)) = end else { return };
+            if cache.state.number(slab) == number {
+                ends.insert(slab, (number, fill));
+            } else if cache.state.lacks(slab, number) {
+                lost.push((slab, number));
+                cache.counts.lost_slabs += 1;
+                cache.counts.lost_items += u64::from(fill.items);
+            }
         })?;
-        Ok(ends)
+        Ok((ends, lost))
     }
 
     /// Adds the current items of these slabs to the index.
-    fn read_tables(
-        &mut self,
-        ends: &BTreeMap<u32, (u64, Fill)>,
-        now: u32,
-    ) -> Result<(), FlashError> {
+    fn read_tables(&mut self, ends: &Ends, now: u32) -> Result<(), FlashError> {
         let Shape { segment_bytes: slab_bytes, page_bytes, .. } = self.shape;
         let read = |(&slab, (_, fill)): (&u32, &(u64, Fill))| {
             let table = (slab::table_bytes(fill.items) as u32).min(slab_bytes);
@@ -271,7 +304,7 @@ impl<S: Store> Cache<S> {
             let (_, fill) = ends[&slab];
             let Some(tail) = data.filter(|tail| slab::table_is_whole(tail, fill)) else {
                 // Without entries, deletes of its items would not be recorded.
-                return cache.state.begin(slab, 0);
+                return cache.state.end(slab, cache.slabs[slab as usize].number);
             };
             let mut items = slab::contents(tail, fill);
             let mut some = Vec::with_capacity(TOUCHED);

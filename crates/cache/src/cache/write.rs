@@ -109,6 +109,7 @@ impl<S: Store> Cache<S> {
                     self.state.set_slab_numbers(self.next_slab);
                 }
                 self.begin_slab(slab, number, buffer);
+                self.slabs[slab as usize].copies = stream == COPIES;
                 self.reserve.opened(self.now);
                 Ok(slab)
             }
@@ -149,11 +150,19 @@ impl<S: Store> Cache<S> {
             let mut data = self.buffer(len as usize);
             let bytes = self.buffers.bytes(buffer);
             data.copy_from_slice(&bytes[submitted as usize..][..len as usize]);
-            let tag = self.task(Task::Write { slab, number });
+            let records = self.records_before(slab, submitted + len);
+            let tag = self.task(Task::Write { slab, number, records });
             self.slabs[slab as usize].submitted += len;
             self.slabs[slab as usize].writes += 1;
             self.store.write(slab, submitted, data, tag);
         }
+    }
+
+    /// Bytes of records of clients that are not submitted yet, up to `end` bytes of a slab.
+    pub(super) fn records_before(&self, slab: u32, end: u32) -> u32 {
+        let Slab { submitted, fill, copies, .. } = self.slabs[slab as usize];
+        let records = if copies { 0 } else { fill.units * UNIT };
+        end.min(records) - submitted.min(records)
     }
 
     /// Completes the open slab of a stream.

@@ -76,14 +76,28 @@ const GENERAL: [Row; 22] = [
 ];
 
 /// Figures of `stats flash`.
-const FLASH: [Row; 30] = [
+const FLASH: [Row; 35] = [
     ("bytes", "item_bytes", None, Gauge, "Bytes of current items and their headers."),
+    (
+        "gets_with_touch",
+        "gets_with_touch_total",
+        None,
+        Counter,
+        "Keys of gat and gats, which are counted as get and as touch.",
+    ),
     ("index_bytes", "index_bytes", None, Gauge, "Bytes of memory of the index."),
     ("hits_memory", "hits_total", Some(("layer", "memory")), Counter, HITS),
     ("hits_flash", "hits_total", Some(("layer", "flash")), Counter, HITS),
     ("misses", "misses_total", None, Counter, "Lookups that found nothing."),
     ("items_inserted", "insertions_total", None, Counter, "Items inserted."),
     ("inserted_bytes", "inserted_bytes_total", None, Counter, "Bytes of records of these items."),
+    (
+        "written_item_bytes",
+        "written_item_bytes_total",
+        None,
+        Counter,
+        "Bytes of records of these items that were written to flash.",
+    ),
     (
         "admission_rejected",
         "not_admitted_items_total",
@@ -133,7 +147,28 @@ const FLASH: [Row; 30] = [
         Counter,
         "Reads of flash that found the item damaged or gone.",
     ),
+    (
+        "commits",
+        "commits_total",
+        None,
+        Counter,
+        "Syncs after which changes were acknowledged, with --strict.",
+    ),
     ("items_recovered", "recovered_items", None, Gauge, "Items found when the server began."),
+    (
+        "items_lost_at_start",
+        "lost_items",
+        None,
+        Gauge,
+        "Items on flash that were dropped when the server began, because their state was missing.",
+    ),
+    (
+        "slabs_lost_at_start",
+        "lost_slabs",
+        None,
+        Gauge,
+        "Slabs on flash that were dropped when the server began, because their state was missing.",
+    ),
     ("flash_pages_programmed", "flash_pages_total", Some(("cause", "cache")), Counter, PAGES),
     ("flash_pages_copied", "flash_pages_total", Some(("cause", "library")), Counter, PAGES),
     ("flash_pages_read", "flash_pages_read_total", None, Counter, "Flash pages read."),
@@ -144,7 +179,7 @@ const FLASH: [Row; 30] = [
         "write_amplification",
         None,
         Gauge,
-        "Bytes programmed per byte of items inserted, since the server began.",
+        "Bytes programmed per byte of items written to flash, since the server began.",
     ),
     ("wear_blocks_max", "block_erases_max", None, Gauge, "Erases of the block erased most."),
     ("wear_blocks_mean", "block_erases_mean", None, Gauge, "Mean erases of a block."),
@@ -176,7 +211,8 @@ pub fn text(len: u64, shared: &Shared, report: &Report) -> String {
 fn rows<'a>(text: &mut String, rows: &[Row], value: &dyn Fn(&str) -> Option<&'a str>) {
     let mut described = "";
     for (name, metric, label, kind, help) in rows {
-        let Some(value) = value(name) else { continue };
+        // A figure that there is not yet is a dash.
+        let Some(value) = value(name).filter(|value| *value != "-") else { continue };
         let mut write = |line: std::fmt::Arguments<'_>| {
             text.write_fmt(line).expect("a string takes everything");
         };
@@ -233,5 +269,8 @@ mod tests {
         let shared = Shared::new(Settings::default(), 5);
         let text = text(0, &shared, &Report::default());
         assert!(!text.contains("block_erases") && text.contains("prism_cache_items 0\n"));
+        let mut report = Report::default();
+        report.add("write_amplification", &"-");
+        assert!(!super::text(0, &shared, &report).contains("write_amplification"));
     }
 }

@@ -140,6 +140,8 @@ pub struct Shared {
     pub settings: Settings,
     /// What happened.
     pub counters: Counters,
+    /// Keys of `gat` and `gats`, which are counted as gets and as touches.
+    pub gets_with_touch: u64,
     /// The time, in seconds since 1970.
     pub now: u32,
     /// When the server began.
@@ -196,6 +198,7 @@ impl Shared {
         Self {
             settings,
             counters,
+            gets_with_touch: 0,
             now,
             started: now,
             shutdown: None,

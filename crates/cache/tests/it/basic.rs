@@ -218,6 +218,7 @@ fn crash(level: Level) {
         let keep = |last: &Shared| Box::new(Kept { bytes: last.copy(), last: last.clone() });
         let mut cache = Cache::open(store, keep(&state), keep(&buffers), config, NOW).unwrap();
         cache.assert_consistent();
+        assert_eq!(cache.counts().lost_slabs, 0, "{level:?}, round {round}: a false alarm");
         check_found(&mut cache, &before, &model, &format!("{level:?}, round {round}"));
         let mut step = round << 32;
         let mut change = |cache: &mut Cache<Box<dyn Store>>| {

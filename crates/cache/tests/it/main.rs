@@ -4,6 +4,9 @@ mod basic;
 mod commands;
 mod common;
 mod disk;
+#[path = "../../examples/embedded.rs"]
+mod embedded;
+mod handles;
 mod late;
 mod model;
 mod power;
@@ -11,3 +14,8 @@ mod protocol;
 mod space;
 mod stats;
 mod strict;
+
+#[test]
+fn the_example_of_embedding_passes_its_own_checks() -> Result<(), Box<dyn std::error::Error>> {
+    embedded::main()
+}

@@ -25,8 +25,9 @@ pub struct Running {
 pub fn options(device: Option<&Path>, engine: Engine) -> OpenOptions {
     OpenOptions {
         device: device.map(Path::to_owned),
-        size: Bytes(96 << 20),
-        engine,
+        state: None,
+        size: Some(Bytes(96 << 20)),
+        engine: Some(engine),
         memory: Bytes(16 << 20),
         index: None,
         item_max: 1 << 19,

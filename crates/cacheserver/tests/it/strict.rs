@@ -101,7 +101,9 @@ fn answers_wait_for_the_sync() {
     let stop = Arc::new(AtomicBool::new(false));
     let (asked, of_server, gate) = (Arc::clone(&stop), Arc::clone(&synced), Arc::clone(&done));
     let server = thread::spawn(move || {
-        let opened = Opened { cache: cache(&gate), device: None, synced: Some(of_server) };
+        let (device, synced) = (None, Some(of_server));
+        let (engine, notes) = (Engine::Function, Vec::new());
+        let opened = Opened { cache: cache(&gate), engine, device, synced, notes };
         let shared = Shared::new(Settings::default(), unix_now());
         Server::new(opened, shared, vec![listener]).unwrap().run(&|| asked.load(Ordering::Relaxed))
     });

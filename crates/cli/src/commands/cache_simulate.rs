@@ -9,12 +9,13 @@ use prism_cache::simulate::{Design, Simulation};
 use prism_cache::workload::{Etc, EtcConfig, Popularity, Request, Traces};
 use prism_host::Progress;
 use prism_host::input::Input;
-use prism_present::cache::{Simulated, document, json};
+use prism_present::cache::{Simulated, document, json, page};
 use prism_segments::Level;
 
 use crate::failure::Failure;
-use crate::output::JsonArg;
+use crate::output::{self, JsonArg};
 use crate::quantities;
+use crate::report_files::{Paths, ReportFiles};
 
 /// Arguments of `prism cache simulate`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -22,6 +23,7 @@ use crate::quantities;
   prism cache simulate cluster52.sort.csv.zst --size 1GiB,2GiB,4GiB
   prism cache simulate wiki.oracleGeneral.zst --engine raw,original --size 256MiB --json -
   prism cache simulate --etc keys=1000000,requests=10000000,zipf=0.9 --size 256MiB
+  prism cache simulate trace.csv --size 1GiB,2GiB,4GiB,8GiB --html sizes.html
 
 Traces are recognised by their content: libCacheSim's oracleGeneral, Twitter's, CacheBench's, and
 CSV whose header has the columns key and size, or key_size and value_size, and perhaps time, op,
@@ -70,6 +72,9 @@ pub struct Args {
     /// Seed of the generator
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// Write the report with charts by size as one HTML file; `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -151,28 +156,39 @@ fn read(path: &Path, mut take: impl FnMut(&[Request])) -> Result<(), Failure> {
     }
 }
 
+/// Bytes of a slab.
+fn slab_bytes(args: &Args) -> Result<u32, Failure> {
+    let slab = u32::try_from(args.slab.0).ok().filter(|slab| slab.is_power_of_two());
+    slab.filter(|slab| (32 << 10..=64 << 20).contains(slab)).ok_or_else(|| {
+        Failure::Usage(format!("--slab {}: give a power of two from 32KiB to 64MiB", args.slab))
+    })
+}
+
 /// Simulates every engine with every size, in one pass over the trace, and prints the table.
 ///
 /// # Errors
 /// [`Failure`].
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let slab = u32::try_from(args.slab.0).ok().filter(|slab| slab.is_power_of_two());
-    let slab = slab.filter(|slab| (32 << 10..=64 << 20).contains(slab)).ok_or_else(|| {
-        Failure::Usage(format!("--slab {}: give a power of two from 32KiB to 64MiB", args.slab))
+    let slab = slab_bytes(args)?;
+    let files = ReportFiles::open(Paths {
+        html: args.html.as_deref(),
+        json: args.json.path(),
+        requests: None,
+        text: None,
     })?;
     let mut running = Vec::new();
     for &flash in &args.size {
         for Engine { name, level, eviction } in args.engine.clone() {
-            let (channels, memory, spare) = (args.channels, args.memory, args.spare);
-            let max_writes = args.max_writes;
+            let &Args { channels, memory, spare, max_writes, .. } = args;
             let design =
                 Design { level, eviction, flash, spare, slab, channels, memory, max_writes };
             let items = args.items.unwrap_or(flash.0 / 64);
             let simulation = Simulation::new(&design, items).ok_or_else(|| {
                 Failure::Usage(format!(
                     "--size {flash} is too small for engine {name} with slabs of {} on {channels} \
-                     channels: give more, or smaller slabs by --slab",
-                    args.slab
+                     channels: give at least {}, or smaller slabs by --slab",
+                    args.slab,
+                    design.smallest()
                 ))
             })?;
             running.push((name, design, simulation));
@@ -219,5 +235,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             seconds: last,
         })
         .collect();
-    args.json.show(&json(&name, &done), &document(&name, &done))
+    let json = output::json(&json(&name, &done));
+    files.write(&document(&name, &done), page(&name, &done), &json, None)
 }

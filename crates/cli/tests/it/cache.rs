@@ -3,29 +3,33 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use prism_base::Rng;
 use serde_json::Value;
 
+use crate::common::loop_disk::{LoopDevice, turn};
 use crate::common::{Run, folder, prism};
 
 /// A server process, which is killed in the end.
 struct Served {
     child: Child,
+    errors: BufReader<ChildStderr>,
     address: String,
 }
 
 impl Served {
     fn start(device: &Path, more: &[&str]) -> Self {
-        let device = device.to_str().unwrap();
+        let usual = ["--size", "64MiB", "-I", "256k", "--memory", "16MiB"];
+        Self::begin(device, &[&usual, more].concat())
+    }
+
+    fn begin(device: &Path, options: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
-            .args([
-                "cache", "serve", "--device", device, "--size", "64MiB", "-I", "256k", "-p", "0",
-            ])
-            .args(["--memory", "16MiB"])
-            .args(more)
+            .args(["cache", "serve", "-p", "0", "--device"])
+            .arg(device)
+            .args(options)
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -33,7 +37,7 @@ impl Served {
         let mut line = String::new();
         errors.read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("prism: listening on ").expect(&line).to_owned();
-        Self { child, address }
+        Self { child, errors, address }
     }
 
     fn connect(&self) -> BufReader<TcpStream> {
@@ -48,6 +52,15 @@ impl Served {
         let stream = stream.unwrap();
         stream.set_nodelay(true).unwrap();
         BufReader::new(stream)
+    }
+
+    /// What it writes to standard error when it begins to serve, but for its address.
+    fn said(&mut self) -> String {
+        let mut said = String::new();
+        while !said.ends_with(" items\n") {
+            assert!(self.errors.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        said
     }
 
     /// As `kill -9` does.
@@ -91,7 +104,9 @@ fn random_kills_lose_nothing_and_bring_nothing_back() {
         let mut rng = Rng::stream(prism_testkit::seed(seed), "kills");
         let mut model = vec![None; 400];
         for round in 0..4 {
-            let server = Served::start(&device, &["--engine", engine]);
+            let mut server = Served::start(&device, &["--engine", engine]);
+            let said = server.said();
+            assert!(!said.contains("dropped"), "{engine}, round {round}: {said}");
             let mut client = server.connect();
             for (key, wanted) in (0..).zip(&model) {
                 assert_eq!(get(&mut client, key), *wanted, "{engine}, round {round}, key {key}");
@@ -111,6 +126,88 @@ fn random_kills_lose_nothing_and_bring_nothing_back() {
             server.kill();
         }
     }
+}
+
+/// A block device keeps the items of a killed server; its size is that of the device.
+#[test]
+fn a_block_device_holds_a_cache() {
+    let (folder, turn) = (folder(), turn());
+    let image = folder.path().join("image");
+    let len = 96 << 20;
+    // What was there before is not zero, but for the beginning.
+    let mut bytes = vec![0xa5_u8; len];
+    bytes[4096] = 1;
+    std::fs::write(&image, &bytes).unwrap();
+    let Some(disk) = LoopDevice::over(&image, "a cache on a block device", &turn) else { return };
+    let state = folder.path().join("state");
+    let state = state.to_str().unwrap();
+    let refused = |more: &[&str], part: &str| {
+        let run = prism(&[&["cache", "serve", "-p", "0", "--device", disk.name()], more].concat());
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+        assert!(std::fs::metadata(disk.name()).is_ok(), "the device file stays");
+    };
+    refused(&["-I", "256k"], "name a file for the state of the cache by --state");
+    refused(&["-I", "256k", "--state", state], "this block device is not empty");
+    bytes[..1 << 20].fill(0);
+    std::fs::write(disk.name(), &bytes[..1 << 20]).unwrap();
+    refused(&["-I", "256k", "--state", state, "--size", "96MiB"], "leave --size away to use all");
+    for engine in ["function", "raw", "policy", "original", "ideal"] {
+        for round in 0..3_u64 {
+            // Engine and size are those of the device.
+            let engine_of_new: &[&str] = if round == 0 { &["--engine", engine] } else { &[] };
+            let options = [&["--state", state, "-I", "256k", "--memory", "16MiB"], engine_of_new];
+            let mut server = Served::begin(Path::new(disk.name()), &options.concat());
+            let said = server.said();
+            let items = format!("engine {engine}, {} items", round * 300);
+            assert!(said.contains(&items), "{items} is not in {said}");
+            let mut client = server.connect();
+            for key in 0..round * 300 {
+                assert_eq!(get(&mut client, key), Some(format!("{key}-").repeat(1000)), "{engine}");
+            }
+            for key in round * 300..(round + 1) * 300 {
+                let value = format!("{key}-").repeat(1000);
+                let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
+                assert_eq!(ask(&mut client, command.as_bytes()), "STORED");
+            }
+            server.kill();
+        }
+        refused(&["--state", state, "-I", "256k", "--size", "32MiB"], "was made with");
+        std::fs::write(disk.name(), &bytes[..1 << 20]).unwrap();
+        std::fs::remove_file(state).unwrap();
+    }
+}
+
+#[test]
+fn sizes_are_those_of_the_device() {
+    let folder = folder();
+    let device = folder.path().join("cache");
+    let device = device.to_str().unwrap();
+    let refused = |size: &str, parts: &[&str]| {
+        let run = prism(&["cache", "serve", "-p", "0", "--device", device, "--size", size]);
+        assert_eq!(run.code, 2, "{}", run.stderr);
+        for part in parts {
+            assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+        }
+    };
+    // The number that the message gives is enough, for every engine.
+    refused("1000000", &["is too small", "give it 48 MiB or limit items by -I"]);
+    for engine in ["function", "raw", "policy", "original", "ideal"] {
+        let options = ["--size", "50331648", "--engine", engine];
+        let mut server = Served::begin(Path::new(device), &options);
+        server.said();
+        server.kill();
+        if engine != "ideal" {
+            std::fs::remove_file(device).unwrap();
+            std::fs::remove_file(format!("{device}.cache")).unwrap();
+        }
+    }
+    refused("96MiB", &["--size 96 MiB: ", "was made with 48 MiB", "leave --size away"]);
+    refused("1 apple", &["--size"]);
+    // The same size again, rounded as it was.
+    let mut server = Served::begin(Path::new(device), &["--size", "47MiB"]);
+    server.said();
+    server.kill();
 }
 
 #[test]
@@ -136,6 +233,11 @@ fn options_that_do_not_fit_are_refused() {
     Served::start(&device, &["--engine", "raw"]).kill();
     let other = ["--engine", "function", "--size", "64MiB", "-I", "256k", "-p", "0"];
     refused(serve(&other), "the cache was made with --engine raw");
+    // Without --engine it is that of the device.
+    let mut served = Served::start(&device, &[]);
+    let said = served.said();
+    assert!(said.contains("engine raw, 0 items"), "{said}");
+    served.kill();
     std::fs::write(&device, b"something else").unwrap();
     refused(serve(&["-p", "0"]), device.to_str().unwrap());
 }
@@ -164,6 +266,48 @@ fn simulations_are_repeatable_and_compare_engines() {
     assert_eq!(rows.len(), 8);
     let hits = |row: usize| rows[row]["hit_ratio"].as_f64().unwrap();
     assert!(hits(0) > hits(1) && hits(4) > hits(0), "{} {} {}", hits(0), hits(1), hits(4));
+}
+
+#[test]
+fn simulations_have_charts_and_say_what_is_missing() {
+    let folder = folder();
+    let page = folder.path().join("page.html");
+    let etc = |more: &[&str]| {
+        let args = ["cache", "simulate", "--etc", "keys=100000,requests=200000,zipf=0.9"];
+        prism(&[&args, more].concat())
+    };
+    let sizes = ["--memory", "256KiB", "--slab", "32KiB", "--size", "4MiB,8MiB,16MiB"];
+    let run = etc(&[&sizes[..], &["--html", page.to_str().unwrap()]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let page = std::fs::read_to_string(&page).unwrap();
+    for part in ["Hit ratio", "Write amplification", "By size", "original"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!run.stdout.contains("By size --"), "charts are on the page");
+    // Items longer than a slab are counted in the text as well.
+    let path = folder.path().join("trace.csv");
+    let path = path.to_str().unwrap();
+    std::fs::write(path, "time,key,op,size\n1,a,set,100000\n2,b,set,100000\n3,c,set,50\n").unwrap();
+    let run = prism(&["cache", "simulate", path, "--slab", "32KiB", "--size", "4MiB"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let cells = |name: &str| {
+        let line = run.stdout.lines().find(|line| line.trim_start().starts_with(name)).unwrap();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(run.stdout.contains("too large"), "{}", run.stdout);
+    let raw = cells("raw");
+    assert_eq!(raw.last().unwrap(), "2", "{raw:?}");
+    // Without gets there is no ratio of hits, and without programs no write amplification.
+    assert_eq!(raw[3..6], ["-", "-", "-"], "{raw:?}");
+    let small = ["--memory", "256KiB", "--engine", "original", "--slab", "32KiB", "--size"];
+    let run = etc(&[&small[..], &["1MiB"]].concat());
+    assert_eq!(run.code, 2);
+    let least = run.stderr.split("at least ").nth(1).and_then(|rest| rest.split(',').next());
+    let least = least.expect("the size that is enough").replace(' ', "");
+    let run = etc(&[&small[..], &[&least]].concat());
+    assert_eq!(run.code, 0, "{least}: {}", run.stderr);
+    let run = prism(&["cache", "simulate"]);
+    assert!(run.stderr.contains("--etc keys=") && !run.stderr.contains("sqlite"), "{}", run.stderr);
 }
 
 #[test]

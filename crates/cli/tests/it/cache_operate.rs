@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use prism_testkit::skipped;
 
+use crate::common::loop_disk::{LoopDisk, turn};
 use crate::common::{folder, prism};
 
 /// Sends commands to a Unix socket, and returns what is answered until the server closes.
@@ -189,6 +190,116 @@ fn top_shows_what_a_server_does() {
     });
     refused(&["--connect", &address], "this is no server of prism");
     answers.join().unwrap();
+}
+
+/// A file grows as it is filled, so a disk that is too small for it is found out at the start.
+#[test]
+fn a_disk_that_is_too_small_is_noticed_at_the_start() {
+    let turn = turn();
+    let Some(disk) = LoopDisk::with("ext4", &turn) else { return };
+    let device = disk.folder().join("cache");
+    let serve = |size: &'static str| {
+        let mut args = vec!["cache", "serve", "-p", "0", "-I", "256k", "--memory", "4MiB"];
+        args.extend(["--device", device.to_str().unwrap(), "--size", size]);
+        args
+    };
+    // 400 MiB, of which ext4 needs some.
+    let run = prism(&serve("1GiB"));
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    assert!(
+        run.stderr.contains("--size 1 GiB: ") && run.stderr.contains(" free"),
+        "{}",
+        run.stderr
+    );
+    assert!(!device.exists());
+    let start = || {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+            .args(serve("256MiB"))
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        while !said.ends_with(" items\n") {
+            assert!(errors.read_line(&mut said).unwrap() > 0, "{said}");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        said
+    };
+    let said = start();
+    assert!(!said.contains("free"), "{said}");
+    // Others have filled the disk since.
+    std::fs::write(disk.folder().join("other"), vec![1; 200 << 20]).unwrap();
+    let said = start();
+    assert!(said.contains("may still grow by") && said.contains("Make room"), "{said}");
+}
+
+/// Limits of writes and durability: bad input is refused, and good input is seen in the figures.
+#[test]
+fn options_of_writes_and_durability_have_their_effect() {
+    let folder = folder();
+    let [device, socket] = ["device", "socket"].map(|name| folder.path().join(name));
+    let (device_name, socket_name) = (device.to_str().unwrap(), socket.to_str().unwrap());
+    for (arguments, part) in [
+        (&["--strict"][..], "--strict needs a file"),
+        (&["--max-writes", "50MB"], "\"50MB\" is not a rate"),
+        (&["--max-writes", "0MB/s"], "is not a rate"),
+        (&["--max-writes", "fast"], "is not a rate"),
+        (&["--life", "5y"], "--endurance"),
+        (&["--life", "5", "--endurance", "3000"], "\"5\" is no lifetime"),
+        (&["--life", "0d", "--endurance", "3000"], "is no lifetime"),
+        (&["--life", "5y", "--endurance", "3000", "--max-writes", "1MB/s"], "cannot be used with"),
+        (&["--endurance", "0"], "--endurance"),
+        (&["--endurance", "many"], "--endurance"),
+        (&["--state", "file"], "--state needs a device"),
+    ] {
+        let run = prism(&[&["cache", "serve", "-p", "0"], arguments].concat());
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+    }
+    // 60 MB in items of 100 kB, and the figures after that.
+    let figures = |more: &[&str]| {
+        let usual = ["cache", "serve", "--size", "64MiB", "-I", "256k", "--memory", "4MiB", "-s"];
+        let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+            .args(usual)
+            .arg(socket_name)
+            .args(more)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        assert!(wait(|| ask(&socket, "mn\r\n").is_some()), "it serves");
+        let value = "x".repeat(100_000);
+        let sets: String = (0..20).map(|n| format!("set {n} 0 0 100000\r\n{value}\r\n")).collect();
+        for _ in 0..30 {
+            let answers = ask(&socket, &sets).unwrap();
+            assert_eq!(answers.matches("STORED\r\n").count(), 20, "{more:?}");
+        }
+        let flash = ask(&socket, "stats flash\r\n").unwrap();
+        Command::new("kill").arg(child.id().to_string()).status().unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{more:?}");
+        flash
+    };
+    let number = |flash: &str, name: &str| stat(flash, name).unwrap().parse::<f64>().unwrap();
+    let free = figures(&[]);
+    assert_eq!(number(&free, "admission_rejected"), 0.0);
+    assert_eq!(stat(&free, "life_days_at_this_rate"), None);
+    let limited = figures(&["--max-writes", "1MB/s"]);
+    assert!(number(&limited, "admission_rejected") > 100.0, "{limited}");
+    let programmed = |flash: &str| number(flash, "flash_pages_programmed");
+    assert!(programmed(&limited) < programmed(&free) / 2.0, "{limited}");
+    // A block of 64 MiB that endures one erase lasts for ten years at 0.2 bytes a second.
+    let life = figures(&["--life", "10y", "--endurance", "1"]);
+    assert!(number(&life, "admission_rejected") > 400.0, "{life}");
+    // One that endures very much sets no limit, and lasts longer than that.
+    let life = figures(&["--life", "1d", "--endurance", "1000000"]);
+    assert_eq!(number(&life, "admission_rejected"), 0.0);
+    assert!(number(&life, "life_days_at_this_rate") > 1.0, "{life}");
+    let endurance = figures(&["--endurance", "3000", "--device", device_name, "--strict"]);
+    assert!(number(&endurance, "life_days_at_this_rate") > 0.0, "{endurance}");
+    // Each set of one client waits for a commit of its own.
+    assert_eq!((number(&endurance, "items_inserted"), number(&free, "commits")), (600.0, 0.0));
+    assert!(number(&endurance, "commits") >= 600.0, "{endurance}");
 }
 
 /// The unit of systemd names options and a program that there are.

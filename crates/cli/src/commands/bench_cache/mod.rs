@@ -82,7 +82,7 @@ struct TemporaryFile {
 impl TemporaryFile {
     fn new(args: &Args, name: &str) -> Self {
         let path = args.folder.join(format!("prism-bench-{}-{name}", std::process::id()));
-        let state = prism_cacheserver::open::state_path(&path);
+        let state = prism_cacheserver::state_path(&path);
         Self { _files: [Scratch::at(&path), Scratch::at(&state)], path }
     }
 }

@@ -107,10 +107,18 @@ impl PidFile {
     pub fn write(path: &Path) -> Result<Self, Failure> {
         let name = path.display();
         let failed = |error| Failure::Usage(format!("-P {name}: cannot write the file: {error}"));
-        // Another program never reads half of a number.
+        // Another program never reads half of a number. A file that is there already, perhaps a
+        // link that another user has made, is removed and not followed.
         let mut new = path.as_os_str().to_owned();
         new.push(".new");
-        fs::write(&new, format!("{}\n", std::process::id())).map_err(failed)?;
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        let mut file = fs::File::create_new(&new).map_err(failed)?;
+        file.write_all(format!("{}\n", std::process::id()).as_bytes()).map_err(failed)?;
         fs::rename(&new, path).map_err(failed)?;
         Ok(Self(path.to_owned()))
     }
@@ -141,4 +149,25 @@ pub fn ready(args: &Args) -> Result<(), Failure> {
         rustix::stdio::dup2_stderr(&null).map_err(|error| failed(error.into()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let [target, path, new] = ["target", "pid", "pid.new"].map(|name| folder.path().join(name));
+        fs::write(&target, "precious").unwrap();
+        for link in [&path, &new] {
+            std::os::unix::fs::symlink(&target, link).unwrap();
+        }
+        let file = PidFile::write(&path).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap().trim(), std::process::id().to_string());
+        assert!(!fs::symlink_metadata(&path).unwrap().is_symlink() && !new.exists());
+        drop(file);
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+        assert!(!path.exists());
+    }
 }

@@ -35,16 +35,20 @@ The content of a file is there after a restart, also after kill -9. FILE.cache, 
 holds what belongs to it. Letters mean what they mean for memcached."
 )]
 pub struct Args {
-    /// The device: a file, which is made if it is not there, or `memory`
+    /// The device: a file, which is made if it is not there, a block device, or `memory`
     #[arg(long, value_name = "FILE|memory", default_value = "memory")]
     device: String,
-    /// Bytes of a new device
-    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1GiB")]
-    size: Bytes,
-    /// The level of the flash library that the cache uses
+    /// The file for what belongs to the device, which a block device needs [default: FILE.cache]
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Bytes of a new device; an existing one keeps its size [default: 1GiB, or all of a block
+    /// device]
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes_or_number)]
+    size: Option<Bytes>,
+    /// The level of the flash library that a new cache uses; an existing one keeps its own
+    /// [default: function]
     #[arg(long, value_name = "raw|function|policy|original|ideal", value_parser = engine)]
-    #[arg(default_value = "function")]
-    engine: Engine,
+    engine: Option<Engine>,
     /// Bytes of memory for the index (16 an item, and a tenth) and for buffers
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "64MiB")]
     memory: Bytes,
@@ -305,6 +309,10 @@ fn serve(args: &Args) -> Result<(), Failure> {
         let what = "--strict needs a file: --device memory survives nothing; give --device FILE";
         return Err(Failure::Usage(what.to_owned()));
     }
+    if args.state.is_some() && args.device == "memory" {
+        let what = "--state needs a device that outlives the process: give --device FILE";
+        return Err(Failure::Usage(what.to_owned()));
+    }
     let memory = args.memory_bytes();
     if let Some(index) = args.index.filter(|&index| index >= memory) {
         let what =
@@ -315,6 +323,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
     let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
     let options = OpenOptions {
         device,
+        state: args.state.clone(),
         size: args.size,
         engine: args.engine,
         memory,
@@ -333,11 +342,14 @@ fn serve(args: &Args) -> Result<(), Failure> {
     for address in metrics.iter().filter_map(Listener::address) {
         let _ = writeln!(out, "prism: metrics on http://{address}/metrics");
     }
+    for note in &opened.notes {
+        let _ = writeln!(out, "prism: {note}");
+    }
     let _ = writeln!(
         out,
         "prism: {}, engine {}, {} items",
         args.device,
-        args.engine.name(),
+        opened.engine.name(),
         opened.cache.len()
     );
     let shared = Shared::new(settings, prism_cacheserver::open::unix_now());

@@ -30,6 +30,33 @@ pub struct LoopDisk {
     folder: TempDir,
 }
 
+/// A block device without a file system.
+pub struct LoopDevice(String);
+
+impl LoopDevice {
+    /// A loop device over this file; `None` and a note for the test of `what` without root or loop
+    /// devices.
+    pub fn over(image: &Path, what: &str, _: &Turn) -> Option<Self> {
+        let made = run("losetup", &["-f", "--show", image.to_str().expect("UTF-8")]);
+        if made.is_none() {
+            skipped(&format!("{what}: no root, or no loop devices"), "");
+        }
+        made.map(Self)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for LoopDevice {
+    fn drop(&mut self) {
+        // Errors are ignored, so that they do not hide why a test failed.
+        let _ = run("losetup", &["-d", &self.0]);
+    }
+}
+
 impl LoopDisk {
     /// A new file system of this kind; `None` and a note if its programs or loop devices are
     /// missing.
