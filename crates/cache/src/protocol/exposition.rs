@@ -253,7 +253,7 @@ mod tests {
         let samples: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(samples.len(), GENERAL.len() + FLASH.len());
         assert!(samples.contains(&"prism_cache_items 17"), "{text}");
-        assert!(samples.contains(&"prism_cache_hits_total{layer=\"flash\"} 1003"), "{text}");
+        assert!(samples.contains(&"prism_cache_hits_total{layer=\"flash\"} 1004"), "{text}");
         let types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
         assert_eq!(types.len(), types.iter().collect::<BTreeSet<_>>().len());
         for row in GENERAL.iter().chain(&FLASH) {
