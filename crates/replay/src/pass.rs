@@ -96,7 +96,7 @@ impl<'a, B: ReplayDevice> Player<'a, B> {
         let start = self.drive.drive().now();
         let host_before = *self.drive.host_counts();
         let flash_before = *self.drive.drive().flash_counts();
-        let host_ftl_before = self.drive.host_ftl_counts().copied();
+        let host_ftl_before = self.drive.host_ftl_counts();
         let map_before = self.drive.drive().map_counts().copied();
         let merges_before = self.drive.drive().merge_counts();
         let mut batch = Vec::new();

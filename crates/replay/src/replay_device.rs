@@ -19,7 +19,7 @@ pub trait ReplayDevice: BlockDevice {
     fn prefetch(&self, offset: u64);
 
     /// The counts of the host FTL, if there is one.
-    fn host_ftl_counts(&self) -> Option<&HostFtlCounts>;
+    fn host_ftl_counts(&self) -> Option<HostFtlCounts>;
 
     /// When the device became read-only; `None` if it did not.
     fn read_only(&self) -> Option<ReadOnly>;
@@ -68,7 +68,7 @@ impl ReplayDevice for Drive {
         Drive::prefetch(self, offset);
     }
 
-    fn host_ftl_counts(&self) -> Option<&HostFtlCounts> {
+    fn host_ftl_counts(&self) -> Option<HostFtlCounts> {
         None
     }
 
