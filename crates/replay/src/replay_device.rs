@@ -15,9 +15,6 @@ pub trait ReplayDevice: BlockDevice {
     /// The drive.
     fn drive(&self) -> &Drive;
 
-    /// Prefetches the map entry of `offset`; see [`Drive::prefetch`].
-    fn prefetch(&self, offset: u64);
-
     /// The counts of the host FTL, if there is one.
     fn host_ftl_counts(&self) -> Option<HostFtlCounts>;
 
@@ -46,12 +43,6 @@ pub trait ReplayDevice: BlockDevice {
         observer: &mut dyn Observer,
     ) -> Result<ReplayResult, ReplayError>;
 
-    /// Checks the conservation laws that hold at any time.
-    ///
-    /// # Panics
-    /// If one is violated.
-    fn assert_conserved(&self);
-
     /// Checks every conservation law, recounted.
     ///
     /// # Panics
@@ -62,10 +53,6 @@ pub trait ReplayDevice: BlockDevice {
 impl ReplayDevice for Drive {
     fn drive(&self) -> &Drive {
         self
-    }
-
-    fn prefetch(&self, offset: u64) {
-        Drive::prefetch(self, offset);
     }
 
     fn host_ftl_counts(&self) -> Option<HostFtlCounts> {
@@ -103,10 +90,6 @@ impl ReplayDevice for Drive {
         observer: &mut dyn Observer,
     ) -> Result<ReplayResult, ReplayError> {
         replay_on(self, source, options, observer)
-    }
-
-    fn assert_conserved(&self) {
-        Drive::assert_conserved(self);
     }
 
     fn assert_consistent(&self) {

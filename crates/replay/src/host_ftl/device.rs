@@ -1,6 +1,7 @@
 //! The host FTL as a block device. It keeps no bytes, as the drive below it keeps none.
 
 use prism_base::SimTime;
+use prism_engine::FlashWork;
 use prism_ssd::{
     BlockDevice, Completion, Drive, HostCounts, HostOp, ReadOnly, Refused, Request, SubmitError,
 };
@@ -96,6 +97,22 @@ impl BlockDevice for HostFtl {
     fn host_counts(&self) -> &HostCounts {
         &self.counts
     }
+
+    fn flash_work(&self) -> Option<FlashWork> {
+        self.drive().flash_work()
+    }
+
+    fn is_read_only(&self) -> bool {
+        ReplayDevice::read_only(self).is_some()
+    }
+
+    /// Checks that requests submitted = completed + in flight, and the laws of the drive and of the
+    /// controller.
+    fn assert_conserved(&self) {
+        self.drive().assert_conserved();
+        self.controller.assert_conserved();
+        self.counts.assert_conserved(self.in_flight());
+    }
 }
 
 impl HostFtl {
@@ -117,10 +134,6 @@ impl HostFtl {
 impl ReplayDevice for HostFtl {
     fn drive(&self) -> &Drive {
         &self.flash().drive
-    }
-
-    fn prefetch(&self, _offset: u64) {
-        // The offset on the drive is not known before the request is submitted.
     }
 
     fn host_ftl_counts(&self) -> Option<HostFtlCounts> {
@@ -152,14 +165,6 @@ impl ReplayDevice for HostFtl {
         observer: &mut dyn Observer,
     ) -> Result<ReplayResult, ReplayError> {
         replay_on(self, source, options, observer)
-    }
-
-    /// Checks that requests submitted = completed + in flight, and the laws of the drive and of the
-    /// controller.
-    fn assert_conserved(&self) {
-        self.drive().assert_conserved();
-        self.controller.assert_conserved();
-        self.counts.assert_conserved(self.in_flight());
     }
 
     fn assert_consistent(&self) {
