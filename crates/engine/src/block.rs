@@ -27,6 +27,8 @@ mod request;
 
 use prism_base::SimTime;
 
+use crate::counts::FlashWork;
+
 pub use request::{Completion, Cost, HostOp, Request, Status, SubmitError};
 
 /// A device of bytes with addresses from 0 on, which keeps many requests in flight.
@@ -45,6 +47,11 @@ pub trait BlockDevice {
     /// The time that the device has reached.
     fn now(&self) -> SimTime;
 
+    /// Queues of the device; requests to each are fetched in their order.
+    fn queues(&self) -> u16 {
+        1
+    }
+
     /// Whether another request may be submitted to `queue`.
     fn can_accept(&self, queue: u16) -> bool;
 
@@ -53,6 +60,20 @@ pub trait BlockDevice {
 
     /// Sums over requests.
     fn host_counts(&self) -> &HostCounts;
+
+    /// Work that the device has done on its flash; `None` if it does not report that.
+    fn flash_work(&self) -> Option<FlashWork> {
+        None
+    }
+
+    /// Whether it refuses to write for good.
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    /// Prefetches what the device has to know for a request at `offset`, which will be submitted
+    /// soon. This takes no simulated time.
+    fn prefetch(&self, _offset: u64) {}
 
     /// Submits a request without bytes at `now`, which is not before [`BlockDevice::now`]. What it
     /// writes is unspecified content, and what it reads is dropped.
@@ -97,9 +118,14 @@ pub trait BlockDevice {
 
     /// Lets time pass until requests complete. Returns false if the device is idle before that.
     fn next_completion(&mut self, out: &mut Vec<Completion>) -> bool {
+        self.next_completion_before(SimTime::NEVER, out)
+    }
+
+    /// As [`BlockDevice::next_completion`], but leaves the events at `end` and later.
+    fn next_completion_before(&mut self, end: SimTime, out: &mut Vec<Completion>) -> bool {
         let before = out.len();
         while out.len() == before {
-            if self.next_event().is_none() {
+            if self.next_event().is_none_or(|at| at >= end) {
                 return false;
             }
             self.step(out);
@@ -110,6 +136,14 @@ pub trait BlockDevice {
     /// Lets time pass until `until`, events at that time included. Requests that complete are added
     /// to `out`, in the order in which they do.
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>);
+
+    /// Checks the conservation laws that hold at any time.
+    ///
+    /// # Panics
+    /// If one is violated.
+    fn assert_conserved(&self) {
+        self.host_counts().assert_conserved(self.in_flight());
+    }
 }
 
 /// A refused request.

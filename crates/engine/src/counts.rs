@@ -1,7 +1,7 @@
 //! Flash operations by cause.
 
 use prism_base::counts;
-use prism_ftl::UnitWrite;
+use prism_ftl::{MapCounts, MergeCounts, UnitWrite};
 use prism_nand::{Cause, Counts, Geometry, Layout, ProgramUnitId};
 
 /// Counts of flash operations by cause. Reads and programs are counted in pages of one plane,
@@ -44,6 +44,29 @@ pub struct FaultCounts {
     /// Mapping units whose content was lost because a copy or a read-modify-write could not read
     /// them.
     pub lost_units: u64,
+}
+
+/// Work of a device on its flash.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlashWork {
+    /// Flash operations.
+    pub flash: FlashCounts,
+    /// Hits and misses of the map cache, if the map is on flash.
+    pub map: Option<MapCounts>,
+    /// Merges by kind, with block-level and hybrid mappings.
+    pub merges: Option<MergeCounts>,
+}
+
+impl FlashWork {
+    /// What was done after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            flash: self.flash.since(&earlier.flash),
+            map: self.map.zip(earlier.map).map(|(now, before)| now.since(&before)),
+            merges: self.merges.zip(earlier.merges).map(|(now, before)| now.since(&before)),
+        }
+    }
 }
 
 counts!(FaultCounts {

@@ -4,7 +4,7 @@ use prism_base::{Nanos, SimTime, Slab};
 use prism_ftl::{ReadRecovery, ReadRun, Units};
 use prism_nand::{BlockId, Cause, DieId, Geometry, Layout, ProgramUnitId, Pun, Status};
 
-use crate::control::HOST_PROGRAM_UNITS_MAX;
+use crate::control::{COPIES_MAX, HOST_PROGRAM_UNITS_MAX};
 use crate::counts::FlashCounts;
 
 /// A program in flight or queued, with the reads it waits for if it is a copy.
@@ -172,11 +172,22 @@ pub trait FlashDevice {
     /// must not lose its last valid unit to program units that are not durable.
     fn order(&mut self) {}
 
+    /// Program units of the caller that may be queued or in flight on a die at once.
+    #[inline]
+    fn program_units_max(&self) -> u32 {
+        HOST_PROGRAM_UNITS_MAX
+    }
+
+    /// Copy steps for each die of a die group that may be in flight at once.
+    fn copies_max(&self) -> u32 {
+        COPIES_MAX
+    }
+
     /// Program units of the caller that a die takes at once where the FTL names the die group. A
     /// caller that submits them in order, and has no buffer in which those of other die groups
     /// overtake, needs more than one in transfer and one being programmed.
     fn named_program_units_max(&self) -> u32 {
-        HOST_PROGRAM_UNITS_MAX
+        self.program_units_max()
     }
 
     /// Whether the number of partly written blocks is limited, so that

@@ -25,7 +25,7 @@ pub use config::{
     SlcTiming, Suspend,
 };
 pub use control::{Controller, Done, Engine, HostUnit};
-pub use counts::{FaultCounts, FlashCounts};
+pub use counts::{FaultCounts, FlashCounts, FlashWork};
 pub use device::FlashDevice;
 pub use flash::Flash;
 pub use immediate::Immediate;

@@ -188,8 +188,7 @@ impl Raw {
     /// # Errors
     /// As [`Raw::read_page`].
     pub fn read_at(&self, at: Address, offset: u32, data: &mut [u8]) -> Result<()> {
-        let now = self.share.now_if_timed()?;
-        let end = self.read_from(at, offset, data, &mut [], now)?;
+        let end = self.read_from(at, offset, data, &mut [])?;
         self.share.reach_if_timed(end)
     }
 
@@ -198,8 +197,7 @@ impl Raw {
     /// # Errors
     /// As [`Raw::read_page`].
     pub fn read_page_and_oob(&self, at: Address, data: &mut [u8], oob: &mut [u8]) -> Result<()> {
-        let now = self.share.now_if_timed()?;
-        let end = self.read_from(at, 0, data, oob, now)?;
+        let end = self.read_from(at, 0, data, oob)?;
         self.share.reach_if_timed(end)
     }
 
@@ -209,11 +207,9 @@ impl Raw {
         offset: u32,
         data: &mut [u8],
         oob: &mut [u8],
-        ready: SimTime,
     ) -> Result<SimTime> {
         self.check_length(offset as usize + data.len(), oob.len())?;
-        let access = self.share.access(self.block(at)?, at.page, Cause::Host, ready);
-        match self.share.read(access, offset, data, oob)? {
+        match self.share.read_now((self.block(at)?, at.page, offset), data, oob)? {
             (PageState::Written, end) => Ok(end),
             (PageState::Erased, _) => Err(FlashError::Unwritten { at }),
             (PageState::Torn, _) => Err(FlashError::Torn { at }),
@@ -256,18 +252,13 @@ impl Raw {
     /// # Errors
     /// As [`Raw::write_page`].
     pub fn write_page_and_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
-        let now = self.share.now_if_timed()?;
-        let end = self.write_from(at, data, oob, now)?;
+        let end = self.write_from(at, data, oob)?;
         self.share.reach_if_timed(end)
     }
 
-    fn write_from(&self, at: Address, data: &[u8], oob: &[u8], ready: SimTime) -> Result<SimTime> {
+    fn write_from(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<SimTime> {
         self.check_page(data, oob)?;
-        let access = self.share.access(self.block(at)?, at.page, Cause::Host, ready);
-        match self.share.program(access, data, oob) {
-            Ok(program) => Ok(program.end),
-            Err(error) => Err(error),
-        }
+        self.share.program_now((self.block(at)?, at.page, Cause::Host), data, oob)
     }
 
     /// Erases a block.
@@ -276,13 +267,8 @@ impl Raw {
     /// [`FlashError::OutOfRange`]; [`FlashError::WornOut`] if the block fails and no spare
     /// one is left.
     pub fn erase_block(&self, at: Address) -> Result<()> {
-        let now = self.share.now_if_timed()?;
-        let end = self.erase_from(at, now)?;
+        let end = self.share.erase_now(self.block(at)?)?;
         self.share.reach_if_timed(end)
-    }
-
-    fn erase_from(&self, at: Address, ready: SimTime) -> Result<SimTime> {
-        self.share.erase(self.share.access(self.block(at)?, 0, Cause::Host, ready))
     }
 
     /// Closes a block: it takes no more pages and no longer counts as partly written.
@@ -345,9 +331,7 @@ impl Raw {
             return self.read_together(pages, parts);
         }
         let mut parts = parts;
-        self.vectored(pages, |at, ready| {
-            self.read_from(at, 0, parts.next().unwrap_or_default(), &mut [], ready)
-        })
+        self.vectored(pages, |at| self.read_from(at, 0, parts.next().unwrap_or_default(), &mut []))
     }
 
     /// Reads pages with many reads in flight.
@@ -392,9 +376,7 @@ impl Raw {
     pub fn write_pages(&self, pages: &[Address], data: &[u8]) -> Result<(), VectorError> {
         self.check_vector(pages.len(), data.len())?;
         let mut parts = data.chunks(self.geometry.page_size as usize);
-        self.vectored(pages, |at, ready| {
-            self.write_from(at, parts.next().unwrap_or_default(), &[], ready)
-        })
+        self.vectored(pages, |at| self.write_from(at, parts.next().unwrap_or_default(), &[]))
     }
 
     /// Writes the pages of one block from `at` on, from several buffers of whole pages. No buffer
@@ -422,17 +404,12 @@ impl Raw {
                 return Err(VectorError { index, error });
             }
         }
-        let now = self.share.now_if_timed().map_err(at_index(0))?;
-        let (mut page, mut end) = (at.page, now);
-        for (index, part) in parts.iter().enumerate() {
-            // On a device with timing a program is one page.
-            let step = if self.share.is_timed() { size } else { part.len().max(1) };
-            for data in part.chunks(step) {
-                let access = self.share.access(block, page, Cause::Host, now);
-                let done = self.share.program(access, data, &[]).map_err(at_index(index))?;
-                end = end.max(done.end);
-                page += (data.len() / size) as u32;
-            }
+        let (mut page, mut end) = (at.page, SimTime::ZERO);
+        let with_data = parts.iter().enumerate().filter(|(_, part)| !part.is_empty());
+        for (index, part) in with_data {
+            let programmed = self.share.program_now((block, page, Cause::Host), part, &[]);
+            end = end.max(programmed.map_err(at_index(index))?);
+            page += (part.len() / size) as u32;
         }
         self.share.reach_if_timed(end).map_err(at_index(parts.len()))
     }
@@ -442,7 +419,7 @@ impl Raw {
     /// # Errors
     /// [`VectorError`] names the command.
     pub fn erase_blocks(&self, blocks: &[Address]) -> Result<(), VectorError> {
-        self.vectored(blocks, |at, ready| self.erase_from(at, ready))
+        self.vectored(blocks, |at| self.share.erase_now(self.block(at)?))
     }
 
     /// Checks that `bytes` is the size of `pages` pages, before any command starts.
@@ -459,13 +436,12 @@ impl Raw {
     fn vectored(
         &self,
         all: &[Address],
-        mut one: impl FnMut(Address, SimTime) -> Result<SimTime>,
+        mut one: impl FnMut(Address) -> Result<SimTime>,
     ) -> Result<(), VectorError> {
         let at_index = |index| move |error| VectorError { index, error };
-        let now = self.share.now_if_timed().map_err(at_index(0))?;
-        let mut end = now;
+        let mut end = SimTime::ZERO;
         for (index, &at) in all.iter().enumerate() {
-            end = end.max(one(at, now).map_err(at_index(index))?);
+            end = end.max(one(at).map_err(at_index(index))?);
         }
         self.share.reach_if_timed(end).map_err(at_index(all.len()))
     }

@@ -95,10 +95,8 @@ impl<'a, B: ReplayDevice> Player<'a, B> {
         self.dependencies = Dependencies::default();
         let start = self.drive.drive().now();
         let host_before = *self.drive.host_counts();
-        let flash_before = *self.drive.drive().flash_counts();
-        let host_ftl_before = self.drive.host_ftl_counts().copied();
-        let map_before = self.drive.drive().map_counts().copied();
-        let merges_before = self.drive.drive().merge_counts();
+        let work_before = self.drive.flash_work();
+        let host_ftl_before = self.drive.host_ftl_counts();
         let mut batch = Vec::new();
         let mut number = 0;
         let mut first_ns = None;
@@ -134,19 +132,11 @@ impl<'a, B: ReplayDevice> Player<'a, B> {
         m.simulated += self.drive.drive().now().since(start);
         let host = self.drive.host_counts();
         m.in_flight_ns += host.in_flight_ns - host_before.in_flight_ns;
-        let flash = self.drive.drive().flash_counts().since(&flash_before);
-        let map =
-            self.drive.drive().map_counts().zip(map_before).map(|(now, before)| now.since(&before));
-        m.flash_bytes += flash.units.total() * self.drive.drive().device().ftl.mapping_unit.0;
-        m.flash.add(&flash);
-        if let Some(map) = map {
-            m.map.get_or_insert_default().add(&map);
+        if let Some((now, before)) = self.drive.flash_work().zip(work_before) {
+            m.add_work(&now.since(&before), self.drive.unit());
         }
         if let Some((now, before)) = self.drive.host_ftl_counts().zip(host_ftl_before) {
             self.host_ftl.get_or_insert_default().add(&now.since(&before));
-        }
-        if let Some((now, before)) = self.drive.drive().merge_counts().zip(merges_before) {
-            m.merges.get_or_insert_default().add(&now.since(&before));
         }
         self.drive.assert_conserved();
         Ok(())

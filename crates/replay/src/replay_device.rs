@@ -15,11 +15,8 @@ pub trait ReplayDevice: BlockDevice {
     /// The drive.
     fn drive(&self) -> &Drive;
 
-    /// Prefetches the map entry of `offset`; see [`Drive::prefetch`].
-    fn prefetch(&self, offset: u64);
-
     /// The counts of the host FTL, if there is one.
-    fn host_ftl_counts(&self) -> Option<&HostFtlCounts>;
+    fn host_ftl_counts(&self) -> Option<HostFtlCounts>;
 
     /// When the device became read-only; `None` if it did not.
     fn read_only(&self) -> Option<ReadOnly>;
@@ -46,12 +43,6 @@ pub trait ReplayDevice: BlockDevice {
         observer: &mut dyn Observer,
     ) -> Result<ReplayResult, ReplayError>;
 
-    /// Checks the conservation laws that hold at any time.
-    ///
-    /// # Panics
-    /// If one is violated.
-    fn assert_conserved(&self);
-
     /// Checks every conservation law, recounted.
     ///
     /// # Panics
@@ -64,11 +55,7 @@ impl ReplayDevice for Drive {
         self
     }
 
-    fn prefetch(&self, offset: u64) {
-        Drive::prefetch(self, offset);
-    }
-
-    fn host_ftl_counts(&self) -> Option<&HostFtlCounts> {
+    fn host_ftl_counts(&self) -> Option<HostFtlCounts> {
         None
     }
 
@@ -103,10 +90,6 @@ impl ReplayDevice for Drive {
         observer: &mut dyn Observer,
     ) -> Result<ReplayResult, ReplayError> {
         replay_on(self, source, options, observer)
-    }
-
-    fn assert_conserved(&self) {
-        Drive::assert_conserved(self);
     }
 
     fn assert_consistent(&self) {

@@ -1,7 +1,7 @@
 //! Figures measured while a drive serves requests, over one or more passes.
 
 use prism_base::{Latencies, Nanos};
-use prism_engine::FlashCounts;
+use prism_engine::{FlashCounts, FlashWork};
 use prism_ssd::{HostOp, MapCounts, MergeCounts, Status};
 
 use crate::fio::stats::JobStats;
@@ -55,6 +55,18 @@ impl Measured {
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.written();
         (written > 0).then(|| self.flash_bytes as f64 / written as f64)
+    }
+
+    /// Adds work on flash whose mapping units have `unit` bytes.
+    pub fn add_work(&mut self, work: &FlashWork, unit: u64) {
+        self.flash.add(&work.flash);
+        self.flash_bytes += work.flash.units.total() * unit;
+        if let Some(map) = &work.map {
+            self.map.get_or_insert_default().add(map);
+        }
+        if let Some(merges) = &work.merges {
+            self.merges.get_or_insert_default().add(merges);
+        }
     }
 
     /// Adds the figures of another period, except the number of passes.

@@ -33,7 +33,7 @@ const ARROWS: [(&str, &[&str]); 23] = [
     // The library as C sees it, which adds nothing.
     ("capi", &["prism"]),
     ("workload", &["base", "engine", "ssd"]),
-    ("replay", &["base", "nand", "trace", "ssd", "workload"]),
+    ("replay", &["base", "nand", "ftl", "engine", "trace", "ssd", "workload"]),
     ("contract", &["base", "nand", "trace", "ftl", "ssd", "workload", "replay"]),
     (
         "experiments",

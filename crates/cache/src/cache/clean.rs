@@ -18,6 +18,9 @@ use prism_segments::Store;
 const GARBAGE: (u32, u32) = (3, 4);
 /// Victims at once.
 const AT_ONCE: usize = 4;
+/// The largest share of a slab that is copied, in percent: cleaning that copies all of every victim
+/// gains no space and never ends.
+const COPIED_MAX: u32 = 90;
 /// Bytes between two items that are read with them rather than apart.
 const GAP: u32 = 16 << 10;
 /// Bytes of a read of items to be copied.
@@ -177,6 +180,7 @@ impl<S: Store> Cache<S> {
             | Eviction::Greedy { most }
             | Eviction::Integrated { most } => most,
         };
+        let percent = percent.min(COPIED_MAX);
         let copies = self.victim(slab).copies;
         let most = u64::from(self.shape.segment_bytes / UNIT) * u64::from(percent) / 100;
         let mut left = if copies { most } else { 0 };

@@ -16,7 +16,7 @@ use crate::device::FlashDevice;
 
 /// Copy steps per die of a die group that may be in flight at once: one being programmed, one being
 /// read.
-pub(super) const COPIES_MAX: u32 = 2;
+pub(crate) const COPIES_MAX: u32 = 2;
 
 /// The state of cleaning on a die group.
 #[derive(Clone, Debug, Default)]

@@ -3,7 +3,7 @@
 use prism_base::SimTime;
 use prism_nand::{Cause, DieGroupId, DieId, ProgramUnitId, Status};
 
-use super::{Controller, Done, HOST_PROGRAM_UNITS_MAX};
+use super::{Controller, Done};
 use crate::device::{Ended, FlashDevice};
 
 impl<D: FlashDevice> Controller<D> {
@@ -119,9 +119,9 @@ impl<D: FlashDevice> Controller<D> {
     /// Lists `die_group` as ready for host program units, if it has room for one.
     #[inline(always)]
     pub(super) fn list(&mut self, die_group: DieGroupId) {
-        let dies = self.layout.dies_per_die_group();
+        let most = self.program_units_max();
         let state = &mut self.die_groups[die_group.0 as usize];
-        if !state.listed && state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies {
+        if !state.listed && state.host_program_units < most {
             state.listed = true;
             self.ready.push_back(die_group.0);
         }

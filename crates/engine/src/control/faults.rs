@@ -236,6 +236,15 @@ impl<D: FlashDevice> Controller<D> {
         self.units_to_relocate = waiting;
     }
 
+    /// Gives up host units whose programs have failed, as no more data is written: adds their tags
+    /// to `tags`. They are not reported as [`Done::Wrote`].
+    pub fn give_up_lost_programs(&mut self, tags: &mut Vec<u32>) {
+        for place in std::mem::take(&mut self.units_to_relocate) {
+            tags.extend_from_slice(&self.jobs[place].tags);
+            self.jobs.give(place);
+        }
+    }
+
     /// A die group that can be given the units of `stream` that begin with `first`, even if it is
     /// busy; preferably `own`, on which their program failed.
     fn new_die_group(

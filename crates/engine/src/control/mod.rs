@@ -22,6 +22,7 @@ use crate::config::{Cleaning, EngineConfig};
 use crate::counts::FlashCounts;
 use crate::device::{FlashDevice, Jobs};
 use crate::sim::SimDevice;
+pub(crate) use clean::COPIES_MAX;
 use clean::Cleaner;
 
 /// Host program units that may be queued or in flight on a die at once. One is in flight, one is
@@ -119,7 +120,7 @@ impl<D: FlashDevice> Controller<D> {
             stuck: 0,
             paused: 0,
             urgent: false,
-            copies_max: clean::COPIES_MAX * device.layout().dies_per_die_group(),
+            copies_max: device.copies_max() * device.layout().dies_per_die_group(),
             idle_cleaning: false,
             freed: false,
             held: vec![Vec::new(); dies as usize],
@@ -146,6 +147,12 @@ impl<D: FlashDevice> Controller<D> {
     /// programs and erases.
     pub fn device_mut(&mut self) -> &mut D {
         &mut self.device
+    }
+
+    /// Returns the device. Operations in flight or queued are lost.
+    #[must_use]
+    pub fn into_device(self) -> D {
+        self.device
     }
 
     /// The FTL.

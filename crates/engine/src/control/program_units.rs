@@ -4,7 +4,7 @@ use prism_base::SimTime;
 use prism_ftl::{HostPlace, TrimRange, UnitWrite};
 use prism_nand::{Cause, DieGroupId, DieId, ProgramUnitId};
 
-use super::{Controller, HOST_PROGRAM_UNITS_MAX, HostUnit};
+use super::{Controller, HostUnit};
 use crate::device::FlashDevice;
 
 /// Attempts to make room without a flash operation in between: a program unit may wait for the
@@ -19,6 +19,12 @@ impl<D: FlashDevice> Controller<D> {
     #[inline]
     pub fn has_ready_die_group(&self) -> bool {
         !self.ready.is_empty()
+    }
+
+    /// Host program units that may be queued or in flight on a die group.
+    #[inline(always)]
+    pub(super) fn program_units_max(&self) -> u32 {
+        self.device.program_units_max() * self.layout.dies_per_die_group()
     }
 
     /// Puts a die group that is not being cleaned first among those that are ready, so that urgent
@@ -55,7 +61,7 @@ impl<D: FlashDevice> Controller<D> {
         if places_host && self.ftl.host_place(stream, first) != HostPlace::Any {
             return self.named_die_group(stream, first, now);
         }
-        let most = HOST_PROGRAM_UNITS_MAX * self.layout.dies_per_die_group();
+        let most = self.program_units_max();
         for _ in 0..self.ready.len() {
             let die_group = self.ready.pop_front().expect("the list has one for each iteration");
             if places_host && self.die_groups[die_group as usize].host_program_units >= most {
@@ -122,7 +128,7 @@ impl<D: FlashDevice> Controller<D> {
             Some(program_unit) => self.layout.die_of(program_unit),
             None => DieId(die_group * self.layout.dies_per_die_group()),
         };
-        self.device.load(die).host_program_units >= HOST_PROGRAM_UNITS_MAX
+        self.device.load(die).host_program_units >= self.device.program_units_max()
     }
 
     /// Programs `units` (at most a program unit, all of `stream`) as the next program unit of
@@ -164,11 +170,11 @@ impl<D: FlashDevice> Controller<D> {
         let load = self.device.load_mut(die);
         load.host_program_units += 1;
         load.host_ops += 1;
-        let dies = self.layout.dies_per_die_group();
+        let most = self.program_units_max();
         let state = &mut self.die_groups[die_group.0 as usize];
         state.host_program_units += 1;
         if any_die_group {
-            state.listed = state.host_program_units < HOST_PROGRAM_UNITS_MAX * dies;
+            state.listed = state.host_program_units < most;
             if state.listed {
                 self.ready.push_back(die_group.0);
             }

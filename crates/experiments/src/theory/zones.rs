@@ -175,7 +175,7 @@ fn log(what: String, zones: u64, op: f64, seed: u64) -> Check {
     let mut host = ClosedLoop::new(DEPTH, next, |_: &[Completion]| {});
     // After 4 writes per unit it has settled, as the mean field theory supposes.
     host.issue(&mut log, 4 * units);
-    let before = *log.counts();
+    let before = log.counts();
     host.complete(&mut log, 4 * units);
     log.assert_consistent();
     let ours = log.counts().since(&before).write_amplification();

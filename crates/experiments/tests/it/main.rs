@@ -3,6 +3,7 @@
 mod atc09;
 mod contract_micro;
 mod defects;
+mod jobs_on_devices;
 mod levels;
 mod life_of_a_write;
 mod linkedin;

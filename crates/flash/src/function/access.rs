@@ -5,7 +5,6 @@ use prism_base::SimTime;
 use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
-use crate::function::schedule::Class;
 use crate::function::table::Seen;
 use crate::function::{Function, OWNER, check_oob, oob_size};
 use crate::medium::PageState;
@@ -30,18 +29,11 @@ impl Function {
     /// As [`Function::write`]; [`FlashError::Unaligned`] for too many out-of-band bytes.
     pub fn write_with_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
         check_oob(&self.geometry, oob.len())?;
-        if self.share.is_timed() {
-            let mut state = self.lock();
-            let mut buffer = state.take_buffer(data.len());
-            buffer.copy_from_slice(data);
-            let (result, buffer) = state.run(Class::Write, at, buffer, oob.to_vec())?;
-            state.put_buffer(buffer);
-            return result;
-        }
         let (block, pages) = self.begin(at, data.len())?;
-        let written = if pages == 0 { Ok(()) } else { self.program(block, at.page, data, oob) };
+        let written =
+            if pages == 0 { Ok(SimTime::ZERO) } else { self.program(block, at.page, data, oob) };
         self.end(block);
-        written
+        self.share.reach_if_timed(written?)
     }
 
     /// As [`Function::write`], from several buffers of whole pages, for consecutive pages. On a
@@ -51,9 +43,6 @@ impl Function {
     /// As [`Function::write`], for all buffers together; if the device fails, some first buffers
     /// may be written.
     pub fn write_vectored(&self, at: Address, parts: &[&[u8]]) -> Result<()> {
-        if self.share.is_timed() {
-            return self.write(at, &parts.concat());
-        }
         let size = self.geometry.page_size as usize;
         if let Some(odd) = parts.iter().find(|part| !part.len().is_multiple_of(size)) {
             let (what, value) = ("a buffer of", odd.len() as u64);
@@ -61,37 +50,37 @@ impl Function {
         }
         let (block, _) = self.begin(at, parts.iter().map(|part| part.len()).sum())?;
         let mut page = at.page;
-        let written = parts.iter().filter(|part| !part.is_empty()).try_for_each(|part| {
+        let mut parts = parts.iter().filter(|part| !part.is_empty());
+        let written = parts.try_fold(SimTime::ZERO, |end, part| {
             let first = page;
             page += (part.len() / size) as u32;
-            self.program(block, first, part, &[])
+            self.program(block, first, part, &[]).map(|part_end| end.max(part_end))
         });
         self.end(block);
-        written
+        self.share.reach_if_timed(written?)
     }
 
-    /// Programs pages of a block that is allocated.
-    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<()> {
+    /// Programs pages of a block that is allocated; returns the end.
+    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<SimTime> {
         self.table.note_begun(block);
         let oob = self.page_oob(block, page, oob.to_vec());
-        let access = self.share.access(block, page, Cause::Host, SimTime::ZERO);
-        match self.share.program(access, data, &oob) {
+        match self.share.program_now((block, page, Cause::Host), data, &oob) {
             Err(FlashError::OutOfOrder { expected, .. }) => {
                 self.padded((block, page), expected, data, &oob)
             }
-            programmed => programmed.map(drop),
+            programmed => programmed,
         }
     }
 
     /// Programs the pages from `expected` on that were trimmed before they were written, and then
-    /// `data` with its out-of-band bytes.
+    /// `data` with its out-of-band bytes; returns the end.
     pub(super) fn padded(
         &self,
         (block, page): (u32, u32),
         expected: u32,
         data: &[u8],
         oob: &[u8],
-    ) -> Result<()> {
+    ) -> Result<SimTime> {
         // Another write may have padded the block meanwhile.
         let expected = self.share.write_pointer(block)?.max(expected);
         if expected != page && !self.lock().may_pad(block, expected, page) {
@@ -100,11 +89,9 @@ impl Function {
         let zeros = vec![0; self.geometry.page_size as usize];
         for pad in expected..page {
             let oob = self.page_oob(block, pad, Vec::new());
-            let access = self.share.access(block, pad, Cause::Pad, SimTime::ZERO);
-            self.share.program(access, &zeros, &oob)?;
+            self.share.program_now((block, pad, Cause::Pad), &zeros, &oob)?;
         }
-        let access = self.share.access(block, page, Cause::Host, SimTime::ZERO);
-        self.share.program(access, data, oob).map(drop)
+        self.share.program_now((block, page, Cause::Host), data, oob)
     }
 
     /// Checks that pages from `at` on are allocated, and delays the erase of their block until
@@ -148,24 +135,13 @@ impl Function {
     /// more than the block, [`FlashError::Unwritten`], [`FlashError::Torn`],
     /// [`FlashError::Damaged`]. The content of `data` is unspecified then.
     pub fn read(&self, at: Address, data: &mut [u8]) -> Result<()> {
-        if !self.share.is_timed() {
-            let (block, _) = self.begin(at, data.len())?;
-            let read = self.read_block(block, at.page, 0, data);
-            self.end(block);
-            return read;
-        }
-        let mut state = self.lock();
-        let buffer = state.take_buffer(data.len());
-        let (result, buffer) = state.run(Class::Read, at, buffer, Vec::new())?;
-        if result.is_ok() {
-            data.copy_from_slice(&buffer);
-        }
-        state.put_buffer(buffer);
-        result
+        let (block, _) = self.begin(at, data.len())?;
+        let read = self.read_block(block, at.page, 0, data);
+        self.end(block);
+        read
     }
 
-    /// Reads a part of a block: as many bytes as `data` has, from `offset` of a page on. On a
-    /// device with timing the read takes its time at once, before queued commands.
+    /// Reads a part of a block: as many bytes as `data` has, from `offset` of a page on.
     ///
     /// # Errors
     /// As [`Function::read`].
@@ -182,9 +158,7 @@ impl Function {
         if data.is_empty() {
             return Ok(());
         }
-        let now = self.share.now_if_timed()?;
-        let access = self.share.access(block, page, Cause::Host, now);
-        let (state, end) = self.share.read(access, offset, data, &mut [])?;
+        let (state, end) = self.share.read_now((block, page, offset), data, &mut [])?;
         self.check_read(block, page, state)?;
         self.share.reach_if_timed(end)
     }
@@ -209,9 +183,7 @@ impl Function {
     }
 
     fn read_block_oob(&self, block: u32, page: u32, oob: &mut [u8]) -> Result<()> {
-        let now = self.share.now_if_timed()?;
-        let access = self.share.access(block, page, Cause::Host, now);
-        let (state, end) = self.share.read(access, 0, &mut [], oob)?;
+        let (state, end) = self.share.read_now((block, page, 0), &mut [], oob)?;
         self.check_read(block, page, state)?;
         self.share.reach_if_timed(end)
     }

@@ -5,7 +5,6 @@ use std::cmp::Reverse;
 use prism_base::{Nanos, SimTime};
 
 use crate::error::{FlashError, Result};
-use crate::function::schedule::Queues;
 use crate::function::state::State;
 use crate::function::{Allocated, Channel, Unit};
 
@@ -33,11 +32,8 @@ impl State {
     /// The time that a LUN of the channel needs for commands in flight and queued, on average.
     fn load(&self, channel: usize, now: SimTime) -> u64 {
         let luns = &self.geometry.channels[channel];
-        let of_lun = |&lun: &u32| {
-            let (free, [reads, writes]) = self.queues.load(lun);
-            free.0.saturating_sub(now.0) + reads * self.took[0].0 + writes * self.took[1].0
-        };
-        luns.iter().map(of_lun).sum::<u64>() / luns.len() as u64
+        let scheduler = self.share.scheduler();
+        luns.iter().map(|&lun| scheduler.load(lun, now)).sum::<u64>() / luns.len() as u64
     }
 
     /// The channel with the least work that can allocate, preferably without a wait.
@@ -92,7 +88,8 @@ impl State {
             return Ok(block);
         }
         while self.is_open_limit()? {
-            if self.queues.len() == 0 || !self.step() {
+            let mut scheduler = self.share.scheduler();
+            if !scheduler.has_pages() || !scheduler.step(&self.share) {
                 return Err(FlashError::TooManyOpen { max: self.geometry.max_open_blocks });
             }
         }
@@ -118,8 +115,7 @@ impl State {
             }
             // Trimmed pages will not be written, so the block can be closed.
             let given_back = |page| self.blocks.was_trimmed(block, page);
-            let idle = self.queues.is_idle(block) && self.blocks.table.is_idle(block);
-            if idle && (written..pages).all(given_back) {
+            if self.is_idle(block) && (written..pages).all(given_back) {
                 self.share.finish(block)?;
             } else {
                 filling.push(block);
@@ -137,13 +133,15 @@ impl State {
         if self.erased_in(channel) == 0 {
             self.wait_for_erase(channel)?;
         }
-        let (queues, blocks, share) = (&self.queues, &self.blocks, &self.share);
+        let (blocks, share) = (&self.blocks, &self.share);
+        let scheduler = share.scheduler();
         let rank = |&lun: &u32| {
             let wear = blocks.least_worn(lun)?;
-            Some((wear, queues.load(lun).0, Reverse(blocks.erased(lun)), lun))
+            Some((wear, scheduler.free(lun), Reverse(blocks.erased(lun)), lun))
         };
         let lun = self.geometry.channels[channel].iter().filter_map(rank).min();
         let (.., lun) = lun.expect("waited for one");
+        drop(scheduler);
         let durable = |block: u32| share.erase_is_durable(block);
         Ok(self.blocks.take(lun, durable).expect("it has an erased block"))
     }
@@ -153,19 +151,10 @@ impl State {
         if !self.share.is_timed() {
             return Ok(false);
         }
-        let now = self.settle()?;
-        let latest = timeout.map_or(SimTime(u64::MAX), |timeout| now + timeout);
-        loop {
-            if let Some((&(end, _), _)) = self.erasing.first_key_value() {
-                self.share.reach_if_timed(end.min(latest))?;
-                self.take_erased(end.min(latest))?;
-                return Ok(end <= latest);
-            }
-            let next = self.queues.next().filter(|choice| choice.ready <= latest);
-            if next.is_none() || !self.step() {
-                return Ok(false);
-            }
-        }
+        self.settle()?;
+        let reached = self.erases.wait(timeout);
+        self.take_erased()?;
+        Ok(reached)
     }
 
     fn wait_for_erase(&mut self, channel: usize) -> Result<()> {
@@ -175,31 +164,16 @@ impl State {
                 return Ok(());
             }
         }
-        let luns = self.geometry.channels[channel].clone();
-        let urgent = |queues: &mut Queues, urgent| {
-            luns.iter().for_each(|&lun| queues.set_urgent(lun, urgent));
-        };
-        urgent(&mut self.queues, true);
-        let begun = loop {
-            let of_channel = |block: &u32| luns.contains(&self.blocks.lun_of(*block));
-            let first = self.erasing.iter().find(|(_, block)| of_channel(block));
-            if let Some((&(end, _), _)) = first {
-                break Some(end);
+        while let Some(end) = self.erases.issue_erase(&self.geometry.channels[channel]) {
+            self.share.reach_if_timed(end)?;
+            self.take_erased()?;
+            if self.erased_in(channel) > 0 {
+                return Ok(());
             }
-            if self.erasing_in(channel) == 0 || !self.step() {
-                break None;
-            }
-        };
-        urgent(&mut self.queues, false);
-        match begun {
-            Some(end) => {
-                self.share.reach_if_timed(end)?;
-                self.take_erased(end)
-            }
-            None => Err(self.erase_error.take().unwrap_or_else(|| FlashError::ChannelFull {
-                channel: channel as u32,
-                waiting: self.erasing_in(channel),
-            })),
         }
+        Err(self.erase_error.take().unwrap_or_else(|| FlashError::ChannelFull {
+            channel: channel as u32,
+            waiting: self.erasing_in(channel),
+        }))
     }
 }

@@ -13,7 +13,7 @@ impl State {
     /// Swaps up to `max_pairs` pairs whose erase counts differ by more than `min_gap`.
     pub(super) fn wear_level(&mut self, max_pairs: u32, min_gap: u32) -> Result<WearLevel> {
         self.drain()?;
-        while self.step() {}
+        while self.share.scheduler().step(&self.share) {}
         let mut end = self.share.now_if_timed()?;
         let mut pairs = Vec::new();
         let mut wear = self.share.wear()?;
@@ -41,9 +41,9 @@ impl State {
 
     fn swap(&mut self, hot: u32, cold: u32) -> Result<Option<SimTime>> {
         let lun = self.blocks.lun_of(hot);
-        let ready = self.share.now_if_timed()?.max(self.queues.load(lun).0);
+        let ready = self.share.now_if_timed()?.max(self.share.scheduler().free(lun));
         let end = self.share.swap_wear(hot, cold, ready)?;
-        end.inspect(|&end| self.queues.occupy(lun, end));
+        end.inspect(|&end| self.share.scheduler().occupy(hot, end));
         Ok(end)
     }
 

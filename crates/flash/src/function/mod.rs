@@ -75,7 +75,6 @@ mod allocate;
 mod blocks;
 mod level;
 mod queue;
-mod schedule;
 mod state;
 mod table;
 
@@ -90,8 +89,8 @@ use blocks::Use;
 use state::State;
 use table::BlockTable;
 
+pub use crate::monitor::PASSED_MAX;
 pub use queue::{Command, Queue};
-pub use schedule::PASSED_MAX;
 
 /// Bytes of the word of a block's owner, the last out-of-band bytes of its first page.
 const OWNER: usize = 8;
@@ -206,8 +205,9 @@ impl Function {
         self.share.clone()
     }
 
-    /// Returns the share with its data. Queued commands are dropped, and a block that is queued for
-    /// its erase keeps its data: call [`Function::drain`] before.
+    /// Returns the share with its data. On a device with timing queued erases take effect; on
+    /// others a block whose erase waits for commands keeps its data: call [`Function::drain`]
+    /// before.
     #[must_use]
     pub fn into_share(self) -> Share {
         self.share()
@@ -279,8 +279,8 @@ impl Function {
     /// [`FlashError::NotAllocated`] for one that was trimmed before or never allocated.
     pub fn trim(&self, at: Address, unit: Unit) -> Result<()> {
         let mut state = self.lock();
-        let now = state.settle()?;
-        state.trim(at, unit, now)?;
+        state.settle()?;
+        state.trim(at, unit)?;
         state.erase_idle()
     }
 

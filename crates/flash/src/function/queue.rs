@@ -3,13 +3,13 @@
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 
-use prism_base::{Nanos, SimTime};
+use prism_base::Nanos;
 
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::function::{Function, Unit, check_oob};
 use crate::medium::PageState;
-use crate::monitor::{ShareOp, ShareQueue, ShareReply};
+use crate::monitor::{Commands, ShareOp, ShareReply};
 use crate::raw::{Address, Completion};
 
 /// A command to be queued; it is returned if the queue is full.
@@ -43,31 +43,14 @@ pub enum Command {
     Sync,
 }
 
-impl Command {
-    pub(super) fn into_buffer(self) -> Buffer {
-        match self {
-            Self::Read { data, .. } | Self::Write { data, .. } => data,
-            Self::Trim { .. } | Self::Sync => Buffer::default(),
-        }
-    }
-}
-
-#[derive(Debug)]
-enum Mode {
-    /// On a device with timing the level schedules the commands of all queues; the number of this
-    /// queue.
-    Timed(u64),
-    /// On others the device works while the caller goes on.
-    Direct(ShareQueue),
-}
-
 /// Commands in flight, of one thread at a time; each thread has a queue of its own. Completions
 /// come to the queue that submitted the command.
 ///
-/// On a device with timing, reads go before writes and writes before erases, over all queues, and
-/// completions are in time order. On other devices commands go to the device at once, no lock is
-/// held while it works, and completions are in the order of completion; a read waits for writes of
-/// its pages that were submitted to the same queue before, a sync for all of them.
+/// On a device with timing, reads go before writes and writes before erases, as in a queue of the
+/// [raw level](crate::raw::Queue), and completions are in time order. On other devices commands go
+/// to the device at once, no lock is held while it works, and completions are in the order of
+/// completion. A read waits for writes of its pages that were submitted to the same queue before, a
+/// sync for all of them.
 ///
 /// There is no cancellation, for the reason that [`raw::Queue`](crate::raw::Queue) gives. Dropping
 /// a queue waits for its commands.
@@ -75,7 +58,7 @@ enum Mode {
 pub struct Queue<R: Deref<Target = Function>> {
     function: R,
     depth: usize,
-    mode: Mode,
+    commands: Commands,
 }
 
 impl<R: Deref<Target = Function>> Queue<R> {
@@ -84,14 +67,7 @@ impl<R: Deref<Target = Function>> Queue<R> {
     #[must_use]
     pub fn new(function: R, depth: usize) -> Self {
         let depth = depth.max(1);
-        let mode = if function.share.is_timed() {
-            let mut state = function.lock();
-            state.opened += 1;
-            Mode::Timed(state.opened)
-        } else {
-            Mode::Direct(ShareQueue::new(&function.share, depth))
-        };
-        Self { function, depth, mode }
+        Self { depth, commands: Commands::new(&function.share, depth), function }
     }
 
     /// The level below the queue.
@@ -167,19 +143,13 @@ impl<R: Deref<Target = Function>> Queue<R> {
         if self.len() >= self.depth {
             return Err(command);
         }
-        let queue = match &mut self.mode {
-            Mode::Timed(queue) => {
-                self.function.lock().submit(command, (*queue, tag));
-                return Ok(());
-            }
-            Mode::Direct(queue) => queue,
-        };
-        let reads = matches!(command, Command::Read { .. });
+        let (function, queue) = (&*self.function, &mut self.commands);
+        let (share, reads) = (&function.share, matches!(command, Command::Read { .. }));
         let (at, data, oob) = match command {
             Command::Read { at, data } => (at, data, Vec::new()),
             Command::Write { at, data, oob } => (at, data, oob),
             Command::Trim { at, unit } => {
-                queue.done_at_once(tag, self.function.trim(at, unit), Buffer::default());
+                queue.done_at_once(share, tag, function.trim(at, unit), Buffer::default());
                 return Ok(());
             }
             Command::Sync => {
@@ -188,21 +158,21 @@ impl<R: Deref<Target = Function>> Queue<R> {
             }
         };
         let page = at.page;
-        let oob_checked = check_oob(&self.function.geometry, oob.len());
-        match oob_checked.and_then(|()| self.function.begin(at, data.len())) {
+        let oob_checked = check_oob(&function.geometry, oob.len());
+        match oob_checked.and_then(|()| function.begin(at, data.len())) {
             Ok((block, 0)) => {
-                self.function.end(block);
-                queue.done_at_once(tag, Ok(()), data);
+                function.end(block);
+                queue.done_at_once(share, tag, Ok(()), data);
             }
             Ok((block, _)) if reads => {
                 queue.submit(tag, ShareOp::Read { block, page, offset: 0 }, data, oob);
             }
             Ok((block, _)) => {
-                self.function.table.note_begun(block);
-                let oob = self.function.page_oob(block, page, oob);
+                function.table.note_begun(block);
+                let oob = function.page_oob(block, page, oob);
                 queue.submit(tag, ShareOp::Program { block, page }, data, oob);
             }
-            Err(error) => queue.done_at_once(tag, Err(error), data),
+            Err(error) => queue.done_at_once(share, tag, Err(error), data),
         }
         Ok(())
     }
@@ -210,10 +180,7 @@ impl<R: Deref<Target = Function>> Queue<R> {
     /// Commands whose completion was not taken.
     #[must_use]
     pub fn len(&self) -> usize {
-        match &self.mode {
-            Mode::Timed(queue) => self.function.lock().commands(*queue),
-            Mode::Direct(queue) => queue.len(),
-        }
+        self.commands.len()
     }
 
     /// Whether there is none.
@@ -225,18 +192,7 @@ impl<R: Deref<Target = Function>> Queue<R> {
     /// The next completion, if there is one, without waiting. On a device with timing, commands are
     /// complete when the share's clock has reached their end.
     pub fn poll(&mut self) -> Option<Completion> {
-        match &mut self.mode {
-            Mode::Timed(queue) => {
-                let mut state = self.function.lock();
-                let now = self.function.share.now().unwrap_or(SimTime(u64::MAX));
-                let end = state.next_end(*queue)?;
-                if end <= now { state.complete(*queue) } else { None }
-            }
-            Mode::Direct(queue) => {
-                let reply = queue.take()?;
-                Some(self.function.completion(reply))
-            }
-        }
+        self.commands.poll().map(|reply| self.function.completion(reply))
     }
 
     /// Waits until there is a completion to take; returns whether there is one. Returns false at
@@ -246,46 +202,25 @@ impl<R: Deref<Target = Function>> Queue<R> {
     /// Without a time limit, a sync goes to the disk together with the writes before it if nothing
     /// else is in flight: their completions come when it is complete.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        match &mut self.mode {
-            Mode::Timed(queue) => {
-                let Some(end) = self.function.lock().next_end(*queue) else { return false };
-                let share = &self.function.share;
-                let now = share.now().unwrap_or(end);
-                let latest = timeout.map_or(end, |timeout| end.min(now + timeout));
-                let _ = share.reach(latest);
-                end <= latest.max(now)
-            }
-            Mode::Direct(queue) => queue.wait(timeout),
-        }
+        self.commands.wait(timeout)
     }
 
     /// Waits for the next completion; `None` if no command is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
-        match &mut self.mode {
-            Mode::Timed(queue) => self.function.lock().complete(*queue),
-            Mode::Direct(queue) => {
-                queue.wait(None);
-                let reply = queue.take()?;
-                Some(self.function.completion(reply))
-            }
-        }
+        self.commands.complete().map(|reply| self.function.completion(reply))
     }
 
     /// See [`raw::Queue::event_fd`](crate::raw::Queue::event_fd).
     #[must_use]
     pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        match &self.mode {
-            Mode::Timed(_) => None,
-            Mode::Direct(queue) => queue.event_fd(),
-        }
+        self.commands.event_fd()
     }
 }
 
 impl<R: Deref<Target = Function>> Drop for Queue<R> {
     fn drop(&mut self) {
-        match &self.mode {
-            Mode::Timed(queue) => self.function.lock().close(*queue),
-            Mode::Direct(_) => while self.complete().is_some() {},
+        while let Some(reply) = self.commands.complete_to_drop() {
+            self.function.completion(reply);
         }
     }
 }
@@ -293,18 +228,22 @@ impl<R: Deref<Target = Function>> Drop for Queue<R> {
 impl Function {
     /// The completion of a command of a queue, after which its block may be erased.
     fn completion(&self, reply: ShareReply) -> Completion {
-        let ShareReply { tag, op, result, data, oob } = reply;
+        let ShareReply { tag, op, mut end, result, data, oob } = reply;
         let result = match (op, result) {
             (ShareOp::Read { block, page, .. }, Ok(state)) => self.check_read(block, page, state),
             (ShareOp::Program { block, page }, Err(FlashError::OutOfOrder { expected, .. })) => {
-                self.padded((block, page), expected, &data, &oob)
+                let padded = self.padded((block, page), expected, &data, &oob);
+                padded.and_then(|padded| {
+                    end = padded;
+                    self.share.reach_if_timed(padded)
+                })
             }
             (_, result) => result.map(|_| ()),
         };
         if let Some(block) = op.block() {
             self.end(block);
         }
-        Completion { tag, end: SimTime::ZERO, result, data }
+        Completion { tag, end, result, data }
     }
 
     /// The error of a read of pages that are not all written.

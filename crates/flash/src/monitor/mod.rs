@@ -7,11 +7,13 @@
 //! that grow and shrink, bandwidth limits, global wear levelling, and tables that survive a power
 //! failure.
 
+mod commands;
 mod levelling;
 mod map;
 mod queue;
 mod records;
 mod replace;
+mod schedule;
 mod share;
 mod state;
 mod steps;
@@ -31,14 +33,16 @@ use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
+pub(crate) use commands::Commands;
+pub use commands::Completion;
 pub use levelling::{GlobalWear, WearReport};
 pub(crate) use queue::{ShareOp, ShareQueue, ShareReply};
+pub use schedule::PASSED_MAX;
 pub(crate) use share::{Hold, Level};
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
 pub(crate) use state::{Access, Programmed, Urgency};
-pub use timed::Completion;
-pub(crate) use timed::TimedCommands;
+pub(crate) use timed::TimedQueue;
 pub use wall::WallClock;
 
 /// Options of a session with a device; none is stored on flash.

@@ -88,6 +88,8 @@ enum Flight {
 pub(crate) struct ShareReply {
     pub(crate) tag: u64,
     pub(crate) op: ShareOp,
+    /// Its end, on a device with timing.
+    pub(crate) end: SimTime,
     pub(crate) result: Result<PageState>,
     pub(crate) data: Buffer,
     /// Its out-of-band bytes.
@@ -155,7 +157,8 @@ impl ShareQueue {
         result: Result<PageState>,
         (data, oob): (Buffer, Vec<u8>),
     ) {
-        self.done.push_back(ShareReply { tag, op, result, data, oob });
+        let end = SimTime::ZERO;
+        self.done.push_back(ShareReply { tag, op, end, result, data, oob });
     }
 
     /// Submits an operation; it does not wait for the device.
@@ -319,8 +322,8 @@ impl ShareQueue {
         let access = Self::access(block, page);
         match self.share.end_program(access, program, result.map(drop)) {
             Ok(None) => {
-                let result = Ok(PageState::Written);
-                self.held.insert(number, (block, ShareReply { tag, op, result, data, oob }));
+                let (end, result) = (SimTime::ZERO, Ok(PageState::Written));
+                self.held.insert(number, (block, ShareReply { tag, op, end, result, data, oob }));
             }
             Ok(Some(next)) if next > page => self.program_rest(tag, op, next, data),
             Ok(Some(_)) => self.begin(Task { number, tag, op, data, oob, again: false }),

@@ -2,7 +2,7 @@
 
 mod operations;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use prism_base::{Nanos, SimTime};
 
@@ -10,6 +10,7 @@ use crate::error::{FlashError, Result};
 use crate::monitor::map::DirectPath;
 use crate::monitor::records::{Record, ShareRecord};
 use crate::monitor::state::{Monitor, OpCounts, ShareState};
+use crate::monitor::timed::Scheduler;
 use crate::monitor::wall::Wall;
 use crate::monitor::{Device, LunUse};
 
@@ -93,6 +94,8 @@ struct Handle {
     timed: bool,
     wall: Option<Wall>,
     path: DirectPath,
+    /// Queued commands, on a device with timing.
+    scheduler: Mutex<Scheduler>,
 }
 
 impl Drop for Handle {
@@ -126,8 +129,9 @@ impl Share {
         let monitor = device.lock();
         let (timed, wall) = (monitor.timeline.is_some(), monitor.wall);
         let path = monitor.direct_path(place);
+        let scheduler = Mutex::new(Scheduler::new(monitor.usable, path.page_size));
         drop(monitor);
-        Self(Arc::new(Handle { device, place, id, timed, wall, path }))
+        Self(Arc::new(Handle { device, place, id, timed, wall, path, scheduler }))
     }
 
     /// Runs `call` with the monitor and the index of this share in it.
@@ -321,6 +325,11 @@ impl Share {
     #[must_use]
     pub fn is_timed(&self) -> bool {
         self.0.timed
+    }
+
+    /// The queued commands of a share with timing. Its lock comes before the device's.
+    pub(crate) fn scheduler(&self) -> MutexGuard<'_, Scheduler> {
+        self.0.scheduler.lock().expect("no thread panics while it schedules")
     }
 
     /// See [`Medium::luns_work_in_parallel`](crate::Medium::luns_work_in_parallel); on a device

@@ -8,9 +8,10 @@ use prism_base::{SimTime, Slab};
 use prism_engine::block::{
     BlockDevice, Completion, Cost, HostCounts, HostOp, Refused, Request, Status, SubmitError,
 };
+use prism_engine::{FlashCounts, FlashWork};
 
 use crate::error::{FlashError, Result};
-use crate::monitor::{Completion as QueueCompletion, Share};
+use crate::monitor::{Completion as QueueCompletion, OpCounts, Share};
 use crate::policy::{Policy, Queue};
 
 /// Commands of the queue that a request takes at most: a flush before it, itself, and a flush after
@@ -268,6 +269,15 @@ impl<R: Deref<Target = Policy>> BlockDevice for Block<R> {
 
     fn host_counts(&self) -> &HostCounts {
         &self.counts
+    }
+
+    /// Operations of the whole share, and the mapping units that the range has programmed.
+    fn flash_work(&self) -> Option<FlashWork> {
+        let mut policy = self.policy().lock();
+        let units = policy.range_of(self.begin, 0).ok()?.0.counts().units;
+        let OpCounts { reads, programs, erases } = self.share.counts().ok()?;
+        let flash = FlashCounts { reads, programs, erases, units, ..FlashCounts::default() };
+        Some(FlashWork { flash, ..FlashWork::default() })
     }
 
     fn submit(&mut self, request: Request, now: SimTime) -> std::result::Result<(), SubmitError> {

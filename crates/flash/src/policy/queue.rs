@@ -9,7 +9,7 @@ use prism_nand::Cause;
 
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
-use crate::monitor::{Completion, Share, TimedCommands, Urgency};
+use crate::monitor::{Completion, Share, ShareReply, TimedQueue, Urgency};
 use crate::policy::Policy;
 use crate::policy::reads::{ReadOrSync, RunQueue, RunRead, join};
 
@@ -48,7 +48,8 @@ const BUSY: usize = 8;
 
 #[derive(Debug)]
 enum Mode {
-    Timed(TimedCommands),
+    /// The level computes the end of a command when it is submitted.
+    Timed(TimedQueue),
     Direct(Box<Direct>),
 }
 
@@ -80,7 +81,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     pub fn new(policy: R, depth: usize) -> Self {
         let (depth, share) = (depth.max(1), policy.share());
         let mode = if share.is_timed() {
-            Mode::Timed(TimedCommands::default())
+            Mode::Timed(TimedQueue::new(&share))
         } else {
             Mode::Direct(Box::new(Direct {
                 share: share.clone(),
@@ -198,7 +199,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// command is in flight.
     pub(super) fn next_end(&self) -> Option<SimTime> {
         match &self.mode {
-            Mode::Timed(commands) => commands.next_end(),
+            Mode::Timed(queue) => queue.next_end(),
             Mode::Direct(_) => None,
         }
     }
@@ -206,10 +207,10 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// The end of a command that has taken effect; if it has failed, that is now.
     fn complete_at(&mut self, tag: u64, end: Result<SimTime>, data: Buffer) {
         match &mut self.mode {
-            Mode::Timed(commands) => {
+            Mode::Timed(queue) => {
                 let now = self.share.now().unwrap_or(SimTime::ZERO);
                 let (end, result) = end.map_or_else(|error| (now, Err(error)), |end| (end, Ok(())));
-                commands.push(Completion { tag, end, result, data });
+                queue.put(ShareReply::without_work(tag, end, result, data));
             }
             Mode::Direct(direct) => direct.complete(tag, end.map(drop), data),
         }
@@ -246,7 +247,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     #[must_use]
     pub fn len(&self) -> usize {
         match &self.mode {
-            Mode::Timed(commands) => commands.len(),
+            Mode::Timed(queue) => queue.len(),
             Mode::Direct(direct) => direct.reads.in_use() + direct.flushes + direct.done.len(),
         }
     }
@@ -261,7 +262,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// commands are complete when the share's clock has reached their end.
     pub fn poll(&mut self) -> Option<Completion> {
         match &mut self.mode {
-            Mode::Timed(commands) => commands.poll(&self.share),
+            Mode::Timed(queue) => queue.poll().map(ShareReply::completion),
             Mode::Direct(direct) => direct.poll(&self.policy),
         }
     }
@@ -271,7 +272,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// completed. On a device with timing the share's clock advances.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         match &mut self.mode {
-            Mode::Timed(commands) => commands.wait(&self.share, timeout),
+            Mode::Timed(queue) => queue.wait(timeout),
             Mode::Direct(direct) => direct.wait(&self.policy, timeout),
         }
     }
@@ -279,7 +280,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// Waits for the next completion; `None` if no command is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
         match &mut self.mode {
-            Mode::Timed(commands) => commands.complete(&self.share),
+            Mode::Timed(queue) => queue.complete().map(ShareReply::completion),
             Mode::Direct(direct) => {
                 direct.wait(&self.policy, None);
                 direct.done.pop_front()

@@ -4,7 +4,7 @@ mod progress;
 mod write;
 
 use prism_base::{FastMap, SimTime, Slab};
-use prism_engine::{Cleaning, CleaningMode, Controller, Done, HostUnit};
+use prism_engine::{Cleaning, CleaningMode, Controller, Done, FlashCounts, HostUnit};
 use prism_ftl::PendingTrims;
 use prism_ftl::{Ftl, TrimRange, UnitWrite};
 use prism_nand::{Cause, Pun};
@@ -127,6 +127,11 @@ impl Range {
 
     pub(super) fn flash(&self) -> &RangeFlash {
         self.engine.device()
+    }
+
+    /// Its operations by cause.
+    pub(crate) fn counts(&self) -> &FlashCounts {
+        self.engine.counts()
     }
 
     fn share(&self) -> &Share {

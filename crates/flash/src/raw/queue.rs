@@ -3,13 +3,13 @@
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 
-use prism_base::{Nanos, SimTime};
+use prism_base::Nanos;
 
 use super::{Address, Raw};
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
-use crate::monitor::{Completion, ShareOp, ShareQueue, ShareReply, TimedCommands};
+use crate::monitor::{Commands, Completion, ShareOp, ShareReply};
 
 /// A command to be queued. The completion returns its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,23 +56,24 @@ impl Command {
     }
 }
 
-#[derive(Debug)]
-enum Mode {
-    /// On a device with timing, commands take effect at once and complete at their end.
-    Timed(TimedCommands),
-    /// On others the device works while the caller goes on.
-    Direct(ShareQueue),
-}
-
 /// Commands in flight, of one thread at a time; each thread has a queue of its own. Completions
 /// come to the queue that submitted the command, in the order of completion.
 ///
-/// On a device with timing, commands start at the time of the share's clock, and those on one LUN
-/// are executed in the order of submission. On other devices no lock is held while the device
-/// works. A read waits for writes of its page that were submitted to the same queue before, an
-/// erase for all earlier commands on its block, a sync for all earlier writes; writes of a block
-/// are executed in order. Nothing else waits, and nothing is ordered between queues. A read during
-/// which another queue erases the block fails or returns what was there before.
+/// A read waits for writes of its page that were submitted to the same queue before, an erase for
+/// all earlier commands on its block, a sync for all earlier writes; writes of a block are executed
+/// in order, and commands on a block after an earlier erase of it.
+///
+/// On a device without timing nothing else waits, nothing is ordered between queues, and no lock is
+/// held while the device works. A read during which another queue erases the block fails or returns
+/// what was there before.
+///
+/// On a device with timing the rules hold over all queues of a share. The next command of a LUN is
+/// chosen when the LUN becomes free: reads go before writes and writes before erases, except for an
+/// erase for which a command waits, which counts as a write. [`PASSED_MAX`] limits how many later
+/// pages go before a command. Blocking calls take their turn in the same order. Completions are in
+/// the order of time.
+///
+/// [`PASSED_MAX`]: crate::function::PASSED_MAX
 ///
 /// There is no cancellation: the kernel cannot take a request back from a disk, so a buffer would
 /// have to wait for its completion all the same. Dropping a queue waits for what is in flight.
@@ -80,7 +81,7 @@ enum Mode {
 pub struct Queue<R> {
     raw: R,
     depth: usize,
-    mode: Mode,
+    commands: Commands,
 }
 
 impl<R: Deref<Target = Raw>> Queue<R> {
@@ -89,12 +90,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     #[must_use]
     pub fn new(raw: R, depth: usize) -> Self {
         let depth = depth.max(1);
-        let mode = if raw.share.is_timed() {
-            Mode::Timed(TimedCommands::default())
-        } else {
-            Mode::Direct(ShareQueue::new(&raw.share, depth))
-        };
-        Self { raw, depth, mode }
+        Self { depth, commands: Commands::new(&raw.share, depth), raw }
     }
 
     /// The raw level below the queue.
@@ -111,17 +107,10 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         if self.len() == self.depth {
             return Err(command);
         }
-        match &mut self.mode {
-            Mode::Timed(commands) => commands.push(self.raw.execute(command, tag)),
-            Mode::Direct(queue) => {
-                let (op, data, oob) = match self.raw.check(command) {
-                    Ok(checked) => checked,
-                    Err((error, data)) => {
-                        queue.done_at_once(tag, Err(error), data);
-                        return Ok(());
-                    }
-                };
-                queue.submit(tag, op, data, oob);
+        match self.raw.check(command) {
+            Ok((op, data, oob)) => self.commands.submit(tag, op, data, oob),
+            Err((error, data)) => {
+                self.commands.done_at_once(&self.raw.share, tag, Err(error), data);
             }
         }
         Ok(())
@@ -130,10 +119,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// Commands in flight: those whose completion was not taken.
     #[must_use]
     pub fn len(&self) -> usize {
-        match &self.mode {
-            Mode::Timed(commands) => commands.len(),
-            Mode::Direct(queue) => queue.len(),
-        }
+        self.commands.len()
     }
 
     /// Whether none is.
@@ -145,10 +131,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// The next completion, if there is one, without waiting. On a device with timing, commands are
     /// complete when the share's clock has reached their end.
     pub fn poll(&mut self) -> Option<Completion> {
-        match &mut self.mode {
-            Mode::Timed(commands) => commands.poll(&self.raw.share),
-            Mode::Direct(queue) => queue.take().map(|reply| self.raw.completion(reply)),
-        }
+        self.commands.poll().map(|reply| self.raw.completion(reply))
     }
 
     /// Waits until there is a completion to take; returns whether there is one. Returns false at
@@ -158,21 +141,12 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// Without a time limit, a sync goes to the disk together with the writes before it if nothing
     /// else is in flight: their completions come when it is complete.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        match &mut self.mode {
-            Mode::Timed(commands) => commands.wait(&self.raw.share, timeout),
-            Mode::Direct(queue) => queue.wait(timeout),
-        }
+        self.commands.wait(timeout)
     }
 
     /// Waits for the next completion; `None` if no command is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
-        match &mut self.mode {
-            Mode::Timed(commands) => commands.complete(&self.raw.share),
-            Mode::Direct(queue) => {
-                queue.wait(None);
-                queue.take().map(|reply| self.raw.completion(reply))
-            }
-        }
+        self.commands.complete().map(|reply| self.raw.completion(reply))
     }
 
     /// A file descriptor for event loops (epoll), which becomes readable when a command completes.
@@ -185,10 +159,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// to complete operations. Poll and sleep again.
     #[must_use]
     pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        match &self.mode {
-            Mode::Timed(_) => None,
-            Mode::Direct(queue) => queue.event_fd(),
-        }
+        self.commands.event_fd()
     }
 }
 
@@ -222,25 +193,8 @@ impl Raw {
         }
     }
 
-    /// Executes a command at the time of the share's clock.
-    fn execute(&self, command: Command, tag: u64) -> Completion {
-        let now = self.share.now().unwrap_or(SimTime::ZERO);
-        let (end, data) = match command {
-            Command::Read { at, offset, mut data } => {
-                (self.read_from(at, offset, &mut data, &mut [], now), data)
-            }
-            Command::Write { at, data, oob } => (self.write_from(at, &data, &oob, now), data),
-            Command::Erase { at } => (self.erase_from(at, now), Buffer::default()),
-            Command::Sync => (self.share.sync().map(|()| now), Buffer::default()),
-        };
-        match end {
-            Ok(end) => Completion { tag, end, result: Ok(()), data },
-            Err(error) => Completion { tag, end: now, result: Err(error), data },
-        }
-    }
-
     fn completion(&self, reply: ShareReply) -> Completion {
-        let ShareReply { tag, op, result, data, .. } = reply;
+        let ShareReply { tag, op, end, result, data, .. } = reply;
         let at = || self.share.path().address(op.block().unwrap_or(0), op.page());
         let result = match (op, result) {
             (_, Err(error)) => Err(error),
@@ -250,6 +204,6 @@ impl Raw {
             (ShareOp::Read { .. }, Ok(PageState::Torn)) => Err(FlashError::Torn { at: at() }),
             (_, Ok(_)) => Ok(()),
         };
-        Completion { tag, end: SimTime::ZERO, result, data }
+        Completion { tag, end, result, data }
     }
 }

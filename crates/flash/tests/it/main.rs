@@ -16,6 +16,7 @@ mod policy_block;
 mod policy_queue;
 mod raw;
 mod raw_queue;
+mod raw_timed;
 mod real_time;
 mod threads;
 mod vectored;

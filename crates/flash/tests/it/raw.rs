@@ -292,9 +292,11 @@ fn luns_work_in_parallel_and_a_queue_completes_in_time_order() {
     queue.submit(Command::read(pages[1], vec![0; 4096]), 2).unwrap();
     queue.submit(Command::read(pages[0], vec![0; 4096]), 3).unwrap();
     let order: Vec<_> = std::iter::from_fn(|| queue.complete()).collect();
-    // A read of a block that is being erased fails at once.
-    assert_eq!(order.iter().map(|done| done.tag).collect::<Vec<_>>(), [3, 2, 1]);
-    assert!(matches!(order[0].result, Err(FlashError::Unwritten { .. })));
+    // The read of the block waits for its erase, and then fails without a further delay.
+    assert_eq!(order.iter().map(|done| done.tag).collect::<Vec<_>>(), [2, 1, 3]);
+    let ends = order.iter().map(|done| done.end.since(before).0).collect::<Vec<_>>();
+    assert_eq!(ends, [100 + 50_000 + TRANSFER, 100 + 3_000_000, 100 + 3_000_000]);
+    assert!(matches!(order[2].result, Err(FlashError::Unwritten { .. })));
     assert_eq!(raw.share().now().unwrap().since(before), Nanos(100 + 3_000_000));
 }
 

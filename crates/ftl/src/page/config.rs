@@ -291,6 +291,15 @@ impl PageConfig {
         (candidates * gained).saturating_sub(1 + uneven)
     }
 
+    /// The most logical units that fit flash of one die group without SLC blocks, `bad` blocks of
+    /// which are out of use.
+    #[must_use]
+    pub fn most_units_of_one(&self, geometry: &Geometry, bad: u32) -> u64 {
+        let blocks = geometry.main_blocks_per_die_group().saturating_sub(bad);
+        let most = self.most_of_die_group(geometry, blocks);
+        most.min(self.most_units_without(geometry, bad.into()))
+    }
+
     /// One block of slack per die group and a share of garbage limit write amplification where the
     /// bound by die groups is generous; `bad` blocks are out of use.
     pub(super) fn most_units_without(&self, geometry: &Geometry, bad: u64) -> u64 {

@@ -28,10 +28,7 @@ impl PageMap {
     pub fn set_aside(&mut self, bad: impl Iterator<Item = BlockId>) -> Result<(), ConfigError> {
         for block in bad {
             assert!(self.blocks[block.0 as usize].state == BlockState::Free, "{block:?} is in use");
-            let kind = self.kind_of(block);
-            let die_group = &mut self.die_groups[self.layout.die_group_of(block).0 as usize];
-            die_group.part_mut(kind).free.retain(|&free| free != block.0);
-            self.blocks[block.0 as usize].state = BlockState::Retired;
+            self.take_free(block);
             self.count_bad(block);
         }
         if self.retirement.read_only {
@@ -41,17 +38,88 @@ impl PageMap {
         Ok(())
     }
 
-    /// The program of the reserved `program_unit` has failed. Its block accepts no more program
-    /// units. Its programs in flight may still be committed.
-    pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
-        let block = self.layout.block_of(program_unit);
+    /// As [`PageMap::set_aside`], for good blocks, each of which replaces a block of its die group
+    /// that fails.
+    ///
+    /// # Errors
+    /// As [`PageMap::set_aside`].
+    ///
+    /// # Panics
+    /// If a block is not free.
+    pub fn keep_spare(&mut self, blocks: Vec<BlockId>) -> Result<(), ConfigError> {
+        self.set_aside(blocks.iter().copied())?;
+        self.retirement.spare.extend(blocks.iter().map(|block| block.0));
+        Ok(())
+    }
+
+    fn take_free(&mut self, block: BlockId) {
+        let kind = self.kind_of(block);
+        let die_group = &mut self.die_groups[self.layout.die_group_of(block).0 as usize];
+        die_group.part_mut(kind).free.retain(|&free| free != block.0);
+        self.blocks[block.0 as usize].state = BlockState::Retired;
+    }
+
+    /// `block` is lost: a spare one takes its place, or it counts as bad.
+    fn lose(&mut self, block: BlockId) {
+        let (die_group, kind) = (self.layout.die_group_of(block), self.kind_of(block));
+        let replaces = |&spare: &u32| {
+            let spare = BlockId(spare);
+            self.layout.die_group_of(spare) == die_group && self.kind_of(spare) == kind
+        };
+        let Some(place) = self.retirement.spare.iter().position(replaces) else {
+            return self.count_bad(block);
+        };
+        let spare = self.retirement.spare.remove(place);
+        self.blocks[spare as usize].state = BlockState::Free;
+        self.die_groups[die_group.0 as usize].part_mut(kind).free.push_back(spare);
+    }
+
+    /// `block` has failed without an operation of the FTL, and accepts no more program units. What
+    /// is programmed there can be read. Its programs in flight may still be committed.
+    pub fn block_failed(&mut self, block: BlockId) {
+        match self.blocks[block.0 as usize].state {
+            BlockState::Free => {
+                self.take_free(block);
+                self.lose(block);
+            }
+            BlockState::Open => {
+                self.close_frontier(block);
+                if self.retirement.closing.insert(block.0) {
+                    self.lose(block);
+                }
+                if self.blocks[block.0 as usize].program_units_in_flight == 0 {
+                    self.close(block);
+                }
+            }
+            BlockState::Sealed => {
+                let die_group = self.layout.die_group_of(block);
+                self.die_groups[die_group.0 as usize].dead.retain(|&dead| dead != block.0);
+                self.take_candidate(die_group, block);
+                self.close_failed(block);
+                self.lose(block);
+            }
+            // The erase of a victim will fail.
+            BlockState::Victim | BlockState::Failed => {}
+            BlockState::Retired => self.retirement.spare.retain(|&spare| spare != block.0),
+        }
+    }
+
+    /// The frontier of `block`, if it has one, goes on in another block.
+    fn close_frontier(&mut self, block: BlockId) {
         if self.is_frontier(block) {
             let die_group = self.layout.die_group_of(block).0 as usize;
             self.die_groups[die_group].open[usize::from(self.blocks[block.0 as usize].frontier)] =
                 None;
         }
+    }
+
+    /// The program of the reserved `program_unit` has failed. Its block accepts no more program
+    /// units. Its programs in flight may still be committed.
+    pub fn program_failed(&mut self, program_unit: ProgramUnitId) {
+        let block = self.layout.block_of(program_unit);
+        self.close_frontier(block);
         if self.retirement.closing.insert(block.0) {
-            self.count_bad(block);
+            self.lose(block);
         }
         self.program_unit_done(program_unit);
     }
@@ -65,7 +133,7 @@ impl PageMap {
     /// The erase of `block` has failed: it is retired.
     pub fn erase_failed(&mut self, block: BlockId) {
         self.blocks[block.0 as usize].state = BlockState::Retired;
-        self.count_bad(block);
+        self.lose(block);
     }
 
     /// A block of `die_group` that has failed and can be emptied now: one without valid units, or

@@ -40,7 +40,7 @@ pub(super) struct Block {
     pub(super) valid: u32,
     /// Program units reserved and not yet committed.
     #[borsh(skip)]
-    pub(super) program_units_in_flight: u16,
+    pub(super) program_units_in_flight: u32,
     /// The frontier that wrote it, while it is not free.
     pub(super) frontier: u16,
     #[borsh(skip)]
@@ -167,6 +167,8 @@ pub(super) struct Retirement {
     pub(super) closing: FastSet<u32>,
     /// Closed blocks with data to be moved, oldest first.
     pub(super) failed: Vec<u32>,
+    /// Good blocks that are used only to replace failed ones, and until then count as bad.
+    pub(super) spare: Vec<u32>,
     pub(super) read_only: bool,
 }
 

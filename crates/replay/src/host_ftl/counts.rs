@@ -7,7 +7,7 @@ use prism_base::counts;
 pub struct HostFtlCounts {
     /// Units written for requests.
     pub written: u64,
-    /// Units copied by cleaning.
+    /// Units copied by cleaning, each time that this was tried.
     pub copied: u64,
     /// Zones emptied and reset.
     pub cleaned: u64,
@@ -15,7 +15,7 @@ pub struct HostFtlCounts {
     pub completed: u64,
     /// Units unmapped by discards and zeroing.
     pub discarded: u64,
-    /// Units written again, because their zone failed during the first write.
+    /// Units of requests written again, because their zone failed during the first write.
     pub rewritten: u64,
     /// Units moved out of read-only zones; `copied` includes them.
     pub evacuated: u64,

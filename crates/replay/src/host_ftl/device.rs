@@ -1,13 +1,14 @@
 //! The host FTL as a block device. It keeps no bytes, as the drive below it keeps none.
 
 use prism_base::SimTime;
+use prism_engine::FlashWork;
 use prism_ssd::{
     BlockDevice, Completion, Drive, HostCounts, HostOp, ReadOnly, Refused, Request, SubmitError,
 };
 use prism_trace::Source;
 use prism_workload::Observer;
 
-use super::{HostFtl, HostFtlCounts, ZoneUse};
+use super::{HostFtl, HostFtlCounts, ZONES};
 use crate::options::Options;
 use crate::replay_device::ReplayDevice;
 use crate::run::{ReplayError, ReplayResult, replay_on};
@@ -26,14 +27,14 @@ impl BlockDevice for HostFtl {
     }
 
     fn now(&self) -> SimTime {
-        self.drive.now()
+        self.time()
     }
 
     fn submit(&mut self, request: Request, now: SimTime) -> Result<(), SubmitError> {
         self.check(&request)?;
-        if now > self.drive.now() {
+        if now > self.time() {
             let mut none = Vec::new();
-            self.drive.advance(now, &mut none);
+            self.controller.device_mut().drive.advance(now, &mut none);
             assert!(none.is_empty(), "events before the request are due");
         }
         self.account();
@@ -70,8 +71,6 @@ impl BlockDevice for HostFtl {
         let before = out.len();
         if let Some(slot) = self.ready.pop_front() {
             self.finish(slot, out);
-        } else if let Some(refused) = self.refused.pop_front() {
-            self.completed(&refused, out);
         } else {
             self.step_drive(out);
         }
@@ -84,11 +83,11 @@ impl BlockDevice for HostFtl {
         while self.next_at().is_some_and(|at| at <= until) {
             self.step(out);
         }
-        self.drive.advance(until, &mut Vec::new());
+        self.controller.device_mut().drive.advance(until, &mut Vec::new());
     }
 
     fn can_accept(&self, queue: u16) -> bool {
-        queue == 0 && (self.slots.in_use() as u32) < self.drive.device().drive.queue_depth
+        queue == 0 && (self.slots.in_use() as u32) < self.flash().drive.device().drive.queue_depth
     }
 
     fn in_flight(&self) -> u32 {
@@ -97,6 +96,22 @@ impl BlockDevice for HostFtl {
 
     fn host_counts(&self) -> &HostCounts {
         &self.counts
+    }
+
+    fn flash_work(&self) -> Option<FlashWork> {
+        self.drive().flash_work()
+    }
+
+    fn is_read_only(&self) -> bool {
+        ReplayDevice::read_only(self).is_some()
+    }
+
+    /// Checks that requests submitted = completed + in flight, and the laws of the drive and of the
+    /// controller.
+    fn assert_conserved(&self) {
+        self.drive().assert_conserved();
+        self.controller.assert_conserved();
+        self.counts.assert_conserved(self.in_flight());
     }
 }
 
@@ -118,32 +133,29 @@ impl HostFtl {
 
 impl ReplayDevice for HostFtl {
     fn drive(&self) -> &Drive {
-        &self.drive
+        &self.flash().drive
     }
 
-    fn prefetch(&self, _offset: u64) {
-        // The offset on the drive is not known before the request is submitted.
-    }
-
-    fn host_ftl_counts(&self) -> Option<&HostFtlCounts> {
-        Some(&self.ftl_counts)
+    fn host_ftl_counts(&self) -> Option<HostFtlCounts> {
+        Some(self.counts())
     }
 
     fn read_only(&self) -> Option<ReadOnly> {
-        self.read_only.or_else(|| self.drive.read_only())
+        self.read_only.or_else(|| self.drive().read_only())
     }
 
     fn spare_units(&self) -> u64 {
-        let units = u64::from(self.good_zones()) * u64::from(self.zone_units);
+        let units = u64::from(self.good_zones()) * self.zone_units();
         units.saturating_sub(self.units())
     }
 
     fn erased_units(&self) -> u64 {
-        self.empty.len() as u64 * u64::from(self.zone_units)
+        u64::from(self.controller.ftl().free_blocks(ZONES)) * self.zone_units()
     }
 
     fn is_cleaning(&self, erased: u64) -> bool {
-        self.ftl_counts.written + self.ftl_counts.copied >= erased && self.ftl_counts.cleaned > 0
+        let counts = self.counts();
+        counts.written + counts.copied >= erased && counts.cleaned > 0
     }
 
     fn replay(
@@ -155,34 +167,15 @@ impl ReplayDevice for HostFtl {
         replay_on(self, source, options, observer)
     }
 
-    /// Checks that requests submitted = completed + in flight, and the laws of the drive.
-    fn assert_conserved(&self) {
-        self.drive.assert_conserved();
-        self.counts.assert_conserved(self.in_flight());
-    }
-
     fn assert_consistent(&self) {
         self.assert_conserved();
-        self.drive.assert_consistent();
-        let mut valid = vec![0; self.zones.len()];
-        for (lpn, pun) in (0..self.map.len() as u32).filter_map(|l| Some((l, self.pun_of(l)?))) {
-            assert_eq!(self.valid_at(pun), Some(lpn), "both maps must agree");
-            valid[self.zone_of(pun)] += 1;
-        }
-        for (zone, known) in self.zones.iter().enumerate() {
-            assert_eq!(valid[zone], known.valid, "valid units of zone {zone}");
-            let failed = matches!(known.used, ZoneUse::Failed | ZoneUse::Gone);
-            assert!(
-                failed || known.next >= known.valid,
-                "at most as many valid units as written ones"
-            );
-            assert_eq!(known.used == ZoneUse::Empty, self.empty.contains(&(zone as u32)));
-        }
-        if self.drive.in_flight() == 0 && self.outbox.is_empty() {
-            let written = self.drive.host_counts().bytes_written / self.unit;
-            let submitted =
-                self.ftl_counts.written + self.ftl_counts.copied + self.ftl_counts.rewritten;
-            assert_eq!(written + self.failed_units, submitted, "units submitted to the drive");
+        self.drive().assert_consistent();
+        self.controller.ftl().assert_consistent();
+        if self.flash().is_at_rest() {
+            let written = self.drive().host_counts().bytes_written / self.unit;
+            let counts = self.controller.counts();
+            let (failed, all) = (counts.faults.program_failures, counts.units.total());
+            assert_eq!(written + failed, all, "units submitted to the drive");
         }
     }
 }

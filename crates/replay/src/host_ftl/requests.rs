@@ -1,13 +1,15 @@
-//! Requests to the host FTL, translated to commands to the drive.
+//! Requests to the host FTL: reads become commands to the drive, writes units for the controller.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use prism_base::SimTime;
-use prism_ssd::{BlockDevice, Completion, Cost, HostOp, Request, Status, SubmitError};
+use prism_base::{Bytes, SimTime};
+use prism_engine::{Done, FlashDevice, HostUnit};
+use prism_ftl::UnitWrite;
+use prism_nand::{BlockId, Pun};
+use prism_ssd::{BlockDevice, Completion, Cost, HostOp, ReadOnly, Request, Status, SubmitError};
 
-use super::clean::COPY;
-use super::{HostFtl, Pun, ZoneUse};
+use super::HostFtl;
 
 /// A request in flight.
 #[derive(Clone, Debug)]
@@ -16,17 +18,15 @@ pub(super) struct Slot {
     submitted: SimTime,
     cost: Cost,
     /// The status of its completion.
-    pub(super) status: Status,
-    /// Commands to the drive in flight.
-    pub(super) parts: u32,
+    status: Status,
+    /// Commands to the drive and units that are written, in flight.
+    parts: u32,
     /// Logical units to be written.
-    pub(super) left: VecDeque<Range<u32>>,
-    /// Physical units of failed writes: logical units that still map to them are rewritten.
-    pub(super) to_rewrite: VecDeque<Range<Pun>>,
-    /// Partly written units whose rest could not be read.
-    unreadable_rest: Vec<u32>,
-    /// Has units to write.
-    pub(super) queued: bool,
+    left: VecDeque<Range<u32>>,
+    /// Partly written units whose rest is read, by the offset of that on the drive.
+    rests: Vec<(u64, u32)>,
+    /// Partly written units whose rest is lost.
+    unreadable_rests: Vec<u32>,
 }
 
 impl Default for Slot {
@@ -38,9 +38,8 @@ impl Default for Slot {
             status: Status::Done,
             parts: 0,
             left: VecDeque::new(),
-            to_rewrite: VecDeque::new(),
-            unreadable_rest: Vec::new(),
-            queued: false,
+            rests: Vec::new(),
+            unreadable_rests: Vec::new(),
         }
     }
 }
@@ -48,7 +47,7 @@ impl Default for Slot {
 impl HostFtl {
     pub(super) fn check(&self, request: &Request) -> Result<(), SubmitError> {
         if !self.can_accept(0) {
-            let depth = self.drive.device().drive.queue_depth;
+            let depth = self.flash().drive.device().drive.queue_depth;
             return Err(SubmitError::QueueFull { queue: request.queue, depth });
         }
         if !HostOp::COMMON.contains(&request.op) {
@@ -70,7 +69,7 @@ impl HostFtl {
     /// Starts a valid request.
     pub(super) fn begin(&mut self, request: Request) {
         let slot = self.slots.take();
-        self.slots[slot] = Slot { request, submitted: self.drive.now(), ..Slot::default() };
+        self.slots[slot] = Slot { request, submitted: self.time(), ..Slot::default() };
         let end = request.offset + request.len;
         let (first, last) = ((request.offset / self.unit) as u32, end.div_ceil(self.unit) as u32);
         let whole = (request.offset.div_ceil(self.unit) as u32)..((end / self.unit) as u32);
@@ -82,7 +81,7 @@ impl HostFtl {
         }
         match request.op {
             HostOp::Read => self.read(slot, request.offset..end),
-            HostOp::Flush => self.send_part(slot, Request { tag: 0, ..request }),
+            HostOp::Flush => self.send_part(slot, request),
             HostOp::Discard => self.unmap(whole),
             HostOp::WriteZeroes if whole.is_empty() => self.write(slot, [first..last, 0..0]),
             HostOp::WriteZeroes => {
@@ -93,22 +92,34 @@ impl HostFtl {
             _ => self.write(slot, [first..last, 0..0]),
         }
         let state = &self.slots[slot];
-        if state.parts == 0 && !state.queued {
+        if state.parts == 0 && state.left.is_empty() {
             self.ready.push_back(slot);
         }
         self.submit_writes();
     }
 
     fn unmap(&mut self, units: Range<u32>) {
-        for lpn in units {
-            self.ftl_counts.discarded += u64::from(self.unset(lpn));
+        if units.is_empty() {
+            return;
         }
-        self.clean();
+        let (now, version) = (self.time(), self.version);
+        self.version += 1;
+        let ftl = self.controller.ftl_mut();
+        let before = ftl.mapped();
+        ftl.trim_now(units.start, units.end, version);
+        self.discarded += before - ftl.mapped();
+        self.controller.look_for_garbage(now);
     }
 
     fn send_part(&mut self, slot: u32, request: Request) {
         self.slots[slot].parts += 1;
-        self.send(Request { tag: u64::from(slot), ..request });
+        self.controller.device_mut().submit_part(slot, request);
+    }
+
+    /// Where a logical unit is; whether its content is lost.
+    fn place_of(&self, lpn: u32) -> (Option<Pun>, bool) {
+        let at = self.controller.ftl().lookup(lpn);
+        (at, at.is_some_and(|at| self.flash().is_marked_lost(at)))
     }
 
     /// Reads the bytes `range` with one command per run of consecutive physical units.
@@ -118,24 +129,24 @@ impl HostFtl {
         for lpn in units {
             let begin = u64::from(lpn) * self.unit;
             let part = range.start.max(begin)..range.end.min(begin + self.unit);
-            let pun = self.pun_of(lpn);
-            if self.lost.contains(&lpn) {
+            let (at, lost) = self.place_of(lpn);
+            if lost {
                 self.slots[slot].status = Status::Unreadable;
             }
-            match (&mut run, pun) {
-                (Some((last, bytes)), Some(pun))
-                    if *last + 1 == pun && pun % self.zone_units != 0 =>
+            match (&mut run, at.filter(|_| !lost)) {
+                (Some((last, bytes)), Some(at))
+                    if last.0 + 1 == at.0 && !self.flash().begins_zone(at) =>
                 {
-                    *last = pun;
+                    *last = at;
                     bytes.end += part.end - part.start;
                 }
-                _ => {
+                (_, readable) => {
                     self.send_read(slot, run.take());
-                    run = pun.map(|pun| {
-                        let at = self.offset_of(pun) + (part.start - begin);
-                        (pun, at..at + (part.end - part.start))
+                    run = readable.map(|at| {
+                        let from = self.flash().offset_of(at) + (part.start - begin);
+                        (at, from..from + (part.end - part.start))
                     });
-                    self.slots[slot].cost.unmapped += u32::from(pun.is_none());
+                    self.slots[slot].cost.unmapped += u32::from(at.is_none());
                 }
             }
         }
@@ -143,15 +154,13 @@ impl HostFtl {
     }
 
     fn send_read(&mut self, slot: u32, run: Option<(Pun, Range<u64>)>) {
-        let Some((pun, bytes)) = run else { return };
-        let zone = self.zone_of(pun);
-        self.zones[zone].readers += 1;
+        let Some((_, bytes)) = run else { return };
         let urgent = self.slots[slot].request.urgent;
         let read = Request::new(HostOp::Read, bytes.start, bytes.end - bytes.start, 0);
         self.send_part(slot, Request { urgent, ..read });
     }
 
-    /// Writes logical units; partly covered ones are read first.
+    /// Writes logical units; the rest of partly covered ones is read first.
     fn write(&mut self, slot: u32, units: [Range<u32>; 2]) {
         let request = self.slots[slot].request;
         let covered = request.offset..request.offset + request.len;
@@ -160,157 +169,174 @@ impl HostFtl {
         partial.dedup();
         for lpn in partial {
             let begin = u64::from(lpn) * self.unit;
-            let whole = covered.start <= begin && begin + self.unit <= covered.end;
-            if !whole && self.lost.contains(&lpn) {
-                self.slots[slot].unreadable_rest.push(lpn);
+            let (at, lost) = self.place_of(lpn);
+            let Some(at) = at else { continue };
+            if covered.start <= begin && begin + self.unit <= covered.end {
+                continue;
             }
-            if !whole && let Some(pun) = self.pun_of(lpn) {
-                let at = self.offset_of(pun);
-                self.ftl_counts.completed += 1;
-                self.send_read(slot, Some((pun, at..at + self.unit)));
+            if lost {
+                self.slots[slot].unreadable_rests.push(lpn);
+                continue;
             }
+            let from = self.flash().offset_of(at);
+            self.completed += 1;
+            self.slots[slot].rests.push((from, lpn));
+            self.send_read(slot, Some((at, from..from + self.unit)));
         }
         let state = &mut self.slots[slot];
         state.left = units.into_iter().filter(|units| !units.is_empty()).collect();
-        state.queued = !state.left.is_empty();
-        if state.queued && state.parts == 0 {
+        if !state.left.is_empty() && state.parts == 0 {
             self.writing.push_back(slot);
         }
     }
 
-    /// Submits waiting writes to the drive as long as there are zones for them.
-    pub(super) fn submit_writes(&mut self) {
-        if self.read_only.is_some() {
-            self.refuse_waiting();
+    /// Passes units of waiting writes to the controller, as long as there are zones for them.
+    fn submit_writes(&mut self) {
+        if self.controller.is_read_only() {
+            self.end_writing();
         }
+        let now = self.time();
         while let Some(&slot) = self.writing.front() {
-            let Some(units) = self.next_units(slot) else {
+            let Slot { request, left, .. } = &self.slots[slot];
+            let lpn = left.front().expect("a waiting write has units").start;
+            let Some(die_group) = self.controller.writable_die_group(0, lpn, now) else {
+                // At first nothing has begun to clean.
+                self.controller.begin_cleaning(now);
+                break;
+            };
+            self.controller.device_mut().writing_for = *request;
+            let state = &mut self.slots[slot];
+            let lost = state.unreadable_rests.contains(&lpn);
+            let write = UnitWrite { lpn, source: None, version: self.version };
+            self.controller.write(die_group, 0, &[HostUnit { write, tag: slot, lost }], now);
+            self.version += 1;
+            self.written += 1;
+            state.parts += 1;
+            state.left[0].start += 1;
+            if state.left[0].is_empty() {
+                state.left.pop_front();
+            }
+            if state.left.is_empty() {
                 self.writing.pop_front();
-                self.slots[slot].queued = false;
-                if self.slots[slot].parts == 0 {
-                    // The units of its failed writes have been overwritten or trimmed since.
-                    self.ready.push_back(slot);
-                }
-                continue;
-            };
-            // One empty zone is reserved for the cleaner, and some for zones that fail.
-            let zone = match self.host_zone {
-                Some(zone) => Some(zone),
-                None => self.open_zone(1 + self.spare_zones),
-            };
-            let Some(zone) = zone else { break };
-            let (pun, count) = self.allocate(zone, units.len() as u32);
-            self.host_zone = Some(zone).filter(|&z| self.zones[z as usize].used == ZoneUse::Open);
-            let to_rewrite = !self.slots[slot].to_rewrite.is_empty();
-            for (lpn, pun) in (units.start..).zip(pun..pun + count) {
-                self.set(lpn, pun);
-                if self.slots[slot].unreadable_rest.contains(&lpn) {
-                    self.lost.insert(lpn);
-                }
             }
-            if to_rewrite {
-                self.ftl_counts.rewritten += u64::from(count);
-            } else {
-                self.ftl_counts.written += u64::from(count);
-                self.slots[slot].left[0].start += count;
-            }
-            let Request { fua, preflush, urgent, .. } = self.slots[slot].request;
-            let (at, len) = (self.offset_of(pun), u64::from(count) * self.unit);
-            let write = Request::new(HostOp::Write, at, len, 0);
-            self.send_part(slot, Request { fua, preflush, urgent, ..write });
         }
-        self.clean();
+        self.controller.device_mut().submit_runs();
     }
 
-    /// The next units that `slot` has to write: first those of failed writes that are still
-    /// current.
-    fn next_units(&mut self, slot: u32) -> Option<Range<u32>> {
-        while let Some(puns) = self.slots[slot].to_rewrite.front().cloned() {
-            let found = puns.clone().find_map(|pun| Some((pun, self.valid_at(pun)?)));
-            if let Some((first, lpn)) = found {
-                let run = (first..puns.end).zip(lpn..);
-                let same = |&(pun, lpn): &(Pun, u32)| self.valid_at(pun) == Some(lpn);
-                let count = run.take_while(same).count() as u32;
-                return Some(lpn..lpn + count);
-            }
-            self.slots[slot].to_rewrite.pop_front();
+    /// Lets the drive go on to its next event, and processes what has ended.
+    pub(super) fn step_drive(&mut self, out: &mut Vec<Completion>) {
+        let mut done = std::mem::take(&mut self.done);
+        self.controller.step(&mut done);
+        self.notice_failures();
+        for ended in done.drain(..) {
+            let Done::Wrote { tag } = ended else { unreachable!("reads bypass the controller") };
+            self.slots[tag].cost.units_written += 1;
+            self.part_done(tag, out);
         }
-        let left = &mut self.slots[slot].left;
-        while left.front().is_some_and(Range::is_empty) {
-            left.pop_front();
+        self.done = done;
+        let mut parts = std::mem::take(&mut self.controller.device_mut().parts);
+        for (slot, completion) in parts.drain(..) {
+            self.command_done(slot, &completion, out);
         }
-        left.front().cloned()
+        self.controller.device_mut().parts = parts;
+        self.submit_writes();
     }
 
-    /// A command to the drive has completed.
-    pub(super) fn completed(&mut self, done: &Completion, out: &mut Vec<Completion>) {
-        let zone = (done.offset / self.zone_size) as usize;
-        match done.op {
-            HostOp::Read => self.zones[zone].readers -= 1,
-            HostOp::Write => self.zones[zone].writers -= 1,
-            _ => {}
-        }
-        if done.tag & COPY != 0 {
-            self.copy_done(done);
-            self.submit_writes();
-            return;
-        }
-        let slot = done.tag as u32;
-        self.handle_status(slot, done);
+    /// A command of `slot` has completed.
+    fn command_done(&mut self, slot: u32, done: &Completion, out: &mut Vec<Completion>) {
         let state = &mut self.slots[slot];
-        state.parts -= 1;
         state.cost.flash_reads += done.cost.flash_reads;
         state.cost.buffer_hits += done.cost.buffer_hits;
-        state.cost.units_written += done.cost.units_written;
         state.cost.unmapped += done.cost.unmapped;
-        let reading = done.op == HostOp::Read && state.queued;
-        if state.parts == 0 && reading {
-            self.writing.push_back(slot);
-            self.submit_writes();
-        } else if state.parts == 0 && !state.queued {
-            self.finish(slot, out);
-        } else if done.op == HostOp::Write && done.status != Status::Done {
-            self.submit_writes();
+        let rest = state.rests.iter().find(|&&(from, _)| from == done.offset);
+        match (done.status, rest) {
+            (Status::Done, _) => {}
+            (_, Some(&(_, lpn))) => state.unreadable_rests.push(lpn),
+            (status, None) => state.status = status,
         }
-        self.clean();
+        self.part_done(slot, out);
     }
 
-    /// Handles the status of a command of `slot`.
-    fn handle_status(&mut self, slot: u32, done: &Completion) {
-        let of_read = self.slots[slot].request.op == HostOp::Read;
-        match (done.op, done.status) {
-            (_, Status::Done) => {}
-            (HostOp::Read, _) if of_read => self.slots[slot].status = Status::Unreadable,
-            (HostOp::Read, _) => {
-                let units = self.puns_of(done).filter_map(|pun| self.valid_at(pun));
-                let units: Vec<u32> = units.collect();
-                self.slots[slot].unreadable_rest.extend(units);
+    /// A part of `slot` is done: begins to write what waited for reads, or completes the request.
+    fn part_done(&mut self, slot: u32, out: &mut Vec<Completion>) {
+        let state = &mut self.slots[slot];
+        state.parts -= 1;
+        if state.parts > 0 {
+            return;
+        }
+        if state.left.is_empty() {
+            self.finish(slot, out);
+        } else if !self.writing.contains(&slot) {
+            self.writing.push_back(slot);
+        }
+    }
+
+    /// Reports the zones that have failed since the last call to the FTL.
+    fn notice_failures(&mut self) {
+        if !self.flash().may_fail() {
+            return;
+        }
+        let mut any = false;
+        while let Some(zone) = self.controller.device_mut().drive.take_failed_zone() {
+            if zone < self.controller.ftl().geometry().blocks() {
+                self.controller.ftl_mut().page_mut().block_failed(BlockId(zone));
+                any = true;
             }
-            (HostOp::Write, _) => self.write_failed(slot, done),
-            (_, status) => self.slots[slot].status = status,
+        }
+        if self.flash().drive.read_only().is_some() {
+            self.controller.ftl_mut().set_read_only();
+        }
+        if any {
+            self.controller.begin_cleaning(self.time());
+        }
+    }
+
+    /// Makes the host FTL read-only, and refuses what is not written yet.
+    fn end_writing(&mut self) {
+        if self.read_only.is_none() {
+            let (since, written) = (self.time(), Bytes(self.counts.bytes_written));
+            self.read_only = Some(ReadOnly { since, written });
+        }
+        let mut given_up = Vec::new();
+        self.controller.give_up_lost_programs(&mut given_up);
+        for slot in given_up {
+            self.slots[slot].parts -= 1;
+            self.refuse(slot);
+        }
+        for slot in std::mem::take(&mut self.writing) {
+            self.refuse(slot);
+        }
+    }
+
+    /// Refuses the rest of a write.
+    fn refuse(&mut self, slot: u32) {
+        let state = &mut self.slots[slot];
+        state.left.clear();
+        state.status = Status::ReadOnly;
+        if state.parts == 0 && !self.ready.contains(&slot) {
+            self.ready.push_back(slot);
         }
     }
 
     pub(super) fn finish(&mut self, slot: u32, out: &mut Vec<Completion>) {
         self.account();
-        let now = self.drive.now();
-        let state = &self.slots[slot];
-        let Slot { request, submitted, cost, status, .. } = state;
+        let now = self.time();
+        let Slot { request, submitted, cost, status, .. } = self.slots[slot].clone();
         let completion = Completion {
             tag: request.tag,
             op: request.op,
             offset: request.offset,
             len: request.len,
-            submitted: *submitted,
+            submitted,
             completed: now,
-            status: *status,
-            cost: *cost,
+            status,
+            cost,
         };
         self.counts.completed += 1;
-        self.counts.failed += u64::from(completion.status != Status::Done);
-        self.counts.latency_ns += u128::from(now.since(*submitted).0);
+        self.counts.failed += u64::from(status != Status::Done);
+        self.counts.latency_ns += u128::from(now.since(submitted).0);
         match completion.op {
-            _ if completion.status != Status::Done => {}
+            _ if status != Status::Done => {}
             HostOp::Read => self.counts.bytes_read += completion.len,
             HostOp::Write => self.counts.bytes_written += completion.len,
             _ => {}

@@ -173,14 +173,14 @@ fn random_zone_failures_lose_nothing() {
         offline += host.zones(ZoneState::Offline);
         ended += u32::from(host.ftl.read_only().is_some());
         refused += host.refused;
-        ftl.add(host.ftl.counts());
+        ftl.add(&host.ftl.counts());
     }
     println!("{read_only} read only, {offline} offline, {ended} ended, {refused} refused: {ftl:?}");
     assert!(
         !all_seeds() || read_only >= 200 && offline >= 10 && ended >= 10,
         "{read_only} {offline}"
     );
-    assert!(!all_seeds() || ftl.rewritten >= 1000 && ftl.evacuated >= 1000, "{ftl:?}");
+    assert!(!all_seeds() || ftl.rewritten >= 500 && ftl.evacuated >= 1000, "{ftl:?}");
     assert!(!all_seeds() || refused >= 1000, "{refused}");
 }
 
@@ -215,10 +215,10 @@ fn it_becomes_read_only_before_cleaning_fails() {
     }
     let read_only = host.ftl.read_only().unwrap();
     assert!(read_only.written.0 > 12 * ZONE * UNIT && host.refused > 0);
-    // 12 zones of data need 12.2 with the least spare, and 4 more: the eighth failure of 24 zones
+    // 12 zones of data need 12.2 with the least spare, and 5 more: the seventh failure of 24 zones
     // is the last, and buffered data may make some more fail.
     let left = 24 - host.zones(ZoneState::ReadOnly) - host.zones(ZoneState::Offline);
-    assert!((13..=16).contains(&left), "{left}");
+    assert!((13..=17).contains(&left), "{left}");
     host.run(200);
     let ended = host.ftl.read_only().unwrap();
     assert_eq!(ended, read_only);
@@ -251,16 +251,18 @@ fn units_that_a_copy_cannot_read_are_lost() {
     for unit in (0..units).chain((0..4 * units).map(|_| rng.below(units))) {
         assert_eq!(serve(&mut ftl, HostOp::Write, unit * UNIT, UNIT).status, Status::Done);
     }
-    let gone = |ftl: &HostFtl| (0..units).filter(|&u| ftl.lookup(u as u32).is_none()).count();
-    let counts = *ftl.counts();
-    let lost = gone(&ftl);
+    let counts = ftl.counts();
+    // What is lost is not read from flash; other reads may fail there.
+    let is_lost = |unit: &u64| {
+        let read = serve(&mut ftl, HostOp::Read, unit * UNIT, UNIT);
+        read.status == Status::Unreadable && read.cost.flash_reads == 0
+    };
+    let gone: Vec<u64> = (0..units).filter(is_lost).collect();
+    let lost = gone.len();
     println!("{lost} units are lost: {counts:?}");
     assert!(lost >= 10 && lost as u64 <= counts.lost, "{lost} {counts:?}");
     assert!(counts.lost < counts.copied / 5, "readable units are not lost");
-    let mut missing = (0..units).filter(|&unit| ftl.lookup(unit as u32).is_none());
-    let [first, second] = [missing.next().unwrap(), missing.next().unwrap()];
-    let read = serve(&mut ftl, HostOp::Read, first * UNIT, UNIT);
-    assert_eq!((read.status, read.cost.flash_reads), (Status::Unreadable, 0));
+    let [first, second] = [gone[0], gone[1]];
     // Writing a part of the unit is not enough.
     serve(&mut ftl, HostOp::Write, first * UNIT, UNIT / 2);
     assert_eq!(serve(&mut ftl, HostOp::Read, first * UNIT, UNIT).status, Status::Unreadable);
@@ -307,7 +309,7 @@ fn a_trace_is_replayed_until_nothing_can_be_written() {
         let mut source = VecSource::new((0..3000).map(write).collect());
         let options = Options { pace: Pace::Closed { depth: 8 }, passes: Passes::UntilReadOnly };
         let outcome = replay(&mut ftl, &mut source, &options, &mut Silent).unwrap();
-        (outcome.rounds, *ftl.counts(), ftl.read_only())
+        (outcome.rounds, ftl.counts(), ftl.read_only())
     };
     let (first, second) = (run(), run());
     assert_eq!(first, second);

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use prism_base::SimTime;
+use prism_engine::FlashWork;
 use prism_engine::block::{
     BlockDevice, Completion, HostCounts, HostOp, Refused, Request, SubmitError,
 };
@@ -180,6 +181,10 @@ impl BlockDevice for Drive {
         Drive::now(self)
     }
 
+    fn queues(&self) -> u16 {
+        self.device.drive.queues as u16
+    }
+
     #[inline]
     fn can_accept(&self, queue: u16) -> bool {
         Drive::can_accept(self, queue)
@@ -193,6 +198,20 @@ impl BlockDevice for Drive {
     #[inline]
     fn host_counts(&self) -> &HostCounts {
         Drive::host_counts(self)
+    }
+
+    fn flash_work(&self) -> Option<FlashWork> {
+        let (flash, map) = (*self.flash_counts(), self.map_counts().copied());
+        Some(FlashWork { flash, map, merges: self.merge_counts() })
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.read_only().is_some()
+    }
+
+    #[inline]
+    fn prefetch(&self, offset: u64) {
+        Drive::prefetch(self, offset);
     }
 
     #[inline]
@@ -227,7 +246,16 @@ impl BlockDevice for Drive {
         Drive::next_completion(self, out)
     }
 
+    #[inline]
+    fn next_completion_before(&mut self, end: SimTime, out: &mut Vec<Completion>) -> bool {
+        Drive::next_completion_before(self, end, out)
+    }
+
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
         Drive::advance(self, until, out);
+    }
+
+    fn assert_conserved(&self) {
+        Drive::assert_conserved(self);
     }
 }

@@ -1,8 +1,8 @@
-//! Jobs with fio options, run on a simulated drive.
+//! Jobs with fio options, run on a block device.
 //!
 //! [`jobfile`] reads options and where they were given, [`resolve`] turns them into jobs, [`run`]
-//! runs these on a drive in simulated time. The table in [`options`], and docs/spec/fio-options.md,
-//! list the options and the differences from fio.
+//! runs these on a device in simulated time. The table in [`options`], and
+//! docs/spec/fio-options.md, list the options and the differences from fio.
 
 pub mod address;
 pub mod error;
@@ -28,6 +28,7 @@ pub use job::{Job, Rw};
 pub use jobfile::{JobReader, Section, Setting};
 pub use resolve::{Target, jobs};
 pub use run::{
-    Acknowledged, AfterCut, AtReadOnly, RunError, RunResult, Stage, run, run_until, run_until_cut,
+    Acknowledged, AfterCut, AtReadOnly, RunError, RunResult, Stage, run, run_on, run_until,
+    run_until_cut,
 };
 pub use stats::{Dir, DirStats, JobStats};

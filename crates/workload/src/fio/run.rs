@@ -1,6 +1,6 @@
-//! Runs jobs on one drive, in simulated time.
+//! Runs jobs on one block device, in simulated time.
 //!
-//! I/Os that jobs issue while the drive's queue is full wait in order, and their latency counts
+//! I/Os that jobs issue while the device's queue is full wait in order, and their latency counts
 //! from the issue. The run asserts that every issued I/O completes.
 
 mod account;
@@ -10,7 +10,9 @@ mod exchange;
 use std::collections::VecDeque;
 
 use prism_base::{EventQueue, Nanos, SimTime, Slab, Symbol, Symbols};
-use prism_ssd::{Completion, Drive, HostOp, NandError, Request, SubmitError, ZoneState};
+use prism_ssd::{
+    BlockDevice, Completion, Drive, HostOp, NandError, Request, SubmitError, ZoneState,
+};
 
 use super::job::Job;
 use super::stats::JobStats;
@@ -93,12 +95,39 @@ pub fn run_until(
     at_read_only: AtReadOnly,
 ) -> Result<RunResult, RunError> {
     let mut runner = Runner::new(drive, jobs, observer);
+    runner.use_zones(ZoneTable::new(runner.device), take_failed_zone);
     runner.at_read_only = at_read_only;
     runner.start_jobs();
     runner.work()?;
     let outcome = runner.outcome();
     drive.assert_consistent();
     Ok(outcome)
+}
+
+/// As [`run`], on any block device, by jobs without zones. The device need not report work on
+/// flash; then the figures about it are zero.
+///
+/// # Errors
+/// As [`run`].
+///
+/// # Panics
+/// As [`run`].
+pub fn run_on(
+    device: &mut dyn BlockDevice,
+    jobs: &[Job],
+    observer: &mut dyn Observer,
+) -> Result<RunResult, RunError> {
+    let mut runner = Runner::new(device, jobs, observer);
+    runner.start_jobs();
+    runner.work()?;
+    Ok(runner.outcome())
+}
+
+/// The next zone of `drive` that has failed, and whether it cannot be read either.
+fn take_failed_zone(drive: &mut Drive) -> Option<(u32, bool)> {
+    let zone = drive.take_failed_zone()?;
+    let info = drive.zone_info(zone);
+    Some((zone, info.is_some_and(|info| info.state == ZoneState::Offline)))
 }
 
 /// Runs `jobs` until `requests` of their I/Os have completed, or all jobs have ended, and returns
@@ -116,14 +145,26 @@ pub fn run_until_cut(
     requests: u64,
 ) -> Result<Acknowledged, RunError> {
     assert!(!drive.device().is_zoned(), "zones are not supported");
+    let mut acknowledged = Acknowledged::new();
     let mut runner = Runner::new(drive, jobs, observer);
     // Every I/O gets a tag of its own, by which its completion is recognised.
     runner.submits_at_once = false;
-    runner.cut = Some((requests, Acknowledged::new()));
+    runner.cut = Some((requests, &mut acknowledged));
     runner.start_jobs();
     runner.work()?;
-    let (_, acknowledged) = runner.cut.expect("it was set");
     Ok(acknowledged)
+}
+
+/// What notes the requests of a run.
+trait Log<D: ?Sized> {
+    /// A request is about to be submitted.
+    fn submitted(&mut self, device: &D, request: Request) -> Result<(), NandError>;
+
+    /// A request has completed.
+    fn completed_one(&mut self, device: &D, completion: &Completion) -> Result<(), NandError>;
+
+    /// Requests completed.
+    fn completed(&self) -> u64;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -170,8 +211,8 @@ impl Tag {
     }
 }
 
-struct Runner<'a> {
-    drive: &'a mut Drive,
+struct Runner<'a, D: ?Sized> {
+    device: &'a mut D,
     jobs: &'a [Job],
     observer: &'a mut dyn Observer,
     /// Whether the observer receives requests.
@@ -180,13 +221,16 @@ struct Runner<'a> {
     workers: Vec<Worker<'a>>,
     /// The zones of a zoned drive, and for each job the I/O that waits for a zone.
     zones: Option<ZoneTable>,
+    /// Returns the next zone that has failed, and whether it cannot be read either.
+    take_failed_zone: fn(&mut D) -> Option<(u32, bool)>,
     blocked: Vec<Option<Io>>,
     wakes: EventQueue,
     pending: Slab<Pending>,
-    /// The drive has one queue and refuses no I/O, so that I/Os are submitted in the order in which
-    /// they are issued: one that fits need not enter the backlog, if no observer receives it.
+    /// The device has one queue and refuses no I/O, so that I/Os are submitted in the order in
+    /// which they are issued: one that fits need not enter the backlog, if no observer receives
+    /// it.
     submits_at_once: bool,
-    /// Issued and not yet submitted to the drive, for each of its queues.
+    /// Issued and not yet submitted to the device, for each of its queues.
     backlogs: Vec<VecDeque<Tag>>,
     /// Number of I/Os in all backlogs.
     waiting: usize,
@@ -216,11 +260,11 @@ struct Runner<'a> {
     at_read_only: AtReadOnly,
     /// The I/Os after whose completion the run ends, because power fails, and what was
     /// acknowledged.
-    cut: Option<(u64, Acknowledged)>,
+    cut: Option<(u64, &'a mut dyn Log<D>)>,
 }
 
-impl<'a> Runner<'a> {
-    fn new(drive: &'a mut Drive, jobs: &'a [Job], observer: &'a mut dyn Observer) -> Self {
+impl<'a, D: BlockDevice + ?Sized> Runner<'a, D> {
+    fn new(device: &'a mut D, jobs: &'a [Job], observer: &'a mut dyn Observer) -> Self {
         let mut rows: Vec<Row> = Vec::new();
         let mut row_of = Vec::with_capacity(jobs.len());
         let mut stages: Vec<Stage> = Vec::new();
@@ -237,21 +281,21 @@ impl<'a> Runner<'a> {
             }
             stages.last_mut().expect("one was added").jobs.end = number + 1;
         }
-        let run_start = drive.now();
-        let zones = ZoneTable::new(drive);
+        let run_start = device.now();
         let observed = observer.needs_requests();
         Self {
             symbols: symbols(jobs).1,
             workers: jobs.iter().map(Worker::new).collect(),
-            submits_at_once: drive.device().drive.queues == 1 && zones.is_none() && !observed,
-            zones,
+            submits_at_once: device.queues() == 1 && !observed,
+            zones: None,
+            take_failed_zone: |_| None,
             blocked: vec![None; jobs.len()],
             jobs,
             observed,
             observer,
             wakes: EventQueue::new(),
             pending: Slab::new(),
-            backlogs: vec![VecDeque::new(); drive.device().drive.queues as usize],
+            backlogs: vec![VecDeque::new(); device.queues() as usize],
             waiting: 0,
             in_flight: 0,
             last_change: run_start,
@@ -272,13 +316,23 @@ impl<'a> Runner<'a> {
             completed: 0,
             at_read_only: AtReadOnly::GoOn,
             cut: None,
-            drive,
+            device,
         }
+    }
+
+    /// Jobs may use the zones of the device, if it has any.
+    fn use_zones(
+        &mut self,
+        zones: Option<ZoneTable>,
+        take_failed: fn(&mut D) -> Option<(u32, bool)>,
+    ) {
+        self.submits_at_once &= zones.is_none();
+        (self.zones, self.take_failed_zone) = (zones, take_failed);
     }
 
     /// Starts the jobs of the current stage that no longer wait for others.
     fn start_jobs(&mut self) {
-        let now = self.drive.now();
+        let now = self.device.now();
         let Some(stage) = self.stages.get(self.stage) else { return };
         for number in stage.jobs.clone() {
             let waits = self.jobs[number].wait_for.clone();
@@ -309,22 +363,22 @@ impl<'a> Runner<'a> {
         }
         assert!(self.workers.iter().all(|worker| worker.state == State::Done), "every job ends");
         assert_eq!(self.issued, self.completed, "requests issued = completed");
-        self.drive.assert_conserved();
+        self.device.assert_conserved();
         Ok(())
     }
 
-    /// Lets the drive work until an I/O completes or a job wakes up. Returns false if there is
+    /// Lets the device work until an I/O completes or a job wakes up. Returns false if there is
     /// nothing left to wait for.
     fn advance(&mut self) -> Result<bool, RunError> {
-        if self.wakes.is_empty() && self.drive.in_flight() == 0 {
+        if self.wakes.is_empty() && self.device.in_flight() == 0 {
             return Ok(false);
         }
-        let completed = self.drive.next_completion_before(self.wakes.next_at(), &mut self.done);
+        let completed = self.device.next_completion_before(self.wakes.next_at(), &mut self.done);
         self.take_failed_zones();
         if !completed {
             let (at, number) = self.wakes.pop().expect("requests in flight complete");
             self.workers[number as usize].wake_at = None;
-            self.drive.advance(at, &mut self.done);
+            self.device.advance(at, &mut self.done);
             self.take_failed_zones();
             self.take_done()?;
             self.run_job(number as usize)?;
@@ -335,19 +389,18 @@ impl<'a> Runner<'a> {
     /// Processes the zones that have failed since the last call.
     fn take_failed_zones(&mut self) {
         let Some(zones) = &mut self.zones else { return };
-        while let Some(zone) = self.drive.take_failed_zone() {
-            let info = self.drive.zone_info(zone);
-            zones.has_failed(zone, info.is_some_and(|info| info.state == ZoneState::Offline));
+        while let Some((zone, lost)) = (self.take_failed_zone)(self.device) {
+            zones.has_failed(zone, lost);
         }
     }
 
-    /// Submits waiting I/Os as long as the drive's queues have space.
+    /// Submits waiting I/Os as long as the device's queues have space.
     fn feed(&mut self) -> Result<(), RunError> {
         if self.waiting == 0 {
             return Ok(());
         }
         for queue in 0..self.backlogs.len() {
-            while self.drive.can_accept(queue as u16) {
+            while self.device.can_accept(queue as u16) {
                 let Some(tag) = self.backlogs[queue].pop_front() else { break };
                 self.waiting -= 1;
                 let Pending { io, issued, .. } = self.pending[tag.slot];
@@ -356,10 +409,10 @@ impl<'a> Runner<'a> {
                         fua: io.fua,
                         ..Request::new(io.op, io.offset, io.len, tag.encoded())
                     };
-                    acknowledged.submitted(self.drive, request)?;
+                    acknowledged.submitted(self.device, request)?;
                 }
                 self.submit(tag, io, queue as u16);
-                let waited = self.drive.now().since(issued);
+                let waited = self.device.now().since(issued);
                 if waited > Nanos::ZERO {
                     let measured = &mut self.stages[self.stage].measured;
                     measured.held_back += 1;
@@ -378,7 +431,7 @@ impl<'a> Runner<'a> {
 
     #[inline(always)]
     fn submit(&mut self, tag: Tag, io: Io, queue: u16) {
-        let now = self.drive.now();
+        let now = self.device.now();
         let request = Request {
             fua: io.fua,
             handle: io.handle,
@@ -386,18 +439,18 @@ impl<'a> Runner<'a> {
             queue,
             ..Request::new(io.op, io.offset, io.len, tag.encoded())
         };
-        match self.drive.submit(request, now) {
+        match self.device.submit(request, now) {
             Ok(()) => {}
             Err(SubmitError::ZoneState { .. }) => {
                 self.done.push(Completion::refused(&request, now))
             }
-            Err(error) => panic!("the drive accepts the I/Os of jobs: {error}"),
+            Err(error) => panic!("the device accepts the I/Os of jobs: {error}"),
         }
     }
 
     /// Lets a job issue I/Os until it has to wait.
     fn run_job(&mut self, number: usize) -> Result<(), RunError> {
-        let now = self.drive.now();
+        let now = self.device.now();
         if self.workers[number].state != State::Running {
             return Ok(());
         }
@@ -405,7 +458,7 @@ impl<'a> Runner<'a> {
             self.rows[self.row_of[number]].stats.begin(now);
             self.begin_stage(now)?;
         }
-        if self.at_read_only == AtReadOnly::Stop && self.drive.read_only().is_some() {
+        if self.at_read_only == AtReadOnly::Stop && self.device.is_read_only() {
             self.workers[number].stop();
         }
         loop {
@@ -415,7 +468,7 @@ impl<'a> Runner<'a> {
             {
                 return Ok(());
             }
-            self.workers[number].draw_ahead(|offset| self.drive.prefetch(offset));
+            self.workers[number].draw_ahead(|offset| self.device.prefetch(offset));
             match self.workers[number].next_action(now) {
                 NextAction::Issue(io) if self.jobs[number].zbd.is_some() => {
                     self.blocked[number] = Some(io)
@@ -475,8 +528,8 @@ impl<'a> Runner<'a> {
             }
             ZonedIo::Later if self.workers[number].in_flight > 1 => {}
             ZonedIo::Later => {
-                // I/Os of another job have to complete: tries again at the drive's next event.
-                let at = self.drive.next_event().unwrap_or_else(|| self.drive.now());
+                // I/Os of another job have to complete: tries again at the device's next event.
+                let at = self.device.next_event().unwrap_or_else(|| self.device.now());
                 self.wakes.push(at, number as u32);
             }
         }
@@ -488,10 +541,10 @@ impl<'a> Runner<'a> {
     // after the stores (docs/design/event-core.md).
     #[inline(always)]
     fn issue(&mut self, number: usize, io: Io) {
-        let now = self.drive.now();
+        let now = self.device.now();
         self.issued += 1;
         self.set_in_flight(now, self.in_flight + 1);
-        if self.submits_at_once && self.waiting == 0 && self.drive.can_accept(0) {
+        if self.submits_at_once && self.waiting == 0 && self.device.can_accept(0) {
             let depth = self.workers[number].in_flight;
             self.submit(Tag { job: number as u32, slot: depth, has_depth: true }, io, 0);
         } else {
@@ -505,7 +558,7 @@ impl<'a> Runner<'a> {
         let tag = Tag { job: number as u32, slot: self.pending.take(), has_depth: false };
         self.pending[tag.slot] = Pending {
             io,
-            issued: self.drive.now(),
+            issued: self.device.now(),
             depth: self.workers[number].in_flight,
             before: self.in_flight - 1,
         };
@@ -525,19 +578,19 @@ impl<'a> Runner<'a> {
             self.complete(completion)?;
             self.completed += 1;
             if let Some((_, acknowledged)) = &mut self.cut {
-                acknowledged.completed_one(self.drive, completion)?;
+                acknowledged.completed_one(self.device, completion)?;
                 if self.is_cut() {
                     // The host does not learn of the others.
                     return Ok(());
                 }
             }
             if self.completed.is_multiple_of(CHECK_STEP) {
-                self.drive.assert_conserved();
+                self.device.assert_conserved();
                 self.report(self.completed)?;
             }
         }
         // All completions have been counted, so that each job sees all of its own.
-        let now = self.drive.now();
+        let now = self.device.now();
         for completion in &done {
             let number = Tag::of(completion).job as usize;
             if self.at_read_only == AtReadOnly::GoOn

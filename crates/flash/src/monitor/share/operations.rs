@@ -7,6 +7,7 @@ use super::Share;
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::medium::{MediumError, PageState};
+use crate::monitor::ShareOp;
 use crate::monitor::map::DirectPath;
 use crate::monitor::state::{Access, Monitor, Program, Programmed, Unsynced, Urgency};
 
@@ -27,6 +28,73 @@ impl Share {
             return Ok((state, at.ready));
         }
         Ok((state, self.with(|monitor, place| monitor.time_read(place, at, bytes))?))
+    }
+
+    /// As [`Share::read`] of pages of a block for a blocking call, from `offset` of the first on;
+    /// on a device with timing page by page, after the queued commands that go first.
+    #[inline]
+    pub(crate) fn read_now(
+        &self,
+        (block, page, offset): (u32, u32, u32),
+        data: &mut [u8],
+        oob: &mut [u8],
+    ) -> Result<(PageState, SimTime)> {
+        if !self.0.timed {
+            let at = self.access(block, page, Cause::Host, SimTime::ZERO);
+            return self.read(at, offset, data, oob);
+        }
+        let (now, size) = (self.now()?, self.0.path.page_size);
+        let (mut page, mut offset) = (page + offset / size, offset % size);
+        let (mut data, mut oob, mut end) = (data, oob, now);
+        loop {
+            let (part, rest) = data.split_at_mut(data.len().min((size - offset) as usize));
+            let op = ShareOp::Read { block, page, offset };
+            let (state, part_end) = self.scheduler().call(self, (op, now), |ready| {
+                self.read(self.access(block, page, Cause::Host, ready), offset, part, oob)
+            })?;
+            end = end.max(part_end);
+            if state != PageState::Written || rest.is_empty() {
+                return Ok((state, end));
+            }
+            (page, offset, data, oob) = (page + 1, 0, rest, &mut []);
+        }
+    }
+
+    /// As [`Share::program`] of pages of a block for a blocking call, on a device with timing page
+    /// by page, after the queued commands that go first. Returns the end.
+    #[inline]
+    pub(crate) fn program_now(
+        &self,
+        (block, page, cause): (u32, u32, Cause),
+        data: &[u8],
+        oob: &[u8],
+    ) -> Result<SimTime> {
+        if !self.0.timed {
+            let at = self.access(block, page, cause, SimTime::ZERO);
+            return Ok(self.program(at, data, oob)?.end);
+        }
+        let now = self.now()?;
+        let (mut end, mut oob) = (now, oob);
+        for (page, data) in (page..).zip(data.chunks(self.0.path.page_size as usize)) {
+            let op = ShareOp::Program { block, page };
+            let ((), page_end) = self.scheduler().call(self, (op, now), |ready| {
+                let at = self.access(block, page, cause, ready);
+                Ok(((), self.program(at, data, oob)?.end))
+            })?;
+            (end, oob) = (end.max(page_end), &[]);
+        }
+        Ok(end)
+    }
+
+    /// As [`Share::erase`] for a blocking call, on a device with timing after the queued commands
+    /// that go first.
+    pub(crate) fn erase_now(&self, block: u32) -> Result<SimTime> {
+        let erase = |ready| self.erase(self.access(block, 0, Cause::Host, ready));
+        if !self.0.timed {
+            return erase(SimTime::ZERO);
+        }
+        let op = (ShareOp::Erase { block }, self.now()?);
+        Ok(self.scheduler().call(self, op, |ready| Ok(((), erase(ready)?)))?.1)
     }
 
     /// See [`Device::buffer`].

@@ -1,8 +1,8 @@
 //! Statistics of a run: rows of the report, stages, and calls of the observer.
 
 use prism_base::{Nanos, SimTime};
-use prism_engine::FlashCounts;
-use prism_ssd::{Completion, MapCounts, MergeCounts, Status};
+use prism_engine::FlashWork;
+use prism_ssd::{BlockDevice, Completion, Status};
 
 use super::{Pending, RunError, Runner, Tag};
 use crate::fio::stats::{Completed, JobStats};
@@ -42,16 +42,14 @@ pub struct RunResult {
     pub busy: Nanos,
 }
 
-/// The drive's counts at the begin of a stage.
+/// The device's counts at the begin of a stage.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     at: SimTime,
-    flash: FlashCounts,
-    map: Option<MapCounts>,
-    merges: Option<MergeCounts>,
+    work: Option<FlashWork>,
 }
 
-impl Runner<'_> {
+impl<D: BlockDevice + ?Sized> Runner<'_, D> {
     /// Sets the number of I/Os in flight from `at` on.
     #[inline(always)]
     pub(super) fn set_in_flight(&mut self, at: SimTime, in_flight: u32) {
@@ -82,12 +80,7 @@ impl Runner<'_> {
     #[inline(never)]
     fn begin_measurement(&mut self, now: SimTime) -> Result<(), RunError> {
         self.set_in_flight(now, self.in_flight);
-        self.before = Some(Before {
-            at: now,
-            flash: *self.drive.flash_counts(),
-            map: self.drive.map_counts().copied(),
-            merges: self.drive.merge_counts(),
-        });
+        self.before = Some(Before { at: now, work: self.device.flash_work() });
         if self.origin.is_none() {
             self.origin = Some(now);
             return self.report(0);
@@ -174,7 +167,7 @@ impl Runner<'_> {
 
     pub(super) fn end_stage(&mut self, now: SimTime) {
         let Some(before) = self.before.take() else { return };
-        let unit = self.drive.device().ftl.mapping_unit.0;
+        let work = self.device.flash_work().zip(before.work);
         let Stage { jobs, measured: m } = &mut self.stages[self.stage];
         // A stonewall begins a new group, so that each row is in one stage.
         for row in self.rows.iter_mut().filter(|row| jobs.contains(&row.first)) {
@@ -185,12 +178,9 @@ impl Runner<'_> {
         m.in_flight_ns = std::mem::take(&mut self.in_flight_ns);
         m.in_flight_max = std::mem::take(&mut self.in_flight_max);
         m.simulated = now.since(before.at);
-        m.flash = self.drive.flash_counts().since(&before.flash);
-        m.flash_bytes = m.flash.units.total() * unit;
-        let map = self.drive.map_counts().zip(before.map);
-        m.map = map.map(|(now, before)| now.since(&before));
-        let merges = self.drive.merge_counts().zip(before.merges);
-        m.merges = merges.map(|(now, before)| now.since(&before));
+        if let Some((now, before)) = work {
+            m.add_work(&now.since(&before), self.device.unit());
+        }
     }
 
     pub(super) fn report(&mut self, submitted: u64) -> Result<(), RunError> {

@@ -8,6 +8,8 @@ use prism_base::{Nanos, SimTime};
 use prism_ssd::spec::WriteCache;
 use prism_ssd::{Completion, Drive, HostOp, NandError, Request, Status};
 
+use super::Log;
+
 /// A content of a mapping unit. A content is a version, or `None` if the unit is unmapped.
 #[derive(Clone, Copy, Debug)]
 enum Content {
@@ -164,12 +166,6 @@ impl Acknowledged {
         }
     }
 
-    /// Requests completed.
-    #[must_use]
-    pub fn completed(&self) -> u64 {
-        self.completed
-    }
-
     /// The units that `request` changes, each with whether it unmaps the unit.
     fn effects(drive: &Drive, request: &Request) -> impl Iterator<Item = (u32, bool)> + use<> {
         let device = drive.device();
@@ -192,59 +188,6 @@ impl Acknowledged {
             };
             Some((lpn as u32, trims))
         })
-    }
-
-    /// Notes a request that is about to be submitted.
-    pub(super) fn submitted(&mut self, drive: &Drive, request: Request) -> Result<(), NandError> {
-        for (lpn, trims) in Self::effects(drive, &request) {
-            let unit = match self.units.entry(lpn) {
-                Entry::Occupied(unit) => unit.into_mut(),
-                // What the drive held before the jobs is durable.
-                Entry::Vacant(place) => {
-                    place.insert(Unit::new(drive.version_of(lpn)?, drive.now()))
-                }
-            };
-            unit.begin(trims);
-        }
-        let covered = self.acknowledgements;
-        self.in_flight.insert(request.tag, Submitted { request, covered });
-        Ok(())
-    }
-
-    /// Notes the completion of a request.
-    pub(super) fn completed_one(
-        &mut self,
-        drive: &Drive,
-        completion: &Completion,
-    ) -> Result<(), NandError> {
-        let Some(Submitted { request, covered }) = self.in_flight.remove(&completion.tag) else {
-            return Ok(());
-        };
-        self.completed += 1;
-        self.now = completion.completed;
-        let done = completion.status == Status::Done;
-        if done && request.op == HostOp::Flush {
-            self.make_durable(covered);
-        }
-        let spec = &drive.device().drive;
-        let through = spec.write_cache == WriteCache::WriteThrough && request.op != HostOp::Discard;
-        let durable = done && (spec.power_loss_protection || through || request.fua);
-        for (lpn, _) in Self::effects(drive, &request) {
-            let unit = self.units.get_mut(&lpn).expect("it was added at the submission");
-            unit.in_flight -= 1;
-            if unit.in_flight > 0 {
-                continue;
-            }
-            unit.settle(drive.version_of(lpn)?, completion.completed);
-            let number = unit.newest();
-            if durable {
-                unit.promise(number);
-            } else if done {
-                self.acknowledgements += 1;
-                self.pending.push_back((self.acknowledgements, lpn, number));
-            }
-        }
-        Ok(())
     }
 
     /// Makes the first `covered` acknowledgements durable.
@@ -298,5 +241,58 @@ impl Acknowledged {
             }
         }
         Ok(after)
+    }
+}
+
+impl Log<Drive> for Acknowledged {
+    fn submitted(&mut self, drive: &Drive, request: Request) -> Result<(), NandError> {
+        for (lpn, trims) in Self::effects(drive, &request) {
+            let unit = match self.units.entry(lpn) {
+                Entry::Occupied(unit) => unit.into_mut(),
+                // What the drive held before the jobs is durable.
+                Entry::Vacant(place) => {
+                    place.insert(Unit::new(drive.version_of(lpn)?, drive.now()))
+                }
+            };
+            unit.begin(trims);
+        }
+        let covered = self.acknowledgements;
+        self.in_flight.insert(request.tag, Submitted { request, covered });
+        Ok(())
+    }
+
+    fn completed_one(&mut self, drive: &Drive, completion: &Completion) -> Result<(), NandError> {
+        let Some(Submitted { request, covered }) = self.in_flight.remove(&completion.tag) else {
+            return Ok(());
+        };
+        self.completed += 1;
+        self.now = completion.completed;
+        let done = completion.status == Status::Done;
+        if done && request.op == HostOp::Flush {
+            self.make_durable(covered);
+        }
+        let spec = &drive.device().drive;
+        let through = spec.write_cache == WriteCache::WriteThrough && request.op != HostOp::Discard;
+        let durable = done && (spec.power_loss_protection || through || request.fua);
+        for (lpn, _) in Self::effects(drive, &request) {
+            let unit = self.units.get_mut(&lpn).expect("it was added at the submission");
+            unit.in_flight -= 1;
+            if unit.in_flight > 0 {
+                continue;
+            }
+            unit.settle(drive.version_of(lpn)?, completion.completed);
+            let number = unit.newest();
+            if durable {
+                unit.promise(number);
+            } else if done {
+                self.acknowledgements += 1;
+                self.pending.push_back((self.acknowledgements, lpn, number));
+            }
+        }
+        Ok(())
+    }
+
+    fn completed(&self) -> u64 {
+        self.completed
     }
 }

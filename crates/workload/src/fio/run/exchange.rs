@@ -4,12 +4,12 @@
 //! in flight as before, so that their integral needs no update, and the statistics may follow
 //! later, for many I/Os at once. Everything else is left to [`Runner::take_done`].
 
-use prism_ssd::{Completion, HostOp, Status};
+use prism_ssd::{BlockDevice, Completion, HostOp, Status};
 
 use super::{AtReadOnly, CHECK_STEP, RunError, Runner, Tag};
 use crate::fio::stats::{COUNTED_AT_ONCE, Completed, Dir};
 
-impl Runner<'_> {
+impl<D: BlockDevice + ?Sized> Runner<'_, D> {
     /// Lets the drive work as long as each event completes one I/O whose job certainly issues
     /// another one. The completions of the first other event are in [`Runner::done`] then.
     pub(super) fn exchange(&mut self) -> Result<(), RunError> {
@@ -23,7 +23,7 @@ impl Runner<'_> {
             let at_once = COUNTED_AT_ONCE.min(until_check as usize);
             while self.exchanged.len() < at_once {
                 let place = self.exchanged.len();
-                let completes = self.drive.next_completion_before(end, &mut self.exchanged);
+                let completes = self.device.next_completion_before(end, &mut self.exchanged);
                 if !completes || !self.replace(place) {
                     self.done.extend(self.exchanged.drain(place..));
                     return self.count_exchanged();
@@ -47,9 +47,9 @@ impl Runner<'_> {
             return false;
         }
         if worker.certain == 0 {
-            worker.draw_ahead(|offset| self.drive.prefetch(offset));
+            worker.draw_ahead(|offset| self.device.prefetch(offset));
         }
-        let Some(io) = worker.replace_certain(self.drive.now()) else { return false };
+        let Some(io) = worker.replace_certain(self.device.now()) else { return false };
         let depth = worker.in_flight;
         self.submit(Tag { job: tag.job, slot: depth, has_depth: true }, io, 0);
         true
@@ -89,7 +89,7 @@ impl Runner<'_> {
         let checks = !self.exchanged.is_empty() && self.completed.is_multiple_of(CHECK_STEP);
         self.exchanged.clear();
         if checks {
-            self.drive.assert_conserved();
+            self.device.assert_conserved();
             self.report(self.completed)?;
         }
         Ok(())
