@@ -1,8 +1,8 @@
 //! Folders: entries in buckets by the hash of their names.
 //!
 //! A folder is a file whose blocks are the nodes of a binary tree: block n has the children 2n + 1
-//! and 2n + 2. A bucket that is full is split by the next bit of the hashes, after which its pointer
-//! says so and its block is free. A lookup thus reads one block of the folder, however many entries
+//! and 2n + 2. A bucket that is full is split by the next bit of the hashes, after which its
+//! pointer says so and its block is free. A lookup thus reads one block of the folder, however many entries
 //! it has. Entries are listed in the order of their hashes, so a position in a list stays valid
 //! while others come and go.
 
@@ -199,8 +199,8 @@ impl<S: Store> Fs<S> {
         Ok(())
     }
 
-    /// Some entries of a folder, in the order of their hashes, from the hash `from` on; and the hash
-    /// from which the list goes on, `None` at its end.
+    /// Some entries of a folder, in the order of their hashes, from the hash `from` on; and the
+    /// hash from which the list goes on, `None` at its end.
     ///
     /// # Errors
     /// [`FsError::NotDirectory`], and those of reads.

@@ -89,8 +89,8 @@ pub struct Fs<S> {
     pub(crate) root_segment: Option<u32>,
     /// Segments that cleaning cannot empty, because blocks in it are damaged.
     pub(crate) stuck: BTreeSet<u32>,
-    /// Sizes of files whose data at the end were not written yet, so that their inodes on flash have
-    /// smaller ones.
+    /// Sizes of files whose data at the end were not written yet, so that their inodes on flash
+    /// have smaller ones.
     pub(crate) sizes: FastMap<u32, u64>,
     /// Why data that were acknowledged could not be written; the next fsync reports it.
     pub(crate) lost: Option<FsError>,

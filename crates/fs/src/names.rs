@@ -10,7 +10,8 @@ use crate::node::{Attr, Node, S_IFCHR, S_IFDIR, S_IFLNK, XATTRS};
 
 /// Links of a file at most.
 pub const LINKS_MAX: u32 = 1 << 24;
-/// Blocks by which a call that adds a name may grow the file system: buckets, their nodes, an inode.
+/// Blocks by which a call that adds a name may grow the file system: buckets, their nodes, an
+/// inode.
 const GROWTH: u64 = 40;
 const S_ISGID: u32 = 0o2000;
 

@@ -4,17 +4,17 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use prism_fs::{
-    Allocate, Attr, DirEntry, Fs, FsError, NAME_MAX, NewFile, ROOT, Rename, S_IFDIR, S_IFMT, Seek,
-    SetAttr, SetXattr, Time,
+    Allocate, Fs, FsError, NAME_MAX, NewFile, ROOT, Rename, S_IFDIR, S_IFMT, Seek, SetAttr,
+    SetXattr,
 };
 use prism_segments::FunctionStore;
 

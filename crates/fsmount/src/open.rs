@@ -88,8 +88,8 @@ fn fs(path: &Path) -> impl Fn(FsError) -> MountError {
     move |source| MountError::Fs { file: file.clone(), source }
 }
 
-/// Segments of a 1000th of the device: large enough to be written at the full rate of a drive, small
-/// enough to be cleaned one by one.
+/// Segments of a 1000th of the device: large enough to be written at the full rate of a drive,
+/// small enough to be cleaned one by one.
 fn geometry(size: Bytes) -> DeviceGeometry {
     let block = (size.0 / 1024).next_power_of_two().clamp(1 << 20, 32 << 20);
     DeviceGeometry {

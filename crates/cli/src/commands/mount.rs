@@ -27,7 +27,8 @@ pub struct Args {
     #[arg(long)]
     foreground: bool,
     /// Options of the mount, with commas; docs/fs.md describes them
-    #[arg(short = 'o', value_name = "OPTIONS", default_value = "", value_parser = MountOptions::parse)]
+    #[arg(short = 'o', value_name = "OPTIONS", default_value = "")]
+    #[arg(value_parser = MountOptions::parse)]
     options: MountOptions,
     /// This is the child in the background
     #[arg(long, hide = true, conflicts_with = "foreground")]
@@ -37,8 +38,8 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// [`Failure::Usage`] if it cannot be mounted, [`Failure::Finding`] if what was written could not be
-/// made durable at the end.
+/// [`Failure::Usage`] if it cannot be mounted, [`Failure::Finding`] if what was written could not
+/// be made durable at the end.
 pub fn run(args: &Args) -> Result<(), Failure> {
     if !args.foreground && !args.in_background {
         return background::start();
