@@ -1,10 +1,10 @@
 //! Folders: entries in buckets by the hash of their names.
 //!
-//! A folder is a file whose blocks are the nodes of a binary tree: block n has the children 2n + 1
-//! and 2n + 2. A bucket that is full is split by the next bit of the hashes, after which its
-//! pointer says so and its block is free. A lookup thus reads one block of the folder, however many entries
-//! it has. Entries are listed in the order of their hashes, so a position in a list stays valid
-//! while others come and go.
+//! A folder is a file whose blocks are the nodes of a binary tree: block n has the children
+//! 2n + 1 and 2n + 2. A bucket that is full is split by the next bit of the hashes, after which
+//! its pointer says so and its block is free. A lookup thus reads one block of the folder, however
+//! many entries it has. Entries are listed in the order of their hashes, so a position in a list
+//! stays valid while others come and go.
 
 use prism_segments::Store;
 use twox_hash::XxHash3_64;

@@ -488,7 +488,7 @@ impl<S: Store> Log<S> {
         }
     }
 
-    /// The address of the chunk that follows one with so many payload blocks; `None` at the end of
+    /// The address of the chunk that follows one with `payload` payload blocks; `None` at the end of
     /// the segment.
     #[must_use]
     pub fn next_chunk(&self, addr: u32, payload: u32) -> Option<u32> {

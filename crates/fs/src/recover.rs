@@ -46,7 +46,7 @@ impl Chunk {
 }
 
 /// What was found on a device.
-struct Found {
+struct DeviceScan {
     used: Vec<u32>,
     /// The first chunk of segments of the file system, newest first.
     first: Vec<(u64, u32)>,
@@ -150,7 +150,7 @@ impl<S: Store> Fs<S> {
     /// in order, and where in them its last chunk is.
     fn find_checkpoint(
         &mut self,
-        found: &mut Found,
+        found: &mut DeviceScan,
         damage: Damage,
     ) -> Result<(Vec<Chunk>, usize)> {
         let mut chunks: Vec<Chunk> = Vec::new();
@@ -361,7 +361,7 @@ fn first_chunks<S: Store>(log: &mut Log<S>) -> Result<(Vec<u32>, Vec<(u32, Summa
     Ok((used, first))
 }
 
-fn find<S: Store>(log: &mut Log<S>) -> Result<Found> {
+fn find<S: Store>(log: &mut Log<S>) -> Result<DeviceScan> {
     let (used, first) = first_chunks(log)?;
     let newest = first.iter().max_by_key(|(_, chunk)| chunk.seq);
     let fs_id = newest.ok_or(FsError::NotFormatted)?.1.fs_id;
@@ -369,5 +369,5 @@ fn find<S: Store>(log: &mut Log<S>) -> Result<Found> {
     let durable = own().map(|(_, chunk)| chunk.durable).max().unwrap_or(0);
     let mut order: Vec<(u64, u32)> = own().map(|(segment, chunk)| (chunk.seq, *segment)).collect();
     order.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(Found { used, first: order, fs_id, seq_max: 0, durable })
+    Ok(DeviceScan { used, first: order, fs_id, seq_max: 0, durable })
 }
