@@ -488,8 +488,8 @@ impl<S: Store> Log<S> {
         }
     }
 
-    /// The address of the chunk that follows one with `payload` payload blocks; `None` at the end of
-    /// the segment.
+    /// The address of the chunk after one with `payload` payload blocks; `None` at the end of the
+    /// segment.
     #[must_use]
     pub fn next_chunk(&self, addr: u32, payload: u32) -> Option<u32> {
         let block = addr % self.blocks_per_segment;
