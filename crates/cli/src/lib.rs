@@ -4,6 +4,7 @@
 //! several commands. Exit codes: 0 success, 1 a finding or a failed check, 2 usage or bad input,
 //! 130 interrupted.
 
+pub mod background;
 pub mod commands;
 pub mod device_args;
 pub mod failure;
@@ -28,7 +29,7 @@ use prism_host::within_memory;
 
 use commands::{
     bench, cache_serve, cache_simulate, cache_top, calc_cleaning, calc_lifetime, capture,
-    completions, device, report,
+    completions, device, fs_info, fsck, mkfs, mount, report,
 };
 use commands::{reproduce, sim};
 use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
@@ -66,6 +67,15 @@ enum Command {
     /// Serve a cache on flash, watch or simulate one
     #[command(subcommand)]
     Cache(CacheCommand),
+    /// Make a file system in a file
+    Mkfs(mkfs::Args),
+    /// Mount the file system of a file
+    Mount(mount::Args),
+    /// Check the file system of a file
+    Fsck(fsck::Args),
+    /// Inspect the file system of a file
+    #[command(subcommand)]
+    Fs(FsCommand),
     /// Measure how fast Prism is on this machine
     Bench(bench::Args),
     /// Print completions of this command for a shell
@@ -94,6 +104,12 @@ enum CacheCommand {
     Simulate(cache_simulate::Args),
     /// Show what a running server does
     Top(cache_top::Args),
+}
+
+#[derive(Debug, Subcommand)]
+enum FsCommand {
+    /// Show space, wear and what was written, by cause
+    Info(fs_info::Args),
 }
 
 #[derive(Debug, Subcommand)]
@@ -203,6 +219,10 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Cache(CacheCommand::Serve(args)) => cache_serve::run(args),
         Command::Cache(CacheCommand::Simulate(args)) => cache_simulate::run(args),
         Command::Cache(CacheCommand::Top(args)) => cache_top::run(args),
+        Command::Mkfs(args) => mkfs::run(args),
+        Command::Mount(args) => mount::run(args),
+        Command::Fsck(args) => fsck::run(args),
+        Command::Fs(FsCommand::Info(args)) => fs_info::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::completions(*args, Cli::command()),
         Command::Man(args) => completions::man(args, Cli::command()),

@@ -7,7 +7,7 @@ use crate::source::{Source, fail, files};
 
 /// The dependencies of each crate inside the workspace, without those of tests. The table equals
 /// the manifests, so unused dependencies are removed here too.
-const ARROWS: [(&str, &[&str]); 23] = [
+const ARROWS: [(&str, &[&str]); 25] = [
     // Shared by tests; only tests depend on it, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
@@ -28,6 +28,10 @@ const ARROWS: [(&str, &[&str]); 23] = [
     ("cache", &["base", "nand", "ftl", "engine", "flash", "segments"]),
     // Sockets, files and clocks around it.
     ("cacheserver", &["base", "flash", "flashfile", "segments", "cache"]),
+    // A log-structured file system on segments.
+    ("fs", &["base", "flash", "segments"]),
+    // The kernel's interface, files and clocks around it.
+    ("fsmount", &["base", "flash", "flashfile", "segments", "fs"]),
     // The library and its manual under one name.
     ("prism", &["base", "nand", "flash", "flashfile"]),
     // The library as C sees it, which adds nothing.
@@ -73,6 +77,8 @@ const ARROWS: [(&str, &[&str]); 23] = [
             "segments",
             "cache",
             "cacheserver",
+            "fs",
+            "fsmount",
             "workload",
             "replay",
             "contract",

@@ -6,7 +6,7 @@ use regex::Regex;
 use crate::source::{Source, code_lines, fail, rust_files, test_modules};
 
 /// The impure crates.
-const IMPURE: [&str; 6] = ["host", "lab", "cli", "flashfile", "cacheserver", "testkit"];
+const IMPURE: [&str; 7] = ["host", "lab", "cli", "flashfile", "cacheserver", "fsmount", "testkit"];
 
 /// Names that a pure crate must not use outside tests, examples and benches.
 const BANNED: &str = r"(?x)

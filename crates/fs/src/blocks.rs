@@ -1,0 +1,133 @@
+//! Blocks of files in memory: dirty ones, and those that were read recently.
+
+use prism_segments::Store;
+
+use crate::error::Result;
+use crate::format::{BLOCK, Block, zeros};
+use crate::fs::{Dirty, Fs, Key, XATTR};
+use crate::node::HOLE;
+
+impl<S: Store> Fs<S> {
+    pub(crate) fn dirty_block(&self, key: Key) -> Option<&Dirty> {
+        self.dirty.get(&key).or_else(|| self.dirty_meta.get(&key))
+    }
+
+    /// A block of a file; `None` for a hole.
+    pub(crate) fn block(&mut self, key: Key) -> Result<Option<Block>> {
+        if let Some(dirty) = self.dirty_block(key) {
+            return Ok(Some(dirty.data.clone()));
+        }
+        if let Some(block) = self.blocks.get(key) {
+            return Ok(Some(block.clone()));
+        }
+        let pointer = self.pointer(key)?;
+        if !pointer.is_block() {
+            return Ok(None);
+        }
+        let block = self.log.read(&[(pointer.addr, pointer.sum)], "data")?.pop().expect("one");
+        self.blocks.insert(key, block.clone());
+        Ok(Some(block))
+    }
+
+    /// Reads blocks of a file together, so that [`Fs::block`] finds them in memory.
+    pub(crate) fn prefetch(&mut self, ino: u32, begin: u64, end: u64) -> Result<()> {
+        let (mut keys, mut wanted) = (Vec::new(), Vec::new());
+        for index in begin..end {
+            let key = (ino, index);
+            if self.dirty_block(key).is_none() && self.blocks.get(key).is_none() {
+                let pointer = self.pointer(key)?;
+                if pointer.is_block() {
+                    keys.push(key);
+                    wanted.push((pointer.addr, pointer.sum));
+                }
+            }
+        }
+        if wanted.len() > 1 {
+            let blocks = self.log.read(&wanted, "data")?;
+            keys.into_iter().zip(blocks).for_each(|(key, block)| self.blocks.insert(key, block));
+        }
+        Ok(())
+    }
+
+    /// A block of a file, to change it. The content is what the file has there, or zeros if
+    /// `keep` is false.
+    pub(crate) fn block_mut(&mut self, key: Key, keep: bool) -> Result<&mut [u8; BLOCK]> {
+        let ticks = self.ticks();
+        let is_meta = key.1 >= XATTR || self.attr(key.0)?.has_metadata_blocks();
+        let there = self.dirty_block(key).is_some();
+        if !there {
+            let pointer = self.pointer(key)?;
+            let data = if keep { self.block(key)? } else { None };
+            let (is_new, is_block) = (pointer.addr == HOLE, pointer.is_block());
+            let dirty = Dirty {
+                data: data.unwrap_or_else(zeros),
+                writes: pointer.writes,
+                time: ticks,
+                is_new,
+                cleaned: false,
+            };
+            self.new_blocks += u64::from(is_new);
+            *self.new_of_file.entry(key.0).or_default() += u64::from(is_new);
+            self.blocks.remove(key);
+            let map = if is_meta { &mut self.dirty_meta } else { &mut self.dirty };
+            map.insert(key, dirty);
+            if is_block {
+                self.count_overwrite(key, is_meta);
+            }
+        } else {
+            self.count_overwrite(key, is_meta);
+        }
+        let map = if is_meta { &mut self.dirty_meta } else { &mut self.dirty };
+        let dirty = map.get_mut(&key).expect("just added");
+        dirty.time = ticks;
+        dirty.cleaned = false;
+        Ok(&mut dirty.data)
+    }
+
+    fn count_overwrite(&mut self, key: Key, is_meta: bool) {
+        let map = if is_meta { &mut self.dirty_meta } else { &mut self.dirty };
+        if let Some(dirty) = map.get_mut(&key) {
+            dirty.writes = dirty.writes.saturating_add(1);
+        }
+    }
+
+    /// Forgets a dirty block.
+    pub(crate) fn take_dirty(&mut self, key: Key) -> Option<Dirty> {
+        let dirty = self.dirty.remove(&key).or_else(|| self.dirty_meta.remove(&key))?;
+        if dirty.is_new {
+            self.new_blocks -= 1;
+            let of_file = self.new_of_file.entry(key.0).or_default();
+            *of_file -= 1;
+            if *of_file == 0 {
+                self.new_of_file.remove(&key.0);
+            }
+        }
+        Some(dirty)
+    }
+
+    /// Forgets what is in memory of the blocks `begin..end` of a file.
+    pub(crate) fn drop_dirty(&mut self, ino: u32, begin: u64, end: u64) {
+        for is_meta in [false, true] {
+            let map = if is_meta { &self.dirty_meta } else { &self.dirty };
+            let keys: Vec<Key> = map.range((ino, begin)..(ino, end)).map(|(key, _)| *key).collect();
+            for key in keys {
+                self.take_dirty(key);
+            }
+        }
+        self.forget_clean(ino, begin, end);
+    }
+
+    /// Forgets clean blocks, by number or by walking over what the cache may hold. It holds none
+    /// after the size of a file, and removes buckets of folders one by one.
+    fn forget_clean(&mut self, ino: u32, begin: u64, end: u64) {
+        let size = self.attr(ino).map_or(u64::MAX, |attr| attr.size);
+        let end = end.min(size / BLOCK as u64 + 1).max(begin);
+        if end - begin > 1 << 20 {
+            self.blocks.retain(|key| key.0 != ino || key.1 < begin || key.1 >= end);
+        } else {
+            for index in begin..end {
+                self.blocks.remove((ino, index));
+            }
+        }
+    }
+}

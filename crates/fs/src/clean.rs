@@ -1,0 +1,272 @@
+//! Space: what is admitted, and cleaning, which copies the live blocks of victims.
+//!
+//! Cleaning makes live blocks dirty, and the next checkpoint writes them, by group as all others.
+//! The old copies stay until that checkpoint is durable.
+
+use prism_segments::Store;
+
+use crate::config::Victim;
+use crate::error::{FsError, Result};
+use crate::format::{ENTRIES, Entry, Kind};
+use crate::fs::{Access, Dirty, Fs, Key, Space, XATTR};
+use crate::node::{HOLE, Node, Pointer, XATTRS};
+
+/// Dirty nodes and blocks of folders at which a transaction is written.
+const DIRTY_META_MAX: usize = 4096;
+
+/// What lives in a segment.
+#[derive(Default)]
+struct Live {
+    blocks: Vec<(Key, Pointer)>,
+    nodes: Vec<u32>,
+    /// Blocks of the node table.
+    table: usize,
+}
+
+impl<S: Store> Fs<S> {
+    /// Blocks that are used, also by what is not written yet.
+    pub(crate) fn used_blocks(&self) -> u64 {
+        self.usage.live() + self.new_blocks + self.table.new + self.reserved
+    }
+
+    /// Blocks that can be used: the rest is for cleaning, checkpoints and summaries.
+    pub(crate) fn capacity(&self) -> u64 {
+        let segments = self.usage.segments.len() as u64;
+        let kept = 8 + segments / 64;
+        (segments - kept) * u64::from(self.log.blocks_per_segment) * 15 / 16
+    }
+
+    /// Space for files and their metadata.
+    #[must_use]
+    pub fn space(&self) -> Space {
+        let blocks = self.capacity();
+        let free = blocks.saturating_sub(self.used_blocks());
+        let nodes = self.table.used() as u64;
+        Space { blocks, free, nodes, nodes_free: free }
+    }
+
+    /// Blocks that a checkpoint would write at most.
+    fn pending(&self) -> u64 {
+        let blocks = (self.dirty.len() + self.dirty_meta.len()) as u64;
+        // Each block may need another node, and each node another block of the table.
+        let nodes = self.dirty_nodes.len() as u64 + blocks;
+        let table = nodes.min(self.table.blocks.len() as u64) + self.table.dirty.len() as u64;
+        let roots = u64::from(self.root_blocks());
+        let all = blocks + nodes + table + roots + self.freed.len() as u64 / ENTRIES as u64;
+        all + all / 64 + 16
+    }
+
+    fn free_blocks(&mut self) -> u64 {
+        u64::from(self.log.free_segments()) * u64::from(self.log.blocks_per_segment)
+            + u64::from(self.log.rest_of_head())
+    }
+
+    /// Prepares a call that may use `growth` blocks more: writes what has to be written before it,
+    /// and cleans.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`] if they are not there; [`FsError::ReadOnly`]; those of the store.
+    pub(crate) fn begin(&mut self, growth: u64) -> Result<()> {
+        if self.access == Access::ReadOnly || self.log.failure().is_some() {
+            return Err(FsError::ReadOnly);
+        }
+        if growth > 0 && self.used_blocks() + growth > self.capacity() {
+            return Err(FsError::NoSpace);
+        }
+        self.make_space(growth)?;
+        if self.dirty.len() >= self.dirty_max() {
+            self.write_groups()?;
+        }
+        if self.dirty_nodes.len() + self.dirty_meta.len() >= DIRTY_META_MAX {
+            self.commit(&[])?;
+        }
+        if self.log.opened >= self.config.checkpoint_segments {
+            self.checkpoint()?;
+        }
+        Ok(())
+    }
+
+    /// Cleans until there is space for what is dirty, `growth` blocks more, and cleaning itself.
+    pub(crate) fn make_space(&mut self, growth: u64) -> Result<()> {
+        let segment = u64::from(self.log.blocks_per_segment);
+        // A victim, its nodes and its blocks of the table, and the rest of a segment.
+        let kept = 4 * segment + 2 * growth;
+        if self.free_blocks() >= self.pending() + kept {
+            return Ok(());
+        }
+        self.checkpoint()?;
+        let wanted = kept + u64::from(self.config.victims) * segment;
+        let mut without_gain = 0;
+        let mut rounds = 2 * self.usage.segments.len();
+        while self.free_blocks() < self.pending() + wanted {
+            let before = self.free_blocks();
+            let policy = if without_gain == 0 { self.config.victim } else { Victim::Greedy };
+            let any = self.clean_round(policy)?;
+            without_gain = if self.free_blocks() > before { 0 } else { without_gain + 1 };
+            rounds -= 1;
+            if !any || without_gain > 8 || rounds == 0 {
+                break;
+            }
+        }
+        if growth > 0 && self.free_blocks() < self.pending() + kept {
+            return Err(FsError::NoSpace);
+        }
+        Ok(())
+    }
+
+    /// Segments that can be cleaned, those first that are worth it most.
+    fn victims(&self, policy: Victim) -> Vec<u32> {
+        let (now, floor) = (self.ticks(), self.age_floor().max(1));
+        let blocks = f64::from(self.log.blocks_per_segment);
+        let score = |segment: u32| {
+            let usage = &self.usage.segments[segment as usize];
+            let used = f64::from(usage.live()) / blocks;
+            match policy {
+                Victim::Greedy => 1.0 - used,
+                Victim::CostBenefit => {
+                    let age = now.saturating_sub(usage.youngest).max(floor);
+                    (1.0 - used) * f64::from(age) / (1.0 + used)
+                }
+                Victim::CostHotness => {
+                    // Segments of nodes alone are as hot as any.
+                    let hotness = usage.hotness(now, floor).unwrap_or(1.0).max(1e-12);
+                    (1.0 - used) / (2.0 * used.max(1e-9) * hotness)
+                }
+            }
+        };
+        let can = |segment: &u32| {
+            self.log.in_use[*segment as usize]
+                && !self.log.is_head(*segment)
+                && self.root_segment != Some(*segment)
+                && !self.stuck.contains(segment)
+                && f64::from(self.usage.segments[*segment as usize].live()) < blocks * 0.97
+        };
+        let all = (0..self.usage.segments.len() as u32).filter(can);
+        let mut scored: Vec<(f64, u32)> = all.map(|segment| (score(segment), segment)).collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        scored.into_iter().map(|(_, segment)| segment).collect()
+    }
+
+    /// Cleans some segments, as many as what is free allows, and makes a checkpoint. False if there
+    /// are none.
+    fn clean_round(&mut self, policy: Victim) -> Result<bool> {
+        let mut left = self.config.victims;
+        let mut any = false;
+        for segment in self.victims(policy) {
+            let live = u64::from(self.usage.segments[segment as usize].live());
+            // Live blocks, their nodes, and the blocks of the table of those.
+            let fits = self.free_blocks() >= self.pending() + 3 * live + 16;
+            if left == 0 || (any && !fits) {
+                break;
+            }
+            if !fits && self.free_blocks() < self.pending() + 2 * live + 16 {
+                continue;
+            }
+            self.load_live(segment)?;
+            (any, left) = (true, left - 1);
+        }
+        if any {
+            self.checkpoint()?;
+        }
+        Ok(any)
+    }
+
+    /// Makes the live blocks of a segment dirty.
+    fn load_live(&mut self, segment: u32) -> Result<()> {
+        let mut at = segment * self.log.blocks_per_segment;
+        let mut seq = 0;
+        let mut live = Live::default();
+        loop {
+            let Some((summary, _)) = self.log.read_summary(at)? else { break };
+            if summary.fs_id != self.log.fs_id || summary.seq <= seq {
+                break;
+            }
+            seq = summary.seq;
+            let mut addr = at;
+            for entry in &summary.entries {
+                addr += u32::from(entry.kind.has_payload());
+                self.find_live(entry, addr, &mut live);
+            }
+            match self.log.next_chunk(at, summary.payload()) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        let usage = self.usage.segments[segment as usize];
+        let found = live.blocks.len() + live.nodes.len() + live.table;
+        let mut complete = found >= usage.live() as usize;
+        for id in live.nodes {
+            complete &= match self.node_mut(id) {
+                Ok(_) => true,
+                Err(FsError::Damaged { .. } | FsError::Inconsistent(_)) => false,
+                Err(error) => return Err(error),
+            };
+        }
+        for batch in live.blocks.chunks(1024) {
+            complete &= self.load_blocks(batch)?;
+        }
+        if !complete {
+            self.stuck.insert(segment);
+        }
+        Ok(())
+    }
+
+    /// Adds what an entry describes to `live` if it is still there.
+    fn find_live(&mut self, entry: &Entry, addr: u32, live: &mut Live) {
+        let Entry { kind, id, block, .. } = *entry;
+        match kind {
+            Kind::Xattr if block as usize >= XATTRS => {}
+            Kind::Data | Kind::Xattr => {
+                let first = if kind == Kind::Xattr { XATTR } else { 0 };
+                let key = (id, first + u64::from(block));
+                let is_inode =
+                    self.table.get(id).addr != HOLE && matches!(self.node(id), Ok(Node::Inode(_)));
+                if let (true, Ok(pointer)) = (is_inode, self.pointer(key))
+                    && pointer.addr == addr
+                {
+                    live.blocks.push((key, pointer));
+                }
+            }
+            Kind::Node if self.table.get(id).addr == addr => live.nodes.push(id),
+            Kind::Table => {
+                if self.table.blocks.get(id as usize).is_some_and(|block| block.0 == addr) {
+                    self.table.dirty.insert(id);
+                    live.table += 1;
+                }
+            }
+            Kind::Node | Kind::Free | Kind::Root => {}
+        }
+    }
+
+    /// Makes blocks dirty that are where these pointers say; false if one cannot be read.
+    fn load_blocks(&mut self, batch: &[(Key, Pointer)]) -> Result<bool> {
+        let missing: Vec<(Key, Pointer)> =
+            batch.iter().copied().filter(|(key, _)| self.dirty_block(*key).is_none()).collect();
+        let wanted: Vec<_> = missing.iter().map(|(_, at)| (at.addr, at.sum)).collect();
+        let all = match self.log.read(&wanted, "data") {
+            Ok(blocks) => blocks.into_iter().map(Some).collect::<Vec<_>>(),
+            Err(FsError::Damaged { .. }) => {
+                let mut one = |&at: &(u32, u32)| match self.log.read(&[at], "data") {
+                    Ok(mut blocks) => Ok(blocks.pop()),
+                    Err(FsError::Damaged { .. }) => Ok(None),
+                    Err(error) => Err(error),
+                };
+                wanted.iter().map(&mut one).collect::<Result<Vec<_>>>()?
+            }
+            Err(error) => return Err(error),
+        };
+        let mut complete = true;
+        for ((key, pointer), block) in missing.into_iter().zip(all) {
+            let Some(data) = block else {
+                complete = false;
+                continue;
+            };
+            let (writes, time) = (pointer.writes, pointer.time);
+            let dirty = Dirty { data, writes, time, is_new: false, cleaned: true };
+            let is_meta = key.1 >= XATTR || self.attr(key.0)?.has_metadata_blocks();
+            let map = if is_meta { &mut self.dirty_meta } else { &mut self.dirty };
+            map.insert(key, dirty);
+        }
+        Ok(complete)
+    }
+}

@@ -1,0 +1,83 @@
+//! Settings of cleaning and grouping. They belong to a mount, not to the format: each mount may use
+//! others.
+
+/// How cleaning chooses its victims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Victim {
+    /// The segment with the fewest live blocks.
+    Greedy,
+    /// `(1 - u) age / (1 + u)`, with the age of the youngest block. Source: Sprite LFS, SOSP'91.
+    CostBenefit,
+    /// `(1 - u) / (2 u h)`, with the hotness h of the segment. Source: SFS, FAST'12 section 3.4.
+    CostHotness,
+}
+
+/// The distance by which a segment is assigned to a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// Of hotnesses, as in SFS.
+    Linear,
+    /// Of their logarithms.
+    Log,
+}
+
+/// When data that was not synced is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deferral {
+    /// A group is written when it fills a segment; the others wait for it, or for a checkpoint.
+    WholeSegments,
+    /// All groups are written when the data fill a segment.
+    None,
+}
+
+/// The settings of a mount.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// How victims are chosen.
+    pub victim: Victim,
+    /// Groups of hotness, 1 to 16.
+    pub groups: u32,
+    /// The distance of the quantization.
+    pub distance: Distance,
+    /// Whether groups wait until they fill a segment.
+    pub deferral: Deferral,
+    /// The least age, in percent of the blocks of the file system: blocks that were written since
+    /// count as equally old. 0 is the literal algorithm of SFS.
+    pub age_floor: u32,
+    /// Segments that are cleaned at once.
+    pub victims: u32,
+    /// Segments written after which a checkpoint is due.
+    pub checkpoint_segments: u32,
+    /// Seconds after which a checkpoint is due.
+    pub checkpoint_seconds: i64,
+    /// Bytes of blocks and of nodes that are kept in memory, each; dirty ones are not among them.
+    pub cache_bytes: u64,
+}
+
+impl Config {
+    /// The settings for a file system that is used.
+    pub const NORMAL: Self = Self {
+        victim: Victim::CostBenefit,
+        groups: 4,
+        distance: Distance::Log,
+        deferral: Deferral::WholeSegments,
+        age_floor: 2,
+        victims: 3,
+        checkpoint_segments: 20,
+        checkpoint_seconds: 30,
+        cache_bytes: 32 << 20,
+    };
+
+    /// The literal algorithms of SFS. Source: FAST'12, sections 3.2 to 3.5; differs: fsync appends
+    /// a transaction where SFS makes a checkpoint, and age is counted in blocks written.
+    pub const SFS: Self = Self {
+        victim: Victim::CostHotness,
+        distance: Distance::Linear,
+        age_floor: 0,
+        ..Self::NORMAL
+    };
+
+    /// The baseline of the SFS paper, LFS-CB: one group and cost-benefit.
+    pub const LFS_CB: Self =
+        Self { groups: 1, deferral: Deferral::None, age_floor: 0, ..Self::NORMAL };
+}

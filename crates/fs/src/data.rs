@@ -1,0 +1,332 @@
+//! The content of files: reads, writes, truncation, preallocation, holes.
+
+use prism_segments::Store;
+
+use crate::error::{FsError, Result};
+use crate::format::BLOCK;
+use crate::fs::{Fs, XATTR};
+use crate::node::{Attr, HOLE, LEAF, Pointer, RESERVED, S_IFDIR, S_IFREG, Time};
+
+/// Bytes of a file at most: 16 TiB.
+pub const FILE_MAX: u64 = 1 << 44;
+/// Blocks that are written between two looks at the space that is left.
+const BATCH: u64 = 256;
+
+/// What fallocate does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Allocate {
+    /// Reserves space; the file grows to the end of the range.
+    Extend,
+    /// Reserves space; the size stays.
+    KeepSize,
+    /// Makes a hole; the size stays.
+    Punch,
+    /// Makes zeros for which space is reserved; the file grows to the end of the range.
+    Zero,
+    /// Makes zeros for which space is reserved; the size stays.
+    ZeroKeepSize,
+}
+
+/// What a seek looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Seek {
+    /// Data.
+    Data,
+    /// A hole; the end of the file is one.
+    Hole,
+}
+
+/// Attributes to be changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SetAttr {
+    /// Permissions.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Bytes.
+    pub size: Option<u64>,
+    /// Last access.
+    pub atime: Option<Time>,
+    /// Last change of the data.
+    pub mtime: Option<Time>,
+    /// Last change; now, if it is not given.
+    pub ctime: Option<Time>,
+}
+
+/// The blocks that a range of bytes covers whole, and those that it touches.
+fn covered(begin: u64, end: u64) -> (u64, u64) {
+    let block = BLOCK as u64;
+    let (first, last) = (begin.div_ceil(block), end / block);
+    (first, last.max(first))
+}
+
+impl<S: Store> Fs<S> {
+    fn regular(&mut self, ino: u32) -> Result<Attr> {
+        let attr = self.attr(ino)?;
+        match attr.kind() {
+            S_IFREG => Ok(attr),
+            S_IFDIR => Err(FsError::IsDirectory),
+            _ => Err(FsError::Invalid("not a regular file")),
+        }
+    }
+
+    /// Blocks by which writing a range of blocks grows the file system.
+    fn growth(&mut self, ino: u32, begin: u64, end: u64) -> Result<u64> {
+        let mut holes = 0;
+        for index in begin..end {
+            let is_hole = self.pointer((ino, index))?.addr == HOLE;
+            holes += u64::from(is_hole && self.dirty_block((ino, index)).is_none());
+        }
+        Ok(if holes > 0 { holes + (end - begin) / LEAF as u64 + 6 } else { 0 })
+    }
+
+    /// Reads from a file; fewer bytes at its end.
+    ///
+    /// # Errors
+    /// [`FsError::Damaged`] if what is read is not what was written; [`FsError::IsDirectory`].
+    pub fn read(&mut self, ino: u32, offset: u64, len: usize) -> Result<Vec<u8>> {
+        let size = self.regular(ino)?.size;
+        let end = size.min(offset.saturating_add(len as u64));
+        if offset >= end {
+            return Ok(Vec::new());
+        }
+        let block = BLOCK as u64;
+        let mut bytes = Vec::with_capacity((end - offset) as usize);
+        let mut at = offset;
+        while at < end {
+            if at == offset || (at / block - offset / block).is_multiple_of(BATCH) {
+                let index = at / block;
+                self.prefetch(ino, index, end.div_ceil(block).min(index + BATCH))?;
+            }
+            let begin = (at % block) as usize;
+            let len = (block - at % block).min(end - at) as usize;
+            match self.block((ino, at / block))? {
+                Some(data) => bytes.extend_from_slice(&data[begin..begin + len]),
+                None => bytes.resize(bytes.len() + len, 0),
+            }
+            at += len as u64;
+        }
+        self.touch(ino)?;
+        Ok(bytes)
+    }
+
+    /// A file was read. The time of the last access changes if it was before the last change, or a
+    /// day ago, as with the mount option relatime.
+    fn touch(&mut self, ino: u32) -> Result<()> {
+        let attr = self.attr(ino)?;
+        let is_old = attr.atime <= attr.mtime
+            || attr.atime <= attr.ctime
+            || self.now.secs - attr.atime.secs >= 86_400;
+        if is_old && self.now > attr.atime && self.access == crate::Access::ReadWrite {
+            self.attr_mut(ino)?.atime = self.now;
+        }
+        Ok(())
+    }
+
+    /// Writes to a file.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`] and [`FsError::TooBig`]; then a part may have been written, which the
+    /// size shows.
+    pub fn write(&mut self, ino: u32, offset: u64, data: &[u8]) -> Result<()> {
+        self.regular(ino)?;
+        if offset.checked_add(data.len() as u64).is_none_or(|end| end > FILE_MAX) {
+            return Err(FsError::TooBig);
+        }
+        let block = BLOCK as u64;
+        let mut at = offset;
+        let mut rest = data;
+        while !rest.is_empty() {
+            let most = (BATCH * block - at % block).min(rest.len() as u64);
+            let (now, later) = rest.split_at(most as usize);
+            self.write_batch(ino, at, now)?;
+            rest = later;
+            at += most;
+        }
+        Ok(())
+    }
+
+    fn write_batch(&mut self, ino: u32, offset: u64, data: &[u8]) -> Result<()> {
+        let block = BLOCK as u64;
+        let end = offset + data.len() as u64;
+        let growth = self.growth(ino, offset / block, end.div_ceil(block))?;
+        self.begin(growth)?;
+        self.extend(ino, end)?;
+        let mut at = offset;
+        let mut rest = data;
+        let mut blocks = 0;
+        while !rest.is_empty() {
+            let begin = (at % block) as usize;
+            let len = (BLOCK - begin).min(rest.len());
+            let (now, later) = rest.split_at(len);
+            let to = self.block_mut((ino, at / block), len < BLOCK)?;
+            to[begin..begin + len].copy_from_slice(now);
+            rest = later;
+            at += len as u64;
+            blocks += 1;
+        }
+        self.clock += blocks;
+        let (now, ticks) = (self.now, self.ticks());
+        let attr = self.attr_mut(ino)?;
+        attr.size = attr.size.max(end);
+        (attr.mtime, attr.ctime, attr.time) = (now, now, ticks);
+        attr.writes = attr.writes.saturating_add(blocks as u32);
+        Ok(())
+    }
+
+    /// Zeroes a range within a block, if there is one.
+    fn zero_part(&mut self, ino: u32, begin: u64, end: u64) -> Result<()> {
+        let key = (ino, begin / BLOCK as u64);
+        let is_there = self.dirty_block(key).is_some() || self.pointer(key)?.is_block();
+        if is_there && begin < end {
+            let from = (begin % BLOCK as u64) as usize;
+            self.block_mut(key, true)?[from..from + (end - begin) as usize].fill(0);
+        }
+        Ok(())
+    }
+
+    fn zero_range(&mut self, ino: u32, begin: u64, end: u64) -> Result<()> {
+        let (first, last) = covered(begin, end);
+        let block = BLOCK as u64;
+        if begin / block == (end - 1) / block && (first == last) {
+            return self.zero_part(ino, begin, end);
+        }
+        self.zero_part(ino, begin, first * block)?;
+        if last * block < end {
+            self.zero_part(ino, last * block, end)?;
+        }
+        self.remove_pointers(ino, first, last)
+    }
+
+    /// Prepares a file to grow to `end`. After a crash its last block may have bytes after the end
+    /// of the file, from writes or before a truncation that were cut off.
+    fn extend(&mut self, ino: u32, end: u64) -> Result<()> {
+        let size = self.attr(ino)?.size;
+        let tail = (size % BLOCK as u64) as usize;
+        if end <= size || tail == 0 {
+            return Ok(());
+        }
+        let block = self.block((ino, size / BLOCK as u64))?;
+        if block.is_some_and(|block| block[tail..].iter().any(|&byte| byte != 0)) {
+            self.zero_part(ino, size, size.next_multiple_of(BLOCK as u64))?;
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self, ino: u32, size: u64) -> Result<()> {
+        let before = self.regular(ino)?.size;
+        if size > FILE_MAX {
+            return Err(FsError::TooBig);
+        }
+        if size < before {
+            let block = BLOCK as u64;
+            let tail = size.next_multiple_of(block);
+            self.zero_part(ino, size, tail)?;
+            self.remove_pointers(ino, size.div_ceil(block), XATTR)?;
+        }
+        self.extend(ino, size)?;
+        let now = self.now;
+        let attr = self.attr_mut(ino)?;
+        attr.size = size;
+        attr.disk_size = attr.disk_size.min(size);
+        (attr.mtime, attr.ctime) = (now, now);
+        Ok(())
+    }
+
+    /// Reserves space in a file, or makes holes or zeros.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`], [`FsError::TooBig`], [`FsError::Invalid`].
+    pub fn allocate(&mut self, ino: u32, offset: u64, len: u64, how: Allocate) -> Result<()> {
+        self.regular(ino)?;
+        let end = offset.checked_add(len).filter(|end| *end <= FILE_MAX).ok_or(FsError::TooBig)?;
+        if len == 0 {
+            return Err(FsError::Invalid("a length of 0"));
+        }
+        let (first, last) = (offset / BLOCK as u64, end.div_ceil(BLOCK as u64));
+        if how == Allocate::Punch {
+            self.begin(0)?;
+            self.zero_range(ino, offset, end)?;
+        } else {
+            if last - first > self.capacity() {
+                return Err(FsError::NoSpace);
+            }
+            let growth = self.growth(ino, first, last)?;
+            self.begin(growth)?;
+            if matches!(how, Allocate::Zero | Allocate::ZeroKeepSize) {
+                self.zero_range(ino, offset, end)?;
+            }
+            for index in first..last {
+                let key = (ino, index);
+                if self.dirty_block(key).is_none() && self.pointer(key)?.addr == HOLE {
+                    self.set_pointer(key, Pointer { addr: RESERVED, ..Pointer::HOLE })?;
+                }
+            }
+        }
+        let extends = matches!(how, Allocate::Extend | Allocate::Zero);
+        if extends {
+            self.extend(ino, end)?;
+        }
+        let now = self.now;
+        let attr = self.attr_mut(ino)?;
+        if extends {
+            attr.size = attr.size.max(end);
+        }
+        (attr.mtime, attr.ctime) = (now, now);
+        Ok(())
+    }
+
+    /// The next data or hole at or after an offset.
+    ///
+    /// # Errors
+    /// [`FsError::NoData`] if the offset is at the end or after it, or no data follow.
+    pub fn seek(&mut self, ino: u32, offset: u64, what: Seek) -> Result<u64> {
+        let size = self.regular(ino)?.size;
+        if offset >= size {
+            return Err(FsError::NoData);
+        }
+        let block = BLOCK as u64;
+        let end = size.div_ceil(block);
+        let found = self.seek_block(ino, offset / block, end, what == Seek::Hole)?;
+        match (found, what) {
+            (Some(index), _) => Ok((index * block).max(offset).min(size)),
+            (None, Seek::Hole) => Ok(size),
+            (None, Seek::Data) => Err(FsError::NoData),
+        }
+    }
+
+    /// The attributes of a file.
+    ///
+    /// # Errors
+    /// [`FsError::NotFound`], and those of reads.
+    pub fn get_attr(&mut self, ino: u32) -> Result<Attr> {
+        let mut attr = self.attr(ino)?;
+        attr.blocks += self.new_of_file.get(&ino).copied().unwrap_or(0);
+        Ok(attr)
+    }
+
+    /// Changes attributes.
+    ///
+    /// # Errors
+    /// As [`Fs::get_attr`] and [`Fs::write`].
+    pub fn set_attr(&mut self, ino: u32, set: SetAttr) -> Result<Attr> {
+        self.attr(ino)?;
+        self.begin(0)?;
+        if let Some(size) = set.size {
+            self.truncate(ino, size)?;
+        }
+        let now = self.now;
+        let attr = self.attr_mut(ino)?;
+        if let Some(mode) = set.mode {
+            attr.mode = attr.kind() | mode & 0o7777;
+        }
+        attr.uid = set.uid.unwrap_or(attr.uid);
+        attr.gid = set.gid.unwrap_or(attr.gid);
+        attr.atime = set.atime.unwrap_or(attr.atime);
+        attr.mtime = set.mtime.unwrap_or(attr.mtime);
+        attr.ctime = set.ctime.unwrap_or(now);
+        self.get_attr(ino)
+    }
+}

@@ -1,0 +1,43 @@
+//! A log-structured file system on segments of flash.
+//!
+//! Everything is appended. Data are grouped by how often they change when they are written, as SFS
+//! does, so that segments die as wholes. An fsync appends a transaction; a checkpoint is made now
+//! and then, and a mount goes on from the newest one. docs/design/fs.md says why, and
+//! docs/fs-format.md what is on flash.
+//!
+//! The crate knows no kernel, no clock and no file: segments are those of `prism-segments`, time is
+//! given by [`Fs::set_now`].
+
+mod blocks;
+mod check;
+mod clean;
+mod commit;
+mod config;
+mod data;
+mod error;
+mod folder;
+pub mod format;
+mod fs;
+pub mod hotness;
+mod log;
+mod map;
+mod names;
+mod node;
+mod recent;
+mod recover;
+mod repair;
+mod table;
+mod usage;
+mod xattr;
+
+pub use check::{Problem, Report};
+pub use config::{Config, Deferral, Distance, Victim};
+pub use data::{Allocate, FILE_MAX, Seek, SetAttr};
+pub use error::{FsError, Result};
+pub use folder::{DirEntry, NAME_MAX};
+pub use fs::{Access, Fs, ROOT, Space};
+pub use log::Counts;
+pub use names::{LINKS_MAX, NewFile, Rename};
+pub use node::{Attr, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, Time};
+pub use recover::Damage;
+pub use xattr::SetXattr;

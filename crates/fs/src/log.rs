@@ -1,0 +1,507 @@
+//! The log: chunks appended to segments, blocks read with their checksums. Every call waits until
+//! its reads are complete; writes are in flight until a sync, or until a read needs their segment.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use prism_base::FastMap;
+use prism_flash::{Buffer, FlashError, MediumError};
+use prism_segments::{Done, Store};
+
+use crate::error::{FsError, Result};
+use crate::format::{BLOCK, Block, ENTRIES, Entry, Kind, Summary, checksum, zeros};
+
+/// Chunks that are written at the same time.
+const IN_FLIGHT: usize = 8;
+/// Blocks that are read by one command.
+const RUN: u32 = 256;
+
+/// Blocks written since the file system was made, by cause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Counts {
+    /// Blocks that callers changed.
+    pub data: u64,
+    /// Blocks that cleaning copied.
+    pub cleaned: u64,
+    /// Blocks of folders, links and attributes.
+    pub folders: u64,
+    /// Nodes.
+    pub nodes: u64,
+    /// Blocks of the node table.
+    pub table: u64,
+    /// Blocks of checkpoints.
+    pub roots: u64,
+    /// Summaries and padding.
+    pub summaries: u64,
+}
+
+impl Counts {
+    /// All blocks.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        let files = self.data + self.cleaned + self.folders;
+        files + self.nodes + self.table + self.roots + self.summaries
+    }
+}
+
+/// Where a chunk goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The segment of transactions and checkpoints, which fills up bit by bit.
+    Shared,
+    /// A segment of its own, of a group.
+    Whole,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Head {
+    segment: u32,
+    next: u32,
+}
+
+struct OpenChunk {
+    target: Target,
+    head: Head,
+    entries: Vec<Entry>,
+    payload: Vec<u8>,
+}
+
+/// The log of a file system.
+pub struct Log<S> {
+    store: S,
+    /// Blocks of a segment.
+    pub blocks_per_segment: u32,
+    page_blocks: u32,
+    /// The number of the file system.
+    pub fs_id: u64,
+    /// The number of the next chunk.
+    pub seq: u64,
+    /// The last chunk that is durable.
+    pub durable: u64,
+    /// The checksum of the summary before.
+    pub prev: u32,
+    heads: [Option<Head>; 2],
+    open: Option<OpenChunk>,
+    next_tag: u64,
+    /// Writes in flight: the segment by tag.
+    writes: FastMap<u64, u32>,
+    /// Why a write failed.
+    failed: Option<FsError>,
+    /// Whether chunks that a mount discarded are between those that are durable and the next one.
+    /// Until a checkpoint is durable, later chunks do not claim to follow durable ones.
+    pub recovering: bool,
+    /// Whether chunks were written since the last sync.
+    pub unsynced: bool,
+    /// Segments opened since the last checkpoint.
+    pub opened: u32,
+    /// Blocks written, by cause.
+    pub counts: Counts,
+    /// Whether the segment is in use: open, or has live or dead blocks.
+    pub in_use: Vec<bool>,
+}
+
+impl<S: Store> Log<S> {
+    /// The log of a store. Its numbers are set by a mount.
+    ///
+    /// # Errors
+    /// [`FsError::Shape`] if the pages do not fit blocks.
+    pub fn new(store: S) -> Result<Self> {
+        let shape = store.shape();
+        let page_blocks = shape.page_bytes / BLOCK as u32;
+        if !(shape.page_bytes.is_multiple_of(BLOCK as u32)
+            || (BLOCK as u32).is_multiple_of(shape.page_bytes))
+            || !shape.segment_bytes.is_multiple_of(BLOCK as u32 * page_blocks.max(1))
+        {
+            let what = format!("pages of {} bytes do not fit blocks of 4096", shape.page_bytes);
+            return Err(FsError::Shape(what));
+        }
+        Ok(Self {
+            blocks_per_segment: shape.segment_bytes / BLOCK as u32,
+            page_blocks: page_blocks.max(1),
+            fs_id: 0,
+            seq: 1,
+            durable: 0,
+            prev: 0,
+            heads: [None; 2],
+            open: None,
+            next_tag: 0,
+            writes: FastMap::default(),
+            failed: None,
+            recovering: false,
+            unsynced: false,
+            opened: 0,
+            counts: Counts::default(),
+            in_use: vec![false; shape.segments as usize],
+            store,
+        })
+    }
+
+    /// The store.
+    pub fn store(&mut self) -> &mut S {
+        &mut self.store
+    }
+
+    /// The store, at the end.
+    pub fn into_store(self) -> S {
+        self.store
+    }
+
+    /// Segments that can be opened, now or when their erase ends.
+    pub fn free_segments(&mut self) -> u32 {
+        self.store.available() + self.store.erasing()
+    }
+
+    /// Blocks that fit without opening a segment.
+    #[must_use]
+    pub fn rest_of_head(&self) -> u32 {
+        self.heads[0].map_or(0, |head| self.blocks_per_segment - head.next)
+    }
+
+    /// Whether the segment is being written.
+    #[must_use]
+    pub fn is_head(&self, segment: u32) -> bool {
+        self.heads.iter().flatten().any(|head| head.segment == segment)
+    }
+
+    /// Why writes fail, if they do.
+    #[must_use]
+    pub fn failure(&self) -> Option<&FsError> {
+        self.failed.as_ref()
+    }
+
+    fn take(&mut self, done: Done) {
+        let is_write = self.writes.remove(&done.tag).is_some();
+        if let (true, Err(error)) = (is_write, done.result) {
+            self.failed.get_or_insert(error.into());
+        }
+    }
+
+    /// Takes completions until `finished`.
+    fn wait_until(&mut self, mut finished: impl FnMut(&mut Self, Option<Done>) -> bool) {
+        while !finished(self, None) {
+            match self.store.poll() {
+                Some(done) if self.writes.contains_key(&done.tag) => self.take(done),
+                Some(done) => {
+                    finished(self, Some(done));
+                }
+                None => {
+                    self.store.wait(None);
+                }
+            }
+        }
+    }
+
+    fn check_failed(&self) -> Result<()> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn open_segment(&mut self) -> Result<Head> {
+        loop {
+            if let Some(segment) = self.store.open()? {
+                self.in_use[segment as usize] = true;
+                self.opened += 1;
+                return Ok(Head { segment, next: 0 });
+            }
+            if self.store.erasing() == 0 {
+                return Err(FsError::NoSpace);
+            }
+            while let Some(done) = self.store.poll() {
+                self.take(done);
+            }
+            self.store.wait(None);
+        }
+    }
+
+    /// Begins a chunk with space for `blocks` payload blocks, in a new segment if need be.
+    fn begin(&mut self, target: Target, blocks: u32) -> Result<()> {
+        let fits = |head: &Head| head.next + 1 + blocks.max(1) <= self.blocks_per_segment;
+        let head = match self.heads[target as usize].filter(fits) {
+            Some(head) => head,
+            None => {
+                self.heads[target as usize] = None;
+                // Half a transaction cannot be taken back in memory.
+                let head = match self.open_segment() {
+                    Ok(head) => head,
+                    Err(error) => return Err(self.failed.get_or_insert(error).clone()),
+                };
+                self.heads[target as usize] = Some(head);
+                head
+            }
+        };
+        self.open = Some(OpenChunk { target, head, entries: Vec::new(), payload: Vec::new() });
+        Ok(())
+    }
+
+    fn chunk(&mut self, target: Target) -> Result<&mut OpenChunk> {
+        let per_segment = self.blocks_per_segment;
+        let fits = self.open.as_ref().is_some_and(|open| {
+            let blocks = (open.payload.len() / BLOCK) as u32;
+            open.target == target
+                && open.entries.len() < ENTRIES
+                && open.head.next + 2 + blocks <= per_segment
+        });
+        if !fits {
+            self.emit(0)?;
+            self.begin(target, 1)?;
+        }
+        Ok(self.open.as_mut().expect("just begun"))
+    }
+
+    /// Appends a block, and returns its address and checksum.
+    ///
+    /// # Errors
+    /// [`FsError::NoSpace`] if no segment can be opened; those of the store.
+    pub fn push(
+        &mut self,
+        target: Target,
+        kind: Kind,
+        id: u32,
+        block: u32,
+        bytes: &[u8; BLOCK],
+    ) -> Result<(u32, u32)> {
+        self.check_failed()?;
+        let per_segment = self.blocks_per_segment;
+        let sum = checksum(bytes);
+        let open = self.chunk(target)?;
+        let index = open.head.next + 1 + (open.payload.len() / BLOCK) as u32;
+        open.entries.push(Entry { kind, id, block, sum });
+        open.payload.extend_from_slice(bytes);
+        Ok((open.head.segment * per_segment + index, sum))
+    }
+
+    /// Appends that a node is free.
+    ///
+    /// # Errors
+    /// As [`Log::push`].
+    pub fn push_free(&mut self, id: u32) -> Result<()> {
+        self.check_failed()?;
+        let open = self.chunk(Target::Shared)?;
+        open.entries.push(Entry { kind: Kind::Free, id, block: 0, sum: 0 });
+        Ok(())
+    }
+
+    /// Makes sure that a chunk of `blocks` blocks and what precedes it is in one segment.
+    ///
+    /// # Errors
+    /// As [`Log::push`].
+    pub fn reserve(&mut self, blocks: u32) -> Result<u32> {
+        self.emit(0)?;
+        let chunks = blocks.div_ceil(ENTRIES as u32);
+        // Each chunk is padded to pages.
+        self.begin(Target::Shared, blocks + chunks * self.page_blocks)?;
+        Ok(self.open.as_ref().expect("just begun").head.segment)
+    }
+
+    /// Writes the chunk that was begun. With flags one is written even if nothing was appended.
+    ///
+    /// # Errors
+    /// As [`Log::push`].
+    pub fn emit(&mut self, flags: u16) -> Result<()> {
+        if self.open.is_none() && flags != 0 {
+            self.begin(Target::Shared, 0)?;
+        }
+        let Some(open) = self.open.take() else { return Ok(()) };
+        if open.entries.is_empty() && flags == 0 {
+            return Ok(());
+        }
+        let OpenChunk { target, head, entries, payload } = open;
+        let summary = Summary {
+            fs_id: self.fs_id,
+            seq: self.seq,
+            durable: self.durable,
+            prev: self.prev,
+            flags,
+            entries,
+        };
+        let blocks = (1 + (payload.len() / BLOCK) as u32).next_multiple_of(self.page_blocks);
+        let mut data = self.store.buffer(blocks as usize * BLOCK);
+        self.prev = summary.encode(&mut data[..BLOCK]);
+        data[BLOCK..BLOCK + payload.len()].copy_from_slice(&payload);
+        data[BLOCK + payload.len()..].fill(0);
+        self.seq += 1;
+        self.unsynced = true;
+        self.counts.summaries += u64::from(blocks) - (payload.len() / BLOCK) as u64;
+        self.wait_until(|log, _| log.writes.len() < IN_FLIGHT);
+        let tag = self.tag();
+        self.writes.insert(tag, head.segment);
+        self.store.write(head.segment, head.next * BLOCK as u32, data, tag);
+        let next = head.next + blocks;
+        let is_full = next + 2 > self.blocks_per_segment;
+        self.heads[target as usize] = (!is_full).then_some(Head { next, ..head });
+        Ok(())
+    }
+
+    /// Ends the segment of a group.
+    ///
+    /// # Errors
+    /// As [`Log::push`].
+    pub fn close_whole(&mut self) -> Result<()> {
+        self.emit(0)?;
+        self.heads[Target::Whole as usize] = None;
+        Ok(())
+    }
+
+    fn tag(&mut self) -> u64 {
+        self.next_tag += 1;
+        self.next_tag
+    }
+
+    /// Waits until everything that was written is durable.
+    ///
+    /// # Errors
+    /// The first failure of a write or of the sync; the file system is read-only from then on.
+    pub fn sync(&mut self) -> Result<()> {
+        self.emit(0)?;
+        self.wait_until(|log, _| log.writes.is_empty());
+        self.check_failed()?;
+        if !self.unsynced {
+            return Ok(());
+        }
+        let tag = self.tag();
+        self.store.sync(tag);
+        let mut result = None;
+        self.wait_until(|_, done| {
+            if let Some(done) = done.filter(|done| done.tag == tag) {
+                result = Some(done.result);
+            }
+            result.is_some()
+        });
+        if let Some(Err(error)) = result {
+            self.failed.get_or_insert(error.into());
+        }
+        self.check_failed()?;
+        self.unsynced = false;
+        if !self.recovering {
+            self.durable = self.seq - 1;
+        }
+        Ok(())
+    }
+
+    /// A checkpoint is durable.
+    pub fn checkpoint_is_durable(&mut self) {
+        self.recovering = false;
+        self.durable = self.seq - 1;
+        self.opened = 0;
+    }
+
+    /// Frees a segment without live blocks.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub fn free(&mut self, segment: u32) -> Result<()> {
+        self.in_use[segment as usize] = false;
+        self.store.free(segment)?;
+        Ok(())
+    }
+
+    /// Reads runs of blocks, each within a segment; the result of each is its bytes, or why its
+    /// read failed.
+    pub fn read_runs(
+        &mut self,
+        runs: &[(u32, u32)],
+    ) -> Vec<std::result::Result<Buffer, FlashError>> {
+        let segment_of = |addr: u32| addr / self.blocks_per_segment;
+        if runs.iter().any(|run| self.writes.values().any(|&at| at == segment_of(run.0))) {
+            self.wait_until(|log, _| log.writes.is_empty());
+        }
+        let first = self.next_tag + 1;
+        let mut results: Vec<Option<_>> = Vec::new();
+        for &(addr, count) in runs {
+            let tag = self.tag();
+            let (segment, block) = (addr / self.blocks_per_segment, addr % self.blocks_per_segment);
+            let begin = block - block % self.page_blocks;
+            let end = (block + count).next_multiple_of(self.page_blocks);
+            let data = self.store.buffer((end - begin) as usize * BLOCK);
+            self.store.read(segment, begin * BLOCK as u32, data, tag);
+            results.push(None);
+        }
+        let mut left = results.len();
+        self.wait_until(|_, done| {
+            if let Some(done) = done {
+                results[(done.tag - first) as usize] = Some(done.result.map(|()| done.data));
+                left -= 1;
+            }
+            left == 0
+        });
+        results.into_iter().map(|result| result.expect("all have ended")).collect()
+    }
+
+    /// Reads blocks and checks them.
+    ///
+    /// # Errors
+    /// [`FsError::Damaged`] if one cannot be read or its checksum differs; [`FsError::Store`] if
+    /// the device as a whole failed.
+    pub fn read(&mut self, wanted: &[(u32, u32)], what: &'static str) -> Result<Vec<Block>> {
+        let mut runs: Vec<(u32, u32)> = Vec::new();
+        for &(addr, _) in wanted {
+            match runs.last_mut() {
+                Some((begin, count))
+                    if *begin + *count == addr
+                        && *count < RUN
+                        && !addr.is_multiple_of(self.blocks_per_segment) =>
+                {
+                    *count += 1;
+                }
+                _ => runs.push((addr, 1)),
+            }
+        }
+        let mut blocks = Vec::with_capacity(wanted.len());
+        let results = self.read_runs(&runs);
+        for ((begin, count), result) in runs.into_iter().zip(results) {
+            let skipped = (begin % self.page_blocks) as usize;
+            for at in 0..count as usize {
+                let (addr, sum) = wanted[blocks.len()];
+                let alone;
+                let bytes = match &result {
+                    Ok(data) => &data[(skipped + at) * BLOCK..][..BLOCK],
+                    Err(error) if count == 1 => return Err(unreadable(error, what, addr)),
+                    Err(_) => {
+                        let run = self.read_runs(&[(addr, 1)]).pop().expect("one read");
+                        alone = run.map_err(|error| unreadable(&error, what, addr))?;
+                        &alone[(addr % self.page_blocks) as usize * BLOCK..][..BLOCK]
+                    }
+                };
+                if checksum(bytes) != sum {
+                    return Err(FsError::Damaged { what, addr });
+                }
+                let mut block = zeros();
+                block.copy_from_slice(bytes);
+                blocks.push(block);
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// The summary at an address and its checksum; `None` if there is none.
+    ///
+    /// # Errors
+    /// [`FsError::Version`], [`FsError::Features`], and [`FsError::Store`] if the device as a whole
+    /// failed.
+    pub fn read_summary(&mut self, addr: u32) -> Result<Option<(Summary, u32)>> {
+        match self.read_runs(&[(addr, 1)]).pop().expect("one read") {
+            Ok(data) => {
+                let skipped = (addr % self.page_blocks) as usize * BLOCK;
+                Summary::decode(&data[skipped..skipped + BLOCK])
+            }
+            Err(error) => match unreadable(&error, "summary", addr) {
+                FsError::Damaged { .. } => Ok(None),
+                error => Err(error),
+            },
+        }
+    }
+
+    /// The address of the chunk after one with `payload` payload blocks; `None` at the end of the
+    /// segment.
+    #[must_use]
+    pub fn next_chunk(&self, addr: u32, payload: u32) -> Option<u32> {
+        let block = addr % self.blocks_per_segment;
+        let next = (block + 1 + payload).next_multiple_of(self.page_blocks);
+        (next + 2 <= self.blocks_per_segment).then_some(addr - block + next)
+    }
+}
+
+/// A page that cannot be read is damage; a device without power is a failure.
+fn unreadable(error: &FlashError, what: &'static str, addr: u32) -> FsError {
+    match error {
+        FlashError::Medium(MediumError::PowerLost) => error.clone().into(),
+        _ => FsError::Damaged { what, addr },
+    }
+}

@@ -1,0 +1,248 @@
+//! The map of a file: from the number of a block to where it is. The first blocks are in the inode,
+//! the others in a tree whose height grows with the file.
+
+use prism_segments::Store;
+
+use crate::error::{FsError, Result};
+use crate::fs::{Fs, Key, XATTR};
+use crate::node::{DIRECT, FANOUT, HOLE, LEAF, Node, Pointer, RESERVED, XATTRS};
+
+/// Where a pointer is.
+enum Slot {
+    Inode(usize),
+    Tree(u64),
+}
+
+fn slot(index: u64) -> Slot {
+    if index >= XATTR {
+        Slot::Inode((index - XATTR) as usize)
+    } else if index < DIRECT as u64 {
+        Slot::Inode(XATTRS + index as usize)
+    } else {
+        Slot::Tree(index - DIRECT as u64)
+    }
+}
+
+/// Blocks below a node at this height; leaves are at 1.
+fn reach(height: u32) -> u64 {
+    (1..height).fold(LEAF as u64, |blocks, _| blocks.saturating_mul(FANOUT as u64))
+}
+
+fn takes_space(pointer: &Pointer) -> bool {
+    pointer.is_block() || pointer.addr == RESERVED
+}
+
+impl<S: Store> Fs<S> {
+    /// The leaf of a place in the tree, and the place in the leaf.
+    fn leaf(&mut self, ino: u32, at: u64) -> Result<Option<(u32, usize)>> {
+        let attr = self.attr(ino)?;
+        if attr.root == 0 || at >= reach(attr.height) {
+            return Ok(None);
+        }
+        let mut id = attr.root;
+        for height in (2..=attr.height).rev() {
+            let child = (at / reach(height - 1)) as usize % FANOUT;
+            let Node::Inner { children, .. } = self.node(id)? else { return Err(wrong(id)) };
+            id = children[child];
+            if id == 0 {
+                return Ok(None);
+            }
+        }
+        Ok(Some((id, (at % LEAF as u64) as usize)))
+    }
+
+    /// As [`Fs::leaf`]; nodes that are missing are added.
+    fn leaf_mut(&mut self, ino: u32, at: u64) -> Result<(u32, usize)> {
+        loop {
+            let attr = self.attr(ino)?;
+            if attr.root != 0 && at < reach(attr.height) {
+                break;
+            }
+            let root = if attr.root == 0 {
+                self.add_node(Node::leaf(ino))?
+            } else {
+                let mut node = Node::inner(ino);
+                if let Node::Inner { children, .. } = &mut node {
+                    children[0] = attr.root;
+                }
+                self.add_node(node)?
+            };
+            let attr = self.attr_mut(ino)?;
+            attr.root = root;
+            attr.height += 1;
+        }
+        let attr = self.attr(ino)?;
+        let mut id = attr.root;
+        for height in (2..=attr.height).rev() {
+            let child = (at / reach(height - 1)) as usize % FANOUT;
+            let Node::Inner { children, .. } = self.node(id)? else { return Err(wrong(id)) };
+            let mut below = children[child];
+            if below == 0 {
+                let node = if height == 2 { Node::leaf(ino) } else { Node::inner(ino) };
+                below = self.add_node(node)?;
+                if let Node::Inner { children, .. } = self.node_mut(id)? {
+                    children[child] = below;
+                }
+            }
+            id = below;
+        }
+        Ok((id, (at % LEAF as u64) as usize))
+    }
+
+    /// Where a block of a file is.
+    pub(crate) fn pointer(&mut self, (ino, index): Key) -> Result<Pointer> {
+        match slot(index) {
+            Slot::Inode(at) => Ok(self.inode(ino)?.pointers[at]),
+            Slot::Tree(at) => match self.leaf(ino, at)? {
+                Some((leaf, at)) => match self.node(leaf)? {
+                    Node::Leaf { pointers, .. } => Ok(pointers[at]),
+                    _ => Err(wrong(leaf)),
+                },
+                None => Ok(Pointer::HOLE),
+            },
+        }
+    }
+
+    /// Sets where a block of a file is; the old one is dead. Returns that.
+    pub(crate) fn set_pointer(&mut self, (ino, index): Key, new: Pointer) -> Result<Pointer> {
+        let old = match slot(index) {
+            Slot::Inode(at) => std::mem::replace(&mut self.inode_mut(ino)?.pointers[at], new),
+            Slot::Tree(at) => {
+                let (leaf, at) = self.leaf_mut(ino, at)?;
+                match self.node_mut(leaf)? {
+                    Node::Leaf { pointers, .. } => std::mem::replace(&mut pointers[at], new),
+                    _ => return Err(wrong(leaf)),
+                }
+            }
+        };
+        self.account(old, new);
+        let (before, after) = (u64::from(takes_space(&old)), u64::from(takes_space(&new)));
+        if before != after {
+            let blocks = &mut self.attr_mut(ino)?.blocks;
+            *blocks = *blocks + after - before;
+        }
+        Ok(old)
+    }
+
+    /// One pointer replaces another.
+    pub(crate) fn account(&mut self, old: Pointer, new: Pointer) {
+        self.usage.remove(old);
+        self.usage.add(new);
+        self.reserved += u64::from(new.addr == RESERVED);
+        self.reserved -= u64::from(old.addr == RESERVED);
+    }
+
+    /// Removes the pointers to the blocks `begin..end` of a file, and nodes that become empty.
+    pub(crate) fn remove_pointers(&mut self, ino: u32, begin: u64, end: u64) -> Result<()> {
+        if begin >= end {
+            return Ok(());
+        }
+        self.drop_dirty(ino, begin, end);
+        let direct = end.min(DIRECT as u64);
+        if begin < direct {
+            let range = XATTRS + begin as usize..XATTRS + direct as usize;
+            if self.inode(ino)?.pointers[range.clone()].iter().any(|p| p.addr != HOLE) {
+                let removed = self.inode_mut(ino)?.pointers[range].iter_mut().map(std::mem::take);
+                let removed = removed.collect();
+                self.removed(ino, removed)?;
+            }
+        }
+        let attr = self.attr(ino)?;
+        let begin = begin.saturating_sub(DIRECT as u64);
+        let end = end.saturating_sub(DIRECT as u64).min(reach(attr.height));
+        if attr.root != 0
+            && begin < end
+            && self.remove_below(ino, attr.root, attr.height, begin, end)?
+        {
+            let attr = self.attr_mut(ino)?;
+            (attr.root, attr.height) = (0, 0);
+        }
+        Ok(())
+    }
+
+    /// Accounts for pointers that were removed from a file.
+    fn removed(&mut self, ino: u32, removed: Vec<Pointer>) -> Result<()> {
+        let blocks = removed.iter().filter(|pointer| takes_space(pointer)).count() as u64;
+        removed.into_iter().for_each(|old| self.account(old, Pointer::HOLE));
+        if blocks > 0 {
+            self.attr_mut(ino)?.blocks -= blocks;
+        }
+        Ok(())
+    }
+
+    /// Removes the pointers `begin..end` below a node; true if the node was empty then, and is
+    /// freed.
+    fn remove_below(
+        &mut self,
+        ino: u32,
+        id: u32,
+        height: u32,
+        begin: u64,
+        end: u64,
+    ) -> Result<bool> {
+        if height == 1 {
+            let Node::Leaf { pointers, .. } = self.node(id)? else { return Err(wrong(id)) };
+            let range = begin as usize..end as usize;
+            if pointers[range.clone()].iter().any(|pointer| pointer.addr != HOLE) {
+                let pointers = self.node_mut(id)?.pointers_mut();
+                let removed = pointers[range].iter_mut().map(std::mem::take).collect();
+                self.removed(ino, removed)?;
+            }
+            let is_empty = self.node(id)?.pointers().iter().all(|pointer| pointer.addr == HOLE);
+            if is_empty {
+                self.free_node(id);
+            }
+            return Ok(is_empty);
+        }
+        let below = reach(height - 1);
+        for child in begin / below..end.div_ceil(below) {
+            let Node::Inner { children, .. } = self.node(id)? else { return Err(wrong(id)) };
+            let next = children[child as usize];
+            let first = child * below;
+            let (from, to) = (begin.saturating_sub(first), (end - first).min(below));
+            if next != 0 && self.remove_below(ino, next, height - 1, from, to)? {
+                if let Node::Inner { children, .. } = self.node_mut(id)? {
+                    children[child as usize] = 0;
+                }
+            }
+        }
+        let Node::Inner { children, .. } = self.node(id)? else { return Err(wrong(id)) };
+        let is_empty = children.iter().all(|&child| child == 0);
+        if is_empty {
+            self.free_node(id);
+        }
+        Ok(is_empty)
+    }
+
+    /// The first block at or after `index` that is not a hole, or that is one, below `end`.
+    pub(crate) fn seek_block(
+        &mut self,
+        ino: u32,
+        mut index: u64,
+        end: u64,
+        hole: bool,
+    ) -> Result<Option<u64>> {
+        while index < end {
+            let is_data =
+                self.dirty_block((ino, index)).is_some() || self.pointer((ino, index))?.is_block();
+            if is_data != hole {
+                return Ok(Some(index));
+            }
+            // A missing leaf is a hole as long as itself.
+            if let (Slot::Tree(at), false) = (slot(index), is_data)
+                && self.leaf(ino, at)?.is_none()
+            {
+                let last = DIRECT as u64 + (at / LEAF as u64 + 1) * LEAF as u64;
+                let dirty = self.dirty.range((ino, index)..(ino, last)).next();
+                index = dirty.map_or(last, |(key, _)| key.1);
+                continue;
+            }
+            index += 1;
+        }
+        Ok(None)
+    }
+}
+
+fn wrong(id: u32) -> FsError {
+    FsError::Inconsistent(format!("node {id} is not of the type that its parent needs"))
+}

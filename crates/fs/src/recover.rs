@@ -1,0 +1,373 @@
+//! Making a file system, and mounting one: the newest checkpoint, and the transactions after it.
+
+use std::collections::BTreeSet;
+
+use prism_base::codec;
+use prism_segments::Store;
+
+use crate::commit::Checkpoint;
+use crate::config::Config;
+use crate::error::{FsError, Result};
+use crate::format::{BLOCK, CHECKPOINT, COMMIT, Entry, Kind, Summary, u32_at};
+use crate::fs::{Access, Fs, ROOT};
+use crate::log::Log;
+use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, Time};
+use crate::table::{NodeEntry, NodeTable};
+use crate::usage::{Usage, UsageTable};
+
+/// Summaries that are read at the same time.
+const BATCH: usize = 64;
+
+/// What a mount does about damage of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// It fails.
+    Refuse,
+    /// It takes the newest state that is whole.
+    Accept,
+}
+
+/// A chunk on flash.
+struct Chunk {
+    addr: u32,
+    summary: Summary,
+    sum: u32,
+}
+
+impl Chunk {
+    /// Entries with the addresses of their payload.
+    fn entries(&self) -> impl Iterator<Item = (Entry, u32)> + '_ {
+        let mut addr = self.addr;
+        self.summary.entries.iter().map(move |entry| {
+            addr += u32::from(entry.kind.has_payload());
+            (*entry, addr)
+        })
+    }
+}
+
+/// What was found on a device.
+struct DeviceScan {
+    used: Vec<u32>,
+    /// The first chunk of segments of the file system, newest first.
+    first: Vec<(u64, u32)>,
+    fs_id: u64,
+    seq_max: u64,
+    /// What was durable, as chunks say.
+    durable: u64,
+}
+
+impl<S: Store> Fs<S> {
+    /// Makes a file system on a device, whose content is lost, and mounts it. `id` is a number that
+    /// no other file system has.
+    ///
+    /// # Errors
+    /// [`FsError::Shape`] if the device is too small, and those of the store.
+    pub fn format(store: S, id: u64, config: Config, now: Time) -> Result<Self> {
+        let mut log = Log::new(store)?;
+        let (used, first) = first_chunks(&mut log)?;
+        // Above all chunks of what was there.
+        log.seq = first.iter().map(|(_, chunk)| chunk.seq).max().unwrap_or(0) + (1 << 32);
+        log.fs_id = id;
+        log.recovering = true;
+        let mut fs = Self::empty(log, config, now)?;
+        for segment in used {
+            fs.log.free(segment)?;
+        }
+        fs.hash_seed = id ^ 0x5bd1_e995_9e37_79b9;
+        let attr = Attr {
+            mode: S_IFDIR | 0o755,
+            nlink: 2,
+            generation: 1,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            btime: now,
+            parent: ROOT,
+            ..Attr::default()
+        };
+        let root = fs.add_node(Node::inode(attr))?;
+        assert_eq!(root, ROOT, "the first node");
+        fs.checkpoint()?;
+        Ok(fs)
+    }
+
+    /// Mounts the file system of a store. If the last mount did not end, what it made durable is
+    /// there, and a checkpoint is made unless `access` forbids it.
+    ///
+    /// # Errors
+    /// [`FsError::NotFormatted`]; [`FsError::Damaged`] or [`FsError::Inconsistent`] if the log is
+    /// damaged; those of the store.
+    pub fn mount(
+        store: S,
+        config: Config,
+        now: Time,
+        access: Access,
+        damage: Damage,
+    ) -> Result<Self> {
+        let mut log = Log::new(store)?;
+        let mut found = find(&mut log)?;
+        log.fs_id = found.fs_id;
+        let mut fs = Self::empty(log, config, now)?;
+        fs.access = access;
+        for &segment in &found.used {
+            fs.log.in_use[segment as usize] = true;
+        }
+        let (mut chunks, at) = fs.find_checkpoint(&mut found, damage)?;
+        let live_before: Vec<u32> = fs.usage.segments.iter().map(Usage::live).collect();
+        let checkpoint_seq = chunks[at].summary.seq;
+        let tail: Vec<Chunk> = chunks.drain(at..).collect();
+        let kept = fs.roll_forward(&tail, found.durable)?;
+        let end = tail[kept - 1].summary.seq;
+        if end < found.durable && damage == Damage::Refuse {
+            let what = format!("the log is damaged after chunk {end} of {}", found.durable);
+            return Err(FsError::Inconsistent(what));
+        }
+        fs.log.durable = end;
+        fs.log.prev = tail[kept - 1].sum;
+        fs.log.seq = found.seq_max.max(end) + 1;
+        fs.log.recovering = fs.log.seq > end + 1;
+        let is_clean = found.seq_max <= checkpoint_seq && fs.orphans.is_empty();
+        if access == Access::ReadWrite {
+            let needed: BTreeSet<u32> = tail[..kept]
+                .iter()
+                .map(|chunk| chunk.addr / fs.log.blocks_per_segment)
+                .chain(fs.root_segment)
+                .collect();
+            fs.free_unused(&found.used, &live_before, &needed)?;
+            if !is_clean {
+                // What was found may be in a cache of the device only.
+                fs.log.unsynced = true;
+                fs.log.recovering = true;
+                fs.log.sync()?;
+                fs.remove_orphans()?;
+                fs.checkpoint()?;
+            }
+        }
+        Ok(fs)
+    }
+
+    /// The newest checkpoint that is whole, which is loaded. Returns the chunks that may follow it,
+    /// in order, and where in them its last chunk is.
+    fn find_checkpoint(
+        &mut self,
+        found: &mut DeviceScan,
+        damage: Damage,
+    ) -> Result<(Vec<Chunk>, usize)> {
+        let mut chunks: Vec<Chunk> = Vec::new();
+        for &(_, segment) in &found.first {
+            let walked = self.walk(segment)?;
+            for chunk in &walked {
+                found.seq_max = found.seq_max.max(chunk.summary.seq);
+                found.durable = found.durable.max(chunk.summary.durable);
+            }
+            let ends = walked.iter().enumerate().rev();
+            let ends: Vec<usize> = ends
+                .filter(|(_, chunk)| chunk.summary.flags & CHECKPOINT != 0)
+                .map(|(at, _)| at)
+                .collect();
+            let mut newest = None;
+            for at in ends {
+                if self.load_checkpoint(&walked[..=at])? {
+                    newest = Some(walked[at].summary.seq);
+                    break;
+                }
+                if damage == Damage::Refuse && walked[at].summary.seq <= found.durable {
+                    return Err(FsError::Damaged { what: "a checkpoint", addr: walked[at].addr });
+                }
+            }
+            chunks.extend(walked);
+            if let Some(seq) = newest {
+                self.root_segment = Some(segment);
+                chunks.sort_by_key(|chunk| chunk.summary.seq);
+                let at = chunks.iter().position(|chunk| chunk.summary.seq == seq);
+                return Ok((chunks, at.expect("it was walked")));
+            }
+        }
+        Err(FsError::Inconsistent("no checkpoint is whole".into()))
+    }
+
+    /// The chunks of a segment, up to the first block that is none.
+    fn walk(&mut self, segment: u32) -> Result<Vec<Chunk>> {
+        let mut chunks: Vec<Chunk> = Vec::new();
+        let mut next = Some(segment * self.log.blocks_per_segment);
+        while let Some(addr) = next {
+            let Some((summary, sum)) = self.log.read_summary(addr)? else { break };
+            let is_next = chunks.last().is_none_or(|last| summary.seq > last.summary.seq);
+            if summary.fs_id != self.log.fs_id || !is_next {
+                break;
+            }
+            next = self.log.next_chunk(addr, summary.payload());
+            chunks.push(Chunk { addr, summary, sum });
+        }
+        Ok(chunks)
+    }
+
+    /// Loads the checkpoint that ends with the last of these chunks; false if it is not whole.
+    fn load_checkpoint(&mut self, chunks: &[Chunk]) -> Result<bool> {
+        let mut roots: Vec<(u32, u32)> = Vec::new();
+        for (entry, addr) in chunks.iter().flat_map(Chunk::entries) {
+            if entry.kind == Kind::Root {
+                if entry.id == 0 {
+                    roots.clear();
+                }
+                roots.push((addr, entry.sum));
+            }
+        }
+        let last = chunks.last().and_then(|chunk| chunk.summary.entries.last());
+        if roots.is_empty() || last.is_none_or(|last| last.block as usize != roots.len()) {
+            return Ok(false);
+        }
+        let blocks = match self.log.read(&roots, "checkpoint") {
+            Ok(blocks) => blocks,
+            Err(FsError::Damaged { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let bytes = blocks.iter().flat_map(|block| block.iter().copied()).collect::<Vec<u8>>();
+        let Ok(checkpoint) = codec::load::<Checkpoint>(&mut &bytes[..]) else { return Ok(false) };
+        if checkpoint.usage.len() != self.usage.segments.len() {
+            let what = format!(
+                "the device has {} segments, the file system was made for {}",
+                self.usage.segments.len(),
+                checkpoint.usage.len()
+            );
+            return Err(FsError::Shape(what));
+        }
+        let blocks = match self.log.read(&checkpoint.table, "node table") {
+            Ok(blocks) => blocks,
+            Err(FsError::Damaged { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let max = Self::nodes_max(self.usage.segments.len(), self.log.blocks_per_segment);
+        self.table = NodeTable::new(max, checkpoint.table, &blocks);
+        self.usage = UsageTable::new(checkpoint.usage, self.log.blocks_per_segment);
+        self.groups = checkpoint.groups.into_iter().map(f64::from_bits).collect();
+        self.clock = checkpoint.clock;
+        self.generation = checkpoint.generation;
+        self.hash_seed = checkpoint.hash_seed;
+        self.reserved = checkpoint.reserved;
+        self.made = checkpoint.made;
+        self.log.counts = checkpoint.counts;
+        self.orphans = checkpoint.orphans.into_iter().collect();
+        Ok(true)
+    }
+
+    /// Applies the transactions after a checkpoint, whose last chunk is the first of these. Returns
+    /// how many chunks are whole, up to the end of the last transaction that is.
+    fn roll_forward(&mut self, tail: &[Chunk], durable: u64) -> Result<usize> {
+        let mut kept = 1;
+        let mut applied = 1;
+        for pair in tail.windows(2) {
+            let [before, chunk] = pair else { break };
+            let follows =
+                chunk.summary.seq == before.summary.seq + 1 && chunk.summary.prev == before.sum;
+            // What is durable is checked when it is read.
+            if !follows || (chunk.summary.seq > durable && !self.is_whole(chunk)?) {
+                break;
+            }
+            kept += 1;
+            if chunk.summary.flags & COMMIT != 0 {
+                for chunk in &tail[applied..kept] {
+                    self.apply(chunk)?;
+                }
+                applied = kept;
+            }
+        }
+        // Chunks without the end of their transaction count as damage only if they are missing.
+        Ok(kept)
+    }
+
+    fn is_whole(&mut self, chunk: &Chunk) -> Result<bool> {
+        let payload = chunk.entries().filter(|(entry, _)| entry.kind.has_payload());
+        let wanted: Vec<(u32, u32)> = payload.map(|(entry, addr)| (addr, entry.sum)).collect();
+        match self.log.read(&wanted, "chunk") {
+            Ok(_) => Ok(true),
+            Err(FsError::Damaged { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn apply(&mut self, chunk: &Chunk) -> Result<()> {
+        for (entry, addr) in chunk.entries() {
+            match entry.kind {
+                Kind::Node => self.apply_node(entry.id, NodeEntry { addr, sum: entry.sum })?,
+                Kind::Free => self.apply_node(entry.id, NodeEntry::default())?,
+                Kind::Data | Kind::Xattr | Kind::Table | Kind::Root => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A node changed: its old pointers are dead, its new ones live.
+    fn apply_node(&mut self, id: u32, entry: NodeEntry) -> Result<()> {
+        let before = match self.table.get(id).addr {
+            HOLE => None,
+            _ => Some(self.node(id)?.clone()),
+        };
+        self.nodes.remove(id);
+        let old = self.table.set(id, entry);
+        self.usage.remove_meta(old.addr);
+        self.usage.add_meta(entry.addr);
+        let after = if entry.addr == HOLE { None } else { Some(self.node(id)?.clone()) };
+        let none: &[Pointer] = &[];
+        for &pointer in before.as_ref().map_or(none, Node::pointers) {
+            self.account(pointer, Pointer::HOLE);
+        }
+        for &pointer in after.as_ref().map_or(none, Node::pointers) {
+            self.account(Pointer::HOLE, pointer);
+            self.clock = self.clock.max(u64::from(pointer.time) << 4);
+        }
+        self.orphans.remove(&id);
+        if let Some(Node::Inode(inode)) = &after {
+            self.generation = self.generation.max(inode.attr.generation);
+            if inode.attr.nlink == 0 {
+                self.orphans.insert(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Frees segments that neither the checkpoint nor the transactions after it need.
+    fn free_unused(&mut self, used: &[u32], before: &[u32], needed: &BTreeSet<u32>) -> Result<()> {
+        for &segment in used {
+            let at = segment as usize;
+            let is_dead = before[at] == 0 && self.usage.segments[at].live() == 0;
+            if is_dead && !needed.contains(&segment) {
+                self.usage.segments[at] = Usage::default();
+                self.log.free(segment)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The segments that may hold data, and the first chunks of those that hold chunks.
+fn first_chunks<S: Store>(log: &mut Log<S>) -> Result<(Vec<u32>, Vec<(u32, Summary)>)> {
+    let used = log.store().used()?;
+    let mut first = Vec::new();
+    for batch in used.chunks(BATCH) {
+        let runs: Vec<(u32, u32)> =
+            batch.iter().map(|segment| (segment * log.blocks_per_segment, 1)).collect();
+        for (segment, read) in batch.iter().zip(log.read_runs(&runs)) {
+            // What cannot be read holds nothing that was ever durable, or is damaged, which the
+            // gap in the numbers of chunks shows.
+            let Ok(data) = read else { continue };
+            if u32_at(&data, 0) != 0
+                && let Some((summary, _)) = Summary::decode(&data[..BLOCK])?
+            {
+                first.push((*segment, summary));
+            }
+        }
+    }
+    Ok((used, first))
+}
+
+fn find<S: Store>(log: &mut Log<S>) -> Result<DeviceScan> {
+    let (used, first) = first_chunks(log)?;
+    let newest = first.iter().max_by_key(|(_, chunk)| chunk.seq);
+    let fs_id = newest.ok_or(FsError::NotFormatted)?.1.fs_id;
+    let own = || first.iter().filter(|(_, chunk)| chunk.fs_id == fs_id);
+    let durable = own().map(|(_, chunk)| chunk.durable).max().unwrap_or(0);
+    let mut order: Vec<(u64, u32)> = own().map(|(segment, chunk)| (chunk.seq, *segment)).collect();
+    order.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(DeviceScan { used, first: order, fs_id, seq_max: 0, durable })
+}

@@ -1,0 +1,8 @@
+//! The file system without a kernel: calls against a model, losses of power, a full device.
+
+mod basic;
+mod memory;
+mod model;
+mod power;
+mod random;
+mod space;

@@ -1,0 +1,88 @@
+//! A full device: cleaning, the end of space, and space that comes back.
+
+use prism_base::Rng;
+use prism_fs::{Config, Fs, FsError, NewFile, ROOT, S_IFREG};
+use prism_testkit::seeds;
+
+use crate::memory::{Kind, MemoryStore};
+use crate::model::{TIME, mount};
+use crate::random::config;
+
+const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0 };
+
+/// Fills a file until there is no space, and returns its blocks.
+fn fill(fs: &mut Fs<MemoryStore>, ino: u32) -> u64 {
+    let mut blocks = 0;
+    while fs.write(ino, blocks * 4096, &[7; 4096]).is_ok() {
+        blocks += 1;
+    }
+    assert_eq!(fs.write(ino, blocks * 4096, &[7; 4096]), Err(FsError::NoSpace));
+    blocks
+}
+
+#[test]
+fn a_full_file_system_takes_deletes_and_gives_the_space_back() {
+    let store = MemoryStore::new(64, 32, Kind::Flash);
+    let mut fs = Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap();
+    let mut first = None;
+    for round in 0..6 {
+        let keep = fs.make(ROOT, b"keep", FILE).unwrap();
+        fs.write(keep, 0, b"kept").unwrap();
+        let file = fs.make(ROOT, b"file", FILE).unwrap();
+        let blocks = fill(&mut fs, file);
+        let most = fs.space().blocks;
+        assert!(blocks > most * 9 / 10, "{blocks} of {most}");
+        assert_eq!(*first.get_or_insert(blocks), blocks, "round {round}: no space leaks");
+        assert!(matches!(fs.make(ROOT, b"more", FILE), Err(FsError::NoSpace)));
+        // Overwriting needs no space.
+        for at in (0..blocks).rev() {
+            fs.write(file, at * 4096, &[8; 4096]).unwrap();
+        }
+        fs.sync().unwrap();
+        fs.unlink(ROOT, b"file").unwrap();
+        fs.unlink(ROOT, b"keep").unwrap();
+        fs.checkpoint().unwrap();
+        assert_eq!(fs.check().unwrap().problems, []);
+    }
+}
+
+/// Overwrites at random in a file that fills most of the device.
+fn churn(seed: u64, percent: u64, writes: u64) -> (u64, u64) {
+    let mut rng = Rng::stream(seed, "churn");
+    let store = MemoryStore::new(160, 32, Kind::Flash);
+    let mut fs = Fs::format(store.clone(), 7, config(seed), TIME).unwrap();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    let blocks = fs.space().free * percent / 100;
+    let mut content = vec![0_u8; blocks as usize];
+    for (at, value) in (0..).zip(&mut content) {
+        *value = 1;
+        fs.write(file, at * 4096, &[1; 4096]).unwrap();
+    }
+    let before = fs.counts().total();
+    for number in 0..writes {
+        // Four fifths of the writes go to a fifth of the blocks.
+        let range = if rng.chance(0.8) { blocks / 5 } else { blocks };
+        let at = rng.below(range);
+        content[at as usize] = number as u8 | 1;
+        fs.write(file, at * 4096, &[number as u8 | 1; 4096]).unwrap();
+        if number % 500 == 499 {
+            fs.fsync(&[file]).unwrap();
+        }
+    }
+    let written = fs.counts().total() - before;
+    fs.unmount().unwrap();
+    let mut fs = mount(MemoryStore::of(store.image(), Kind::Flash, 1), config(seed)).unwrap();
+    assert_eq!(fs.check().unwrap().problems, []);
+    for (at, value) in (0..).zip(&content) {
+        assert_eq!(fs.read(file, at * 4096, 1).unwrap(), [*value], "block {at}");
+    }
+    (written, writes)
+}
+
+#[test]
+fn random_overwrites_at_95_percent_go_on() {
+    for seed in seeds(0..8) {
+        let (written, wanted) = churn(seed, 95, 12_000);
+        assert!(written < 8 * wanted, "{written} blocks for {wanted}");
+    }
+}

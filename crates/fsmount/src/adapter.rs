@@ -1,0 +1,485 @@
+//! Requests of the kernel as calls of the file system.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use fuser::{
+    Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
+    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+use prism_fs::{
+    Allocate, Fs, FsError, NAME_MAX, NewFile, ROOT, Rename, S_IFDIR, S_IFMT, Seek, SetAttr,
+    SetXattr,
+};
+use prism_segments::FunctionStore;
+
+use crate::convert::{
+    STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list, number, stats,
+    time, time_or_now,
+};
+use crate::open::now;
+
+/// Bytes of a write at most.
+const WRITE_MAX: u32 = 1 << 20;
+
+/// Callers that wait for the same fsync.
+#[derive(Default)]
+struct Batch {
+    /// The number of the batch that fills.
+    number: u64,
+    files: Vec<u32>,
+    /// The number of the last batch that ended, and its error.
+    done: Option<(u64, Option<i32>)>,
+}
+
+/// What threads share.
+pub struct Shared {
+    fs: Mutex<Fs<FunctionStore>>,
+    batch: Mutex<Batch>,
+}
+
+impl Shared {
+    pub fn new(fs: Fs<FunctionStore>) -> Self {
+        Self { fs: Mutex::new(fs), batch: Mutex::default() }
+    }
+
+    /// The file system. A thread that panicked may have left it half changed in memory, so no other
+    /// uses it: the process ends, and what was durable is.
+    pub fn fs(&self) -> MutexGuard<'_, Fs<FunctionStore>> {
+        self.fs.lock().unwrap_or_else(|_| std::process::abort())
+    }
+
+    /// Ends the use of the file system.
+    pub fn end(&self) -> Result<(), FsError> {
+        let mut fs = self.fs();
+        fs.set_now(now());
+        fs.unmount()
+    }
+
+    /// Makes a file durable, together with those of other callers that wait.
+    fn fsync(&self, file: Option<u32>) -> Result<(), Errno> {
+        let batch = || self.batch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = {
+            let mut batch = batch();
+            batch.files.extend(file);
+            batch.number
+        };
+        let mut fs = self.fs();
+        let files = {
+            let mut batch = batch();
+            if batch.number > mine {
+                // Batches end in order, and under this lock.
+                let error = batch.done.filter(|done| done.0 == mine).and_then(|done| done.1);
+                return error.map_or(Ok(()), |error| Err(Errno::from_i32(error)));
+            }
+            batch.number += 1;
+            std::mem::take(&mut batch.files)
+        };
+        fs.set_now(now());
+        let error = fs.fsync(&files).err().map(|error| error.errno());
+        batch().done = Some((mine, error));
+        error.map_or(Ok(()), |error| Err(Errno::from_i32(error)))
+    }
+}
+
+/// The adapter.
+pub struct Adapter {
+    shared: Arc<Shared>,
+    writeback: bool,
+}
+
+impl Adapter {
+    pub fn new(shared: Arc<Shared>, writeback: bool) -> Self {
+        Self { shared, writeback }
+    }
+
+    fn with<T>(
+        &self,
+        call: impl FnOnce(&mut Fs<FunctionStore>) -> Result<T, FsError>,
+    ) -> Result<T, Errno> {
+        let mut fs = self.shared.fs();
+        fs.set_now(now());
+        call(&mut fs).map_err(|error| Errno::from_i32(error.errno()))
+    }
+
+    /// Finds or makes a file, to which the kernel then has a reference.
+    fn entry(
+        &self,
+        find: impl FnOnce(&mut Fs<FunctionStore>) -> Result<u32, FsError>,
+    ) -> Result<(FileAttr, Generation), Errno> {
+        self.with(|fs| {
+            let ino = find(fs)?;
+            let attr = fs.get_attr(ino)?;
+            fs.hold(ino);
+            Ok((file_attr(ino, &attr), Generation(attr.generation)))
+        })
+    }
+}
+
+impl Filesystem for Adapter {
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let mut wanted = vec![
+            InitFlags::FUSE_DO_READDIRPLUS,
+            InitFlags::FUSE_READDIRPLUS_AUTO,
+            InitFlags::FUSE_PARALLEL_DIROPS,
+            InitFlags::FUSE_ASYNC_DIO,
+            InitFlags::FUSE_CACHE_SYMLINKS,
+        ];
+        if self.writeback {
+            wanted.push(InitFlags::FUSE_WRITEBACK_CACHE);
+        }
+        for flag in wanted {
+            // An older kernel goes on without it.
+            let _ = config.add_capabilities(flag);
+        }
+        let _ = config.set_max_write(WRITE_MAX);
+        let _ = config.set_max_readahead(WRITE_MAX);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        answer_entry(self.entry(|fs| fs.lookup(number(parent), name.as_bytes())), reply);
+    }
+
+    fn forget(&self, _: &Request, ino: INodeNo, nlookup: u64) {
+        // What cannot be removed now is removed by the next mount.
+        let _ = self.with(|fs| fs.release(number(ino), nlookup));
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        match self.with(|fs| fs.get_attr(number(ino))) {
+            Ok(attr) => reply.attr(&TTL, &file_attr(number(ino), &attr)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        ctime: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let (atime, mtime) = (atime.map(time_or_now), mtime.map(time_or_now));
+        let set = SetAttr { mode, uid, gid, size, atime, mtime, ctime: ctime.map(time) };
+        match self.with(|fs| fs.set_attr(number(ino), set)) {
+            Ok(attr) => reply.attr(&TTL, &file_attr(number(ino), &attr)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        match self.with(|fs| fs.read_link(number(ino))) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev };
+        answer_entry(self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)), reply);
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        let mode = S_IFDIR | mode & !S_IFMT;
+        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0 };
+        answer_entry(self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)), reply);
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(self.with(|fs| fs.unlink(number(parent), name.as_bytes())), reply);
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(self.with(|fs| fs.rmdir(number(parent), name.as_bytes())), reply);
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let new = NewFile { mode: 0, uid: request.uid(), gid: request.gid(), rdev: 0 };
+        let (name, target) = (name.as_bytes(), target.as_os_str().as_bytes());
+        answer_entry(self.entry(|fs| fs.symlink(number(parent), name, target, new)), reply);
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let how = match flags {
+            RenameFlags::RENAME_NOREPLACE => Rename::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => Rename::Exchange,
+            RenameFlags::RENAME_WHITEOUT => Rename::Whiteout,
+            flags if flags.is_empty() => Rename::Replace,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let from = (number(parent), name.as_bytes());
+        let to = (number(new_parent), new_name.as_bytes());
+        answer(self.with(|fs| fs.rename(from, to, how)), reply);
+    }
+
+    fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let ino = number(ino);
+        let linked = self.entry(|fs| fs.link(ino, number(parent), name.as_bytes()).map(|()| ino));
+        answer_entry(linked, reply);
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        match self.with(|fs| fs.read(number(ino), offset, size as usize)) {
+            Ok(data) => reply.data(&data),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.with(|fs| fs.write(number(ino), offset, data)) {
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer(self.shared.fsync(Some(number(ino))), reply);
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer(self.shared.fsync(None), reply);
+    }
+
+    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let flags = FopenFlags::FOPEN_CACHE_DIR | FopenFlags::FOPEN_KEEP_CACHE;
+        reply.opened(FileHandle(0), flags);
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let listed = self.with(|fs| {
+            list(fs, number(ino), offset, |_, entry, next| {
+                let (kind, name) = (file_type(entry.kind.into()), OsStr::from_bytes(&entry.name));
+                Ok(reply.add(INodeNo(entry.ino.into()), next, kind, name))
+            })
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn readdirplus(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        let listed = self.with(|fs| {
+            list(fs, number(ino), offset, |fs, entry, next| {
+                let attr = fs.get_attr(entry.ino)?;
+                let (id, name) = (INodeNo(entry.ino.into()), OsStr::from_bytes(&entry.name));
+                let generation = Generation(attr.generation);
+                let file = file_attr(entry.ino, &attr);
+                let is_full = reply.add(id, next, name, &TTL, &file, generation);
+                // The kernel counts no reference to `.` and `..`.
+                if !is_full && name != "." && name != ".." {
+                    fs.hold(entry.ino);
+                }
+                Ok(is_full)
+            })
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let space = self.shared.fs().space();
+        let (blocks, free) = (space.blocks, space.free);
+        let nodes = space.nodes + space.nodes_free;
+        reply.statfs(blocks, free, free, nodes, space.nodes_free, 4096, NAME_MAX as u32, 4096);
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        if name.as_bytes().starts_with(b"system.posix_acl") {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        let how = [SetXattr::Any, SetXattr::Create, SetXattr::Replace];
+        let Some(&how) = how.get(flags as usize) else { return reply.error(Errno::EINVAL) };
+        let set = self.with(|fs| fs.set_xattr(number(ino), name.as_bytes(), value, how));
+        answer(set, reply);
+    }
+
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+        let name = name.as_bytes();
+        if number(ino) == ROOT && name == STATS {
+            return answer_xattr(Ok(stats(&self.shared.fs())), size, reply);
+        }
+        if name.starts_with(b"system.posix_acl") {
+            return reply.error(Errno::EOPNOTSUPP);
+        }
+        answer_xattr(self.with(|fs| fs.get_xattr(number(ino), name)), size, reply);
+    }
+
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let names = self.with(|fs| {
+            let names = fs.list_xattr(number(ino))?;
+            Ok(names.into_iter().flat_map(|name| [name, vec![0]].concat()).collect())
+        });
+        answer_xattr(names, size, reply);
+    }
+
+    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        answer(self.with(|fs| fs.remove_xattr(number(ino), name.as_bytes())), reply);
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        _: i32,
+        reply: ReplyCreate,
+    ) {
+        let mode = prism_fs::S_IFREG | mode & !S_IFMT;
+        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0 };
+        match self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)) {
+            Ok((attr, generation)) => {
+                let flags = FopenFlags::FOPEN_KEEP_CACHE;
+                reply.created(&TTL, &attr, generation, FileHandle(0), flags);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        let how = match mode {
+            0 => Allocate::Extend,
+            1 => Allocate::KeepSize,
+            3 => Allocate::Punch,
+            0x10 => Allocate::Zero,
+            0x11 => Allocate::ZeroKeepSize,
+            _ => return reply.error(Errno::EOPNOTSUPP),
+        };
+        answer(self.with(|fs| fs.allocate(number(ino), offset, length, how)), reply);
+    }
+
+    fn lseek(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let what = match whence {
+            3 => Seek::Data,
+            4 => Seek::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        match self.with(|fs| fs.seek(number(ino), offset.max(0) as u64, what)) {
+            Ok(offset) => reply.offset(offset as i64),
+            Err(error) => reply.error(error),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Values of the kernel's interface and of the file system, and answers of the kind that many
+//! requests have.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    Errno, FileAttr, FileType, Generation, INodeNo, ReplyEmpty, ReplyEntry, ReplyXattr, TimeOrNow,
+};
+use prism_fs::{Attr, DirEntry, Fs, FsError, S_IFDIR, Time};
+use prism_segments::FunctionStore;
+
+use crate::open::now;
+
+/// How long the kernel may rely on an answer: no other program changes the file system.
+pub const TTL: Duration = Duration::from_secs(3600);
+/// An attribute of the uppermost folder that shows space and what was written, by cause.
+pub const STATS: &[u8] = b"user.prism.stats";
+
+pub fn number(ino: INodeNo) -> u32 {
+    // The kernel has only numbers that it was given.
+    u32::try_from(ino.0).unwrap_or(0)
+}
+
+pub fn system_time(time: Time) -> SystemTime {
+    let nanos = Duration::from_nanos(time.nanos.into());
+    let secs = Duration::from_secs(time.secs.unsigned_abs());
+    if time.secs < 0 { UNIX_EPOCH - secs + nanos } else { UNIX_EPOCH + secs + nanos }
+}
+
+pub fn time(time: SystemTime) -> Time {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => Time { secs: since.as_secs() as i64, nanos: since.subsec_nanos() },
+        Err(error) => {
+            let before = error.duration();
+            let borrow = i64::from(before.subsec_nanos() > 0);
+            let nanos = (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000;
+            Time { secs: -(before.as_secs() as i64) - borrow, nanos }
+        }
+    }
+}
+
+pub fn time_or_now(given: TimeOrNow) -> Time {
+    match given {
+        TimeOrNow::SpecificTime(given) => time(given),
+        TimeOrNow::Now => now(),
+    }
+}
+
+pub fn file_type(kind: u32) -> FileType {
+    match kind {
+        0o01 => FileType::NamedPipe,
+        0o02 => FileType::CharDevice,
+        0o04 => FileType::Directory,
+        0o06 => FileType::BlockDevice,
+        0o12 => FileType::Symlink,
+        0o14 => FileType::Socket,
+        _ => FileType::RegularFile,
+    }
+}
+
+pub fn file_attr(ino: u32, attr: &Attr) -> FileAttr {
+    FileAttr {
+        ino: INodeNo(ino.into()),
+        size: attr.size,
+        blocks: attr.blocks * 8,
+        atime: system_time(attr.atime),
+        mtime: system_time(attr.mtime),
+        ctime: system_time(attr.ctime),
+        crtime: system_time(attr.btime),
+        kind: file_type(attr.mode >> 12),
+        perm: (attr.mode & 0o7777) as u16,
+        nlink: attr.nlink,
+        uid: attr.uid,
+        gid: attr.gid,
+        rdev: attr.rdev,
+        blksize: 4096,
+        flags: 0,
+    }
+}
+
+pub fn answer(result: Result<(), Errno>, reply: ReplyEmpty) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+pub fn answer_entry(result: Result<(FileAttr, Generation), Errno>, reply: ReplyEntry) {
+    match result {
+        Ok((attr, generation)) => reply.entry(&TTL, &attr, generation),
+        Err(error) => reply.error(error),
+    }
+}
+
+pub fn answer_xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
+    match result {
+        Ok(value) if size == 0 => reply.size(value.len() as u32),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(error) => reply.error(error),
+    }
+}
+
+pub fn stats(fs: &Fs<FunctionStore>) -> Vec<u8> {
+    let (space, counts) = (fs.space(), fs.counts());
+    let text = format!(
+        "blocks {}\nfree {}\nfiles_and_nodes {}\nwritten_data {}\nwritten_cleaning {}\n\
+         written_folders {}\nwritten_nodes {}\nwritten_table {}\nwritten_checkpoints {}\n\
+         written_summaries {}\n",
+        space.blocks,
+        space.free,
+        space.nodes,
+        counts.data,
+        counts.cleaned,
+        counts.folders,
+        counts.nodes,
+        counts.table,
+        counts.roots,
+        counts.summaries
+    );
+    text.into_bytes()
+}
+
+/// Lists a folder from an offset on, until `add` says that there is no more space. The offsets 1
+/// and 2 follow `.` and `..`, others an entry with the hash offset - 3.
+pub fn list(
+    fs: &mut Fs<FunctionStore>,
+    dir: u32,
+    offset: u64,
+    mut add: impl FnMut(&mut Fs<FunctionStore>, &DirEntry, u64) -> Result<bool, FsError>,
+) -> Result<(), FsError> {
+    let parent = fs.get_attr(dir)?.parent;
+    for (at, ino, name) in [(0, dir, b".".to_vec()), (1, parent, b"..".to_vec())] {
+        let entry = DirEntry { hash: 0, ino, kind: (S_IFDIR >> 12) as u8, name };
+        if offset <= at && add(fs, &entry, at + 1)? {
+            return Ok(());
+        }
+    }
+    let mut from = Some(offset.max(2) - 2);
+    while let Some(hash) = from {
+        let (entries, next) = fs.list(dir, hash)?;
+        for entry in entries {
+            if add(fs, &entry, entry.hash + 3)? {
+                return Ok(());
+            }
+        }
+        from = next;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_before_1970_are_kept() {
+        for (secs, nanos) in [(0, 0), (5, 7), (-1, 999_999_999), (-5, 0), (-5, 1)] {
+            let given = Time { secs, nanos };
+            assert_eq!(time(system_time(given)), given);
+        }
+    }
+}

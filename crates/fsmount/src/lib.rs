@@ -1,0 +1,10 @@
+//! The file system on a device in a file: it is made, opened, checked, and mounted by FUSE. The
+//! only crate that knows the kernel's interface; what a file is it does not know.
+
+mod adapter;
+mod convert;
+mod open;
+mod run;
+
+pub use open::{Device, MountError, make, now, open};
+pub use run::{MountOptions, mount};

@@ -1,0 +1,192 @@
+//! Devices of file systems: making and opening them. The file system uses the function level of
+//! the flash library, which allocates, erases and levels the wear of blocks.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use prism_base::Bytes;
+use prism_flash::function::Function;
+use prism_flash::{Allocation, DeviceGeometry, FlashError, Options};
+use prism_flashfile::{FlashFile, FlashFileError};
+use prism_fs::{Access, Config, Damage, Fs, FsError, Time};
+use prism_segments::FunctionStore;
+
+/// A file system on a device in a file.
+pub struct Device {
+    /// The file system.
+    pub fs: Fs<FunctionStore>,
+    /// The device, which knows the wear of its blocks.
+    pub flash: prism_flash::Device,
+}
+
+/// Why a file system cannot be made, opened or mounted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MountError {
+    /// The file cannot be used.
+    #[error(transparent)]
+    File(#[from] FlashFileError),
+    /// The device failed.
+    #[error("{file}: {source}")]
+    Flash {
+        /// The file.
+        file: String,
+        /// Why.
+        source: FlashError,
+    },
+    /// The file system cannot be used.
+    #[error("{file}: {source}")]
+    Fs {
+        /// The file.
+        file: String,
+        /// Why.
+        source: FsError,
+    },
+    /// The file cannot be made.
+    #[error("{0}")]
+    Option(String),
+    /// The kernel refused.
+    #[error("cannot mount {file} on {folder}: {source}")]
+    Kernel {
+        /// The file.
+        file: String,
+        /// The folder.
+        folder: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Bytes of a page.
+const PAGE: u32 = 4096;
+/// Channels of a new device.
+const CHANNELS: u32 = 4;
+/// The name of the share.
+const SHARE: &str = "fs";
+/// The smallest device.
+const SIZE_MIN: Bytes = Bytes(32 << 20);
+
+/// The time of day.
+#[must_use]
+pub fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time { secs: since.as_secs() as i64, nanos: since.subsec_nanos() }
+}
+
+fn name(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn flash(path: &Path) -> impl Fn(FlashError) -> MountError {
+    let file = name(path);
+    move |source| MountError::Flash { file: file.clone(), source }
+}
+
+fn fs(path: &Path) -> impl Fn(FsError) -> MountError {
+    let file = name(path);
+    move |source| MountError::Fs { file: file.clone(), source }
+}
+
+/// Segments of a 1000th of the device: large enough to be written at the full rate of a drive,
+/// small enough to be cleaned one by one.
+fn geometry(size: Bytes) -> DeviceGeometry {
+    let block = (size.0 / 1024).next_power_of_two().clamp(1 << 20, 32 << 20);
+    DeviceGeometry {
+        channels: CHANNELS,
+        luns_per_channel: 1,
+        // Spare blocks for those that fail, and for the device's own tables.
+        blocks_per_lun: (size.0.div_ceil(block * u64::from(CHANNELS)) + 4) as u32,
+        pages_per_block: (block / u64::from(PAGE)) as u32,
+        page_size: PAGE,
+        oob_size: 64,
+        max_open_blocks: None,
+    }
+}
+
+/// Makes a file with a device of `size` bytes and a file system on it.
+///
+/// # Errors
+/// [`MountError`]; a file that exists is not overwritten.
+pub fn make(path: &Path, size: Bytes) -> Result<Device, MountError> {
+    if size < SIZE_MIN {
+        let what = format!("--size {size} is too small: a file system needs {SIZE_MIN} or more");
+        return Err(MountError::Option(what));
+    }
+    if path.exists() {
+        let what = format!(
+            "{}: the file exists; remove it if you can lose what it holds, or name another one",
+            name(path)
+        );
+        return Err(MountError::Option(what));
+    }
+    drop(FlashFile::format(path, geometry(size), &[], Options::default())?);
+    let made = make_in(path);
+    if made.is_err() {
+        // Half a file system is of no use.
+        let _ = std::fs::remove_file(path);
+    }
+    made
+}
+
+fn make_in(path: &Path) -> Result<Device, MountError> {
+    let file = FlashFile::open(path)?;
+    let identity = file.identity();
+    let device = prism_flash::Device::open(file, Options::default()).map_err(flash(path))?;
+    let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
+    let share = device.allocate(SHARE, Allocation::new(capacity, 0)).map_err(flash(path))?;
+    let function = Function::open(share).map_err(flash(path))?;
+    let store = FunctionStore::new(function, identity);
+    let made = Fs::format(store, identity, Config::NORMAL, now()).map_err(fs(path))?;
+    Ok(Device { fs: made, flash: device })
+}
+
+/// Opens a file that a process may have had open which was killed just now: the kernel may need a
+/// moment to end its reads and writes.
+fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
+    const TRIES: u32 = 100;
+    for _ in 1..TRIES {
+        match FlashFile::open(path) {
+            Err(FlashFileError::InUse { .. }) => thread::sleep(Duration::from_millis(20)),
+            opened => return opened,
+        }
+    }
+    FlashFile::open(path)
+}
+
+/// Opens the file system of a file.
+///
+/// # Errors
+/// [`MountError`].
+pub fn open(
+    path: &Path,
+    config: Config,
+    access: Access,
+    damage: Damage,
+) -> Result<Device, MountError> {
+    let file = open_soon(path)?;
+    let identity = file.identity();
+    let device = prism_flash::Device::open(file, Options::default()).map_err(flash(path))?;
+    if !device.shares().iter().any(|share| share.name == SHARE) {
+        let what = format!(
+            "{}: the device has no file system; make one in another file with prism mkfs",
+            name(path)
+        );
+        return Err(MountError::Option(what));
+    }
+    let share = device.attach(SHARE).map_err(flash(path))?;
+    let function = Function::open(share).map_err(flash(path))?;
+    let store = FunctionStore::new(function, identity);
+    let mounted = Fs::mount(store, config, now(), access, damage).map_err(fs(path))?;
+    Ok(Device { fs: mounted, flash: device })
+}
+
+/// The file and folder of an error of the kernel.
+pub(crate) fn kernel(path: &Path, folder: &Path, source: std::io::Error) -> MountError {
+    MountError::Kernel { file: name(path), folder: name(folder), source }
+}
+
+/// A path that stays right when the working folder changes.
+pub(crate) fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,3 @@
+//! The mount, by the kernel.
+
+mod mounted;

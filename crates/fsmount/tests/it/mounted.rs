@@ -1,0 +1,141 @@
+//! Files through the kernel: written, unmounted, mounted again, compared. Needs /dev/fuse and root.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread::{self, JoinHandle};
+
+use prism_base::Bytes;
+use prism_fs::{Access, Config, Damage};
+use prism_fsmount::{MountOptions, make, mount, open};
+
+/// A mount in a thread of this process.
+struct Mount {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Mount {
+    fn new(file: &Path, folder: &Path, options: &str) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, receiver) = channel();
+        let (file, folder) = (file.to_owned(), folder.to_owned());
+        let options = MountOptions::parse(options).unwrap();
+        let flag = Arc::clone(&stop);
+        let thread = thread::spawn(move || {
+            let ready = || sender.send(()).unwrap();
+            mount(&file, &folder, &options, ready, || flag.load(Ordering::SeqCst)).unwrap();
+        });
+        receiver.recv().expect("it is mounted");
+        Self { stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::SeqCst);
+        let ended = self.thread.take().expect("once").join();
+        assert!(ended.is_ok() || thread::panicking(), "the mount ended with an error");
+    }
+}
+
+/// A folder for a mount and a new file system; `None` where the kernel or the user forbid it.
+fn new(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root || !Path::new("/dev/fuse").exists() {
+        prism_testkit::skipped("mounting a file system needs root and /dev/fuse", "");
+        return None;
+    }
+    let (file, mounted) = (folder.join("disk.prism"), folder.join("mounted"));
+    fs::create_dir(&mounted).unwrap();
+    drop(make(&file, Bytes(128 << 20)).unwrap());
+    Some((file, mounted))
+}
+
+fn assert_whole(file: &Path) {
+    let opened = open(file, Config::NORMAL, Access::ReadOnly, Damage::Refuse);
+    assert_eq!(opened.unwrap().fs.check().unwrap().problems, []);
+}
+
+fn pattern(seed: u8, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 5) as u8 ^ seed).collect()
+}
+
+#[test]
+fn files_are_there_after_the_next_mount() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    for (round, options) in (0_u8..).zip(["", "writethrough", "preset=sfs"]) {
+        let mounted = Mount::new(&file, &at, options);
+        for before in 0..round {
+            let dir = at.join(format!("round {before}"));
+            for number in 0..50_u8 {
+                let found = fs::read(dir.join(format!("file {number}"))).unwrap();
+                assert!(found == pattern(before ^ number, usize::from(number) * 3000));
+            }
+            assert_eq!(fs::read_link(dir.join("link")).unwrap(), Path::new("file 1"));
+            let meta = fs::metadata(dir.join("sparse")).unwrap();
+            assert_eq!((meta.len(), meta.blocks()), ((1 << 40) + 4, 8));
+            assert_eq!(fs::metadata(dir.join("file 2")).unwrap().mode() & 0o7777, 0o640);
+            assert_eq!(fs::metadata(dir.join("hard")).unwrap().nlink(), 2);
+            assert_eq!(fs::read_dir(&dir).unwrap().count(), 53);
+        }
+        let dir = at.join(format!("round {round}"));
+        fs::create_dir(&dir).unwrap();
+        for number in 0..50_u8 {
+            let data = pattern(round ^ number, usize::from(number) * 3000);
+            fs::write(dir.join(format!("temporary {number}")), data).unwrap();
+            let name = dir.join(format!("file {number}"));
+            fs::rename(dir.join(format!("temporary {number}")), name).unwrap();
+        }
+        fs::write(dir.join("removed"), "x").unwrap();
+        fs::remove_file(dir.join("removed")).unwrap();
+        symlink("file 1", dir.join("link")).unwrap();
+        fs::hard_link(dir.join("file 3"), dir.join("hard")).unwrap();
+        fs::set_permissions(dir.join("file 2"), fs::Permissions::from_mode(0o640)).unwrap();
+        File::create(dir.join("sparse")).unwrap().write_all_at(b"last", 1 << 40).unwrap();
+        drop(mounted);
+        assert_whole(&file);
+    }
+}
+
+#[test]
+fn an_append_that_was_synced_is_on_the_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mounted = Mount::new(&file, &at, "");
+    let mut log = OpenOptions::new().append(true).create(true).open(at.join("log")).unwrap();
+    let threads: Vec<_> = (0..4)
+        .map(|number| {
+            let path = at.join(format!("of thread {number}"));
+            thread::spawn(move || {
+                let mut log = File::create(path).unwrap();
+                for _ in 0..50 {
+                    log.write_all(b"a line of a log\n").unwrap();
+                    log.sync_data().unwrap();
+                }
+            })
+        })
+        .collect();
+    for _ in 0..50 {
+        log.write_all(b"a line of a log\n").unwrap();
+        log.sync_all().unwrap();
+    }
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    // The file of the device as it is now, without an unmount.
+    let copy = folder.path().join("copy.prism");
+    fs::copy(&file, &copy).unwrap();
+    let opened = open(&copy, Config::NORMAL, Access::ReadWrite, Damage::Refuse);
+    let mut copy = opened.unwrap().fs;
+    for name in ["log", "of thread 0", "of thread 1", "of thread 2", "of thread 3"] {
+        let found = copy.lookup(prism_fs::ROOT, name.as_bytes()).unwrap();
+        assert_eq!(copy.get_attr(found).unwrap().size, 50 * 16, "{name}");
+    }
+    assert_eq!(copy.check().unwrap().problems, []);
+    drop(log);
+    drop(mounted);
+}
