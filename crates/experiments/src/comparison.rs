@@ -1,8 +1,8 @@
 //! Published numbers next to those measured here.
 //!
 //! Only published numbers that are independent of each other and of our settings count; the others
-//! are shown and marked ([`Basis`]). A difference is explained if a run without its cause closes it.
-//! Where the source leaves out parameters, that is not an explanation but a verdict of its own.
+//! are shown and marked ([`Basis`]). A difference is explained if a run without its cause closes
+//! it. Where the source leaves out parameters, that is no explanation but a verdict of its own.
 
 /// The quantity that a number measures, from which its unit follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,6 +11,7 @@ mod common;
 mod completions;
 mod contract;
 mod device;
+mod fs;
 mod import;
 mod layout;
 mod power_cut;

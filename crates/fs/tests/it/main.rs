@@ -5,4 +5,5 @@ mod memory;
 mod model;
 mod power;
 mod random;
+mod repair;
 mod space;

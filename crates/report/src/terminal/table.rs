@@ -107,7 +107,8 @@ fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) 
     widths
 }
 
-/// The width of the longest part of a cell that stays in one line: a word, or a number and its unit.
+/// The width of the longest part of a cell that stays in one line: a word, or a number with its
+/// unit.
 fn unbroken(text: &str) -> usize {
     let is_number =
         text.trim_start_matches(['-', '+', '<', '>', ' ']).starts_with(char::is_numeric);

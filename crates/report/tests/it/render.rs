@@ -476,8 +476,8 @@ fn text_that_is_wider_than_its_column_takes_several_lines() {
     assert_eq!(lines, expected);
 }
 
-/// Words, numbers with their units, and verdicts are never cut: a column of text is at least as wide
-/// as its longest word, and headings of numbers take several lines.
+/// Words, numbers with their units, and verdicts are never cut: a column of text is at least as
+/// wide as its longest word, and headings of numbers take several lines.
 #[test]
 fn words_and_numbers_are_whole_on_a_narrow_screen() {
     let columns = vec![

@@ -71,8 +71,8 @@ fn queries(found: &Results) -> Vec<Comparison> {
         Comparison::new(QUERIES_PLACE, what, quantity, both, RATE_TOLERANCE, why)
     };
     let writes = Why::NotGiven(
-        "the article does not say what a query writes; its 115 and 500 MB/s are 11,200 and 49,000 writes of \
-         10 KB a second, so about two queries share a write",
+        "the article does not say what a query writes; its 115 and 500 MB/s are 11,200 and 49,000 \
+         writes of 10 KB a second, so about two queries share a write",
     );
     let rise = Why::Unexplained(
         "the article's rates of such writes rise by 500/115 = 4.3, and it calls 100,000 over \

@@ -39,8 +39,8 @@ fn table(found: &Results, ssd: Ssd) -> Vec<Comparison> {
 fn why_random(map: Map) -> Why {
     match map {
         Map::Page => Why::NotGiven(
-            "the mapping of the real drive is not given; page-level mapping with small units copies \
-             little",
+            "the mapping of the real drive is not given; page-level mapping with small units \
+             copies little",
         ),
         Map::Groups | Map::Fast => Why::Unexplained(
             "neither the mapping of the real drive is known nor the size of its log, to which the \

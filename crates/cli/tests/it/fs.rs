@@ -1,0 +1,65 @@
+//! `prism mkfs`, `mount`, `fsck` and `fs info`.
+
+use std::path::Path;
+use std::process::Command;
+
+use prism_testkit::skipped;
+use serde_json::Value;
+
+use crate::common::{folder, prism};
+
+#[test]
+fn a_file_system_is_made_mounted_checked_and_described() {
+    let folder = folder();
+    let [file, place] = ["file", "place"].map(|name| folder.path().join(name));
+    let [file, place] = [&file, &place].map(|path| path.to_str().unwrap());
+    let run = prism(&["mkfs", file, "--size", "256MiB"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let again = prism(&["mkfs", file, "--size", "256MiB"]);
+    assert_eq!(again.code, 2, "what is there is not overwritten");
+    assert!(again.stderr.contains("the file exists"), "{}", again.stderr);
+
+    std::fs::create_dir(place).unwrap();
+    if rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists() {
+        for round in 0..2_u8 {
+            let run = prism(&["mount", file, place]);
+            assert_eq!(run.code, 0, "{}", run.stderr);
+            let content = folder.path().join("place/content");
+            if round == 1 {
+                assert_eq!(std::fs::read(&content).unwrap(), vec![7; 3 << 20]);
+            }
+            std::fs::write(&content, vec![7; 3 << 20]).unwrap();
+            let busy = prism(&["fsck", file]);
+            assert_eq!(busy.code, 2, "a mounted file system is not checked: {}", busy.stdout);
+            assert!(Command::new("umount").arg(place).status().unwrap().success());
+        }
+    } else {
+        skipped("prism mount needs root and /dev/fuse", "");
+    }
+    let run = prism(&["fsck", file]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    let run = prism(&["fs", "info", file, "--json", "-"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!(found.is_object(), "{found}");
+}
+
+#[test]
+fn what_is_no_file_system_is_refused() {
+    let folder = folder();
+    let text = folder.path().join("text");
+    std::fs::write(&text, "no file system").unwrap();
+    let text = text.to_str().unwrap();
+    for arguments in [
+        &["fsck", text][..],
+        &["fs", "info", text],
+        &["mount", text, "/tmp"],
+        &["fsck", "/nowhere/file"],
+        &["mkfs", "/nowhere/file", "--size", "1GiB"],
+        &["mkfs", text, "--size", "1KiB"],
+    ] {
+        let run = prism(arguments);
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
+        assert!(run.stderr.starts_with("prism: "), "{arguments:?}: {}", run.stderr);
+    }
+}
