@@ -176,8 +176,7 @@ impl<S: Store> Fs<S> {
         let mut at = segment * self.log.blocks_per_segment;
         let mut seq = 0;
         let mut live = Live::default();
-        loop {
-            let Some((summary, _)) = self.log.read_summary(at)? else { break };
+        while let Some((summary, _)) = self.log.read_summary(at)? {
             if summary.fs_id != self.log.fs_id || summary.seq <= seq {
                 break;
             }

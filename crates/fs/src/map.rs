@@ -200,10 +200,11 @@ impl<S: Store> Fs<S> {
             let next = children[child as usize];
             let first = child * below;
             let (from, to) = (begin.saturating_sub(first), (end - first).min(below));
-            if next != 0 && self.remove_below(ino, next, height - 1, from, to)? {
-                if let Node::Inner { children, .. } = self.node_mut(id)? {
-                    children[child as usize] = 0;
-                }
+            if next != 0
+                && self.remove_below(ino, next, height - 1, from, to)?
+                && let Node::Inner { children, .. } = self.node_mut(id)?
+            {
+                children[child as usize] = 0;
             }
         }
         let Node::Inner { children, .. } = self.node(id)? else { return Err(wrong(id)) };

@@ -340,8 +340,11 @@ impl<S: Store> Fs<S> {
     }
 }
 
+/// Segments that hold chunks, with the first chunk of each.
+type FirstChunks = Vec<(u32, Summary)>;
+
 /// The segments that may hold data, and the first chunks of those that hold chunks.
-fn first_chunks<S: Store>(log: &mut Log<S>) -> Result<(Vec<u32>, Vec<(u32, Summary)>)> {
+fn first_chunks<S: Store>(log: &mut Log<S>) -> Result<(Vec<u32>, FirstChunks)> {
     let used = log.store().used()?;
     let mut first = Vec::new();
     for batch in used.chunks(BATCH) {

@@ -123,8 +123,8 @@ fn run(store: &MemoryStore, mut world: World<MemoryStore>, rng: &mut Rng, calls:
 /// One cut after every operation of a run, and some cuts in the mount after it. Returns how many.
 fn every_cut(seed: u64) -> u64 {
     let mut rng = Rng::stream(seed, "cuts");
-    let kind = if seed % 2 == 0 { Kind::Flash } else { Kind::Drive };
-    let small = seed % 3 != 0;
+    let kind = if seed.is_multiple_of(2) { Kind::Flash } else { Kind::Drive };
+    let small = !seed.is_multiple_of(3);
     let store = MemoryStore::new(if small { 28 } else { 40 }, if small { 16 } else { 32 }, kind);
     drop(Fs::format(store.clone(), 7, config(seed), TIME).unwrap());
     store.take_ops();
@@ -165,7 +165,7 @@ fn random_a_cut_after_every_operation() {
 /// Many cuts in one life, each after a few calls.
 fn one_life(seed: u64, rounds: u64) {
     let mut rng = Rng::stream(seed, "life");
-    let kind = if seed % 2 == 0 { Kind::Flash } else { Kind::Drive };
+    let kind = if seed.is_multiple_of(2) { Kind::Flash } else { Kind::Drive };
     let store = MemoryStore::new(28, 16, kind);
     drop(Fs::format(store.clone(), 7, config(seed), TIME).unwrap());
     let mut image = store.image();

@@ -83,7 +83,7 @@ fn churn(seed: u64, percent: u64, writes: u64) -> (u64, u64) {
 fn random_overwrites_at_95_percent_go_on() {
     for seed in seeds(0..8) {
         let (written, wanted) = churn(seed, 95, 12_000);
-        // Segments of 32 blocks and a tenth of spare space: cleaning is dear, and it does not stall.
+        // Segments of 32 blocks, a tenth of them spare: cleaning is dear, but does not stall.
         assert!(written < 24 * wanted, "{written} blocks for {wanted}");
     }
 }
