@@ -76,27 +76,28 @@ fn left_out(screen: &mut Screen, rows: usize, columns: usize) {
 }
 
 /// The width of each column; zero for one that is left out. Columns of text get narrower first, but
-/// not than their longest word, then the rightmost columns are left out.
+/// not than their longest word, then those of numbers whose heading can take several lines; then the
+/// rightmost columns are left out.
 fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) -> Vec<usize> {
     let of_cells = |i: usize, width: fn(&str) -> usize| {
         cells.iter().map(|row| width(&row[i])).max().unwrap_or(0)
     };
-    let natural = |i: usize| {
-        // Numbers stay in one line; their heading may take several.
-        let head = match table.columns[i].unit {
-            Some(_) => longest_word(&heads[i]),
-            None => display_width(&heads[i]),
-        };
-        of_cells(i, display_width).max(head).max(1)
+    let natural = |i: usize| of_cells(i, display_width).max(display_width(&heads[i])).max(1);
+    let narrowest = |i: usize| match table.columns[i].unit {
+        // Numbers stay in one line.
+        Some(_) => of_cells(i, display_width).max(longest_word(&heads[i])),
+        None => of_cells(i, unbroken).max(longest_word(&heads[i])).min(WORD_MAX),
     };
-    let narrowest: Vec<usize> = (0..heads.len())
-        .map(|i| of_cells(i, unbroken).max(longest_word(&heads[i])).min(WORD_MAX))
-        .collect();
+    let narrowest: Vec<usize> = (0..heads.len()).map(narrowest).collect();
     let mut widths: Vec<usize> = (0..heads.len()).map(natural).collect();
     let total = |widths: &[usize]| widths.iter().filter(|w| **w > 0).map(|w| w + 2).sum::<usize>();
     while total(&widths) > screen.width {
-        let words = |i: &usize| table.columns[*i].unit.is_none() && widths[*i] > narrowest[*i];
-        match (0..widths.len()).filter(words).max_by_key(|&i| widths[i]) {
+        let widest = |is_text: bool| {
+            let fits = |i: &usize| table.columns[*i].unit.is_none() == is_text;
+            let wide = (0..widths.len()).filter(fits).filter(|&i| widths[i] > narrowest[i]);
+            wide.max_by_key(|&i| widths[i])
+        };
+        match widest(true).or_else(|| widest(false)) {
             Some(i) => widths[i] -= 1,
             None => match (1..widths.len()).rev().find(|&i| widths[i] > 0) {
                 Some(last) => widths[last] = 0,
