@@ -76,8 +76,8 @@ fn left_out(screen: &mut Screen, rows: usize, columns: usize) {
 }
 
 /// The width of each column; zero for one that is left out. Columns of text get narrower first, but
-/// not than their longest word, then those of numbers whose heading can take several lines; then the
-/// rightmost columns are left out.
+/// not than their longest word, then those of numbers whose heading can take several lines; then
+/// the rightmost columns are left out.
 fn fit(screen: &Screen, table: &Table, heads: &[String], cells: &[Vec<String>]) -> Vec<usize> {
     let of_cells = |i: usize, width: fn(&str) -> usize| {
         cells.iter().map(|row| width(&row[i])).max().unwrap_or(0)
