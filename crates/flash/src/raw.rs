@@ -43,11 +43,10 @@
 mod queue;
 
 use prism_base::SimTime;
-use prism_nand::Cause;
 
 use crate::error::{FlashError, Result};
 use crate::medium::{DeviceGeometry, PageState};
-use crate::monitor::{Device, Share, ShareGeometry};
+use crate::monitor::{Device, Pads, Share, ShareGeometry};
 
 pub use crate::address::Address;
 pub use crate::monitor::Completion;
@@ -258,7 +257,7 @@ impl Raw {
 
     fn write_from(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<SimTime> {
         self.check_page(data, oob)?;
-        self.share.program_now((self.block(at)?, at.page, Cause::Host), data, oob)
+        self.share.program_now((self.block(at)?, at.page), &Pads::NONE, data, oob)
     }
 
     /// Erases a block.
@@ -407,7 +406,7 @@ impl Raw {
         let (mut page, mut end) = (at.page, SimTime::ZERO);
         let with_data = parts.iter().enumerate().filter(|(_, part)| !part.is_empty());
         for (index, part) in with_data {
-            let programmed = self.share.program_now((block, page, Cause::Host), part, &[]);
+            let programmed = self.share.program_now((block, page), &Pads::NONE, part, &[]);
             end = end.max(programmed.map_err(at_index(index))?);
             page += (part.len() / size) as u32;
         }

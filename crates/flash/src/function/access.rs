@@ -8,6 +8,7 @@ use crate::error::{FlashError, Result};
 use crate::function::table::Seen;
 use crate::function::{Function, OWNER, check_oob, oob_size};
 use crate::medium::PageState;
+use crate::monitor::Pads;
 use crate::raw::{Address, block_number};
 
 impl Function {
@@ -64,34 +65,51 @@ impl Function {
     fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<SimTime> {
         self.table.note_begun(block);
         let oob = self.page_oob(block, page, oob.to_vec());
-        match self.share.program_now((block, page, Cause::Host), data, &oob) {
-            Err(FlashError::OutOfOrder { expected, .. }) => {
-                self.padded((block, page), expected, data, &oob)
+        match self.share.program_now((block, page), &self.pads(block, page), data, &oob) {
+            Err(FlashError::OutOfOrder { expected, .. }) if !self.share.is_timed() => {
+                self.padded((block, page), expected, data, &oob)?;
+                Ok(SimTime::ZERO)
             }
             programmed => programmed,
         }
     }
 
-    /// Programs the pages from `expected` on that were trimmed before they were written, and then
-    /// `data` with its out-of-band bytes; returns the end.
+    /// On a device with timing: the pages right before this one that were trimmed. They are padded
+    /// when the page is programmed, if they are not written then. On other devices the device
+    /// reports that first, see [`Function::padded`].
+    pub(super) fn pads(&self, block: u32, page: u32) -> Pads {
+        if page == 0 || !self.share.is_timed() || self.table.get(block) != Seen::PartlyTrimmed {
+            return Pads::NONE;
+        }
+        let state = self.lock();
+        let trimmed = (0..page).rev().take_while(|&before| state.blocks.was_trimmed(block, before));
+        match trimmed.last() {
+            Some(from) => Pads { from, first_oob: self.page_oob(block, 0, Vec::new()) },
+            None => Pads::NONE,
+        }
+    }
+
+    /// On a device without timing: programs the pages from `expected` on that were trimmed before
+    /// they were written, and then `data` with its out-of-band bytes.
     pub(super) fn padded(
         &self,
         (block, page): (u32, u32),
         expected: u32,
         data: &[u8],
         oob: &[u8],
-    ) -> Result<SimTime> {
+    ) -> Result<()> {
         // Another write may have padded the block meanwhile.
         let expected = self.share.write_pointer(block)?.max(expected);
         if expected != page && !self.lock().may_pad(block, expected, page) {
             return Err(FlashError::OutOfOrder { page, expected });
         }
         let zeros = vec![0; self.geometry.page_size as usize];
+        let access = |page, cause| self.share.access(block, page, cause, SimTime::ZERO);
         for pad in expected..page {
             let oob = self.page_oob(block, pad, Vec::new());
-            self.share.program_now((block, pad, Cause::Pad), &zeros, &oob)?;
+            self.share.program(access(pad, Cause::Pad), &zeros, &oob)?;
         }
-        self.share.program_now((block, page, Cause::Host), data, oob)
+        self.share.program(access(page, Cause::Host), data, oob).map(drop)
     }
 
     /// Checks that pages from `at` on are allocated, and delays the erase of their block until

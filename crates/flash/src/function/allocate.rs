@@ -152,9 +152,8 @@ impl State {
             return Ok(false);
         }
         self.settle()?;
-        let reached = self.erases.wait(timeout);
-        self.take_erased()?;
-        Ok(reached)
+        self.erases.wait(timeout);
+        self.take_erased()
     }
 
     fn wait_for_erase(&mut self, channel: usize) -> Result<()> {

@@ -166,11 +166,14 @@ impl<R: Deref<Target = Function>> Queue<R> {
             }
             Ok((block, _)) if reads => {
                 queue.submit(tag, ShareOp::Read { block, page, offset: 0 }, data, oob);
+                function.submitted(block);
             }
             Ok((block, _)) => {
                 function.table.note_begun(block);
                 let oob = function.page_oob(block, page, oob);
-                queue.submit(tag, ShareOp::Program { block, page }, data, oob);
+                let pads = function.pads(block, page);
+                queue.submit_padded(tag, ShareOp::Program { block, page }, data, oob, pads);
+                function.submitted(block);
             }
             Err(error) => queue.done_at_once(share, tag, Err(error), data),
         }
@@ -226,21 +229,27 @@ impl<R: Deref<Target = Function>> Drop for Queue<R> {
 }
 
 impl Function {
+    /// A command on a block was queued. On a device with timing the scheduler orders erases after
+    /// it; on others its erase waits until the completion is taken.
+    fn submitted(&self, block: u32) {
+        if self.share.is_timed() {
+            self.end(block);
+        }
+    }
+
     /// The completion of a command of a queue, after which its block may be erased.
     fn completion(&self, reply: ShareReply) -> Completion {
-        let ShareReply { tag, op, mut end, result, data, oob } = reply;
+        let ShareReply { tag, op, end, result, data, oob } = reply;
         let result = match (op, result) {
             (ShareOp::Read { block, page, .. }, Ok(state)) => self.check_read(block, page, state),
-            (ShareOp::Program { block, page }, Err(FlashError::OutOfOrder { expected, .. })) => {
-                let padded = self.padded((block, page), expected, &data, &oob);
-                padded.and_then(|padded| {
-                    end = padded;
-                    self.share.reach_if_timed(padded)
-                })
+            (ShareOp::Program { block, page }, Err(FlashError::OutOfOrder { expected, .. }))
+                if !self.share.is_timed() =>
+            {
+                self.padded((block, page), expected, &data, &oob)
             }
             (_, result) => result.map(|_| ()),
         };
-        if let Some(block) = op.block() {
+        if let Some(block) = op.block().filter(|_| !self.share.is_timed()) {
             self.end(block);
         }
         Completion { tag, end, result, data }

@@ -22,7 +22,8 @@ pub(super) struct State {
     pub(super) open: Vec<Option<u32>>,
     /// Blocks allocated page by page that may be partly written; used if the device limits those.
     pub(super) filling: Vec<u32>,
-    /// On a device without timing: trimmed blocks whose erase waits for commands in progress.
+    /// Trimmed blocks whose erase waits for commands in progress; on a device with timing, only for
+    /// those that are not queued yet.
     deferred: Vec<u32>,
     /// On a device with timing: erases of trimmed blocks.
     pub(super) erases: TimedQueue,
@@ -88,26 +89,34 @@ impl State {
         Ok(now)
     }
 
-    /// Notes the blocks erased by now.
-    pub(super) fn take_erased(&mut self) -> Result<()> {
+    /// Notes the blocks erased by now; returns whether there are any.
+    pub(super) fn take_erased(&mut self) -> Result<bool> {
+        let mut any = false;
         while let Some(reply) = self.erases.poll() {
             let block = reply.tag as u32;
             match reply.result {
-                Ok(_) => self.blocks.put_erased(block, self.share.erases(block)?),
+                Ok(_) => {
+                    self.blocks.put_erased(block, self.share.erases(block)?);
+                    any = true;
+                }
                 Err(error) => {
                     self.blocks.put_lost(block);
                     self.erase_error.get_or_insert(error);
                 }
             }
         }
-        Ok(())
+        Ok(any)
     }
 
-    /// On a device without timing: erases trimmed blocks that no command in progress uses.
+    /// Erases trimmed blocks that no command in progress uses, or queues their erases.
     pub(super) fn erase_idle(&mut self) -> Result<()> {
         for block in std::mem::take(&mut self.deferred) {
             if !self.blocks.table.is_idle(block) {
                 self.deferred.push(block);
+                continue;
+            }
+            if self.share.is_timed() {
+                self.erase_later(block);
                 continue;
             }
             match self.share.erase(self.share.access(block, 0, Cause::Host, SimTime::ZERO)) {
@@ -123,7 +132,7 @@ impl State {
 
     /// Erases a trimmed block when its LUN has time, or when no command in progress uses it.
     fn erase_later(&mut self, block: u32) {
-        if self.share.is_timed() {
+        if self.share.is_timed() && self.blocks.table.is_idle(block) {
             let op = ShareOp::Erase { block };
             self.erases.submit(block.into(), op, Buffer::default(), Vec::new());
         } else {
@@ -188,11 +197,8 @@ impl State {
 
     /// Whether no command on a block waits or is in progress.
     pub(super) fn is_idle(&self, block: u32) -> bool {
-        if self.share.is_timed() {
-            self.share.scheduler().is_idle(block)
-        } else {
-            self.blocks.table.is_idle(block)
-        }
+        let is_queued = self.share.is_timed() && !self.share.scheduler().is_idle(block);
+        !is_queued && self.blocks.table.is_idle(block)
     }
 
     /// Issues all erases, and the commands before them, and waits for the erases.

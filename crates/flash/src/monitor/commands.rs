@@ -7,7 +7,7 @@ use prism_base::{Nanos, SimTime};
 use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::medium::PageState;
-use crate::monitor::{Share, ShareOp, ShareQueue, ShareReply, TimedQueue};
+use crate::monitor::{Pads, Share, ShareOp, ShareQueue, ShareReply, TimedQueue};
 
 /// The completion of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,6 +44,22 @@ impl Commands {
     pub(crate) fn submit(&mut self, tag: u64, op: ShareOp, data: Buffer, oob: Vec<u8>) {
         match self {
             Self::Timed(queue) => queue.submit(tag, op, data, oob),
+            Self::Direct(queue) => queue.submit(tag, op, data, oob),
+        }
+    }
+
+    /// As [`Commands::submit`], of a write before which, on a device with timing, these pages may
+    /// be padded.
+    pub(crate) fn submit_padded(
+        &mut self,
+        tag: u64,
+        op: ShareOp,
+        data: Buffer,
+        oob: Vec<u8>,
+        pads: Pads,
+    ) {
+        match self {
+            Self::Timed(queue) => queue.submit_padded(tag, op, data, oob, pads),
             Self::Direct(queue) => queue.submit(tag, op, data, oob),
         }
     }

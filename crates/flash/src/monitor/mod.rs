@@ -41,7 +41,7 @@ pub use schedule::PASSED_MAX;
 pub(crate) use share::{Hold, Level};
 pub use share::{Share, ShareGeometry};
 pub use state::OpCounts;
-pub(crate) use state::{Access, Programmed, Urgency};
+pub(crate) use state::{Access, Pads, Programmed, Urgency};
 pub(crate) use timed::TimedQueue;
 pub use wall::WallClock;
 

@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, VecDeque};
 use prism_base::SimTime;
 
 use crate::buffer::Buffer;
-use crate::monitor::ShareOp;
+use crate::monitor::{Pads, ShareOp};
 
 /// Pages of later commands that may go before a queued one: the number that the schedulers of the
 /// simulated drive allow, so that a stream of reads delays a write for some milliseconds.
@@ -55,6 +55,8 @@ pub(super) struct Item {
     pub(super) data: Buffer,
     /// Out-of-band bytes of the first page.
     pub(super) oob: Vec<u8>,
+    /// Of a write, pages before it that may be padded.
+    pub(super) pads: Pads,
     pub(super) submitted: SimTime,
     /// A command waits for this one: an erase then has the priority of a write.
     pub(super) awaited: bool,
@@ -71,8 +73,20 @@ impl Item {
         (data, oob): (Buffer, Vec<u8>),
         submitted: SimTime,
     ) -> Self {
-        let (page, left, awaited) = (op.page(), pages, false);
-        Self { number, from, op, page, left, done: 0, data, oob, submitted, awaited, ahead: 0 }
+        Self {
+            number,
+            from,
+            op,
+            page: op.page(),
+            left: pages,
+            done: 0,
+            data,
+            oob,
+            pads: Pads::NONE,
+            submitted,
+            awaited: false,
+            ahead: 0,
+        }
     }
 
     pub(super) fn block(&self) -> u32 {

@@ -95,6 +95,26 @@ pub(crate) struct Access {
     pub(crate) urgency: Urgency,
 }
 
+/// Pages of a block that may be padded with zeros if they are not written when a later page is: they
+/// were given back before.
+#[derive(Debug)]
+pub(crate) struct Pads {
+    /// The first of them; they end with the page that is programmed.
+    pub(crate) from: u32,
+    /// The out-of-band bytes of page 0, if it is one.
+    pub(crate) first_oob: Vec<u8>,
+}
+
+impl Pads {
+    /// No page.
+    pub(crate) const NONE: Self = Self { from: u32::MAX, first_oob: Vec::new() };
+
+    /// Whether the pages from `expected` to before `page` may be padded.
+    pub(crate) fn cover(&self, expected: u32, page: u32) -> bool {
+        self.from <= expected && expected < page
+    }
+}
+
 /// When the data of a program is transferred, and when the program is complete.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Programmed {

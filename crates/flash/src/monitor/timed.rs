@@ -10,7 +10,7 @@ use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::medium::PageState;
 use crate::monitor::schedule::{Choice, Item, LunQueues};
-use crate::monitor::{Share, ShareOp, ShareReply};
+use crate::monitor::{Pads, Share, ShareOp, ShareReply};
 
 /// The number of no queue: that of blocking calls.
 const BLOCKING: u64 = 0;
@@ -146,8 +146,10 @@ impl Scheduler {
         let result = match op {
             ShareOp::Read { .. } => share.read(at, offset, data, &mut []),
             ShareOp::Program { .. } => {
-                let oob = if done == 0 { &item.oob[..] } else { &[] };
-                share.program(at, data, oob).map(|program| (PageState::Written, program.end))
+                let (pads, oob) =
+                    if done == 0 { (&item.pads, &item.oob[..]) } else { (&Pads::NONE, &[][..]) };
+                let programmed = share.program_padded(at, pads, data, oob);
+                programmed.map(|program| (PageState::Written, program.end))
             }
             _ => share.erase(at).map(|end| (PageState::Written, end)),
         };
@@ -194,7 +196,7 @@ impl Scheduler {
         let first = state.writes.first().copied().unwrap_or(u64::MAX);
         while let Some(&(_, tag)) = state.syncs.front().filter(|(number, _)| *number < first) {
             state.syncs.pop_front();
-            let (end, result) = (state.written, share.sync());
+            let (end, result) = (state.written, share.sync_issued());
             let reply = ShareReply::without_work(tag, end, result, Buffer::default());
             self.ended += 1;
             state.done.insert((end, self.ended), reply);
@@ -218,6 +220,18 @@ impl TimedQueue {
 
     /// Queues a command, or a sync of this queue's writes.
     pub(crate) fn submit(&self, tag: u64, op: ShareOp, data: Buffer, oob: Vec<u8>) {
+        self.submit_padded(tag, op, data, oob, Pads::NONE);
+    }
+
+    /// As [`TimedQueue::submit`], of a write before which these pages may be padded.
+    pub(crate) fn submit_padded(
+        &self,
+        tag: u64,
+        op: ShareOp,
+        data: Buffer,
+        oob: Vec<u8>,
+        pads: Pads,
+    ) {
         let now = match self.share.now() {
             Ok(now) => now,
             Err(error) => {
@@ -247,7 +261,9 @@ impl TimedQueue {
             }
         };
         let from = (self.number, tag);
-        all.luns.push(Item::new((number, from), op, pages as u32, (data, oob), now));
+        let mut item = Item::new((number, from), op, pages as u32, (data, oob), now);
+        item.pads = pads;
+        all.luns.push(item);
     }
 
     /// Adds a command that has taken effect.
@@ -262,15 +278,17 @@ impl TimedQueue {
         self.share.scheduler().queues.get(&self.number).map_or(0, |state| state.len)
     }
 
-    /// When the next command completes. Issues those that start before.
-    pub(crate) fn next_end(&self) -> Option<SimTime> {
+    /// When the next command completes. Issues those that start before, and not after `latest`.
+    pub(crate) fn next_end(&self, latest: SimTime) -> Option<SimTime> {
         let mut all = self.share.scheduler();
         loop {
             let state = all.queues.get(&self.number).filter(|state| state.len > 0)?;
             let first = state.done.first_key_value().map(|(&(end, _), _)| end);
             // A command that can start when another ends is chosen after that completion was taken.
             match all.luns.next() {
-                Some(choice) if first.is_none_or(|end| choice.ready < end) => {
+                Some(choice)
+                    if choice.ready <= latest && first.is_none_or(|end| choice.ready < end) =>
+                {
                     all.begin(&self.share, choice);
                 }
                 _ => return first,
@@ -280,7 +298,7 @@ impl TimedQueue {
 
     /// The next completion, whatever the time is.
     pub(crate) fn take(&self) -> Option<ShareReply> {
-        let end = self.next_end()?;
+        let end = self.next_end(SimTime(u64::MAX))?;
         self.share.scheduler().take(self.number, end)
     }
 
@@ -295,11 +313,21 @@ impl TimedQueue {
     /// Advances the share's clock to the next completion, by at most `timeout`; returns whether it
     /// is reached.
     pub(crate) fn wait(&self, timeout: Option<Nanos>) -> bool {
-        let Some(end) = self.next_end() else { return false };
-        let now = self.share.now().unwrap_or(end);
-        let latest = timeout.map_or(end, |timeout| end.min(now + timeout));
-        let _ = self.share.reach(latest);
-        end <= latest.max(now)
+        if self.len() == 0 {
+            return false;
+        }
+        let now = self.share.now().unwrap_or(SimTime(u64::MAX));
+        let latest = timeout.map_or(SimTime(u64::MAX), |timeout| now + timeout);
+        match self.next_end(latest).filter(|&end| end <= latest) {
+            Some(end) => {
+                let _ = self.share.reach(end);
+                true
+            }
+            None => {
+                let _ = self.share.reach(latest);
+                false
+            }
+        }
     }
 
     /// Advances the share's clock to the next completion, and takes it.

@@ -199,7 +199,7 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// command is in flight.
     pub(super) fn next_end(&self) -> Option<SimTime> {
         match &self.mode {
-            Mode::Timed(queue) => queue.next_end(),
+            Mode::Timed(queue) => queue.next_end(SimTime(u64::MAX)),
             Mode::Direct(_) => None,
         }
     }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_flash::function::{Channel, Command, Function, PASSED_MAX, Queue, Unit};
 use prism_flash::raw::{Address, Completion};
-use prism_flash::{Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options};
+use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options, SharedMemory,
+};
 use prism_nand::{PageTimes, Timing};
 
 const PAGE: usize = 512;
@@ -362,4 +364,112 @@ fn random_commands_keep_dependent_commands_in_order() {
         random(seed, None);
         random(seed, Some(timing()));
     }
+}
+
+/// A share on a device with timing whose operations are durable after a sync, and its memory.
+fn volatile() -> (Function, SharedMemory) {
+    let geometry = DeviceGeometry {
+        channels: 1,
+        luns_per_channel: 1,
+        blocks_per_lun: 12,
+        pages_per_block: PAGES,
+        page_size: PAGE as u32,
+        oob_size: 0,
+        max_open_blocks: None,
+    };
+    let memory = SharedMemory::from(MemoryDevice::new(geometry, Cache::Volatile).unwrap());
+    let options = Options { timing: Some(timing()), wear: None };
+    let device = Device::format(memory.clone(), options).unwrap();
+    let capacity = device.lun_capacity();
+    let share = device.allocate("a", Allocation::new(capacity, 0)).unwrap();
+    (Function::open(share).unwrap(), memory)
+}
+
+/// Pages that were given back before they were written are padded when the page after them is
+/// written: a read and a sync that were queued later find it on flash.
+#[test]
+fn padding_belongs_to_the_queued_write() {
+    let (function, _) = volatile();
+    let new = block(&function, 0);
+    for page in 0..3 {
+        function.trim(new.with_page(page), Unit::Page).unwrap();
+    }
+    let start = function.share().now().unwrap();
+    let mut queue = function.queue(QUEUE_MAX);
+    queue.submit_write(new.with_page(3), page(7), 1).unwrap();
+    queue.submit_read(new.with_page(3), page(0), 2).unwrap();
+    queue.submit_sync(3).unwrap();
+    let done = all(&mut queue);
+    assert!(done.iter().all(|done| done.result.is_ok()), "{done:?}");
+    assert_eq!(tags(&done), [1, 3, 2]);
+    let ends: Vec<_> = done.iter().map(|done| done.end.since(start).0).collect();
+    assert_eq!(ends, [4 * PROGRAM, 4 * PROGRAM, 4 * PROGRAM + READ], "three pages were padded");
+    assert_eq!(done[2].data, page(7));
+    assert_eq!(function.write_pointer(new).unwrap(), 4);
+}
+
+/// The completion of a write that failed does not write to a block that has another owner by then.
+#[test]
+fn a_completion_that_is_taken_late_writes_nothing() {
+    let (function, _) = volatile();
+    let old = block(&function, 0);
+    let mut queue = function.queue(QUEUE_MAX);
+    queue.submit_write(old.with_page(1), page(7), 1).unwrap();
+    function.trim(old, Unit::Block).unwrap();
+    function.drain().unwrap();
+    let new = loop {
+        let new = block(&function, 0);
+        if new == old {
+            break new;
+        }
+    };
+    function.write(new, &page(8)).unwrap();
+    let done = queue.complete().unwrap();
+    assert!(matches!(done.result, Err(FlashError::OutOfOrder { expected: 0, .. })), "{done:?}");
+    assert_eq!(function.write_pointer(new).unwrap(), 1);
+}
+
+/// What the clock has passed is complete: a sync makes it durable, and the write pointer counts it.
+#[test]
+fn random_blocking_syncs_cover_what_has_ended() {
+    for seed in seeds(0..32) {
+        let (function, memory) = volatile();
+        let new = block(&function, 0);
+        let mut queue = function.queue(QUEUE_MAX);
+        queue.submit_write(new, page(7), 1).unwrap();
+        function.share().pass(Nanos(2 * PROGRAM)).unwrap();
+        assert_eq!(function.write_pointer(new).unwrap(), 1);
+        queue.submit_write(new.with_page(1), page(8), 2).unwrap();
+        function.share().pass(Nanos(2 * PROGRAM)).unwrap();
+        function.sync().unwrap();
+        assert_eq!(tags(&all(&mut queue)), [1, 2]);
+        drop(queue);
+        drop(function);
+        // Of what was not synced any part may be lost.
+        memory.restart(&mut Rng::stream(seed, "power"));
+        let options = Options { timing: Some(timing()), wear: None };
+        let device = Device::open(memory, options).unwrap();
+        let function = Function::open(device.attach("a").unwrap()).unwrap();
+        assert_eq!(function.write_pointer(new).unwrap(), 2, "seed {seed}");
+    }
+}
+
+/// Waiting for a time decides nothing that happens after it.
+#[test]
+fn a_bounded_wait_leaves_later_commands_queued() {
+    let function = function(1, Some(timing()));
+    let [old, new, trimmed] = [0; 3].map(|channel| block(&function, channel));
+    function.write(old, &page(1)).unwrap();
+    function.write(trimmed, &page(1)).unwrap();
+    let mut queue = function.queue(QUEUE_MAX);
+    for page_number in 0..20 {
+        let tag = u64::from(page_number);
+        queue.submit_write(new.with_page(page_number), page(2), tag).unwrap();
+    }
+    function.trim(trimmed, Unit::Block).unwrap();
+    assert!(!function.wait_for_erase(Some(Nanos(1))).unwrap());
+    queue.submit_read(old, page(0), 100).unwrap();
+    let order = tags(&all(&mut queue));
+    let place = order.iter().position(|&tag| tag == 100).unwrap();
+    assert!(place <= 3, "the read waits for what had begun alone: {order:?}");
 }

@@ -9,7 +9,7 @@ use crate::error::{FlashError, Result};
 use crate::medium::{MediumError, PageState};
 use crate::monitor::ShareOp;
 use crate::monitor::map::DirectPath;
-use crate::monitor::state::{Access, Monitor, Program, Programmed, Unsynced, Urgency};
+use crate::monitor::state::{Access, Monitor, Pads, Program, Programmed, Unsynced, Urgency};
 
 impl Share {
     /// Reads from a page; returns the state of the page and the end of the read. No lock is held
@@ -61,14 +61,17 @@ impl Share {
     }
 
     /// As [`Share::program`] of pages of a block for a blocking call, on a device with timing page
-    /// by page, after the queued commands that go first. Returns the end.
+    /// by page, after the queued commands that go first; there pages that may be padded are. Returns
+    /// the end.
     #[inline]
     pub(crate) fn program_now(
         &self,
-        (block, page, cause): (u32, u32, Cause),
+        (block, page): (u32, u32),
+        pads: &Pads,
         data: &[u8],
         oob: &[u8],
     ) -> Result<SimTime> {
+        let cause = Cause::Host;
         if !self.0.timed {
             let at = self.access(block, page, cause, SimTime::ZERO);
             return Ok(self.program(at, data, oob)?.end);
@@ -79,11 +82,36 @@ impl Share {
             let op = ShareOp::Program { block, page };
             let ((), page_end) = self.scheduler().call(self, (op, now), |ready| {
                 let at = self.access(block, page, cause, ready);
-                Ok(((), self.program(at, data, oob)?.end))
+                Ok(((), self.program_padded(at, pads, data, oob)?.end))
             })?;
             (end, oob) = (end.max(page_end), &[]);
         }
         Ok(end)
+    }
+
+    /// As [`Share::program`] of a page on a device with timing; pages of the block before it that
+    /// were not written are padded with zeros first, if they may be.
+    pub(crate) fn program_padded(
+        &self,
+        at: Access,
+        pads: &Pads,
+        data: &[u8],
+        oob: &[u8],
+    ) -> Result<Programmed> {
+        let expected = match self.program(at, data, oob) {
+            Err(FlashError::OutOfOrder { expected, .. }) if pads.cover(expected, at.page) => {
+                expected
+            }
+            programmed => return programmed,
+        };
+        let zeros = vec![0; self.0.path.page_size as usize];
+        let mut ready = at.ready;
+        for page in expected..at.page {
+            let oob = if page == 0 { &pads.first_oob[..] } else { &[] };
+            let pad = Access { page, cause: Cause::Pad, ready, ..at };
+            ready = self.program(pad, &zeros, oob)?.end;
+        }
+        self.program(Access { ready, ..at }, data, oob)
     }
 
     /// As [`Share::erase`] for a blocking call, on a device with timing after the queued commands
@@ -155,8 +183,19 @@ impl Share {
         self.with(|monitor, place| monitor.erase(place, at))
     }
 
+    /// On a device with timing: issues the commands that could start before now, so that what
+    /// follows finds their effects.
+    fn settle(&self) -> Result<()> {
+        if self.0.timed {
+            let now = self.now()?;
+            self.scheduler().settle(self, now);
+        }
+        Ok(())
+    }
+
     /// Closes a block.
     pub(crate) fn finish(&self, block: u32) -> Result<()> {
+        self.settle()?;
         self.with(|monitor, place| monitor.finish(place, block))
     }
 
@@ -187,6 +226,7 @@ impl Share {
 
     /// Pages of a block programmed since its erase.
     pub(crate) fn write_pointer(&self, block: u32) -> Result<u32> {
+        self.settle()?;
         self.with(|monitor, place| {
             let block = monitor.block_of(place, block)?;
             Ok(monitor.medium()?.write_pointer(block))
@@ -227,6 +267,12 @@ impl Share {
     /// Makes everything durable that was complete before the call. No lock is held while the
     /// device works; a device makes the syncs of several threads one.
     pub(crate) fn sync(&self) -> Result<()> {
+        self.settle()?;
+        self.sync_issued()
+    }
+
+    /// As [`Share::sync`]; on a device with timing, of the commands that were issued.
+    pub(crate) fn sync_issued(&self) -> Result<()> {
         let (number, marks) = self.begin_sync()?;
         let result = self.0.path.medium.sync();
         self.end_sync(number, marks, result)
@@ -256,6 +302,8 @@ impl Share {
 
     /// A ticket for everything that is complete now, for [`Share::sync_to`].
     pub(crate) fn ticket(&self) -> u64 {
+        // On a share that was released nothing is queued that could be complete.
+        let _ = self.settle();
         self.0.path.map.ticket()
     }
 
