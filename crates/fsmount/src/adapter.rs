@@ -18,6 +18,7 @@ use prism_fs::{
 };
 use prism_segments::FunctionStore;
 
+use crate::batches::Batches;
 use crate::convert::{
     STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list, number, stats,
     time, time_or_now,
@@ -27,25 +28,15 @@ use crate::open::now;
 /// Bytes of a write at most.
 const WRITE_MAX: u32 = 1 << 20;
 
-/// Callers that wait for the same fsync.
-#[derive(Default)]
-struct Batch {
-    /// The number of the batch that fills.
-    number: u64,
-    files: Vec<u32>,
-    /// The number of the last batch that ended, and its error.
-    done: Option<(u64, Option<i32>)>,
-}
-
 /// What threads share.
 pub struct Shared {
     fs: Mutex<Fs<FunctionStore>>,
-    batch: Mutex<Batch>,
+    batches: Mutex<Batches>,
 }
 
 impl Shared {
     pub fn new(fs: Fs<FunctionStore>) -> Self {
-        Self { fs: Mutex::new(fs), batch: Mutex::default() }
+        Self { fs: Mutex::new(fs), batches: Mutex::default() }
     }
 
     /// The file system. A thread that panicked may have left it half changed in memory, so no other
@@ -63,27 +54,18 @@ impl Shared {
 
     /// Makes a file durable, together with those of other callers that wait.
     fn fsync(&self, file: Option<u32>) -> Result<(), Errno> {
-        let batch = || self.batch.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = {
-            let mut batch = batch();
-            batch.files.extend(file);
-            batch.number
-        };
+        let batches = || self.batches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mine = batches().join(file);
         let mut fs = self.fs();
-        let files = {
-            let mut batch = batch();
-            if batch.number > mine {
-                // Batches end in order, and under this lock.
-                let error = batch.done.filter(|done| done.0 == mine).and_then(|done| done.1);
-                return error.map_or(Ok(()), |error| Err(Errno::from_i32(error)));
-            }
-            batch.number += 1;
-            std::mem::take(&mut batch.files)
+        // Batches end under the lock of the file system, so the caller's has ended, or is next.
+        let files = match batches().begin(mine) {
+            Ok(files) => files,
+            Err(ended) => return ended.map_err(Errno::from_i32),
         };
         fs.set_now(now());
-        let error = fs.fsync(&files).err().map(|error| error.errno());
-        batch().done = Some((mine, error));
-        error.map_or(Ok(()), |error| Err(Errno::from_i32(error)))
+        let ended = fs.fsync(&files).map_err(|error| error.errno());
+        batches().end(mine, ended);
+        ended.map_err(Errno::from_i32)
     }
 }
 

@@ -2,6 +2,7 @@
 //! only crate that knows the kernel's interface; what a file is it does not know.
 
 mod adapter;
+mod batches;
 mod convert;
 mod open;
 mod run;
