@@ -191,6 +191,28 @@ mod tests {
     use super::*;
     use crate::workload::{Etc, EtcConfig, Popularity};
 
+    const ETC: EtcConfig = EtcConfig {
+        keys: 500_000,
+        requests: 2_000_000,
+        sets: 0.1,
+        popularity: Popularity::Zipf(0.9),
+        short_values: false,
+        seed: 3,
+    };
+
+    fn design(level: Level, eviction: Eviction) -> Design {
+        Design {
+            level,
+            eviction,
+            flash: Bytes(64 << 20),
+            spare: 20,
+            slab: 512 << 10,
+            channels: 4,
+            memory: Bytes(4 << 20),
+            max_writes: None,
+        }
+    }
+
     fn run(level: Level, eviction: Eviction) -> SimulationCounts {
         run_limited(level, eviction, None)
     }
@@ -200,26 +222,9 @@ mod tests {
         eviction: Eviction,
         max_writes: Option<Bytes>,
     ) -> SimulationCounts {
-        let design = Design {
-            level,
-            eviction,
-            flash: Bytes(64 << 20),
-            spare: 20,
-            slab: 512 << 10,
-            channels: 4,
-            memory: Bytes(4 << 20),
-            max_writes,
-        };
+        let design = Design { max_writes, ..design(level, eviction) };
         let mut simulation = Simulation::new(&design, 400_000).unwrap();
-        let config = EtcConfig {
-            keys: 500_000,
-            requests: 2_000_000,
-            sets: 0.1,
-            popularity: Popularity::Zipf(0.9),
-            short_values: false,
-            seed: 3,
-        };
-        Etc::new(config).for_each(|request| simulation.request(&request));
+        Etc::new(ETC).for_each(|request| simulation.request(&request));
         simulation.outcome()
     }
 
@@ -240,6 +245,21 @@ mod tests {
         assert!(limited.cache.not_admitted > limited.cache.inserts);
         let [kept, best] = [limited, all].map(|counts| counts.hit_ratio().unwrap());
         assert!(kept > best / 3.0, "{kept}");
+    }
+
+    /// If all items are current, copying all of them gains no space; cleaning drops some.
+    #[test]
+    fn cleaning_ends_where_everything_is_current() {
+        let design = Design {
+            flash: Bytes(4 << 20),
+            slab: 32 << 10,
+            memory: Bytes(16 << 20),
+            ..design(Level::Original, Eviction::Reinsert { most: 100 })
+        };
+        let mut simulation = Simulation::new(&design, 60_000).unwrap();
+        let config = EtcConfig { keys: 100_000, requests: 200_000, ..ETC };
+        Etc::new(config).for_each(|request| simulation.request(&request));
+        assert!(simulation.outcome().cache.slabs_cleaned > 0);
     }
 
     /// What the paper claims for its levels: more hits and fewer erases without static

@@ -7,6 +7,7 @@ use prism_base::Bytes;
 use prism_cache::cache::Eviction;
 use prism_cache::simulate::{Design, Simulation};
 use prism_cache::workload::{Etc, EtcConfig, Popularity, Request, Traces};
+use prism_cacheserver::Engine as Served;
 use prism_host::Progress;
 use prism_host::input::Input;
 use prism_present::cache::{Simulated, document, json, page};
@@ -88,13 +89,12 @@ struct Engine {
 }
 
 fn engine(text: &str) -> Result<Engine, String> {
-    let (integrated, reinsert) =
-        (Eviction::Integrated { most: 20 }, Eviction::Reinsert { most: 100 });
+    // What cleaning does is that of the server.
     let engines = [
-        ("raw", Level::Blocks, integrated),
-        ("function", Level::Blocks, integrated),
-        ("policy", Level::Policy, reinsert),
-        ("original", Level::Original, reinsert),
+        ("raw", Level::Blocks, Served::Raw.eviction()),
+        ("function", Level::Blocks, Served::Function.eviction()),
+        ("policy", Level::Policy, Served::Policy.eviction()),
+        ("original", Level::Original, Served::Original.eviction()),
         ("stock", Level::Original, Eviction::Drop),
     ];
     let found = engines.into_iter().find(|(name, ..)| *name == text);
