@@ -90,8 +90,8 @@ pub enum Ended {
     },
 }
 
-/// Flash that executes the operations of one controller: simulated dies and channels, or the blocks
-/// of a share of a real device. It knows no FTL.
+/// Flash that executes the operations of one controller: simulated dies and channels, the blocks of
+/// a share of a real device, or the zones of a drive. It knows no FTL.
 ///
 /// Operations are submitted, and end later. Programs of a block are executed in the order of their
 /// submission, which is that of the block's program units. A block is erased when no other

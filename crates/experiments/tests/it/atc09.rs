@@ -64,10 +64,16 @@ fn every_experiment_has_the_shape_of_the_paper() {
     informed_cleaning(&results);
     priorities(&results);
 
-    let lines = results.lines();
-    let unexplained = lines.iter().filter(|line| line.verdict() == Verdict::Unexplained).count();
-    let agree = lines.iter().filter(|line| line.verdict() == Verdict::Agrees).count();
-    assert!(unexplained * 5 < lines.len() && agree * 2 > lines.len(), "{lines:#?}");
+    // Of the numbers that were not fitted or derived, both agree; of the others most do.
+    let (counted, others): (Vec<_>, Vec<_>) =
+        results.lines().into_iter().partition(Comparison::counts);
+    let count = |lines: &[Comparison], verdict| {
+        lines.iter().filter(|line| line.verdict() == verdict).count()
+    };
+    assert_eq!([counted.len(), count(&counted, Verdict::Agrees)], [2, 2], "{counted:#?}");
+    let agree = count(&others, Verdict::Agrees);
+    assert!(agree * 2 > others.len(), "{agree} of {others:#?}");
+    assert!(count(&others, Verdict::Unexplained) <= 7, "{others:#?}");
 }
 
 /// Table 1: no term holds for SSDs, except the one on random writes for drives with large mapping

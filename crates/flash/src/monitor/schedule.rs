@@ -142,8 +142,6 @@ pub(super) struct LunQueues {
     luns: Vec<Lun>,
     /// The next command of each LUN that has one, the next of all first.
     next: BTreeSet<Choice>,
-    /// Queued reads and writes, in total.
-    pages: usize,
     /// By block and class: queued commands.
     queued: Vec<[u32; 3]>,
 }
@@ -151,7 +149,7 @@ pub(super) struct LunQueues {
 impl LunQueues {
     pub(super) fn new(blocks_per_lun: u32) -> Self {
         let (luns, next, queued) = (Vec::new(), BTreeSet::new(), Vec::new());
-        Self { blocks_per_lun, luns, next, pages: 0, queued }
+        Self { blocks_per_lun, luns, next, queued }
     }
 
     /// The LUN of a block.
@@ -182,7 +180,7 @@ impl LunQueues {
 
     /// Whether reads or writes are queued.
     pub(super) fn has_pages(&self) -> bool {
-        self.pages > 0
+        self.luns.iter().flat_map(|lun| &lun.items[..2]).any(|items| !items.is_empty())
     }
 
     /// The end of the LUN's operations in flight, and its queued pages of reads and of writes.
@@ -223,7 +221,6 @@ impl LunQueues {
             }
         }
         queued[class as usize] += 1;
-        self.pages += usize::from(class != Class::Erase);
         lun.items[class as usize].push_back(item);
         self.choose(number);
     }
@@ -303,7 +300,6 @@ impl LunQueues {
             lun.begun[choice.class as usize] += u64::from(item.left);
         }
         self.queued[item.block() as usize][choice.class as usize] -= 1;
-        self.pages -= usize::from(choice.class != Class::Erase);
         self.choose(choice.lun);
         item
     }

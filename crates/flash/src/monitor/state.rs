@@ -95,8 +95,8 @@ pub(crate) struct Access {
     pub(crate) urgency: Urgency,
 }
 
-/// Pages of a block that may be padded with zeros if they are not written when a later page is: they
-/// were given back before.
+/// Pages of a block that may be padded with zeros if they are not written when a later page is:
+/// they were given back before.
 #[derive(Debug)]
 pub(crate) struct Pads {
     /// The first of them; they end with the page that is programmed.

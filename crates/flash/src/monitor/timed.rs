@@ -192,14 +192,15 @@ impl Scheduler {
 
     /// Executes the syncs of a queue that no longer wait for writes.
     fn sync(&mut self, share: &Share, queue: u64) {
-        let state = self.queues.entry(queue).or_default();
-        let first = state.writes.first().copied().unwrap_or(u64::MAX);
-        while let Some(&(_, tag)) = state.syncs.front().filter(|(number, _)| *number < first) {
+        loop {
+            let state = self.queues.entry(queue).or_default();
+            let first = state.writes.first().copied().unwrap_or(u64::MAX);
+            let Some(&(_, tag)) = state.syncs.front().filter(|(number, _)| *number < first) else {
+                break;
+            };
             state.syncs.pop_front();
             let (end, result) = (state.written, share.sync_issued());
-            let reply = ShareReply::without_work(tag, end, result, Buffer::default());
-            self.ended += 1;
-            state.done.insert((end, self.ended), reply);
+            self.put_done(queue, ShareReply::without_work(tag, end, result, Buffer::default()));
         }
     }
 }

@@ -3,8 +3,8 @@
 //! A block whose program fails is closed. Its valid data stays readable and is moved as soon as
 //! there is room in addition to the reserve; then the block is *retired*. A block whose erase fails
 //! has no valid data and is retired at once. Either way it counts as lost from the moment it fails:
-//! over-provisioning decreases, and the drive becomes read-only before the rest of a die group
-//! could not be cleaned any more.
+//! a spare block of its die group takes its place, or over-provisioning decreases, and the drive
+//! becomes read-only before the rest of a die group could not be cleaned any more.
 //!
 //! SLC blocks are counted separately, since the others cannot replace them. A write cache shrinks
 //! until there is none, and so does a region for data that may also be kept elsewhere. A region

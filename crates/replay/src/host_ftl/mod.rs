@@ -139,7 +139,8 @@ impl HostFtl {
         Self::over(drive, bytes, u32::MAX)
     }
 
-    /// As [`HostFtl::new`], but uses only as many zones as give an over-provisioning of a tenth:
+    /// As [`HostFtl::new`], but uses only as many zones as give an over-provisioning of at
+    /// least a tenth:
     /// even the smallest drive may be much larger than `bytes`.
     ///
     /// # Errors
@@ -252,7 +253,7 @@ impl HostFtl {
     }
 
     /// Bytes of addresses to which `device` has to be scaled for a host FTL with a capacity of
-    /// `bytes` and an over-provisioning of a tenth.
+    /// `bytes` and an over-provisioning of at least a tenth.
     ///
     /// # Errors
     /// [`DriveSpecError`] if there is no such drive.

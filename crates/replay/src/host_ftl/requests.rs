@@ -204,7 +204,7 @@ impl HostFtl {
                 self.controller.begin_cleaning(now);
                 break;
             };
-            self.controller.device_mut().writing_for = *request;
+            self.controller.device_mut().writing_for = Some(*request);
             let state = &mut self.slots[slot];
             let lost = state.unreadable_rests.contains(&lpn);
             let write = UnitWrite { lpn, source: None, version: self.version };
@@ -220,6 +220,7 @@ impl HostFtl {
                 self.writing.pop_front();
             }
         }
+        self.controller.device_mut().writing_for = None;
         self.controller.device_mut().submit_runs();
     }
 

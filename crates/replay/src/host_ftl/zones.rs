@@ -58,8 +58,9 @@ pub(super) struct ZoneFlash {
     /// Ends of copies. The controller learns of them when no other command for such a run is in
     /// flight, so that what follows for them makes long runs again.
     held: [Vec<Ended>; 3],
-    /// The request for which the next programs are made: its flags are those of their command.
-    pub(super) writing_for: Request,
+    /// The request for which the next programs are made: its flags are those of their command. None
+    /// while failed programs are repeated, which the drive may have completed long after.
+    pub(super) writing_for: Option<Request>,
     /// Commands for which the drive's queue has no space.
     outbox: VecDeque<Request>,
     /// Completions of commands that the drive refused because their zone has failed.
@@ -107,7 +108,7 @@ impl ZoneFlash {
             runs: [const { None }; 3],
             in_flight: [0; 3],
             held: [const { Vec::new() }; 3],
-            writing_for: Request::new(HostOp::Write, 0, 0, 0),
+            writing_for: None,
             outbox: VecDeque::new(),
             refused: VecDeque::new(),
             done: Vec::new(),
@@ -183,8 +184,9 @@ impl ZoneFlash {
         let (offset, len) = (self.offset_of(pun), self.unit());
         let op = if which == COPY_READS { HostOp::Read } else { HostOp::Write };
         let mut request = Request::new(op, offset, len, 0);
-        if which == HOST_PROGRAMS {
-            let Request { fua, preflush, urgent, .. } = self.writing_for;
+        if which == HOST_PROGRAMS
+            && let Some(Request { fua, preflush, urgent, .. }) = self.writing_for
+        {
             request = Request { fua, preflush, urgent, ..request };
         }
         let begins_zone = self.begins_zone(pun);

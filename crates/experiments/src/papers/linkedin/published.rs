@@ -43,10 +43,13 @@ pub fn compare(found: &Results) -> Vec<Comparison> {
 fn rate(row: &ThreadsRow) -> Option<Comparison> {
     let small = row.size == SMALL;
     let (size, place) = if small { ("10 KB", SMALL_PLACE) } else { ("10 MB", LARGE_PLACE) };
-    let why = Why::Unexplained(
-        "no modelled part of the drive slows eight threads that write files in order; the table of \
-         mechanisms lists what was tried",
-    );
+    let why = match (small, row.threads) {
+        (false, 8) => Why::Unexplained(
+            "no modelled part of the drive slows eight threads that write files in order; the \
+             table of mechanisms lists what was tried",
+        ),
+        _ => Why::Same,
+    };
     let many = if row.threads == 1 { "" } else { "s" };
     let what = format!("writes of {size}, {} thread{many}", row.threads);
     let both = [row.published?, row.stretch.rate / 1e6];

@@ -60,9 +60,9 @@ impl Share {
         }
     }
 
-    /// As [`Share::program`] of pages of a block for a blocking call, on a device with timing page
-    /// by page, after the queued commands that go first; there pages that may be padded are. Returns
-    /// the end.
+    /// As [`Share::program`] of pages of a block for a blocking call. On a device with timing pages
+    /// are programmed one by one, after the queued commands that go first, and pages that may be
+    /// padded are. Returns the end.
     #[inline]
     pub(crate) fn program_now(
         &self,
