@@ -198,8 +198,8 @@ impl Drive {
             *core = begun + firmware;
         }
         if is_write {
-            self.link_in = begun.max(self.link_in) + self.link_time(len);
-            self.write_starts.push(self.link_in + firmware, slot);
+            let arrived = self.link.receive(begun, len);
+            self.write_starts.push(arrived + firmware, slot);
         } else {
             self.starts.push(begun + firmware, slot);
         }

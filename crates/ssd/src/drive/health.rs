@@ -170,7 +170,7 @@ impl Drive {
 
     pub(super) fn refuse(&mut self, slot: u32) {
         self.slots[slot].status = Status::ReadOnly;
-        self.link_out = self.now.max(self.link_out) + REFUSAL;
-        self.finishes.push(self.link_out, slot);
+        let end = self.link.occupy_out(self.now, REFUSAL);
+        self.finishes.push(end, slot);
     }
 }

@@ -10,6 +10,7 @@ mod commands;
 mod durability;
 mod events;
 mod health;
+mod link;
 mod map;
 mod reads;
 mod slots;
@@ -18,17 +19,17 @@ mod zoned;
 
 use std::collections::VecDeque;
 
-use prism_base::{Bytes, EventQueue, Nanos, Pipe, SimTime, Slab};
+use prism_base::{EventQueue, Pipe, SimTime, Slab};
 use prism_engine::{Done, Engine, FlashCounts, HostUnit, ReadTransfer};
 use prism_ftl::{Ftl, MergeCounts, ReadRun, TrimRange};
 use prism_nand::Nand;
-use prism_nand::timing::transfer_time;
 
 use crate::buffer::Buffer;
 use crate::spec::{DriveSpec, DriveSpecError};
 use bytes::Payloads;
 use commands::Queues;
 pub use health::{DriveHealth, ReadOnly, SlcHealth, ZoneHealth};
+use link::Link;
 use map::MapState;
 use prism_engine::block::{Completion, HostCounts};
 use slots::{Slot, Waiter};
@@ -62,9 +63,7 @@ pub struct Drive {
     pub(crate) zones: Option<Box<ZoneWork>>,
     waiting_for_buffer: VecDeque<u32>,
     waiting_for_flush: VecDeque<Waiter>,
-    link_in: SimTime,
-    link_out: SimTime,
-    link_last: (u64, Nanos),
+    link: Link,
     pub(crate) now: SimTime,
     pub(crate) next_version: u64,
     /// Trimmed ranges that no tombstone holds yet (without power-loss protection).
@@ -155,9 +154,7 @@ impl Drive {
             zones,
             waiting_for_buffer: VecDeque::new(),
             waiting_for_flush: VecDeque::new(),
-            link_in: SimTime::ZERO,
-            link_out: SimTime::ZERO,
-            link_last: (0, Nanos::ZERO),
+            link: Link::new(&device.drive),
             now: SimTime::ZERO,
             next_version,
             open_trims: Vec::new(),
@@ -242,18 +239,6 @@ impl Drive {
         let version = self.next_version;
         self.next_version += 1;
         version
-    }
-
-    /// Transfer time of `len` bytes over the link. Most requests are as long as the last one, whose
-    /// time is cached to save the division.
-    #[inline]
-    fn link_time(&mut self, len: u64) -> Nanos {
-        if self.link_last.0 != len {
-            let rate = self.device.drive.link_bandwidth;
-            let time = rate.map_or(Nanos::ZERO, |rate| transfer_time(Bytes(len), rate));
-            self.link_last = (len, time);
-        }
-        self.link_last.1
     }
 
     /// The mapping unit that byte `offset` lies in.

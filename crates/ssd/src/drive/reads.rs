@@ -131,8 +131,8 @@ impl Drive {
     #[inline]
     fn send(&mut self, slot: u32) {
         let len = self.slots[slot].request.len;
-        self.link_out = self.now.max(self.link_out) + self.link_time(len);
-        self.finishes.push(self.link_out, slot);
+        let end = self.link.send(self.now, len);
+        self.finishes.push(end, slot);
     }
 }
 

@@ -17,7 +17,8 @@ use serde::Deserialize;
 
 pub use faults::FaultSpec;
 pub use parts::{
-    Cell, ControllerSpec, Datasheet, Flash, FtlSpec, MapLoad, Mapping, SuspendSpec, WriteCache,
+    Cell, ControllerSpec, Datasheet, Duplex, Flash, FtlSpec, MapLoad, Mapping, SuspendSpec,
+    WriteCache,
 };
 pub use slc::{SlcSpec, SlcUsage};
 

@@ -316,9 +316,12 @@ pub struct ControllerSpec {
     /// Commands that firmware processes at once; 0 for no limit.
     #[serde(default)]
     pub firmware_cores: u32,
-    /// Bytes per second of the host link in each direction; `None` is infinite.
+    /// Bytes per second of the host link; `None` is infinite.
     #[serde(deserialize_with = "quantity::rate")]
     pub link_bandwidth: Option<u64>,
+    /// Whether the link transfers in both directions at once.
+    #[serde(default)]
+    pub link_duplex: Duplex,
     /// Commands that may be outstanding per queue.
     pub queue_depth: u32,
     /// Submission queues.
@@ -356,6 +359,17 @@ fn fcfs() -> Scheduler {
 
 fn yes() -> bool {
     true
+}
+
+/// Whether a link transfers in both directions at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Duplex {
+    /// It does, as PCIe.
+    #[default]
+    Full,
+    /// It transfers data in one direction at a time, as SATA.
+    Half,
 }
 
 /// When a write completes.

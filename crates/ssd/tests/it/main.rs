@@ -13,6 +13,7 @@ mod faults_and_power;
 mod faults_tiers;
 mod faults_zones;
 mod life_of_a_write;
+mod link;
 mod model;
 mod placement;
 mod policies;
