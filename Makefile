@@ -3,7 +3,7 @@
 # want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
 # a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: test test-fast fuzz mutants cache-suite deps lint build setup python install capi install-cli cli
+.PHONY: test test-fast fuzz mutants pages cache-suite deps lint build setup python install capi install-cli cli
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -66,6 +66,17 @@ fuzz:
 	    || { sed -n '/^failures:/,$$p' $$log; exit 1; }; \
 	  rounds=$$((rounds + 1)); \
 	done; echo "$$rounds rounds found nothing"
+
+# Renews the tables of the pages that repeat published results, at full scale: some 20 minutes on two
+# cores. The page of the unwritten contract needs all 15 traces, of which eight are in samples/:
+# `make pages TRACES=DIR`.
+PAGES := atc09 linkedin sfs prism-ssd
+pages:
+	cargo build --release
+	for id in $(PAGES); do \
+	  cargo run --release --quiet -- reproduce $$id --page docs/$$id.md >/dev/null || exit; done
+	$(if $(TRACES),cargo run --release --quiet -- reproduce unwritten-contract \
+	  --traces $(TRACES) --page docs/unwritten-contract.md >/dev/null)
 
 # Mutation testing of the files in .cargo/mutants.toml: names mutants that no test detects. It takes
 # hours and is not part of CI; `make mutants ARGS="--file PATH"` tests one file.

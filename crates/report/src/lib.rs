@@ -2,7 +2,8 @@
 //!
 //! A caller fills a [`Document`] with verdicts, figures, tables and charts, and one of three
 //! renderers turns it into text: [`terminal`] for a screen, [`html`] for one self-contained
-//! file, [`json`] for programs. [`accumulate`] holds the counters that a simulation updates
+//! file, [`json`] for programs. [`markdown`] writes its tables into pages.
+//! [`accumulate`] holds the counters that a simulation updates
 //! while it runs: their memory is bounded, however long the run is.
 //!
 //! Nothing here knows what a flash page is, and nothing here reads or writes files.
@@ -23,6 +24,7 @@ mod curves;
 pub mod html;
 pub mod json;
 mod listing;
+pub mod markdown;
 mod model;
 mod shades;
 pub mod terminal;

@@ -8,6 +8,7 @@ use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
 use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
 use prism_experiments::{linkedin, prism_ssd, sfs};
+use prism_host::input::read_text;
 use prism_host::jobs::run_all;
 use prism_host::{HostError, LoadSpec, Progress, load_trace};
 use prism_present::reproduction::atc09::Atc09;
@@ -15,6 +16,7 @@ use prism_present::reproduction::linkedin::LinkedIn;
 use prism_present::reproduction::prism_ssd::PrismSsd;
 use prism_present::reproduction::sfs::Sfs;
 use prism_present::reproduction::{self, Reproduced, scale_name};
+use prism_report::{Document, markdown};
 
 use crate::failure::Failure;
 use crate::output::{json, write_whole};
@@ -62,6 +64,10 @@ pub struct Args {
     /// Write the result as JSON to FILE; `-` writes it to standard output instead of text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Renew the tables of the Markdown page FILE, each of which stands between the lines
+    /// `<!-- table: SECTION, N -->` and `<!-- end -->`
+    #[arg(long, value_name = "FILE", requires = "id")]
+    page: Option<PathBuf>,
 }
 
 fn parse_scale(text: &str) -> Result<Scale, String> {
@@ -113,7 +119,7 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
              in its subfolder app-fs; name the folder of the traces with --traces"
         )));
     }
-    let files = ReportFiles::open(paths(args))?;
+    let files = Files::open(args)?;
     let (scale, seed) = (args.scale, args.seed);
     let mut jobs: Vec<Box<dyn FnOnce() -> ContractPart + Send>> = Vec::new();
     for (pair, path) in found {
@@ -137,56 +143,79 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     let result = Reproduced { seed, scale, comparisons, observed, missing, judged };
     let text = json(&reproduction::json(&result));
     let document = reproduction::document(&result);
-    files.write(&document, document.clone(), &text, None)
+    files.write(&document, &text)
 }
 
 fn atc09(args: &Args) -> Result<(), Failure> {
-    let files = ReportFiles::open(paths(args))?;
+    let files = Files::open(args)?;
     let (scale, seed) = (args.scale, args.seed);
     let pending = prism_experiments::atc09::jobs(scale, seed);
     let parts = run_parts(pending.into_iter().map(|part| || part.run()).collect());
     let found = Atc09 { seed, scale, results: Results::of(parts) };
     let document = reproduction::atc09::document(&found);
     let text = json(&reproduction::atc09::json(&found));
-    files.write(&document, document.clone(), &text, None)
+    files.write(&document, &text)
 }
 
 fn linkedin(args: &Args) -> Result<(), Failure> {
-    let files = ReportFiles::open(paths(args))?;
+    let files = Files::open(args)?;
     let (scale, seed) = (args.scale, args.seed);
     let job = |part: linkedin::Part| move || part.run(scale, seed);
     let parts = run_parts(linkedin::Part::all().into_iter().map(job).collect());
     let result = LinkedIn::new(seed, scale, linkedin::Results::of(parts));
     let document = reproduction::linkedin::document(&result);
     let text = json(&reproduction::linkedin::json(&result));
-    files.write(&document, document.clone(), &text, None)
+    files.write(&document, &text)
 }
 
 fn sfs(args: &Args) -> Result<(), Failure> {
-    let files = ReportFiles::open(paths(args))?;
+    let files = Files::open(args)?;
     let (scale, seed) = (args.scale, args.seed);
     let job = |part: sfs::Part| move || part.run(scale, seed);
     let parts = run_parts(sfs::Part::all().into_iter().map(job).collect());
     let result = Sfs::new(seed, scale, sfs::Results::of(parts));
     let document = reproduction::sfs::document(&result);
     let text = json(&reproduction::sfs::json(&result));
-    files.write(&document, document.clone(), &text, None)
+    files.write(&document, &text)
 }
 
 fn prism_ssd(args: &Args) -> Result<(), Failure> {
-    let files = ReportFiles::open(paths(args))?;
+    let files = Files::open(args)?;
     let (scale, seed) = (args.scale, args.seed);
     let job = |part: prism_ssd::Part| move || part.run(scale, seed);
     let parts = run_parts(prism_ssd::Part::all(scale, seed).into_iter().map(job).collect());
     let result = PrismSsd::new(seed, scale, prism_ssd::Results::of(parts));
     let document = reproduction::prism_ssd::document(&result);
     let text = json(&reproduction::prism_ssd::json(&result));
-    files.write(&document, document.clone(), &text, None)
+    files.write(&document, &text)
 }
 
-fn paths(args: &Args) -> Paths<'_> {
-    let (html, json) = (args.html.as_deref(), args.json.as_deref());
-    Paths { html, json, requests: None, text: None }
+/// The files of a result, opened before the work begins.
+struct Files<'a> {
+    report: ReportFiles,
+    /// The page to be renewed, with its text.
+    page: Option<(&'a Path, String)>,
+}
+
+impl<'a> Files<'a> {
+    fn open(args: &'a Args) -> Result<Self, Failure> {
+        let page = args.page.as_deref();
+        let page = page.map(|page| Ok::<_, Failure>((page, read_text(page)?))).transpose()?;
+        let (html, json) = (args.html.as_deref(), args.json.as_deref());
+        let report = ReportFiles::open(Paths { html, json, requests: None, text: None })?;
+        Ok(Self { report, page })
+    }
+
+    fn write(self, document: &Document, json: &str) -> Result<(), Failure> {
+        let renew = |(path, text): (&'a Path, String)| {
+            let renewed = markdown::renewed(&text, document);
+            let failed = |error| Failure::Usage(format!("{}: {error}", path.display()));
+            Ok::<_, Failure>((path, renewed.map_err(failed)?))
+        };
+        let page = self.page.map(renew).transpose()?;
+        self.report.write(document, document.clone(), json, None)?;
+        page.map_or(Ok(()), |(path, text)| Ok(write_whole(path, text.as_bytes())?))
+    }
 }
 
 /// Runs `jobs` on all cores and shows progress.
