@@ -18,6 +18,7 @@ mod model;
 mod placement;
 mod policies;
 mod power_loss;
+mod presets;
 mod saved_states;
 mod tiers;
 mod timing;
