@@ -197,7 +197,7 @@ impl State {
         // A damaged copy is repaired.
         state.write_header();
         if found != StateFound::Own {
-            // Without its header a file that has anything else is taken for that of another program.
+            // Without its header a file with anything else is taken for that of another program.
             let number = state.begin_sync();
             state.wait_sync(number);
         }

@@ -27,8 +27,8 @@ const CHANNELS: u32 = 4;
 const SPARE: u64 = 4;
 /// Slabs of the smallest device.
 const SLABS_MIN: u64 = 24;
-/// The largest device: with its spare blocks, of up to 64 MiB, a cache has less than 1 TiB of slabs,
-/// which is what its index can address.
+/// The largest device: with its spare blocks, of up to 64 MiB, a cache has less than 1 TiB of
+/// slabs, which is what its index can address.
 const SIZE_MAX: Bytes = Bytes(1022 << 30);
 /// The beginning of the names of shares; the engine's name follows.
 const SHARE: &str = "cache-";

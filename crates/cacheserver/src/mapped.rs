@@ -70,8 +70,8 @@ impl Synced {
 fn map(file: &File, offset: u64, bytes: u64) -> io::Result<MmapMut> {
     let mut options = MmapOptions::new();
     options.offset(offset).len(bytes as usize);
-    // The file is the server's own, which has locked it. Another program that shortened it would end
-    // the server with SIGBUS, as with any mapped file.
+    // The file is the server's own, which has locked it. Another program that shortened it would
+    // end the server with SIGBUS, as with any mapped file.
     #[allow(unsafe_code, reason = "mapping a file that no other process writes")]
     unsafe {
         options.map_mut(file)
@@ -79,8 +79,8 @@ fn map(file: &File, offset: u64, bytes: u64) -> io::Result<MmapMut> {
 }
 
 impl Mapped {
-    /// Maps `bytes` bytes of a file from `offset` on. The file is made long enough if it is not; its
-    /// space is taken on the disk, since a mapping cannot report a full disk. After each sync
+    /// Maps `bytes` bytes of a file from `offset` on. The file is made long enough if it is not;
+    /// its space is taken on the disk, since a mapping cannot report a full disk. After each sync
     /// `wake`, an eventfd, is written to.
     ///
     /// # Errors

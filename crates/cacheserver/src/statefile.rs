@@ -64,9 +64,9 @@ impl StateFile {
             if let Some(at) = first_data(&file.file).map_err(failed)? {
                 let name = path.display();
                 let what = format!(
-                    "{name}: this is not the state of a cache: it begins with zeros and has data at \
-                     byte {at}; nothing was changed. Name another file by --state, or remove {name} \
-                     if you can lose what it holds"
+                    "{name}: this is not the state of a cache: it begins with zeros and has data \
+                     at byte {at}; nothing was changed. Name another file by --state, or remove \
+                     {name} if you can lose what it holds"
                 );
                 return Err(ServerError::Option { what });
             }

@@ -90,7 +90,8 @@ fn identity(store: &impl Store) -> Identity {
     }
 }
 
-fn check(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
+/// Whether a cache can be in a store of this shape, with so many buffers.
+pub(crate) fn check_shape(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
     let wrong = |what: String| Err(OpenError::Shape { what });
     let units = u64::from(shape.segments) * u64::from(shape.segment_bytes / UNIT);
     if shape.segments < SEGMENTS_MIN {
@@ -133,7 +134,7 @@ impl<S: Store> Cache<S> {
         let shape = store.shape();
         let slab_bytes = shape.segment_bytes as usize;
         let count = buffers.bytes().len() / slab_bytes;
-        check(&shape, count.min(config.buffers.into()))?;
+        check_shape(&shape, count.min(config.buffers.into()))?;
         let count = count.min(usize::from(NONE)) as u16;
         let units = shape.segment_bytes / UNIT;
         let (state, state_found) = State::open(state, units, &identity(&store), config.seed)?;

@@ -183,13 +183,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let design =
                 Design { level, eviction, flash, spare, slab, channels, memory, max_writes };
             let items = args.items.unwrap_or(flash.0 / 64);
-            let simulation = Simulation::new(&design, items).ok_or_else(|| {
-                Failure::Usage(format!(
-                    "--size {flash} is too small for engine {name} with slabs of {} on {channels} \
-                     channels: give at least {}, or smaller slabs by --slab",
-                    args.slab,
-                    design.smallest()
-                ))
+            let simulation = Simulation::new(&design, items).map_err(|error| {
+                let least = design.smallest();
+                Failure::Usage(match flash < least {
+                    true => format!(
+                        "--size {flash} is too small for engine {name} with slabs of {} on \
+                         {channels} channels: give at least {least}, or smaller slabs by --slab",
+                        args.slab
+                    ),
+                    false => format!("--size {flash}, engine {name}: {error}"),
+                })
             })?;
             running.push((name, design, simulation));
         }
