@@ -53,11 +53,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let refused = OnceCell::new();
     let ready = || {
         is_mounted = true;
-        if args.in_background {
-            if let Err(failure) = background::ready(Errors::Dropped) {
-                // It is unmounted at once.
-                let _ = refused.set(failure);
-            }
+        if args.in_background
+            && let Err(failure) = background::ready(Errors::Dropped)
+        {
+            // It is unmounted at once.
+            let _ = refused.set(failure);
         }
     };
     let stop = || stop.came() || refused.get().is_some();
