@@ -90,7 +90,7 @@ fn identity(store: &impl Store) -> Identity {
     }
 }
 
-/// Whether a cache can be in a store of this shape, with so many buffers.
+/// Whether a cache can be in a store of this shape, with this number of buffers.
 pub(crate) fn check_shape(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
     let wrong = |what: String| Err(OpenError::Shape { what });
     let units = u64::from(shape.segments) * u64::from(shape.segment_bytes / UNIT);
