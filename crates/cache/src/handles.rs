@@ -143,7 +143,10 @@ impl<S: Store> Handle<S> {
             let item = NewItem { key, value: [value, b""], flags: 0, version, meta };
             match shared.cache.insert(item, now) {
                 Err(Refusal::Busy) => {
-                    shared.busy.push(context.waker().clone());
+                    // A future may be polled many times before there is a buffer.
+                    if !shared.busy.iter().any(|waker| waker.will_wake(context.waker())) {
+                        shared.busy.push(context.waker().clone());
+                    }
                     Poll::Pending
                 }
                 result => Poll::Ready(result),

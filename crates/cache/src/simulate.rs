@@ -2,7 +2,9 @@
 
 use prism_base::{Bytes, Nanos};
 
-use crate::cache::{BUFFERS_MIN, Cache, Config, Counts, Eviction, SEGMENTS_MIN, state_bytes};
+use crate::cache::{
+    BUFFERS_MIN, Cache, Config, Counts, Eviction, OpenError, SEGMENTS_MIN, check_shape, state_bytes,
+};
 use crate::items::Refusal;
 use crate::workload::{Op, Request};
 use prism_segments::{FlashCounts, Level, SimStore, Store};
@@ -108,27 +110,33 @@ pub struct Simulation {
 const BEGIN: u32 = 1 << 30;
 
 impl Simulation {
-    /// A simulation of this cache with an index for `items` items; `None` if the flash is too
-    /// small.
-    #[must_use]
-    pub fn new(design: &Design, items: u64) -> Option<Self> {
+    /// A simulation of this cache with an index for `items` items.
+    ///
+    /// # Errors
+    /// [`OpenError`] if the flash is too small ([`Design::smallest`]), or something too large.
+    pub fn new(design: &Design, items: u64) -> Result<Self, OpenError> {
         let Design { level, eviction, flash, spare, slab, channels, memory, max_writes } = *design;
-        let store = SimStore::new(level, flash, spare, slab, channels)?;
+        let store = SimStore::new(level, flash, spare, slab, channels);
+        let store = store.ok_or_else(|| OpenError::Shape {
+            what: format!("{flash} of flash cannot be divided into slabs of {slab} bytes"),
+        })?;
         let shape = store.shape();
-        let state = vec![0; state_bytes(&shape) as usize];
         let buffers = (memory.0 / u64::from(slab)).clamp(BUFFERS_MIN, 60_000) as u16;
+        // Before memory is taken that no machine has.
+        check_shape(&shape, buffers.into())?;
+        let state = vec![0; state_bytes(&shape) as usize];
         let memory = vec![0; usize::from(buffers) * slab as usize];
         let index_bytes = items * 20;
         let config =
             Config { index_bytes, eviction, buffers, chunk: slab, seed: 1, payload: false };
-        let cache = Cache::open(store, Box::new(state), Box::new(memory), config, BEGIN).ok()?;
+        let cache = Cache::open(store, Box::new(state), Box::new(memory), config, BEGIN)?;
         let cache = match max_writes {
             Some(rate) => cache.with_write_limit(rate),
             None => cache,
         };
         let outcome =
             SimulationCounts { blocks: flash.0 / u64::from(slab), ..SimulationCounts::default() };
-        Some(Self { cache, outcome, now: BEGIN })
+        Ok(Self { cache, outcome, now: BEGIN })
     }
 
     /// Executes a request.

@@ -196,6 +196,11 @@ impl State {
         }
         // A damaged copy is repaired.
         state.write_header();
+        if found != StateFound::Own {
+            // Without its header a file with anything else is taken for that of another program.
+            let number = state.begin_sync();
+            state.wait_sync(number);
+        }
         Ok((state, found))
     }
 

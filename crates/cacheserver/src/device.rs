@@ -2,8 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 
 use prism_base::Bytes;
 use prism_cache::cache::state_bytes;
@@ -14,7 +12,7 @@ use prism_flash::{
     Allocation, Device, DeviceGeometry, FlashError, Medium, MemoryDevice, Options, Share,
     SharedMemory,
 };
-use prism_flashfile::{FlashFile, FlashFileError, block_device_len, file_len};
+use prism_flashfile::{FlashFile, FlashFileError, block_device_len, erase_command, file_len};
 use prism_segments::{FunctionStore, IdealStore, PolicyStore, RawStore, Shape, Store};
 
 use crate::open::{Engine, OpenOptions, ServerError};
@@ -29,6 +27,9 @@ const CHANNELS: u32 = 4;
 const SPARE: u64 = 4;
 /// Slabs of the smallest device.
 const SLABS_MIN: u64 = 24;
+/// The largest device: with its spare blocks, of up to 64 MiB, a cache has less than 1 TiB of
+/// slabs, which is what its index can address.
+const SIZE_MAX: Bytes = Bytes(1022 << 30);
 /// The beginning of the names of shares; the engine's name follows.
 const SHARE: &str = "cache-";
 
@@ -45,6 +46,8 @@ pub(crate) struct CacheDevice {
     pub(crate) device: Option<Device>,
     /// The geometry of a file.
     pub(crate) geometry: Option<DeviceGeometry>,
+    /// What the operator has to know, if there is anything.
+    pub(crate) note: Option<String>,
 }
 
 /// A file that was opened.
@@ -64,6 +67,13 @@ fn block_bytes(item_max: u64) -> u64 {
 /// A device for `size` bytes, with blocks that hold two items of the longest kind.
 pub(crate) fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, ServerError> {
     let block = block_bytes(item_max);
+    if size > SIZE_MAX {
+        let what = format!(
+            "--size {size} is too large: a cache has at most {SIZE_MAX} of flash; give it that, or \
+             several servers a part each"
+        );
+        return Err(ServerError::Option { what });
+    }
     let blocks = size.0.div_ceil(block);
     if blocks < SLABS_MIN {
         let what = format!(
@@ -86,17 +96,10 @@ pub(crate) fn geometry(size: Bytes, item_max: u64) -> Result<DeviceGeometry, Ser
     })
 }
 
-/// Opens a file that a process may have had open which was killed just now: the kernel may need a
-/// moment to end its reads and writes.
-fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
-    const TRIES: u32 = 100;
-    for _ in 1..TRIES {
-        match FlashFile::open(path) {
-            Err(FlashFileError::InUse { .. }) => thread::sleep(Duration::from_millis(20)),
-            opened => return opened,
-        }
-    }
-    FlashFile::open(path)
+/// The size with which a device of this geometry was made, rounded to whole blocks of all LUNs.
+fn size_of(geometry: &DeviceGeometry) -> Bytes {
+    let blocks = u64::from(geometry.blocks_per_lun).saturating_sub(SPARE);
+    Bytes(u64::from(geometry.luns()) * blocks * geometry.block_bytes())
 }
 
 /// A file of something else is not overwritten; the server makes its own.
@@ -128,6 +131,7 @@ impl OpenOptions {
                     store: Box::new(store),
                     device: None,
                     geometry: None,
+                    note: None,
                 });
             }
             let device = Device::format(memory, Options::default());
@@ -150,7 +154,9 @@ impl OpenOptions {
         }
         let file = match (self.file(path), block_device) {
             (Err(ServerError::File(FlashFileError::NotAFlashFile { .. })), Some(bytes)) => {
-                return self.make(path, self.geometry_of(Bytes(bytes))?);
+                let geometry = self.geometry_of(Bytes(bytes))?;
+                let note = self.note_of_rest(&geometry, Bytes(bytes));
+                return Ok(CacheDevice { note, ..self.make(path, geometry)? });
             }
             (file, _) => file.map_err(explain)?,
         };
@@ -159,9 +165,10 @@ impl OpenOptions {
             // A file whose making was interrupted has no tables either.
             if self.engine.is_none() && !self.state_path().is_some_and(|path| path.exists()) {
                 let what = format!(
-                    "{}: the file holds no cache; remove the file, and the server makes a new one, \
-                     or use it with --engine ideal",
-                    self.name()
+                    "{}: the file holds no cache; {}, and the server makes a new one, or use it \
+                     with --engine ideal",
+                    self.name(),
+                    self.removal(path)
                 );
                 return Err(ServerError::Option { what });
             }
@@ -178,7 +185,7 @@ impl OpenOptions {
     /// The geometry of a new device on a block device of `bytes` bytes.
     fn geometry_of(&self, bytes: Bytes) -> Result<DeviceGeometry, ServerError> {
         let block = block_bytes(self.item_max);
-        let mut size = self.size.unwrap_or(Bytes(bytes.0 / block * block));
+        let mut size = self.size.unwrap_or(Bytes(bytes.0 / block * block).min(SIZE_MAX));
         loop {
             let geometry = geometry(size, self.item_max)?;
             let needed = file_len(geometry);
@@ -199,6 +206,27 @@ impl OpenOptions {
         }
     }
 
+    /// The part of a block device that its cache cannot use.
+    fn note_of_rest(&self, geometry: &DeviceGeometry, bytes: Bytes) -> Option<String> {
+        let used = file_len(*geometry);
+        let is_cut = self.size.is_none() && size_of(geometry) == SIZE_MAX;
+        is_cut.then(|| {
+            format!(
+                "{}: the cache takes {used} of the {bytes} of this block device: it has at most \
+                 {SIZE_MAX} of flash",
+                self.name()
+            )
+        })
+    }
+
+    /// How to make a device one on which the server makes a new cache.
+    fn removal(&self, path: &Path) -> String {
+        match block_device_len(path) {
+            Ok(Some(_)) => format!("erase its beginning ({})", erase_command(&self.name())),
+            _ => "remove the file".to_owned(),
+        }
+    }
+
     /// Makes a device.
     fn make(&self, path: &Path, geometry: DeviceGeometry) -> Result<CacheDevice, ServerError> {
         if let Some(state) = self.state_path() {
@@ -214,25 +242,23 @@ impl OpenOptions {
 
     /// Refuses another size than that of the device.
     fn agree_on_size(&self, geometry: &DeviceGeometry) -> Result<(), ServerError> {
-        let luns = u64::from(geometry.luns());
-        let blocks = |per_lun: u64| Bytes(luns * per_lun * geometry.block_bytes());
-        let per_lun = u64::from(geometry.blocks_per_lun).saturating_sub(SPARE);
+        let row = u64::from(geometry.luns()) * geometry.block_bytes();
         let Some(size) = self.size else { return Ok(()) };
-        if size.0.div_ceil(blocks(1).0) == per_lun {
+        if size.0.div_ceil(row) * row == size_of(geometry).0 {
             return Ok(());
         }
         let what = format!(
             "--size {size}: {} was made with {}, and keeps its size; leave --size away, or make a \
              new device",
             self.name(),
-            blocks(per_lun)
+            size_of(geometry)
         );
         Err(ServerError::Option { what })
     }
 
     /// Opens a file.
     fn file(&self, path: &Path) -> Result<DeviceFile, ServerError> {
-        let file = open_soon(path)?;
+        let file = FlashFile::open_soon(path)?;
         let (identity, geometry) = (file.identity(), *file.geometry());
         let library = match Device::open(file, Options::default()) {
             Ok(device) => Some(device),
@@ -279,18 +305,18 @@ impl OpenOptions {
         let what = format!(
             "--size {}: {file} and what belongs to it take up to {wanted}, and its file system has \
              {free} free; make room, or give a smaller --size or --memory",
-            self.new_size()
+            size_of(geometry)
         );
         Err(ServerError::Option { what })
     }
 
     /// The device without the library.
     fn bare(&self, path: &Path) -> Result<CacheDevice, ServerError> {
-        let file = open_soon(path)?;
+        let file = FlashFile::open_soon(path)?;
         let (identity, geometry) = (file.identity(), *file.geometry());
         let store = Box::new(IdealStore::new(Arc::new(file), identity));
         let geometry = Some(geometry);
-        Ok(CacheDevice { engine: Engine::Ideal, store, device: None, geometry })
+        Ok(CacheDevice { engine: Engine::Ideal, store, device: None, geometry, note: None })
     }
 
     /// A device of the library.
@@ -302,7 +328,7 @@ impl OpenOptions {
     ) -> Result<CacheDevice, ServerError> {
         let (engine, share) = self.share(&device)?;
         let store = store(engine, share, identity).map_err(|error| self.flash(error))?;
-        Ok(CacheDevice { engine, store, device: Some(device), geometry })
+        Ok(CacheDevice { engine, store, device: Some(device), geometry, note: None })
     }
 
     /// Refuses another engine than that of the device.
@@ -311,10 +337,11 @@ impl OpenOptions {
             return Ok(());
         }
         let what = format!(
-            "{}: the cache was made with --engine {}; leave --engine away, or remove the file to \
-             begin an empty cache",
+            "{}: the cache was made with --engine {}; leave --engine away, or {} to begin an empty \
+             cache",
             self.name(),
-            engine.name()
+            engine.name(),
+            self.device.as_deref().map_or(String::new(), |path| self.removal(path))
         );
         Err(ServerError::Option { what })
     }
@@ -369,4 +396,73 @@ fn store(engine: Engine, share: Share, identity: u64) -> Result<Box<dyn Store>, 
         }
     };
     Ok(Box::new(PolicyStore::new(policy, 0, bytes, identity)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use prism_cache::cache::Durability;
+
+    use super::*;
+
+    /// An index addresses less than 1 TiB.
+    #[test]
+    fn a_device_has_a_largest_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device");
+        let options = |size: Option<u64>, item_max: u64| OpenOptions {
+            device: Some(PathBuf::from(&path)),
+            state: None,
+            size: size.map(Bytes),
+            engine: None,
+            memory: Bytes(16 << 20),
+            index: None,
+            item_max,
+            durability: Durability::Crash,
+            writes: None,
+        };
+        for item_max in [1 << 10, 1 << 20, 32 << 20] {
+            // Not more is made of a larger block device.
+            for terabytes in [1, 2, 9, 1000] {
+                let bytes = Bytes(terabytes << 40);
+                let all = options(None, item_max);
+                let geometry = all.geometry_of(bytes).unwrap();
+                let slabs = u64::from(geometry.blocks()) * geometry.block_bytes();
+                assert!((990 << 30..1 << 40).contains(&slabs), "{slabs}");
+                let note = all.note_of_rest(&geometry, bytes);
+                assert_eq!(note.is_some(), terabytes > 1, "{note:?}");
+            }
+            let less = options(None, item_max);
+            let geometry = less.geometry_of(Bytes(900 << 30)).unwrap();
+            assert_eq!(less.note_of_rest(&geometry, Bytes(900 << 30)), None);
+            for size in [SIZE_MAX.0 + 1, 1 << 40, 9 << 40, u64::MAX] {
+                let error = options(Some(size), item_max).open().map(drop).expect_err("too large");
+                let error = error.to_string();
+                assert!(error.contains("is too large") && error.contains("1022 GiB"), "{error}");
+                assert!(!path.exists() && !crate::state_path(&path).exists());
+            }
+        }
+    }
+
+    #[test]
+    fn a_shortage_names_the_size_of_the_device() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device");
+        let options = OpenOptions {
+            device: Some(path.clone()),
+            state: None,
+            size: None,
+            engine: None,
+            memory: Bytes(1 << 50),
+            index: Some(Bytes(1 << 20)),
+            item_max: 32 << 20,
+            durability: Durability::Crash,
+            writes: None,
+        };
+        // Its buffers have 256 GiB.
+        let geometry = geometry(SIZE_MAX, 32 << 20).unwrap();
+        let error = options.refuse_shortage(&path, &geometry).expect_err("no such disk");
+        assert!(error.to_string().starts_with("--size 1022 GiB: "), "{error}");
+    }
 }

@@ -1,10 +1,10 @@
 //! Sockets: TCP and Unix, as one kind.
 
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -56,6 +56,7 @@ impl Listener {
             fs::remove_file(path).map_err(failed)?;
         }
         let listener = bind(path, mode).map_err(failed)?;
+        fs::set_permissions(path, Permissions::from_mode(mode)).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         listen(&listener, backlog).map_err(failed)?;
         Ok(Self::Unix(listener, path.to_owned()))
@@ -130,11 +131,11 @@ impl Stream {
     }
 }
 
-/// Binds a Unix socket that has these permissions from its beginning. The mask is one of the
-/// process: files that other threads make meanwhile may have fewer permissions, never more than
-/// their owner's.
+/// Binds a Unix socket that gives group and others these permissions from its beginning, and its
+/// owner all. The mask is one of the process, and holds for files that other threads make
+/// meanwhile: these can be used by their owner.
 fn bind(path: &Path, mode: u32) -> io::Result<UnixListener> {
-    let before = umask(Mode::from_raw_mode(0o777 & !mode));
+    let before = umask(Mode::from_raw_mode(0o077 & !mode));
     let bound = UnixListener::bind(path);
     umask(before);
     bound
@@ -205,14 +206,25 @@ impl Write for Stream {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
-    /// No other user can connect before the permissions are set.
+    /// No other user can connect before the permissions are set, and files that are made meanwhile
+    /// can be used.
     #[test]
     fn a_socket_has_its_permissions_from_the_beginning() {
         let folder = tempfile::tempdir().unwrap();
+        for mode in [0, 0o600, 0o640, 0o666, 0o777, 0o077] {
+            let path = folder.path().join("bound");
+            let bound = bind(&path, mode).unwrap();
+            let found = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(found & 0o777, 0o700 | mode & 0o077, "{mode:o}");
+            drop(bound);
+            fs::remove_file(&path).unwrap();
+            let listener = Listener::unix(&path, mode, 5).unwrap();
+            let found = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(found & 0o777, mode, "{mode:o}");
+            drop(listener);
+        }
         let path = folder.path().join("socket");
         let listener = Listener::unix(&path, 0o640, 5).unwrap();
         let mode = fs::metadata(&path).unwrap().permissions().mode();

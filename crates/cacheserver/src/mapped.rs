@@ -1,16 +1,25 @@
 //! Memory of the cache in a mapped file, which outlives the process.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use memmap2::{MmapMut, MmapOptions};
 use prism_cache::Memory;
+use prism_flashfile::Lock;
+
+/// A file that is locked until the last mapping of it ends.
+#[derive(Debug)]
+pub struct LockedFile {
+    /// The file.
+    pub(crate) file: File,
+    /// Its lock.
+    pub(crate) _lock: Lock,
+}
 
 /// A part of a file. A sync runs in a thread of its own, so that the server does not wait for it.
 pub struct Mapped {
@@ -19,6 +28,7 @@ pub struct Mapped {
     /// The number of the last sync that was begun.
     begun: u64,
     synced: Arc<Synced>,
+    _file: Arc<LockedFile>,
 }
 
 /// What the thread that syncs has done.
@@ -60,8 +70,8 @@ impl Synced {
 fn map(file: &File, offset: u64, bytes: u64) -> io::Result<MmapMut> {
     let mut options = MmapOptions::new();
     options.offset(offset).len(bytes as usize);
-    // The file is the server's own, next to its device, which is locked. Another program that
-    // shortened it would end the server with SIGBUS, as with any mapped file.
+    // The file is the server's own, which has locked it. Another program that shortened it would
+    // end the server with SIGBUS, as with any mapped file.
     #[allow(unsafe_code, reason = "mapping a file that no other process writes")]
     unsafe {
         options.map_mut(file)
@@ -69,30 +79,30 @@ fn map(file: &File, offset: u64, bytes: u64) -> io::Result<MmapMut> {
 }
 
 impl Mapped {
-    /// Maps `bytes` bytes of a file from `offset` on. The file is made, and made long enough, if it
-    /// is not; its space is taken on the disk, since a mapping cannot report a full disk. After
-    /// each sync `wake`, an eventfd, is written to.
+    /// Maps `bytes` bytes of a file from `offset` on. The file is made long enough if it is not;
+    /// its space is taken on the disk, since a mapping cannot report a full disk. After each sync
+    /// `wake`, an eventfd, is written to.
     ///
     /// # Errors
     /// The errors of the system.
     pub fn open(
-        path: &Path,
+        locked: &Arc<LockedFile>,
         offset: u64,
         bytes: u64,
         wake: Option<Arc<OwnedFd>>,
     ) -> io::Result<Self> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-        take_space(&file, offset + bytes)?;
+        let file = &locked.file;
+        take_space(file, offset + bytes)?;
         // The thread syncs this part by a mapping of its own, and not what else is in the file.
-        let own = map(&file, offset, bytes)?;
+        let own = map(file, offset, bytes)?;
         let (sender, receiver) = channel();
         let synced = Arc::new(Synced { last: Mutex::new(Some(0)), changed: Condvar::new() });
         let of_thread = Arc::clone(&synced);
         thread::Builder::new()
             .name("state sync".to_owned())
             .spawn(move || of_thread.serve(&own, &receiver, wake.as_deref()))?;
-        Ok(Self { map: map(&file, offset, bytes)?, syncs: Some(sender), begun: 0, synced })
+        let map = map(file, offset, bytes)?;
+        Ok(Self { map, syncs: Some(sender), begun: 0, synced, _file: Arc::clone(locked) })
     }
 }
 
@@ -155,13 +165,20 @@ mod tests {
     fn a_later_mapping_finds_what_was_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state");
-        let mut first = Mapped::open(&path, 4096, 10_000, None).unwrap();
+        let open = |bytes| {
+            let mut options = File::options();
+            let file = options.read(true).write(true).create(true).truncate(false).open(&path);
+            let file = file.unwrap();
+            let lock = prism_flashfile::lock_soon(&path, &file).unwrap();
+            Mapped::open(&Arc::new(LockedFile { file, _lock: lock }), 4096, bytes, None).unwrap()
+        };
+        let mut first = open(10_000);
         first.bytes_mut()[9_999] = 7;
         let number = first.begin_sync();
         first.wait_sync(number);
         assert_eq!(first.synced(), Some(number));
         drop(first);
-        let second = Mapped::open(&path, 4096, 20_000, None).unwrap();
+        let second = open(20_000);
         assert_eq!((second.bytes()[9_999], second.bytes()[19_999]), (7, 0));
     }
 }

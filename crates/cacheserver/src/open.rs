@@ -211,7 +211,8 @@ impl OpenOptions {
             return Ok([zeros(state), zeros(wanted * slab)]);
         };
         let buffers = wanted.max(file.len().saturating_sub(state) / slab);
-        let map = |offset, bytes| file.map(offset, bytes, wake.cloned());
+        let made = file.make()?;
+        let map = |offset, bytes| file.map(&made, offset, bytes, wake.cloned());
         Ok([Box::new(map(0, state)?), Box::new(map(state, buffers * slab)?)])
     }
 
@@ -231,7 +232,7 @@ impl OpenOptions {
     /// # Errors
     /// [`ServerError`].
     pub fn open(&self) -> Result<Opened, ServerError> {
-        let device::CacheDevice { engine, store, device, geometry } = self.find()?;
+        let device::CacheDevice { engine, store, device, geometry, note } = self.find()?;
         // Before the state takes its space; an existing cache is served all the same.
         let shortage = self.device.as_deref().zip(geometry);
         let shortage = shortage.and_then(|(path, of)| self.shortage(path, &of));
@@ -285,7 +286,7 @@ impl OpenOptions {
             None => cache,
         };
         let losses = file.iter().filter_map(|file| file.losses(&cache));
-        let notes = losses.chain(shortage).collect();
+        let notes = losses.chain(note).chain(shortage).collect();
         Ok(Opened { cache, engine, device, synced, notes })
     }
 }
@@ -410,6 +411,31 @@ mod tests {
             assert!(cache.wait(None));
         }
         cache.progress(Nanos(0));
+    }
+
+    /// Numbers of slabs are not used again when the state is lost: at the policy level flash still
+    /// has the slabs that had them, which would be taken for those in buffers.
+    #[test]
+    fn what_is_set_after_a_loss_of_the_state_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        for (engine, name) in Engine::ALL {
+            // The slab in a buffer goes on in the block of the first slab, or of one before.
+            for slabs in [1, 2, 30] {
+                let path = folder.path().join(format!("{name}-{slabs}"));
+                let mut cache = options(&path, engine).open().unwrap().cache;
+                (0..slabs * 250).for_each(|key| set(&mut cache, key));
+                cache.close().unwrap();
+                drop(cache);
+                std::fs::remove_file(state_path(&path)).unwrap();
+                let Opened { mut cache, notes, .. } = options(&path, engine).open().unwrap();
+                assert!(notes[0].contains(".cache is missing"), "{engine:?}: {notes:?}");
+                set(&mut cache, 7);
+                drop(cache);
+                let Opened { mut cache, notes, .. } = options(&path, engine).open().unwrap();
+                assert_eq!(notes, <[&str; 0]>::default(), "{engine:?}, {slabs} slabs");
+                assert!(get(&mut cache, &7_u32.to_le_bytes()).is_some(), "{engine:?}");
+            }
+        }
     }
 
     /// What is missing of the state is lost, and the operator reads that; nothing else is

@@ -454,7 +454,7 @@ impl Server {
                     time: self.begun.elapsed(),
                 };
                 let mut report = report::figures(&self.cache, &wear);
-                report.add("gets_with_touch", &self.shared.gets_with_touch);
+                report.add("gets_with_touch", &self.shared.counters.gets_with_touch);
                 report
             }
             ReportPart::Connections => {

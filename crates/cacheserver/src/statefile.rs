@@ -1,21 +1,27 @@
-//! The file of a cache's state and buffers.
+//! The file of a cache's state and buffers. What does not look like one is not overwritten.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use prism_cache::cache::examine_state;
 use prism_cache::state::{HEADER_BYTES, StateFound};
+use prism_flashfile::lock_soon;
 use prism_segments::Store;
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
 
-use crate::mapped::Mapped;
+use crate::mapped::{LockedFile, Mapped};
 use crate::open::{Backend, ServerError};
 
 /// The file, which need not be there.
 pub(crate) struct StateFile {
     path: PathBuf,
+    /// The file, if it was there.
+    file: Option<Arc<LockedFile>>,
     len: u64,
     /// Its first bytes.
     header: Vec<u8>,
@@ -30,20 +36,42 @@ pub fn state_path(device: &Path) -> PathBuf {
 }
 
 impl StateFile {
-    /// The file with this name.
+    /// The file with this name, which is locked if it is there. It is refused if it cannot be the
+    /// state of a cache.
     pub(crate) fn of(path: &Path) -> Result<Self, ServerError> {
-        let mut header = Vec::new();
-        let len = match File::open(path) {
-            Ok(file) => {
-                let len = file.metadata().map_err(|error| unusable(path, error))?.len();
-                let read = file.take(HEADER_BYTES as u64).read_to_end(&mut header);
-                read.map_err(|error| unusable(path, error))?;
-                len
+        let failed = |error| unusable(path, error);
+        let found = match std::fs::metadata(path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self { path: path.to_owned(), file: None, len: 0, header: Vec::new() });
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
-            Err(error) => return Err(unusable(path, error)),
+            Err(error) => return Err(failed(error)),
         };
-        Ok(Self { path: path.to_owned(), len, header })
+        if !found.is_file() {
+            let what = format!(
+                "{}: the state of a cache is kept in a regular file, and this is none; name \
+                 another one by --state",
+                path.display()
+            );
+            return Err(ServerError::Option { what });
+        }
+        let file = locked(path, File::options().read(true).write(true))?;
+        let len = file.file.metadata().map_err(failed)?.len();
+        let mut header = vec![0; len.min(HEADER_BYTES as u64) as usize];
+        file.file.read_exact_at(&mut header, 0).map_err(failed)?;
+        if header.iter().all(|&byte| byte == 0) {
+            // Images of disks begin with zeros, too.
+            if let Some(at) = first_data(&file.file).map_err(failed)? {
+                let name = path.display();
+                let what = format!(
+                    "{name}: this is not the state of a cache: it begins with zeros and has data \
+                     at byte {at}; nothing was changed. Name another file by --state, or remove \
+                     {name} if you can lose what it holds"
+                );
+                return Err(ServerError::Option { what });
+            }
+        }
+        Ok(Self { path: path.to_owned(), file: Some(file), len, header })
     }
 
     /// Its length in bytes; 0 if it is not there.
@@ -76,14 +104,27 @@ impl StateFile {
         })
     }
 
-    /// Maps a part of it; the file is made if it is not there.
+    /// Makes the file if it is not there.
+    pub(crate) fn make(&self) -> Result<Arc<LockedFile>, ServerError> {
+        match &self.file {
+            Some(file) => Ok(Arc::clone(file)),
+            // Another server may have made it meanwhile, which then holds the lock.
+            None => locked(
+                &self.path,
+                File::options().read(true).write(true).create(true).truncate(false),
+            ),
+        }
+    }
+
+    /// Maps a part of the file that was made.
     pub(crate) fn map(
         &self,
+        file: &Arc<LockedFile>,
         offset: u64,
         bytes: u64,
         wake: Option<Arc<OwnedFd>>,
     ) -> Result<Mapped, ServerError> {
-        Mapped::open(&self.path, offset, bytes, wake).map_err(|error| unusable(&self.path, error))
+        Mapped::open(file, offset, bytes, wake).map_err(|error| unusable(&self.path, error))
     }
 
     /// What was lost because the file was missing or damaged, for the operator.
@@ -109,7 +150,91 @@ impl StateFile {
     }
 }
 
+/// Opens and locks a file.
+fn locked(path: &Path, options: &OpenOptions) -> Result<Arc<LockedFile>, ServerError> {
+    let file = options.open(path).map_err(|error| unusable(path, error))?;
+    let lock = lock_soon(path, &file)?;
+    Ok(Arc::new(LockedFile { file, _lock: lock }))
+}
+
+/// The offset of the first byte that is not zero. Holes are not read.
+fn first_data(file: &File) -> io::Result<Option<u64>> {
+    let mut bytes = vec![0; 1 << 20];
+    let mut at = 0;
+    loop {
+        at = match seek(file, SeekFrom::Data(at)) {
+            Ok(at) => at,
+            // Only a hole follows.
+            Err(Errno::NXIO) => return Ok(None),
+            // This file system does not know where its holes are.
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => at,
+            Err(error) => return Err(error.into()),
+        };
+        let read = match file.read_at(&mut bytes, at) {
+            Ok(0) => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            read => read?,
+        };
+        if let Some(place) = bytes[..read].iter().position(|&byte| byte != 0) {
+            return Ok(Some(at + place as u64));
+        }
+        at += read as u64;
+    }
+}
+
 fn unusable(path: &Path, source: io::Error) -> ServerError {
     let what = format!("cannot use {}, the state of the cache", path.display());
     ServerError::Io { what, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Bytes;
+    use prism_cache::cache::Durability;
+
+    use super::*;
+    use crate::open::{Engine, OpenOptions};
+
+    /// What another program has written is not overwritten, and no device is made.
+    #[test]
+    fn what_cannot_be_a_state_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let [device, state] = ["device", "state"].map(|name| folder.path().join(name));
+        let options = |state: &Path| OpenOptions {
+            device: Some(device.clone()),
+            state: Some(state.to_owned()),
+            size: Some(Bytes(64 << 20)),
+            engine: Some(Engine::Raw),
+            memory: Bytes(16 << 20),
+            index: None,
+            item_max: 1 << 18,
+            durability: Durability::Crash,
+            writes: None,
+        };
+        let refused = |state: &Path, part: &str| {
+            let error = options(state).open().map(drop).expect_err(part).to_string();
+            assert!(error.contains(part), "{part} is not in {error}");
+        };
+        for has_device in [false, true] {
+            refused(Path::new("/dev/null"), "/dev/null: the state of a cache is kept in a regular");
+            refused(folder.path(), "this is none");
+            // As an image of a disk: zeros, a hole, and something behind it.
+            let file = File::create(&state).unwrap();
+            file.write_all_at(&[0; 8192], 0).unwrap();
+            file.set_len(9 << 20).unwrap();
+            file.write_all_at(b"precious", (4 << 20) + 77).unwrap();
+            let before = std::fs::read(&state).unwrap();
+            refused(&state, "has data at byte 4194381");
+            assert_eq!(std::fs::read(&state).unwrap(), before);
+            assert_eq!(device.exists(), has_device);
+            // Zeros are none.
+            file.write_all_at(&[0; 8], (4 << 20) + 77).unwrap();
+            let opened = options(&state).open().unwrap();
+            let mut other = options(&state);
+            other.device = Some(folder.path().join("other"));
+            let error = other.open().map(drop).expect_err("it is locked").to_string();
+            assert!(error.contains("state: it is in use by process"), "{error}");
+            drop(opened);
+        }
+    }
 }

@@ -49,12 +49,9 @@ pub(crate) fn len(file: &File) -> io::Result<u64> {
     Ok(seek(file, SeekFrom::End(0))?)
 }
 
-/// Makes a file this long; a block device has to be long enough.
+/// Makes a file this long; a block device keeps its length, which was found to be enough.
 pub(crate) fn set_len(file: &File, wanted: u64) -> io::Result<()> {
-    if !file.metadata()?.file_type().is_block_device() {
-        return file.set_len(wanted);
-    }
-    if len(file)? < wanted { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    if file.metadata()?.file_type().is_block_device() { Ok(()) } else { file.set_len(wanted) }
 }
 
 /// Whether a block device begins with zeros, and so has no data of another program.
@@ -62,4 +59,32 @@ pub(crate) fn is_blank(file: &File) -> io::Result<bool> {
     let mut bytes = vec![0; len(file)?.min(SIGNATURES) as usize];
     file.read_exact_at(&mut bytes, 0)?;
     Ok(bytes.iter().all(|&byte| byte == 0))
+}
+
+/// Writes zeros to the beginning of a block device, which was blank before.
+pub(crate) fn blank(path: &Path) -> io::Result<()> {
+    // Without O_EXCL: the descriptors of this process may not all be closed yet.
+    let file = File::options().write(true).open(path)?;
+    file.write_all_at(&vec![0; len(&file)?.min(SIGNATURES) as usize], 0)?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_blank_is_blank_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("as a block device");
+        for len in [5000, 3 << 20] {
+            let mut bytes = vec![7; len];
+            std::fs::write(&path, &bytes).unwrap();
+            assert!(!is_blank(&File::open(&path).unwrap()).unwrap());
+            blank(&path).unwrap();
+            assert!(is_blank(&File::open(&path).unwrap()).unwrap());
+            bytes[..len.min(1 << 20)].fill(0);
+            assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        }
+    }
 }

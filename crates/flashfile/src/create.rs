@@ -47,17 +47,22 @@ impl FlashFile {
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::AlreadyExists => FlashFileError::Exists { file: name.clone() },
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => not_made(&name, source),
-            _ => not_opened(&name, source),
+            _ => not_opened(path, source),
         };
         let is_block_device = block_device::is_one(path);
         let file = block_device::options(path, true).create_new(!is_block_device).open(path);
         let file = file.map_err(failed)?;
-        let made = take_lock(&name, &file, Sharing::Exclusive).and_then(|lock| {
-            let blank =
-                || block_device::is_blank(&file).map_err(|e| broken(&name, "reading it", e));
-            if is_block_device && !blank()? {
-                return Err(FlashFileError::NotBlank { file: name.clone() });
-            }
+        let lock = take_lock(&name, &file, Sharing::Exclusive);
+        let suits = |lock| match is_block_device {
+            true => check_block_device(&name, &file, &layout).map(|()| lock),
+            false => Ok(lock),
+        };
+        let lock = match lock.and_then(suits) {
+            // A block device is as it was.
+            Err(error) if is_block_device => return Err(error),
+            lock => lock,
+        };
+        let made = lock.and_then(|lock| {
             let identity = random_identity()
                 .map_err(|source| broken(&name, "reading /dev/urandom", source))?;
             let engine = Engine::Portable(file);
@@ -157,11 +162,26 @@ fn random_identity() -> io::Result<u64> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// An incomplete file is of no use. A block device has no superblock then.
+/// An incomplete file is of no use. A block device is as empty as it was, superblocks included.
 fn remove_incomplete(path: &Path) {
-    if !block_device::is_one(path) {
-        let _ = std::fs::remove_file(path);
+    // An error is not reported: why the device was not made is more useful.
+    let _ = match block_device::is_one(path) {
+        true => block_device::blank(path),
+        false => std::fs::remove_file(path),
+    };
+}
+
+/// Whether a device fits on a block device that holds nothing else.
+fn check_block_device(name: &str, file: &File, layout: &Layout) -> Result<(), FlashFileError> {
+    let failed = |error| broken(name, "reading it", error);
+    let (found, wanted) = (block_device::len(file).map_err(failed)?, layout.len());
+    if found < wanted {
+        return Err(FlashFileError::TooShort { file: name.to_owned(), found, wanted });
     }
+    if !block_device::is_blank(file).map_err(failed)? {
+        return Err(FlashFileError::NotBlank { file: name.to_owned() });
+    }
+    Ok(())
 }
 
 /// Where a new device gets zeros.

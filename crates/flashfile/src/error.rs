@@ -70,11 +70,25 @@ pub enum FlashFileError {
     /// The block device holds something else.
     #[error(
         "{file}: this block device is not empty; if you can lose what it holds, erase its \
-         beginning: dd if=/dev/zero of={file} bs=1M count=1"
+         beginning: {}",
+        erase_command(file)
     )]
     NotBlank {
         /// The block device.
         file: String,
+    },
+    /// The block device is too short.
+    #[error(
+        "{file}: the block device has {found} bytes, and {wanted} are needed; make a smaller \
+         device, or name a larger block device"
+    )]
+    TooShort {
+        /// The block device.
+        file: String,
+        /// Its length in bytes.
+        found: u64,
+        /// The length that the device needs, in bytes.
+        wanted: u64,
     },
     /// The file is not a flash file.
     #[error("{file}: this is no flash file; make one with `prism device create`")]
@@ -157,6 +171,12 @@ pub enum FlashFileError {
         /// Why, and what to do.
         what: String,
     },
+}
+
+/// The command that makes a block device one on which a new device can be made.
+#[must_use]
+pub fn erase_command(file: &str) -> String {
+    format!("dd if=/dev/zero of={file} bs=1M count=1")
 }
 
 fn open_failure(error: &io::Error) -> String {

@@ -3,9 +3,15 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock, major, minor};
 use rustix::io::Errno;
+
+use crate::error::FlashFileError;
+use crate::open::take_lock;
 
 /// Who else may use the file at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +24,7 @@ pub(crate) enum Sharing {
 
 /// A lock that is held, until it is dropped or the process dies.
 #[derive(Debug)]
-pub(crate) struct Lock(File);
+pub struct Lock(File);
 
 impl Drop for Lock {
     fn drop(&mut self) {
@@ -40,6 +46,33 @@ pub(crate) fn lock(file: &File, sharing: Sharing) -> io::Result<Option<Lock>> {
         Err(Errno::WOULDBLOCK) => Ok(None),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Locks the file that belongs to a device, for this process alone. `path` is its name in errors. A
+/// process that was killed just now may hold the lock for another moment, which this waits for.
+///
+/// # Errors
+/// [`FlashFileError::InUse`], or that of the system.
+pub fn lock_soon(path: &Path, file: &File) -> Result<Lock, FlashFileError> {
+    let name = path.display().to_string();
+    soon(|| take_lock(&name, file, Sharing::Exclusive))
+}
+
+/// Tries until a file is not in use: the kernel may need a moment to end the reads and writes of a
+/// process that was killed just now. After two seconds the error is returned.
+pub(crate) fn soon<T>(
+    mut attempt: impl FnMut() -> Result<T, FlashFileError>,
+) -> Result<T, FlashFileError> {
+    const TRIES: u32 = 100;
+    for _ in 1..TRIES {
+        match attempt() {
+            Err(FlashFileError::InUse { .. } | FlashFileError::Mounted { .. }) => {
+                thread::sleep(Duration::from_millis(20));
+            }
+            ended => return ended,
+        }
+    }
+    attempt()
 }
 
 /// The process that holds a lock on `file`, where the system lists it.
@@ -78,6 +111,27 @@ mod tests {
         drop((held, file));
         assert!(lock(&other, Sharing::Readers).unwrap().is_some());
         drop(copy);
+    }
+
+    /// As the kernel frees the lock of a process that was killed.
+    #[test]
+    fn a_lock_that_is_freed_soon_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let [first, second] = [File::create(&path).unwrap(), File::open(&path).unwrap()];
+        let mut held = Some(lock_soon(&path, &first).unwrap());
+        let mut tries = 0;
+        let locked = soon(|| {
+            tries += 1;
+            if tries == 3 {
+                held = None;
+            }
+            take_lock("file", &second, Sharing::Exclusive)
+        });
+        assert_eq!((locked.is_ok(), tries), (true, 3));
+        assert!(matches!(lock_soon(&path, &first), Err(FlashFileError::InUse { .. })));
+        let failed = || Err::<(), _>(FlashFileError::NotAFlashFile { file: "file".to_owned() });
+        assert!(matches!(soon(failed), Err(FlashFileError::NotAFlashFile { .. })));
     }
 
     #[test]

@@ -79,6 +79,15 @@ impl FlashFile {
         Self::open_with(path, Settings::USUAL)
     }
 
+    /// As [`FlashFile::open`], for a file that a process may have had open which was killed just
+    /// now: the kernel may need a moment to end its reads and writes, which this waits for.
+    ///
+    /// # Errors
+    /// As [`FlashFile::open`]; that the file is in use after two seconds.
+    pub fn open_soon(path: impl AsRef<Path>) -> Result<Self, FlashFileError> {
+        lock::soon(|| Self::open(path.as_ref()))
+    }
+
     /// As [`FlashFile::open`], with these settings.
     ///
     /// # Errors
@@ -96,7 +105,7 @@ impl FlashFile {
                 opened => (opened, None),
             },
         };
-        let file = file.map_err(|source| not_opened(&name, source))?;
+        let file = file.map_err(|source| not_opened(path, source))?;
         let sharing = if refusal.is_some() { Sharing::Readers } else { Sharing::Exclusive };
         let lock = take_lock(&name, &file, sharing)?;
         let engine = Engine::Portable(file);
@@ -162,12 +171,18 @@ pub(crate) fn broken(name: &str, operation: &'static str, source: io::Error) -> 
     FlashFileError::Io { file: name.to_owned(), operation, source }
 }
 
-pub(crate) fn not_opened(name: &str, source: io::Error) -> FlashFileError {
-    let file = name.to_owned();
-    match source.kind() {
-        // The kernel's answer for a block device that it uses itself.
-        io::ErrorKind::ResourceBusy => FlashFileError::Mounted { file },
-        _ => FlashFileError::Open { file, source },
+pub(crate) fn not_opened(path: &Path, source: io::Error) -> FlashFileError {
+    let file = path.display().to_string();
+    if source.kind() != io::ErrorKind::ResourceBusy {
+        return FlashFileError::Open { file, source };
+    }
+    // The kernel's answer for a block device that it uses itself, or that another process has open
+    // as its own: such a process has locked it, too.
+    let locked =
+        File::open(path).and_then(|found| Ok((lock::lock(&found, Sharing::Readers)?, found)));
+    match locked {
+        Ok((None, found)) => FlashFileError::InUse { file, pid: lock::holder(&found) },
+        _ => FlashFileError::Mounted { file },
     }
 }
 

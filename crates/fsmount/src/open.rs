@@ -2,8 +2,7 @@
 //! the flash library, which allocates, erases and levels the wear of blocks.
 
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use prism_base::Bytes;
 use prism_flash::function::Function;
@@ -141,19 +140,6 @@ fn make_in(path: &Path) -> Result<Device, MountError> {
     Ok(Device { fs: made, flash: device })
 }
 
-/// Opens a file that a process may have had open which was killed just now: the kernel may need a
-/// moment to end its reads and writes.
-fn open_soon(path: &Path) -> Result<FlashFile, FlashFileError> {
-    const TRIES: u32 = 100;
-    for _ in 1..TRIES {
-        match FlashFile::open(path) {
-            Err(FlashFileError::InUse { .. }) => thread::sleep(Duration::from_millis(20)),
-            opened => return opened,
-        }
-    }
-    FlashFile::open(path)
-}
-
 /// Opens the file system of a file.
 ///
 /// # Errors
@@ -164,7 +150,7 @@ pub fn open(
     access: Access,
     damage: Damage,
 ) -> Result<Device, MountError> {
-    let file = open_soon(path)?;
+    let file = FlashFile::open_soon(path)?;
     let identity = file.identity();
     let device = prism_flash::Device::open(file, Options::default()).map_err(flash(path))?;
     if !device.shares().iter().any(|share| share.name == SHARE) {

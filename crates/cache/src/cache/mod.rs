@@ -40,6 +40,7 @@ use clean::Victim;
 use commit::Commits;
 pub use commit::Durability;
 use read::Finished;
+pub(crate) use recover::check_shape;
 pub use recover::{BUFFERS_MIN, OpenError, SEGMENTS_MIN, examine_state, state_bytes};
 use reserve::Reserve;
 

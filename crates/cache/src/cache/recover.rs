@@ -37,6 +37,17 @@ pub(super) const SLAB_NUMBERS: u64 = 1 << 16;
 /// The numbers and fills of slabs on flash.
 type Ends = BTreeMap<u32, (u64, Fill)>;
 
+/// The whole slabs on flash.
+#[derive(Default)]
+struct SlabsFound {
+    /// Those of whose items the state knows which are current.
+    ends: Ends,
+    /// The numbers of those of which it should know that and does not.
+    lost: Vec<(u32, u64)>,
+    /// The highest number, of whatever use.
+    highest: u64,
+}
+
 /// Why a cache cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -79,7 +90,8 @@ fn identity(store: &impl Store) -> Identity {
     }
 }
 
-fn check(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
+/// Whether a cache can be in a store of this shape, with this number of buffers.
+pub(crate) fn check_shape(shape: &Shape, buffers: usize) -> Result<(), OpenError> {
     let wrong = |what: String| Err(OpenError::Shape { what });
     let units = u64::from(shape.segments) * u64::from(shape.segment_bytes / UNIT);
     if shape.segments < SEGMENTS_MIN {
@@ -122,7 +134,7 @@ impl<S: Store> Cache<S> {
         let shape = store.shape();
         let slab_bytes = shape.segment_bytes as usize;
         let count = buffers.bytes().len() / slab_bytes;
-        check(&shape, count.min(config.buffers.into()))?;
+        check_shape(&shape, count.min(config.buffers.into()))?;
         let count = count.min(usize::from(NONE)) as u16;
         let units = shape.segment_bytes / UNIT;
         let (state, state_found) = State::open(state, units, &identity(&store), config.seed)?;
@@ -190,7 +202,7 @@ impl<S: Store> Cache<S> {
         buffers: u16,
         now: u32,
     ) -> Result<(), OpenError> {
-        let (mut ends, lost) = self.read_ends(used)?;
+        let SlabsFound { mut ends, lost, highest } = self.read_ends(used)?;
         self.drop_torn(&mut ends, buffers)?;
         let durable: BTreeSet<u64> = ends.values().map(|(number, _)| *number).collect();
         // Slabs in buffers that are not on flash.
@@ -201,10 +213,11 @@ impl<S: Store> Cache<S> {
             (found && lost && fill.items > 0).then_some(Claim { buffer, number, fill, of })
         };
         let claims: Vec<Claim> = (0..buffers).filter_map(in_buffer).collect();
-        // A loss of power may have left traces of any number used before: none is used again.
-        let numbers = durable.iter().copied().chain(claims.iter().map(|claim| claim.number));
-        let last = numbers.chain([self.state.first_slab(), self.state.slab_numbers()]).max();
-        self.next_slab = last.unwrap_or(0) + SLAB_NUMBERS;
+        // A loss of power may have left traces of any number used before: none is used again. The
+        // state may have been lost, so slabs count that it does not know.
+        let in_claims = claims.iter().map(|claim| claim.number).max().unwrap_or(0);
+        let last = highest.max(in_claims).max(self.state.first_slab());
+        self.next_slab = last.max(self.state.slab_numbers()) + SLAB_NUMBERS;
         self.state.set_slab_numbers(self.next_slab);
         self.read_tables(&ends, now)?;
         // Blocks without a whole slab are freed first, since those in buffers need new ones.
@@ -266,25 +279,26 @@ impl<S: Store> Cache<S> {
         }
     }
 
-    /// The slabs on flash that are whole and of whose items the state knows which are current, with
-    /// their numbers and fills, and the numbers of those of which it should know and does not.
-    fn read_ends(&mut self, used: &[u32]) -> Result<(Ends, Vec<(u32, u64)>), FlashError> {
+    /// The slabs on flash that are whole.
+    fn read_ends(&mut self, used: &[u32]) -> Result<SlabsFound, FlashError> {
         let Shape { segment_bytes: slab_bytes, page_bytes, .. } = self.shape;
         let reads = used.iter().map(|&slab| (slab, slab_bytes - page_bytes, page_bytes)).collect();
-        let (mut ends, mut lost) = (Ends::new(), Vec::new());
+        let mut found = SlabsFound::default();
         self.read_all(reads, |cache, slab, data| {
-            let first = cache.state.first_slab();
-            let end = data.and_then(slab::read_end).filter(|(number, _)| *number >= first);
-            let Some((number, fill)) = end else { return };
+            let Some((number, fill)) = data.and_then(slab::read_end) else { return };
+            found.highest = found.highest.max(number);
+            if number < cache.state.first_slab() {
+                return;
+            }
             if cache.state.number(slab) == number {
-                ends.insert(slab, (number, fill));
+                found.ends.insert(slab, (number, fill));
             } else if cache.state.lacks(slab, number) {
-                lost.push((slab, number));
+                found.lost.push((slab, number));
                 cache.counts.lost_slabs += 1;
                 cache.counts.lost_items += u64::from(fill.items);
             }
         })?;
-        Ok((ends, lost))
+        Ok(found)
     }
 
     /// Adds the current items of these slabs to the index.

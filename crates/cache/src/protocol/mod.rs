@@ -131,6 +131,8 @@ counters!(
     conn_yields,
     total_items,
     last_idle_check,
+    // Not one of memcached's: keys of `gat` and `gats`, which are counted as gets and as touches.
+    gets_with_touch,
 );
 
 /// What all sessions of a server share.
@@ -140,8 +142,6 @@ pub struct Shared {
     pub settings: Settings,
     /// What happened.
     pub counters: Counters,
-    /// Keys of `gat` and `gats`, which are counted as gets and as touches.
-    pub gets_with_touch: u64,
     /// The time, in seconds since 1970.
     pub now: u32,
     /// When the server began.
@@ -198,7 +198,6 @@ impl Shared {
         Self {
             settings,
             counters,
-            gets_with_touch: 0,
             now,
             started: now,
             shutdown: None,

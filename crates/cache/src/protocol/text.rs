@@ -141,7 +141,7 @@ impl Session {
                         return Step::Waits;
                     };
                     shared.counters.cmd_get += 1;
-                    shared.gets_with_touch += 1;
+                    shared.counters.gets_with_touch += 1;
                     match old {
                         Some(old) => {
                             shared.counters.get_hits += 1;

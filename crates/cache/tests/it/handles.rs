@@ -89,3 +89,25 @@ fn futures_are_woken_by_completions() {
         assert_eq!(run(&cache, cache.get(&key)), None);
     }
 }
+
+/// A future that waits for a buffer is woken once, however often it was polled.
+#[test]
+fn a_waiting_insertion_is_woken_once() {
+    let cache = Handle::new(new_cache(Level::Function, 5), NOW);
+    for number in 0..5000_u32 {
+        let (key, woken) = (number.to_le_bytes(), Arc::new(Woken::default()));
+        let mut future = Box::pin(cache.insert(&key, &[7; 3000], 0));
+        if poll(future.as_mut(), &woken).is_ready() {
+            continue;
+        }
+        for _ in 0..9 {
+            assert!(poll(future.as_mut(), &woken).is_pending());
+        }
+        while woken.0.load(Ordering::Relaxed) == 0 {
+            cache.turn(Nanos(0), NOW);
+        }
+        assert_eq!(woken.0.load(Ordering::Relaxed), 1);
+        return;
+    }
+    panic!("there is always a buffer");
+}

@@ -6,6 +6,7 @@ mod common;
 mod disk;
 #[path = "../../examples/embedded.rs"]
 mod embedded;
+mod faults;
 mod handles;
 mod late;
 mod model;

@@ -91,6 +91,8 @@ fn prometheus_reads_what_stats_says() {
             // The rate depends on the machine.
             assert!(number(&flash["life_days_at_this_rate"]).is_finite());
         }
+        assert_eq!(client.ask("stats reset"), "RESET");
+        assert_eq!(client.stats("stats flash")["gets_with_touch"], "0");
         server.stop();
     }
 }

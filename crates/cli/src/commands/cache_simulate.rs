@@ -164,6 +164,21 @@ fn slab_bytes(args: &Args) -> Result<u32, Failure> {
     })
 }
 
+/// Begins to simulate an engine with one size.
+fn begin(args: &Args, name: &str, design: &Design, items: u64) -> Result<Simulation, Failure> {
+    let (flash, channels, slab) = (design.flash, design.channels, args.slab);
+    Simulation::new(design, items).map_err(|error| {
+        let least = design.smallest();
+        Failure::Usage(match flash < least {
+            true => format!(
+                "--size {flash} is too small for engine {name} with slabs of {slab} on {channels} \
+                 channels: give at least {least}, or smaller slabs by --slab"
+            ),
+            false => format!("--size {flash}, engine {name}: {error}"),
+        })
+    })
+}
+
 /// Simulates every engine with every size, in one pass over the trace, and prints the table.
 ///
 /// # Errors
@@ -183,14 +198,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let design =
                 Design { level, eviction, flash, spare, slab, channels, memory, max_writes };
             let items = args.items.unwrap_or(flash.0 / 64);
-            let simulation = Simulation::new(&design, items).ok_or_else(|| {
-                Failure::Usage(format!(
-                    "--size {flash} is too small for engine {name} with slabs of {} on {channels} \
-                     channels: give at least {}, or smaller slabs by --slab",
-                    args.slab,
-                    design.smallest()
-                ))
-            })?;
+            let simulation = begin(args, name, &design, items)?;
             running.push((name, design, simulation));
         }
     }

@@ -1,12 +1,13 @@
 //! `prism mount`: a file system in a file, as a folder.
 
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_fsmount::{MountOptions, mount};
 use prism_host::interrupt::SoftStop;
 
-use crate::background;
+use crate::background::{self, Errors};
 use crate::failure::Failure;
 
 /// Arguments of `prism mount`.
@@ -42,20 +43,28 @@ pub struct Args {
 /// be made durable at the end.
 pub fn run(args: &Args) -> Result<(), Failure> {
     if !args.foreground && !args.in_background {
-        return background::start();
+        return background::start(background::again()?);
     }
     if args.in_background {
         background::begin();
     }
     let stop = SoftStop::begin();
     let mut is_mounted = false;
+    let refused = OnceCell::new();
     let ready = || {
         is_mounted = true;
-        if args.in_background {
-            background::ready();
+        if args.in_background
+            && let Err(failure) = background::ready(Errors::Dropped)
+        {
+            // It is unmounted at once.
+            let _ = refused.set(failure);
         }
     };
-    let ended = mount(&args.file, &args.folder, &args.options, ready, || stop.came());
+    let stop = || stop.came() || refused.get().is_some();
+    let ended = mount(&args.file, &args.folder, &args.options, ready, stop);
+    if let Some(failure) = refused.into_inner() {
+        return Err(failure);
+    }
     ended.map_err(|error| match is_mounted {
         true => Failure::Finding(error.to_string()),
         false => Failure::Usage(error.to_string()),

@@ -152,6 +152,10 @@ fn a_block_device_holds_a_cache() {
     bytes[..1 << 20].fill(0);
     std::fs::write(disk.name(), &bytes[..1 << 20]).unwrap();
     refused(&["-I", "256k", "--state", state, "--size", "96MiB"], "leave --size away to use all");
+    refused(
+        &["-I", "256k", "--state", disk.name()],
+        "the state of a cache is kept in a regular file",
+    );
     for engine in ["function", "raw", "policy", "original", "ideal"] {
         for round in 0..3_u64 {
             // Engine and size are those of the device.
@@ -170,9 +174,15 @@ fn a_block_device_holds_a_cache() {
                 let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
                 assert_eq!(ask(&mut client, command.as_bytes()), "STORED");
             }
+            if engine == "function" {
+                refused(&["--state", state, "-I", "256k"], "it is in use by process");
+            }
             server.kill();
         }
         refused(&["--state", state, "-I", "256k", "--size", "32MiB"], "was made with");
+        let other = if engine == "raw" { "policy" } else { "raw" };
+        let erase = format!("erase its beginning (dd if=/dev/zero of={}", disk.name());
+        refused(&["--state", state, "-I", "256k", "--engine", other], &erase);
         std::fs::write(disk.name(), &bytes[..1 << 20]).unwrap();
         std::fs::remove_file(state).unwrap();
     }
@@ -208,6 +218,10 @@ fn sizes_are_those_of_the_device() {
     let mut server = Served::begin(Path::new(device), &["--size", "47MiB"]);
     server.said();
     server.kill();
+    std::fs::remove_file(device).unwrap();
+    std::fs::remove_file(format!("{device}.cache")).unwrap();
+    refused("9TiB", &["--size 9 TiB is too large", "at most 1022 GiB"]);
+    assert!(!Path::new(device).exists());
 }
 
 #[test]
@@ -306,6 +320,13 @@ fn simulations_have_charts_and_say_what_is_missing() {
     let least = least.expect("the size that is enough").replace(' ', "");
     let run = etc(&[&small[..], &[&least]].concat());
     assert_eq!(run.code, 0, "{least}: {}", run.stderr);
+    let run = etc(&["--engine", "raw", "--size", "2TiB"]);
+    assert_eq!(run.code, 2);
+    assert!(
+        run.stderr.contains("--size 2 TiB, engine raw: a cache has at most 1 TiB of flash"),
+        "{}",
+        run.stderr
+    );
     let run = prism(&["cache", "simulate"]);
     assert!(run.stderr.contains("--etc keys=") && !run.stderr.contains("sqlite"), "{}", run.stderr);
 }

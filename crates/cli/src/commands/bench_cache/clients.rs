@@ -118,6 +118,9 @@ impl Clients {
         let lines = &mut self.connections[number].lines;
         self.line.clear();
         lines.read_until(b'\n', &mut self.line).map_err(failed)?;
+        if !self.line.ends_with(b"\n") {
+            return Err(failed(std::io::ErrorKind::UnexpectedEof.into()));
+        }
         if is_set {
             return match self.line.starts_with(b"STORED") {
                 true => Ok(true),
@@ -127,7 +130,13 @@ impl Clients {
                 ))),
             };
         }
-        let found = self.line.starts_with(b"VALUE");
+        let found = self.line.starts_with(b"VALUE ");
+        if !found && self.line != b"END\r\n" {
+            return Err(Failure::Usage(format!(
+                "the server refuses a get: {}",
+                String::from_utf8_lossy(&self.line).trim()
+            )));
+        }
         if found {
             let len = self.line.trim_ascii_end().rsplit(|&byte| byte == b' ').next();
             let len = len.and_then(|len| std::str::from_utf8(len).ok()?.parse::<usize>().ok());
@@ -224,4 +233,39 @@ fn push_set(text: &mut Vec<u8>, key: u64, content: &[u8]) {
     text.extend_from_slice(format!("set key-{key:012} 0 0 {}\r\n", content.len()).as_bytes());
     text.extend_from_slice(content);
     text.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// A server that goes away, or refuses, has no misses.
+    #[test]
+    fn only_an_answer_is_a_miss() {
+        let check = |answer: &'static [u8], expected: Result<u64, &str>| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            let served = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut asked = [0; 22];
+                stream.read_exact(&mut asked).unwrap();
+                stream.write_all(answer).unwrap();
+            });
+            let found = Clients::connect(port, 1).unwrap().found(0..1);
+            served.join().unwrap();
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(Failure::Usage(what)), Err(part)) => assert!(what.contains(part), "{what}"),
+                (found, _) => panic!("{found:?} after {answer:?}"),
+            }
+        };
+        check(b"END\r\n", Ok(0));
+        check(b"VALUE key-000000000000 0 3\r\nabc\r\nEND\r\n", Ok(1));
+        check(b"", Err("does not answer"));
+        check(b"EN", Err("does not answer"));
+        check(b"SERVER_ERROR out of memory\r\n", Err("refuses a get: SERVER_ERROR"));
+        check(b"\r\n", Err("refuses a get"));
+    }
 }

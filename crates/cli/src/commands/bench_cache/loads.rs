@@ -25,6 +25,13 @@ pub struct Row {
     pub of_fio: Option<f64>,
 }
 
+impl Row {
+    /// Whether the server is that of the cache on flash.
+    pub fn is_ours(&self) -> bool {
+        OURS.iter().any(|(name, _)| *name == self.server)
+    }
+}
+
 /// Loads: the name, sets among a hundred commands, commands in flight on each of 16 connections,
 /// and fio's depth to compare with.
 const LOADS: [(&str, u32, u32, Option<u32>); 4] = [

@@ -71,7 +71,12 @@ const SMALL_VALUE: usize = 100;
 struct Bench {
     loads: Vec<Row>,
     goals: Vec<Measurement>,
+    /// What was not measured, and why.
+    notes: Vec<String>,
 }
+
+/// Why there are no figures of memcached.
+const NO_MEMCACHED: &str = "memcached is not installed, so nothing is compared with it: install it";
 
 /// A file of a device in the folder, and that of its state, which are removed.
 struct TemporaryFile {
@@ -108,9 +113,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if loads {
         bench.loads = loads::measure(args)?;
     }
-    if hits {
-        bench.goals.extend(goals::memory_hits(args)?);
+    let memory_hits = if hits { goals::memory_hits(args)? } else { None };
+    let lacks_memcached =
+        hits && memory_hits.is_none() || loads && bench.loads.iter().all(Row::is_ours);
+    if lacks_memcached && parts == [false, true, false, false] {
+        return Err(Failure::Usage(NO_MEMCACHED.to_owned()));
     }
+    bench.notes.extend(lacks_memcached.then(|| NO_MEMCACHED.to_owned()));
+    bench.goals.extend(memory_hits);
     if latency {
         bench.goals.push(goals::latency(args)?);
     }
@@ -150,6 +160,9 @@ fn document(args: &Args, bench: &Bench) -> Document {
             .number("goal: at most", Unit::Ratio, |row| row.goal)
             .text("from", |row| row.from.clone());
         section.push(prism_report::Block::Table(table.table("With a goal.").whole()));
+    }
+    if !bench.notes.is_empty() {
+        section.push(prism_report::Block::Notes(bench.notes.clone()));
     }
     Document::new("prism bench cache", args.folder.display().to_string()).with(section)
 }

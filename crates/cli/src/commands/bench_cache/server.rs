@@ -12,8 +12,8 @@ use super::CONNECTIONS;
 use super::clients::{Clients, Command, Measured};
 use crate::failure::Failure;
 
-/// Seconds in which a server has to accept connections: one with many items reads all of their keys
-/// first.
+/// Seconds in which a server has to accept connections. It does so before it reads its items; a
+/// busy machine may take long to start it.
 const PATIENCE: f64 = 300.0;
 
 /// A server, which is ended when this is dropped.

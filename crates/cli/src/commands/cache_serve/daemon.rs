@@ -5,20 +5,16 @@
 //! it starts itself again, as that user or as a child, before it opens anything.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use nix::unistd::User;
 
 use super::Args;
+use crate::background::{self, Errors};
 use crate::failure::Failure;
-
-/// The flag of the child that serves in the background.
-pub const CHILD: &str = "--in-background";
-/// What the child writes to its standard output when it serves.
-const READY: &str = "ready\n";
 
 /// What this process does.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,13 +31,13 @@ pub enum Role {
 /// [`Failure::Usage`] if there is no such user, or the program cannot be started.
 pub fn begin(args: &Args) -> Result<Role, Failure> {
     if args.in_background {
-        // It fails only if the process leads a session already.
-        let _ = rustix::process::setsid();
+        background::begin();
         return Ok(Role::Serve);
     }
     let user = args.user.as_deref().map(other_user).transpose()?.flatten();
     if args.daemon {
-        return background(again(user.as_ref())?);
+        background::start(again(user.as_ref())?)?;
+        return Ok(Role::Done);
     }
     match user {
         None => Ok(Role::Serve),
@@ -69,30 +65,13 @@ fn failed(error: &std::io::Error, user: Option<&User>) -> Failure {
 
 /// This program with its arguments, as `user`.
 fn again(user: Option<&User>) -> Result<Command, Failure> {
-    let mut command = Command::new(std::env::current_exe().map_err(|error| failed(&error, user))?);
-    command.args(std::env::args_os().skip(1));
+    let mut command = background::again()?;
     if let Some(user) = user {
         // Other groups of root are given up with its user.
         command.gid(user.gid.as_raw()).uid(user.uid.as_raw());
         command.env("USER", &user.name).env("HOME", &user.dir);
     }
     Ok(command)
-}
-
-/// Waits until a child serves, or has failed and said why.
-fn background(mut command: Command) -> Result<Role, Failure> {
-    command.arg(CHILD).stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| failed(&error, None))?;
-    let mut line = String::new();
-    if let Some(output) = child.stdout.take() {
-        // A child that cannot be read has ended, which the next lines find.
-        let _ = BufReader::new(output).read_line(&mut line);
-    }
-    if line == READY {
-        return Ok(Role::Done);
-    }
-    let code = child.wait().ok().and_then(|status| status.code());
-    std::process::exit(code.unwrap_or(2));
 }
 
 /// The file with the number of the process, which is removed at the end.
@@ -140,15 +119,7 @@ pub fn ready(args: &Args) -> Result<(), Failure> {
     if !args.in_background {
         return Ok(());
     }
-    let failed = |error: std::io::Error| Failure::Usage(format!("-d: {error}"));
-    let mut out = std::io::stdout();
-    out.write_all(READY.as_bytes()).and_then(|()| out.flush()).map_err(failed)?;
-    let null = fs::File::options().read(true).write(true).open("/dev/null").map_err(failed)?;
-    rustix::stdio::dup2_stdout(&null).map_err(|error| failed(error.into()))?;
-    if args.verbose == 0 {
-        rustix::stdio::dup2_stderr(&null).map_err(|error| failed(error.into()))?;
-    }
-    Ok(())
+    background::ready(if args.verbose == 0 { Errors::Dropped } else { Errors::Kept })
 }
 
 #[cfg(test)]

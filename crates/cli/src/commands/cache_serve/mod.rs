@@ -49,7 +49,7 @@ pub struct Args {
     /// [default: function]
     #[arg(long, value_name = "raw|function|policy|original|ideal", value_parser = engine)]
     engine: Option<Engine>,
-    /// Bytes of memory for the index (16 an item, and a tenth) and for buffers
+    /// Bytes of memory for the index (16 an item, and a twentieth) and for buffers
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "64MiB")]
     memory: Bytes,
     /// Bytes of it for the index; without this, half. Many small items need more

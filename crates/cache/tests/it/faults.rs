@@ -1,0 +1,111 @@
+//! Blocks that fail one after the other, and a clock that jumps.
+
+use prism_base::{Nanos, Rng};
+use prism_cache::Cache;
+use prism_cache::cache::state_bytes;
+use prism_cache::items::{Items, Meta, NewItem, Refusal};
+use prism_flash::{Device, Options};
+use prism_segments::Store;
+use prism_testkit::seeds;
+
+use crate::common::{CONFIG, Level, NOW, get, new_cache, new_memory, set, store};
+
+/// Sets an item; false if the cache takes no more.
+fn try_set<S: Store>(cache: &mut Cache<S>, key: &[u8], value: &[u8]) -> bool {
+    loop {
+        let version = cache.next_version();
+        let meta = Meta { last_access: NOW, ..Meta::default() };
+        let item = NewItem { key, value: [value, &[]], flags: 7, version, meta };
+        match cache.insert(item, NOW) {
+            Ok(()) => break,
+            Err(Refusal::Busy) if cache.wait(None) => {}
+            Err(Refusal::Failed) => return false,
+            Err(refusal) => panic!("{refusal}: {cache:?}"),
+        }
+    }
+    cache.progress(Nanos(0));
+    true
+}
+
+/// The library replaces blocks that fail. When no spare is left the cache takes no more items. It
+/// never returns a value that was replaced or removed, also not after a restart.
+#[test]
+fn random_blocks_fail() {
+    let (mut replaced, mut worn_out) = (0, 0);
+    for seed in seeds(0..12) {
+        let mut rng = Rng::stream(seed, "failing blocks");
+        for level in [Level::Raw, Level::Function, Level::Policy, Level::Original] {
+            let memory = new_memory(prism_flash::Cache::None);
+            let store_of = |is_new| store(level, memory.clone(), is_new);
+            let new = store_of(true);
+            let shape = new.shape();
+            let state = vec![0; state_bytes(&shape) as usize];
+            let buffers = vec![0; usize::from(CONFIG.buffers) * shape.segment_bytes as usize];
+            let mut cache =
+                Cache::open(new, Box::new(state), Box::new(buffers), CONFIG, NOW).unwrap();
+            memory.fail_at_random(if seed % 2 == 0 { 0.002 } else { 0.02 }, seed);
+            let mut model = vec![None; 1000];
+            for step in 0..12_000_u32 {
+                let key = rng.below(1000);
+                let name = key.to_le_bytes();
+                match rng.below(8) {
+                    0 => {
+                        cache.remove(&name);
+                        model[key as usize] = None;
+                    }
+                    1..=4 => {
+                        let value = [&step.to_le_bytes()[..], &[step as u8; 700]].concat();
+                        if !try_set(&mut cache, &name, &value) {
+                            worn_out += 1;
+                            break;
+                        }
+                        model[key as usize] = Some(value);
+                    }
+                    _ => {
+                        let found = get(&mut cache, &name, NOW).map(|(value, ..)| value);
+                        assert!(found.is_none() || found == model[key as usize], "{level:?}");
+                    }
+                }
+            }
+            for (key, value) in (0_u64..).zip(&model) {
+                let found = get(&mut cache, &key.to_le_bytes(), NOW).map(|(value, ..)| value);
+                assert!(found.is_none() || found == *value, "{level:?}, seed {seed}, key {key}");
+            }
+            cache.assert_consistent();
+            drop(cache);
+            // A device without spare blocks may not open.
+            replaced += Device::open(memory, Options::default())
+                .map_or(0, |device| device.bad_blocks().len());
+        }
+    }
+    if prism_testkit::all_seeds() {
+        assert!(replaced > 100 && worn_out > 0, "{replaced} replaced, {worn_out} worn out");
+    }
+}
+
+/// A time before that of the start, or long after it, loses nothing that does not expire.
+#[test]
+fn a_clock_may_jump() {
+    for level in Level::ALL {
+        let mut cache = new_cache(level, 5);
+        let value = vec![1; 700];
+        let times = [NOW, 0, u32::MAX, NOW - 100_000, NOW + 100_000, 1, NOW];
+        for (number, time) in (0_u32..).zip(times) {
+            for key in 0..200_u32 {
+                set(&mut cache, &[key, number].map(u32::to_le_bytes).concat(), &value, 0);
+            }
+            let mut found = 0;
+            for key in 0..200_u32 {
+                let name = [key, number].map(u32::to_le_bytes).concat();
+                found += u32::from(get(&mut cache, &name, time).is_some());
+            }
+            assert_eq!(found, 200, "{level:?} at {time}");
+            cache.progress(Nanos(if number % 2 == 0 { u64::MAX / 2 } else { 0 }));
+            cache.assert_consistent();
+        }
+        set(&mut cache, b"expires", &value, NOW);
+        assert!(get(&mut cache, b"expires", NOW - 1).is_some(), "{level:?}");
+        assert!(get(&mut cache, b"expires", NOW).is_none(), "{level:?}");
+        assert!(get(&mut cache, b"expires", 0).is_none(), "{level:?}: it was forgotten");
+    }
+}
