@@ -7,6 +7,8 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use prism_base::Rng;
+use prism_flash::DeviceGeometry;
+use prism_flashfile::{FlashFile, FlashFileError};
 use serde_json::Value;
 
 use crate::common::loop_disk::{LoopDevice, turn};
@@ -186,6 +188,44 @@ fn a_block_device_holds_a_cache() {
         std::fs::write(disk.name(), &bytes[..1 << 20]).unwrap();
         std::fs::remove_file(state).unwrap();
     }
+}
+
+/// A device that was not made completely leaves a block device blank, or says how to erase it.
+#[test]
+fn a_block_device_is_made_completely_or_not_at_all() {
+    let (folder, turn) = (folder(), turn());
+    let image = folder.path().join("image");
+    std::fs::write(&image, vec![0; 32 << 20]).unwrap();
+    let Some(disk) = LoopDevice::over(&image, "an incomplete block device", &turn) else { return };
+    let path = Path::new(disk.name());
+    let geometry = |blocks_per_lun| DeviceGeometry {
+        channels: 1,
+        luns_per_channel: 1,
+        blocks_per_lun,
+        pages_per_block: 256,
+        page_size: 4096,
+        oob_size: 64,
+        max_open_blocks: None,
+    };
+    let options = prism_flash::Options::default;
+    let made = |blocks, bad: &[u32]| {
+        FlashFile::format(path, geometry(blocks), bad, options()).map(drop).unwrap_err()
+    };
+    let error = made(40, &[]).to_string();
+    assert!(error.contains("the block device has 33554432 bytes, and "), "{error}");
+    // Too few blocks for the device's own tables.
+    let error = made(4, &[0, 1, 2]);
+    assert!(matches!(error, FlashFileError::Format { .. }), "{error}");
+    assert!(std::fs::read(path).unwrap()[..1 << 20].iter().all(|&byte| byte == 0));
+    // As after a kill between the two steps.
+    drop(FlashFile::create(path, geometry(16)).unwrap());
+    let state = folder.path().join("state");
+    let serve = ["cache", "serve", "-p", "0", "--state", state.to_str().unwrap(), "--device"];
+    let run = prism(&[&serve[..], &[disk.name()]].concat());
+    assert_eq!(run.code, 2, "{}", run.stderr);
+    let erase = format!("erase its beginning (dd if=/dev/zero of={} ", disk.name());
+    assert!(run.stderr.contains(&erase), "{}", run.stderr);
+    assert!(path.exists() && !state.exists());
 }
 
 #[test]
