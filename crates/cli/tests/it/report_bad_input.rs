@@ -246,9 +246,12 @@ fn invalid_device_files() {
             refused(&[&trace, "--device", device], b"", device, part);
         }
     };
+    // Without the comments at the ends of lines, which messages would repeat.
+    let bare = |line: &str| format!("{}\n", line.split("  #").next().unwrap_or(line).trim_end());
+    let preset: String = DC_TLC.lines().map(bare).collect();
     let with = |from: &str, to: &str| {
-        assert!(DC_TLC.contains(from), "{from}");
-        DC_TLC.replace(from, to)
+        assert!(preset.contains(from), "{from}");
+        preset.replace(from, to)
     };
     check(&with("t_read = \"60us\"\n", ""), &["line 12 ([flash]): missing field `t_read`"]);
     check(

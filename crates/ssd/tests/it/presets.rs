@@ -138,8 +138,8 @@ fn the_page_counts_the_numbers_and_lists_no_source_in_vain() {
     let all: Vec<_> = presets().flat_map(|(_, text)| numbers(text, &sources)).collect();
     let count = |of: Origin| all.iter().filter(|(_, origin)| *origin == Some(of)).count();
     let sentence = format!(
-        "Of {} such fields {} come from sources, {} are fitted, {} follow from other numbers and {} \
-         are assumed.",
+        "Of {} such fields {} come from sources, {} are fitted, {} follow from other numbers and \
+         {} are assumed.",
         all.len(),
         count(Origin::Source),
         count(Origin::Fitted),
