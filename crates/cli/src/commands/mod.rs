@@ -21,6 +21,7 @@ pub mod device_import;
 pub mod device_info;
 pub mod fs_info;
 pub mod fsck;
+pub mod graph;
 pub mod mkfs;
 pub mod mount;
 pub mod report;
