@@ -4,6 +4,7 @@
 //! are read once and stay in memory. A scan that begins again when it has ended would find nothing
 //! in a cache of recently used segments, so those pinned are the first ones.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
@@ -129,6 +130,11 @@ impl Graph {
         self.memory
     }
 
+    /// Changes the memory that the next computation may use.
+    pub fn set_memory(&mut self, memory: u64) {
+        self.memory = memory;
+    }
+
     /// Bytes that are left for the state of vertices next to the fewest buffers.
     #[must_use]
     pub fn state_max(&self, pool: &dyn Pool) -> u64 {
@@ -235,16 +241,39 @@ impl Graph {
     /// # Errors
     /// [`GraphError::Damaged`]; [`GraphError::Flash`].
     pub fn degrees(&mut self, mut take: impl FnMut(u32, [u32; 2])) -> Result<()> {
+        let all = 0..self.catalog.vertices;
+        self.degrees_of(all, |vertex, degrees| {
+            take(vertex, degrees);
+            Ok(())
+        })
+    }
+
+    /// As [`Graph::degrees`], of some vertices.
+    ///
+    /// # Errors
+    /// As [`Graph::degrees`]; that of `take`.
+    pub fn degrees_of(
+        &mut self,
+        range: Range<u32>,
+        mut take: impl FnMut(u32, [u32; 2]) -> Result<()>,
+    ) -> Result<()> {
         for entry in self.catalog.of_kind(Kind::Degrees) {
+            let vertices = entry.first..entry.first + entry.vertices;
+            if vertices.end <= range.start || range.end <= vertices.start {
+                continue;
+            }
             let bytes = self.space.read(entry.segment, entry.payload, Kind::Degrees)?;
+            self.counts.read += bytes.len() as u64;
             let damaged =
                 || GraphError::Damaged { segment: entry.segment, what: "it has too few degrees" };
             let mut at = 0;
-            for vertex in entry.first..entry.first + entry.vertices {
+            for vertex in vertices {
                 let mut next = || bits::get_varint(&bytes, &mut at).ok_or_else(damaged);
                 let to = next()? as u32;
                 let from = if self.catalog.directed { next()? as u32 } else { to };
-                take(vertex, [to, from]);
+                if range.contains(&vertex) {
+                    take(vertex, [to, from])?;
+                }
             }
         }
         Ok(())
@@ -350,10 +379,12 @@ impl<'a> Worker<'a> {
 
     fn run(mut self) {
         loop {
-            while !self.shared.stop.load(Ordering::Relaxed)
-                && self.held() < self.shared.depth
-                && self.begin()
-            {}
+            loop {
+                let stopped = self.shared.stop.load(Ordering::Relaxed);
+                if stopped || self.held() >= self.shared.depth || !self.begin() {
+                    break;
+                }
+            }
             let ready = self
                 .pending
                 .iter()

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::catalog::{Direction, Entry};
 use crate::engine::{Graph, tasks};
-use crate::error::{GraphError, Result};
+use crate::error::Result;
 use crate::pool::{Cell, CellF64, Pool};
 
 /// A bit for each vertex.
@@ -33,6 +33,10 @@ impl Bits {
 
     pub(crate) fn clear(&self) {
         self.0.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.load(Ordering::Relaxed).count_ones())).sum()
     }
 
     /// Whether one of `count` vertices from `first` on is set.
@@ -68,7 +72,7 @@ const DENSE: u64 = 20;
 /// The fewest edges from `source` to each vertex, and the number of rounds.
 ///
 /// # Errors
-/// As [`Graph::stream`]; [`GraphError::Memory`].
+/// As [`Graph::stream`]; [`GraphError::Memory`](crate::GraphError::Memory).
 pub fn bfs(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<(Vec<u32>, u32)> {
     let vertices = graph.catalog().vertices;
     let state = u64::from(vertices) * 8 + u64::from(vertices) / 4;
@@ -136,12 +140,10 @@ pub fn bfs(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<(Vec<u32>,
 /// number of rounds.
 ///
 /// # Errors
-/// [`GraphError::Refused`] if a weight is negative; as [`Graph::stream`]; [`GraphError::Memory`].
+/// As [`Graph::stream`]; [`GraphError::Memory`](crate::GraphError::Memory).
+///
+/// A negative weight, of which the catalog knows, would give wrong lengths.
 pub fn sssp(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<(Vec<f64>, u32)> {
-    if graph.catalog().negative {
-        let what = "the graph has negative weights, with which shortest paths are not computed";
-        return Err(GraphError::Refused(what.into()));
-    }
     let vertices = graph.catalog().vertices;
     let state = u64::from(vertices) * 8 + u64::from(vertices) / 4;
     graph.reserve("the distances", state, &[Direction::Out], pool)?;

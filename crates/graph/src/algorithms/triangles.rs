@@ -5,11 +5,12 @@
 //! into the memory are kept, and all others are streamed along them: as many passes as these parts.
 //! Source: Chu and Cheng, KDD'11 (external); Schank and Wagner, WEA'05 (by degree).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::algorithms::windows::{Windows, directions};
 use crate::engine::Graph;
-use crate::error::{GraphError, Result};
+use crate::error::Result;
 use crate::pool::{Cell, Pool};
 
 /// What is counted at each vertex.
@@ -48,24 +49,27 @@ const ELEMENT: u64 = size_of::<(u32, u8)>() as u64;
 /// Counts at each vertex.
 ///
 /// # Errors
-/// As [`Graph::stream`]; [`GraphError::Memory`].
+/// As [`Graph::stream`]; [`GraphError::Memory`](crate::GraphError::Memory).
 pub fn count(graph: &mut Graph, pool: &dyn Pool, what: Count) -> Result<Counted> {
     let catalog = graph.catalog().clone();
     let vertices = catalog.vertices;
     let windows = Windows::new(&catalog);
     let threads = pool.threads() as u64;
-    let fixed = u64::from(vertices) * (8 + 4 + 8) + 2 * threads * windows.bytes_max();
-    let most = catalog.arcs * ELEMENT;
+    // Counts, neighbours, lengths and ends of lists; a window, and the lists of it.
+    let fixed = u64::from(vertices) * (8 + 4 + 4 + 8) + 3 * threads * windows.bytes_max();
+    let least = u64::from(catalog.degree_max) * 2 * ELEMENT;
     let left = graph.state_max(pool).saturating_sub(fixed);
-    let lists = most.min(left / 2);
-    let wanted = fixed + lists.max(u64::from(catalog.degree_max) * 2 * ELEMENT);
-    graph.reserve("the counts", wanted, &directions(&catalog), pool)?;
+    // An undirected graph has each edge twice, and a list has it once.
+    let most = if catalog.directed { catalog.arcs } else { catalog.arcs / 2 } * ELEMENT;
+    let lists = most.min(left / 2).max(least);
+    graph.reserve("the counts", fixed + lists, &directions(&catalog), pool)?;
     let neighbours = distinct_neighbours(graph, pool, &windows, vertices)?;
-    let parts = parts(graph, pool, &windows, &neighbours, lists / ELEMENT)?;
+    let lengths = lengths(graph, pool, &windows, &neighbours)?;
+    let parts = parts(&lengths, lists / ELEMENT);
     let counts: Vec<AtomicU64> = (0..vertices).map(|_| AtomicU64::new(0)).collect();
     let passes = parts.len() as u32;
     for (first, last) in parts {
-        let part = load(graph, pool, &windows, &neighbours, first, last)?;
+        let part = load(graph, pool, &windows, &neighbours, &lengths, (first, last))?;
         windows.stream(graph, pool, &|window| {
             window.for_each(|vertex, list| {
                 let list = forward(vertex, list, &neighbours);
@@ -103,7 +107,6 @@ fn distinct_neighbours(
     windows: &Windows,
     vertices: u32,
 ) -> Result<Vec<u32>> {
-    use std::sync::atomic::AtomicU32;
     let counts: Vec<AtomicU32> = (0..vertices).map(|_| AtomicU32::new(0)).collect();
     windows.stream(graph, pool, &|window| {
         window.for_each(|vertex, list| {
@@ -115,15 +118,13 @@ fn distinct_neighbours(
     Ok(counts.into_iter().map(AtomicU32::into_inner).collect())
 }
 
-/// Ranges of vertices of which the lists have up to `most` elements.
-fn parts(
+/// The length of the list of each vertex.
+fn lengths(
     graph: &mut Graph,
     pool: &dyn Pool,
     windows: &Windows,
     neighbours: &[u32],
-    most: u64,
-) -> Result<Vec<(u32, u32)>> {
-    use std::sync::atomic::AtomicU32;
+) -> Result<Vec<u32>> {
     let lengths: Vec<AtomicU32> = neighbours.iter().map(|_| AtomicU32::new(0)).collect();
     windows.stream(graph, pool, &|window| {
         window.for_each(|vertex, list| {
@@ -131,19 +132,24 @@ fn parts(
         });
         Ok(())
     })?;
+    Ok(lengths.into_iter().map(AtomicU32::into_inner).collect())
+}
+
+/// Ranges of vertices of which the lists have up to `most` elements.
+fn parts(lengths: &[u32], most: u64) -> Vec<(u32, u32)> {
     let (mut parts, mut first, mut sum) = (Vec::new(), 0, 0);
-    for (vertex, length) in (0..).zip(&lengths) {
-        let length = u64::from(length.get());
+    for (vertex, length) in (0..).zip(lengths) {
+        let length = u64::from(*length);
         if sum + length > most.max(1) && vertex > first {
             parts.push((first, vertex - 1));
             (first, sum) = (vertex, 0);
         }
         sum += length;
     }
-    if let Some(last) = (neighbours.len() as u32).checked_sub(1) {
+    if let Some(last) = (lengths.len() as u32).checked_sub(1) {
         parts.push((first, last));
     }
-    Ok(parts)
+    parts
 }
 
 /// The lists of the vertices `first..=last`.
@@ -152,33 +158,29 @@ fn load(
     pool: &dyn Pool,
     windows: &Windows,
     neighbours: &[u32],
-    first: u32,
-    last: u32,
+    lengths: &[u32],
+    (first, last): (u32, u32),
 ) -> Result<Part> {
-    use std::sync::Mutex;
     let some = windows.chosen(|begin, count| begin <= last && begin + (count - 1) >= first);
-    let found: Mutex<Vec<(u32, List)>> = Mutex::default();
+    let mut ends = vec![0_u64];
+    for length in &lengths[first as usize..=last as usize] {
+        ends.push(ends.last().expect("the first") + u64::from(*length));
+    }
+    let lists = Mutex::new(vec![(0, 0); *ends.last().expect("the first") as usize]);
     some.stream(graph, pool, &|window| {
-        let mut lists = Vec::new();
+        let (mut begin, mut found) = (None, Vec::new());
         window.for_each(|vertex, list| {
             if (first..=last).contains(&vertex) {
-                lists.push((vertex, forward(vertex, list, neighbours)));
+                begin.get_or_insert(ends[(vertex - first) as usize] as usize);
+                found.extend(forward(vertex, list, neighbours));
             }
         });
-        found.lock().expect("no thread panics in the lock").extend(lists);
+        let mut lists = lists.lock().expect("no thread panics in the lock");
+        let begin = begin.unwrap_or(0);
+        lists[begin..begin + found.len()].copy_from_slice(&found);
         Ok(())
     })?;
-    let mut found = found.into_inner().expect("no thread panics in the lock");
-    found.sort_unstable_by_key(|(vertex, _)| *vertex);
-    if !found.iter().map(|(vertex, _)| *vertex).eq(first..=last) {
-        let what = "the segments do not have all vertices; check the graph with prism graph verify";
-        return Err(GraphError::Refused(what.into()));
-    }
-    let (mut ends, mut lists) = (vec![0], Vec::new());
-    for (_, list) in found {
-        lists.extend(list);
-        ends.push(lists.len() as u64);
-    }
+    let lists = lists.into_inner().expect("no thread panics in the lock");
     Ok(Part { first, ends, lists })
 }
 

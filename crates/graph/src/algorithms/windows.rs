@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, Direction, Entry};
 use crate::engine::{Graph, Task};
 use crate::error::Result;
 use crate::pool::Pool;
-use crate::segment::{Adjacency, Kind};
+use crate::segment::Adjacency;
 
 /// The windows of a graph: first and last vertex, and the segments.
 pub(crate) struct Windows {
@@ -140,10 +140,4 @@ fn begins_and_ends(begins: &[u32], ends: &[u32]) -> Vec<u32> {
 /// The directions of which a window reads segments.
 pub(crate) fn directions(catalog: &Catalog) -> Vec<Direction> {
     if catalog.directed { vec![Direction::In, Direction::Out] } else { vec![Direction::In] }
-}
-
-/// Bytes of all segments of neighbours.
-pub(crate) fn neighbour_bytes(catalog: &Catalog) -> u64 {
-    let is = |kind: u32| kind == Kind::In as u32 || kind == Kind::Out as u32;
-    catalog.entries.iter().filter(|entry| is(entry.kind)).map(|e| e.bytes() as u64).sum()
 }

@@ -1,5 +1,5 @@
-//! Binary edges: source and target, little-endian, and perhaps a weight as `f32`, as GridGraph's and
-//! X-Stream's.
+//! Binary edges: source and target, little-endian, and perhaps a weight as `f32`, as those of
+//! GridGraph and X-Stream.
 
 use super::Format;
 use crate::ingest::Edge;

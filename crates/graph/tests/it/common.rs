@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::thread;
 
 use prism_base::Bytes;
-use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::{Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options, Share};
 use prism_graph::algorithms::pagerank::Form;
@@ -16,7 +15,7 @@ use prism_graph::pull::Schedule;
 use prism_graph::scratch::InMemory;
 use prism_graph::space::AnyStore;
 use prism_graph::{Graph, GraphError, Ingest, IngestOptions, Keep, Pool, Serial, Space};
-use prism_segments::{FunctionStore, PolicyStore};
+use prism_segments::PolicyStore;
 
 /// Threads of tests.
 pub struct Threads(pub usize);
@@ -53,11 +52,6 @@ pub fn share(blocks: u32, pages: u32) -> Share {
     let device = Device::format(memory, Options::default()).unwrap();
     let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
     device.allocate("graph", Allocation::new(capacity, 0)).unwrap()
-}
-
-/// A store at the function level.
-pub fn function(blocks: u32) -> AnyStore {
-    Box::new(FunctionStore::new(Function::open(share(blocks, PAGES)).unwrap(), 1))
 }
 
 /// Stores for threads on a range of the policy level.
@@ -147,6 +141,7 @@ pub fn options() -> RunOptions {
         tolerance: None,
         form: Form::Normalised,
         schedule: Schedule::Synchronous,
+        checkpoint: None,
     }
 }
 
@@ -165,6 +160,6 @@ pub fn by_id(graph: &mut Graph, computed: &Computed) -> BTreeMap<u64, String> {
 
 /// Runs an algorithm.
 pub fn run(graph: &mut Graph, algorithm: Algorithm, options: &RunOptions) -> BTreeMap<u64, String> {
-    let computed = algorithm.run(graph, &Threads(2), options).unwrap();
+    let computed = algorithm.run(graph, None, &Threads(2), options).unwrap();
     by_id(graph, &computed)
 }

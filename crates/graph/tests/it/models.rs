@@ -85,7 +85,9 @@ impl Model {
 
     fn petgraph(&self) -> DiGraph<(), f64> {
         let mut graph = DiGraph::new();
-        self.ids.iter().for_each(|_| drop(graph.add_node(())));
+        for _ in &self.ids {
+            graph.add_node(());
+        }
         for (source, target) in self.arcs.keys() {
             let ends = [NodeIndex::new(*source as usize), NodeIndex::new(*target as usize)];
             graph.add_edge(ends[0], ends[1], self.weight((*source, *target)));

@@ -191,7 +191,8 @@ fn p2p_31_matches() {
     check(Algorithm::Pagerank, rounds(10), Rule::Epsilon, "-PR");
     check(Algorithm::Cdlp, rounds(10), Rule::Exact, "-CDLP");
     check(Algorithm::Lcc, options(), Rule::Epsilon, "-LCC");
-    let triangles = Algorithm::Triangles.run(&mut undirected, &Threads(2), &options()).unwrap();
+    let triangles =
+        Algorithm::Triangles.run(&mut undirected, None, &Threads(2), &options()).unwrap();
     assert_eq!(triangles.facts, [("triangles", 2024.0)]);
     let mut directed = graph(true);
     let found = run(&mut directed, Algorithm::Bfs, &source(6));

@@ -9,7 +9,7 @@ use prism_base::Bytes;
 use prism_graph::algorithms::pagerank::Form;
 use prism_graph::algorithms::{Algorithm, Column, Computed, Options};
 use prism_graph::pull::Schedule;
-use prism_graph::{Graph, GraphError};
+use prism_graph::{Graph, GraphError, Results};
 use prism_host::{HostError, OutputFile};
 use serde::Serialize;
 
@@ -61,6 +61,9 @@ pub struct Args {
     /// the default)
     #[arg(long)]
     sync: bool,
+    /// Save PageRank after every N rounds, and go on after the round that was saved last
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    checkpoint: Option<u32>,
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -129,10 +132,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             true => Schedule::Asynchronous,
             false => Schedule::Synchronous,
         },
+        checkpoint: args.checkpoint,
     };
     let begun = Instant::now();
     let pool = Threads(threads);
-    let computed = args.algorithm.run(&mut graph, &pool, &options).map_err(failure)?;
+    let (space, catalog) = device.results().map_err(failure)?;
+    let results = Results::open(space, catalog);
+    let computed =
+        args.algorithm.run(&mut graph, Some(results), &pool, &options).map_err(failure)?;
     let seconds = begun.elapsed().as_secs_f64();
     let (memory, pinned) = graph.memory_used();
     let top =
@@ -241,6 +248,7 @@ fn write(
             Ok(())
         })
         .map_err(|error| failed.take().map_or(Written::Graph(error), Written::Host))?;
+    column.check().map_err(Written::Graph)?;
     if let Some(out) = output {
         out.commit().map_err(Written::Host)?;
     }
