@@ -143,7 +143,8 @@ impl Space {
         assert!(bytes <= shape.segment_bytes as usize, "{bytes} bytes of a segment");
         let segment = self.open_segment()?;
         let store = &mut self.stores[0];
-        let len = bytes.next_multiple_of(shape.page_bytes as usize);
+        // The whole block: with a rest of an older segment in it, the library would have to copy.
+        let len = shape.segment_bytes as usize;
         let mut data = store.buffer(len);
         data[..HEADER_BYTES].copy_from_slice(&header.encode(payload));
         data[HEADER_BYTES..bytes].copy_from_slice(payload);

@@ -28,7 +28,7 @@ pub enum Column {
     /// Counts.
     Counts(Vec<u64>),
     /// Numbers that are on flash.
-    Stored(Stored),
+    Stored(Box<Stored>),
 }
 
 /// Values in the space of results, read in the order of vertices.

@@ -278,7 +278,7 @@ fn paths_external(
         Ok(())
     })?;
     let facts = vec![("vertices reached", reached as f64)];
-    let column = Column::Stored(Stored::new(results, !program.weighted));
+    let column = Column::Stored(Box::new(Stored::new(results, !program.weighted)));
     Ok(Computed { column, rounds, facts })
 }
 
@@ -317,7 +317,7 @@ fn pagerank_external(
     }
     results.commit(content, &format!("{key} done"), rounds, [0.0; 2])?;
     let facts = vec![("sum of ranks", sum), ("last change", program.change())];
-    Ok(Computed { column: Column::Stored(Stored::new(results, false)), rounds, facts })
+    Ok(Computed { column: Column::Stored(Box::new(Stored::new(results, false))), rounds, facts })
 }
 
 /// Runs PageRank with the values in memory, with checkpoints between rounds if they are wanted.

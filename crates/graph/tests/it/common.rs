@@ -122,7 +122,11 @@ impl<'a> Input<'a> {
 
     pub fn graph_with(&self, threads: usize, memory: u64) -> Graph {
         // A catalog has to fit in a block.
-        let pages = if self.edges.len() > 1 << 20 { 128 } else { PAGES };
+        let pages = match self.edges.len() {
+            0..200_000 => PAGES,
+            200_000..2_000_000 => 4 * PAGES,
+            _ => 16 * PAGES,
+        };
         let stores = policy(4096 * PAGES / pages, pages, threads);
         let (mut space, catalog) = Space::open(stores).unwrap();
         assert_eq!(catalog, None);

