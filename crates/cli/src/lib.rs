@@ -29,7 +29,7 @@ use prism_host::within_memory;
 
 use commands::{
     bench, cache_serve, cache_simulate, cache_top, calc_cleaning, calc_lifetime, capture,
-    completions, device, fs_info, fsck, mkfs, mount, report,
+    completions, device, fs_info, fsck, graph, mkfs, mount, report,
 };
 use commands::{reproduce, sim};
 use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
@@ -76,6 +76,9 @@ enum Command {
     /// Inspect the file system of a file
     #[command(subcommand)]
     Fs(FsCommand),
+    /// Make graphs on flash, and run algorithms on them
+    #[command(subcommand)]
+    Graph(graph::Command),
     /// Measure how fast Prism is on this machine
     Bench(bench::Args),
     /// Print completions of this command for a shell
@@ -223,6 +226,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
         Command::Mount(args) => mount::run(args),
         Command::Fsck(args) => fsck::run(args),
         Command::Fs(FsCommand::Info(args)) => fs_info::run(args),
+        Command::Graph(command) => graph::run(command),
         Command::Bench(args) => bench::run(args),
         Command::Completions(args) => completions::completions(*args, Cli::command()),
         Command::Man(args) => completions::man(args, Cli::command()),

@@ -29,6 +29,13 @@ impl PolicyStore {
     /// device.
     #[must_use]
     pub fn new(policy: Policy, begin: u64, bytes: u64, identity: u64) -> Self {
+        Self::shared(Arc::new(policy), begin, bytes, identity)
+    }
+
+    /// As [`PolicyStore::new`], on a level that others use too: stores of other ranges, or, with
+    /// queues of their own, threads that read this one.
+    #[must_use]
+    pub fn shared(policy: Arc<Policy>, begin: u64, bytes: u64, identity: u64) -> Self {
         let (segment_bytes, unit) = (policy.block_bytes(), policy.unit());
         let geometry = policy.share().geometry();
         let (channels, page) =
@@ -42,7 +49,6 @@ impl PolicyStore {
             channels,
             dynamic_reserve: false,
         };
-        let policy = Arc::new(policy);
         let queue = Queue::new(Arc::clone(&policy), DEPTH);
         Self { policy, queue, begin, free: VecDeque::new(), identity, shape }
     }

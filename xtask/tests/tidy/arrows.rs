@@ -7,7 +7,7 @@ use crate::source::{Source, fail, files};
 
 /// The dependencies of each crate inside the workspace, without those of tests. The table equals
 /// the manifests, so unused dependencies are removed here too.
-const ARROWS: [(&str, &[&str]); 25] = [
+const ARROWS: [(&str, &[&str]); 26] = [
     // Shared by tests; only tests depend on it, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
@@ -30,6 +30,8 @@ const ARROWS: [(&str, &[&str]); 25] = [
     ("cacheserver", &["base", "flash", "flashfile", "segments", "cache"]),
     // A log-structured file system on segments.
     ("fs", &["base", "flash", "segments"]),
+    // Graphs on segments.
+    ("graph", &["base", "flash", "segments"]),
     // The kernel's interface, files and clocks around it.
     ("fsmount", &["base", "flash", "flashfile", "segments", "fs"]),
     // The library and its manual under one name.
@@ -78,6 +80,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
             "cache",
             "cacheserver",
             "fs",
+            "graph",
             "fsmount",
             "workload",
             "replay",

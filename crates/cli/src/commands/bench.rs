@@ -7,7 +7,7 @@ use prism_host::{Progress, clock, memory};
 use prism_report::{Document, Section, Table, Unit};
 use serde::Serialize;
 
-use super::{bench_cache, bench_contract, bench_device, bench_flash};
+use super::{bench_cache, bench_contract, bench_device, bench_flash, bench_graph};
 use crate::failure::Failure;
 use crate::output::JsonArg;
 
@@ -50,6 +50,8 @@ enum Part {
     Device(bench_device::Args),
     /// Measure the cache server, with memcached and fio next to it
     Cache(bench_cache::Args),
+    /// Measure ingest and PageRank of random graphs
+    Graph(bench_graph::Args),
 }
 
 #[derive(Serialize)]
@@ -90,6 +92,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Part::Contract(args)) => return bench_contract::run(args),
         Some(Part::Device(args)) => return bench_device::run(args),
         Some(Part::Cache(args)) => return bench_cache::run(args),
+        Some(Part::Graph(args)) => return bench_graph::run(args),
         None => {}
     }
     let part = args.only.as_deref().unwrap_or_default();

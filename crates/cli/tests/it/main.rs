@@ -12,6 +12,7 @@ mod completions;
 mod contract;
 mod device;
 mod fs;
+mod graph;
 mod import;
 mod layout;
 mod power_cut;

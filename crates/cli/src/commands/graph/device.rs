@@ -1,0 +1,238 @@
+//! The devices of graphs: two ranges of the policy level, one for segments of the graph, which are
+//! never updated, and one for results, of which two generations are kept.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use prism_base::Bytes;
+use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
+use prism_flash::{Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options};
+use prism_flashfile::FlashFile;
+use prism_graph::pool::Job;
+use prism_graph::scratch::{InMemory, Scratch};
+use prism_graph::space::AnyStore;
+use prism_graph::{Graph, GraphError, Pool, Space};
+use prism_host::jobs;
+use prism_segments::PolicyStore;
+
+use crate::failure::Failure;
+
+/// Channels of a new device.
+const CHANNELS: u32 = 4;
+/// The name of the share.
+const SHARE: &str = "graph";
+/// Over-provisioning of both ranges in percent: a block-level mapping that is written by whole
+/// blocks needs its open blocks only.
+const SPARE: u32 = 1;
+
+/// The threads of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Threads(pub usize);
+
+impl Pool for Threads {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, jobs: Vec<Job<'_>>) {
+        jobs::run_on(self.0, jobs, |_| {});
+    }
+}
+
+/// A device with its two ranges.
+pub struct GraphDevice {
+    policy: Arc<Policy>,
+    identity: u64,
+    /// The device, which knows the wear of its blocks.
+    pub flash: Device,
+}
+
+/// Bytes of a block for a graph of `bytes` bytes: a hundred or more of them, so that they are
+/// spread over channels and threads, and so few that their list fits in one.
+#[must_use]
+pub fn block_bytes(bytes: u64) -> u64 {
+    let fine = (bytes / 128).next_power_of_two().clamp(64 << 10, 1 << 20);
+    (bytes / 16_384).next_power_of_two().clamp(fine, 16 << 20)
+}
+
+fn geometry(graph: u64, results: u64, block: u64) -> DeviceGeometry {
+    let page: u32 = if block < 512 << 10 { 4096 } else { 16 << 10 };
+    let blocks = graph + results;
+    // Next to the ranges: their over-provisioning, blocks of the library's tables, spare ones.
+    let blocks = blocks + blocks * u64::from(2 * SPARE) / 100 + 48;
+    DeviceGeometry {
+        channels: CHANNELS,
+        luns_per_channel: 1,
+        blocks_per_lun: blocks.div_ceil(CHANNELS.into()) as u32,
+        pages_per_block: (block / u64::from(page)) as u32,
+        page_size: page,
+        oob_size: 64,
+        max_open_blocks: None,
+    }
+}
+
+fn usage(name: &str) -> impl Fn(prism_flash::FlashError) -> Failure + '_ {
+    move |error| Failure::Usage(format!("{name}: {error}"))
+}
+
+impl GraphDevice {
+    /// Makes a device in a file, or in memory, for this many bytes of graph and of results.
+    ///
+    /// # Errors
+    /// [`Failure`]; then there is no file.
+    pub fn make(path: Option<&Path>, graph: u64, results: u64) -> Result<Self, Failure> {
+        let name = name_of(path);
+        let block = block_bytes(graph);
+        // A block of the range has fewer bytes than one of flash if its tables need some.
+        let blocks = |bytes: u64| (bytes + bytes / 64).div_ceil(block) + 4;
+        let (graph, results) = (blocks(graph), blocks(results));
+        let geometry = geometry(graph, results, block);
+        let (device, identity) = match path {
+            Some(path) => {
+                drop(FlashFile::format(path, geometry, &[], Options::default())?);
+                let file = FlashFile::open(path)?;
+                let identity = file.identity();
+                (Device::open(file, Options::default()), identity)
+            }
+            None => {
+                let memory = MemoryDevice::new(geometry, Cache::None);
+                let memory = memory.map_err(|error| Failure::Usage(error.to_string()))?;
+                (Device::format(memory, Options::default()), 0)
+            }
+        };
+        let flash = device.map_err(usage(&name))?;
+        let capacity = Bytes(flash.lun_capacity().0 * u64::from(flash.free_luns()));
+        let share = flash.allocate(SHARE, Allocation::new(capacity, 0)).map_err(usage(&name))?;
+        let policy = Policy::open(share).map_err(usage(&name))?;
+        let block = policy.block_bytes();
+        for (begin, blocks) in [(0, graph), (graph * block, results)] {
+            let over_provisioning = OverProvisioning::Percent(SPARE);
+            let config = RangeConfig {
+                over_provisioning,
+                ..RangeConfig::new(Mapping::Block, Cleaning::Greedy)
+            };
+            let end = begin + blocks * block;
+            policy.configure(begin, end, config).map_err(usage(&name))?;
+        }
+        Ok(Self { policy: Arc::new(policy), identity, flash })
+    }
+
+    /// Opens the device of a file.
+    ///
+    /// # Errors
+    /// [`Failure`] if it has no graph.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let name = name_of(Some(path));
+        let file = FlashFile::open(path)?;
+        let identity = file.identity();
+        let flash = Device::open(file, Options::default()).map_err(usage(&name))?;
+        if !flash.shares().iter().any(|share| share.name == SHARE) {
+            return Err(Failure::Usage(format!(
+                "{name}: the device has no graph; make one in another file with prism graph ingest"
+            )));
+        }
+        let share = flash.attach(SHARE).map_err(usage(&name))?;
+        let policy = Policy::open(share).map_err(usage(&name))?;
+        if policy.ranges().len() != 2 {
+            let what = "the making of the device was interrupted; remove the file";
+            return Err(Failure::Usage(format!("{name}: {what}")));
+        }
+        Ok(Self { policy: Arc::new(policy), identity, flash })
+    }
+
+    /// The space of the graph, or of results, with a store for each of `threads` threads.
+    fn space(&self, range: usize, threads: usize) -> Result<Opened, GraphError> {
+        let range = &self.policy.ranges()[range];
+        let bytes = range.end - range.begin;
+        let policy = || self.policy.clone();
+        let new = |_| {
+            let store = PolicyStore::shared(policy(), range.begin, bytes, self.identity);
+            Box::new(store) as AnyStore
+        };
+        Space::open((0..threads.max(1)).map(new).collect())
+    }
+
+    /// The space of the graph, and its catalog.
+    ///
+    /// # Errors
+    /// [`GraphError::Flash`].
+    pub fn graph(&self, threads: usize) -> Result<Opened, GraphError> {
+        self.space(0, threads)
+    }
+
+    /// The space of results, and its catalog.
+    ///
+    /// # Errors
+    /// [`GraphError::Flash`].
+    pub fn results(&self) -> Result<Opened, GraphError> {
+        self.space(1, 1)
+    }
+
+    /// Opens the graph.
+    ///
+    /// # Errors
+    /// [`GraphError`].
+    pub fn open_graph(&self, threads: usize, memory: Bytes) -> Result<Graph, GraphError> {
+        let (space, catalog) = self.graph(threads)?;
+        Graph::open(space, catalog, memory.0)
+    }
+}
+
+/// A space and its catalog.
+pub type Opened = (Space, Option<Vec<u8>>);
+
+/// The name of a store for messages.
+#[must_use]
+pub fn name_of(path: Option<&Path>) -> String {
+    path.map_or("memory".to_owned(), |path| path.display().to_string())
+}
+
+/// Temporary space: in memory up to a limit, then in a file without a name.
+pub struct TemporaryFile {
+    memory: InMemory,
+    limit: u64,
+    folder: PathBuf,
+    file: Option<(File, u64)>,
+}
+
+impl TemporaryFile {
+    /// Empty temporary space, in `folder` when it is longer than `limit` bytes.
+    #[must_use]
+    pub fn new(limit: u64, folder: &Path) -> Self {
+        Self { memory: InMemory::default(), limit, folder: folder.to_owned(), file: None }
+    }
+}
+
+impl Scratch for TemporaryFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if let Some((file, len)) = &mut self.file {
+            file.write_all_at(bytes, *len)?;
+            *len += bytes.len() as u64;
+            return Ok(());
+        }
+        if self.memory.len() + bytes.len() as u64 <= self.limit {
+            return self.memory.append(bytes);
+        }
+        let file = tempfile::tempfile_in(&self.folder)?;
+        let mut all = vec![0; self.memory.len() as usize];
+        self.memory.read_at(0, &mut all)?;
+        self.memory = InMemory::default();
+        file.write_all_at(&all, 0)?;
+        self.file = Some((file, all.len() as u64));
+        self.append(bytes)
+    }
+
+    fn len(&self) -> u64 {
+        self.file.as_ref().map_or(self.memory.len(), |(_, len)| *len)
+    }
+
+    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
+        match &self.file {
+            Some((file, _)) => file.read_exact_at(into, at),
+            None => self.memory.read_at(at, into),
+        }
+    }
+}

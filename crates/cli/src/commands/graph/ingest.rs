@@ -1,0 +1,287 @@
+//! `prism graph ingest`: edges become a store.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, ValueEnum};
+use prism_base::Bytes;
+use prism_graph::input::{Columns, Format, ReadOptions, Reader, read_vertices};
+use prism_graph::{Catalog, GraphError, Ingest, IngestOptions, Keep};
+use prism_host::Progress;
+use prism_host::input::Input;
+use prism_host::interrupt::Scratch;
+use serde::Serialize;
+
+use super::device::{GraphDevice, TemporaryFile, Threads, name_of};
+use crate::failure::Failure;
+use crate::output::JsonArg;
+use crate::quantities;
+
+/// Arguments of `prism graph ingest`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  prism graph ingest soc-pokec.txt.gz -o pokec.prism --directed
+  prism graph ingest roads.csv -o roads.prism --weighted --columns from,to,length
+  prism graph ingest graph.mtx -o graph.prism --self-loops drop
+
+Inputs may be compressed (.gz, .zst). Next to FILE.e, FILE.v is read for vertices without edges.")]
+pub struct Args {
+    /// The file of edges; `-` for standard input
+    #[arg(value_name = "EDGES")]
+    edges: PathBuf,
+    /// The store to make; a graph that is there is replaced when the new one is complete
+    #[arg(short, long, value_name = "STORE")]
+    output: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+/// How edges are read.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct InputArgs {
+    /// Edges have a direction
+    #[arg(long)]
+    directed: bool,
+    /// Edges have weights
+    #[arg(long)]
+    weighted: bool,
+    /// The format, if its content and name do not say it
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    format: Option<Format>,
+    /// The names of the columns of sources, targets and weights in CSV
+    #[arg(long, value_name = "A,B[,W]", value_parser = columns)]
+    columns: Option<Columns>,
+    /// A file of vertices, which need not have edges
+    #[arg(long, value_name = "FILE")]
+    vertices: Option<PathBuf>,
+    /// Edges between vertices that have one already; of dropped ones the smallest weight is kept
+    #[arg(long, value_name = "KEEP", default_value = "drop")]
+    duplicates: KeepArg,
+    /// Edges from a vertex to itself
+    #[arg(long, value_name = "KEEP", default_value = "keep")]
+    self_loops: KeepArg,
+    /// Memory for edges while they are sorted; more go to temporary files next to the store
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1GiB")]
+    memory: Bytes,
+    /// Arrange edges so that `run` with this much memory can compute although the state of the
+    /// vertices does not fit
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
+    run_memory: Option<Bytes>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
+}
+
+/// `keep` or `drop`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum KeepArg {
+    Keep,
+    Drop,
+}
+
+impl From<KeepArg> for Keep {
+    fn from(keep: KeepArg) -> Self {
+        match keep {
+            KeepArg::Keep => Self::Keep,
+            KeepArg::Drop => Self::Drop,
+        }
+    }
+}
+
+fn format(text: &str) -> Result<Format, String> {
+    let found = Format::ALL.into_iter().find(|(_, name)| *name == text);
+    found.map(|(format, _)| format).ok_or_else(|| {
+        let names: Vec<&str> = Format::ALL.into_iter().map(|(_, name)| name).collect();
+        format!("formats are {}", names.join(", "))
+    })
+}
+
+fn columns(text: &str) -> Result<Columns, String> {
+    let mut names = text.split(',').map(str::to_owned);
+    let (Some(source), Some(target)) = (names.next(), names.next()) else {
+        return Err("give two or three names, such as from,to,length".into());
+    };
+    Ok(Columns { source, target, weight: names.next().unwrap_or_else(|| "weight".into()) })
+}
+
+/// Bytes that are read and parsed at once.
+const PIECE: usize = 8 << 20;
+
+impl InputArgs {
+    /// Reads edges and writes them to a store that `make` makes for this many bytes of graph, and
+    /// vertices.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub fn ingest(
+        &self,
+        edges: &Path,
+        folder: &Path,
+        make: impl FnOnce(u64, u64) -> Result<GraphDevice, Failure>,
+    ) -> Result<(GraphDevice, Catalog), Failure> {
+        let pool = Threads(self.threads.into());
+        let options = IngestOptions {
+            directed: self.directed,
+            weighted: self.weighted,
+            duplicates: self.duplicates.into(),
+            loops: self.self_loops.into(),
+            state_memory: self.run_memory.map(|memory| memory.0 / 2),
+        };
+        // Each part of temporary space takes what is left by the others.
+        let left = Cell::new(self.memory.0);
+        let new = || {
+            let limit = left.get() / 4;
+            left.set(left.get() - limit / 16);
+            Ok(Box::new(TemporaryFile::new(limit, folder)) as Box<_>)
+        };
+        let name = name_of(Some(edges));
+        let at = |error| input_failure(&name, error);
+        let mut ingest = Ingest::new(options, &new).map_err(at)?;
+        self.read(edges, &pool, &mut ingest)?;
+        self.read_vertices(edges, &mut ingest)?;
+        let prepared = ingest.prepare().map_err(at)?;
+        let block = super::device::block_bytes(prepared.bytes_max(1 << 20));
+        let device = make(prepared.bytes_max(block), prepared.vertices())?;
+        let (mut space, _) = device.graph(1).map_err(at)?;
+        let catalog = prepared.write(&mut space, &pool).map_err(at)?;
+        drop(space);
+        Ok((device, catalog))
+    }
+
+    fn read(&self, path: &Path, pool: &Threads, ingest: &mut Ingest<'_>) -> Result<(), Failure> {
+        let mut input = Input::open(path)?;
+        input.read_once();
+        let progress = Progress::on_stderr();
+        progress.start_bytes("reading:", input.size());
+        let name = input.name().to_owned();
+        let mut piece = vec![0; PIECE];
+        let mut reader = None;
+        loop {
+            let done = reader.as_ref().map_or(0, Reader::done);
+            let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, done))?;
+            let reader = reader.get_or_insert_with(|| {
+                let format =
+                    self.format.unwrap_or_else(|| Format::recognise(&name, &piece[..bytes]));
+                Reader::new(ReadOptions {
+                    format,
+                    directed: self.directed,
+                    weighted: self.weighted,
+                    columns: self.columns.clone(),
+                })
+            });
+            let read = reader.read(pool, &piece[..bytes], bytes < PIECE, ingest);
+            read.map_err(|error| input_failure(&name, error))?;
+            progress.reached(input.taken());
+            if bytes < PIECE {
+                progress.clear();
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads the vertices, if they are named or next to the edges.
+    fn read_vertices(&self, edges: &Path, ingest: &mut Ingest<'_>) -> Result<(), Failure> {
+        let next_to = edges.to_str().and_then(|name| {
+            let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+            let found = PathBuf::from(format!("{}.v", name.strip_suffix(".e")?));
+            found.exists().then_some(found)
+        });
+        let Some(path) = self.vertices.clone().or(next_to) else { return Ok(()) };
+        let mut input = Input::open(&path)?;
+        input.read_once();
+        let (mut all, mut piece) = (Vec::new(), vec![0; PIECE]);
+        loop {
+            let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, 0))?;
+            all.extend_from_slice(&piece[..bytes]);
+            if bytes == 0 {
+                break;
+            }
+        }
+        read_vertices(&all, ingest).map_err(|error| input_failure(input.name(), error))
+    }
+}
+
+/// A failure with the name of the file: `edges.txt:7: ...`.
+pub fn input_failure(name: &str, error: GraphError) -> Failure {
+    match error {
+        GraphError::Input { .. } => Failure::Usage(format!("{name}:{error}")),
+        error => Failure::Usage(format!("{name}: {error}")),
+    }
+}
+
+/// Bytes of results for a graph of this many vertices: two generations of eight bytes a vertex.
+pub fn results_bytes(vertices: u64) -> u64 {
+    2 * 8 * vertices + (1 << 20)
+}
+
+#[derive(Serialize)]
+struct Ingested {
+    store: String,
+    vertices: u32,
+    edges: u64,
+    self_loops: u64,
+    duplicates_dropped: u64,
+    self_loops_dropped: u64,
+    store_bytes: u64,
+    intervals: u32,
+}
+
+/// Makes the store under a temporary name, and renames it when it is complete.
+///
+/// # Errors
+/// [`Failure`]; then the store is as it was.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let store = &args.output;
+    args.json.refuse_same_stdout(store)?;
+    if store.exists() {
+        // Only a graph is replaced.
+        drop(GraphDevice::open(store)?);
+    }
+    let folder = match store.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    };
+    if !folder.is_dir() {
+        let what = format!("{}: there is no folder to write it to", store.display());
+        return Err(Failure::Usage(what));
+    }
+    let mut part = store.clone().into_os_string();
+    part.push(".part");
+    let part = PathBuf::from(part);
+    let _scratch = Scratch::at(&part);
+    let (device, catalog) = args.input.ingest(&args.edges, &folder, |bytes, vertices| {
+        // An earlier process may have been killed.
+        let _ = std::fs::remove_file(&part);
+        GraphDevice::make(Some(&part), bytes, results_bytes(vertices))
+    })?;
+    drop(device);
+    let failed = |error: std::io::Error| Failure::Usage(format!("{}: {error}", store.display()));
+    std::fs::rename(&part, store).map_err(failed)?;
+    File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    let bytes: u64 = catalog.entries.iter().map(|entry| entry.bytes() as u64).sum();
+    let ingested = Ingested {
+        store: store.display().to_string(),
+        vertices: catalog.vertices,
+        edges: catalog.edges,
+        self_loops: catalog.loops,
+        duplicates_dropped: catalog.duplicates,
+        self_loops_dropped: catalog.loops_dropped,
+        store_bytes: bytes,
+        intervals: catalog.intervals,
+    };
+    let text = format!(
+        "{}: {} vertices, {} edges ({} self-loops), {}; left out: {} duplicates, {} self-loops\n",
+        ingested.store,
+        catalog.vertices,
+        catalog.edges,
+        catalog.loops,
+        Bytes(bytes),
+        catalog.duplicates,
+        catalog.loops_dropped
+    );
+    Ok(args.json.write(&ingested, &text)?)
+}

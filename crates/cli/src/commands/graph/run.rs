@@ -1,0 +1,260 @@
+//! `prism graph run`: an algorithm on a graph.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args as ClapArgs;
+use prism_base::Bytes;
+use prism_graph::algorithms::pagerank::Form;
+use prism_graph::algorithms::{Algorithm, Column, Computed, Options};
+use prism_graph::pull::Schedule;
+use prism_graph::{Graph, GraphError, Results};
+use prism_host::{HostError, OutputFile};
+use serde::Serialize;
+
+use super::device::{GraphDevice, Threads, name_of};
+use super::ingest::input_failure;
+use crate::failure::Failure;
+use crate::output::JsonArg;
+use crate::quantities;
+
+/// Arguments of `prism graph run`.
+#[derive(Clone, Debug, ClapArgs)]
+#[command(after_help = "Examples:
+  prism graph run pagerank pokec.prism --iterations 10 --output ranks.tsv
+  prism graph run pagerank pokec.prism --tolerance 1e-6 --async
+  prism graph run bfs pokec.prism --source 1 --memory 64MiB --json -")]
+pub struct Args {
+    /// The algorithm
+    #[arg(value_name = "ALGORITHM", value_parser = algorithm)]
+    algorithm: Algorithm,
+    /// The store
+    #[arg(value_name = "STORE")]
+    store: PathBuf,
+    /// Rounds: exactly as many, or with --tolerance at most; 20 for PageRank, 10 for cdlp
+    #[arg(long, value_name = "N")]
+    iterations: Option<u32>,
+    /// The vertex at which ppr, bfs and sssp begin, by its number in the input
+    #[arg(long, value_name = "V")]
+    source: Option<u64>,
+    /// Memory for the state of vertices, buffers and segments that stay in memory
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "256MiB")]
+    memory: Bytes,
+    /// Write all values to this file, a vertex and its value in each line; `-` for standard output
+    #[arg(long, value_name = "F.tsv")]
+    output: Option<PathBuf>,
+    /// The damping factor of PageRank
+    #[arg(long, value_name = "D", default_value_t = 0.85, value_parser = share)]
+    damping: f64,
+    /// End PageRank when a round changes all ranks together by less than this share
+    #[arg(long, value_name = "T", value_parser = share)]
+    tolerance: Option<f64>,
+    /// PageRank as GraphChi computes it: 0.15 + 0.85 sum, without the mass of vertices without
+    /// edges from them
+    #[arg(long)]
+    graphchi_compat: bool,
+    /// Rounds see their own changes: PageRank needs half as many
+    #[arg(long = "async", conflicts_with = "sync")]
+    asynchronous: bool,
+    /// Rounds see the values of the round before: the result does not depend on threads (this is
+    /// the default)
+    #[arg(long)]
+    sync: bool,
+    /// Save PageRank after every N rounds, and go on after the round that was saved last
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    checkpoint: Option<u32>,
+    /// Threads
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
+    threads: u16,
+    /// Vertices with the largest values that are shown
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    top: usize,
+    #[command(flatten)]
+    json: JsonArg,
+}
+
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    let found = Algorithm::ALL.into_iter().find(|(_, name)| *name == text);
+    found.map(|(algorithm, _)| algorithm).ok_or_else(|| {
+        let names: Vec<&str> = Algorithm::ALL.into_iter().map(|(_, name)| name).collect();
+        format!("algorithms are {}", names.join(", "))
+    })
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number < 1.0);
+    number.ok_or_else(|| format!("{text:?} is not a number between 0 and 1"))
+}
+
+#[derive(Serialize)]
+struct Run {
+    store: String,
+    algorithm: String,
+    vertices: u32,
+    edges: u64,
+    rounds: u32,
+    seconds: f64,
+    edges_streamed: u64,
+    edges_per_second: f64,
+    read_bytes: u64,
+    cached_bytes: u64,
+    memory_bytes: u64,
+    memory_pinned_bytes: u64,
+    flash_copies: u64,
+    flash_erases: u64,
+    facts: Vec<(&'static str, f64)>,
+    top: Vec<(u64, String)>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// [`Failure`].
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let name = name_of(Some(&args.store));
+    let failure = |error| input_failure(&name, error);
+    if let Some(output) = &args.output {
+        args.json.refuse_same_stdout(output)?;
+    }
+    let output = args.output.as_deref().map(OutputFile::create).transpose()?;
+    let device = GraphDevice::open(&args.store)?;
+    let threads = usize::from(args.threads);
+    let mut graph = device.open_graph(threads, args.memory).map_err(failure)?;
+    let options = Options {
+        iterations: args.iterations,
+        source: args.source,
+        damping: args.damping,
+        tolerance: args.tolerance,
+        form: if args.graphchi_compat { Form::GraphChi } else { Form::Normalised },
+        schedule: match args.asynchronous {
+            true => Schedule::Asynchronous,
+            false => Schedule::Synchronous,
+        },
+        checkpoint: args.checkpoint,
+    };
+    let begun = Instant::now();
+    let pool = Threads(threads);
+    let (space, catalog) = device.results().map_err(failure)?;
+    let results = Results::open(space, catalog);
+    let computed =
+        args.algorithm.run(&mut graph, Some(results), &pool, &options).map_err(failure)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let (memory, pinned) = graph.memory_used();
+    let top =
+        write(&mut graph, &computed.column, output, args.top).map_err(|error| match error {
+            Written::Graph(error) => failure(error),
+            Written::Host(error) => error.into(),
+        })?;
+    let (io, flash, catalog) = (graph.io(), graph.flash(), graph.catalog());
+    let run = Run {
+        store: name.clone(),
+        algorithm: args.algorithm.name().to_owned(),
+        vertices: catalog.vertices,
+        edges: catalog.edges,
+        rounds: computed.rounds,
+        seconds,
+        edges_streamed: io.edges,
+        edges_per_second: io.edges as f64 / seconds.max(1e-9),
+        read_bytes: io.read,
+        cached_bytes: io.cached,
+        memory_bytes: memory,
+        memory_pinned_bytes: pinned,
+        flash_copies: flash.copies,
+        flash_erases: flash.erases,
+        facts: computed.facts.clone(),
+        top,
+    };
+    let output = args.output.as_deref().unwrap_or(Path::new(""));
+    Ok(args.json.write_with(output, &run, &text(&run, &computed))?)
+}
+
+fn text(run: &Run, computed: &Computed) -> String {
+    let mut text = format!(
+        "{} of {}: {} vertices, {} edges, {} rounds in {:.3} s\n",
+        run.algorithm, run.store, run.vertices, run.edges, run.rounds, run.seconds
+    );
+    text.push_str(&format!(
+        "  {:.1} M edges/s; read {}, from memory {}; memory {} ({} of segments)\n",
+        run.edges_per_second / 1e6,
+        Bytes(run.read_bytes),
+        Bytes(run.cached_bytes),
+        Bytes(run.memory_bytes),
+        Bytes(run.memory_pinned_bytes)
+    ));
+    for (name, value) in &computed.facts {
+        text.push_str(&format!("  {name}: {value}\n"));
+    }
+    for (id, value) in &run.top {
+        text.push_str(&format!("  {id}\t{value}\n"));
+    }
+    text
+}
+
+enum Written {
+    Graph(GraphError),
+    Host(HostError),
+}
+
+/// Writes all values, and returns the largest.
+fn write(
+    graph: &mut Graph,
+    column: &Column,
+    output: Option<OutputFile>,
+    top: usize,
+) -> Result<Vec<(u64, String)>, Written> {
+    let vertices = graph.catalog().vertices;
+    let mut ids: Vec<u64> = Vec::new();
+    if column.has_labels() {
+        ids.reserve(vertices as usize);
+        graph
+            .ids(|_, id| {
+                ids.push(id);
+                Ok(())
+            })
+            .map_err(Written::Graph)?;
+    }
+    let label = |vertex: u32| ids[vertex as usize];
+    let mut best: Vec<u32> = Vec::new();
+    if !column.has_labels() && top > 0 {
+        let larger =
+            |a: &u32, b: &u32| column.number(*b).total_cmp(&column.number(*a)).then(a.cmp(b));
+        for vertex in (0..vertices).filter(|vertex| column.number(*vertex).is_finite()) {
+            best.push(vertex);
+            if best.len() >= 2 * top + 1000 {
+                best.sort_by(larger);
+                best.truncate(top);
+            }
+        }
+        best.sort_by(larger);
+        best.truncate(top);
+    }
+    let mut found: Vec<(u32, u64)> = Vec::new();
+    let wanted: std::collections::BTreeSet<u32> = best.iter().copied().collect();
+    let (mut output, mut failed) = (output, None);
+    graph
+        .ids(|vertex, id| {
+            if wanted.contains(&vertex) {
+                found.push((vertex, id));
+            }
+            if let Some(out) = &mut output {
+                let written = writeln!(out, "{id}\t{}", column.text(vertex, &label));
+                if let Err(error) = written {
+                    failed = Some(out.failed(error));
+                    return Err(GraphError::Refused(String::new()));
+                }
+            }
+            Ok(())
+        })
+        .map_err(|error| failed.take().map_or(Written::Graph(error), Written::Host))?;
+    column.check().map_err(Written::Graph)?;
+    if let Some(out) = output {
+        out.commit().map_err(Written::Host)?;
+    }
+    let row = |vertex: u32| {
+        let id = found.iter().find(|(other, _)| *other == vertex).map_or(0, |(_, id)| *id);
+        (id, column.text(vertex, &label))
+    };
+    Ok(best.into_iter().map(row).collect())
+}

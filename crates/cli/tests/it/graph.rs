@@ -1,0 +1,122 @@
+//! `prism graph`: ingest, run, info, verify and export of a store in a file.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{folder, prism};
+
+/// A path in a folder, as text.
+fn at(folder: &tempfile::TempDir, name: &str) -> String {
+    folder.path().join(name).to_str().unwrap().to_owned()
+}
+
+fn good(arguments: &[&str]) -> String {
+    let run = prism(arguments);
+    assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+    run.stdout
+}
+
+/// A command that fails, with parts of its message.
+fn refused(arguments: &[&str], parts: &[&str]) {
+    let run = prism(arguments);
+    assert_eq!(run.code, 2, "{arguments:?}: {}{}", run.stdout, run.stderr);
+    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
+    for part in parts {
+        assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
+    }
+}
+
+const EDGES: &str = "# a comment\n10 20 0.5\n20,30,2\n30\t10\t1\n1000000000000 10 4\n";
+
+#[test]
+fn a_graph_is_made_and_computed_on() {
+    let folder = folder();
+    let [edges, store, out] = ["edges.txt.zst", "g.prism", "out.tsv"].map(|name| at(&folder, name));
+    fs::write(&edges, zstd::encode_all(EDGES.as_bytes(), 1).unwrap()).unwrap();
+    let made = good(&["graph", "ingest", &edges, "-o", &store, "--directed", "--weighted"]);
+    assert!(made.contains("4 vertices, 4 edges (0 self-loops)"), "{made}");
+    let run = |words: &[&str]| {
+        let all = [&["graph", "run"], words, &["--output", &out]].concat();
+        good(&all);
+        fs::read_to_string(&out).unwrap()
+    };
+    let levels = "10\t0\n20\t1\n30\t2\n1000000000000\t9223372036854775807\n";
+    assert_eq!(run(&["bfs", &store, "--source", "10"]), levels);
+    let lengths = "10\t0.0\n20\t0.5\n30\t2.5\n1000000000000\tInfinity\n";
+    assert_eq!(run(&["sssp", &store, "--source", "10"]), lengths);
+    assert_eq!(run(&["wcc", &store]), "10\t10\n20\t10\n30\t10\n1000000000000\t10\n");
+    assert_eq!(run(&["degrees", &store]), "10\t3\n20\t2\n30\t2\n1000000000000\t1\n");
+    assert_eq!(run(&["triangles", &store]), "10\t1\n20\t1\n30\t1\n1000000000000\t0\n");
+    assert_eq!(run(&["kcore", &store]), "10\t2\n20\t2\n30\t2\n1000000000000\t1\n");
+    let ranks = run(&["pagerank", &store, "--iterations", "30", "--checkpoint", "7"]);
+    let sum: f64 =
+        ranks.lines().map(|l| l.split('\t').nth(1).unwrap().parse::<f64>().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{ranks}");
+    // It goes on after round 28.
+    let again = run(&["pagerank", &store, "--iterations", "30", "--checkpoint", "7"]);
+    assert_eq!(ranks, again);
+    let found: Value =
+        serde_json::from_str(&good(&["graph", "info", &store, "--json", "-"])).unwrap();
+    assert_eq!(found["edges"], 4, "{found}");
+    assert!(good(&["graph", "verify", &store]).contains("no damage"));
+    let exported = good(&["graph", "export", &store]);
+    let lines: Vec<&str> = exported.lines().skip(1).collect();
+    assert_eq!(lines, ["10\t20\t0.5", "20\t30\t2", "30\t10\t1", "1000000000000\t10\t4"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_is_half_made() {
+    let folder = folder();
+    let [edges, store] = ["edges.txt", "g.prism"].map(|name| at(&folder, name));
+    fs::write(&edges, "1 2\n2 x\n").unwrap();
+    refused(&["graph", "ingest", &edges, "-o", &store], &["edges.txt:2: ", "\"x\""]);
+    refused(&["graph", "ingest", &at(&folder, "none"), "-o", &store], &["no such file"]);
+    let names = |path: &Path| {
+        let entries = fs::read_dir(path).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(folder.path()), ["edges.txt"]);
+    fs::write(&edges, "1 2\n").unwrap();
+    refused(&["graph", "ingest", &edges, "-o", &edges], &["edges.txt"]);
+    assert_eq!(fs::read_to_string(&edges).unwrap(), "1 2\n");
+    good(&["graph", "ingest", &edges, "-o", &store]);
+    // A failure keeps the old graph, and a new one replaces it.
+    fs::write(&edges, "1 2\n3\n").unwrap();
+    refused(&["graph", "ingest", &edges, "-o", &store], &["edges.txt:2: "]);
+    assert!(good(&["graph", "export", &store]).ends_with("1\t2\n"));
+    fs::write(&edges, "3 4\n").unwrap();
+    good(&["graph", "ingest", &edges, "-o", &store]);
+    assert!(good(&["graph", "export", &store]).ends_with("3\t4\n"));
+    refused(&["graph", "run", "bfs", &store], &["--source"]);
+    refused(&["graph", "run", "bfs", &store, "--source", "7"], &["no vertex 7"]);
+    refused(&["graph", "run", "pagerank", &store, "--memory", "1KiB"], &["--memory"]);
+    refused(&["graph", "run", "wcc", &edges], &["edges.txt"]);
+    refused(&["graph", "info", &at(&folder, "none")], &["no such file"]);
+}
+
+/// A changed byte of a segment is found: by the check, and by what reads it.
+#[test]
+fn damage_is_named() {
+    let folder = folder();
+    let [edges, store] = ["edges.txt", "g.prism"].map(|name| at(&folder, name));
+    let mut file = fs::File::create(&edges).unwrap();
+    for i in 0..3000_u64 {
+        writeln!(file, "{} {}", i * 7 % 1009, i * 13 % 997).unwrap();
+    }
+    drop(file);
+    good(&["graph", "ingest", &edges, "-o", &store, "--directed"]);
+    let mut bytes = fs::read(&store).unwrap();
+    // In the neighbours of the first segment of them: its kind is 2.
+    let magic = b"PRGRAPH1\x02\0\0\0";
+    let begin = bytes.windows(magic.len()).position(|part| part == magic).unwrap();
+    bytes[begin + 2000] ^= 1;
+    fs::write(&store, bytes).unwrap();
+    let run = prism(&["graph", "verify", &store]);
+    assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+    let run = prism(&["graph", "run", "pagerank", &store]);
+    assert_eq!(run.code, 2, "{}", run.stdout);
+    assert!(run.stdout.is_empty(), "no result: {}", run.stdout);
+}

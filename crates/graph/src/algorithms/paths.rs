@@ -1,0 +1,46 @@
+//! Levels and distances as programs that pull, for graphs whose vertices do not fit into memory.
+
+use crate::pool::CellF64;
+use crate::pull::{Totals, Vertex, VertexProgram};
+
+/// The lengths of shortest paths from a source: by weights, or by edges.
+#[derive(Clone, Copy, Debug)]
+pub struct Paths {
+    /// Where they begin.
+    pub source: u32,
+    /// Whether the length of an edge is its weight, not 1.
+    pub weighted: bool,
+}
+
+impl VertexProgram for Paths {
+    type Cell = CellF64;
+    type Sum = CellF64;
+
+    fn initial(&self, vertex: Vertex) -> f64 {
+        if vertex.number == self.source { 0.0 } else { f64::INFINITY }
+    }
+
+    fn empty(&self) -> f64 {
+        f64::INFINITY
+    }
+
+    fn gather(&self, sum: f64, neighbour: f64, weight: f64) -> f64 {
+        sum.min(neighbour + if self.weighted { weight } else { 1.0 })
+    }
+
+    fn merge(&self, one: f64, other: f64) -> f64 {
+        one.min(other)
+    }
+
+    fn apply(&self, _vertex: Vertex, sum: f64, old: f64) -> f64 {
+        sum.min(old)
+    }
+
+    fn totals(&self, _vertex: Vertex, old: f64, new: f64) -> Totals {
+        [f64::from(u8::from(old != new)), 0.0]
+    }
+
+    fn next_round(&mut self, round: u32, [changed, _]: Totals) -> bool {
+        round == 0 || changed > 0.0
+    }
+}

@@ -1,0 +1,143 @@
+//! All neighbours of a vertex at once, in either direction.
+//!
+//! A window is the neighbours, both ways, of the vertices of one segment of incoming edges, or of
+//! one vertex that has several segments. In a directed graph the segments of outgoing edges that
+//! overlap it are read with it; one that overlaps two windows is read for both.
+
+use crate::catalog::{Catalog, Direction, Entry};
+use crate::engine::{Graph, Task};
+use crate::error::Result;
+use crate::pool::Pool;
+use crate::segment::Adjacency;
+
+/// The windows of a graph: first and last vertex, and the segments.
+pub(crate) struct Windows {
+    pub(crate) tasks: Vec<Task>,
+    ranges: Vec<(u32, u32)>,
+}
+
+/// The neighbours of the vertices of a window, with multiplicity: in a directed graph a vertex that
+/// is linked both ways is there twice. Loops are left out.
+pub(crate) struct Window {
+    pub(crate) first: u32,
+    ends: Vec<u32>,
+    neighbours: Vec<u32>,
+}
+
+impl Windows {
+    pub(crate) fn new(catalog: &Catalog) -> Self {
+        let into = catalog.neighbours(Direction::In);
+        let columns = catalog.intervals;
+        // Windows end where segments of the first column end.
+        let mut ranges: Vec<(u32, u32)> = Vec::new();
+        for entry in into.iter().filter(|entry| entry.column == 0) {
+            let last = entry.first + (entry.vertices - 1);
+            match ranges.last_mut() {
+                Some(range) if range.0 == entry.first && entry.part => range.1 = last,
+                _ => ranges.push((entry.first, last)),
+            }
+        }
+        let mut all = into;
+        if catalog.directed {
+            all.extend(catalog.neighbours(Direction::Out));
+        }
+        let mut tasks = vec![Vec::new(); ranges.len()];
+        if !catalog.directed && columns == 1 {
+            // Segments and windows are the same.
+            for (task, (first, _)) in tasks.iter_mut().zip(&ranges) {
+                let begin = all.partition_point(|entry| entry.first < *first);
+                let same = all[begin..].iter().take_while(|entry| entry.first == *first);
+                task.extend(same.copied());
+            }
+            return Self { tasks, ranges };
+        }
+        for entry in all {
+            let last = entry.first + (entry.vertices - 1);
+            let begin = ranges.partition_point(|range| range.1 < entry.first);
+            let end = ranges.partition_point(|range| range.0 <= last);
+            tasks[begin..end].iter_mut().for_each(|task: &mut Vec<Entry>| task.push(entry));
+        }
+        Self { tasks, ranges }
+    }
+
+    /// Windows with an active vertex.
+    pub(crate) fn chosen(&self, active: impl Fn(u32, u32) -> bool) -> Self {
+        let pairs = self.tasks.iter().zip(&self.ranges);
+        let chosen = pairs.filter(|(_, (first, last))| active(*first, *last - *first + 1));
+        let (tasks, ranges) = chosen.map(|(task, range)| (task.clone(), *range)).unzip();
+        Self { tasks, ranges }
+    }
+
+    /// Calls `work` with each window, on several threads.
+    pub(crate) fn stream(
+        &self,
+        graph: &mut Graph,
+        pool: &dyn Pool,
+        work: &(dyn Fn(&mut Window) -> Result<()> + Sync),
+    ) -> Result<()> {
+        graph.stream(pool, &self.tasks, &|task, lists| {
+            work(&mut Window::new(self.ranges[task], lists))
+        })
+    }
+
+    /// Bytes of the largest window in memory, for each of which a thread has one.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        let bytes = |(task, range): (&Task, &(u32, u32))| {
+            let edges: u64 = task.iter().map(|entry| u64::from(entry.edges)).sum();
+            let segments: u64 = task.iter().map(|entry| entry.bytes() as u64).sum();
+            8 * edges + segments + 8 * u64::from(range.1 - range.0 + 1)
+        };
+        self.tasks.iter().zip(&self.ranges).map(bytes).max().unwrap_or(0)
+    }
+}
+
+impl Window {
+    fn new((first, last): (u32, u32), lists: &[Adjacency<'_>]) -> Self {
+        let count = (last - first + 1) as usize;
+        let mut ends = vec![0_u32; count + 1];
+        let of = |vertex: u32| (first..=last).contains(&vertex).then(|| (vertex - first) as usize);
+        for list in lists {
+            list.for_each(|vertex, neighbours| {
+                if let Some(at) = of(vertex) {
+                    ends[at + 1] += neighbours.len() as u32;
+                }
+            });
+        }
+        for at in 0..count {
+            ends[at + 1] += ends[at];
+        }
+        let mut neighbours = vec![0; ends[count] as usize];
+        let mut next = ends.clone();
+        for list in lists {
+            // A loop is in both directions, and in neither of interest.
+            list.for_each(|vertex, list| {
+                let Some(at) = of(vertex) else { return };
+                for neighbour in list.iter().filter(|neighbour| *neighbour != vertex) {
+                    neighbours[next[at] as usize] = neighbour;
+                    next[at] += 1;
+                }
+            });
+        }
+        // Without loops the lists end earlier; the begins stay.
+        Self { first, ends: begins_and_ends(&ends, &next), neighbours }
+    }
+
+    /// Calls `take` with each vertex and its neighbours, which it may sort.
+    pub(crate) fn for_each(&mut self, mut take: impl FnMut(u32, &mut [u32])) {
+        for (at, ends) in self.ends.chunks_exact(2).enumerate() {
+            let list = &mut self.neighbours[ends[0] as usize..ends[1] as usize];
+            take(self.first + at as u32, list);
+        }
+    }
+}
+
+/// Begin and end of each list.
+fn begins_and_ends(begins: &[u32], ends: &[u32]) -> Vec<u32> {
+    let lists = begins.len() - 1;
+    begins[..lists].iter().zip(&ends[..lists]).flat_map(|(begin, end)| [*begin, *end]).collect()
+}
+
+/// The directions of which a window reads segments.
+pub(crate) fn directions(catalog: &Catalog) -> Vec<Direction> {
+    if catalog.directed { vec![Direction::In, Direction::Out] } else { vec![Direction::In] }
+}

@@ -1,0 +1,109 @@
+//! The catalog of a graph: what the graph is, and which segment has which vertices.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use crate::segment::Kind;
+
+/// The version of the format of catalogs.
+pub const VERSION: u32 = 1;
+
+/// A graph, as its root segment describes it.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Catalog {
+    /// The version of the format.
+    pub version: u32,
+    /// Whether edges have a direction.
+    pub directed: bool,
+    /// Whether edges have weights.
+    pub weighted: bool,
+    /// Whether a weight is negative.
+    pub negative: bool,
+    /// The number of vertices.
+    pub vertices: u32,
+    /// The number of edges; an undirected edge is one.
+    pub edges: u64,
+    /// Those of them from a vertex to itself.
+    pub loops: u64,
+    /// Entries of neighbour lists of one direction: edges, or twice that without loops.
+    pub arcs: u64,
+    /// Edges of the input that were left out as duplicates.
+    pub duplicates: u64,
+    /// Loops of the input that were left out.
+    pub loops_dropped: u64,
+    /// The most edges to or from one vertex.
+    pub degree_max: u32,
+    /// Intervals of vertices: each segment of neighbours has sources of one interval only.
+    pub intervals: u32,
+    /// Vertices of an interval; the last one may have fewer.
+    pub interval_vertices: u32,
+    /// A hash of all neighbours, by which checkpoints know their graph.
+    pub content: u64,
+    /// The segments, ordered by kind, interval of vertices, interval of sources, vertex.
+    pub entries: Vec<Entry>,
+}
+
+/// A segment of a graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Entry {
+    /// [`Kind`], as a number.
+    pub kind: u32,
+    /// Its number on the device.
+    pub segment: u32,
+    /// Bytes after its header.
+    pub payload: u32,
+    /// Its first vertex.
+    pub first: u32,
+    /// Its number of vertices.
+    pub vertices: u32,
+    /// Its number of neighbours.
+    pub edges: u32,
+    /// The interval of its neighbours.
+    pub column: u32,
+    /// Whether it has some neighbours of one vertex, of which other segments have the others.
+    pub part: bool,
+}
+
+/// In which direction edges are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From targets to sources.
+    In,
+    /// From sources to targets.
+    Out,
+}
+
+impl Catalog {
+    /// The segments of a kind, in order.
+    #[must_use]
+    pub fn of_kind(&self, kind: Kind) -> Vec<Entry> {
+        self.entries.iter().filter(|entry| entry.kind == kind as u32).copied().collect()
+    }
+
+    /// The segments of neighbours in one direction. An undirected graph has each edge in the lists
+    /// of both its ends, which are the same for both directions.
+    #[must_use]
+    pub fn neighbours(&self, direction: Direction) -> Vec<Entry> {
+        match direction {
+            Direction::Out if self.directed => self.of_kind(Kind::Out),
+            _ => self.of_kind(Kind::In),
+        }
+    }
+
+    /// The catalog as bytes.
+    ///
+    /// # Panics
+    /// Never: memory takes any bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        borsh::to_vec(self).expect("memory takes any bytes")
+    }
+
+    /// The catalog that these bytes are.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let catalog = Self::try_from_slice(bytes).ok()?;
+        let (intervals, per) = (u64::from(catalog.intervals), u64::from(catalog.interval_vertices));
+        let covers = intervals * per >= u64::from(catalog.vertices);
+        (catalog.version == VERSION && covers).then_some(catalog)
+    }
+}

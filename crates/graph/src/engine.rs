@@ -1,0 +1,518 @@
+//! A graph that is open: its segments are streamed to threads that compute.
+//!
+//! Each thread has several reads in flight and works on what has arrived. Segments that are pinned
+//! are read once and stay in memory. A scan that begins again when it has ended would find nothing
+//! in a cache of recently used segments, so those pinned are the first ones.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+
+use prism_flash::Buffer;
+use prism_segments::{FlashCounts, Shape};
+
+use crate::bits;
+use crate::catalog::{Catalog, Direction, Entry};
+use crate::error::{GraphError, Result};
+use crate::pool::{Job, Pool};
+use crate::segment::{Adjacency, HEADER_BYTES, Header, Kind};
+use crate::space::{AnyStore, Space};
+
+/// Segments that a thread has in flight at most.
+const DEPTH_MAX: usize = 8;
+/// And at least: one that is read while one is computed on.
+const DEPTH_MIN: usize = 2;
+
+/// What was read and written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IoCounts {
+    /// Bytes of segments that were read from the device.
+    pub read: u64,
+    /// Bytes of pinned segments that were used from memory.
+    pub cached: u64,
+    /// Edges that were streamed.
+    pub edges: u64,
+}
+
+/// A graph on a device.
+pub struct Graph {
+    space: Space,
+    catalog: Catalog,
+    /// Bytes of memory that computations may use.
+    memory: u64,
+    /// Bytes of them that are in use, without pinned segments.
+    reserved: u64,
+    depth: usize,
+    /// For each segment of the device its number in `pinned`, or `u32::MAX`.
+    pins: Vec<u32>,
+    pinned: Vec<OnceLock<Vec<u8>>>,
+    counts: IoCounts,
+}
+
+/// Segments that are computed on together.
+pub type Task = Vec<Entry>;
+
+/// What threads share while they stream.
+struct Shared<'a> {
+    tasks: &'a [Task],
+    next: AtomicUsize,
+    stop: AtomicBool,
+    failed: Mutex<Option<GraphError>>,
+    pins: &'a [u32],
+    pinned: &'a [OnceLock<Vec<u8>>],
+    work: &'a (dyn Fn(usize, &[Adjacency<'_>]) -> Result<()> + Sync),
+    depth: usize,
+    read: AtomicU64,
+    cached: AtomicU64,
+    edges: AtomicU64,
+}
+
+impl Graph {
+    /// Opens the graph of a space that was opened, with its catalog. Computations use up to
+    /// `memory` bytes for the state of vertices, buffers and pinned segments.
+    ///
+    /// # Errors
+    /// [`GraphError::NoGraph`] if there is none.
+    pub fn open(space: Space, catalog: Option<Vec<u8>>, memory: u64) -> Result<Self> {
+        let catalog = catalog.ok_or(GraphError::NoGraph)?;
+        let catalog = Catalog::decode(&catalog).ok_or_else(|| {
+            let what = "its catalog is of another version of Prism; ingest the graph again";
+            GraphError::Refused(what.into())
+        })?;
+        let pins = vec![u32::MAX; space.shape().segments as usize];
+        Ok(Self {
+            space,
+            catalog,
+            memory,
+            reserved: 0,
+            depth: DEPTH_MIN,
+            pins,
+            pinned: Vec::new(),
+            counts: IoCounts::default(),
+        })
+    }
+
+    /// What the graph is.
+    #[must_use]
+    pub fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
+    /// What was read since the graph was opened.
+    #[must_use]
+    pub fn io(&self) -> IoCounts {
+        self.counts
+    }
+
+    /// The segments of the device.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.space.shape()
+    }
+
+    /// What was done to the flash of the device.
+    #[must_use]
+    pub fn flash(&self) -> FlashCounts {
+        self.space.counts()
+    }
+
+    /// Bytes of memory that the current computation uses, and those of pinned segments in it.
+    #[must_use]
+    pub fn memory_used(&self) -> (u64, u64) {
+        let pinned = self.pinned.iter().filter_map(OnceLock::get);
+        let pinned = pinned.map(|bytes| bytes.len() as u64).sum();
+        (self.reserved + pinned, pinned)
+    }
+
+    /// Bytes of memory that computations may use.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// Changes the memory that the next computation may use.
+    pub fn set_memory(&mut self, memory: u64) {
+        self.memory = memory;
+    }
+
+    /// Bytes that are left for the state of vertices next to the fewest buffers.
+    #[must_use]
+    pub fn state_max(&self, pool: &dyn Pool) -> u64 {
+        let least = self.workers(pool) * DEPTH_MIN as u64 * self.segment_bytes();
+        self.memory.saturating_sub(least)
+    }
+
+    fn segment_bytes(&self) -> u64 {
+        self.space.shape().segment_bytes.into()
+    }
+
+    fn workers(&self, pool: &dyn Pool) -> u64 {
+        pool.threads().max(1) as u64
+    }
+
+    /// Divides the memory: `state` bytes are for the state of `what`, the rest for buffers and, in
+    /// the order of `streams`, for pinned segments.
+    ///
+    /// # Errors
+    /// [`GraphError::Memory`] if that is more than the memory.
+    pub fn reserve(
+        &mut self,
+        what: &'static str,
+        state: u64,
+        streams: &[Direction],
+        pool: &dyn Pool,
+    ) -> Result<()> {
+        let segment = self.segment_bytes();
+        let left = self.state_max(pool);
+        if state > left {
+            return Err(GraphError::Memory {
+                what,
+                needed: state + (self.memory - left).max(2 * segment),
+                allowed: self.memory,
+                vertices: self.catalog.vertices.into(),
+            });
+        }
+        let workers = self.workers(pool);
+        let more = (left - state) / 4 / (workers * segment);
+        self.depth = (DEPTH_MIN + more as usize).min(DEPTH_MAX);
+        self.reserved = state + workers * self.depth as u64 * segment;
+        self.pins.fill(u32::MAX);
+        self.pinned.clear();
+        let mut left = self.memory.saturating_sub(self.reserved);
+        for direction in streams {
+            for entry in self.catalog.neighbours(*direction) {
+                let bytes = entry.bytes() as u64;
+                if bytes > left {
+                    return Ok(());
+                }
+                if self.pins[entry.segment as usize] == u32::MAX {
+                    left -= bytes;
+                    self.pins[entry.segment as usize] = self.pinned.len() as u32;
+                    self.pinned.push(OnceLock::new());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Streams the segments of `tasks` to `work`, which is called with the number of a task and its
+    /// segments, on several threads and in no fixed order.
+    ///
+    /// # Errors
+    /// That of `work`; [`GraphError::Damaged`]; [`GraphError::Flash`].
+    pub fn stream(
+        &mut self,
+        pool: &dyn Pool,
+        tasks: &[Task],
+        work: &(dyn Fn(usize, &[Adjacency<'_>]) -> Result<()> + Sync),
+    ) -> Result<()> {
+        let shared = Shared {
+            tasks,
+            next: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            failed: Mutex::new(None),
+            pins: &self.pins,
+            pinned: &self.pinned,
+            work,
+            depth: self.depth,
+            read: AtomicU64::new(0),
+            cached: AtomicU64::new(0),
+            edges: AtomicU64::new(0),
+        };
+        let workers = pool.threads().clamp(1, tasks.len().max(1));
+        let stores = self.space.stores().iter_mut().take(workers);
+        let jobs = stores.map(|store| {
+            let shared = &shared;
+            Box::new(move || Worker::new(shared, store).run()) as Job<'_>
+        });
+        pool.run(jobs.collect());
+        let Shared { failed, read, cached, edges, .. } = shared;
+        self.counts.read += read.into_inner();
+        self.counts.cached += cached.into_inner();
+        self.counts.edges += edges.into_inner();
+        match failed.into_inner().expect("no thread panics in the lock") {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// The degrees of all vertices: edges to each vertex, and, in a directed graph, from it.
+    ///
+    /// # Errors
+    /// [`GraphError::Damaged`]; [`GraphError::Flash`].
+    pub fn degrees(&mut self, mut take: impl FnMut(u32, [u32; 2])) -> Result<()> {
+        let all = 0..self.catalog.vertices;
+        self.degrees_of(all, |vertex, degrees| {
+            take(vertex, degrees);
+            Ok(())
+        })
+    }
+
+    /// As [`Graph::degrees`], of some vertices.
+    ///
+    /// # Errors
+    /// As [`Graph::degrees`]; that of `take`.
+    pub fn degrees_of(
+        &mut self,
+        range: Range<u32>,
+        mut take: impl FnMut(u32, [u32; 2]) -> Result<()>,
+    ) -> Result<()> {
+        for entry in self.catalog.of_kind(Kind::Degrees) {
+            let vertices = entry.first..entry.first + entry.vertices;
+            if vertices.end <= range.start || range.end <= vertices.start {
+                continue;
+            }
+            let bytes = self.space.read(entry.segment, entry.payload, Kind::Degrees)?;
+            self.counts.read += bytes.len() as u64;
+            let damaged =
+                || GraphError::Damaged { segment: entry.segment, what: "it has too few degrees" };
+            let mut at = 0;
+            for vertex in vertices {
+                let mut next = || bits::get_varint(&bytes, &mut at).ok_or_else(damaged);
+                let to = next()? as u32;
+                let from = if self.catalog.directed { next()? as u32 } else { to };
+                if range.contains(&vertex) {
+                    take(vertex, [to, from])?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The numbers of all vertices in the input, in order.
+    ///
+    /// # Errors
+    /// [`GraphError::Damaged`]; [`GraphError::Flash`]; that of `take`.
+    pub fn ids(&mut self, mut take: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
+        for entry in self.catalog.of_kind(Kind::Ids) {
+            let bytes = self.space.read(entry.segment, entry.payload, Kind::Ids)?;
+            let (mut at, mut id) = (0, 0);
+            for vertex in entry.first..entry.first + entry.vertices {
+                let next = bits::get_varint(&bytes, &mut at);
+                let next = next.and_then(|next| u64::checked_add(id, next));
+                id = next.ok_or(GraphError::Damaged {
+                    segment: entry.segment,
+                    what: "it has too few numbers",
+                })?;
+                take(vertex, id)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The vertex that has this number in the input.
+    ///
+    /// # Errors
+    /// [`GraphError::NoVertex`] if there is none; as [`Graph::ids`].
+    pub fn vertex(&mut self, id: u64) -> Result<u32> {
+        let mut found = None;
+        self.ids(|vertex, other| {
+            if other == id {
+                found = Some(vertex);
+            }
+            Ok(())
+        })?;
+        found.ok_or(GraphError::NoVertex(id))
+    }
+}
+
+impl Entry {
+    /// Bytes of the segment that are used.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        HEADER_BYTES + self.payload as usize
+    }
+}
+
+/// Segments in one direction as tasks: each alone, those of one vertex together.
+#[must_use]
+pub fn tasks(entries: &[Entry]) -> Vec<Task> {
+    let mut tasks: Vec<Task> = Vec::new();
+    for entry in entries {
+        match tasks.last_mut() {
+            Some(task) if entry.part && task[0].part && task[0].first == entry.first => {
+                task.push(*entry);
+            }
+            _ => tasks.push(vec![*entry]),
+        }
+    }
+    tasks
+}
+
+/// A segment of a task: in memory anyway, or read.
+enum Bytes<'a> {
+    Missing,
+    Pinned(&'a [u8]),
+    Read(Buffer),
+}
+
+impl Bytes<'_> {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Missing => &[],
+            Self::Pinned(bytes) => bytes,
+            Self::Read(buffer) => buffer,
+        }
+    }
+}
+
+/// A task of which segments are being read.
+struct Pending<'a> {
+    task: usize,
+    parts: Vec<Bytes<'a>>,
+    missing: usize,
+}
+
+/// A thread that streams.
+struct Worker<'a> {
+    shared: &'a Shared<'a>,
+    store: &'a mut AnyStore,
+    pending: Vec<Option<Pending<'a>>>,
+    buffers: Vec<Buffer>,
+    in_flight: usize,
+}
+
+impl<'a> Worker<'a> {
+    fn new(shared: &'a Shared<'a>, store: &'a mut AnyStore) -> Self {
+        Self { shared, store, pending: Vec::new(), buffers: Vec::new(), in_flight: 0 }
+    }
+
+    fn run(mut self) {
+        loop {
+            loop {
+                let stopped = self.shared.stop.load(Ordering::Relaxed);
+                if stopped || self.held() >= self.shared.depth || !self.begin() {
+                    break;
+                }
+            }
+            let ready = self
+                .pending
+                .iter()
+                .position(|pending| pending.as_ref().is_some_and(|pending| pending.missing == 0));
+            if let Some(at) = ready {
+                let pending = self.pending[at].take().expect("it is ready");
+                if let Err(error) = self.finish(pending) {
+                    self.fail(error);
+                }
+            } else if self.in_flight > 0 {
+                self.take_completions();
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Segments that are read or were.
+    fn held(&self) -> usize {
+        self.pending.iter().flatten().map(|pending| pending.parts.len()).sum()
+    }
+
+    fn fail(&self, error: GraphError) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let mut failed = self.shared.failed.lock().expect("no thread panics in the lock");
+        failed.get_or_insert(error);
+    }
+
+    /// Begins the next task; false if there is none.
+    fn begin(&mut self) -> bool {
+        let task = self.shared.next.fetch_add(1, Ordering::Relaxed);
+        let Some(entries) = self.shared.tasks.get(task) else { return false };
+        let free = self.pending.iter().position(Option::is_none);
+        let at = free.unwrap_or_else(|| {
+            self.pending.push(None);
+            self.pending.len() - 1
+        });
+        let shape = self.store.shape();
+        let mut pending = Pending { task, parts: Vec::with_capacity(entries.len()), missing: 0 };
+        for (part, entry) in entries.iter().enumerate() {
+            let pin = self.shared.pins[entry.segment as usize];
+            let pinned = self.shared.pinned.get(pin as usize).and_then(OnceLock::get);
+            if let Some(bytes) = pinned {
+                self.shared.cached.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                pending.parts.push(Bytes::Pinned(bytes));
+                continue;
+            }
+            let len = entry.bytes().next_multiple_of(shape.page_bytes as usize);
+            let new = || self.store.buffer(shape.segment_bytes as usize);
+            let mut buffer = self.buffers.pop().unwrap_or_else(new);
+            buffer.set_len(len);
+            let tag = (at as u64) << 32 | part as u64;
+            self.store.read(entry.segment, 0, buffer, tag);
+            self.shared.read.fetch_add(len as u64, Ordering::Relaxed);
+            pending.parts.push(Bytes::Missing);
+            pending.missing += 1;
+            self.in_flight += 1;
+        }
+        self.pending[at] = Some(pending);
+        true
+    }
+
+    fn take_completions(&mut self) {
+        let mut any = false;
+        while let Some(done) = self.store.poll() {
+            any = true;
+            self.in_flight -= 1;
+            let pending = self.pending[(done.tag >> 32) as usize].as_mut().expect("it is read");
+            pending.missing -= 1;
+            pending.parts[done.tag as u32 as usize] = Bytes::Read(done.data);
+            if let Err(error) = done.result {
+                self.fail(error.into());
+            }
+        }
+        if !any {
+            self.store.wait(None);
+        }
+    }
+
+    /// Computes on a task, unless a failure has ended the stream.
+    fn finish(&mut self, pending: Pending<'a>) -> Result<()> {
+        let entries = &self.shared.tasks[pending.task];
+        let mut result = Ok(());
+        if !self.shared.stop.load(Ordering::Relaxed) {
+            result = self.compute(entries, &pending);
+        }
+        for part in pending.parts {
+            if let Bytes::Read(buffer) = part {
+                self.buffers.push(buffer);
+            }
+        }
+        self.buffers.truncate(self.shared.depth);
+        result
+    }
+
+    fn compute(&self, entries: &[Entry], pending: &Pending<'a>) -> Result<()> {
+        let mut lists = Vec::with_capacity(entries.len());
+        for (entry, part) in entries.iter().zip(&pending.parts) {
+            let bytes = match part {
+                Bytes::Read(buffer) => {
+                    let bytes = checked(entry, buffer)?;
+                    let pin = self.shared.pins[entry.segment as usize];
+                    if let Some(pinned) = self.shared.pinned.get(pin as usize) {
+                        pinned.get_or_init(|| bytes.to_vec());
+                    }
+                    bytes
+                }
+                part => part.bytes(),
+            };
+            let damaged = GraphError::Damaged {
+                segment: entry.segment,
+                what: "its parts have other lengths than its header says",
+            };
+            lists.push(Adjacency::new(bytes).ok_or(damaged)?);
+            self.shared.edges.fetch_add(entry.edges.into(), Ordering::Relaxed);
+        }
+        (self.shared.work)(pending.task, &lists)
+    }
+}
+
+/// The used bytes of a segment, if it is the one that the catalog describes.
+fn checked<'b>(entry: &Entry, bytes: &'b [u8]) -> Result<&'b [u8]> {
+    let damaged = |what| GraphError::Damaged { segment: entry.segment, what };
+    let (header, _) = Header::open(bytes).ok_or_else(|| damaged("its hash is wrong"))?;
+    let is = (header.kind as u32, header.first, header.vertices, header.edges, header.payload);
+    let wanted = (entry.kind, entry.first, entry.vertices, entry.edges, entry.payload);
+    if is != wanted {
+        return Err(damaged("it is another segment than the catalog says"));
+    }
+    Ok(&bytes[..entry.bytes()])
+}

@@ -1,0 +1,143 @@
+//! Programs of rounds whose values do not fit into memory: one interval of vertices at a time.
+//!
+//! For each interval the sums of its vertices are in memory, and the values of one interval of
+//! neighbours after another; segments are arranged so that each has neighbours of one interval. A
+//! round reads all edges once, all values as many times as there are intervals, and writes all
+//! values once.
+
+use crate::catalog::Entry;
+use crate::engine::{Graph, tasks};
+use crate::error::{GraphError, Result};
+use crate::pool::{Cell, Pool};
+use crate::pull::{Totals, Vertex, VertexProgram, gather};
+use crate::results::Results;
+
+/// Segments that are in memory next to values and sums: of degrees, of values read and written.
+const SEGMENTS: u64 = 6;
+
+/// Bytes of memory that a program needs.
+#[must_use]
+pub fn state_bytes<P: VertexProgram>(graph: &Graph) -> u64 {
+    let per_vertex = (size_of::<crate::pull::ValueOf<P>>() + P::Sum::BYTES) as u64;
+    let interval = u64::from(graph.catalog().interval_vertices) * per_vertex;
+    interval + SEGMENTS * u64::from(graph.shape().segment_bytes)
+}
+
+/// Runs a program; its values are in `results` then. It goes on after the last round that is there
+/// of the same `key`. Returns the number of rounds.
+///
+/// # Errors
+/// [`GraphError::Memory`] if two intervals do not fit; others of [`Graph::stream`] and
+/// [`Results::commit`].
+pub fn run<P: VertexProgram>(
+    graph: &mut Graph,
+    results: &mut Results,
+    pool: &dyn Pool,
+    program: &mut P,
+    key: &str,
+) -> Result<u32> {
+    let directions = program.directions();
+    let state = state_bytes::<P>(graph);
+    graph.reserve("the state of two intervals of vertices", state, &directions, pool)?;
+    let content = graph.catalog().content;
+    let vertices = graph.catalog().vertices;
+    let (mut round, totals) = match results.round(content, key) {
+        Some(begun) => begun,
+        None => {
+            let mut totals = [0.0; 2];
+            graph.degrees_of(0..vertices, |number, [_, degree]| {
+                let vertex = Vertex { number, degree };
+                let value = program.initial(vertex);
+                add(&mut totals, program.totals(vertex, value, value));
+                results.push(P::Cell::bits(value))
+            })?;
+            results.commit(content, key, 0, totals)?;
+            (0, totals)
+        }
+    };
+    let mut go_on = program.next_round(round, totals);
+    while go_on {
+        let totals = make_round(graph, results, pool, program)?;
+        round += 1;
+        results.commit(content, key, round, totals)?;
+        go_on = program.next_round(round, totals);
+    }
+    Ok(round)
+}
+
+fn add(totals: &mut Totals, [a, b]: Totals) {
+    *totals = [totals[0] + a, totals[1] + b];
+}
+
+/// Pushes the values of a round.
+fn make_round<P: VertexProgram>(
+    graph: &mut Graph,
+    results: &mut Results,
+    pool: &dyn Pool,
+    program: &P,
+) -> Result<Totals> {
+    let catalog = graph.catalog();
+    let (vertices, per) = (catalog.vertices, catalog.interval_vertices);
+    let intervals = catalog.intervals;
+    let directions = program.directions();
+    let streams: Vec<Vec<Entry>> = directions.iter().map(|d| catalog.neighbours(*d)).collect();
+    let range = |interval: u32| {
+        let first = interval.saturating_mul(per);
+        first..first.saturating_add(per).min(vertices)
+    };
+    let mut totals = [0.0; 2];
+    for interval in 0..intervals {
+        let own = range(interval);
+        let sums: Vec<P::Sum> = own.clone().map(|_| P::Sum::new(program.empty())).collect();
+        for column in 0..intervals {
+            let of = range(column);
+            let mut values = Vec::with_capacity(of.len());
+            results.values(of.start, of.end, |_, bits| {
+                values.push(P::Cell::of_bits(bits));
+                Ok(())
+            })?;
+            let is = |entry: &Entry| own.contains(&entry.first) && entry.column == column;
+            let entries = streams.iter().flatten().copied().filter(is).collect::<Vec<_>>();
+            // Tasks of both directions have the same vertices, so one follows the other.
+            for kind in [crate::segment::Kind::In, crate::segment::Kind::Out] {
+                let of_kind = entries.iter().copied().filter(|entry| entry.kind == kind as u32);
+                let tasks = tasks(&of_kind.collect::<Vec<_>>());
+                graph.stream(pool, &tasks, &|_, lists| {
+                    for list in lists {
+                        let value = |neighbour: u32| values[(neighbour - of.start) as usize];
+                        gather(program, *list, value, |number, sum| {
+                            let cell = &sums[(number - own.start) as usize];
+                            cell.set(program.merge(cell.get(), sum));
+                        });
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        let mut old = Vec::with_capacity(own.len());
+        results.values(own.start, own.end, |_, bits| {
+            old.push(P::Cell::of_bits(bits));
+            Ok(())
+        })?;
+        graph.degrees_of(own.clone(), |number, [_, degree]| {
+            let (vertex, at) = (Vertex { number, degree }, (number - own.start) as usize);
+            let new = program.apply(vertex, sums[at].get(), old[at]);
+            add(&mut totals, program.totals(vertex, old[at], new));
+            results.push(P::Cell::bits(new))
+        })?;
+    }
+    Ok(totals)
+}
+
+/// The failure of a computation of which neither all values fit nor two intervals of them.
+#[must_use]
+pub fn too_little(graph: &Graph, needed: u64) -> GraphError {
+    let vertices = u64::from(graph.catalog().vertices);
+    GraphError::Refused(format!(
+        "the state of {vertices} vertices needs {}, and {} are allowed; give more by --memory, or \
+         ingest the graph with --run-memory {}",
+        prism_base::Bytes(needed),
+        prism_base::Bytes(graph.memory()),
+        prism_base::Bytes(graph.memory()),
+    ))
+}

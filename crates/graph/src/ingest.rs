@@ -1,0 +1,468 @@
+//! Edges in any order become sorted segments.
+//!
+//! Edges are collected in temporary space while the set of their vertices grows. Then vertices get
+//! dense numbers, edges go to buckets of consecutive vertices, each bucket is sorted in memory by
+//! counting, and its lists are cut into segments.
+
+use std::io;
+
+use twox_hash::XxHash3_64;
+
+use crate::bits;
+use crate::builder::{Built, SegmentBuilder};
+use crate::catalog::{Catalog, Entry, VERSION};
+use crate::error::{GraphError, Result};
+use crate::ids::{IdMap, IdSet};
+use crate::pool::Pool;
+use crate::scratch::{NewScratch, Records};
+use crate::segment::{HEADER_BYTES, Header, Kind};
+use crate::sort::{Bucket, Sorted};
+use crate::space::Space;
+
+/// An edge of the input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Edge {
+    /// Where it begins.
+    pub source: u64,
+    /// Where it ends.
+    pub target: u64,
+    /// Its weight; not used in a graph without weights.
+    pub weight: f64,
+}
+
+/// Whether something in the input is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// It is.
+    Keep,
+    /// It is left out.
+    Drop,
+}
+
+/// How edges become a graph.
+#[derive(Clone, Copy, Debug)]
+pub struct IngestOptions {
+    /// Whether edges have a direction.
+    pub directed: bool,
+    /// Whether edges have weights.
+    pub weighted: bool,
+    /// Edges between vertices that have one; of dropped ones the smallest weight is kept.
+    pub duplicates: Keep,
+    /// Edges from a vertex to itself.
+    pub loops: Keep,
+    /// Bytes of memory for the state of vertices in computations: the graph is made of as many
+    /// intervals that the state of two of them fits. `None` for one interval.
+    pub state_memory: Option<u64>,
+}
+
+/// Bytes of state of a vertex in computations by intervals, for [`IngestOptions::state_memory`]:
+/// value and degree of a source, value, degree and sum of a target, twice for read-ahead.
+const STATE_BYTES: u64 = 48;
+/// Intervals at most: each needs a segment in memory while the graph is made.
+const INTERVALS_MAX: u64 = 64;
+/// Bytes of records of a bucket that are aimed at: a few of them are sorted in memory at once.
+const BUCKET_BYTES: u64 = 32 << 20;
+/// Buckets at most: each has a buffer.
+const BUCKETS_MAX: u64 = 256;
+/// Vertices that dense numbers allow.
+pub const VERTICES_MAX: u64 = u32::MAX as u64;
+
+/// Collects edges.
+pub struct Ingest<'a> {
+    options: IngestOptions,
+    new_scratch: NewScratch<'a>,
+    ids: IdSet,
+    /// Edges between numbers below 2^32, and others.
+    edges: [Records; 2],
+    negative: bool,
+    loops_dropped: u64,
+}
+
+impl<'a> Ingest<'a> {
+    /// Without edges.
+    ///
+    /// # Errors
+    /// [`GraphError::Scratch`] if there is no temporary space.
+    pub fn new(options: IngestOptions, new_scratch: NewScratch<'a>) -> Result<Self> {
+        let records = || Records::new(new_scratch).map_err(GraphError::Scratch);
+        let (edges, ids) = ([records()?, records()?], IdSet::default());
+        Ok(Self { options, new_scratch, ids, edges, negative: false, loops_dropped: 0 })
+    }
+
+    /// Adds vertices, which need not have edges.
+    pub fn add_vertices(&mut self, ids: &[u64]) {
+        ids.iter().for_each(|id| self.ids.insert(*id));
+    }
+
+    /// Adds edges.
+    ///
+    /// # Errors
+    /// [`GraphError::Scratch`] if temporary space is full.
+    pub fn add(&mut self, edges: &[Edge]) -> Result<()> {
+        for edge in edges {
+            self.ids.insert(edge.source);
+            self.ids.insert(edge.target);
+            if edge.source == edge.target && self.options.loops == Keep::Drop {
+                self.loops_dropped += 1;
+                continue;
+            }
+            self.negative |= edge.weight < 0.0;
+            self.push(edge).map_err(GraphError::Scratch)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn push(&mut self, edge: &Edge) -> io::Result<()> {
+        let weight = edge.weight.to_le_bytes();
+        if (edge.source | edge.target) >> 32 == 0 {
+            let pair = (edge.target << 32 | edge.source).to_le_bytes();
+            self.edges[0].push(pair)?;
+            return if self.options.weighted { self.edges[0].push(weight) } else { Ok(()) };
+        }
+        self.edges[1].push(edge.source.to_le_bytes())?;
+        self.edges[1].push(edge.target.to_le_bytes())?;
+        if self.options.weighted { self.edges[1].push(weight) } else { Ok(()) }
+    }
+
+    /// Sorts edges into buckets, after the last one.
+    ///
+    /// # Errors
+    /// [`GraphError::Unusable`] if there are no vertices, or more than 2^32 - 1;
+    /// [`GraphError::Scratch`].
+    pub fn prepare(self) -> Result<Prepared> {
+        let Self { options, new_scratch, ids, edges, negative, loops_dropped } = self;
+        let ids = ids.into_map();
+        let vertices = ids.len();
+        if vertices == 0 {
+            let what = "the input has no vertices; check that it is the right file and --format";
+            return Err(GraphError::Unusable(what.into()));
+        }
+        if vertices > VERTICES_MAX {
+            let what = format!("the input has {vertices} vertices; Prism stores up to 2^32 - 1");
+            return Err(GraphError::Unusable(what));
+        }
+        let arcs = edges[0].len() / (8 + extra(options)) + edges[1].len() / (16 + extra(options));
+        let record = 8 + extra(options);
+        let sides = if options.directed { 1 } else { 2 };
+        let buckets = (arcs * sides * record).div_ceil(BUCKET_BYTES).clamp(1, BUCKETS_MAX);
+        let state = options.state_memory.map_or(1, |memory| {
+            (vertices * STATE_BYTES).div_ceil(memory.max(1)).min(INTERVALS_MAX)
+        });
+        let (width, per_interval) = widths(vertices, buckets, state.max(1).min(vertices));
+        let interval_vertices = width * per_interval;
+        let (intervals, count) = (vertices.div_ceil(interval_vertices), vertices.div_ceil(width));
+        let kinds = if options.directed { vec![Kind::In, Kind::Out] } else { vec![Kind::In] };
+        let mut sets = Vec::new();
+        for _ in &kinds {
+            let new = || Records::new(new_scratch).map_err(GraphError::Scratch);
+            sets.push((0..count).map(|_| new()).collect::<Result<Vec<_>>>()?);
+        }
+        distribute(options, &ids, &edges, width, &mut sets).map_err(GraphError::Scratch)?;
+        let plan = Plan {
+            width: width as u32,
+            intervals: intervals as u32,
+            interval_vertices: interval_vertices.min(VERTICES_MAX) as u32,
+        };
+        let sets = kinds.into_iter().zip(sets).collect();
+        Ok(Prepared { options, ids, sets, plan, negative, loops_dropped, arcs: arcs * sides })
+    }
+}
+
+/// Vertices of a bucket, and buckets of an interval: a bucket has vertices of one interval.
+fn widths(vertices: u64, buckets: u64, intervals: u64) -> (u64, u64) {
+    let interval = vertices.div_ceil(intervals);
+    let per_interval = buckets.div_ceil(intervals).clamp(1, interval);
+    (interval.div_ceil(per_interval), per_interval)
+}
+
+/// Bytes of the weight of a record.
+fn extra(options: IngestOptions) -> u64 {
+    if options.weighted { 8 } else { 0 }
+}
+
+/// Puts edges, with dense numbers, into the buckets of their targets, and of their sources.
+fn distribute(
+    options: IngestOptions,
+    ids: &IdMap,
+    edges: &[Records; 2],
+    width: u64,
+    sets: &mut [Vec<Records>],
+) -> io::Result<()> {
+    let put = |set: &mut Vec<Records>, key: u64, other: u64, weight: &[u8]| {
+        let records = &mut set[(key / width) as usize];
+        records.push((key << 32 | other).to_le_bytes())?;
+        match weight.try_into() {
+            Ok(weight) => records.push::<8>(weight),
+            Err(_) => Ok(()),
+        }
+    };
+    let mut edge = |source: u64, target: u64, weight: &[u8]| -> io::Result<()> {
+        let (source, target) = (ids.dense(source), ids.dense(target));
+        put(&mut sets[0], target, source, weight)?;
+        match sets.get_mut(1) {
+            Some(set) => put(set, source, target, weight),
+            None if source == target => Ok(()),
+            None => put(&mut sets[0], source, target, weight),
+        }
+    };
+    let u64_at = |record: &[u8], at: usize| {
+        u64::from_le_bytes(record[at..at + 8].try_into().expect("eight"))
+    };
+    let narrow = 8 + extra(options) as usize;
+    edges[0].read(narrow, |bytes| {
+        bytes.chunks_exact(narrow).try_for_each(|record| {
+            let pair = u64_at(record, 0);
+            edge(pair & u64::from(u32::MAX), pair >> 32, &record[8..])
+        })
+    })?;
+    let wide = narrow + 8;
+    edges[1].read(wide, |bytes| {
+        bytes
+            .chunks_exact(wide)
+            .try_for_each(|record| edge(u64_at(record, 0), u64_at(record, 8), &record[16..]))
+    })?;
+    sets.iter_mut().flatten().try_for_each(Records::flush)
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Vertices of a bucket.
+    width: u32,
+    intervals: u32,
+    interval_vertices: u32,
+}
+
+/// Edges that are ready to be written.
+pub struct Prepared {
+    options: IngestOptions,
+    ids: IdMap,
+    sets: Vec<(Kind, Vec<Records>)>,
+    plan: Plan,
+    negative: bool,
+    loops_dropped: u64,
+    arcs: u64,
+}
+
+impl Prepared {
+    /// The number of vertices.
+    #[must_use]
+    pub fn vertices(&self) -> u64 {
+        self.ids.len()
+    }
+
+    /// Bytes of segments that the graph needs at most, in blocks of `block` bytes.
+    #[must_use]
+    pub fn bytes_max(&self, block: u64) -> u64 {
+        let (vertices, sets) = (self.ids.len(), self.sets.len() as u64);
+        let bits = u64::from(bits::width(vertices as u32));
+        let of_edges = self.arcs * (bits + 8 * extra(self.options)) / 8;
+        let intervals = u64::from(self.plan.intervals);
+        let of_vertices = vertices * (5 * sets * intervals + 5 * sets + 10);
+        // Segments end at vertices and at intervals, and their parts have padding.
+        let whole = sets * of_edges + of_vertices;
+        whole + whole / 8 + block * (8 + sets * intervals * intervals)
+    }
+
+    /// Writes the graph to a space, which has it, and nothing else, when this returns.
+    ///
+    /// # Errors
+    /// [`GraphError`]; then the space is as it was before.
+    pub fn write(self, space: &mut Space, pool: &dyn Pool) -> Result<Catalog> {
+        let written = Writer::new(&self, space).write(pool);
+        if written.is_err() {
+            // The first failure is what counts.
+            let _ = space.abandon();
+        }
+        written
+    }
+}
+
+/// Writes the segments of a graph.
+struct Writer<'a> {
+    prepared: &'a Prepared,
+    space: &'a mut Space,
+    entries: Vec<Entry>,
+    failed: Option<GraphError>,
+    content: u64,
+}
+
+impl<'a> Writer<'a> {
+    fn new(prepared: &'a Prepared, space: &'a mut Space) -> Self {
+        Self { prepared, space, entries: Vec::new(), failed: None, content: 0 }
+    }
+
+    fn write(mut self, pool: &dyn Pool) -> Result<Catalog> {
+        let prepared = self.prepared;
+        let mut degrees: Vec<Vec<u32>> = Vec::new();
+        let (mut arcs, mut loops, mut duplicates) = (0, 0, 0);
+        for (kind, buckets) in &prepared.sets {
+            let mut of_kind = Vec::new();
+            (arcs, loops, duplicates) = (0, 0, 0);
+            self.lists(*kind, buckets, pool, &mut |sorted| {
+                arcs += sorted.neighbours.len() as u64;
+                loops += sorted.loops;
+                duplicates += sorted.duplicates;
+                of_kind.extend_from_slice(&sorted.degrees);
+            })?;
+            degrees.push(of_kind);
+        }
+        self.degrees(&degrees)?;
+        self.ids()?;
+        let Plan { intervals, interval_vertices, .. } = prepared.plan;
+        let of = |entry: &Entry| {
+            let interval = entry.first / interval_vertices;
+            (entry.kind, interval, entry.column)
+        };
+        self.entries.sort_by_key(of);
+        let directed = prepared.options.directed;
+        let catalog = Catalog {
+            version: VERSION,
+            directed,
+            weighted: prepared.options.weighted,
+            negative: prepared.negative,
+            vertices: prepared.ids.len() as u32,
+            edges: if directed { arcs } else { (arcs + loops) / 2 },
+            loops,
+            arcs,
+            duplicates: if directed { duplicates } else { duplicates.div_ceil(2) },
+            loops_dropped: prepared.loops_dropped,
+            degree_max: degrees.iter().flatten().copied().max().unwrap_or(0),
+            intervals,
+            interval_vertices,
+            content: self.content,
+            entries: self.entries,
+        };
+        let live: Vec<u32> = catalog.entries.iter().map(|entry| entry.segment).collect();
+        self.space.commit(&catalog.encode(), &live)?;
+        Ok(catalog)
+    }
+
+    /// Writes the neighbours of a direction.
+    fn lists(
+        &mut self,
+        kind: Kind,
+        buckets: &[Records],
+        pool: &dyn Pool,
+        count: &mut dyn FnMut(&Sorted),
+    ) -> Result<()> {
+        let Plan { width, intervals, interval_vertices } = self.prepared.plan;
+        let options = self.prepared.options;
+        let capacity = self.space.capacity();
+        let builder = |first| SegmentBuilder::new(kind, capacity, options.weighted, first);
+        let mut builders: Vec<_> = (0..intervals).map(|_| builder(0)).collect();
+        let vertices = self.prepared.ids.len() as u32;
+        let threads = pool.threads().max(1);
+        for (at, some) in buckets.chunks(threads).enumerate() {
+            let first = |i: usize| (at * threads + i) as u32 * width;
+            let mut sorted: Vec<io::Result<Sorted>> = Vec::new();
+            sorted.resize_with(some.len(), || Ok(Sorted::default()));
+            let jobs = some.iter().zip(&mut sorted).enumerate().map(|(i, (records, sorted))| {
+                let vertices = width.min(vertices - first(i));
+                let bucket = Bucket { records, first: first(i), vertices, options };
+                Box::new(move || *sorted = bucket.sort()) as Box<dyn FnOnce() + Send + '_>
+            });
+            pool.run(jobs.collect());
+            for (i, sorted) in sorted.into_iter().enumerate() {
+                let sorted = sorted.map_err(GraphError::Scratch)?;
+                count(&sorted);
+                let begins = first(i).is_multiple_of(interval_vertices);
+                if begins && first(i) > 0 {
+                    self.flush(&mut builders)?;
+                    builders = (0..intervals).map(|_| builder(first(i))).collect();
+                }
+                self.add(&sorted, &mut builders)?;
+            }
+        }
+        self.flush(&mut builders)
+    }
+
+    /// Adds the lists of a bucket.
+    fn add(&mut self, sorted: &Sorted, builders: &mut [SegmentBuilder]) -> Result<()> {
+        let per = self.prepared.plan.interval_vertices;
+        let mut from = 0;
+        for degree in &sorted.degrees {
+            let to = from + *degree as usize;
+            let list = &sorted.neighbours[from..to];
+            let weights = sorted.weights.get(from..to).unwrap_or(&[]);
+            let mut begin = 0;
+            let last = builders.len() - 1;
+            for (column, builder) in (0..).zip(builders.iter_mut()) {
+                let end = if column as usize == last {
+                    list.len()
+                } else {
+                    list.partition_point(|source| *source < (column + 1) * per)
+                };
+                let weights = weights.get(begin..end).unwrap_or(&[]);
+                builder.add(&list[begin..end], weights, &mut |built| self.put(built, column));
+                begin = end;
+            }
+            from = to;
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn flush(&mut self, builders: &mut [SegmentBuilder]) -> Result<()> {
+        for (column, builder) in (0..).zip(builders) {
+            builder.flush(&mut |built| self.put(built, column));
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Writes a segment; the first failure is kept.
+    fn put(&mut self, built: Built, column: u32) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.content = XxHash3_64::oneshot_with_seed(self.content, &built.payload);
+        match self.space.write(built.header, &built.payload) {
+            Ok(segment) => self.entries.push(Entry {
+                kind: built.header.kind as u32,
+                segment,
+                payload: built.payload.len() as u32,
+                first: built.header.first,
+                vertices: built.header.vertices,
+                edges: built.header.edges,
+                column,
+                part: built.part,
+            }),
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// Writes the degrees of all vertices.
+    fn degrees(&mut self, degrees: &[Vec<u32>]) -> Result<()> {
+        let capacity = self.space.capacity() - HEADER_BYTES - 10;
+        let vertices = self.prepared.ids.len() as usize;
+        let (mut payload, mut first) = (Vec::new(), 0);
+        for vertex in 0..vertices {
+            degrees.iter().for_each(|of| bits::put_varint(of[vertex].into(), &mut payload));
+            if payload.len() > capacity || vertex + 1 == vertices {
+                let header = Header::plain(Kind::Degrees, first, vertex as u32 + 1 - first);
+                let payload = std::mem::take(&mut payload);
+                self.put(Built { header, payload, part: false }, 0);
+                first = vertex as u32 + 1;
+            }
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Writes the numbers of the input.
+    fn ids(&mut self) -> Result<()> {
+        let capacity = self.space.capacity() - HEADER_BYTES - 10;
+        let (mut payload, mut first, mut before) = (Vec::new(), 0, 0);
+        let last = self.prepared.ids.len() - 1;
+        for (vertex, id) in (0..).zip(self.prepared.ids.iter()) {
+            // The first of a segment is the whole number, the others are differences.
+            bits::put_varint(if payload.is_empty() { id } else { id - before }, &mut payload);
+            before = id;
+            if payload.len() > capacity || vertex == last {
+                let header = Header::plain(Kind::Ids, first, vertex as u32 + 1 - first);
+                let payload = std::mem::take(&mut payload);
+                self.put(Built { header, payload, part: false }, 0);
+                first = vertex as u32 + 1;
+            }
+        }
+        self.failed.take().map_or(Ok(()), Err)
+    }
+}

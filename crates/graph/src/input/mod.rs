@@ -1,0 +1,312 @@
+//! Formats of graphs: bytes in, edges out.
+
+mod fields;
+mod lines;
+mod matrix;
+mod pairs;
+mod table;
+
+use crate::error::{GraphError, Result};
+use crate::ingest::{Edge, Ingest};
+use crate::pool::{Job, Pool};
+
+pub use fields::is_comment;
+
+/// A format of graphs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// A line for each edge: source, target, and perhaps a weight. SNAP, LDBC `.e`, GAP `.el` and
+    /// `.wel`.
+    Edges,
+    /// A line for each vertex: its number, and those of its neighbours.
+    Adjacency,
+    /// Matrix Market, coordinates.
+    MatrixMarket,
+    /// METIS.
+    Metis,
+    /// Pairs of little-endian `u32`.
+    Pairs32,
+    /// Pairs of little-endian `u64`.
+    Pairs64,
+    /// Columns with names.
+    Csv,
+}
+
+impl Format {
+    /// Every format, with its name.
+    pub const ALL: [(Self, &'static str); 7] = [
+        (Self::Edges, "edges"),
+        (Self::Adjacency, "adjacency"),
+        (Self::MatrixMarket, "matrix-market"),
+        (Self::Metis, "metis"),
+        (Self::Pairs32, "pairs32"),
+        (Self::Pairs64, "pairs64"),
+        (Self::Csv, "csv"),
+    ];
+
+    /// The format of an input, by its first bytes, else by the ending of its name without those of
+    /// compression.
+    #[must_use]
+    pub fn recognise(name: &str, head: &[u8]) -> Self {
+        if head.starts_with(b"%%MatrixMarket") {
+            return Self::MatrixMarket;
+        }
+        let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+        match name.rsplit_once('.').map(|(_, ending)| ending) {
+            Some("mtx") => Self::MatrixMarket,
+            Some("graph" | "metis") => Self::Metis,
+            Some("adj") => Self::Adjacency,
+            Some("csv")
+                if head.first().is_some_and(|byte| !byte.is_ascii_digit() && *byte != b'#') =>
+            {
+                Self::Csv
+            }
+            Some("bin" | "u32") => Self::Pairs32,
+            Some("u64") => Self::Pairs64,
+            _ => Self::Edges,
+        }
+    }
+}
+
+/// The names of the columns of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// Of the sources.
+    pub source: String,
+    /// Of the targets.
+    pub target: String,
+    /// Of the weights.
+    pub weight: String,
+}
+
+/// What a reader has to know of the graph.
+#[derive(Clone, Debug)]
+pub struct ReadOptions {
+    /// The format.
+    pub format: Format,
+    /// Whether edges have a direction.
+    pub directed: bool,
+    /// Whether edges have weights.
+    pub weighted: bool,
+    /// The columns of a table; `None` for the first two, and `weight`.
+    pub columns: Option<Columns>,
+}
+
+/// Edges and vertices that were read.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// Edges.
+    pub edges: Vec<Edge>,
+    /// Vertices that need not have edges.
+    pub vertices: Vec<u64>,
+}
+
+/// What is wrong with a line.
+pub(crate) struct Wrong {
+    /// Lines before it in the piece.
+    line: u64,
+    what: String,
+}
+
+pub(crate) type Parse<T> = std::result::Result<T, Wrong>;
+
+/// Reads a graph from bytes in pieces of any length.
+pub struct Reader {
+    options: ReadOptions,
+    rest: Vec<u8>,
+    /// Lines, or bytes of a binary format, before `rest`.
+    done: u64,
+    matrix: matrix::State,
+    metis: matrix::MetisState,
+    table: Option<table::Places>,
+}
+
+/// The longest line that is accepted: that of a vertex with 100 million neighbours.
+const LINE_MAX: usize = 1 << 30;
+
+impl Reader {
+    /// Before the first byte.
+    #[must_use]
+    pub fn new(options: ReadOptions) -> Self {
+        Self {
+            options,
+            rest: Vec::new(),
+            done: 0,
+            matrix: matrix::State::default(),
+            metis: matrix::MetisState::default(),
+            table: None,
+        }
+    }
+
+    /// Lines, or bytes of a binary format, that were read.
+    #[must_use]
+    pub fn done(&self) -> u64 {
+        self.done
+    }
+
+    /// Reads a piece; `last` if none follows. On several threads if the format allows it.
+    ///
+    /// # Errors
+    /// [`GraphError::Input`] for the first line that is wrong; those of [`Ingest::add`].
+    pub fn read(
+        &mut self,
+        pool: &dyn Pool,
+        piece: &[u8],
+        last: bool,
+        into: &mut Ingest<'_>,
+    ) -> Result<()> {
+        match self.options.format {
+            Format::Pairs32 | Format::Pairs64 => return self.read_pairs(piece, last, into),
+            _ => {}
+        }
+        let mut rest = std::mem::take(&mut self.rest);
+        let newline = memchr::memrchr(b'\n', piece);
+        let whole = if last { piece.len() } else { newline.map_or(0, |at| at + 1) };
+        let (whole, after) = piece.split_at(whole);
+        if !rest.is_empty() && !whole.is_empty() {
+            // The line that began in the last piece.
+            let end = memchr::memchr(b'\n', whole).map_or(whole.len(), |at| at + 1);
+            rest.extend_from_slice(&whole[..end]);
+            self.lines(pool, &rest, into)?;
+            rest.clear();
+            self.lines(pool, &whole[end..], into)?;
+        } else if last {
+            rest.extend_from_slice(whole);
+            self.lines(pool, &rest, into)?;
+            rest.clear();
+        } else {
+            self.lines(pool, whole, into)?;
+        }
+        rest.extend_from_slice(after);
+        if rest.len() > LINE_MAX {
+            let what = "the line is longer than 1 GiB; check --format".to_owned();
+            return Err(GraphError::Input { at: (self.done + 1).to_string(), what });
+        }
+        self.rest = rest;
+        if last { self.end() } else { Ok(()) }
+    }
+
+    /// Reads whole lines.
+    fn lines(&mut self, pool: &dyn Pool, bytes: &[u8], into: &mut Ingest<'_>) -> Result<()> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let weighted = self.options.weighted;
+        let parts: Vec<(Parse<Parsed>, u64)> = match self.options.format {
+            Format::Edges => {
+                let edges = |part: &[u8]| lines::edges(part, weighted);
+                on_threads(pool, bytes, &edges)
+            }
+            Format::Adjacency => on_threads(pool, bytes, &lines::adjacency),
+            Format::Csv => {
+                let options = &self.options;
+                let (places, skipped) = match self.table.take() {
+                    Some(places) => (places, 0),
+                    None => table::header(bytes, options).map_err(|wrong| wrong.at(self.done))?,
+                };
+                let lines = u64::from(skipped > 0);
+                self.done += lines;
+                let rows = |part: &[u8]| table::rows(part, &places);
+                let parts = on_threads(pool, &bytes[skipped..], &rows);
+                self.table = Some(places);
+                parts
+            }
+            Format::MatrixMarket => {
+                vec![(self.matrix.lines(bytes, &self.options), count_lines(bytes))]
+            }
+            Format::Metis => vec![(self.metis.lines(bytes, weighted), count_lines(bytes))],
+            Format::Pairs32 | Format::Pairs64 => unreachable!("they have no lines"),
+        };
+        for (parsed, lines) in parts {
+            let parsed = parsed.map_err(|wrong| wrong.at(self.done))?;
+            into.add_vertices(&parsed.vertices);
+            into.add(&parsed.edges)?;
+            self.done += lines;
+        }
+        Ok(())
+    }
+
+    fn read_pairs(&mut self, piece: &[u8], last: bool, into: &mut Ingest<'_>) -> Result<()> {
+        self.rest.extend_from_slice(piece);
+        let record = pairs::record(self.options.format, self.options.weighted);
+        let whole = self.rest.len() / record * record;
+        let edges = pairs::edges(self.options.format, self.options.weighted, &self.rest[..whole]);
+        let edges = edges.map_err(|at| GraphError::Input {
+            at: format!("byte {}", self.done + at),
+            what: "the weight is not a finite number".into(),
+        })?;
+        into.add(&edges)?;
+        self.done += whole as u64;
+        self.rest.drain(..whole);
+        if last && !self.rest.is_empty() {
+            let what = format!(
+                "the file ends within an edge of {record} bytes; it is cut off, or has another \
+                 --format"
+            );
+            return Err(GraphError::Input { at: format!("byte {}", self.done), what });
+        }
+        Ok(())
+    }
+
+    /// Checks that nothing is missing at the end.
+    fn end(&self) -> Result<()> {
+        let missing = match self.options.format {
+            Format::MatrixMarket => self.matrix.missing(),
+            Format::Metis => self.metis.missing(),
+            _ => None,
+        };
+        match missing {
+            Some(what) => Err(GraphError::Input { at: (self.done + 1).to_string(), what }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Wrong {
+    fn at(self, done: u64) -> GraphError {
+        GraphError::Input { at: (done + self.line + 1).to_string(), what: self.what }
+    }
+}
+
+fn count_lines(bytes: &[u8]) -> u64 {
+    memchr::memchr_iter(b'\n', bytes).count() as u64
+}
+
+/// Bytes for which a thread is worth it.
+const PART_MIN: usize = 256 << 10;
+
+/// Parses lines on several threads; the results are in the order of the lines, each with its number
+/// of lines.
+fn on_threads(
+    pool: &dyn Pool,
+    bytes: &[u8],
+    parse: &(dyn Fn(&[u8]) -> Parse<Parsed> + Sync),
+) -> Vec<(Parse<Parsed>, u64)> {
+    let count = pool.threads().min(bytes.len() / PART_MIN).max(1);
+    let mut parts = Vec::new();
+    let mut rest = bytes;
+    for left in (1..=count).rev() {
+        let about = rest.len() / left;
+        let end = memchr::memchr(b'\n', &rest[about.min(rest.len())..]);
+        let end = if left == 1 { rest.len() } else { end.map_or(rest.len(), |at| about + at + 1) };
+        let (part, after) = rest.split_at(end);
+        parts.push(part);
+        rest = after;
+    }
+    let mut results: Vec<(Parse<Parsed>, u64)> = Vec::new();
+    results.resize_with(parts.len(), || (Ok(Parsed::default()), 0));
+    let jobs = parts.iter().zip(&mut results).map(|(part, result)| {
+        Box::new(move || *result = (parse(part), count_lines(part))) as Job<'_>
+    });
+    pool.run(jobs.collect());
+    results
+}
+
+/// Adds the vertices of a list, LDBC's `.v`: a number in each line, other columns are ignored.
+///
+/// # Errors
+/// [`GraphError::Input`] for the first line that is wrong.
+pub fn read_vertices(bytes: &[u8], into: &mut Ingest<'_>) -> Result<()> {
+    into.add_vertices(&lines::vertices(bytes).map_err(|wrong| wrong.at(0))?);
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! Values of vertices on flash: checkpoints between rounds, and the state of computations of which
+//! it does not fit into memory.
+//!
+//! Each round is a generation of the space of results: its segments are written, the root commits
+//! them, and only then those of the round before are freed, all of them.
+
+use borsh::{BorshDeserialize, BorshSerialize};
+
+use crate::error::{GraphError, Result};
+use crate::pull::Totals;
+use crate::segment::{HEADER_BYTES, Header, Kind};
+use crate::space::Space;
+
+/// The catalog of a generation.
+#[derive(Clone, Debug, PartialEq, BorshSerialize, BorshDeserialize)]
+struct Generation {
+    /// The content of the graph.
+    graph: u64,
+    /// The algorithm and those options on which values depend.
+    key: String,
+    round: u32,
+    totals: Totals,
+    parts: Vec<Part>,
+}
+
+/// A segment of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+struct Part {
+    segment: u32,
+    payload: u32,
+    first: u32,
+    count: u32,
+}
+
+/// Bytes of a value.
+const VALUE: usize = 8;
+
+/// The values of the last complete round.
+pub struct Results {
+    space: Space,
+    current: Option<Generation>,
+    /// The next round: its parts, and values that are not written.
+    next: Vec<Part>,
+    first: u32,
+    pending: Vec<u8>,
+    /// The part that was read last.
+    cached: Option<(Part, Vec<u8>)>,
+    read: u64,
+}
+
+impl Results {
+    /// Those of a space that was opened, with its catalog.
+    #[must_use]
+    pub fn open(space: Space, catalog: Option<Vec<u8>>) -> Self {
+        let current = catalog.and_then(|bytes| Generation::try_from_slice(&bytes).ok());
+        Self {
+            space,
+            current,
+            next: Vec::new(),
+            first: 0,
+            pending: Vec::new(),
+            cached: None,
+            read: 0,
+        }
+    }
+
+    /// The round that is there of this computation, and its totals.
+    #[must_use]
+    pub fn round(&self, graph: u64, key: &str) -> Option<(u32, Totals)> {
+        let current = self.current.as_ref()?;
+        (current.graph == graph && current.key == key).then_some((current.round, current.totals))
+    }
+
+    /// Bytes that were read and written.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        (self.read, self.space.written())
+    }
+
+    /// The space.
+    #[must_use]
+    pub fn space(&self) -> &Space {
+        &self.space
+    }
+
+    /// The space, to open it again.
+    #[must_use]
+    pub fn into_space(self) -> Space {
+        self.space
+    }
+
+    /// Adds the value of the next vertex to the next round.
+    ///
+    /// # Errors
+    /// As [`Space::write`].
+    pub fn push(&mut self, value: u64) -> Result<()> {
+        self.pending.extend_from_slice(&value.to_le_bytes());
+        let capacity = self.space.capacity() - HEADER_BYTES;
+        if self.pending.len() + VALUE > capacity { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let count = (self.pending.len() / VALUE) as u32;
+        if count == 0 {
+            return Ok(());
+        }
+        let header = Header::plain(Kind::Values, self.first, count);
+        let segment = self.space.write(header, &self.pending)?;
+        let (payload, first) = (self.pending.len() as u32, self.first);
+        self.next.push(Part { segment, payload, first, count });
+        self.first += count;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Makes the values that were pushed those of `round`; returns when that is durable.
+    ///
+    /// # Errors
+    /// As [`Space::commit`]; then the round before is still there.
+    pub fn commit(&mut self, graph: u64, key: &str, round: u32, totals: Totals) -> Result<()> {
+        self.flush()?;
+        let parts = std::mem::take(&mut self.next);
+        self.first = 0;
+        self.cached = None;
+        let live: Vec<u32> = parts.iter().map(|part| part.segment).collect();
+        let next = Generation { graph, key: key.to_owned(), round, totals, parts };
+        let catalog = borsh::to_vec(&next).expect("memory takes any bytes");
+        self.space.commit(&catalog, &live)?;
+        self.current = Some(next);
+        Ok(())
+    }
+
+    /// Passes the values of the vertices `first..end` of the current round to `take`.
+    ///
+    /// # Errors
+    /// [`GraphError::Damaged`] if they are not there; as [`Space::read`]; that of `take`.
+    pub fn values(
+        &mut self,
+        first: u32,
+        end: u32,
+        mut take: impl FnMut(u32, u64) -> Result<()>,
+    ) -> Result<()> {
+        let mut at = first;
+        while at < end {
+            let bytes = self.part(at)?;
+            let Some((part, bytes)) = bytes else {
+                let what = "it has no values of some vertices";
+                return Err(GraphError::Damaged { segment: 0, what });
+            };
+            let until = end.min(part.first + part.count);
+            let values = bytes[(at - part.first) as usize * VALUE..].chunks_exact(VALUE);
+            for (vertex, value) in (at..until).zip(values) {
+                take(vertex, u64::from_le_bytes(value.try_into().expect("eight")))?;
+            }
+            at = until;
+        }
+        Ok(())
+    }
+
+    /// The part with a vertex.
+    fn part(&mut self, vertex: u32) -> Result<Option<(Part, &[u8])>> {
+        let has = |part: &Part| (part.first..part.first + part.count).contains(&vertex);
+        if !self.cached.as_ref().is_some_and(|(part, _)| has(part)) {
+            let parts = self.current.iter().flat_map(|current| &current.parts);
+            let Some(part) = parts.copied().find(|part| has(part)) else { return Ok(None) };
+            let bytes = self.space.read(part.segment, part.payload, Kind::Values)?;
+            self.read += u64::from(part.payload);
+            self.cached = Some((part, bytes));
+        }
+        Ok(self.cached.as_ref().map(|(part, bytes)| (*part, &bytes[..])))
+    }
+}

@@ -1,0 +1,8 @@
+//! Graphs on devices in memory, against published results, naive computations and another library.
+
+mod common;
+mod formats;
+mod memory;
+mod models;
+mod power;
+mod published;

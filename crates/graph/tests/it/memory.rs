@@ -1,0 +1,140 @@
+//! Memory is a hard bound: an allocator counts what a thread holds.
+#![allow(unsafe_code, reason = "an allocator cannot be written without")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use prism_graph::algorithms::Algorithm;
+use prism_graph::input::Format;
+use prism_graph::rmat::Rmat;
+use prism_graph::{GraphError, Results, Serial, Space};
+
+use crate::common::{Input, options, policy};
+
+thread_local! {
+    static HELD: Cell<i64> = const { Cell::new(0) };
+    static PEAK: Cell<i64> = const { Cell::new(0) };
+}
+
+/// Counts bytes by thread.
+struct Counting;
+
+fn count(bytes: i64) {
+    // A thread that ends has no counters any more.
+    let _ = HELD.try_with(|held| {
+        held.set(held.get() + bytes);
+        let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
+    });
+}
+
+// SAFETY: every call goes to the allocator of the system.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size() as i64);
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        count(-(layout.size() as i64));
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// The most bytes that `work` holds at once, beyond those held before.
+fn peak<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let before = HELD.get();
+    PEAK.set(before);
+    let result = work();
+    (result, (PEAK.get() - before) as u64)
+}
+
+fn rmat(scale: u32) -> String {
+    let edges = Rmat::new(scale, 3);
+    edges.map(|edge| format!("{} {} {}\n", edge.source, edge.target, edge.source % 7)).collect()
+}
+
+#[test]
+fn algorithms_stay_within_their_memory() {
+    let text = rmat(13);
+    for directed in [false, true] {
+        let input =
+            Input { weighted: true, ..Input::new(text.as_bytes(), Format::Edges, directed) };
+        let mut graph = input.graph_with(1, 0);
+        let source = Some(2);
+        let options = prism_graph::algorithms::Options { source, iterations: Some(3), ..options() };
+        // Lists of segments and tasks are not counted.
+        let lists = 400 * graph.catalog().entries.len() as u64 + (16 << 10);
+        for (algorithm, name) in Algorithm::ALL {
+            let mut ran = 0;
+            for memory in (16..2400).step_by(240).map(|kib| kib << 10) {
+                graph.set_memory(memory);
+                let (done, used) =
+                    peak(|| algorithm.run(&mut graph, None, &Serial, &options).map(drop));
+                match done {
+                    Ok(()) => ran += 1,
+                    Err(GraphError::Memory { .. } | GraphError::Refused(_)) => continue,
+                    Err(error) => panic!("{name}: {error}"),
+                }
+                assert!(used <= memory + lists, "{name}: {used} bytes, {memory} allowed");
+            }
+            assert!(ran > 1, "{name} ran {ran} times");
+        }
+    }
+}
+
+/// The state does not fit: a round reads all edges once and all values as many times as there are
+/// intervals, writes all values once, and its result is that of memory.
+#[test]
+fn values_on_flash_cost_what_the_design_says() {
+    let text = rmat(13);
+    let input =
+        Input { state_memory: Some(48 * 2048), ..Input::new(text.as_bytes(), Format::Edges, true) };
+    let mut graph = input.graph_with(1, 1 << 30);
+    let intervals = u64::from(graph.catalog().intervals);
+    assert!(intervals >= 3, "{intervals} intervals");
+    let options =
+        |rounds| prism_graph::algorithms::Options { iterations: Some(rounds), ..options() };
+    let whole = Algorithm::Pagerank.run(&mut graph, None, &Serial, &options(5)).unwrap();
+    let vertices = graph.catalog().vertices;
+    let memory = 176 << 10;
+    assert!(u64::from(vertices) * 28 > memory);
+    graph.set_memory(memory);
+    let mut bytes = Vec::new();
+    let mut values = Vec::new();
+    for rounds in [4, 5] {
+        let (space, catalog) = Space::open(policy(128, 32, 1)).unwrap();
+        let results = Results::open(space, catalog);
+        let before = graph.io();
+        let done = Algorithm::Pagerank.run(&mut graph, Some(results), &Serial, &options(rounds));
+        let computed = done.unwrap();
+        values = (0..vertices).map(|v| computed.column.text(v, &|_| 0)).collect();
+        let prism_graph::algorithms::Column::Stored(stored) = &computed.column else {
+            panic!("it is on flash")
+        };
+        let stored = stored.results.lock().unwrap();
+        let io = graph.io();
+        let edges = io.read + io.cached - before.read - before.cached;
+        assert_eq!(stored.space().counts().copies, 0, "cleaning copies nothing");
+        bytes.push((edges, stored.bytes().1));
+    }
+    let in_memory: Vec<String> = (0..vertices).map(|v| whole.column.text(v, &|_| 0)).collect();
+    assert_eq!(values, in_memory);
+    let (edges, written) = (bytes[1].0 - bytes[0].0, bytes[1].1 - bytes[0].1);
+    let arrays = 8 * u64::from(vertices);
+    // The root and the rest of pages come on top.
+    assert!(
+        (arrays..arrays + 3 * (16 << 10)).contains(&written),
+        "{written} written, {arrays} of values"
+    );
+    let all: u64 = graph.catalog().entries.iter().map(|entry| entry.bytes() as u64).sum();
+    let lists = prism_graph::verify::bytes_of(graph.catalog(), prism_graph::segment::Kind::In);
+    assert!(
+        (lists..lists + lists / 2 + all / 4).contains(&edges),
+        "{edges} read, {lists} of lists"
+    );
+}

@@ -1,0 +1,289 @@
+//! Random graphs against naive computations and petgraph.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use petgraph::algo::dijkstra;
+use petgraph::graph::{DiGraph, NodeIndex};
+use petgraph::unionfind::UnionFind;
+use prism_base::Rng;
+use prism_graph::algorithms::{Algorithm, Options};
+use prism_graph::catalog::Direction;
+use prism_graph::input::Format;
+use prism_graph::{Graph, Keep, verify};
+
+use crate::common::{Input, options, run};
+
+/// A random graph as text, and as sets.
+struct Model {
+    text: String,
+    directed: bool,
+    weighted: bool,
+    ids: Vec<u64>,
+    /// By dense numbers, each arc with the smallest weight.
+    arcs: BTreeMap<(u32, u32), f64>,
+}
+
+fn model(rng: &mut Rng) -> Model {
+    let (directed, weighted) = (rng.chance(0.5), rng.chance(0.5));
+    let count = 1 + rng.below(60);
+    let spread = [1, 1, 7, 1 << 20, 1 << 40][rng.below(5) as usize];
+    let id = |rng: &mut Rng| 3 + rng.below(count) * spread;
+    let (mut edges, mut text) = (Vec::new(), String::from("# a comment\n"));
+    for _ in 0..1 + rng.below(400) {
+        // Some vertices have most edges, so that lists do not fit in a segment.
+        let hub = rng.chance(0.3);
+        let (source, target) = (if hub { 3 } else { id(rng) }, id(rng));
+        let weight = rng.below(1000) as f64 / 8.0 + if rng.chance(0.1) { 0.1 } else { 0.0 };
+        edges.push((source, target, weight));
+        let separator = [" ", "\t", ",", " ; "][rng.below(4) as usize];
+        text.push_str(&format!("{source}{separator}{target}{separator}{weight}\n"));
+    }
+    let all: BTreeSet<u64> = edges.iter().flat_map(|(s, t, _)| [*s, *t]).collect();
+    let ids: Vec<u64> = all.into_iter().collect();
+    let dense = |id: u64| ids.partition_point(|other| *other < id) as u32;
+    let mut arcs = BTreeMap::new();
+    for (source, target, weight) in edges {
+        let (source, target) = (dense(source), dense(target));
+        let ends = [(source, target), (target, source)];
+        for arc in if directed { &ends[..1] } else { &ends[..] } {
+            let least = arcs.entry(*arc).or_insert(weight);
+            *least = f64::min(*least, weight);
+        }
+    }
+    Model { text, directed, weighted, ids, arcs }
+}
+
+impl Model {
+    fn graph(&self, rng: &mut Rng) -> Graph {
+        let input = Input {
+            weighted: self.weighted,
+            state_memory: rng.chance(0.3).then(|| 48 * (8 + rng.below(40))),
+            ..Input::new(self.text.as_bytes(), Format::Edges, self.directed)
+        };
+        input.graph_with(1 + rng.below(3) as usize, 64 << 20)
+    }
+
+    fn weight(&self, arc: (u32, u32)) -> f64 {
+        if self.weighted { self.arcs[&arc] } else { 1.0 }
+    }
+
+    /// Neighbours in either direction, with multiplicity, without the vertex.
+    fn around(&self, vertex: u32) -> Vec<u32> {
+        let from = self.arcs.keys().filter(|(s, t)| *s == vertex && *t != vertex).map(|(_, t)| *t);
+        let to = self.arcs.keys().filter(|(s, t)| *t == vertex && *s != vertex).map(|(s, _)| *s);
+        if self.directed { from.chain(to).collect() } else { from.collect() }
+    }
+
+    fn check(&self, found: &BTreeMap<u64, String>, what: &str, expected: &dyn Fn(u32) -> f64) {
+        for (vertex, id) in (0..).zip(&self.ids) {
+            let is: f64 = found[id].parse().unwrap();
+            let expected = expected(vertex);
+            let right = is == expected || (is - expected).abs() <= 1e-9 * expected.abs();
+            assert!(right, "{what}: vertex {id} has {is}, not {expected}\n{}", self.text);
+        }
+    }
+
+    fn petgraph(&self) -> DiGraph<(), f64> {
+        let mut graph = DiGraph::new();
+        for _ in &self.ids {
+            graph.add_node(());
+        }
+        for (source, target) in self.arcs.keys() {
+            let ends = [NodeIndex::new(*source as usize), NodeIndex::new(*target as usize)];
+            graph.add_edge(ends[0], ends[1], self.weight((*source, *target)));
+        }
+        graph
+    }
+
+    fn vertices(&self) -> u32 {
+        self.ids.len() as u32
+    }
+}
+
+fn with(source: u64, iterations: u32) -> Options {
+    Options { source: Some(source), iterations: Some(iterations), ..options() }
+}
+
+#[test]
+fn random_graphs_have_the_results_of_another_library() {
+    for seed in prism_testkit::seeds(0..60) {
+        let mut rng = Rng::stream(seed, "graphs");
+        let model = model(&mut rng);
+        let mut graph = model.graph(&mut rng);
+        let petgraph = model.petgraph();
+        let source = model.ids[rng.below(model.ids.len() as u64) as usize];
+        let start = NodeIndex::new(model.ids.iter().position(|id| *id == source).unwrap());
+        let options = with(source, 7);
+        let found = run(&mut graph, Algorithm::Sssp, &options);
+        let lengths = dijkstra(&petgraph, start, None, |edge| *edge.weight());
+        let length = |vertex: u32| {
+            lengths.get(&NodeIndex::new(vertex as usize)).copied().unwrap_or(f64::INFINITY)
+        };
+        model.check(&found, "sssp", &length);
+        let found = run(&mut graph, Algorithm::Bfs, &options);
+        let levels = dijkstra(&petgraph, start, None, |_| 1_u64);
+        let level = |vertex: u32| {
+            let level = levels.get(&NodeIndex::new(vertex as usize)).copied();
+            level.unwrap_or(i64::MAX as u64) as f64
+        };
+        model.check(&found, "bfs", &level);
+        let mut components = UnionFind::new(model.ids.len());
+        for (source, target) in model.arcs.keys() {
+            components.union(*source, *target);
+        }
+        let roots = components.into_labeling();
+        let first = |vertex: u32| {
+            let same = |other: &u32| *other == roots[vertex as usize];
+            model.ids[roots.iter().position(same).unwrap()] as f64
+        };
+        let found = run(&mut graph, Algorithm::Wcc, &options);
+        model.check(&found, "wcc", &first);
+    }
+}
+
+/// PageRank, with or without a source, by its definition.
+fn ranks(model: &Model, source: Option<u32>, rounds: u32) -> Vec<f64> {
+    let count = model.vertices();
+    let degree = |v: u32| model.arcs.keys().filter(|(source, _)| *source == v).count() as f64;
+    let degrees: Vec<f64> = (0..count).map(degree).collect();
+    let share = |v: u32| match source {
+        Some(source) => f64::from(u8::from(source == v)),
+        None => 1.0 / f64::from(count),
+    };
+    let mut ranks: Vec<f64> = (0..count).map(share).collect();
+    for _ in 0..rounds {
+        let lost: f64 = (0..count as usize).filter(|v| degrees[*v] == 0.0).map(|v| ranks[v]).sum();
+        let mut next: Vec<f64> = (0..count).map(|v| share(v) * (0.15 + 0.85 * lost)).collect();
+        for (source, target) in model.arcs.keys() {
+            next[*target as usize] += 0.85 * ranks[*source as usize] / degrees[*source as usize];
+        }
+        ranks = next;
+    }
+    ranks
+}
+
+#[test]
+fn random_graphs_have_the_results_of_definitions() {
+    for seed in prism_testkit::seeds(100..160) {
+        let mut rng = Rng::stream(seed, "graphs");
+        let model = model(&mut rng);
+        let mut graph = model.graph(&mut rng);
+        let source = rng.below(model.ids.len() as u64) as u32;
+        let options = with(model.ids[source as usize], 3);
+        let around: Vec<Vec<u32>> = (0..model.vertices()).map(|v| model.around(v)).collect();
+        let expected = ranks(&model, None, 3);
+        let found = run(&mut graph, Algorithm::Pagerank, &options);
+        model.check(&found, "pagerank", &|vertex| expected[vertex as usize]);
+        let expected = ranks(&model, Some(source), 3);
+        let found = run(&mut graph, Algorithm::Ppr, &options);
+        model.check(&found, "ppr", &|vertex| expected[vertex as usize]);
+        let mut labels: Vec<u32> = (0..model.vertices()).collect();
+        for _ in 0..3 {
+            let next = (0..model.vertices()).map(|vertex| {
+                let mut counts = BTreeMap::new();
+                for other in &around[vertex as usize] {
+                    *counts.entry(labels[*other as usize]).or_insert(0) += 1;
+                }
+                let best = counts.iter().max_by_key(|(label, count)| (**count, u32::MAX - **label));
+                best.map_or(labels[vertex as usize], |(label, _)| *label)
+            });
+            labels = next.collect();
+        }
+        let found = run(&mut graph, Algorithm::Cdlp, &options);
+        model.check(&found, "cdlp", &|v| model.ids[labels[v as usize] as usize] as f64);
+        let sets: Vec<BTreeSet<u32>> =
+            around.iter().map(|list| list.iter().copied().collect()).collect();
+        let coefficient = |vertex: u32| {
+            let set = &sets[vertex as usize];
+            let inside = |(s, t): &&(u32, u32)| s != t && set.contains(s) && set.contains(t);
+            let possible = (set.len() * set.len().saturating_sub(1)) as f64;
+            let count = model.arcs.keys().filter(inside).count() as f64;
+            if possible > 0.0 { count / possible } else { 0.0 }
+        };
+        model.check(&run(&mut graph, Algorithm::Lcc, &options), "lcc", &coefficient);
+        let triangles = |vertex: u32| {
+            let set = &sets[vertex as usize];
+            let pairs = set.iter().map(|one| sets[*one as usize].intersection(set).count());
+            (pairs.sum::<usize>() / 2) as f64
+        };
+        model.check(&run(&mut graph, Algorithm::Triangles, &options), "triangles", &triangles);
+        let cores = cores(&sets);
+        let core = |vertex: u32| f64::from(cores[vertex as usize]);
+        model.check(&run(&mut graph, Algorithm::Kcore, &options), "kcore", &core);
+        check_export(&model, &mut graph);
+    }
+}
+
+/// Core numbers by removing vertices.
+fn cores(sets: &[BTreeSet<u32>]) -> Vec<u32> {
+    let (mut cores, mut left) =
+        (vec![0; sets.len()], (0..sets.len() as u32).collect::<BTreeSet<_>>());
+    for k in 0.. {
+        loop {
+            let degree = |v: &u32| sets[*v as usize].intersection(&left).count() as u32;
+            let gone: Vec<u32> = left.iter().copied().filter(|v| degree(v) <= k).collect();
+            if gone.is_empty() {
+                break;
+            }
+            for vertex in gone {
+                cores[vertex as usize] = k;
+                left.remove(&vertex);
+            }
+        }
+        if left.is_empty() {
+            return cores;
+        }
+    }
+    unreachable!("a vertex has fewer than all neighbours")
+}
+
+/// The graph that was written is the one that was read, and a check finds nothing.
+fn check_export(model: &Model, graph: &mut Graph) {
+    let mut edges = BTreeMap::new();
+    verify::edges(graph, &mut |source, target, weight| {
+        assert!(edges.insert((source, target), weight).is_none());
+        Ok(())
+    })
+    .unwrap();
+    let id = |vertex: u32| model.ids[vertex as usize];
+    let wanted = model.arcs.keys().filter(|(s, t)| model.directed || s <= t);
+    let wanted: BTreeMap<(u64, u64), f64> =
+        wanted.map(|(s, t)| ((id(*s), id(*t)), model.weight((*s, *t)))).collect();
+    assert_eq!(edges, wanted);
+    let report = verify::verify(graph, &prism_graph::Serial).unwrap();
+    assert_eq!(report.damage, Vec::<String>::new());
+    assert_eq!(graph.catalog().edges, wanted.len() as u64);
+    let arcs: u64 =
+        graph.catalog().neighbours(Direction::In).iter().map(|e| u64::from(e.edges)).sum();
+    assert_eq!(arcs, graph.catalog().arcs);
+}
+
+#[test]
+fn duplicates_and_loops_are_kept_or_dropped() {
+    let text = b"1 2 5\n1 2 3\n2 2 1\n2 1 4\n";
+    let check = |directed, duplicates, loops, expected: &[(u64, u64, f64)]| {
+        let input = Input {
+            weighted: true,
+            duplicates,
+            loops,
+            ..Input::new(text, Format::Edges, directed)
+        };
+        let (mut graph, mut edges) = (input.graph(), Vec::new());
+        verify::edges(&mut graph, &mut |source, target, weight| {
+            edges.push((source, target, weight));
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(edges, expected);
+        assert_eq!(graph.catalog().edges, expected.len() as u64);
+        let dropped = graph.catalog().duplicates + graph.catalog().loops_dropped;
+        assert_eq!(dropped, 4 - expected.len() as u64);
+    };
+    let (keep, drop) = (Keep::Keep, Keep::Drop);
+    check(true, keep, keep, &[(1, 2, 3.0), (1, 2, 5.0), (2, 1, 4.0), (2, 2, 1.0)]);
+    check(true, drop, keep, &[(1, 2, 3.0), (2, 1, 4.0), (2, 2, 1.0)]);
+    check(true, drop, drop, &[(1, 2, 3.0), (2, 1, 4.0)]);
+    check(false, drop, drop, &[(1, 2, 3.0)]);
+    check(false, drop, keep, &[(1, 2, 3.0), (2, 2, 1.0)]);
+    check(false, keep, keep, &[(1, 2, 3.0), (1, 2, 4.0), (1, 2, 5.0), (2, 2, 1.0)]);
+}
