@@ -327,6 +327,9 @@ impl<S: Store> Fs<S> {
         attr.atime = set.atime.unwrap_or(attr.atime);
         attr.mtime = set.mtime.unwrap_or(attr.mtime);
         attr.ctime = set.ctime.unwrap_or(now);
+        if set.mode.is_some() {
+            self.mode_changed(ino)?;
+        }
         self.get_attr(ino)
     }
 }

@@ -26,6 +26,8 @@ pub struct NewFile {
     pub gid: u32,
     /// Device of a special file.
     pub rdev: u32,
+    /// Permissions that are removed unless the folder has a default access control list.
+    pub umask: u32,
 }
 
 /// What a rename does when the new name exists.
@@ -104,11 +106,12 @@ impl<S: Store> Fs<S> {
         if is_dir && parent.nlink >= LINKS_MAX {
             return Err(FsError::TooManyLinks);
         }
-        self.begin(GROWTH)?;
+        let (mode, pairs) = self.inherited(dir, &parent, new)?;
+        self.begin(GROWTH + if pairs.is_empty() { 0 } else { XATTRS as u64 })?;
         let inherits = parent.mode & S_ISGID != 0;
         self.generation += 1;
         let attr = Attr {
-            mode: new.mode | if inherits && is_dir { S_ISGID } else { 0 },
+            mode: mode | if inherits && is_dir { S_ISGID } else { 0 },
             uid: new.uid,
             gid: if inherits { parent.gid } else { new.gid },
             nlink: if is_dir { 2 } else { 1 },
@@ -127,6 +130,7 @@ impl<S: Store> Fs<S> {
             self.free_node(ino);
             return Err(error);
         }
+        self.put_xattrs(ino, &pairs)?;
         self.attr_mut(dir)?.nlink += u32::from(is_dir);
         self.changed(dir)?;
         Ok(ino)
@@ -380,7 +384,7 @@ impl<S: Store> Fs<S> {
         }
         if how == Rename::Whiteout {
             let (uid, gid) = (moved.uid, moved.gid);
-            self.make(dir, name, NewFile { mode: S_IFCHR, uid, gid, rdev: 0 })?;
+            self.make(dir, name, NewFile { mode: S_IFCHR, uid, gid, rdev: 0, umask: 0 })?;
         }
         Ok(())
     }

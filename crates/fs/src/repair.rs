@@ -281,7 +281,11 @@ impl<S: Store> Fs<S> {
                 Some(entry) => entry.ino,
                 None => {
                     let mode = S_IFDIR | 0o700;
-                    self.make(ROOT, LOST_FOUND, NewFile { mode, uid: 0, gid: 0, rdev: 0 })?
+                    self.make(
+                        ROOT,
+                        LOST_FOUND,
+                        NewFile { mode, uid: 0, gid: 0, rdev: 0, umask: 0 },
+                    )?
                 }
             };
             let name = format!("#{ino}");

@@ -31,7 +31,7 @@ const ARROWS: [(&str, &[&str]); 25] = [
     // A log-structured file system on segments.
     ("fs", &["base", "flash", "segments"]),
     // The kernel's interface, files and clocks around it.
-    ("fsmount", &["base", "flash", "flashfile", "segments", "fs"]),
+    ("fsmount", &["base", "nand", "ssd", "flash", "flashfile", "segments", "fs"]),
     // The library and its manual under one name.
     ("prism", &["base", "nand", "flash", "flashfile"]),
     // The library as C sees it, which adds nothing.

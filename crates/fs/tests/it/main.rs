@@ -1,5 +1,6 @@
 //! The file system without a kernel: calls against a model, losses of power, a full device.
 
+mod acl;
 mod basic;
 mod memory;
 mod model;
