@@ -145,21 +145,19 @@ impl<S: Store> Fs<S> {
         Ok(())
     }
 
-    /// The mode of a file was changed: its list follows.
-    pub(crate) fn mode_changed(&mut self, ino: u32) -> Result<()> {
-        let attr = self.attr(ino)?;
-        if attr.xattr_bytes == 0 {
-            return Ok(());
+    /// The attributes of a file whose mode will change, if its list changes with it.
+    pub(crate) fn with_mode(&mut self, ino: u32, mode: u32) -> Result<Pairs> {
+        if self.attr(ino)?.xattr_bytes == 0 {
+            return Ok(Pairs::new());
         }
         let mut pairs = self.xattrs(ino)?;
-        let Some(mut acl) = find(&pairs, ACL_ACCESS)? else { return Ok(()) };
-        acl.change(|_| attr.mode & 0o777);
+        let Some(mut acl) = find(&pairs, ACL_ACCESS)? else { return Ok(Pairs::new()) };
+        acl.change(|_| mode & 0o777);
         let value = acl.encode();
         for pair in pairs.iter_mut().filter(|(known, _)| known == ACL_ACCESS) {
             pair.1.clone_from(&value);
         }
-        // Mode and list belong to one transaction.
-        self.put_xattrs(ino, &pairs)
+        Ok(pairs)
     }
 
     /// The mode of a new file, and its attributes: without a default list of the folder the umask

@@ -7,6 +7,7 @@ use crate::folder::NAME_MAX;
 use crate::format::BLOCK;
 use crate::fs::{Fs, XATTR};
 use crate::node::{Attr, Node, S_IFCHR, S_IFDIR, S_IFLNK, XATTRS};
+use crate::xattr::Pairs;
 
 /// Links of a file at most.
 pub const LINKS_MAX: u32 = 1 << 24;
@@ -99,6 +100,19 @@ impl<S: Store> Fs<S> {
     pub fn make(&mut self, dir: u32, name: &[u8], new: NewFile) -> Result<u32> {
         check_name(name)?;
         let parent = self.folder(dir)?;
+        let (mode, pairs) = self.inherited(dir, &parent, new)?;
+        self.make_with(dir, name, NewFile { mode, ..new }, &pairs)
+    }
+
+    /// As [`Fs::make`], with this mode and these attributes.
+    pub(crate) fn make_with(
+        &mut self,
+        dir: u32,
+        name: &[u8],
+        new: NewFile,
+        pairs: &Pairs,
+    ) -> Result<u32> {
+        let parent = self.folder(dir)?;
         if self.find_entry(dir, name)?.is_some() {
             return Err(FsError::Exists);
         }
@@ -106,12 +120,11 @@ impl<S: Store> Fs<S> {
         if is_dir && parent.nlink >= LINKS_MAX {
             return Err(FsError::TooManyLinks);
         }
-        let (mode, pairs) = self.inherited(dir, &parent, new)?;
         self.begin(GROWTH + if pairs.is_empty() { 0 } else { XATTRS as u64 })?;
         let inherits = parent.mode & S_ISGID != 0;
         self.generation += 1;
         let attr = Attr {
-            mode: mode | if inherits && is_dir { S_ISGID } else { 0 },
+            mode: new.mode | if inherits && is_dir { S_ISGID } else { 0 },
             uid: new.uid,
             gid: if inherits { parent.gid } else { new.gid },
             nlink: if is_dir { 2 } else { 1 },
@@ -130,7 +143,7 @@ impl<S: Store> Fs<S> {
             self.free_node(ino);
             return Err(error);
         }
-        self.put_xattrs(ino, &pairs)?;
+        self.put_xattrs(ino, pairs)?;
         self.attr_mut(dir)?.nlink += u32::from(is_dir);
         self.changed(dir)?;
         Ok(ino)

@@ -2,6 +2,7 @@
 
 mod acl;
 mod basic;
+mod cleaning;
 mod memory;
 mod model;
 mod power;
