@@ -93,7 +93,7 @@ cache-suite:
 # Debian packages that tests use besides Rust and a C compiler. The name of RocksDB's library
 # contains its version.
 DEPS := g++ python3-venv pkg-config valgrind chromium e2fsprogs xfsprogs btrfs-progs libsqlite3-0 \
-  libleveldb1d libmemcached-tools python3-pymemcache golang-go '^librocksdb[0-9.]+$$'
+  libleveldb1d acl libmemcached-tools python3-pymemcache golang-go '^librocksdb[0-9.]+$$'
 deps:
 	apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(DEPS)
@@ -130,9 +130,12 @@ install: capi
 	install -m 644 crates/capi/prism.3 $(DESTDIR)$(DATADIR)/man/man3/prism.3
 	install -m 644 docs/c-api.md $(DESTDIR)$(DATADIR)/doc/prism/c-api.md
 
-# The program with its manual pages, completions and the unit of the cache, with the same variables.
+# The program with its manual pages, completions, the unit of the cache and the helper of mount(8),
+# with the same variables.
 # It is built first, unless CLI_BUILT names the folder of an earlier build.
 BINDIR := $(PREFIX)/bin
+# mount(8) looks for helpers in /sbin only, whatever the prefix.
+HELPERDIR := /sbin
 UNITDIR := $(PREFIX)/lib/systemd/system
 
 ifdef CLI_BUILT
@@ -153,5 +156,7 @@ install-cli: cli
 	$(CLI_BUILT)/prism completions bash >$(DESTDIR)$(DATADIR)/bash-completion/completions/prism
 	$(CLI_BUILT)/prism completions zsh >$(DESTDIR)$(DATADIR)/zsh/site-functions/_prism
 	$(CLI_BUILT)/prism completions fish >$(DESTDIR)$(DATADIR)/fish/vendor_completions.d/prism.fish
+	install -d $(DESTDIR)$(HELPERDIR)
+	install -m 755 packaging/mount.prismfs $(DESTDIR)$(HELPERDIR)/mount.prismfs
 	sed 's|/usr/local/bin|$(BINDIR)|' packaging/prism-cache.service \
 	  >$(DESTDIR)$(UNITDIR)/prism-cache.service

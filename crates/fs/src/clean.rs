@@ -45,11 +45,13 @@ impl<S: Store> Fs<S> {
         Space { blocks, free, nodes, nodes_free: free }
     }
 
-    /// Blocks that a checkpoint would write at most.
-    fn pending(&self) -> u64 {
-        let blocks = (self.dirty.len() + self.dirty_meta.len()) as u64;
-        // Each block may need another node, and each node another block of the table.
-        let nodes = self.dirty_nodes.len() as u64 + blocks;
+    /// Blocks that a checkpoint would write at most, after `more` other blocks became dirty.
+    fn pending(&self, more: u64) -> u64 {
+        let blocks = (self.dirty.len() + self.dirty_meta.len()) as u64 + more;
+        // Each block may need another node, but only blocks of holes one that does not exist yet;
+        // each node may need another block of the table.
+        let existing = self.table.used() as u64 + 2 * self.new_blocks;
+        let nodes = self.dirty_nodes.len() as u64 + blocks.min(existing);
         let table = nodes.min(self.table.blocks.len() as u64) + self.table.dirty.len() as u64;
         let roots = u64::from(self.root_blocks());
         let all = blocks + nodes + table + roots + self.freed.len() as u64 / ENTRIES as u64;
@@ -89,26 +91,29 @@ impl<S: Store> Fs<S> {
     /// Cleans until there is space for what is dirty, `growth` blocks more, and cleaning itself.
     pub(crate) fn make_space(&mut self, growth: u64) -> Result<()> {
         let segment = u64::from(self.log.blocks_per_segment);
-        // A victim, its nodes and its blocks of the table, and the rest of a segment.
-        let kept = 4 * segment + 2 * growth;
-        if self.free_blocks() >= self.pending() + kept {
+        let segments = self.usage.segments.len() as u64;
+        // A victim, its nodes and its blocks of the table, and the rest of a segment. On large
+        // devices more, so that cleaning begins with space for many victims.
+        let kept = (segments / 128).max(4) * segment + 2 * growth;
+        if self.free_blocks() >= self.pending(growth) + kept {
             return Ok(());
         }
-        self.checkpoint()?;
-        let wanted = kept + u64::from(self.config.victims) * segment;
+        // Each checkpoint writes all dirty nodes, which are many if overwrites are anywhere: it has
+        // to free many segments.
+        let wanted = kept + (segments / 64).max(self.config.victims.into()) * segment;
         let mut without_gain = 0;
         let mut rounds = 2 * self.usage.segments.len();
-        while self.free_blocks() < self.pending() + wanted {
+        while self.free_blocks() < self.pending(growth) + wanted {
             let before = self.free_blocks();
             let policy = if without_gain == 0 { self.config.victim } else { Victim::Greedy };
-            let any = self.clean_round(policy)?;
+            let any = self.clean_round(policy, growth, wanted)?;
             without_gain = if self.free_blocks() > before { 0 } else { without_gain + 1 };
             rounds -= 1;
             if !any || without_gain > 8 || rounds == 0 {
                 break;
             }
         }
-        if growth > 0 && self.free_blocks() < self.pending() + kept {
+        if growth > 0 && self.free_blocks() < self.pending(growth) + kept {
             return Err(FsError::NoSpace);
         }
         Ok(())
@@ -147,28 +152,40 @@ impl<S: Store> Fs<S> {
         scored.into_iter().map(|(_, segment)| segment).collect()
     }
 
-    /// Cleans some segments, as many as what is free allows, and makes a checkpoint. False if there
-    /// are none.
-    fn clean_round(&mut self, policy: Victim) -> Result<bool> {
-        let mut left = self.config.victims;
-        let mut any = false;
-        for segment in self.victims(policy) {
-            let live = u64::from(self.usage.segments[segment as usize].live());
-            // Live blocks, their nodes, and the blocks of the table of those.
-            let fits = self.free_blocks() >= self.pending() + 3 * live + 16;
-            if left == 0 || (any && !fits) {
+    /// Segments without live blocks, which the next checkpoint frees.
+    fn dead_segments(&self) -> u64 {
+        let is_dead = |segment: &u32| {
+            self.log.in_use[*segment as usize]
+                && self.usage.segments[*segment as usize].live() == 0
+                && !self.log.is_head(*segment)
+        };
+        (0..self.usage.segments.len() as u32).filter(is_dead).count() as u64
+    }
+
+    /// Cleans segments until `wanted` blocks would be free, or as many as what is free allows, and
+    /// makes a checkpoint. False if there was nothing to free.
+    fn clean_round(&mut self, policy: Victim, growth: u64, wanted: u64) -> Result<bool> {
+        let segment = u64::from(self.log.blocks_per_segment);
+        let mut freed = self.dead_segments();
+        for victim in self.victims(policy) {
+            if self.free_blocks() + freed * segment >= self.pending(growth) + wanted {
                 break;
             }
-            if !fits && self.free_blocks() < self.pending() + 2 * live + 16 {
-                continue;
+            let live = u64::from(self.usage.segments[victim as usize].live());
+            if self.free_blocks() < self.pending(live) + 16 {
+                // Another one may fit, which is needed only if none did.
+                if freed > 0 { break } else { continue }
             }
-            self.load_live(segment)?;
-            (any, left) = (true, left - 1);
+            self.load_live(victim)?;
+            freed += 1;
+            if self.dirty.len() >= self.dirty_max() {
+                self.write_groups()?;
+            }
         }
-        if any {
+        if freed > 0 {
             self.checkpoint()?;
         }
-        Ok(any)
+        Ok(freed > 0)
     }
 
     /// Makes the live blocks of a segment dirty.

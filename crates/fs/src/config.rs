@@ -44,7 +44,7 @@ pub struct Config {
     /// The least age, in percent of the blocks of the file system: blocks that were written since
     /// count as equally old. 0 is the literal algorithm of SFS.
     pub age_floor: u32,
-    /// Segments that are cleaned at once.
+    /// Segments that cleaning makes free at once, at least; a 64th of all if that is more.
     pub victims: u32,
     /// Segments written after which a checkpoint is due.
     pub checkpoint_segments: u32,

@@ -313,10 +313,13 @@ impl<S: Store> Fs<S> {
     /// As [`Fs::get_attr`] and [`Fs::write`].
     pub fn set_attr(&mut self, ino: u32, set: SetAttr) -> Result<Attr> {
         self.attr(ino)?;
+        let pairs = set.mode.map_or(Ok(Vec::new()), |mode| self.with_mode(ino, mode))?;
         self.begin(0)?;
         if let Some(size) = set.size {
             self.truncate(ino, size)?;
         }
+        // Mode and list belong to one transaction.
+        self.put_xattrs(ino, &pairs)?;
         let now = self.now;
         let attr = self.attr_mut(ino)?;
         if let Some(mode) = set.mode {

@@ -8,6 +8,7 @@
 //! The crate knows no kernel, no clock and no file: segments are those of `prism-segments`, time is
 //! given by [`Fs::set_now`].
 
+mod acl;
 mod blocks;
 mod check;
 mod clean;
@@ -30,6 +31,7 @@ mod table;
 mod usage;
 mod xattr;
 
+pub use acl::{ACL_ACCESS, ACL_DEFAULT};
 pub use check::{Problem, Report};
 pub use config::{Config, Deferral, Distance, Victim};
 pub use data::{Allocate, FILE_MAX, Seek, SetAttr};

@@ -5,7 +5,7 @@ use prism_segments::Store;
 
 use crate::error::{FsError, Result};
 use crate::fs::{Fs, Key, XATTR};
-use crate::node::{DIRECT, FANOUT, HOLE, LEAF, Node, Pointer, RESERVED, XATTRS};
+use crate::node::{DIRECT, FANOUT, HOLE, Inode, LEAF, Node, Pointer, RESERVED, XATTRS};
 
 /// Where a pointer is.
 enum Slot {
@@ -213,6 +213,36 @@ impl<S: Store> Fs<S> {
             self.free_node(id);
         }
         Ok(is_empty)
+    }
+
+    /// The blocks of a file from `begin` on that are on flash.
+    pub(crate) fn blocks_from(&mut self, ino: u32, begin: u64) -> Result<Vec<u64>> {
+        let Inode { attr, pointers } = self.inode(ino)?;
+        let (attr, direct) = (*attr, &pointers[XATTRS..]);
+        let mut found: Vec<u64> =
+            (0..).zip(direct).filter(|(_, pointer)| pointer.is_block()).map(|(at, _)| at).collect();
+        let mut open = Vec::new();
+        if attr.root != 0 {
+            open.push((attr.root, attr.height, DIRECT as u64));
+        }
+        while let Some((id, height, first)) = open.pop() {
+            match self.node(id)? {
+                Node::Leaf { pointers, .. } => {
+                    let blocks = (first..).zip(pointers.iter());
+                    let blocks = blocks.filter(|(_, pointer)| pointer.is_block());
+                    found.extend(blocks.map(|(at, _)| at));
+                }
+                Node::Inner { children, .. } if height > 1 => {
+                    let below = reach(height - 1);
+                    let all = (first..).step_by(below as usize).zip(children.iter());
+                    let there = all.filter(|(first, child)| **child != 0 && first + below > begin);
+                    open.extend(there.map(|(first, &child)| (child, height - 1, first)));
+                }
+                _ => return Err(wrong(id)),
+            }
+        }
+        found.retain(|&at| at >= begin);
+        Ok(found)
     }
 
     /// The first block at or after `index` that is not a hole, or that is one, below `end`.

@@ -7,6 +7,7 @@ use crate::folder::NAME_MAX;
 use crate::format::BLOCK;
 use crate::fs::{Fs, XATTR};
 use crate::node::{Attr, Node, S_IFCHR, S_IFDIR, S_IFLNK, XATTRS};
+use crate::xattr::Pairs;
 
 /// Links of a file at most.
 pub const LINKS_MAX: u32 = 1 << 24;
@@ -26,6 +27,8 @@ pub struct NewFile {
     pub gid: u32,
     /// Device of a special file.
     pub rdev: u32,
+    /// Permissions that are removed unless the folder has a default access control list.
+    pub umask: u32,
 }
 
 /// What a rename does when the new name exists.
@@ -97,6 +100,19 @@ impl<S: Store> Fs<S> {
     pub fn make(&mut self, dir: u32, name: &[u8], new: NewFile) -> Result<u32> {
         check_name(name)?;
         let parent = self.folder(dir)?;
+        let (mode, pairs) = self.inherited(dir, &parent, new)?;
+        self.make_with(dir, name, NewFile { mode, ..new }, &pairs)
+    }
+
+    /// As [`Fs::make`], with this mode and these attributes.
+    pub(crate) fn make_with(
+        &mut self,
+        dir: u32,
+        name: &[u8],
+        new: NewFile,
+        pairs: &Pairs,
+    ) -> Result<u32> {
+        let parent = self.folder(dir)?;
         if self.find_entry(dir, name)?.is_some() {
             return Err(FsError::Exists);
         }
@@ -104,7 +120,7 @@ impl<S: Store> Fs<S> {
         if is_dir && parent.nlink >= LINKS_MAX {
             return Err(FsError::TooManyLinks);
         }
-        self.begin(GROWTH)?;
+        self.begin(GROWTH + if pairs.is_empty() { 0 } else { XATTRS as u64 })?;
         let inherits = parent.mode & S_ISGID != 0;
         self.generation += 1;
         let attr = Attr {
@@ -127,6 +143,7 @@ impl<S: Store> Fs<S> {
             self.free_node(ino);
             return Err(error);
         }
+        self.put_xattrs(ino, pairs)?;
         self.attr_mut(dir)?.nlink += u32::from(is_dir);
         self.changed(dir)?;
         Ok(ino)
@@ -380,7 +397,7 @@ impl<S: Store> Fs<S> {
         }
         if how == Rename::Whiteout {
             let (uid, gid) = (moved.uid, moved.gid);
-            self.make(dir, name, NewFile { mode: S_IFCHR, uid, gid, rdev: 0 })?;
+            self.make(dir, name, NewFile { mode: S_IFCHR, uid, gid, rdev: 0, umask: 0 })?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use crate::error::{FsError, Result};
 use crate::format::{BLOCK, CHECKPOINT, COMMIT, Entry, Kind, Summary, u32_at};
 use crate::fs::{Access, Fs, ROOT};
 use crate::log::Log;
-use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, Time};
+use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, S_IFREG, Time};
 use crate::table::{NodeEntry, NodeTable};
 use crate::usage::{Usage, UsageTable};
 
@@ -116,7 +116,8 @@ impl<S: Store> Fs<S> {
         let live_before: Vec<u32> = fs.usage.segments.iter().map(Usage::live).collect();
         let checkpoint_seq = chunks[at].summary.seq;
         let tail: Vec<Chunk> = chunks.drain(at..).collect();
-        let kept = fs.roll_forward(&tail, found.durable)?;
+        let mut changed = BTreeSet::new();
+        let kept = fs.roll_forward(&tail, found.durable, &mut changed)?;
         let end = tail[kept - 1].summary.seq;
         if end < found.durable && damage == Damage::Refuse {
             let what = format!("the log is damaged after chunk {end} of {}", found.durable);
@@ -140,6 +141,9 @@ impl<S: Store> Fs<S> {
                 fs.log.recovering = true;
                 fs.log.sync()?;
                 fs.remove_orphans()?;
+                for ino in changed {
+                    fs.cut_after_end(ino)?;
+                }
                 fs.checkpoint()?;
             }
         }
@@ -252,8 +256,14 @@ impl<S: Store> Fs<S> {
     }
 
     /// Applies the transactions after a checkpoint, whose last chunk is the first of these. Returns
-    /// how many chunks are whole, up to the end of the last transaction that is.
-    fn roll_forward(&mut self, tail: &[Chunk], durable: u64) -> Result<usize> {
+    /// how many chunks are whole, up to the end of the last transaction that is, and adds the files
+    /// that they change to `changed`.
+    fn roll_forward(
+        &mut self,
+        tail: &[Chunk],
+        durable: u64,
+        changed: &mut BTreeSet<u32>,
+    ) -> Result<usize> {
         let mut kept = 1;
         let mut applied = 1;
         for pair in tail.windows(2) {
@@ -267,7 +277,7 @@ impl<S: Store> Fs<S> {
             kept += 1;
             if chunk.summary.flags & COMMIT != 0 {
                 for chunk in &tail[applied..kept] {
-                    self.apply(chunk)?;
+                    self.apply(chunk, changed)?;
                 }
                 applied = kept;
             }
@@ -286,15 +296,42 @@ impl<S: Store> Fs<S> {
         }
     }
 
-    fn apply(&mut self, chunk: &Chunk) -> Result<()> {
+    fn apply(&mut self, chunk: &Chunk, changed: &mut BTreeSet<u32>) -> Result<()> {
         for (entry, addr) in chunk.entries() {
             match entry.kind {
-                Kind::Node => self.apply_node(entry.id, NodeEntry { addr, sum: entry.sum })?,
+                Kind::Node => {
+                    self.apply_node(entry.id, NodeEntry { addr, sum: entry.sum })?;
+                    changed.insert(match self.node(entry.id)? {
+                        Node::Inode(_) => entry.id,
+                        Node::Leaf { owner, .. } | Node::Inner { owner, .. } => *owner,
+                    });
+                }
                 Kind::Free => self.apply_node(entry.id, NodeEntry::default())?,
                 Kind::Data | Kind::Xattr | Kind::Table | Kind::Root => {}
             }
         }
         Ok(())
+    }
+
+    /// Removes blocks after the end of a file. They were written while data before them waited, so
+    /// the file that a crash leaves is shorter; they would come back when it grows.
+    fn cut_after_end(&mut self, ino: u32) -> Result<()> {
+        let cut = |fs: &mut Self| {
+            let attr = fs.attr(ino)?;
+            if attr.kind() != S_IFREG {
+                return Ok(());
+            }
+            for index in fs.blocks_from(ino, attr.size.div_ceil(BLOCK as u64))? {
+                fs.set_pointer((ino, index), Pointer::HOLE)?;
+            }
+            Ok(())
+        };
+        match cut(self) {
+            // It may have been removed since; fsck finds what is damaged.
+            Ok(())
+            | Err(FsError::NotFound | FsError::Damaged { .. } | FsError::Inconsistent(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// A node changed: its old pointers are dead, its new ones live.

@@ -281,7 +281,9 @@ impl<S: Store> Fs<S> {
                 Some(entry) => entry.ino,
                 None => {
                     let mode = S_IFDIR | 0o700;
-                    self.make(ROOT, LOST_FOUND, NewFile { mode, uid: 0, gid: 0, rdev: 0 })?
+                    let new = NewFile { mode, uid: 0, gid: 0, rdev: 0, umask: 0 };
+                    // The attributes of the folder above may be damaged.
+                    self.make_with(ROOT, LOST_FOUND, new, &Vec::new())?
                 }
             };
             let name = format!("#{ino}");

@@ -2,6 +2,7 @@
 
 use prism_segments::Store;
 
+use crate::acl::is_acl;
 use crate::error::{FsError, Result};
 use crate::format::{BLOCK, u32_at};
 use crate::fs::{Fs, XATTR};
@@ -21,7 +22,8 @@ pub enum SetXattr {
     Replace,
 }
 
-type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
+/// Names and values.
+pub(crate) type Pairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn decode(mut bytes: &[u8]) -> Option<Pairs> {
     let mut pairs = Vec::new();
@@ -47,7 +49,7 @@ fn encode(pairs: &Pairs) -> Vec<u8> {
 }
 
 impl<S: Store> Fs<S> {
-    fn xattrs(&mut self, ino: u32) -> Result<Pairs> {
+    pub(crate) fn xattrs(&mut self, ino: u32) -> Result<Pairs> {
         let len = self.attr(ino)?.xattr_bytes as usize;
         let wrong = || FsError::Inconsistent(format!("file {ino} has impossible attributes"));
         let mut bytes = Vec::with_capacity(len);
@@ -58,7 +60,7 @@ impl<S: Store> Fs<S> {
         decode(bytes.get(..len).ok_or_else(wrong)?).ok_or_else(wrong)
     }
 
-    fn set_xattrs(&mut self, ino: u32, pairs: &Pairs) -> Result<()> {
+    pub(crate) fn set_xattrs(&mut self, ino: u32, pairs: &Pairs) -> Result<()> {
         let bytes = encode(pairs);
         if bytes.len() > XATTRS * BLOCK {
             return Err(FsError::NoSpace);
@@ -66,6 +68,12 @@ impl<S: Store> Fs<S> {
         let count = bytes.len().div_ceil(BLOCK);
         let had = (self.attr(ino)?.xattr_bytes as usize).div_ceil(BLOCK);
         self.begin(count.saturating_sub(had) as u64)?;
+        self.store_xattrs(ino, &bytes)
+    }
+
+    /// Stores encoded attributes, for which there is space.
+    fn store_xattrs(&mut self, ino: u32, bytes: &[u8]) -> Result<()> {
+        let count = bytes.len().div_ceil(BLOCK);
         for (chunk, at) in bytes.chunks(BLOCK).zip(0..) {
             let block = self.block_mut((ino, XATTR + at), false)?;
             block[..chunk.len()].copy_from_slice(chunk);
@@ -76,6 +84,11 @@ impl<S: Store> Fs<S> {
         let attr = self.attr_mut(ino)?;
         (attr.xattr_bytes, attr.ctime) = (bytes.len() as u32, now);
         Ok(())
+    }
+
+    /// Stores attributes for which there is space, as a part of another call.
+    pub(crate) fn put_xattrs(&mut self, ino: u32, pairs: &Pairs) -> Result<()> {
+        if pairs.is_empty() { Ok(()) } else { self.store_xattrs(ino, &encode(pairs)) }
     }
 
     /// The value of an attribute.
@@ -99,7 +112,8 @@ impl<S: Store> Fs<S> {
     ///
     /// # Errors
     /// [`FsError::Exists`] and [`FsError::NoAttribute`] by `how`; [`FsError::NoSpace`] if all
-    /// attributes of the file would take more than 68 KiB.
+    /// attributes of the file would take more than 68 KiB; [`FsError::Invalid`] for an access
+    /// control list that is none.
     pub fn set_xattr(&mut self, ino: u32, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
         if name.is_empty() || name.len() > 255 || value.len() > VALUE_MAX {
             return Err(FsError::Invalid("the length of an attribute"));
@@ -109,6 +123,7 @@ impl<S: Store> Fs<S> {
         match (at, how) {
             (Some(_), SetXattr::Create) => return Err(FsError::Exists),
             (None, SetXattr::Replace) => return Err(FsError::NoAttribute),
+            _ if is_acl(name) => return self.set_acl(ino, name, value),
             (Some(at), _) => pairs[at].1 = value.to_vec(),
             (None, _) => pairs.push((name.to_vec(), value.to_vec())),
         }

@@ -13,35 +13,34 @@ use fuser::{
     ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use prism_fs::{
-    Allocate, Fs, FsError, NAME_MAX, NewFile, ROOT, Rename, S_IFDIR, S_IFMT, Seek, SetAttr,
-    SetXattr,
+    ACL_ACCESS, ACL_DEFAULT, Allocate, Fs, FsError, NAME_MAX, NewFile, ROOT, Rename, S_IFDIR,
+    S_IFMT, Seek, SetAttr, SetXattr,
 };
-use prism_segments::FunctionStore;
 
 use crate::batches::Batches;
 use crate::convert::{
-    STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list, number, stats,
-    time, time_or_now,
+    S_ISGID, STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list,
+    may_set_group, number, stats, time, time_or_now,
 };
-use crate::open::now;
+use crate::open::{AnyStore, now};
 
 /// Bytes of a write at most.
 const WRITE_MAX: u32 = 1 << 20;
 
 /// What threads share.
 pub struct Shared {
-    fs: Mutex<Fs<FunctionStore>>,
+    fs: Mutex<Fs<AnyStore>>,
     batches: Mutex<Batches>,
 }
 
 impl Shared {
-    pub fn new(fs: Fs<FunctionStore>) -> Self {
+    pub fn new(fs: Fs<AnyStore>) -> Self {
         Self { fs: Mutex::new(fs), batches: Mutex::default() }
     }
 
     /// The file system. A thread that panicked may have left it half changed in memory, so no other
     /// uses it: the process ends, and what was durable is.
-    pub fn fs(&self) -> MutexGuard<'_, Fs<FunctionStore>> {
+    pub fn fs(&self) -> MutexGuard<'_, Fs<AnyStore>> {
         self.fs.lock().unwrap_or_else(|_| std::process::abort())
     }
 
@@ -73,26 +72,32 @@ impl Shared {
 pub struct Adapter {
     shared: Arc<Shared>,
     writeback: bool,
+    /// Whether the kernel checks access control lists.
+    checks_acl: bool,
 }
 
 impl Adapter {
     pub fn new(shared: Arc<Shared>, writeback: bool) -> Self {
-        Self { shared, writeback }
+        Self { shared, writeback, checks_acl: false }
     }
 
     fn with<T>(
         &self,
-        call: impl FnOnce(&mut Fs<FunctionStore>) -> Result<T, FsError>,
+        call: impl FnOnce(&mut Fs<AnyStore>) -> Result<T, FsError>,
     ) -> Result<T, Errno> {
         let mut fs = self.shared.fs();
         fs.set_now(now());
         call(&mut fs).map_err(|error| Errno::from_i32(error.errno()))
     }
 
+    fn is_acl_refused(&self, name: &[u8]) -> bool {
+        !self.checks_acl && [ACL_ACCESS, ACL_DEFAULT].contains(&name)
+    }
+
     /// Finds or makes a file, to which the kernel then has a reference.
     fn entry(
         &self,
-        find: impl FnOnce(&mut Fs<FunctionStore>) -> Result<u32, FsError>,
+        find: impl FnOnce(&mut Fs<AnyStore>) -> Result<u32, FsError>,
     ) -> Result<(FileAttr, Generation), Errno> {
         self.with(|fs| {
             let ino = find(fs)?;
@@ -119,6 +124,10 @@ impl Filesystem for Adapter {
             // An older kernel goes on without it.
             let _ = config.add_capabilities(flag);
         }
+        // Without the kernel's checks a list would be stored and not obeyed. With them the umask is
+        // applied here, because a default list replaces it.
+        self.checks_acl = config.add_capabilities(InitFlags::FUSE_POSIX_ACL).is_ok()
+            && config.add_capabilities(InitFlags::FUSE_DONT_MASK).is_ok();
         let _ = config.set_max_write(WRITE_MAX);
         let _ = config.set_max_readahead(WRITE_MAX);
         Ok(())
@@ -179,11 +188,11 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         rdev: u32,
         reply: ReplyEntry,
     ) {
-        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev };
+        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev, umask };
         answer_entry(self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)), reply);
     }
 
@@ -193,11 +202,11 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         reply: ReplyEntry,
     ) {
         let mode = S_IFDIR | mode & !S_IFMT;
-        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0 };
+        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0, umask };
         answer_entry(self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)), reply);
     }
 
@@ -217,7 +226,7 @@ impl Filesystem for Adapter {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let new = NewFile { mode: 0, uid: request.uid(), gid: request.gid(), rdev: 0 };
+        let new = NewFile { mode: 0, uid: request.uid(), gid: request.gid(), rdev: 0, umask: 0 };
         let (name, target) = (name.as_bytes(), target.as_os_str().as_bytes());
         answer_entry(self.entry(|fs| fs.symlink(number(parent), name, target, new)), reply);
     }
@@ -363,7 +372,7 @@ impl Filesystem for Adapter {
 
     fn setxattr(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -371,21 +380,32 @@ impl Filesystem for Adapter {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        if name.as_bytes().starts_with(b"system.posix_acl") {
+        if self.is_acl_refused(name.as_bytes()) {
             return reply.error(Errno::EOPNOTSUPP);
         }
         let how = [SetXattr::Any, SetXattr::Create, SetXattr::Replace];
         let Some(&how) = how.get(flags as usize) else { return reply.error(Errno::EINVAL) };
-        let set = self.with(|fs| fs.set_xattr(number(ino), name.as_bytes(), value, how));
+        let set = self.with(|fs| {
+            fs.set_xattr(number(ino), name.as_bytes(), value, how)?;
+            let attr = fs.get_attr(number(ino))?;
+            if name.as_bytes() == ACL_ACCESS
+                && attr.mode & S_ISGID != 0
+                && !may_set_group(request, attr.gid)
+            {
+                let mode = Some(attr.mode & !S_ISGID);
+                fs.set_attr(number(ino), SetAttr { mode, ..SetAttr::default() })?;
+            }
+            Ok(())
+        });
         answer(set, reply);
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.as_bytes();
         if number(ino) == ROOT && name == STATS {
-            return answer_xattr(Ok(stats(&self.shared.fs())), size, reply);
+            return answer_xattr(Ok(stats(&mut self.shared.fs())), size, reply);
         }
-        if name.starts_with(b"system.posix_acl") {
+        if self.is_acl_refused(name) {
             return reply.error(Errno::EOPNOTSUPP);
         }
         answer_xattr(self.with(|fs| fs.get_xattr(number(ino), name)), size, reply);
@@ -409,12 +429,12 @@ impl Filesystem for Adapter {
         parent: INodeNo,
         name: &OsStr,
         mode: u32,
-        _: u32,
+        umask: u32,
         _: i32,
         reply: ReplyCreate,
     ) {
         let mode = prism_fs::S_IFREG | mode & !S_IFMT;
-        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0 };
+        let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0, umask };
         match self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)) {
             Ok((attr, generation)) => {
                 let flags = FopenFlags::FOPEN_KEEP_CACHE;

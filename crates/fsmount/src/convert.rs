@@ -4,15 +4,17 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{
-    Errno, FileAttr, FileType, Generation, INodeNo, ReplyEmpty, ReplyEntry, ReplyXattr, TimeOrNow,
+    Errno, FileAttr, FileType, Generation, INodeNo, ReplyEmpty, ReplyEntry, ReplyXattr, Request,
+    TimeOrNow,
 };
 use prism_fs::{Attr, DirEntry, Fs, FsError, S_IFDIR, Time};
-use prism_segments::FunctionStore;
 
-use crate::open::now;
+use crate::open::{AnyStore, now};
 
 /// How long the kernel may rely on an answer: no other program changes the file system.
 pub const TTL: Duration = Duration::from_secs(3600);
+/// The bit of a mode that gives a program the group of its file.
+pub const S_ISGID: u32 = 0o2000;
 /// An attribute of the uppermost folder that shows space and what was written, by cause.
 pub const STATS: &[u8] = b"user.prism.stats";
 
@@ -78,6 +80,19 @@ pub fn file_attr(ino: u32, attr: &Attr) -> FileAttr {
     }
 }
 
+/// Whether the process of a request may keep the set-group-ID bit of a file of this group, whose
+/// access control list it sets. The kernel does not pass on the process's other groups.
+pub fn may_set_group(request: &Request, gid: u32) -> bool {
+    if request.uid() == 0 || request.gid() == gid {
+        return true;
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", request.pid()));
+    status.is_ok_and(|status| {
+        let groups = status.lines().find_map(|line| line.strip_prefix("Groups:"));
+        groups.is_some_and(|groups| groups.split_whitespace().any(|group| group == gid.to_string()))
+    })
+}
+
 pub fn answer(result: Result<(), Errno>, reply: ReplyEmpty) {
     match result {
         Ok(()) => reply.ok(),
@@ -101,12 +116,12 @@ pub fn answer_xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr
     }
 }
 
-pub fn stats(fs: &Fs<FunctionStore>) -> Vec<u8> {
-    let (space, counts) = (fs.space(), fs.counts());
+pub fn stats(fs: &mut Fs<AnyStore>) -> Vec<u8> {
+    let (space, counts, flash) = (fs.space(), fs.counts(), fs.store().counts());
     let text = format!(
         "blocks {}\nfree {}\nfiles_and_nodes {}\nwritten_data {}\nwritten_cleaning {}\n\
          written_folders {}\nwritten_nodes {}\nwritten_table {}\nwritten_checkpoints {}\n\
-         written_summaries {}\n",
+         written_summaries {}\ndevice_copies {}\ndevice_erases {}\n",
         space.blocks,
         space.free,
         space.nodes,
@@ -116,7 +131,9 @@ pub fn stats(fs: &Fs<FunctionStore>) -> Vec<u8> {
         counts.nodes,
         counts.table,
         counts.roots,
-        counts.summaries
+        counts.summaries,
+        flash.copies,
+        flash.erases
     );
     text.into_bytes()
 }
@@ -124,10 +141,10 @@ pub fn stats(fs: &Fs<FunctionStore>) -> Vec<u8> {
 /// Lists a folder from an offset on, until `add` says that there is no more space. The offsets 1
 /// and 2 follow `.` and `..`, others an entry with the hash offset - 3.
 pub fn list(
-    fs: &mut Fs<FunctionStore>,
+    fs: &mut Fs<AnyStore>,
     dir: u32,
     offset: u64,
-    mut add: impl FnMut(&mut Fs<FunctionStore>, &DirEntry, u64) -> Result<bool, FsError>,
+    mut add: impl FnMut(&mut Fs<AnyStore>, &DirEntry, u64) -> Result<bool, FsError>,
 ) -> Result<(), FsError> {
     let parent = fs.get_attr(dir)?.parent;
     for (at, ino, name) in [(0, dir, b".".to_vec()), (1, parent, b"..".to_vec())] {

@@ -1,11 +1,13 @@
-//! The file system on a device in a file: it is made, opened, checked, and mounted by FUSE. The
+//! The file system on a device in a file or in memory: it is made, opened, checked, and mounted by FUSE. The
 //! only crate that knows the kernel's interface; what a file is it does not know.
 
 mod adapter;
 mod batches;
 mod convert;
+mod memory;
 mod open;
 mod run;
 
-pub use open::{Device, MountError, make, now, open};
-pub use run::{MountOptions, mount};
+pub use memory::{MEMORY, make_in_memory};
+pub use open::{AnyStore, Device, MountError, make, now, open};
+pub use run::{MountOptions, mount, serve};

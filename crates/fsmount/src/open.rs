@@ -9,14 +9,17 @@ use prism_flash::function::Function;
 use prism_flash::{Allocation, DeviceGeometry, FlashError, Options};
 use prism_flashfile::{FlashFile, FlashFileError};
 use prism_fs::{Access, Config, Damage, Fs, FsError, Time};
-use prism_segments::FunctionStore;
+use prism_segments::{FunctionStore, Store};
 
-/// A file system on a device in a file.
+/// The segments of a device of any kind.
+pub type AnyStore = Box<dyn Store + Send>;
+
+/// A file system on a device.
 pub struct Device {
     /// The file system.
-    pub fs: Fs<FunctionStore>,
-    /// The device, which knows the wear of its blocks.
-    pub flash: prism_flash::Device,
+    pub fs: Fs<AnyStore>,
+    /// The device of the flash library, which knows the wear of its blocks; `None` in memory.
+    pub flash: Option<prism_flash::Device>,
 }
 
 /// Why a file system cannot be made, opened or mounted.
@@ -25,7 +28,10 @@ pub struct Device {
 pub enum MountError {
     /// The file cannot be used.
     #[error(transparent)]
-    File(#[from] FlashFileError),
+    File(FlashFileError),
+    /// The file is not one of Prism.
+    #[error("{0} is not a file of Prism; make a file system with prism mkfs in another file")]
+    NotOfPrism(String),
     /// The device failed.
     #[error("{file}: {source}")]
     Flash {
@@ -57,6 +63,15 @@ pub enum MountError {
     },
 }
 
+impl From<FlashFileError> for MountError {
+    fn from(error: FlashFileError) -> Self {
+        match error {
+            FlashFileError::NotAFlashFile { file } => Self::NotOfPrism(file),
+            error => Self::File(error),
+        }
+    }
+}
+
 /// Bytes of a page.
 const PAGE: u32 = 4096;
 /// Channels of a new device.
@@ -64,7 +79,7 @@ const CHANNELS: u32 = 4;
 /// The name of the share.
 const SHARE: &str = "fs";
 /// The smallest device.
-const SIZE_MIN: Bytes = Bytes(32 << 20);
+pub(crate) const SIZE_MIN: Bytes = Bytes(32 << 20);
 
 /// The time of day.
 #[must_use]
@@ -89,8 +104,12 @@ fn fs(path: &Path) -> impl Fn(FsError) -> MountError {
 
 /// Segments of a 1000th of the device: large enough to be written at the full rate of a drive,
 /// small enough to be cleaned one by one.
+pub(crate) fn segment_bytes(size: Bytes) -> u32 {
+    (size.0 / 1024).next_power_of_two().clamp(1 << 20, 32 << 20) as u32
+}
+
 fn geometry(size: Bytes) -> DeviceGeometry {
-    let block = (size.0 / 1024).next_power_of_two().clamp(1 << 20, 32 << 20);
+    let block = u64::from(segment_bytes(size));
     DeviceGeometry {
         channels: CHANNELS,
         luns_per_channel: 1,
@@ -135,9 +154,9 @@ fn make_in(path: &Path) -> Result<Device, MountError> {
     let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
     let share = device.allocate(SHARE, Allocation::new(capacity, 0)).map_err(flash(path))?;
     let function = Function::open(share).map_err(flash(path))?;
-    let store = FunctionStore::new(function, identity);
+    let store: AnyStore = Box::new(FunctionStore::new(function, identity));
     let made = Fs::format(store, identity, Config::NORMAL, now()).map_err(fs(path))?;
-    Ok(Device { fs: made, flash: device })
+    Ok(Device { fs: made, flash: Some(device) })
 }
 
 /// Opens the file system of a file.
@@ -162,9 +181,9 @@ pub fn open(
     }
     let share = device.attach(SHARE).map_err(flash(path))?;
     let function = Function::open(share).map_err(flash(path))?;
-    let store = FunctionStore::new(function, identity);
+    let store: AnyStore = Box::new(FunctionStore::new(function, identity));
     let mounted = Fs::mount(store, config, now(), access, damage).map_err(fs(path))?;
-    Ok(Device { fs: mounted, flash: device })
+    Ok(Device { fs: mounted, flash: Some(device) })
 }
 
 /// The file and folder of an error of the kernel.

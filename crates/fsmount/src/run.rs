@@ -9,7 +9,7 @@ use fuser::{MountOption, SessionACL};
 use prism_fs::{Access, Config, Damage, Deferral, Distance, Victim};
 
 use crate::adapter::{Adapter, Shared};
-use crate::open::{MountError, absolute, kernel, now, open};
+use crate::open::{Device, MountError, absolute, kernel, now, open};
 
 /// Threads that take requests of the kernel.
 const THREADS: usize = 4;
@@ -153,9 +153,24 @@ pub fn mount(
 ) -> Result<(), MountError> {
     let path = absolute(path);
     let device = open(&path, options.config.clone(), options.access, Damage::Refuse)?;
+    serve(device, &path, folder, options, ready, stop)
+}
+
+/// As [`mount`], for a device that is open; `path` is its name for the kernel and in errors.
+///
+/// # Errors
+/// [`MountError`].
+pub fn serve(
+    device: Device,
+    path: &Path,
+    folder: &Path,
+    options: &MountOptions,
+    ready: impl FnOnce(),
+    stop: impl Fn() -> bool,
+) -> Result<(), MountError> {
     let shared = Arc::new(Shared::new(device.fs));
     let adapter = Adapter::new(Arc::clone(&shared), options.writeback);
-    let failed = |error| kernel(&path, folder, error);
+    let failed = |error| kernel(path, folder, error);
     let session = options.session(&path.display().to_string());
     let session = fuser::spawn_mount(adapter, folder, &session).map_err(failed)?;
     ready();
@@ -163,7 +178,7 @@ pub fn mount(
     while !session.guard.is_finished() {
         if stop() {
             session.umount_and_join().map_err(failed)?;
-            return end(&path, &shared);
+            return end(path, &shared);
         }
         thread::sleep(PAUSE);
         if ticked.elapsed() >= TICK {
@@ -175,7 +190,7 @@ pub fn mount(
         }
     }
     session.join().map_err(failed)?;
-    end(&path, &shared)
+    end(path, &shared)
 }
 
 /// The end of a mount: what was not durable is, or the error says so.

@@ -4,6 +4,7 @@
 mod drive;
 mod function;
 mod ideal;
+mod memory;
 mod policy;
 mod raw;
 mod sim;
@@ -17,6 +18,7 @@ use prism_nand::Cause;
 pub use drive::DriveStore;
 pub use function::FunctionStore;
 pub use ideal::IdealStore;
+pub use memory::MemoryStore;
 pub use policy::PolicyStore;
 pub use raw::RawStore;
 pub use sim::{Level, SimStore};
@@ -63,7 +65,7 @@ pub struct FlashCounts {
     pub erases: u64,
 }
 
-impl Store for Box<dyn Store> {
+impl<T: Store + ?Sized> Store for Box<T> {
     fn shape(&self) -> Shape {
         (**self).shape()
     }

@@ -33,7 +33,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
     // Graphs on segments.
     ("graph", &["base", "flash", "segments"]),
     // The kernel's interface, files and clocks around it.
-    ("fsmount", &["base", "flash", "flashfile", "segments", "fs"]),
+    ("fsmount", &["base", "nand", "ssd", "flash", "flashfile", "segments", "fs"]),
     // The library and its manual under one name.
     ("prism", &["base", "nand", "flash", "flashfile"]),
     // The library as C sees it, which adds nothing.

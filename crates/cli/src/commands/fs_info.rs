@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (space, counts, used) = (fs.space(), fs.counts(), fs.segment_use());
     let (memory_table_bytes, memory_cache_bytes) = fs.memory();
     let bytes = |blocks: u64| blocks * 4096;
-    let erases = device.flash.erase_counts();
+    let erases = device.flash.as_ref().map_or(Vec::new(), |flash| flash.erase_counts());
     let sum: f64 = erases.iter().map(|&erases| f64::from(erases)).sum();
     let info = Info {
         file: args.file.display().to_string(),

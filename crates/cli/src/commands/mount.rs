@@ -1,14 +1,18 @@
-//! `prism mount`: a file system in a file, as a folder.
+//! `prism mount`: a file system in a file or in memory, as a folder.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use prism_fsmount::{MountOptions, mount};
+use clap::builder::PossibleValuesParser;
+use prism_base::Bytes;
+use prism_fsmount::{MEMORY, MountOptions, make_in_memory, mount, serve};
 use prism_host::interrupt::SoftStop;
+use prism_ssd::DriveSpec;
 
 use crate::background::{self, Errors};
 use crate::failure::Failure;
+use crate::quantities;
 
 /// Arguments of `prism mount`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -16,14 +20,24 @@ use crate::failure::Failure;
   prism mount disk.prism /mnt
   prism mount disk.prism /mnt --foreground -o ro,noatime
   prism mount disk.prism /mnt -o victim=cost-hotness,k=4
+  prism mount memory /mnt --size 1GiB
+  prism mount memory /mnt --size 1GiB --preset dc-tlc
   umount /mnt")]
 pub struct Args {
-    /// The file of the file system, which prism mkfs made
+    /// The file of the file system, which prism mkfs made; `memory` for one that ends with its
+    /// mount (a file of that name is ./memory)
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// The folder on which it is mounted
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+    /// Bytes of a file system in memory, such as 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
+    size: Option<Bytes>,
+    /// A file system in memory is on a simulated drive of this kind: a preset
+    #[arg(long, value_name = "NAME", requires = "size")]
+    #[arg(value_parser = PossibleValuesParser::new(DriveSpec::preset_names()))]
+    preset: Option<String>,
     /// Do not go to the background; Ctrl-C unmounts
     #[arg(long)]
     foreground: bool,
@@ -42,6 +56,11 @@ pub struct Args {
 /// [`Failure::Usage`] if it cannot be mounted, [`Failure::Finding`] if what was written could not
 /// be made durable at the end.
 pub fn run(args: &Args) -> Result<(), Failure> {
+    let in_memory = args.file.as_os_str() == MEMORY;
+    if in_memory != args.size.is_some() {
+        let what = "`prism mount memory DIR` needs --size, and a file system in a file has its own";
+        return Err(Failure::Usage(what.into()));
+    }
     if !args.foreground && !args.in_background {
         return background::start(background::again()?);
     }
@@ -61,7 +80,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let stop = || stop.came() || refused.get().is_some();
-    let ended = mount(&args.file, &args.folder, &args.options, ready, stop);
+    let ended = match args.size {
+        None => mount(&args.file, &args.folder, &args.options, ready, stop),
+        Some(size) => {
+            let spec = args.preset.as_deref().map(DriveSpec::preset).transpose();
+            let spec = spec.map_err(|error| Failure::Usage(error.to_string()))?;
+            make_in_memory(size, spec.as_ref(), args.options.config.clone()).and_then(|device| {
+                serve(device, &args.file, &args.folder, &args.options, ready, stop)
+            })
+        }
+    };
     if let Some(failure) = refused.into_inner() {
         return Err(failure);
     }

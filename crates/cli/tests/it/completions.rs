@@ -107,4 +107,5 @@ fn make_installs_pages_and_completions() {
         let length = std::fs::metadata(folder.path().join("usr").join(file)).map(|file| file.len());
         assert!(length.is_ok_and(|length| length > 100), "{file}");
     }
+    assert!(folder.path().join("sbin/mount.prismfs").is_file(), "the helper of mount(8)");
 }

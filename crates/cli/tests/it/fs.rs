@@ -57,9 +57,34 @@ fn what_is_no_file_system_is_refused() {
         &["fsck", "/nowhere/file"],
         &["mkfs", "/nowhere/file", "--size", "1GiB"],
         &["mkfs", text, "--size", "1KiB"],
+        &["mount", "memory", "/tmp"],
+        &["mount", text, "/tmp", "--size", "1GiB"],
+        &["mount", "memory", "/tmp", "--size", "1MiB"],
+        &["mount", "memory", "/tmp", "--size", "1GiB", "--preset", "none"],
     ] {
         let run = prism(arguments);
         assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
         assert!(run.stderr.starts_with("prism: "), "{arguments:?}: {}", run.stderr);
+    }
+    let run = prism(&["fsck", text]);
+    assert!(run.stderr.contains("make a file system with prism mkfs"), "{}", run.stderr);
+}
+
+#[test]
+fn a_file_system_in_memory_ends_with_its_mount() {
+    if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+        return skipped("prism mount needs root and /dev/fuse", "");
+    }
+    let folder = folder();
+    let place = folder.path().to_str().unwrap();
+    for extra in [&[][..], &["--preset", "dc-tlc"]] {
+        let arguments = [&["mount", "memory", place, "--size", "64MiB"][..], extra].concat();
+        let run = prism(&arguments);
+        assert_eq!(run.code, 0, "{}", run.stderr);
+        let file = folder.path().join("file");
+        assert!(!file.exists(), "it is empty");
+        std::fs::write(&file, vec![7; 3 << 20]).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), vec![7; 3 << 20]);
+        assert!(Command::new("umount").arg(place).status().unwrap().success());
     }
 }

@@ -8,7 +8,7 @@ use prism_fs::{
 use crate::memory::{Kind, MemoryStore};
 use crate::model::{TIME, mount};
 
-const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0 };
+const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
 const DIR: NewFile = NewFile { mode: S_IFDIR | 0o755, ..FILE };
 
 fn new() -> (Fs<MemoryStore>, MemoryStore) {

@@ -1,6 +1,8 @@
 //! The file system without a kernel: calls against a model, losses of power, a full device.
 
+mod acl;
 mod basic;
+mod cleaning;
 mod memory;
 mod model;
 mod power;

@@ -207,7 +207,7 @@ impl<S: Store> World<S> {
     fn make(&mut self, rng: &mut Rng, kind: u32) {
         let (dir, name) = (self.folder(rng), Self::name(rng));
         let parent = self.state[&dir].ino;
-        let new = NewFile { mode: kind | 0o644, uid: 1, gid: 2, rdev: 0 };
+        let new = NewFile { mode: kind | 0o644, uid: 1, gid: 2, rdev: 0, umask: 0 };
         let target = vec![b't'; 1 + rng.below(300) as usize];
         let made = match kind {
             S_IFLNK => self.fs.symlink(parent, &name, &target, new),

@@ -8,7 +8,7 @@ use crate::memory::{Kind, MemoryStore};
 use crate::model::{TIME, mount};
 use crate::random::config;
 
-const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0 };
+const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
 
 /// Fills a file until there is no space, and returns its blocks.
 fn fill(fs: &mut Fs<MemoryStore>, ino: u32) -> u64 {

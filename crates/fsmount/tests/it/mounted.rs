@@ -139,3 +139,54 @@ fn an_append_that_was_synced_is_on_the_device() {
     drop(log);
     drop(mounted);
 }
+
+/// Runs a program, and returns what it prints.
+fn run(program: &str, arguments: &[&str]) -> String {
+    let output = std::process::Command::new(program).args(arguments).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{program} {arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn access_control_lists_are_obeyed_and_inherited() {
+    if std::process::Command::new("setfacl").arg("--version").output().is_err() {
+        return prism_testkit::skipped("access control lists of the file system", "acl");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    // Others must reach the folder.
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mounted = Mount::new(&file, &at, "");
+    let path = |name: &str| at.join(name).to_str().unwrap().to_owned();
+    fs::write(path("secret"), "known").unwrap();
+    fs::set_permissions(path("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let read = || {
+        let mut program = std::process::Command::new("cat");
+        std::os::unix::process::CommandExt::uid(&mut program, 12_345);
+        std::os::unix::process::CommandExt::gid(&mut program, 12_345);
+        program.arg(path("secret")).output().unwrap().status.success()
+    };
+    assert!(!read(), "the mode forbids it");
+    run("setfacl", &["-m", "u:12345:r", &path("secret")]);
+    assert!(read(), "the list allows it");
+    assert_eq!(fs::metadata(path("secret")).unwrap().mode() & 0o777, 0o640);
+    fs::set_permissions(path("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(!read(), "the mask forbids it");
+    fs::create_dir(path("dir")).unwrap();
+    run("setfacl", &["-d", "-m", "u:12345:rwx,g::rwx,o::-", &path("dir")]);
+    fs::create_dir(path("dir/below")).unwrap();
+    fs::write(path("dir/below/file"), "x").unwrap();
+    let shown = || run("getfacl", &["--absolute-names", "--numeric", "-R", &path("dir")]);
+    let before = shown();
+    let words: Vec<&str> = before.split_whitespace().collect();
+    let wanted = "user::rw- user:12345:rwx #effective:rw- group::rwx #effective:rw- mask::rw- \
+                  other::---";
+    assert!(words.join(" ").contains(wanted), "{before}");
+    drop(mounted);
+    assert_whole(&file);
+    let mounted = Mount::new(&file, &at, "");
+    assert_eq!(shown(), before);
+    assert!(!read());
+    drop(mounted);
+}
