@@ -25,7 +25,7 @@ pub enum HostError {
         file: String,
     },
     /// The file has no byte, or unpacks to none.
-    #[error("{file}: the file is empty; record the trace again, or name another file")]
+    #[error("{file}: the file is empty; write it again, or name another file")]
     Empty {
         /// The file.
         file: String,
