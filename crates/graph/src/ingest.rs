@@ -60,8 +60,8 @@ pub struct IngestOptions {
 const STATE_BYTES: u64 = 48;
 /// Intervals at most: each needs a segment in memory while the graph is made.
 const INTERVALS_MAX: u64 = 64;
-/// Bytes of records of a bucket that are aimed at: a few of them are sorted in memory at once.
-const BUCKET_BYTES: u64 = 32 << 20;
+/// Bytes of records of a bucket that are aimed at: they are sorted within a core's cache.
+const BUCKET_BYTES: u64 = 4 << 20;
 /// Buckets at most: each has a buffer.
 const BUCKETS_MAX: u64 = 256;
 /// Vertices that dense numbers allow.

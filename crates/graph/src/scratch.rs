@@ -28,9 +28,15 @@ pub trait Scratch: Send + Sync {
 /// Makes temporary space.
 pub type NewScratch<'a> = &'a (dyn Fn() -> io::Result<Box<dyn Scratch>> + 'a);
 
-/// Temporary space in memory.
+/// Temporary space in memory: in pieces, so that nothing moves when it grows.
 #[derive(Debug, Default)]
-pub struct InMemory(Vec<u8>);
+pub struct InMemory {
+    pieces: Vec<Vec<u8>>,
+    len: u64,
+}
+
+/// Bytes of a piece.
+const PIECE: usize = 256 << 10;
 
 impl InMemory {
     /// Empty temporary space, as [`NewScratch`] makes it.
@@ -43,17 +49,35 @@ impl InMemory {
 }
 
 impl Scratch for InMemory {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.extend_from_slice(bytes);
+    fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        self.len += bytes.len() as u64;
+        while !bytes.is_empty() {
+            if self.pieces.last().is_none_or(|piece| piece.len() == PIECE) {
+                // The first piece is often the only one, and short.
+                let capacity = if self.pieces.is_empty() { 0 } else { PIECE };
+                self.pieces.push(Vec::with_capacity(capacity));
+            }
+            let piece = self.pieces.last_mut().expect("it was pushed");
+            let (now, later) = bytes.split_at(bytes.len().min(PIECE - piece.len()));
+            piece.extend_from_slice(now);
+            bytes = later;
+        }
         Ok(())
     }
 
     fn len(&self) -> u64 {
-        self.0.len() as u64
+        self.len
     }
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        into.copy_from_slice(&self.0[at as usize..at as usize + into.len()]);
+        let (mut at, mut into) = (at as usize, into);
+        while !into.is_empty() {
+            let piece = &self.pieces[at / PIECE][at % PIECE..];
+            let len = piece.len().min(into.len());
+            let (now, later) = into.split_at_mut(len);
+            now.copy_from_slice(&piece[..len]);
+            (at, into) = (at + len, later);
+        }
         Ok(())
     }
 }
@@ -105,5 +129,26 @@ impl Records {
             at += len as u64;
         }
         take(&self.buffer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_appended() {
+        let (mut scratch, mut all) = (InMemory::default(), Vec::new());
+        for i in 0..40_u32 {
+            let some: Vec<u8> = (0..i * 1000).map(|n| (n * 7 + i) as u8).collect();
+            scratch.append(&some).unwrap();
+            all.extend(some);
+        }
+        assert_eq!(scratch.len(), all.len() as u64);
+        for (at, len) in [(0, all.len()), (PIECE - 3, 7), (5, 2 * PIECE), (all.len(), 0)] {
+            let mut into = vec![0; len];
+            scratch.read_at(at as u64, &mut into).unwrap();
+            assert_eq!(into, all[at..at + len]);
+        }
     }
 }

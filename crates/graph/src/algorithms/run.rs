@@ -157,34 +157,10 @@ impl Algorithm {
                     _ => levels(graph, pool, source),
                 }
             }
-            Self::Cdlp => {
-                let rounds = options.iterations.unwrap_or(ROUNDS_CDLP);
-                let (labels, rounds) = cdlp(graph, pool, rounds)?;
-                let used = Bits::new(graph.catalog().vertices);
-                labels.iter().for_each(|label| used.set(*label));
-                let facts = vec![("communities", used.count() as f64)];
-                Ok(Computed { column: Column::Labels(labels), rounds, facts })
-            }
-            Self::Lcc => {
-                let counted = triangles::count(graph, pool, Count::Arcs)?;
-                let values = triangles::coefficients(&counted, graph.catalog().directed);
-                let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-                let (rounds, facts) = (counted.passes, vec![("mean coefficient", mean)]);
-                Ok(Computed { column: Column::Reals(values), rounds, facts })
-            }
-            Self::Triangles => {
-                let counted = triangles::count(graph, pool, Count::Triangles)?;
-                let all = counted.counts.iter().sum::<u64>() / 3;
-                let (rounds, facts) = (counted.passes, vec![("triangles", all as f64)]);
-                Ok(Computed { column: Column::Counts(counted.counts), rounds, facts })
-            }
-            Self::Kcore => {
-                let (cores, rounds) = kcore(graph, pool)?;
-                let most = cores.iter().copied().max().unwrap_or(0);
-                let cores = cores.into_iter().map(u64::from).collect();
-                let facts = vec![("largest core number", most.into())];
-                Ok(Computed { column: Column::Counts(cores), rounds, facts })
-            }
+            Self::Cdlp => communities(graph, pool, options.iterations.unwrap_or(ROUNDS_CDLP)),
+            Self::Lcc => coefficients(graph, pool),
+            Self::Triangles => all_triangles(graph, pool),
+            Self::Kcore => cores(graph, pool),
             Self::Degrees => degrees(graph, pool),
         }
     }
@@ -192,6 +168,37 @@ impl Algorithm {
 
 /// Rounds of label propagation if nothing is given: those of LDBC.
 const ROUNDS_CDLP: u32 = 10;
+
+fn communities(graph: &mut Graph, pool: &dyn Pool, rounds: u32) -> Result<Computed> {
+    let (labels, rounds) = cdlp(graph, pool, rounds)?;
+    let used = Bits::new(graph.catalog().vertices);
+    labels.iter().for_each(|label| used.set(*label));
+    let facts = vec![("communities", used.count() as f64)];
+    Ok(Computed { column: Column::Labels(labels), rounds, facts })
+}
+
+fn coefficients(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
+    let counted = triangles::count(graph, pool, Count::Arcs)?;
+    let values = triangles::coefficients(&counted, graph.catalog().directed);
+    let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+    let (rounds, facts) = (counted.passes, vec![("mean coefficient", mean)]);
+    Ok(Computed { column: Column::Reals(values), rounds, facts })
+}
+
+fn all_triangles(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
+    let counted = triangles::count(graph, pool, Count::Triangles)?;
+    let all = counted.counts.iter().sum::<u64>() / 3;
+    let (rounds, facts) = (counted.passes, vec![("triangles", all as f64)]);
+    Ok(Computed { column: Column::Counts(counted.counts), rounds, facts })
+}
+
+fn cores(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
+    let (cores, rounds) = kcore(graph, pool)?;
+    let most = cores.iter().copied().max().unwrap_or(0);
+    let cores = cores.into_iter().map(u64::from).collect();
+    let facts = vec![("largest core number", most.into())];
+    Ok(Computed { column: Column::Counts(cores), rounds, facts })
+}
 
 fn degrees(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
     let vertices = graph.catalog().vertices as usize;

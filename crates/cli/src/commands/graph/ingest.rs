@@ -1,6 +1,5 @@
 //! `prism graph ingest`: edges become a store.
 
-use std::cell::Cell;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +12,7 @@ use prism_host::input::Input;
 use prism_host::interrupt::Scratch;
 use serde::Serialize;
 
-use super::device::{GraphDevice, TemporaryFile, Threads, name_of};
+use super::device::{GraphDevice, SharedMemory, TemporaryFile, Threads, name_of};
 use crate::failure::Failure;
 use crate::output::JsonArg;
 use crate::quantities;
@@ -131,13 +130,8 @@ impl InputArgs {
             loops: self.self_loops.into(),
             state_memory: self.run_memory.map(|memory| memory.0 / 2),
         };
-        // Each part of temporary space takes what is left by the others.
-        let left = Cell::new(self.memory.0);
-        let new = || {
-            let limit = left.get() / 4;
-            left.set(left.get() - limit / 16);
-            Ok(Box::new(TemporaryFile::new(limit, folder)) as Box<_>)
-        };
+        let shared = SharedMemory::new(self.memory.0);
+        let new = || Ok(Box::new(TemporaryFile::new(shared.clone(), folder)) as Box<_>);
         let name = name_of(Some(edges));
         let at = |error| input_failure(&name, error);
         let mut ingest = Ingest::new(options, &new).map_err(at)?;
