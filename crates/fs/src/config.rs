@@ -69,7 +69,8 @@ impl Config {
     };
 
     /// The literal algorithms of SFS. Source: FAST'12, sections 3.2 to 3.5; differs: fsync appends
-    /// a transaction where SFS makes a checkpoint, and age is counted in blocks written.
+    /// a transaction where SFS makes a checkpoint, age is counted in blocks written, and cleaning
+    /// frees more segments at once on large devices.
     pub const SFS: Self = Self {
         victim: Victim::CostHotness,
         distance: Distance::Linear,

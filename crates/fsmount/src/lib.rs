@@ -1,5 +1,5 @@
-//! The file system on a device in a file or in memory: it is made, opened, checked, and mounted by FUSE. The
-//! only crate that knows the kernel's interface; what a file is it does not know.
+//! The file system on a device in a file or in memory: it is made, opened, checked, and mounted by
+//! FUSE. The only crate that knows the kernel's interface; what a file is it does not know.
 
 mod adapter;
 mod batches;

@@ -4,7 +4,7 @@ use prism_experiments::Scale;
 use prism_experiments::atc09::{
     Bandwidths, Drive, Ends, MacroResult, Results, STRIPE, closest_depth, gain, jobs,
 };
-use prism_experiments::comparison::Verdict;
+use prism_experiments::comparison::{Comparison, Verdict};
 
 fn results() -> Results {
     Results::of(jobs(Scale::Quarter, 1).into_iter().map(|part| part.run()).collect())

@@ -21,11 +21,18 @@ pub struct Content {
 
 impl Content {
     fn change(&mut self, offset: u64, bytes: &[u8]) {
-        for (at, &byte) in (offset..).zip(bytes) {
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() {
+            let begin = (at % BLOCK) as usize;
+            let (now, later) = rest.split_at(rest.len().min(BLOCK as usize - begin));
             let block = self.blocks.entry(at / BLOCK).or_insert_with(|| Rc::new(vec![0; 4096]));
-            Rc::make_mut(block)[(at % BLOCK) as usize] = byte;
+            Rc::make_mut(block)[begin..begin + now.len()].copy_from_slice(now);
+            if block.iter().all(|&byte| byte == 0) {
+                self.blocks.remove(&(at / BLOCK));
+            }
+            at += now.len() as u64;
+            rest = later;
         }
-        self.trim();
     }
 
     fn zero(&mut self, begin: u64, end: u64) {
