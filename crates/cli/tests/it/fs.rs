@@ -60,12 +60,13 @@ fn what_is_no_file_system_is_refused() {
         &["mount", "memory", "/tmp"],
         &["mount", text, "/tmp", "--size", "1GiB"],
         &["mount", "memory", "/tmp", "--size", "1MiB"],
-        &["mount", "memory", "/tmp", "--size", "1GiB", "--preset", "none"],
     ] {
         let run = prism(arguments);
         assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
         assert!(run.stderr.starts_with("prism: "), "{arguments:?}: {}", run.stderr);
     }
+    let run = prism(&["mount", "memory", "/tmp", "--size", "1GiB", "--preset", "none"]);
+    assert!(run.code == 2 && run.stderr.contains("dc-tlc"), "{}", run.stderr);
     let run = prism(&["fsck", text]);
     assert!(run.stderr.contains("make a file system with prism mkfs"), "{}", run.stderr);
 }
