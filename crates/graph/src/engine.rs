@@ -72,9 +72,12 @@ impl Graph {
     /// `memory` bytes for the state of vertices, buffers and pinned segments.
     ///
     /// # Errors
-    /// [`GraphError::NoGraph`] if there is none.
+    /// [`GraphError::NoGraph`] if there is none; [`GraphError::NoRoot`] if it is damaged.
     pub fn open(space: Space, catalog: Option<Vec<u8>>, memory: u64) -> Result<Self> {
-        let catalog = catalog.ok_or(GraphError::NoGraph)?;
+        let catalog = catalog.ok_or(match space.headers() {
+            0 => GraphError::NoGraph,
+            segments => GraphError::NoRoot(segments),
+        })?;
         let catalog = Catalog::decode(&catalog).ok_or_else(|| {
             let what = "its catalog is of another version of Prism; ingest the graph again";
             GraphError::Refused(what.into())

@@ -16,6 +16,12 @@ pub enum GraphError {
     /// The store holds no graph.
     #[error("there is no graph in it; put one there with prism graph ingest")]
     NoGraph,
+    /// There are segments, and no root that names them.
+    #[error(
+        "it has {0} segments of a graph and no root that can be read: it is damaged, or its ingest \
+         was interrupted; ingest the graph again"
+    )]
+    NoRoot(usize),
     /// A segment does not hold what the catalog says.
     #[error("segment {segment} is damaged: {what}; ingest the graph again")]
     Damaged {

@@ -24,7 +24,7 @@ pub fn state_bytes<P: VertexProgram>(graph: &Graph) -> u64 {
 }
 
 /// Runs a program; its values are in `results` then. It goes on after the last round that is there
-/// of the same `key`. Returns the number of rounds.
+/// of the same `key` and not after the round `last`. Returns the number of rounds.
 ///
 /// # Errors
 /// [`GraphError::Memory`] if two intervals do not fit; others of [`Graph::stream`] and
@@ -34,14 +34,14 @@ pub fn run<P: VertexProgram>(
     results: &mut Results,
     pool: &dyn Pool,
     program: &mut P,
-    key: &str,
+    (key, last): (&str, u32),
 ) -> Result<u32> {
     let directions = program.directions();
     let state = state_bytes::<P>(graph);
     graph.reserve("the state of two intervals of vertices", state, &directions, pool)?;
     let content = graph.catalog().content;
     let vertices = graph.catalog().vertices;
-    let (mut round, totals) = match results.round(content, key) {
+    let (mut round, totals) = match results.round(content, key, last) {
         Some(begun) => begun,
         None => {
             let mut totals = [0.0; 2];

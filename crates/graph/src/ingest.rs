@@ -94,6 +94,11 @@ impl<'a> Ingest<'a> {
         ids.iter().for_each(|id| self.ids.insert(*id));
     }
 
+    /// Adds all vertices from 1 up to this number.
+    pub fn add_vertices_up_to(&mut self, last: u64) {
+        (1..=last).for_each(|id| self.ids.insert(id));
+    }
+
     /// Adds edges.
     ///
     /// # Errors

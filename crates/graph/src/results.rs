@@ -64,11 +64,12 @@ impl Results {
         }
     }
 
-    /// The round that is there of this computation, and its totals.
+    /// The round that is there of this computation, and its totals; none after the round `last`.
     #[must_use]
-    pub fn round(&self, graph: u64, key: &str) -> Option<(u32, Totals)> {
+    pub fn round(&self, graph: u64, key: &str, last: u32) -> Option<(u32, Totals)> {
         let current = self.current.as_ref()?;
-        (current.graph == graph && current.key == key).then_some((current.round, current.totals))
+        let is_of_it = current.graph == graph && current.key == key && current.round <= last;
+        is_of_it.then_some((current.round, current.totals))
     }
 
     /// Bytes that were read and written.

@@ -159,6 +159,12 @@ pub struct Neighbours<'a> {
 }
 
 impl<'a> Adjacency<'a> {
+    /// Whether these are sources or targets.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.header.kind
+    }
+
     /// Those of a segment; `None` if its parts do not have the lengths that its header says. The
     /// hash was checked when the segment was read.
     #[must_use]

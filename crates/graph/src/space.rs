@@ -30,6 +30,11 @@ pub struct Space {
     live: BTreeSet<u32>,
     /// Segments written since the last commit.
     fresh: Vec<u32>,
+    /// Segments that no root names. They are freed before the first write, and not before: if the
+    /// root is damaged, they are what is left of the space.
+    stale: Vec<u32>,
+    /// Segments with a header that were found.
+    headers: usize,
     in_flight: usize,
     failed: Option<FlashError>,
     written: u64,
@@ -45,7 +50,7 @@ struct Root {
 
 impl Space {
     /// Opens the space of a device, which `stores` reach, and its catalog, if it has one. What an
-    /// interrupted change left behind is freed.
+    /// interrupted change left behind is freed before the first write.
     ///
     /// # Errors
     /// [`GraphError::Flash`] if the device fails.
@@ -56,7 +61,9 @@ impl Space {
         let store = stores.first_mut().expect("a store");
         let used = store.used()?;
         let mut best: Option<Root> = None;
-        for (segment, header) in probe(store, &used) {
+        let found = probe(store, &used);
+        let headers = found.len();
+        for (segment, header) in found {
             let newer = best.as_ref().is_none_or(|best| header.generation > best.generation);
             if header.kind == Kind::Root && newer {
                 best = read_root(store, segment).or(best);
@@ -68,6 +75,8 @@ impl Space {
             root: None,
             live: BTreeSet::new(),
             fresh: Vec::new(),
+            stale: Vec::new(),
+            headers,
             in_flight: 0,
             failed: None,
             written: 0,
@@ -78,12 +87,15 @@ impl Space {
             space.live = best.live.into_iter().collect();
             best.catalog
         });
-        for segment in used {
-            if space.root != Some(segment) && !space.live.contains(&segment) {
-                space.stores[0].free(segment)?;
-            }
-        }
+        let stale = |segment: &u32| space.root != Some(*segment) && !space.live.contains(segment);
+        space.stale = used.into_iter().filter(stale).collect();
         Ok((space, catalog))
+    }
+
+    /// Segments with a header that were found when the space was opened.
+    #[must_use]
+    pub fn headers(&self) -> usize {
+        self.headers
     }
 
     /// The segments of the device.
@@ -158,6 +170,9 @@ impl Space {
     }
 
     fn open_segment(&mut self) -> Result<u32> {
+        for segment in std::mem::take(&mut self.stale) {
+            self.stores[0].free(segment)?;
+        }
         loop {
             if let Some(segment) = self.stores[0].open()? {
                 return Ok(segment);

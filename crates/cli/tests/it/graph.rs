@@ -34,7 +34,8 @@ const EDGES: &str = "# a comment\n10 20 0.5\n20,30,2\n30\t10\t1\n1000000000000 1
 #[test]
 fn a_graph_is_made_and_computed_on() {
     let folder = folder();
-    let [edges, store, out] = ["edges.txt.zst", "g.prism", "out.tsv"].map(|name| at(&folder, name));
+    let names = ["edges.txt.zst", "g.prism", "out.tsv", "run.json"];
+    let [edges, store, out, json] = names.map(|name| at(&folder, name));
     fs::write(&edges, zstd::encode_all(EDGES.as_bytes(), 1).unwrap()).unwrap();
     let made = good(&["graph", "ingest", &edges, "-o", &store, "--directed", "--weighted"]);
     assert!(made.contains("4 vertices, 4 edges (0 self-loops)"), "{made}");
@@ -55,9 +56,20 @@ fn a_graph_is_made_and_computed_on() {
     let sum: f64 =
         ranks.lines().map(|l| l.split('\t').nth(1).unwrap().parse::<f64>().unwrap()).sum();
     assert!((sum - 1.0).abs() < 1e-9, "{ranks}");
-    // It goes on after round 28.
-    let again = run(&["pagerank", &store, "--iterations", "30", "--checkpoint", "7"]);
-    assert_eq!(ranks, again);
+    // It goes on after round 28, for which it reads less.
+    let again = ["pagerank", &store, "--iterations", "30", "--checkpoint", "7", "--json", &json];
+    assert_eq!(ranks, run(&again));
+    let streamed = || {
+        let text = fs::read_to_string(&json).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["edges_streamed"].as_u64().unwrap()
+    };
+    let after_28 = streamed();
+    let whole = run(&["pagerank", &store, "--iterations", "30", "--json", &json]);
+    assert!(whole == ranks && after_28 * 10 < streamed(), "{after_28} of {}", streamed());
+    // Fewer rounds are not those that were saved.
+    let few = run(&["pagerank", &store, "--iterations", "3"]);
+    assert_ne!(few, ranks);
+    assert_eq!(run(&["pagerank", &store, "--iterations", "3", "--checkpoint", "7"]), few);
     let found: Value =
         serde_json::from_str(&good(&["graph", "info", &store, "--json", "-"])).unwrap();
     assert_eq!(found["edges"], 4, "{found}");
@@ -94,6 +106,28 @@ fn what_is_wrong_is_said_and_nothing_is_half_made() {
     refused(&["graph", "run", "bfs", &store, "--source", "7"], &["no vertex 7"]);
     refused(&["graph", "run", "pagerank", &store, "--memory", "1KiB"], &["--memory"]);
     refused(&["graph", "run", "wcc", &edges], &["edges.txt"]);
+    // What the command would ignore.
+    refused(&["graph", "run", "wcc", &store, "--iterations", "5"], &["wcc", "--iterations"]);
+    let ingest = |words: &[&str], parts: &[&str]| {
+        refused(&[&["graph", "ingest", &edges, "-o", &store][..], words].concat(), parts);
+    };
+    ingest(&["--format", "adjacency", "--weighted"], &["--weighted"]);
+    ingest(&["--format", "metis", "--directed"], &["--directed"]);
+    ingest(&["--columns", "a,b"], &["--columns"]);
+    fs::write(
+        &edges,
+        "%%MatrixMarket matrix coordinate pattern general\n9999999999 9999999999 0\n",
+    )
+    .unwrap();
+    ingest(&["--format", "matrix-market"], &["edges.txt:2: ", "4294967295"]);
+    fs::write(&edges, "1 0 010 999999999999999999\n1\n").unwrap();
+    ingest(&["--format", "metis"], &["edges.txt:2: "]);
+    // A result does not replace the store.
+    let before = fs::read(&store).unwrap();
+    refused(&["graph", "run", "wcc", &store, "--output", &store], &["g.prism", "replace"]);
+    refused(&["graph", "info", &store, "--json", &store], &["replace"]);
+    refused(&["graph", "export", &store, "-o", &store], &["replace"]);
+    assert!(fs::read(&store).unwrap() == before);
     refused(&["graph", "info", &at(&folder, "none")], &["no such file"]);
 }
 
@@ -119,4 +153,28 @@ fn damage_is_named() {
     let run = prism(&["graph", "run", "pagerank", &store]);
     assert_eq!(run.code, 2, "{}", run.stdout);
     assert!(run.stdout.is_empty(), "no result: {}", run.stdout);
+}
+
+/// What a damaged root names is not freed, and the check says that it is damaged.
+#[test]
+fn a_damaged_root_is_found_and_nothing_is_freed() {
+    let folder = folder();
+    let [edges, store] = ["edges.txt", "g.prism"].map(|name| at(&folder, name));
+    fs::write(&edges, "1 2\n2 3\n").unwrap();
+    good(&["graph", "ingest", &edges, "-o", &store]);
+    let mut bytes = fs::read(&store).unwrap();
+    // The segment of the root: its kind is 1.
+    let magic = b"PRGRAPH1\x01\0\0\0";
+    let begin = bytes.windows(magic.len()).position(|part| part == magic).unwrap();
+    bytes[begin + 70] ^= 1;
+    fs::write(&store, &bytes).unwrap();
+    for _ in 0..2 {
+        let run = prism(&["graph", "verify", &store]);
+        assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+        assert!(run.stderr.contains("no root"), "{}", run.stderr);
+        refused(&["graph", "info", &store], &["no root"]);
+    }
+    bytes[begin + 70] ^= 1;
+    fs::write(&store, &bytes).unwrap();
+    assert!(good(&["graph", "verify", &store]).contains("no damage"));
 }

@@ -49,6 +49,14 @@ impl PageRank {
         Self { vertices, damping, form, source, until, base: 0.0, change: f64::INFINITY }
     }
 
+    /// Rounds at most.
+    #[must_use]
+    pub fn rounds_max(&self) -> u32 {
+        match self.until {
+            Until::Rounds(rounds) | Until::Change(_, rounds) => rounds,
+        }
+    }
+
     /// The rank of a vertex with this value.
     #[must_use]
     pub fn rank(vertex: Vertex, value: f64) -> f64 {

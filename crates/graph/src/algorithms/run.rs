@@ -222,8 +222,8 @@ const ROUNDS_USUAL: u32 = 20;
 impl Options {
     /// What values depend on, apart from the graph and the number of rounds.
     fn key(&self, name: &str) -> String {
-        let Self { source, damping, form, schedule, .. } = self;
-        format!("{name} {source:?} {damping} {form:?} {schedule:?}")
+        let Self { source, damping, form, schedule, tolerance, .. } = self;
+        format!("{name} {source:?} {damping} {form:?} {schedule:?} {tolerance:?}")
     }
 }
 
@@ -278,7 +278,7 @@ fn paths_external(
     mut program: Paths,
     key: &str,
 ) -> Result<Computed> {
-    let rounds = external::run(graph, &mut results, pool, &mut program, key)?;
+    let rounds = external::run(graph, &mut results, pool, &mut program, (key, u32::MAX))?;
     let mut reached = 0_u64;
     results.values(0, graph.catalog().vertices, |_, bits| {
         reached += u64::from(f64::from_bits(bits).is_finite());
@@ -304,7 +304,8 @@ fn pagerank_external(
     program: &mut PageRank,
     key: &str,
 ) -> Result<Computed> {
-    let rounds = external::run(graph, &mut results, pool, program, key)?;
+    let until = (key, program.rounds_max());
+    let rounds = external::run(graph, &mut results, pool, program, until)?;
     // Ranks replace what vertices give along edges.
     let (content, per) = (graph.catalog().content, graph.catalog().interval_vertices);
     let (vertices, mut sum) = (graph.catalog().vertices, 0.0);
@@ -340,7 +341,7 @@ fn pagerank(
     let every = options.checkpoint.unwrap_or(0);
     let mut begin = None;
     if let (Some(results), true) = (&mut results, every > 0)
-        && let Some((round, totals)) = results.round(content, key)
+        && let Some((round, totals)) = results.round(content, key, program.rounds_max())
     {
         let mut values = Vec::with_capacity(vertices as usize);
         results.values(0, vertices, |_, bits| {

@@ -53,7 +53,7 @@ const ELEMENT: u64 = size_of::<(u32, u8)>() as u64;
 pub fn count(graph: &mut Graph, pool: &dyn Pool, what: Count) -> Result<Counted> {
     let catalog = graph.catalog().clone();
     let vertices = catalog.vertices;
-    let windows = Windows::new(&catalog);
+    let windows = Windows::new(&catalog).single();
     let threads = pool.threads() as u64;
     // Counts, neighbours, lengths and ends of lists; a window, and the lists of it.
     let fixed = u64::from(vertices) * (8 + 4 + 4 + 8) + 3 * threads * windows.bytes_max();

@@ -14,6 +14,8 @@ use crate::segment::Adjacency;
 pub(crate) struct Windows {
     pub(crate) tasks: Vec<Task>,
     ranges: Vec<(u32, u32)>,
+    /// Of several edges between two vertices in one direction, one is in the lists.
+    single: bool,
 }
 
 /// The neighbours of the vertices of a window, with multiplicity: in a directed graph a vertex that
@@ -49,7 +51,7 @@ impl Windows {
                 let same = all[begin..].iter().take_while(|entry| entry.first == *first);
                 task.extend(same.copied());
             }
-            return Self { tasks, ranges };
+            return Self { tasks, ranges, single: false };
         }
         for entry in all {
             let last = entry.first + (entry.vertices - 1);
@@ -57,7 +59,12 @@ impl Windows {
             let end = ranges.partition_point(|range| range.0 <= last);
             tasks[begin..end].iter_mut().for_each(|task: &mut Vec<Entry>| task.push(entry));
         }
-        Self { tasks, ranges }
+        Self { tasks, ranges, single: false }
+    }
+
+    /// The same, with one edge of several between two vertices in one direction.
+    pub(crate) fn single(self) -> Self {
+        Self { single: true, ..self }
     }
 
     /// Windows with an active vertex.
@@ -65,7 +72,7 @@ impl Windows {
         let pairs = self.tasks.iter().zip(&self.ranges);
         let chosen = pairs.filter(|(_, (first, last))| active(*first, *last - *first + 1));
         let (tasks, ranges) = chosen.map(|(task, range)| (task.clone(), *range)).unzip();
-        Self { tasks, ranges }
+        Self { tasks, ranges, single: self.single }
     }
 
     /// Calls `work` with each window, on several threads.
@@ -76,7 +83,7 @@ impl Windows {
         work: &(dyn Fn(&mut Window) -> Result<()> + Sync),
     ) -> Result<()> {
         graph.stream(pool, &self.tasks, &|task, lists| {
-            work(&mut Window::new(self.ranges[task], lists))
+            work(&mut Window::new(self.ranges[task], lists, self.single))
         })
     }
 
@@ -92,7 +99,7 @@ impl Windows {
 }
 
 impl Window {
-    fn new((first, last): (u32, u32), lists: &[Adjacency<'_>]) -> Self {
+    fn new((first, last): (u32, u32), lists: &[Adjacency<'_>], single: bool) -> Self {
         let count = (last - first + 1) as usize;
         let mut ends = vec![0_u32; count + 1];
         let of = |vertex: u32| (first..=last).contains(&vertex).then(|| (vertex - first) as usize);
@@ -108,11 +115,21 @@ impl Window {
         }
         let mut neighbours = vec![0; ends[count] as usize];
         let mut next = ends.clone();
+        // Where the lists of this direction begin. In one direction neighbours are in order.
+        let (mut begins, mut kind) = (ends.clone(), None);
         for list in lists {
+            if single && kind.replace(list.kind()) != Some(list.kind()) {
+                begins.copy_from_slice(&next);
+            }
             // A loop is in both directions, and in neither of interest.
             list.for_each(|vertex, list| {
                 let Some(at) = of(vertex) else { return };
                 for neighbour in list.iter().filter(|neighbour| *neighbour != vertex) {
+                    let is_again =
+                        next[at] > begins[at] && neighbours[next[at] as usize - 1] == neighbour;
+                    if single && is_again {
+                        continue;
+                    }
                     neighbours[next[at] as usize] = neighbour;
                     next[at] += 1;
                 }

@@ -18,7 +18,7 @@ pub(crate) fn edges(bytes: &[u8], weighted: bool) -> Parse<Parsed> {
         let weight = if weighted { fields.weight()? } else { 1.0 };
         edges.push(Edge { source, target, weight });
     }
-    Ok(Parsed { edges, vertices: Vec::new() })
+    Ok(Parsed { edges, ..Parsed::default() })
 }
 
 /// A line for each vertex.

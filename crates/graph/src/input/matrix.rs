@@ -2,7 +2,7 @@
 
 use super::fields::{Fields, is_comment, lines, shown};
 use super::{Parse, Parsed, ReadOptions};
-use crate::ingest::Edge;
+use crate::ingest::{Edge, VERTICES_MAX};
 
 /// The state of a reader of Matrix Market. Source: math.nist.gov/MatrixMarket/formats.html.
 #[derive(Debug, Default)]
@@ -44,7 +44,7 @@ impl State {
                     ));
                 }
                 self.size = Some(rows);
-                parsed.vertices.extend(1..=rows);
+                parsed.up_to = vertices(&fields, rows)?;
                 continue;
             };
             let (source, target) = (fields.id()?, fields.id()?);
@@ -76,6 +76,14 @@ impl State {
             Some(_) => None,
         }
     }
+}
+
+/// A number of vertices that a header promises, if a graph can have as many.
+fn vertices(fields: &Fields<'_>, count: u64) -> Parse<u64> {
+    if count > VERTICES_MAX {
+        return fields.wrong(format!("a graph has at most {VERTICES_MAX} vertices"));
+    }
+    Ok(count)
 }
 
 fn banner(fields: &mut Fields<'_>, weighted: bool) -> Parse<Banner> {
@@ -134,7 +142,7 @@ impl MetisState {
             let mut fields = Fields::new(number, line);
             let Some(header) = self.header else {
                 let header = metis_header(&mut fields, weighted)?;
-                parsed.vertices.extend(1..=header.vertices);
+                parsed.up_to = vertices(&fields, header.vertices)?;
                 self.header = Some(header);
                 continue;
             };
@@ -146,7 +154,10 @@ impl MetisState {
                 return fields.wrong(format!("the header promises {} vertices", header.vertices));
             }
             for _ in 0..header.before {
-                fields.next();
+                if fields.next().is_empty() {
+                    let before = header.before;
+                    return fields.wrong(format!("{before} weights of the vertex come first"));
+                }
             }
             while !fields.is_empty() {
                 let target = fields.id()?;

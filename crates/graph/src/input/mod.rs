@@ -99,6 +99,8 @@ pub struct Parsed {
     pub edges: Vec<Edge>,
     /// Vertices that need not have edges.
     pub vertices: Vec<u64>,
+    /// All vertices from 1 up to this number are there, too.
+    pub up_to: u64,
 }
 
 /// What is wrong with a line.
@@ -126,16 +128,33 @@ const LINE_MAX: usize = 1 << 30;
 
 impl Reader {
     /// Before the first byte.
-    #[must_use]
-    pub fn new(options: ReadOptions) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`GraphError::Refused`] if the format does not have what is wanted of it.
+    pub fn new(options: ReadOptions) -> Result<Self> {
+        let refused = |what: &str| Err(GraphError::Refused(what.into()));
+        match options.format {
+            Format::Adjacency if options.weighted => {
+                return refused("lists of neighbours have no weights; leave --weighted away");
+            }
+            Format::Metis if options.directed => {
+                return refused("edges of METIS have no direction; leave --directed away");
+            }
+            format if format != Format::Csv && options.columns.is_some() => {
+                return refused(
+                    "only CSV has columns with names; give --format csv, or no --columns",
+                );
+            }
+            _ => {}
+        }
+        Ok(Self {
             options,
             rest: Vec::new(),
             done: 0,
             matrix: matrix::State::default(),
             metis: matrix::MetisState::default(),
             table: None,
-        }
+        })
     }
 
     /// Lines, or bytes of a binary format, that were read.
@@ -220,6 +239,7 @@ impl Reader {
         for (parsed, lines) in parts {
             let parsed = parsed.map_err(|wrong| wrong.at(self.done))?;
             into.add_vertices(&parsed.vertices);
+            into.add_vertices_up_to(parsed.up_to);
             into.add(&parsed.edges)?;
             self.done += lines;
         }

@@ -104,7 +104,7 @@ impl<'a> Input<'a> {
         };
         let mut ingest = Ingest::new(options, &InMemory::make)?;
         let (format, directed, weighted) = (self.format, self.directed, self.weighted);
-        let mut reader = Reader::new(ReadOptions { format, directed, weighted, columns: None });
+        let mut reader = Reader::new(ReadOptions { format, directed, weighted, columns: None })?;
         // Pieces cut lines anywhere.
         let pieces: Vec<&[u8]> = self.edges.chunks(1 + self.edges.len() / 3).collect();
         for piece in &pieces {

@@ -58,7 +58,8 @@ fn every_format_is_read() {
 #[test]
 fn what_is_wrong_is_named() {
     let check = |format, weighted, text: &[u8], parts: &[&str]| {
-        let input = Input { weighted, ..Input::new(text, format, true) };
+        let directed = format != Format::Metis;
+        let input = Input { weighted, ..Input::new(text, format, directed) };
         let (mut space, _) = Space::open(policy(256, 8, 1)).unwrap();
         let error = input.ingest(&mut space, &Serial).expect_err("it is wrong");
         let text = error.to_string();
@@ -69,6 +70,7 @@ fn what_is_wrong_is_named() {
         let (space, catalog) = Space::open(space.into_stores()).unwrap();
         assert!(matches!(Graph::open(space, catalog, 1 << 20), Err(GraphError::NoGraph)));
     };
+    check(Format::Adjacency, true, b"1 2\n", &["--weighted"]);
     let edges = Format::Edges;
     check(edges, false, b"1 2\n# c\n3\n", &["3: ", "a vertex is missing"]);
     check(edges, false, b"1 2\nx 3\n", &["2: ", "\"x\" is not the number of a vertex"]);

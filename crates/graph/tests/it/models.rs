@@ -287,3 +287,18 @@ fn duplicates_and_loops_are_kept_or_dropped() {
     check(false, drop, keep, &[(1, 2, 3.0), (2, 2, 1.0)]);
     check(false, keep, keep, &[(1, 2, 3.0), (1, 2, 4.0), (1, 2, 5.0), (2, 2, 1.0)]);
 }
+
+/// Edges that are kept although there is one already do not count as edges in both directions.
+#[test]
+fn coefficients_do_not_count_duplicates() {
+    let check = |text: &[u8], directed, expected: [f64; 3]| {
+        let input = Input { duplicates: Keep::Keep, ..Input::new(text, Format::Edges, directed) };
+        let found = run(&mut input.graph(), Algorithm::Lcc, &options());
+        let found: Vec<f64> = found.values().map(|value| value.parse().unwrap()).collect();
+        assert_eq!(found, expected, "{directed}");
+    };
+    let text = b"1 2\n2 3\n3 1\n1 2\n2 3\n1 3\n";
+    check(text, false, [1.0; 3]);
+    // Between 1 and 3 edges go both ways.
+    check(text, true, [0.5, 1.0, 0.5]);
+}

@@ -89,7 +89,9 @@ impl GraphDevice {
         let block = block_bytes(graph);
         // A block of the range has fewer bytes than one of flash if its tables need some.
         let blocks = |bytes: u64| (bytes + bytes / 64).div_ceil(block) + 4;
-        let (graph, results) = (blocks(graph), blocks(results));
+        // A list that is longer than half a block leaves the rest of another unused, and a long one
+        // is cut as if its numbers had four bytes. What is not written is a hole in the file.
+        let (graph, results) = (3 * blocks(graph), blocks(results));
         let geometry = geometry(graph, results, block);
         let (device, identity) = match path {
             Some(path) => {
@@ -184,6 +186,24 @@ impl GraphDevice {
 
 /// A space and its catalog.
 pub type Opened = (Space, Option<Vec<u8>>);
+
+/// Refuses that a result goes to the file of the store, which it would replace.
+///
+/// # Errors
+/// [`Failure::Usage`].
+pub fn refuse_store(store: &Path, outputs: &[Option<&Path>]) -> Result<(), Failure> {
+    let Ok(of_store) = store.canonicalize() else { return Ok(()) };
+    for output in outputs.iter().flatten() {
+        if output.canonicalize().is_ok_and(|output| output == of_store) {
+            let output = output.display();
+            let what = format!(
+                "{output}: this is the store, which the result would replace; name another file"
+            );
+            return Err(Failure::Usage(what));
+        }
+    }
+    Ok(())
+}
 
 /// The name of a store for messages.
 #[must_use]

@@ -9,7 +9,7 @@ use prism_graph::GraphError;
 use prism_graph::verify::{edges, isolated};
 use prism_host::OutputFile;
 
-use super::device::{GraphDevice, name_of};
+use super::device::{GraphDevice, name_of, refuse_store};
 use super::ingest::input_failure;
 use crate::failure::Failure;
 use crate::quantities;
@@ -40,6 +40,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = name_of(Some(&args.store));
     let failure = |error| input_failure(&name, error);
+    refuse_store(&args.store, &[Some(&args.output)])?;
     let device = GraphDevice::open(&args.store)?;
     let mut graph = device.open_graph(1, args.memory).map_err(failure)?;
     let mut out = OutputFile::create(&args.output)?;

@@ -9,7 +9,7 @@ use prism_graph::segment::Kind;
 use prism_graph::verify::bytes_of;
 use serde::Serialize;
 
-use super::device::{GraphDevice, name_of};
+use super::device::{GraphDevice, name_of, refuse_store};
 use super::ingest::input_failure;
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -88,6 +88,7 @@ impl Info {
 /// [`Failure`] if there is no graph.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = name_of(Some(&args.store));
+    refuse_store(&args.store, &[args.json.path()])?;
     let device = GraphDevice::open(&args.store)?;
     let graph = device.open_graph(1, Bytes(0)).map_err(|error| input_failure(&name, error))?;
     let catalog = graph.catalog();

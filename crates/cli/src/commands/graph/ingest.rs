@@ -12,7 +12,7 @@ use prism_host::input::Input;
 use prism_host::interrupt::Scratch;
 use serde::Serialize;
 
-use super::device::{GraphDevice, SharedMemory, TemporaryFile, Threads, name_of};
+use super::device::{GraphDevice, SharedMemory, TemporaryFile, Threads, name_of, refuse_store};
 use crate::failure::Failure;
 use crate::output::JsonArg;
 use crate::quantities;
@@ -157,17 +157,12 @@ impl InputArgs {
         loop {
             let done = reader.as_ref().map_or(0, Reader::done);
             let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, done))?;
-            let reader = reader.get_or_insert_with(|| {
-                let format =
-                    self.format.unwrap_or_else(|| Format::recognise(&name, &piece[..bytes]));
-                Reader::new(ReadOptions {
-                    format,
-                    directed: self.directed,
-                    weighted: self.weighted,
-                    columns: self.columns.clone(),
-                })
-            });
-            let read = reader.read(pool, &piece[..bytes], bytes < PIECE, ingest);
+            let mut reading = match reader.take() {
+                Some(reading) => reading,
+                None => self.reader(&name, &piece[..bytes])?,
+            };
+            let read = reading.read(pool, &piece[..bytes], bytes < PIECE, ingest);
+            reader = Some(reading);
             read.map_err(|error| input_failure(&name, error))?;
             progress.reached(input.taken());
             if bytes < PIECE {
@@ -175,6 +170,16 @@ impl InputArgs {
                 return Ok(());
             }
         }
+    }
+
+    fn reader(&self, name: &str, head: &[u8]) -> Result<Reader, Failure> {
+        let reader = Reader::new(ReadOptions {
+            format: self.format.unwrap_or_else(|| Format::recognise(name, head)),
+            directed: self.directed,
+            weighted: self.weighted,
+            columns: self.columns.clone(),
+        });
+        reader.map_err(|error| input_failure(name, error))
     }
 
     /// Reads the vertices, if they are named or next to the edges.
@@ -229,8 +234,10 @@ struct Ingested {
 /// # Errors
 /// [`Failure`]; then the store is as it was.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let store = &args.output;
-    args.json.refuse_same_stdout(store)?;
+    args.json.refuse_same_stdout(&args.output)?;
+    refuse_store(&args.output, &[args.json.path(), Some(&args.edges)])?;
+    // A link stays one.
+    let store = &args.output.canonicalize().unwrap_or_else(|_| args.output.clone());
     if store.exists() {
         // Only a graph is replaced.
         drop(GraphDevice::open(store)?);
@@ -244,12 +251,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return Err(Failure::Usage(what));
     }
     let mut part = store.clone().into_os_string();
-    part.push(".part");
+    // Two processes may make the same store: the last one to end replaces it.
+    part.push(format!(".{}.part", std::process::id()));
     let part = PathBuf::from(part);
     let _scratch = Scratch::at(&part);
     let (device, catalog) = args.input.ingest(&args.edges, &folder, |bytes, vertices| {
-        // An earlier process may have been killed.
-        let _ = std::fs::remove_file(&part);
         GraphDevice::make(Some(&part), bytes, results_bytes(vertices))
     })?;
     drop(device);
@@ -258,7 +264,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
     let bytes: u64 = catalog.entries.iter().map(|entry| entry.bytes() as u64).sum();
     let ingested = Ingested {
-        store: store.display().to_string(),
+        store: args.output.display().to_string(),
         vertices: catalog.vertices,
         edges: catalog.edges,
         self_loops: catalog.loops,

@@ -13,7 +13,7 @@ use prism_graph::{Graph, GraphError, Results};
 use prism_host::{HostError, OutputFile};
 use serde::Serialize;
 
-use super::device::{GraphDevice, Threads, name_of};
+use super::device::{GraphDevice, Threads, name_of, refuse_store};
 use super::ingest::input_failure;
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -44,9 +44,9 @@ pub struct Args {
     /// Write all values to this file, a vertex and its value in each line; `-` for standard output
     #[arg(long, value_name = "F.tsv")]
     output: Option<PathBuf>,
-    /// The damping factor of PageRank
-    #[arg(long, value_name = "D", default_value_t = 0.85, value_parser = share)]
-    damping: f64,
+    /// The damping factor of PageRank; 0.85 if it is not given
+    #[arg(long, value_name = "D", value_parser = share)]
+    damping: Option<f64>,
     /// End PageRank when a round changes all ranks together by less than this share
     #[arg(long, value_name = "T", value_parser = share)]
     tolerance: Option<f64>,
@@ -73,6 +73,30 @@ pub struct Args {
     top: usize,
     #[command(flatten)]
     json: JsonArg,
+}
+
+impl Args {
+    /// Refuses options that the algorithm would ignore.
+    fn refuse_unused(&self) -> Result<(), Failure> {
+        let ranks = matches!(self.algorithm, Algorithm::Pagerank | Algorithm::Ppr);
+        let has_rounds = ranks || self.algorithm == Algorithm::Cdlp;
+        let given = [
+            ("--iterations", self.iterations.is_some(), has_rounds),
+            ("--source", self.source.is_some(), self.algorithm.has_source()),
+            ("--damping", self.damping.is_some(), ranks),
+            ("--tolerance", self.tolerance.is_some(), ranks),
+            ("--graphchi-compat", self.graphchi_compat, ranks),
+            ("--async", self.asynchronous, ranks),
+            ("--checkpoint", self.checkpoint.is_some(), ranks),
+        ];
+        match given.iter().find(|(_, given, used)| *given && !used) {
+            None => Ok(()),
+            Some((flag, ..)) => {
+                let name = self.algorithm.name();
+                Err(Failure::Usage(format!("{name} has no use for {flag}; leave it away")))
+            }
+        }
+    }
 }
 
 fn algorithm(text: &str) -> Result<Algorithm, String> {
@@ -115,6 +139,8 @@ struct Run {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = name_of(Some(&args.store));
     let failure = |error| input_failure(&name, error);
+    refuse_store(&args.store, &[args.output.as_deref(), args.json.path()])?;
+    args.refuse_unused()?;
     if let Some(output) = &args.output {
         args.json.refuse_same_stdout(output)?;
     }
@@ -125,7 +151,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let options = Options {
         iterations: args.iterations,
         source: args.source,
-        damping: args.damping,
+        damping: args.damping.unwrap_or(0.85),
         tolerance: args.tolerance,
         form: if args.graphchi_compat { Form::GraphChi } else { Form::Normalised },
         schedule: match args.asynchronous {
@@ -216,12 +242,13 @@ fn write(
             .map_err(Written::Graph)?;
     }
     let label = |vertex: u32| ids[vertex as usize];
-    let mut best: Vec<u32> = Vec::new();
+    // With their values, each of which is read once: they may be on flash.
+    let mut best: Vec<(f64, u32)> = Vec::new();
     if !column.has_labels() && top > 0 {
-        let larger =
-            |a: &u32, b: &u32| column.number(*b).total_cmp(&column.number(*a)).then(a.cmp(b));
-        for vertex in (0..vertices).filter(|vertex| column.number(*vertex).is_finite()) {
-            best.push(vertex);
+        let larger = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+        let values = (0..vertices).map(|vertex| (column.number(vertex), vertex));
+        for pair in values.filter(|(value, _)| value.is_finite()) {
+            best.push(pair);
             if best.len() >= 2 * top + 1000 {
                 best.sort_by(larger);
                 best.truncate(top);
@@ -231,7 +258,7 @@ fn write(
         best.truncate(top);
     }
     let mut found: Vec<(u32, u64)> = Vec::new();
-    let wanted: std::collections::BTreeSet<u32> = best.iter().copied().collect();
+    let wanted: std::collections::BTreeSet<u32> = best.iter().map(|(_, vertex)| *vertex).collect();
     let (mut output, mut failed) = (output, None);
     graph
         .ids(|vertex, id| {
@@ -252,7 +279,7 @@ fn write(
     if let Some(out) = output {
         out.commit().map_err(Written::Host)?;
     }
-    let row = |vertex: u32| {
+    let row = |(_, vertex): (f64, u32)| {
         let id = found.iter().find(|(other, _)| *other == vertex).map_or(0, |(_, id)| *id);
         (id, column.text(vertex, &label))
     };

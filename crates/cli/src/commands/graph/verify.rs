@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
+use prism_graph::GraphError;
 use prism_graph::verify::verify;
 use serde::Serialize;
 
-use super::device::{GraphDevice, Threads, name_of};
+use super::device::{GraphDevice, Threads, name_of, refuse_store};
 use super::ingest::input_failure;
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -45,8 +46,13 @@ struct Verified {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = name_of(Some(&args.store));
     let failure = |error| input_failure(&name, error);
+    refuse_store(&args.store, &[args.json.path()])?;
     let device = GraphDevice::open(&args.store)?;
-    let mut graph = device.open_graph(1, args.memory).map_err(failure)?;
+    let graph = device.open_graph(1, args.memory).map_err(|error| match error {
+        GraphError::NoRoot(_) => Failure::Finding(format!("{name}: {error}")),
+        error => failure(error),
+    });
+    let mut graph = graph?;
     let report = verify(&mut graph, &Threads(1)).map_err(failure)?;
     let (segments, bytes) = (report.segments, report.bytes);
     let mut text = format!("{name}: {segments} segments, {}", Bytes(bytes));
