@@ -9,7 +9,7 @@ use crate::format::{u16_at, u32_at};
 use crate::fs::Fs;
 use crate::names::NewFile;
 use crate::node::{Attr, S_IFDIR, S_IFLNK, S_IFMT};
-use crate::xattr::Pairs;
+use crate::xattr::{Pairs, check};
 
 /// The list that applies to a file.
 pub const ACL_ACCESS: &[u8] = b"system.posix_acl_access";
@@ -183,6 +183,7 @@ impl<S: Store> Fs<S> {
         let mode = new.mode & !0o777 | access.mode();
         put(&mut pairs, ACL_ACCESS, (!access.is_minimal()).then(|| access.encode()));
         put(&mut pairs, ACL_DEFAULT, (kind == S_IFDIR).then(|| default.encode()));
+        check(&pairs)?;
         Ok((mode, pairs))
     }
 }

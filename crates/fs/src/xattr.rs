@@ -48,6 +48,16 @@ fn encode(pairs: &Pairs) -> Vec<u8> {
     bytes
 }
 
+/// Whether encoded attributes fit into the blocks that a file has for them.
+fn check_len(bytes: &[u8]) -> Result<()> {
+    if bytes.len() > XATTRS * BLOCK { Err(FsError::NoSpace) } else { Ok(()) }
+}
+
+/// Refuses attributes that [`Fs::put_xattrs`] could not store.
+pub(crate) fn check(pairs: &Pairs) -> Result<()> {
+    check_len(&encode(pairs))
+}
+
 impl<S: Store> Fs<S> {
     pub(crate) fn xattrs(&mut self, ino: u32) -> Result<Pairs> {
         let len = self.attr(ino)?.xattr_bytes as usize;
@@ -62,9 +72,7 @@ impl<S: Store> Fs<S> {
 
     pub(crate) fn set_xattrs(&mut self, ino: u32, pairs: &Pairs) -> Result<()> {
         let bytes = encode(pairs);
-        if bytes.len() > XATTRS * BLOCK {
-            return Err(FsError::NoSpace);
-        }
+        check_len(&bytes)?;
         let count = bytes.len().div_ceil(BLOCK);
         let had = (self.attr(ino)?.xattr_bytes as usize).div_ceil(BLOCK);
         self.begin(count.saturating_sub(had) as u64)?;

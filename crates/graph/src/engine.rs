@@ -141,8 +141,13 @@ impl Graph {
     /// Bytes that are left for the state of vertices next to the fewest buffers.
     #[must_use]
     pub fn state_max(&self, pool: &dyn Pool) -> u64 {
-        let least = self.workers(pool) * DEPTH_MIN as u64 * self.segment_bytes();
-        self.memory.saturating_sub(least)
+        self.memory.saturating_sub(self.buffers_min(pool))
+    }
+
+    /// Bytes of the fewest buffers.
+    #[must_use]
+    pub fn buffers_min(&self, pool: &dyn Pool) -> u64 {
+        self.workers(pool) * DEPTH_MIN as u64 * self.segment_bytes()
     }
 
     fn segment_bytes(&self) -> u64 {
@@ -170,7 +175,7 @@ impl Graph {
         if state > left {
             return Err(GraphError::Memory {
                 what,
-                needed: state + (self.memory - left).max(2 * segment),
+                needed: state + self.buffers_min(pool),
                 allowed: self.memory,
                 vertices: self.catalog.vertices.into(),
             });

@@ -129,15 +129,18 @@ fn make_round<P: VertexProgram>(
     Ok(totals)
 }
 
-/// The failure of a computation of which neither all values fit nor two intervals of them.
+/// The failure of a computation that needs so many bytes, of which neither all values fit nor two
+/// intervals of them.
 #[must_use]
 pub fn too_little(graph: &Graph, needed: u64) -> GraphError {
     let vertices = u64::from(graph.catalog().vertices);
+    let again = match graph.catalog().intervals {
+        1 => ", or ingest the graph again with --run-memory",
+        _ => "",
+    };
     GraphError::Refused(format!(
-        "the state of {vertices} vertices needs {}, and {} are allowed; give more by --memory, or \
-         ingest the graph with --run-memory {}",
+        "the state of {vertices} vertices needs {}, and {} are allowed; give more by --memory{again}",
         prism_base::Bytes(needed),
-        prism_base::Bytes(graph.memory()),
         prism_base::Bytes(graph.memory()),
     ))
 }

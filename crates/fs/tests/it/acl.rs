@@ -97,3 +97,23 @@ fn what_is_no_list_is_refused() {
     assert_eq!(set(link, ACL_ACCESS, &list([7; 5])), Err(FsError::NotSupported));
     assert_eq!(permissions(&mut fs, file), 0o644);
 }
+
+/// A new folder would have the list twice, for which files have too little space.
+#[test]
+fn a_list_that_is_too_long_to_be_inherited_is_refused() {
+    let (mut fs, _) = new();
+    let dir = fs.make(ROOT, b"dir", DIR).unwrap();
+    let short = list([7, 6, 5, 7, 0]);
+    let users = (0..4400_u32).flat_map(|user| {
+        let [a, b, c, d] = (1000 + user).to_le_bytes();
+        [2, 0, 6, 0, a, b, c, d]
+    });
+    let users: Vec<u8> = users.collect();
+    let long = [&short[..20], &users, &short[20..]].concat();
+    fs.set_xattr(dir, ACL_DEFAULT, &long, SetXattr::Any).unwrap();
+    assert_eq!(fs.make(dir, b"below", DIR), Err(FsError::NoSpace));
+    let file = fs.make(dir, b"file", FILE).unwrap();
+    assert!(fs.get_xattr(file, ACL_ACCESS).unwrap().len() == long.len());
+    fs.checkpoint().unwrap();
+    assert_eq!(fs.check().unwrap().problems, []);
+}

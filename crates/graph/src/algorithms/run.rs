@@ -245,7 +245,7 @@ fn by_intervals<P: VertexProgram>(
         {
             Ok((Some(results), true))
         }
-        _ => Err(external::too_little(graph, needed + graph.memory() - graph.state_max(pool))),
+        _ => Err(external::too_little(graph, needed + graph.buffers_min(pool))),
     }
 }
 

@@ -67,7 +67,7 @@ pub struct InputArgs {
     memory: Bytes,
     /// Arrange edges so that `run` with this much memory can compute although the state of the
     /// vertices does not fit
-    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = run_memory)]
     run_memory: Option<Bytes>,
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 2)]
@@ -89,6 +89,13 @@ impl From<KeepArg> for Keep {
             KeepArg::Drop => Self::Drop,
         }
     }
+}
+
+fn run_memory(text: &str) -> Result<Bytes, String> {
+    // Buffers of values and of edges take a dozen blocks.
+    const LEAST: Bytes = Bytes(16 << 20);
+    let bytes = quantities::bytes(text)?;
+    if bytes < LEAST { Err(format!("at least {LEAST} are needed")) } else { Ok(bytes) }
 }
 
 fn format(text: &str) -> Result<Format, String> {
