@@ -1,15 +1,18 @@
 //! File systems that end with their mount: in memory, or on a simulated drive in memory.
 
+use std::path::Path;
+
 use prism_base::Bytes;
+use prism_flash::{Cache, MemoryDevice, Options};
 use prism_fs::{Config, Fs};
 use prism_nand::{Cause, Nand};
-use prism_segments::{DriveStore, FlashCounts, MemoryStore};
+use prism_segments::{DriveStore, FlashCounts};
 use prism_ssd::{Drive, DriveSpec, fit};
 
-use crate::open::{AnyStore, Device, MountError, SIZE_MIN, now, segment_bytes};
+use crate::open::{
+    AnyStore, Device, MountError, SIZE_MIN, flash, format, fs, geometry, now, segment_bytes,
+};
 
-/// Bytes of a page.
-const PAGE: u32 = 4096;
 /// The name of both in errors, and of their mounts.
 pub const MEMORY: &str = "memory";
 
@@ -27,14 +30,16 @@ pub fn make_in_memory(
         let what = format!("--size {size} is too small: a file system needs {SIZE_MIN} or more");
         return Err(MountError::Option(what));
     }
-    let segment = segment_bytes(size);
-    let store: AnyStore = match drive {
-        None => Box::new(MemoryStore::new((size.0 / u64::from(segment)) as u32, segment, PAGE)),
-        Some(spec) => Box::new(drive_of(spec, size, segment)?),
-    };
+    let name = Path::new(MEMORY);
     let id = now().secs as u64 ^ u64::from(now().nanos) << 32;
-    let failed = |source| MountError::Fs { file: MEMORY.into(), source };
-    let fs = Fs::format(store, id, config, now()).map_err(failed)?;
+    let Some(spec) = drive else {
+        let memory = MemoryDevice::new(geometry(size), Cache::None);
+        let memory = memory.map_err(|error| flash(name)(error.into()))?;
+        let device = prism_flash::Device::format(memory, Options::default());
+        return format(device.map_err(flash(name))?, id, name, config);
+    };
+    let store: AnyStore = Box::new(drive_of(spec, size, segment_bytes(size))?);
+    let fs = Fs::format(store, id, config, now()).map_err(fs(name))?;
     Ok(Device { fs, flash: None })
 }
 

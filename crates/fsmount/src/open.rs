@@ -92,12 +92,12 @@ fn name(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn flash(path: &Path) -> impl Fn(FlashError) -> MountError {
+pub(crate) fn flash(path: &Path) -> impl Fn(FlashError) -> MountError {
     let file = name(path);
     move |source| MountError::Flash { file: file.clone(), source }
 }
 
-fn fs(path: &Path) -> impl Fn(FsError) -> MountError {
+pub(crate) fn fs(path: &Path) -> impl Fn(FsError) -> MountError {
     let file = name(path);
     move |source| MountError::Fs { file: file.clone(), source }
 }
@@ -108,7 +108,7 @@ pub(crate) fn segment_bytes(size: Bytes) -> u32 {
     (size.0 / 1024).next_power_of_two().clamp(1 << 20, 32 << 20) as u32
 }
 
-fn geometry(size: Bytes) -> DeviceGeometry {
+pub(crate) fn geometry(size: Bytes) -> DeviceGeometry {
     let block = u64::from(segment_bytes(size));
     DeviceGeometry {
         channels: CHANNELS,
@@ -151,11 +151,21 @@ fn make_in(path: &Path) -> Result<Device, MountError> {
     let file = FlashFile::open(path)?;
     let identity = file.identity();
     let device = prism_flash::Device::open(file, Options::default()).map_err(flash(path))?;
+    format(device, identity, path, Config::NORMAL)
+}
+
+/// Makes a file system on a device without shares, whose name in errors is `path`.
+pub(crate) fn format(
+    device: prism_flash::Device,
+    identity: u64,
+    path: &Path,
+    config: Config,
+) -> Result<Device, MountError> {
     let capacity = Bytes(device.lun_capacity().0 * u64::from(device.free_luns()));
     let share = device.allocate(SHARE, Allocation::new(capacity, 0)).map_err(flash(path))?;
     let function = Function::open(share).map_err(flash(path))?;
     let store: AnyStore = Box::new(FunctionStore::new(function, identity));
-    let made = Fs::format(store, identity, Config::NORMAL, now()).map_err(fs(path))?;
+    let made = Fs::format(store, identity, config, now()).map_err(fs(path))?;
     Ok(Device { fs: made, flash: Some(device) })
 }
 

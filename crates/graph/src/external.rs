@@ -139,7 +139,8 @@ pub fn too_little(graph: &Graph, needed: u64) -> GraphError {
         _ => "",
     };
     GraphError::Refused(format!(
-        "the state of {vertices} vertices needs {}, and {} are allowed; give more by --memory{again}",
+        "the state of {vertices} vertices needs {}, and {} are allowed; give more by \
+         --memory{again}",
         prism_base::Bytes(needed),
         prism_base::Bytes(graph.memory()),
     ))

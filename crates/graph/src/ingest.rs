@@ -330,7 +330,7 @@ impl<'a> Writer<'a> {
             edges: if directed { arcs } else { (arcs + loops) / 2 },
             loops,
             arcs,
-            duplicates: if directed { duplicates } else { duplicates.div_ceil(2) },
+            duplicates: if directed { duplicates } else { duplicates / 2 },
             loops_dropped: prepared.loops_dropped,
             degree_max: degrees.iter().flatten().copied().max().unwrap_or(0),
             intervals,

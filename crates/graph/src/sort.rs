@@ -84,7 +84,9 @@ impl Bucket<'_> {
                 let neighbour = neighbours[at];
                 let again = kept > begin && neighbours[kept - 1] == neighbour;
                 if again && self.options.duplicates == Keep::Drop {
-                    sorted.duplicates += 1;
+                    // An undirected edge is in two lists, a loop in one.
+                    let is_loop = neighbour == vertex && !self.options.directed;
+                    sorted.duplicates += 1 + u64::from(is_loop);
                     continue;
                 }
                 sorted.loops += u64::from(neighbour == vertex);

@@ -104,7 +104,7 @@ impl Space {
         self.stores[0].shape()
     }
 
-    /// Bytes that follow the header of a segment at most.
+    /// Bytes of a segment, with its header.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shape().segment_bytes as usize
@@ -217,7 +217,8 @@ impl Space {
     /// is durable.
     ///
     /// # Errors
-    /// As [`Space::write`]; then the space is as it was before, and what was written is freed.
+    /// As [`Space::write`]; then the space is as it was before. [`Space::abandon`] frees what was
+    /// written.
     pub fn commit(&mut self, catalog: &[u8], live: &[u32]) -> Result<()> {
         let mut payload = (live.len() as u32).to_le_bytes().to_vec();
         live.iter().for_each(|segment| payload.extend_from_slice(&segment.to_le_bytes()));

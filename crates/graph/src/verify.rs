@@ -111,8 +111,8 @@ fn lists(
     }
 }
 
-/// Passes each edge to `take`, with the numbers of the input, by source and target; an undirected
-/// edge once.
+/// Passes each edge to `take`, with the numbers of the input; an undirected edge once. With one
+/// interval they are in the order of source and target.
 ///
 /// # Errors
 /// [`GraphError::Memory`] if eight bytes a vertex are too much; as [`Graph::stream`]; that of

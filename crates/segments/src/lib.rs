@@ -4,7 +4,6 @@
 mod drive;
 mod function;
 mod ideal;
-mod memory;
 mod policy;
 mod raw;
 mod sim;
@@ -18,7 +17,7 @@ use prism_nand::Cause;
 pub use drive::DriveStore;
 pub use function::FunctionStore;
 pub use ideal::IdealStore;
-pub use memory::MemoryStore;
+
 pub use policy::PolicyStore;
 pub use raw::RawStore;
 pub use sim::{Level, SimStore};

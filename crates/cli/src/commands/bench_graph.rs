@@ -108,7 +108,7 @@ fn generate(args: &Args, scale: u32, text: &Path, pairs: &Path) -> Result<[u64; 
     Ok([len(out, text)?, len(binary, pairs)?])
 }
 
-/// Bytes a second that direct reads of a file get, by two threads in pieces of 1 MiB.
+/// Bytes a second that direct reads of a file get, by eight threads in pieces of 1 MiB.
 fn disk_rate(path: &Path) -> Result<f64, Failure> {
     const PIECE: u64 = 1 << 20;
     const ALIGN: usize = 4096;

@@ -2,23 +2,29 @@
 
 use prism_base::Rng;
 use prism_fs::{Config, Fs, NewFile, ROOT, S_IFREG, Time, Victim};
-use prism_segments::MemoryStore;
 use prism_testkit::seeds;
 
+use crate::memory::{Kind, MemoryStore};
 use crate::model::TIME;
 
 const FILE: NewFile = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
 
 /// A file system with a file that takes this share of what files can take.
 fn filled(segments: u32, blocks: u32, percent: u64, config: Config) -> (Fs<MemoryStore>, u32, u64) {
-    let store = MemoryStore::new(segments, blocks * 4096, 4096);
+    let store = MemoryStore::new(segments, blocks, Kind::Flash);
     let mut fs = Fs::format(store, 7, config, TIME).unwrap();
     let file = fs.make(ROOT, b"file", FILE).unwrap();
     let count = fs.space().free * percent / 100;
     for at in 0..count {
-        fs.write(file, at * 4096, &[0; 4096]).unwrap();
+        overwrite(&mut fs, file, at);
     }
     (fs, file, count)
+}
+
+/// Overwrites a block. What the store recorded is not needed.
+fn overwrite(fs: &mut Fs<MemoryStore>, file: u32, at: u64) {
+    fs.write(file, at * 4096, &[0; 4096]).unwrap();
+    fs.store().take_ops();
 }
 
 /// Blocks written for each block that is overwritten at random.
@@ -31,7 +37,7 @@ fn write_cost(percent: u64, victim: Victim) -> f64 {
         if number == count {
             before = fs.counts();
         }
-        fs.write(file, rng.below(count) * 4096, &[0; 4096]).unwrap();
+        overwrite(&mut fs, file, rng.below(count));
     }
     let after = fs.counts();
     (after.total() - before.total()) as f64 / (after.data - before.data) as f64
@@ -64,7 +70,7 @@ fn random_ten_hours_at_95_percent_neither_stall_nor_leak() {
             for _ in 0..rng.below(6) {
                 let range = if rng.chance(0.8) { count / 5 } else { count };
                 let before = fs.counts().total();
-                fs.write(file, rng.below(range) * 4096, &[0; 4096]).unwrap();
+                overwrite(&mut fs, file, rng.below(range));
                 most = most.max(fs.counts().total() - before);
             }
             fs.tick().unwrap();

@@ -130,6 +130,11 @@ impl Algorithm {
                 let intervals = graph.catalog().intervals;
                 let whole = pull::state_bytes::<PageRank>(options.schedule, intervals);
                 match by_intervals::<PageRank>(graph, pool, whole, results)? {
+                    (Some(_), true) if options.schedule == Schedule::Asynchronous => {
+                        let what = "rounds with values on flash see those of the round before; \
+                                    give more by --memory, or leave --async away";
+                        Err(GraphError::Refused(what.into()))
+                    }
                     (Some(results), true) => {
                         pagerank_external(graph, results, pool, &mut program, &key)
                     }

@@ -288,6 +288,16 @@ fn duplicates_and_loops_are_kept_or_dropped() {
     check(false, keep, keep, &[(1, 2, 3.0), (1, 2, 4.0), (1, 2, 5.0), (2, 2, 1.0)]);
 }
 
+#[test]
+fn duplicates_of_loops_are_counted_once() {
+    for (directed, text) in
+        [(false, &b"1 1\n1 1\n1 1\n1 2\n2 1\n"[..]), (true, b"1 1\n1 1\n1 1\n1 2\n1 2\n")]
+    {
+        let graph = Input::new(text, Format::Edges, directed).graph();
+        assert_eq!((graph.catalog().edges, graph.catalog().duplicates), (2, 3), "{directed}");
+    }
+}
+
 /// Edges that are kept although there is one already do not count as edges in both directions.
 #[test]
 fn coefficients_do_not_count_duplicates() {
