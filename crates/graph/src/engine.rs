@@ -43,6 +43,8 @@ pub struct Graph {
     /// Bytes of them that are in use, without pinned segments.
     reserved: u64,
     depth: usize,
+    /// The most segments of one vertex, which are in memory together.
+    parts_max: u64,
     /// For each segment of the device its number in `pinned`, or `u32::MAX`.
     pins: Vec<u32>,
     pinned: Vec<OnceLock<Vec<u8>>>,
@@ -83,12 +85,18 @@ impl Graph {
             GraphError::Refused(what.into())
         })?;
         let pins = vec![u32::MAX; space.shape().segments as usize];
+        let is_part = |a: &Entry, b: &Entry| {
+            a.part && b.part && (a.kind, a.first, a.column) == (b.kind, b.first, b.column)
+        };
+        let parts_max = catalog.entries.chunk_by(is_part).map(<[Entry]>::len).max().unwrap_or(1);
+        let parts_max = parts_max as u64;
         Ok(Self {
             space,
             catalog,
             memory,
             reserved: 0,
             depth: DEPTH_MIN,
+            parts_max,
             pins,
             pinned: Vec::new(),
             counts: IoCounts::default(),
@@ -147,7 +155,13 @@ impl Graph {
     /// Bytes of the fewest buffers.
     #[must_use]
     pub fn buffers_min(&self, pool: &dyn Pool) -> u64 {
-        self.workers(pool) * DEPTH_MIN as u64 * self.segment_bytes()
+        self.buffers(pool, DEPTH_MIN)
+    }
+
+    /// Bytes of buffers with `depth` segments in flight a thread: the last of them may be that of a
+    /// vertex with several.
+    fn buffers(&self, pool: &dyn Pool, depth: usize) -> u64 {
+        self.workers(pool) * (depth as u64 + self.parts_max - 1) * self.segment_bytes()
     }
 
     fn segment_bytes(&self) -> u64 {
@@ -183,7 +197,7 @@ impl Graph {
         let workers = self.workers(pool);
         let more = (left - state) / 4 / (workers * segment);
         self.depth = (DEPTH_MIN + more as usize).min(DEPTH_MAX);
-        self.reserved = state + workers * self.depth as u64 * segment;
+        self.reserved = state + self.buffers(pool, self.depth);
         self.pins.fill(u32::MAX);
         self.pinned.clear();
         let mut left = self.memory.saturating_sub(self.reserved);

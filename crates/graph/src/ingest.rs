@@ -136,7 +136,8 @@ impl<'a> Ingest<'a> {
     /// [`GraphError::Unusable`] if there are no vertices, or more than 2^32 - 1;
     /// [`GraphError::Scratch`].
     pub fn prepare(self) -> Result<Prepared> {
-        let Self { options, new_scratch, ids, edges, negative, loops_dropped } = self;
+        let Self { options, new_scratch, ids, mut edges, negative, loops_dropped } = self;
+        edges.iter_mut().try_for_each(Records::flush).map_err(GraphError::Scratch)?;
         let ids = ids.into_map();
         let vertices = ids.len();
         if vertices == 0 {

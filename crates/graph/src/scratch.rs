@@ -114,12 +114,14 @@ impl Records {
         self.scratch.len() + self.buffer.len() as u64
     }
 
-    /// All bytes, in pieces of whole records of `record` bytes.
+    /// All bytes, in pieces of whole records of `record` bytes, after the last one was flushed. A
+    /// record may have been pushed in parts, between which a flush can be.
     pub(crate) fn read(
         &self,
         record: usize,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
+        assert!(self.buffer.is_empty(), "records are flushed before they are read");
         let mut piece = vec![0; (BUFFER / record * record).max(record) * 16];
         let mut at = 0;
         while at < self.scratch.len() {
@@ -128,7 +130,7 @@ impl Records {
             take(&piece[..len])?;
             at += len as u64;
         }
-        take(&self.buffer)
+        Ok(())
     }
 }
 

@@ -288,6 +288,23 @@ fn duplicates_and_loops_are_kept_or_dropped() {
     check(false, keep, keep, &[(1, 2, 3.0), (1, 2, 4.0), (1, 2, 5.0), (2, 2, 1.0)]);
 }
 
+/// Temporary space is flushed in the middle of a weighted edge, so these numbers of edges matter.
+#[test]
+fn weighted_edges_are_kept_whatever_their_number() {
+    for count in [4094, 4095, 8189, 12_290_u64] {
+        let edges = (0..count).map(|at| (at, at * 7 % 1009, at as f64 + 0.1));
+        let text: String = edges.clone().map(|(a, b, w)| format!("{a} {b} {w}\n")).collect();
+        let input = Input { weighted: true, ..Input::new(text.as_bytes(), Format::Edges, true) };
+        let (mut graph, mut found) = (input.graph(), Vec::new());
+        verify::edges(&mut graph, &mut |source, target, weight| {
+            found.push((source, target, weight));
+            Ok(())
+        })
+        .unwrap();
+        assert!(found.iter().copied().eq(edges), "{count} edges");
+    }
+}
+
 #[test]
 fn duplicates_of_loops_are_counted_once() {
     for (directed, text) in
