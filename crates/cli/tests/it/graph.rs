@@ -178,3 +178,57 @@ fn a_damaged_root_is_found_and_nothing_is_freed() {
     fs::write(&store, &bytes).unwrap();
     assert!(good(&["graph", "verify", &store]).contains("no damage"));
 }
+
+#[test]
+fn tables_are_read_and_written() {
+    let folder = folder();
+    let names = ["edges.csv", "g.prism", "out.parquet", "h.prism", "out.csv", "out.tsv"];
+    let [edges, store, parquet, again, csv, tsv] = names.map(|name| at(&folder, name));
+    // The degrees of a star are a table, which is read again as edges from vertex to degree.
+    let rows: String = (1..=40).map(|leaf| format!("7,{}\n", leaf * 100)).collect();
+    fs::write(&edges, format!("from,to\n{rows}")).unwrap();
+    good(&["graph", "ingest", &edges, "-o", &store]);
+    for (output, expected) in [(&csv, "vertex,value\n7,40\n100,1\n"), (&tsv, "7\t40\n100\t1\n")] {
+        good(&["graph", "run", "degrees", &store, "--output", output]);
+        assert!(fs::read_to_string(output).unwrap().starts_with(expected));
+    }
+    good(&["graph", "run", "degrees", &store, "--output", &parquet]);
+    let ingest = ["graph", "ingest", &parquet, "-o", &again, "--directed", "--weighted"];
+    good(&[&ingest[..], &["--columns", "value,vertex,value"]].concat());
+    let exported = good(&["graph", "export", &again]);
+    assert_eq!(exported.lines().filter(|line| line.starts_with("1\t")).count(), 40, "{exported}");
+    assert!(exported.contains("\n40\t7\t40\n"), "{exported}");
+    // Ranks are real numbers, which cannot be vertices.
+    good(&["graph", "run", "pagerank", &store, "--output", &parquet]);
+    refused(&["graph", "ingest", &parquet, "-o", &again], &["out.parquet: row 1:", "whole number"]);
+    refused(&ingest, &["no column \"weight\"", "vertex, value"]);
+    let whole = fs::read(&parquet).unwrap();
+    fs::write(&parquet, &whole[..whole.len() - 9]).unwrap();
+    refused(
+        &["graph", "ingest", &parquet, "-o", &again],
+        &["out.parquet: the Parquet file is dam"],
+    );
+}
+
+#[test]
+fn values_are_counted() {
+    let folder = folder();
+    let [edges, store] = ["edges.txt", "g.prism"].map(|name| at(&folder, name));
+    fs::write(&edges, "1 2\n2 3\n4 5\n6 6\n").unwrap();
+    good(&["graph", "ingest", &edges, "-o", &store, "--directed"]);
+    let run = |words: &[&str]| {
+        let tail = ["--histogram", "--json", "-"];
+        let text = good(&[&["graph", "run"], words, &tail].concat());
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let rows = json["histogram"]["rows"].as_array().unwrap();
+        let rows: Vec<_> = rows
+            .iter()
+            .map(|row| (row["from"].as_f64().unwrap(), row["count"].as_u64().unwrap()))
+            .collect();
+        (rows, json["histogram"]["unreached"].as_u64().unwrap())
+    };
+    assert_eq!(run(&["wcc", &store]), (vec![(1.0, 1), (2.0, 1), (3.0, 1)], 0));
+    assert_eq!(run(&["bfs", &store, "--source", "1"]), (vec![(0.0, 1), (1.0, 1), (2.0, 1)], 3));
+    let text = good(&["graph", "run", "wcc", &store, "--histogram"]);
+    assert!(text.contains("  groups by size:\n    1  1  ####"), "{text}");
+}

@@ -1,5 +1,6 @@
 //! The usual algorithms, with the semantics of LDBC Graphalytics.
 
+use std::fmt;
 use std::sync::Mutex;
 
 use crate::error::{GraphError, Result};
@@ -29,6 +30,25 @@ pub enum Column {
     Counts(Vec<u64>),
     /// Numbers that are on flash.
     Stored(Box<Stored>),
+}
+
+/// The value of a vertex.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    /// A whole number; [`i64::MAX`], as in LDBC's files, if the vertex was not reached.
+    Whole(u64),
+    /// Any number; infinite if the vertex was not reached.
+    Real(f64),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Whole(value) => write!(f, "{value}"),
+            Self::Real(value) if value.is_infinite() => f.write_str("Infinity"),
+            Self::Real(value) => write!(f, "{value:?}"),
+        }
+    }
 }
 
 /// Values in the space of results, read in the order of vertices.
@@ -63,23 +83,32 @@ impl Stored {
 }
 
 impl Column {
-    /// The value of a vertex as text; `id` has the number of a vertex in the input.
+    /// The value of a vertex; `id` has the number of a vertex in the input.
     #[must_use]
-    pub fn text(&self, vertex: u32, id: &dyn Fn(u32) -> u64) -> String {
+    pub fn value(&self, vertex: u32, id: &dyn Fn(u32) -> u64) -> Value {
+        const UNREACHED: Value = Value::Whole(i64::MAX as u64);
         let at = vertex as usize;
         match self {
-            Self::Reals(values) if values[at].is_infinite() => "Infinity".into(),
-            Self::Reals(values) => format!("{:?}", values[at]),
-            Self::Levels(levels) if levels[at] == frontier::UNREACHED => i64::MAX.to_string(),
-            Self::Levels(levels) => levels[at].to_string(),
-            Self::Labels(labels) => id(labels[at]).to_string(),
-            Self::Counts(counts) => counts[at].to_string(),
+            Self::Reals(values) => Value::Real(values[at]),
+            Self::Levels(levels) if levels[at] == frontier::UNREACHED => UNREACHED,
+            Self::Levels(levels) => Value::Whole(levels[at].into()),
+            Self::Labels(labels) => Value::Whole(id(labels[at])),
+            Self::Counts(counts) => Value::Whole(counts[at]),
             Self::Stored(stored) => match stored.value(vertex) {
-                value if value.is_infinite() && stored.levels => i64::MAX.to_string(),
-                value if value.is_infinite() => "Infinity".into(),
-                value if stored.levels => format!("{value}"),
-                value => format!("{value:?}"),
+                value if !stored.levels => Value::Real(value),
+                value if value.is_infinite() => UNREACHED,
+                value => Value::Whole(value as u64),
             },
+        }
+    }
+
+    /// Whether values are [`Value::Real`].
+    #[must_use]
+    pub fn is_real(&self) -> bool {
+        match self {
+            Self::Reals(_) => true,
+            Self::Levels(_) | Self::Labels(_) | Self::Counts(_) => false,
+            Self::Stored(stored) => !stored.levels,
         }
     }
 

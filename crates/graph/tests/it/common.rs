@@ -158,7 +158,8 @@ pub fn by_id(graph: &mut Graph, computed: &Computed) -> BTreeMap<u64, String> {
             Ok(())
         })
         .unwrap();
-    let text = |vertex: u32| computed.column.text(vertex, &|vertex| ids[vertex as usize]);
+    let text =
+        |vertex: u32| computed.column.value(vertex, &|vertex| ids[vertex as usize]).to_string();
     (0..).zip(&ids).map(|(vertex, id)| (*id, text(vertex))).collect()
 }
 

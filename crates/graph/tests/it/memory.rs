@@ -114,7 +114,7 @@ fn values_on_flash_cost_what_the_design_says() {
         let before = graph.io();
         let done = Algorithm::Pagerank.run(&mut graph, Some(results), &Serial, &options(rounds));
         let computed = done.unwrap();
-        values = (0..vertices).map(|v| computed.column.text(v, &|_| 0)).collect();
+        values = (0..vertices).map(|v| computed.column.value(v, &|_| 0).to_string()).collect();
         let prism_graph::algorithms::Column::Stored(stored) = &computed.column else {
             panic!("it is on flash")
         };
@@ -124,7 +124,8 @@ fn values_on_flash_cost_what_the_design_says() {
         assert_eq!(stored.space().counts().copies, 0, "cleaning copies nothing");
         bytes.push((edges, stored.bytes().1));
     }
-    let in_memory: Vec<String> = (0..vertices).map(|v| whole.column.text(v, &|_| 0)).collect();
+    let in_memory: Vec<String> =
+        (0..vertices).map(|v| whole.column.value(v, &|_| 0).to_string()).collect();
     assert_eq!(values, in_memory);
     let (edges, written) = (bytes[1].0 - bytes[0].0, bytes[1].1 - bytes[0].1);
     let arrays = 8 * u64::from(vertices);

@@ -83,6 +83,10 @@ impl<'a, R, W: Write + Send> Columns<'a, R, W> {
         column!(self, BoolColumnWriter, some)
     }
 
+    pub(super) fn doubles(&mut self, of: impl Fn(&R) -> Option<f64>) -> Result<(), ParquetError> {
+        column!(self, DoubleColumnWriter, of)
+    }
+
     pub(super) fn texts(
         &mut self,
         of: impl Fn(&R) -> Option<ByteArray>,

@@ -6,10 +6,12 @@
 //! a changed byte within a page would become a changed request.
 
 mod columns;
+mod numbers;
 mod read;
 mod requests;
 mod write;
 
+pub use numbers::{Number, NumbersReader, NumbersWriter};
 pub use read::ParquetReader;
 pub use requests::RequestsWriter;
 pub use write::write;

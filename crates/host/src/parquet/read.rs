@@ -173,7 +173,10 @@ fn meta(name: &str, file: &SerializedFileReader<File>) -> Result<Meta, HostError
 }
 
 /// Refuses a compression that this program cannot unpack.
-fn check_compression(name: &str, file: &SerializedFileReader<File>) -> Result<(), HostError> {
+pub(super) fn check_compression(
+    name: &str,
+    file: &SerializedFileReader<File>,
+) -> Result<(), HostError> {
     let groups = file.metadata().row_groups();
     let columns = groups.iter().flat_map(|group| group.columns());
     match columns.map(|column| column.compression()).find_map(unknown_compression) {
@@ -202,7 +205,7 @@ fn unknown_compression(codec: Compression) -> Option<&'static str> {
 }
 
 /// One column: the known values of the current batch, and for each row whether there is one.
-struct Column<T: DataType> {
+pub(super) struct Column<T: DataType> {
     reader: ColumnReaderImpl<T>,
     optional: bool,
     values: Vec<T::T>,
@@ -211,12 +214,12 @@ struct Column<T: DataType> {
 }
 
 impl<T: DataType> Column<T> {
-    fn new(reader: ColumnReader) -> Self {
+    pub(super) fn new(reader: ColumnReader) -> Self {
         let reader = get_typed_column_reader::<T>(reader);
         Self { reader, optional: true, values: Vec::new(), levels: Vec::new(), next: 0 }
     }
 
-    fn read(&mut self, rows: usize) -> Result<(), ParquetError> {
+    pub(super) fn read(&mut self, rows: usize) -> Result<(), ParquetError> {
         self.values.clear();
         self.levels.clear();
         self.next = 0;
@@ -231,7 +234,7 @@ impl<T: DataType> Column<T> {
     }
 
     /// The value of the batch's row `row`; rows are read in order.
-    fn take(&mut self, row: usize) -> Option<&T::T> {
+    pub(super) fn take(&mut self, row: usize) -> Option<&T::T> {
         if self.optional && self.levels[row] == 0 {
             return None;
         }
@@ -340,7 +343,7 @@ impl Columns {
 }
 
 /// The error for a failed assertion of the Parquet library.
-fn inconsistent<T>() -> Result<T, ParquetError> {
+pub(super) fn inconsistent<T>() -> Result<T, ParquetError> {
     Err(ParquetError::General("its parts contradict each other".into()))
 }
 

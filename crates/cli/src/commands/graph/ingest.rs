@@ -13,6 +13,7 @@ use prism_host::interrupt::Scratch;
 use serde::Serialize;
 
 use super::device::{GraphDevice, SharedMemory, TemporaryFile, Threads, name_of, refuse_store};
+use super::table;
 use crate::failure::Failure;
 use crate::output::JsonArg;
 use crate::quantities;
@@ -22,9 +23,10 @@ use crate::quantities;
 #[command(after_help = "Examples:
   prism graph ingest soc-pokec.txt.gz -o pokec.prism --directed
   prism graph ingest roads.csv -o roads.prism --weighted --columns from,to,length
+  prism graph ingest links.parquet -o links.prism --columns src,dst
   prism graph ingest graph.mtx -o graph.prism --self-loops drop
 
-Inputs may be compressed (.gz, .zst). Next to FILE.e, FILE.v is read for vertices without edges.")]
+Inputs but Parquet may be compressed (.gz, .zst). Next to FILE.e, FILE.v is read for vertices without edges.")]
 pub struct Args {
     /// The file of edges; `-` for standard input
     #[arg(value_name = "EDGES")]
@@ -49,8 +51,8 @@ pub struct InputArgs {
     weighted: bool,
     /// The format, if its content and name do not say it
     #[arg(long, value_name = "FORMAT", value_parser = format)]
-    format: Option<Format>,
-    /// The names of the columns of sources, targets and weights in CSV
+    format: Option<InputFormat>,
+    /// The names of the columns of sources, targets and weights in CSV and Parquet
     #[arg(long, value_name = "A,B[,W]", value_parser = columns)]
     columns: Option<Columns>,
     /// A file of vertices, which need not have edges
@@ -98,12 +100,26 @@ fn run_memory(text: &str) -> Result<Bytes, String> {
     if bytes < LEAST { Err(format!("at least {LEAST} are needed")) } else { Ok(bytes) }
 }
 
-fn format(text: &str) -> Result<Format, String> {
+/// A format of edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum InputFormat {
+    /// One that is read from the first byte to the last.
+    Stream(Format),
+    /// Parquet, which begins with its end.
+    Parquet,
+}
+
+fn format(text: &str) -> Result<InputFormat, String> {
+    const PARQUET: &str = "parquet";
     let found = Format::ALL.into_iter().find(|(_, name)| *name == text);
-    found.map(|(format, _)| format).ok_or_else(|| {
-        let names: Vec<&str> = Format::ALL.into_iter().map(|(_, name)| name).collect();
-        format!("formats are {}", names.join(", "))
-    })
+    match found {
+        Some((format, _)) => Ok(InputFormat::Stream(format)),
+        None if text == PARQUET => Ok(InputFormat::Parquet),
+        None => {
+            let names: Vec<&str> = Format::ALL.into_iter().map(|(_, name)| name).collect();
+            Err(format!("formats are {}, {PARQUET}", names.join(", ")))
+        }
+    }
 }
 
 fn columns(text: &str) -> Result<Columns, String> {
@@ -154,6 +170,11 @@ impl InputArgs {
     }
 
     fn read(&self, path: &Path, pool: &Threads, ingest: &mut Ingest<'_>) -> Result<(), Failure> {
+        let format = match self.format {
+            Some(InputFormat::Stream(format)) => Some(format),
+            None if !table::is_parquet(path) => None,
+            _ => return table::read(path, self.columns.as_ref(), self.weighted, ingest),
+        };
         let mut input = Input::open(path)?;
         input.read_once();
         let progress = Progress::on_stderr();
@@ -166,7 +187,7 @@ impl InputArgs {
             let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, done))?;
             let mut reading = match reader.take() {
                 Some(reading) => reading,
-                None => self.reader(&name, &piece[..bytes])?,
+                None => self.reader(format, &name, &piece[..bytes])?,
             };
             let read = reading.read(pool, &piece[..bytes], bytes < PIECE, ingest);
             reader = Some(reading);
@@ -179,9 +200,9 @@ impl InputArgs {
         }
     }
 
-    fn reader(&self, name: &str, head: &[u8]) -> Result<Reader, Failure> {
+    fn reader(&self, format: Option<Format>, name: &str, head: &[u8]) -> Result<Reader, Failure> {
         let reader = Reader::new(ReadOptions {
-            format: self.format.unwrap_or_else(|| Format::recognise(name, head)),
+            format: format.unwrap_or_else(|| Format::recognise(name, head)),
             directed: self.directed,
             weighted: self.weighted,
             columns: self.columns.clone(),

@@ -2,9 +2,12 @@
 
 pub mod device;
 mod export;
+mod histogram;
 mod info;
 pub mod ingest;
 mod run;
+mod table;
+mod values;
 mod verify;
 
 use clap::Subcommand;

@@ -1,20 +1,20 @@
 //! `prism graph run`: an algorithm on a graph.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
+use prism_graph::Results;
 use prism_graph::algorithms::pagerank::Form;
-use prism_graph::algorithms::{Algorithm, Column, Computed, Options};
+use prism_graph::algorithms::{Algorithm, Computed, Options};
 use prism_graph::pull::Schedule;
-use prism_graph::{Graph, GraphError, Results};
-use prism_host::{HostError, OutputFile};
 use serde::Serialize;
 
 use super::device::{GraphDevice, Threads, name_of, refuse_store};
+use super::histogram::Histogram;
 use super::ingest::input_failure;
+use super::values::{self, Output, Written};
 use crate::failure::Failure;
 use crate::output::JsonArg;
 use crate::quantities;
@@ -41,7 +41,8 @@ pub struct Args {
     /// Memory for the state of vertices, buffers and segments that stay in memory
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "256MiB")]
     memory: Bytes,
-    /// Write all values to this file, a vertex and its value in each line; `-` for standard output
+    /// Write all values to this file, a vertex and its value in each row: .csv, .parquet, else lines
+    /// with a tab; `-` for standard output
     #[arg(long, value_name = "F.tsv")]
     output: Option<PathBuf>,
     /// The damping factor of PageRank; 0.85 if it is not given
@@ -71,6 +72,10 @@ pub struct Args {
     /// Vertices with the largest values that are shown
     #[arg(long, value_name = "K", default_value_t = 10)]
     top: usize,
+    /// Show how many vertices have which values; of communities and components, how many have which
+    /// sizes
+    #[arg(long)]
+    histogram: bool,
     #[command(flatten)]
     json: JsonArg,
 }
@@ -130,6 +135,8 @@ struct Run {
     flash_erases: u64,
     facts: Vec<(&'static str, f64)>,
     top: Vec<(u64, String)>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    histogram: Option<Histogram>,
 }
 
 /// Runs the command.
@@ -144,7 +151,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if let Some(output) = &args.output {
         args.json.refuse_same_stdout(output)?;
     }
-    let output = args.output.as_deref().map(OutputFile::create).transpose()?;
+    let output = args.output.as_deref().map(Output::create).transpose()?;
     let device = GraphDevice::open(&args.store)?;
     let threads = usize::from(args.threads);
     let mut graph = device.open_graph(threads, args.memory).map_err(failure)?;
@@ -168,8 +175,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         args.algorithm.run(&mut graph, Some(results), &pool, &options).map_err(failure)?;
     let seconds = begun.elapsed().as_secs_f64();
     let (memory, pinned) = graph.memory_used();
-    let top =
-        write(&mut graph, &computed.column, output, args.top).map_err(|error| match error {
+    let shown = values::write(&mut graph, &computed.column, output, args.top, args.histogram)
+        .map_err(|error| match error {
             Written::Graph(error) => failure(error),
             Written::Host(error) => error.into(),
         })?;
@@ -190,7 +197,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         flash_copies: flash.copies,
         flash_erases: flash.erases,
         facts: computed.facts.clone(),
-        top,
+        top: shown.top,
+        histogram: shown.histogram,
     };
     let output = args.output.as_deref().unwrap_or(Path::new(""));
     Ok(args.json.write_with(output, &run, &text(&run, &computed))?)
@@ -215,73 +223,8 @@ fn text(run: &Run, computed: &Computed) -> String {
     for (id, value) in &run.top {
         text.push_str(&format!("  {id}\t{value}\n"));
     }
+    if let Some(histogram) = &run.histogram {
+        text.push_str(&histogram.text());
+    }
     text
-}
-
-enum Written {
-    Graph(GraphError),
-    Host(HostError),
-}
-
-/// Writes all values, and returns the largest.
-fn write(
-    graph: &mut Graph,
-    column: &Column,
-    output: Option<OutputFile>,
-    top: usize,
-) -> Result<Vec<(u64, String)>, Written> {
-    let vertices = graph.catalog().vertices;
-    let mut ids: Vec<u64> = Vec::new();
-    if column.has_labels() {
-        ids.reserve(vertices as usize);
-        graph
-            .ids(|_, id| {
-                ids.push(id);
-                Ok(())
-            })
-            .map_err(Written::Graph)?;
-    }
-    let label = |vertex: u32| ids[vertex as usize];
-    // With their values, each of which is read once: they may be on flash.
-    let mut best: Vec<(f64, u32)> = Vec::new();
-    if !column.has_labels() && top > 0 {
-        let larger = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-        let values = (0..vertices).map(|vertex| (column.number(vertex), vertex));
-        for pair in values.filter(|(value, _)| value.is_finite()) {
-            best.push(pair);
-            if best.len() >= 2 * top + 1000 {
-                best.sort_by(larger);
-                best.truncate(top);
-            }
-        }
-        best.sort_by(larger);
-        best.truncate(top);
-    }
-    let mut found: Vec<(u32, u64)> = Vec::new();
-    let wanted: std::collections::BTreeSet<u32> = best.iter().map(|(_, vertex)| *vertex).collect();
-    let (mut output, mut failed) = (output, None);
-    graph
-        .ids(|vertex, id| {
-            if wanted.contains(&vertex) {
-                found.push((vertex, id));
-            }
-            if let Some(out) = &mut output {
-                let written = writeln!(out, "{id}\t{}", column.text(vertex, &label));
-                if let Err(error) = written {
-                    failed = Some(out.failed(error));
-                    return Err(GraphError::Refused(String::new()));
-                }
-            }
-            Ok(())
-        })
-        .map_err(|error| failed.take().map_or(Written::Graph(error), Written::Host))?;
-    column.check().map_err(Written::Graph)?;
-    if let Some(out) = output {
-        out.commit().map_err(Written::Host)?;
-    }
-    let row = |(_, vertex): (f64, u32)| {
-        let id = found.iter().find(|(other, _)| *other == vertex).map_or(0, |(_, id)| *id);
-        (id, column.text(vertex, &label))
-    };
-    Ok(best.into_iter().map(row).collect())
 }

@@ -1,0 +1,99 @@
+//! Edges in a Parquet file.
+
+use std::fs::File;
+use std::path::Path;
+
+use prism_graph::input::Columns;
+use prism_graph::{Edge, Ingest};
+use prism_host::parquet::{MAGIC, Number, NumbersReader};
+use prism_host::{HostError, Progress};
+
+use super::device::name_of;
+use super::ingest::input_failure;
+use crate::failure::Failure;
+
+/// Whether a file begins as Parquet does.
+pub fn is_parquet(path: &Path) -> bool {
+    use std::io::Read;
+    let mut head = [0; 4];
+    // Other files than regular ones, such as pipes, would lose their first bytes.
+    let regular = path.metadata().is_ok_and(|of| of.is_file());
+    regular
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
+        && &head == MAGIC
+}
+
+/// Adds all edges of the file.
+///
+/// # Errors
+/// [`Failure`].
+pub fn read(
+    path: &Path,
+    columns: Option<&Columns>,
+    weighted: bool,
+    ingest: &mut Ingest<'_>,
+) -> Result<(), Failure> {
+    let name = name_of(Some(path));
+    let file = File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
+    let mut reader = NumbersReader::open(file, &name)?;
+    let places = places(&name, &reader.names(), columns, weighted)?;
+    reader.choose(&places)?;
+    let progress = Progress::on_stderr();
+    progress.start_count("reading:", "edges", Some(reader.rows_total()));
+    let (mut batch, mut edges) = (Vec::new(), Vec::new());
+    loop {
+        let before = reader.rows();
+        reader.next_batch(&mut batch)?;
+        if batch.is_empty() {
+            progress.clear();
+            return Ok(());
+        }
+        edges.clear();
+        for (row, numbers) in batch.chunks_exact(places.len()).enumerate() {
+            let wrong = |what: &str| {
+                let row = before + row as u64 + 1;
+                Failure::Usage(format!("{name}: row {row}: {what}"))
+            };
+            let id = |number: Number| match number {
+                Number::Whole(id) => Ok(id),
+                _ => Err(wrong("a vertex is no whole number, or negative")),
+            };
+            let weight = numbers.get(2).map_or(1.0, |number| number.real());
+            if !weight.is_finite() {
+                return Err(wrong("the weight is not a finite number"));
+            }
+            edges.push(Edge { source: id(numbers[0])?, target: id(numbers[1])?, weight });
+        }
+        ingest.add(&edges).map_err(|error| input_failure(&name, error))?;
+        progress.reached(reader.rows());
+    }
+}
+
+/// The places of sources, targets, and weights if they are wanted.
+fn places(
+    name: &str,
+    names: &[String],
+    columns: Option<&Columns>,
+    weighted: bool,
+) -> Result<Vec<usize>, Failure> {
+    let place = |wanted: &str| {
+        let found = names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
+        found.ok_or_else(|| {
+            let names = names.join(", ");
+            Failure::Usage(format!(
+                "{name}: there is no column {wanted:?}; the columns are {names}; give --columns"
+            ))
+        })
+    };
+    let mut places = match columns {
+        Some(columns) => vec![place(&columns.source)?, place(&columns.target)?],
+        None if names.len() < 2 => {
+            return Err(Failure::Usage(format!("{name}: an edge needs two columns")));
+        }
+        None => vec![0, 1],
+    };
+    if weighted {
+        places.push(place(columns.map_or("weight", |columns| &columns.weight))?);
+    }
+    Ok(places)
+}
