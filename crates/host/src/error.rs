@@ -141,6 +141,14 @@ pub enum HostError {
         /// What is wrong and what to do.
         what: String,
     },
+    /// Rows of an unfinished computation that cannot be used.
+    #[error("{file}: {what}")]
+    Rows {
+        /// The file.
+        file: String,
+        /// What is wrong and what to do.
+        what: String,
+    },
     /// The temporary file of a long trace cannot be written or read.
     #[error(
         "the temporary file of the trace failed: {0}; point TMPDIR to a folder with more space"

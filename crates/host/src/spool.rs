@@ -126,7 +126,9 @@ impl Default for SpoolWriter {
 }
 
 impl Spool {
-    fn another(&self) -> Self {
+    /// The same records, read from the first one on.
+    #[must_use]
+    pub fn another(&self) -> Self {
         let store = match &self.store {
             Store::Memory(records) => Store::Memory(records.clone()),
             Store::File { file, .. } => Store::File { file: file.clone(), block: Vec::new() },

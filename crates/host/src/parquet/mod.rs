@@ -8,10 +8,12 @@
 mod columns;
 mod read;
 mod requests;
+mod table;
 mod write;
 
 pub use read::ParquetReader;
 pub use requests::RequestsWriter;
+pub use table::{write_csv, write_table};
 pub use write::write;
 
 use std::hash::Hasher;
