@@ -78,7 +78,8 @@ impl RowStore {
             for path in files(&store.folder)?.into_iter().filter(|path| *path != own) {
                 let name = path.display().to_string();
                 let opened = File::open(&path);
-                let file = opened.map_err(|source| HostError::Open { file: name.clone(), source })?;
+                let file =
+                    opened.map_err(|source| HostError::Open { file: name.clone(), source })?;
                 lock(&file, FlockOperation::NonBlockingLockShared, &name)?;
                 rows.append(&mut read(&file, &name, spec.inputs)?.rows);
             }
@@ -185,8 +186,11 @@ fn lock(file: &File, operation: FlockOperation, name: &str) -> Result<(), HostEr
 /// The valid lines of a file; the first must name `inputs`.
 fn read(mut file: &File, name: &str, inputs: &str) -> Result<Content, HostError> {
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)
-        .map_err(|source| HostError::Read { file: name.to_owned(), byte: 0, source })?;
+    file.read_to_end(&mut bytes).map_err(|source| HostError::Read {
+        file: name.to_owned(),
+        byte: 0,
+        source,
+    })?;
     let mut content = Content { rows: Vec::new(), bytes: 0 };
     let mut header = None;
     for line in bytes.split_inclusive(|&byte| byte == b'\n') {

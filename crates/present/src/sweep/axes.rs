@@ -11,8 +11,8 @@ use crate::drive::json::figures;
 use crate::env::{Env, Step};
 use crate::error::PresentError;
 use crate::simulation::{Plan, Simulated};
-use crate::sweep::settings::{self, canonical};
 use crate::sweep::results::{DirObject, direction};
+use crate::sweep::settings::{self, canonical};
 use crate::sweep::space::product;
 
 /// Most combinations of a sweep: a table that can still be read.

@@ -176,20 +176,13 @@ impl Design {
     }
 
     /// The drive and the requests; `at` says for messages where a setting was given.
-    pub(super) fn workload(
-        &self,
-        at: impl Fn(&str) -> String,
-    ) -> Result<Workload, PresentError> {
+    pub(super) fn workload(&self, at: impl Fn(&str) -> String) -> Result<Workload, PresentError> {
         Workload::of(&self.settings, &self.files, at)
     }
 }
 
 /// The number of blocks that gives the drive this effective over-provisioning.
-fn blocks_for(
-    drive: &DriveChoice,
-    share: f64,
-    env: &impl Env,
-) -> Result<Override, PresentError> {
+fn blocks_for(drive: &DriveChoice, share: f64, env: &impl Env) -> Result<Override, PresentError> {
     let mut device = drive.device(env)?;
     crate::over_provisioning::set(&mut device, share).map_err(PresentError::Refused)?;
     let value = device.flash.blocks_per_plane.to_string();

@@ -17,6 +17,8 @@ mod settings;
 mod space;
 mod study;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 pub use axes::{Sweep, run};

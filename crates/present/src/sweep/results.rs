@@ -98,7 +98,8 @@ fn add(results: &mut Map<String, Value>, name: &str, value: &Value) {
             for (key, inner) in object {
                 // The count of a distribution has not its unit.
                 let unit = if key == "count" { "" } else { unit };
-                let name = if stem.is_empty() { key.clone() } else { format!("{stem}_{key}{unit}") };
+                let name =
+                    if stem.is_empty() { key.clone() } else { format!("{stem}_{key}{unit}") };
                 add(results, &name, inner);
             }
         }

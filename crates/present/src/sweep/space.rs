@@ -199,7 +199,9 @@ mod tests {
         check(&range(int(1), int(7), None, Log), &[(2.0, 1.0 / 3.0), (4.0, 2.0 / 3.0), (8.0, 1.0)]);
         let sizes = range(text("4KiB"), text("16KiB"), Some(text("4KiB")), Uniform);
         check(&sizes, &[(4097.0, 0.25), (8193.0, 0.5), (16385.0, 1.0)]);
-        assert!(matches!(&sizes.samples(1, "", 1)[..], [Scalar::Text(size)] if size.ends_with('B')));
+        assert!(
+            matches!(&sizes.samples(1, "", 1)[..], [Scalar::Text(size)] if size.ends_with('B'))
+        );
         check(&Range::Choice(vec![int(5), int(6)]), &[(5.5, 0.5), (7.0, 1.0)]);
     }
 

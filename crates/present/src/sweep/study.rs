@@ -182,9 +182,11 @@ impl Study {
         let count = points.len().checked_mul(self.samples);
         let count = count.and_then(|count| count.checked_mul(self.repeats));
         count.filter(|&count| count <= DESIGNS_MAX).ok_or_else(too_many)?;
-        let samples: Vec<Vec<Scalar>> = self.random.iter().map(|axis| {
-            axis.values.samples(self.random_seed, canonical(&axis.name), self.samples)
-        }).collect();
+        let samples: Vec<Vec<Scalar>> = self
+            .random
+            .iter()
+            .map(|axis| axis.values.samples(self.random_seed, canonical(&axis.name), self.samples))
+            .collect();
         let axes = self.grid.iter().map(|axis| axis.name.as_str());
         let axes: Vec<&str> = axes.chain(self.random.iter().map(|a| a.name.as_str())).collect();
         let base = self.base_without(&axes);
@@ -277,8 +279,8 @@ fn read(setting: &Setting, files: &mut Files, env: &impl SweepEnv) -> Result<(),
     let path = files.path(Path::new(name));
     let ends = |extension: &str| Path::new(name).extension().is_some_and(|e| e == extension);
     let is_text = setting.name == JOBS || setting.name == "device" && ends("toml");
-    let is_other = [TRACE, MAP].contains(&setting.name.as_str())
-        || setting.name == "state" && ends(EXTENSION);
+    let is_other =
+        [TRACE, MAP].contains(&setting.name.as_str()) || setting.name == "state" && ends(EXTENSION);
     if is_text && !files.texts.contains_key(name) {
         files.texts.insert(name.clone(), env.device_text(&path)?);
     }

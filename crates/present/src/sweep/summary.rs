@@ -132,6 +132,12 @@ impl Summary {
     }
 }
 
+/// The value in the middle; of two, their mean.
+fn median(sorted: &[(f64, usize)]) -> f64 {
+    let (low, high) = (sorted[(sorted.len() - 1) / 2].0, sorted[sorted.len() / 2].0);
+    low + (high - low) / 2.0
+}
+
 fn spread(data: &DataTable, shown: &(&'static str, &'static str, Unit)) -> Option<Spread> {
     let &(result, label, unit) = shown;
     let (column, designs) = (data.column(result)?, data.column(DESIGN)?);
@@ -148,8 +154,34 @@ fn spread(data: &DataTable, shown: &(&'static str, &'static str, Unit)) -> Optio
         unit,
         min,
         min_design: number(min_row),
-        median: numbers[numbers.len() / 2].0,
+        median: median(&numbers),
         max,
         max_design: number(max_row),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prism_base::{Column, Values};
+
+    #[test]
+    fn the_first_of_equal_values_is_named() {
+        let column = |name: &str, values| Column { name: name.into(), values };
+        let ratios = vec![Some(2.0), Some(1.0), None, Some(4.0), Some(1.0), Some(4.0)];
+        let data = DataTable {
+            columns: vec![
+                column(DESIGN, Values::Ints((0..6).map(Some).collect())),
+                column("write_amplification", Values::Floats(ratios)),
+                column("iops", Values::Floats(vec![None; 6])),
+            ],
+            facts: vec![],
+        };
+        let found = spread(&data, &SHOWN[0]).unwrap();
+        assert_eq!((found.min, found.min_design), (1.0, 1));
+        assert_eq!((found.max, found.max_design), (4.0, 3));
+        assert_eq!(found.median, 2.0);
+        assert_eq!(median(&[(1.0, 0), (2.0, 1)]), 1.5);
+        assert!(spread(&data, &SHOWN[1]).is_none() && spread(&data, &SHOWN[3]).is_none());
+    }
 }

@@ -104,9 +104,8 @@ impl Workload {
             let sections = sections(&mut plan, jobs, &of_one_job, files, &at)?;
             return Ok(Self { plan, requests: Requests::Jobs(sections) });
         }
-        let of_jobs = |s: &&Setting| {
-            s.name == JOBS || s.name.starts_with(OF_JOB) || is_only_of_jobs(&s.name)
-        };
+        let of_jobs =
+            |s: &&Setting| s.name == JOBS || s.name.starts_with(OF_JOB) || is_only_of_jobs(&s.name);
         if let Some(Setting { name, .. }) = settings.iter().find(of_jobs) {
             let what = format!("{} {name}: a design runs a trace or jobs, not both", at(name));
             return Err(PresentError::refused(what));
@@ -217,9 +216,8 @@ fn trace(
     };
     let mut options = Options { pace: Pace::Open { speed: 1.0 }, passes: Passes::Steady };
     for (name, text) in given {
-        let wrong = |what: String| {
-            PresentError::Refused(format!("{} {name}={text}: {what}", at(name)))
-        };
+        let wrong =
+            |what: String| PresentError::Refused(format!("{} {name}={text}: {what}", at(name)));
         match *name {
             TRACE => {
                 selection.path = files.path(Path::new(text));
