@@ -68,14 +68,9 @@ impl RowStore {
         let file = options.read(true).append(true).create(true).open(&own).map_err(failed)?;
         lock(&file, FlockOperation::NonBlockingLockExclusive, &name)?;
         let content = read(&file, &name, spec.inputs)?;
-        file.set_len(content.bytes).map_err(failed)?;
-        let store = Self { folder, name: name.clone(), file: Mutex::new(file) };
         let mut rows = content.rows;
-        if content.bytes == 0 {
-            store.append(&format!("{INPUTS}{}", spec.inputs))?;
-        }
         if spec.part.1 == 1 {
-            for path in files(&store.folder)?.into_iter().filter(|path| *path != own) {
+            for path in files(&folder)?.into_iter().filter(|path| *path != own) {
                 let name = path.display().to_string();
                 let opened = File::open(&path);
                 let file =
@@ -83,6 +78,12 @@ impl RowStore {
                 lock(&file, FlockOperation::NonBlockingLockShared, &name)?;
                 rows.append(&mut read(&file, &name, spec.inputs)?.rows);
             }
+        }
+        // Not before all files are found to be of these inputs.
+        file.set_len(content.bytes).map_err(failed)?;
+        let store = Self { folder, name: name.clone(), file: Mutex::new(file) };
+        if content.bytes == 0 {
+            store.append(&format!("{INPUTS}{}", spec.inputs))?;
         }
         Ok((store, rows))
     }
@@ -205,6 +206,10 @@ fn read(mut file: &File, name: &str, inputs: &str) -> Result<Content, HostError>
     if header.strip_prefix(INPUTS) == Some(inputs) {
         return Ok(content);
     }
+    if content.rows.is_empty() {
+        // There is nothing to lose.
+        return Ok(Content { rows: Vec::new(), bytes: 0 });
+    }
     Err(HostError::Rows {
         file: name.to_owned(),
         what: format!(
@@ -295,6 +300,12 @@ mod tests {
         let other = RowStoreSpec { inputs: "abd", ..spec(&output, (2, 2)) };
         let error = RowStore::open(other).unwrap_err().to_string();
         assert!(error.contains("its 1 rows are of other inputs"), "{error}");
+        let whole = RowStoreSpec { part: (1, 1), ..other };
+        assert!(RowStore::open(whole).is_err());
+        assert_eq!(rows(&output), ["row 1", "row 2"], "the refused run has left no trace");
+        let (store, none) = RowStore::open(RowStoreSpec { part: (3, 3), ..other }).unwrap();
+        drop(store);
+        assert!(none.is_empty() && rows(&output).len() == 2, "a file without rows does no harm");
         RowStore::discard(&output, (2, 2)).unwrap();
         assert_eq!(rows(&output), ["row 1"]);
         let (store, _) = RowStore::open(spec(&output, (1, 1))).unwrap();

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::hash::Hasher;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -146,7 +146,7 @@ impl Design {
             Ok(Ok(results)) => (results, None),
             Ok(Err(PresentError::Refused(what))) => (Map::new(), Some(what)),
             Ok(Err(error)) => return Err(error),
-            Err(payload) => (Map::new(), Some(reason(&*payload))),
+            Err(payload) => (Map::new(), Some(reason(payload))),
         };
         Ok(Row { number: self.number, hash: self.hash.clone(), results, error })
     }
@@ -189,15 +189,21 @@ fn blocks_for(drive: &DriveChoice, share: f64, env: &impl Env) -> Result<Overrid
     Ok(Override { field: "flash.blocks_per_plane".into(), value })
 }
 
-/// The text of a panic.
-fn reason(payload: &(dyn Any + Send)) -> String {
+/// The text of a panic. One without a text is no bug: it is how an environment stops its work, and
+/// goes on.
+fn reason(payload: Box<dyn Any + Send>) -> String {
     if let Some(OutOfMemory { size }) = payload.downcast_ref() {
         return format!("not enough memory for the drive: a table of it needs {size}");
     }
     let text = payload.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-    let line = text.unwrap_or("without a message").lines().next().unwrap_or_default();
-    format!("a bug of Prism, please report it: {line}")
+    match text {
+        Some(text) => {
+            let line = text.lines().next().unwrap_or_default();
+            format!("a bug of Prism, please report it: {line}")
+        }
+        None => resume_unwind(payload),
+    }
 }
 
 /// The environment with the texts of files that a design holds.

@@ -49,8 +49,8 @@ impl<'a> File<'a> {
         format!("{}:{line}", self.name)
     }
 
-    /// Every value of the section `table` that `is_leaf` takes, or that is no table, in the order of
-    /// the file.
+    /// Every value of the section `table` that `is_leaf` takes, or that is no table, in the order
+    /// of the file.
     pub fn leaves<'t>(
         self,
         section: &str,

@@ -1,11 +1,13 @@
 //! The file of a sweep: a base, lists and ranges of settings; from it the list of designs.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use prism_workload::fio::options;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use twox_hash::XxHash64;
 
@@ -76,7 +78,8 @@ impl Study {
     pub fn parse(name: &str, folder: &Path, text: &str) -> Result<Self, PresentError> {
         let file = File { name, text };
         let tables = file.tables()?;
-        for key in tables.keys().filter(|key| !TABLES.contains(&key.get_ref().as_ref())) {
+        let unknown = |key: &&Spanned<Cow<'_, str>>| !TABLES.contains(&key.get_ref().as_ref());
+        if let Some(key) = tables.keys().find(unknown) {
             let near = options::near(key.get_ref(), TABLES.into_iter());
             let (at, key) = (file.line(key.span()), key.get_ref());
             let what = format!("{at}: {key}: a sweep has base, grid, random and repeats{near}");
@@ -326,7 +329,7 @@ fn range(leaf: &Leaf<'_>) -> Result<Range, PresentError> {
         None => (find("log_uniform").expect("one of the kinds is there"), Scale::Log),
     };
     let plain = |value: &DeValue<'_>| scalar(value).map_err(|what| leaf.wrong(what));
-    let [low, high] = ends.as_array().map_or(&[][..], |ends| ends).as_ref() else {
+    let [low, high] = ends.as_array().map_or(&[][..], |ends| ends) else {
         return Err(wrong());
     };
     let (low, high) = (plain(low.get_ref())?, plain(high.get_ref())?);
