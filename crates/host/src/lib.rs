@@ -23,6 +23,7 @@ pub mod progress;
 pub mod siblings;
 pub mod spool;
 pub mod state_file;
+pub mod trace_file;
 
 pub use atomic::OutputFile;
 pub use error::HostError;
@@ -32,3 +33,4 @@ pub use load::{LoadSpec, LoadedTrace, load_trace};
 pub use progress::Progress;
 pub use spool::{Spool, SpoolWriter};
 pub use state_file::{read_state, write_state};
+pub use trace_file::{TraceFile, TraceTarget, WrittenTrace};

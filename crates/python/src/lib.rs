@@ -1,0 +1,43 @@
+//! The extension module of the Python package `prism-flash`.
+//!
+//! It passes arguments from Python to the crates that the commands call, and results back: tables
+//! as Arrow arrays, which are shared and not copied, other results as JSON. What needs no Rust (the
+//! classes that a user sees, defaults, conversions of arguments) is Python, in `python/prism`.
+
+// Python's macros generate functions for the methods below.
+#![allow(missing_docs, reason = "the documents of the package are in Python")]
+
+mod device;
+mod error;
+mod frames;
+mod requests;
+mod results;
+mod simulate;
+mod table;
+mod trace;
+mod watch;
+
+use pyo3::prelude::*;
+
+/// The functions and classes behind the package `prism`.
+#[pymodule]
+mod _prism {
+    use super::{Bound, PyAnyMethods, PyModule, PyResult};
+
+    #[pymodule_export]
+    use crate::device::{device_fields, preset_names};
+    #[pymodule_export]
+    use crate::results::{Results, report};
+    #[pymodule_export]
+    use crate::simulate::simulate;
+    #[pymodule_export]
+    use crate::table::{Table, table_of_rows};
+    #[pymodule_export]
+    use crate::trace::{Trace, read_trace};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.setattr("Error", module.py().get_type::<crate::error::Error>())?;
+        module.setattr("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
