@@ -71,7 +71,7 @@ def progress_of(progress: bool | Progress | None) -> Progress | None:
     if progress is None and not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return None
     try:
-        from tqdm.auto import tqdm
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         if progress is True:
             raise

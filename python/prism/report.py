@@ -22,8 +22,26 @@ class Report(Result):
 
     @property
     def rules(self) -> Table:
-        """A row for each rule of the contract, with its score and its verdict."""
-        return table_of_rows(self["rules"])
+        """A row for each rule of the contract, with its score, its verdict and its figures."""
+        rows = []
+        for name, rule in self["rules"].items():
+            rest = {key: value for key, value in rule.items() if key != "offenders"}
+            rows.append({"rule": name, **rest})
+        return table_of_rows(rows)
+
+    @property
+    def offenders(self) -> Table:
+        """A row for each process, file, range and so on that breaks a rule, with its share."""
+        return table_of_rows([
+            {"rule": name, **offender}
+            for name, rule in self["rules"].items()
+            for offender in rule.get("offenders") or []
+        ])
+
+    @property
+    def advice(self) -> Table:
+        """A row for each design rule, with its verdict and its advice."""
+        return table_of_rows(self["advice"])
 
     @property
     def what_ifs(self) -> Table:
@@ -32,7 +50,7 @@ class Report(Result):
 
     @property
     def terms(self) -> Table:
-        """A row for each fact of the drive on which the rules depend."""
+        """A row for each assumption about storage, and whether it holds on this drive."""
         return table_of_rows(self["terms"])
 
     def __repr__(self) -> str:

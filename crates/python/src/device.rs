@@ -46,15 +46,21 @@ impl DeviceOptions {
         let save = self.save_state.map(|path| parse_state_file(&path.to_string_lossy()));
         let choice = DriveChoice {
             name: if text.is_some() { INLINE_DEVICE.to_owned() } else { self.name },
-            capacity: self.capacity.map(|text| parse_capacity(&text)).transpose()
+            capacity: self
+                .capacity
+                .map(|text| parse_capacity(&text))
+                .transpose()
                 .map_err(wrong("capacity"))?,
             state: parse_state(&self.state).map_err(wrong("state"))?,
             save_state: save.transpose().map_err(wrong("save_state"))?,
-            faults: self.faults.map(|text| parse_kind(&text)).transpose().map_err(wrong("faults"))?,
+            faults: self
+                .faults
+                .map(|text| parse_kind(&text))
+                .transpose()
+                .map_err(wrong("faults"))?,
             wear: self.wear,
             retention: self.retention.map(|text| nanos("retention", &text)).transpose()?,
-            overrides: Result::<_, String>::from_iter::<Vec<_>>(overrides)
-                .map_err(wrong("set"))?,
+            overrides: Result::<_, String>::from_iter::<Vec<_>>(overrides).map_err(wrong("set"))?,
         };
         Ok((choice, text))
     }
@@ -77,11 +83,7 @@ pub fn preset_names() -> Vec<&'static str> {
 /// text of a file, or fields as JSON.
 #[pyfunction]
 #[pyo3(signature = (name, text = None, fields = None))]
-pub fn device_fields(
-    name: &str,
-    text: Option<String>,
-    fields: Option<&str>,
-) -> PyResult<String> {
+pub fn device_fields(name: &str, text: Option<String>, fields: Option<&str>) -> PyResult<String> {
     let path = Path::new(name);
     let is_file = path.extension().is_some_and(|e| e == "toml");
     let text = match (text, fields) {

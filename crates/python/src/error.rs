@@ -33,7 +33,11 @@ impl Failure {
 impl From<HostError> for Failure {
     fn from(error: HostError) -> Self {
         let text = error.to_string();
-        if matches!(error, HostError::Memory { .. }) { Self::Memory(text) } else { Self::Text(text) }
+        if matches!(error, HostError::Memory { .. }) {
+            Self::Memory(text)
+        } else {
+            Self::Text(text)
+        }
     }
 }
 

@@ -27,9 +27,16 @@ fn batch(columns: Vec<(Field, ArrayRef)>, rows: usize) -> RecordBatch {
 /// A table of a report: numbers in the base unit of their column.
 pub fn of_table(table: &report::Table) -> RecordBatch {
     let rows = table.rows.len();
-    let column = |at: usize| {
-        let head = &table.columns[at];
+    let mut names: Vec<String> = Vec::new();
+    for head in &table.columns {
         let name = head.key.map_or_else(|| report::json::key(&head.name), str::to_owned);
+        // Frames refuse two columns of one name.
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        let mut all = std::iter::once(name.clone()).chain(numbered);
+        names.extend(all.find(|name| !names.contains(name)));
+    }
+    let column = |at: usize| {
+        let (head, name) = (&table.columns[at], names[at].clone());
         let cells = (0..rows).map(|row| table.cell(row, at));
         match head.unit {
             None => {

@@ -200,7 +200,8 @@ impl RequestTable {
     }
 
     fn end_batch(&mut self, symbols: &Symbols) {
-        let [offset, len] = self.sizes.each_mut().map(|column| Arc::new(column.finish()) as ArrayRef);
+        let [offset, len] =
+            self.sizes.each_mut().map(|column| Arc::new(column.finish()) as ArrayRef);
         let [issue, arrival, submit, complete, latency, wait] =
             self.longs.each_mut().map(|column| Arc::new(column.finish()) as ArrayRef);
         let [pass, in_flight, reads, hits, written, unmapped] =

@@ -157,6 +157,10 @@ pub fn report(
             what_ifs: &what_ifs,
             ranges: &ranges,
         };
+        if let Some(other) = other.as_ref().filter(|other| other.is_device) {
+            // A wrong name is reported before the work begins.
+            drive.compared(Some(&other.name)).device(env)?;
+        }
         let mut requests = options.requests.then(RequestTable::default);
         let analysis = Analysis::of(trace.for_analysis(), asked, env, &mut |finished| {
             if let Some(requests) = &mut requests {

@@ -51,10 +51,7 @@ pub fn stream<'py>(
 ///
 /// # Errors
 /// If it cannot be exported, which happens for no schema of Prism.
-pub fn schema_capsule<'py>(
-    py: Python<'py>,
-    schema: &SchemaRef,
-) -> PyResult<Bound<'py, PyCapsule>> {
+pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
     let exported = FFI_ArrowSchema::try_from(schema.as_ref());
     let exported = exported.map_err(|error| Failure::Text(error.to_string()))?;
     PyCapsule::new_with_value(py, exported, c"arrow_schema")
