@@ -10,7 +10,8 @@ Arrow takes without a copy: ``polars.DataFrame(table)``, ``pyarrow.table(table)`
 1
 """
 
-from ._prism import Error, Table, __version__
+from . import flash
+from ._prism import Error, FlashError, Table, __version__
 from .device import device, presets
 from .report import Report, report
 from .simulate import Simulation, simulate
@@ -18,6 +19,7 @@ from .trace import Trace, convert, read_trace
 
 __all__ = [
     "Error",
+    "FlashError",
     "Report",
     "Simulation",
     "Table",
@@ -25,6 +27,7 @@ __all__ = [
     "__version__",
     "convert",
     "device",
+    "flash",
     "presets",
     "read_trace",
     "report",

@@ -9,14 +9,14 @@ from typing import Any, Protocol, TypeAlias
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
+if sys.version_info >= (3, 12):
+    from collections.abc import Buffer as Buffer
+else:
+    Buffer: TypeAlias = Any
+    """An object with the buffer protocol: bytes, bytearray, memoryview, a NumPy array."""
+
 DeviceLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 """A preset, the path of a device file, the text of one, or its fields as a dictionary."""
-
-
-class ArrowStream(Protocol):
-    """An object that exports itself as a stream of Arrow."""
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
 class Progress(Protocol):

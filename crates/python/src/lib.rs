@@ -9,6 +9,7 @@
 
 mod device;
 mod error;
+mod flash;
 mod frames;
 mod requests;
 mod results;
@@ -22,10 +23,14 @@ use pyo3::prelude::*;
 /// The functions and classes behind the package `prism`.
 #[pymodule]
 mod _prism {
-    use super::{Bound, PyAnyMethods, PyModule, PyResult};
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_export]
     use crate::device::{device_fields, preset_names};
+    #[pymodule_export]
+    use crate::flash::{
+        FlashDevice, FlashShare, FunctionLevel, KeyValueStore, ObjectLevel, PolicyLevel, RawLevel,
+    };
     #[pymodule_export]
     use crate::results::{Results, report};
     #[pymodule_export]
@@ -37,7 +42,8 @@ mod _prism {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.setattr("Error", module.py().get_type::<crate::error::Error>())?;
-        module.setattr("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("FlashError", module.py().get_type::<crate::flash::FlashError>())?;
+        module.add("Error", module.py().get_type::<crate::error::Error>())?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

@@ -94,7 +94,10 @@ const ARROWS: [(&str, &[&str]); 27] = [
     // The same for Python, without what needs a terminal or root.
     (
         "python",
-        &["base", "report", "trace", "ssd", "workload", "replay", "contract", "host", "present"],
+        &[
+            "prism", "base", "report", "trace", "ssd", "workload", "replay", "contract", "host",
+            "present",
+        ],
     ),
 ];
 
