@@ -24,6 +24,15 @@ pub enum HostError {
         /// The folder.
         file: String,
     },
+    /// No output format follows from the name of a file.
+    #[error(
+        "{file}: its extension names no output format; use .parquet, .fio, .iolog or .mqsim, or \
+         give --to"
+    )]
+    NoTarget {
+        /// The file.
+        file: String,
+    },
     /// The file has no byte, or unpacks to none.
     #[error("{file}: the file is empty; write it again, or name another file")]
     Empty {

@@ -6,12 +6,11 @@ use std::hash::Hasher;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use prism_base::Nanos;
 use prism_trace::detect::{detect, not_text};
 use prism_trace::summary::Summary;
 use prism_trace::{
-    CountFrom, CountedFrom, Extents, Format, LogicalBlock, Op, ReadReport, Reader, ReaderOptions,
-    Record, Symbol, Symbols, Tallies, TraceError, TraceFacts, TraceInfo,
+    CountFrom, CountedFrom, Extents, Format, LoadSpec, LogicalBlock, Op, ReadReport, Reader,
+    ReaderOptions, Record, Symbol, Symbols, Tallies, TraceError, TraceFacts, TraceInfo,
 };
 use twox_hash::XxHash64;
 
@@ -31,31 +30,8 @@ const LATER_MAX: usize = 1 << 18;
 /// Bytes passed to the reader at once.
 const FEED_BYTES: usize = 256 << 10;
 
-/// Which trace to load, and which part of it.
+/// A trace, ready to be replayed and reported. A clone shares the records.
 #[derive(Clone, Debug)]
-pub struct LoadSpec {
-    /// Its files; `-` is standard input. Several text files follow one another; any file of a
-    /// blktrace recording means all of them.
-    pub paths: Vec<PathBuf>,
-    /// Its format; `None` to recognise it.
-    pub format: Option<Format>,
-    /// A TOML map that describes the columns of the text.
-    pub map: Option<PathBuf>,
-    /// The `-f` string with which blkparse printed it.
-    pub blkparse_format: Option<String>,
-    /// The logical block size of NVMe commands, if it is not 512 B; only for traces of NVMe
-    /// commands.
-    pub nvme_block: Option<LogicalBlock>,
-    /// By how much requests may be out of the order of time; `None` for what the format needs.
-    pub disorder: Option<Nanos>,
-    /// Only the requests of this phase.
-    pub phase: Option<String>,
-    /// Only the requests of this device.
-    pub source: Option<String>,
-}
-
-/// A trace, ready to be replayed and reported.
-#[derive(Debug)]
 pub struct LoadedTrace {
     /// What is known of it.
     pub info: TraceInfo,

@@ -58,6 +58,19 @@ impl Override {
 }
 
 impl DriveChoice {
+    /// The choice for an analysis that this one is compared with: with the drive called `other`,
+    /// or with the same one.
+    #[must_use]
+    pub fn compared(&self, other: Option<&str>) -> Self {
+        // The snapshot is of the drive of the report.
+        let mut drive = Self { save_state: None, ..self.clone() };
+        if let Some(other) = other {
+            // As it is described, so that a drive can be compared with itself without a change.
+            (drive.name, drive.overrides) = (other.to_owned(), Vec::new());
+        }
+        drive
+    }
+
     /// The chosen drive, before it is scaled.
     ///
     /// # Errors

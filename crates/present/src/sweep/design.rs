@@ -217,6 +217,10 @@ impl<E: Env> Env for Inlined<'_, E> {
         self.env.show(step);
     }
 
+    fn keeps_going(&self) -> bool {
+        self.env.keeps_going()
+    }
+
     fn seconds(&self) -> f64 {
         self.env.seconds()
     }

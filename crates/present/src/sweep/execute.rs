@@ -72,8 +72,9 @@ pub fn execute(
     env.show(Step::Reached(done));
     let failed = AtomicBool::new(false);
     let one = |design: &Design| -> Result<Option<Row>, PresentError> {
-        // After a failure of the system the other designs would be lost, too.
-        if failed.load(Ordering::Relaxed) {
+        // After a failure of the system the other designs would be lost, too. If the caller stops,
+        // the display below unwinds.
+        if failed.load(Ordering::Relaxed) || !env.keeps_going() {
             return Ok(None);
         }
         let row = design.run(env).and_then(|row| {

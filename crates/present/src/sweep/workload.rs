@@ -1,11 +1,11 @@
 //! What a design simulates: a drive, and jobs or a trace on it.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use prism_base::{Bytes, Nanos};
 use prism_replay::{Options, Pace, Passes};
 use prism_ssd::DriveSpec;
-use prism_trace::{Format, LogicalBlock};
+use prism_trace::{Format, LoadSpec, LogicalBlock};
 use prism_workload::fio::{self, FioError, JobReader, Section};
 
 use crate::drive_choice::{DriveChoice, check_fields};
@@ -39,27 +39,13 @@ pub(super) const OF_TRACES: [&str; 10] = [
 /// What the names of settings of one of several jobs begin with.
 const OF_JOB: &str = "job.";
 
-/// A trace file, and the part of it that is replayed.
+/// The part of a trace that is replayed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceSelection {
-    /// The file.
-    pub path: PathBuf,
-    /// The digest of its content when the sweep was planned.
+    /// Its file, and which part of it.
+    pub spec: LoadSpec,
+    /// The digest of the content of the file when the sweep was planned.
     pub digest: String,
-    /// Its format; `None` to recognise it.
-    pub format: Option<Format>,
-    /// A map that describes the columns of the text.
-    pub map: Option<PathBuf>,
-    /// The `-f` string with which blkparse printed it.
-    pub blkparse_format: Option<String>,
-    /// The size of a logical block of NVMe commands, if it is not 512 B.
-    pub block_size: Option<LogicalBlock>,
-    /// By how much requests may be out of the order of time; `None` for what the format needs.
-    pub disorder: Option<Nanos>,
-    /// Only the requests of this phase.
-    pub phase: Option<String>,
-    /// Only the requests of this device.
-    pub source: Option<String>,
 }
 
 /// The requests.
@@ -203,45 +189,45 @@ fn trace(
     files: &Files,
     at: &impl Fn(&str) -> String,
 ) -> Result<(TraceSelection, Options), PresentError> {
-    let mut selection = TraceSelection {
-        path: PathBuf::new(),
-        digest: String::new(),
+    let mut spec = LoadSpec {
+        paths: Vec::new(),
         format: None,
         map: None,
         blkparse_format: None,
-        block_size: None,
+        nvme_block: None,
         disorder: None,
         phase: None,
         source: None,
     };
+    let mut digest = String::new();
     let mut options = Options { pace: Pace::Open { speed: 1.0 }, passes: Passes::Steady };
     for (name, text) in given {
         let wrong =
             |what: String| PresentError::Refused(format!("{} {name}={text}: {what}", at(name)));
         match *name {
             TRACE => {
-                selection.path = files.path(Path::new(text));
-                files.digest(text)?.clone_into(&mut selection.digest);
+                spec.paths.push(files.path(Path::new(text)));
+                files.digest(text)?.clone_into(&mut digest);
             }
-            "format" => selection.format = Some(format(text).map_err(wrong)?),
-            MAP => selection.map = Some(files.path(Path::new(text))),
-            "blkparse_format" => selection.blkparse_format = Some(text.clone()),
+            "format" => spec.format = Some(format(text).map_err(wrong)?),
+            MAP => spec.map = Some(files.path(Path::new(text))),
+            "blkparse_format" => spec.blkparse_format = Some(text.clone()),
             "block_size" => {
                 let size = Bytes::parse(text).map_err(|error| wrong(error.to_string()))?;
                 let block = LogicalBlock::new(size).map_err(|error| wrong(error.to_string()))?;
-                selection.block_size = Some(block);
+                spec.nvme_block = Some(block);
             }
             "disorder" => {
                 let time = Nanos::parse(text).map_err(|error| wrong(error.to_string()))?;
-                selection.disorder = Some(time);
+                spec.disorder = Some(time);
             }
-            "phase" => selection.phase = Some(text.clone()),
-            "source" => selection.source = Some(text.clone()),
+            "phase" => spec.phase = Some(text.clone()),
+            "source" => spec.source = Some(text.clone()),
             "pace" => options.pace = parse_pace(text).map_err(wrong)?,
             _ => options.passes = parse_passes(text).map_err(wrong)?,
         }
     }
-    Ok((selection, options))
+    Ok((TraceSelection { spec, digest }, options))
 }
 
 fn format(text: &str) -> Result<Format, String> {
