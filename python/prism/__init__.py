@@ -12,12 +12,14 @@ Arrow takes without a copy: ``polars.DataFrame(table)``, ``pyarrow.table(table)`
 
 from . import flash
 from ._prism import Error, FlashError, Table, __version__
+from .cache import CacheSimulation, simulate_cache
 from .device import device, presets
 from .report import Report, report
 from .simulate import Simulation, simulate
 from .trace import Trace, convert, read_trace
 
 __all__ = [
+    "CacheSimulation",
     "Error",
     "FlashError",
     "Report",
@@ -32,4 +34,5 @@ __all__ = [
     "read_trace",
     "report",
     "simulate",
+    "simulate_cache",
 ]

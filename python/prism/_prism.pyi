@@ -24,6 +24,7 @@ __all__ = [
     "read_trace",
     "report",
     "simulate",
+    "simulate_caches",
     "table_of_rows",
 ]
 
@@ -212,4 +213,10 @@ def report(
 ) -> Results: ...
 def simulate(
     options: dict[str, Any], device: dict[str, Any], progress: Progress | None
+) -> Results: ...
+def simulate_caches(
+    trace: str | None,
+    etc: str | None,
+    options: dict[str, Any],
+    progress: Progress | None,
 ) -> Results: ...
