@@ -12,6 +12,7 @@ every library that knows Arrow takes without a copy: ``polars.DataFrame(table)``
 
 from . import flash
 from ._prism import Error, FlashError, Table, __version__
+from .cache import CacheSimulation, simulate_cache
 from .device import device, presets
 from .report import Report, report
 from .simulate import Simulation, simulate
@@ -19,6 +20,7 @@ from .sweep import SweepResult, run_design, sweep
 from .trace import Trace, convert, read_trace
 
 __all__ = [
+    "CacheSimulation",
     "Error",
     "FlashError",
     "Report",
@@ -35,5 +37,6 @@ __all__ = [
     "report",
     "run_design",
     "simulate",
+    "simulate_cache",
     "sweep",
 ]

@@ -27,6 +27,7 @@ __all__ = [
     "report",
     "run_design",
     "simulate",
+    "simulate_caches",
     "table_of_rows",
 ]
 
@@ -224,6 +225,12 @@ def report(
 ) -> Results: ...
 def simulate(
     options: dict[str, Any], device: dict[str, Any], progress: Progress | None
+) -> Results: ...
+def simulate_caches(
+    trace: str | None,
+    etc: str | None,
+    options: dict[str, Any],
+    progress: Progress | None,
 ) -> Results: ...
 def plan_sweep(
     name: str, folder: str, text: str, output: str | None, restart: bool

@@ -65,6 +65,7 @@ def simulate(
     retention: str | None = None,
     set: Mapping[str, object] | None = None,
     seed: int = 1,
+    over_provisioning: float | None = None,
     until_read_only: bool = False,
     charts: bool = False,
     requests: bool = False,
@@ -78,7 +79,9 @@ def simulate(
     ``workload`` is the path or the text of a job file, a dictionary of fio options
     (``docs/spec/fio-options.md``), a list of them, or a ``Trace``. Further arguments are fio
     options, for one job: ``prism.simulate(rw="randwrite", bs="4k", iodepth=32)``. ``pace`` and
-    ``passes`` are for a trace only, ``until_read_only`` and ``charts`` for jobs only.
+    ``passes`` are for a trace only, ``over_provisioning``, ``until_read_only`` and ``charts`` for jobs
+    only. ``over_provisioning`` is the effective share, such as 0.07, that the drive gets by more or
+    fewer blocks: the axis ``op`` of ``prism sim --sweep``.
 
     With ``requests=True`` the result has a row for each measured request, with ``charts=True`` its
     page has charts; a run without both is faster.
@@ -87,7 +90,8 @@ def simulate(
     """
     if isinstance(workload, Trace):
         unused = [*options, *(["until_read_only"] if until_read_only else []),
-                  *(["charts"] if charts else [])]
+                  *(["charts"] if charts else []),
+                  *(["over_provisioning"] if over_provisioning is not None else [])]
         if unused:
             raise _prism.Error(f"{unused[0]}: it is for jobs, and this is a trace; leave it out")
         return report(
@@ -121,6 +125,7 @@ def simulate(
         "arguments": arguments,
         "texts": texts,
         "seed": seed,
+        "over_provisioning": over_provisioning,
         "until_read_only": until_read_only,
         "charts": charts,
         "requests": requests,

@@ -24,6 +24,14 @@ pub enum HostError {
         /// The folder.
         file: String,
     },
+    /// The content of a file is not what was expected.
+    #[error("{file}: {what}")]
+    Content {
+        /// The file.
+        file: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
     /// No output format follows from the name of a file.
     #[error(
         "{file}: its extension names no output format; use .parquet, .fio, .iolog or .mqsim, or \

@@ -8,7 +8,7 @@ use arrow_array::{
     UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
-use prism_report::{self as report, Unit};
+use prism_report::{self as report, Chart, Unit};
 use serde_json::{Map, Value};
 
 use crate::error::Failure;
@@ -51,6 +51,23 @@ pub fn of_table(table: &report::Table) -> RecordBatch {
         }
     };
     batch((0..table.columns.len()).map(column).collect(), rows)
+}
+
+/// The numbers of a chart. Curves are always a row for each point, so that their columns do not
+/// depend on the numbers.
+pub fn of_chart(chart: &Chart) -> RecordBatch {
+    let Chart::Curves(curves) = chart else { return of_table(&chart.numbers()) };
+    let columns = vec![
+        report::Column::text("curve"),
+        report::Column::number(&curves.x.label, curves.x.unit),
+        report::Column::number(&curves.y.label, curves.y.unit),
+    ];
+    let mut table = report::Table::new(&curves.caption, columns);
+    for curve in &curves.series {
+        let row = |&(x, y): &(f64, f64)| vec![curve.name.as_str().into(), x.into(), y.into()];
+        table.rows.extend(curve.points.iter().map(row));
+    }
+    of_table(&table)
 }
 
 fn number_column<'a>(

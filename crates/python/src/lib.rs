@@ -7,6 +7,7 @@
 // Python's macros generate functions for the methods below.
 #![allow(missing_docs, reason = "the documents of the package are in Python")]
 
+mod cache;
 mod device;
 mod error;
 mod flash;
@@ -26,6 +27,8 @@ use pyo3::prelude::*;
 mod _prism {
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
+    #[pymodule_export]
+    use crate::cache::simulate_caches;
     #[pymodule_export]
     use crate::device::{device_fields, preset_names};
     #[pymodule_export]

@@ -76,12 +76,16 @@ impl Results {
         let mut found = Vec::new();
         for section in &self.page.sections {
             for block in &section.blocks {
-                let (kind, title, table) = match block {
-                    Block::Table(table) => ("table", table.caption.clone(), table.clone()),
-                    Block::Chart(chart) => ("chart", chart.title().to_owned(), chart.numbers()),
+                let (kind, title, batch) = match block {
+                    Block::Table(table) => {
+                        ("table", table.caption.clone(), frames::of_table(table))
+                    }
+                    Block::Chart(chart) => {
+                        ("chart", chart.title().to_owned(), frames::of_chart(chart))
+                    }
                     _ => continue,
                 };
-                let table = Table::of(frames::of_table(&table));
+                let table = Table::of(batch);
                 found.push((section.title.clone(), kind, title, table));
             }
         }

@@ -21,6 +21,7 @@ pub struct JobOptions {
     /// The name and the text of each job file.
     texts: Vec<(String, String)>,
     seed: u64,
+    over_provisioning: Option<f64>,
     until_read_only: bool,
     charts: bool,
     requests: bool,
@@ -36,9 +37,9 @@ pub fn simulate(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
     let (drive, text) = device.choice()?;
-    let JobOptions { arguments, texts, seed, until_read_only, charts, requests } = options;
+    let JobOptions { arguments, texts, seed, until_read_only, charts, requests, .. } = options;
     let sections = jobs(&arguments, &texts)?;
-    let plan = Plan { drive, seed, op: None, settings: Vec::new() };
+    let plan = Plan { drive, seed, op: options.over_provisioning, settings: Vec::new() };
     watch::run(py, progress, text, |env| {
         let setup = plan.setup(&sections, env)?;
         if until_read_only && setup.scaled.device.faults.is_none() {

@@ -95,8 +95,8 @@ const ARROWS: [(&str, &[&str]); 27] = [
     (
         "python",
         &[
-            "prism", "base", "report", "trace", "ssd", "workload", "replay", "contract", "host",
-            "present",
+            "prism", "base", "cache", "report", "trace", "ssd", "workload", "replay", "contract",
+            "host", "present",
         ],
     ),
 ];

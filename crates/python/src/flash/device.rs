@@ -38,6 +38,9 @@ impl From<Geometry> for DeviceGeometry {
     }
 }
 
+/// The fields of a geometry, in the order of its constructor.
+type GeometryFields = (u32, u32, u32, u32, u32, u32, Option<u32>);
+
 /// A flash device in memory or in a file.
 #[pyclass(module = "prism._prism", frozen)]
 pub struct FlashDevice(Mutex<Option<Device>>);
@@ -135,7 +138,7 @@ impl FlashDevice {
     }
 
     /// The geometry, in the order of its constructor.
-    fn geometry(&self) -> PyResult<(u32, u32, u32, u32, u32, u32, Option<u32>)> {
+    fn geometry(&self) -> PyResult<GeometryFields> {
         let g = self.get()?.geometry();
         let open = g.max_open_blocks;
         Ok((
