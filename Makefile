@@ -3,7 +3,7 @@
 # want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
 # a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: test test-fast fuzz mutants pages cache-suite deps lint build setup python install capi install-cli cli
+.PHONY: python-package python-test test test-fast fuzz mutants pages cache-suite deps lint build setup python install capi install-cli cli
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -31,6 +31,20 @@ $(PYTHON)/duckdb-$(DUCKDB):
 	  --retries 1 --timeout 15 duckdb==$(DUCKDB)
 	touch $@
 
+# The environment in which the Python package is tested; `make python-test` tests it alone.
+PYTHON_PACKAGE := $(or $(CARGO_TARGET_DIR),target)/python-package
+
+python-package: $(PYTHON_PACKAGE)/made
+
+$(PYTHON_PACKAGE)/made: python/requirements-test.txt
+	python3 -m venv $(PYTHON_PACKAGE)
+	$(PYTHON_PACKAGE)/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	  --retries 1 --timeout 15 -r python/requirements-test.txt
+	touch $@
+
+python-test: python-package
+	cargo test -p prism-python
+
 # The list of skipped tests: tests append to it.
 export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 
@@ -38,6 +52,8 @@ test: lint
 	@rm -f $(PRISM_SKIPPED)
 	@$(MAKE) --no-print-directory python || echo "SKIPPED: the figures of reports are not" \
 	  "recomputed: no package index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
+	@$(MAKE) --no-print-directory python-package || echo "SKIPPED: the Python package: no package" \
+	  "index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
 	cargo test --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
 
 # Every crate, random tests with an eighth of their seeds, without tests that repeat published

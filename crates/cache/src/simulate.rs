@@ -9,6 +9,16 @@ use crate::items::Refusal;
 use crate::workload::{Op, Request};
 use prism_segments::{FlashCounts, Level, SimStore, Store};
 
+/// An engine that can be simulated, by its name: the level at which it uses flash, and what its
+/// cleaning does. Those of the server have its names.
+pub const ENGINES: [(&str, Level, Eviction); 5] = [
+    ("raw", Level::Blocks, Eviction::INTEGRATED),
+    ("function", Level::Blocks, Eviction::INTEGRATED),
+    ("policy", Level::Policy, Eviction::REINSERTED),
+    ("original", Level::Original, Eviction::REINSERTED),
+    ("stock", Level::Original, Eviction::Drop),
+];
+
 /// A cache to be simulated.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Design {

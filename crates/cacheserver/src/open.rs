@@ -296,8 +296,8 @@ impl Engine {
     #[must_use]
     pub fn eviction(self) -> Eviction {
         match self {
-            Self::Raw | Self::Function | Self::Ideal => Eviction::Integrated { most: 20 },
-            Self::Policy | Self::Original => Eviction::Reinsert { most: 20 },
+            Self::Raw | Self::Function | Self::Ideal => Eviction::INTEGRATED,
+            Self::Policy | Self::Original => Eviction::REINSERTED,
         }
     }
 }

@@ -31,7 +31,7 @@ use commands::{
     bench, cache_serve, cache_simulate, cache_top, calc_cleaning, calc_lifetime, capture,
     completions, device, fs_info, fsck, graph, mkfs, mount, report,
 };
-use commands::{reproduce, sim};
+use commands::{reproduce, sim, sweep};
 use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
 pub use failure::Failure;
 
@@ -49,6 +49,8 @@ enum Command {
     Report(Box<report::Args>),
     /// Run jobs with fio options on a simulated drive
     Sim(sim::Args),
+    /// Run every design of a study, and write one data set
+    Sweep(sweep::Args),
     /// Record the requests of a running system to its disks
     Capture(capture::Args),
     /// Inspect, convert and generate block traces
@@ -209,6 +211,7 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Report(args) => report::run(args),
         Command::Sim(args) => sim::run(args),
+        Command::Sweep(args) => sweep::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Trace(TraceCommand::Info(args)) => trace_info::run(args),
         Command::Trace(TraceCommand::Convert(args)) => trace_convert::run(args),

@@ -3,20 +3,25 @@
 use std::path::Path;
 use std::thread;
 
-use prism_host::{Progress, clock, input, jobs, read_state, write_state};
-use prism_present::{Env, Outside, Step};
+use prism_host::{
+    LoadedTrace, Progress, TraceCache, clock, digest, input, jobs, read_state, write_state,
+};
+use prism_present::sweep::{SweepEnv, TraceSelection};
+use prism_present::{Env, Outside, Step, Trace};
 
 /// The files and threads of this process, and its standard error.
 #[derive(Debug)]
 pub struct ProcessEnv {
     progress: Progress,
+    /// The traces of a sweep.
+    traces: TraceCache,
 }
 
 impl ProcessEnv {
     /// An environment with a progress bar on standard error, if that is a terminal.
     #[must_use]
     pub fn new() -> Self {
-        Self { progress: Progress::on_stderr() }
+        Self { progress: Progress::on_stderr(), traces: TraceCache::default() }
     }
 }
 
@@ -62,5 +67,16 @@ impl Env for ProcessEnv {
 
     fn write_state(&self, path: &Path, bytes: &[u8]) -> Result<(), Outside> {
         Ok(write_state(path, bytes)?)
+    }
+}
+
+impl SweepEnv for ProcessEnv {
+    fn trace(&self, selection: &TraceSelection) -> Result<Trace, Outside> {
+        let LoadedTrace { info, spool } = self.traces.load(&selection.spec, &selection.digest)?;
+        Ok(Trace { info, records: Box::new(spool) })
+    }
+
+    fn digest(&self, path: &Path) -> Result<String, Outside> {
+        Ok(digest(path)?)
     }
 }

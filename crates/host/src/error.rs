@@ -24,6 +24,23 @@ pub enum HostError {
         /// The folder.
         file: String,
     },
+    /// The content of a file is not what was expected.
+    #[error("{file}: {what}")]
+    Content {
+        /// The file.
+        file: String,
+        /// What is wrong, and what to do.
+        what: String,
+    },
+    /// No output format follows from the name of a file.
+    #[error(
+        "{file}: its extension names no output format; use .parquet, .fio, .iolog or .mqsim, or \
+         give --to"
+    )]
+    NoTarget {
+        /// The file.
+        file: String,
+    },
     /// The file has no byte, or unpacks to none.
     #[error("{file}: the file is empty; write it again, or name another file")]
     Empty {
@@ -136,6 +153,14 @@ pub enum HostError {
     /// A file that is neither a layout of a file system nor an image of one.
     #[error("{file}: {what}")]
     Layout {
+        /// The file.
+        file: String,
+        /// What is wrong and what to do.
+        what: String,
+    },
+    /// Rows of an unfinished computation that cannot be used.
+    #[error("{file}: {what}")]
+    Rows {
         /// The file.
         file: String,
         /// What is wrong and what to do.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use crate::error::HostError;
+use crate::progress::Progress;
 
 /// Bytes read from the system at once.
 const READ_BYTES: usize = 256 << 10;
@@ -88,6 +89,34 @@ pub fn read_text_or_stdin(path: &Path) -> Result<String, HostError> {
     io::read_to_string(io::stdin())
         .map_err(|source| HostError::Open { file: "standard input".into(), source })
 }
+
+/// Passes the bytes of a file to `take`, some at a time, and whether they are the last, with
+/// progress. `take` returns how many whole lines or records it has read so far.
+///
+/// # Errors
+/// [`HostError`] if the file cannot be read; [`HostError::Content`] with the text of `take`.
+pub fn pieces(
+    path: &Path,
+    progress: &Progress,
+    mut take: impl FnMut(&[u8], bool) -> Result<u64, String>,
+) -> Result<(), HostError> {
+    let mut input = Input::open(path)?;
+    progress.start_bytes("reading:", input.size());
+    let (mut buffer, mut count) = (vec![0; PIECE_BYTES], 0);
+    loop {
+        let bytes = input.read_full(&mut buffer).map_err(|error| input.explain(error, count))?;
+        count = take(&buffer[..bytes], bytes == 0)
+            .map_err(|what| HostError::Content { file: input.name().to_owned(), what })?;
+        progress.reached(input.taken());
+        if bytes == 0 {
+            progress.clear();
+            return Ok(());
+        }
+    }
+}
+
+/// Bytes that [`pieces`] passes at once.
+const PIECE_BYTES: usize = 1 << 20;
 
 impl Input {
     /// Opens `path`, or standard input for `-`.

@@ -1,15 +1,18 @@
 //! Loads a trace from files: opens, recognises, reads, filters, counts and stores it in one
 //! pass.
 
+use std::fs::File;
+use std::hash::Hasher;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use prism_base::Nanos;
 use prism_trace::detect::{detect, not_text};
 use prism_trace::summary::Summary;
 use prism_trace::{
-    CountFrom, CountedFrom, Extents, Format, LogicalBlock, Op, ReadReport, Reader, ReaderOptions,
-    Record, Symbol, Symbols, Tallies, TraceError, TraceFacts, TraceInfo,
+    CountFrom, CountedFrom, Extents, Format, LoadSpec, LogicalBlock, Op, ReadReport, Reader,
+    ReaderOptions, Record, Symbol, Symbols, Tallies, TraceError, TraceFacts, TraceInfo,
 };
+use twox_hash::XxHash64;
 
 use crate::error::HostError;
 use crate::input::{Input, read_text};
@@ -27,31 +30,8 @@ const LATER_MAX: usize = 1 << 18;
 /// Bytes passed to the reader at once.
 const FEED_BYTES: usize = 256 << 10;
 
-/// Which trace to load, and which part of it.
+/// A trace, ready to be replayed and reported. A clone shares the records.
 #[derive(Clone, Debug)]
-pub struct LoadSpec {
-    /// Its files; `-` is standard input. Several text files follow one another; any file of a
-    /// blktrace recording means all of them.
-    pub paths: Vec<PathBuf>,
-    /// Its format; `None` to recognise it.
-    pub format: Option<Format>,
-    /// A TOML map that describes the columns of the text.
-    pub map: Option<PathBuf>,
-    /// The `-f` string with which blkparse printed it.
-    pub blkparse_format: Option<String>,
-    /// The logical block size of NVMe commands, if it is not 512 B; only for traces of NVMe
-    /// commands.
-    pub nvme_block: Option<LogicalBlock>,
-    /// By how much requests may be out of the order of time; `None` for what the format needs.
-    pub disorder: Option<Nanos>,
-    /// Only the requests of this phase.
-    pub phase: Option<String>,
-    /// Only the requests of this device.
-    pub source: Option<String>,
-}
-
-/// A trace, ready to be replayed and reported.
-#[derive(Debug)]
 pub struct LoadedTrace {
     /// What is known of it.
     pub info: TraceInfo,
@@ -78,6 +58,36 @@ pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, H
     let (keep, symbols, facts) = result?;
     keep.check_names(&name, &symbols, &facts)?;
     keep.into_trace(name, symbols, facts)
+}
+
+/// A digest of the bytes of every file of the trace that `path` names.
+///
+/// # Errors
+/// [`HostError`] naming the file.
+pub fn digest(path: &Path) -> Result<String, HostError> {
+    let mut hash = XxHash64::with_seed(0);
+    for path in files_of(&[path.to_path_buf()])? {
+        let name = || path.display().to_string();
+        let file = File::open(&path).map_err(|source| HostError::Open { file: name(), source })?;
+        if file.metadata().is_ok_and(|meta| !meta.is_file()) {
+            let what = "this is no regular file; name one that can be read again".into();
+            return Err(HostError::Mixed { file: name(), what });
+        }
+        let (mut file, mut bytes, mut byte) = (file, vec![0; FEED_BYTES], 0);
+        loop {
+            match file.read(&mut bytes) {
+                Ok(0) => break,
+                Ok(read) => {
+                    hash.write(&bytes[..read]);
+                    byte += read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(HostError::Read { file: name(), byte, source }),
+            }
+        }
+        hash.write(&u64::to_le_bytes(byte));
+    }
+    Ok(format!("{:016x}", hash.finish()))
 }
 
 /// Every file of the trace that `paths` name, each once.

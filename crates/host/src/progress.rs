@@ -1,13 +1,28 @@
-//! The progress of a long step, on standard error, only if that is a terminal.
+//! The progress of a long step: on standard error, only if that is a terminal, or where the caller
+//! shows it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+/// Shows the progress of steps in place of standard error. A call may unwind, which ends the step.
+pub trait Display: Send + Sync {
+    /// A step called `label` begins, over `total` `things`, if the number is known.
+    fn begin(&self, label: &str, things: &str, total: Option<u64>);
+
+    /// This many are done.
+    fn reached(&self, done: u64);
+
+    /// The step is over.
+    fn end(&self);
+}
+
 /// A line that is redrawn; nothing if standard error is not a terminal.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Progress {
     bar: ProgressBar,
+    display: Option<Arc<dyn Display>>,
 }
 
 /// Redraws per second: few, so that they cost no time.
@@ -17,7 +32,13 @@ impl Progress {
     /// No display, whatever standard error is.
     #[must_use]
     pub fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden() }
+        Self { bar: ProgressBar::hidden(), display: None }
+    }
+
+    /// Everything is shown by `display`.
+    #[must_use]
+    pub fn shown_by(display: Arc<dyn Display>) -> Self {
+        Self { bar: ProgressBar::hidden(), display: Some(display) }
     }
 
     /// A display on standard error, if that is a terminal.
@@ -25,7 +46,7 @@ impl Progress {
     pub fn on_stderr() -> Self {
         // The target hides itself if standard error is not a terminal.
         let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
-        Self { bar: ProgressBar::with_draw_target(None, target) }
+        Self { bar: ProgressBar::with_draw_target(None, target), display: None }
     }
 
     /// Starts a step called `label` over `bytes` bytes, if the number is known.
@@ -43,11 +64,17 @@ impl Progress {
     /// Shows that `done` bytes or things are done.
     pub fn reached(&self, done: u64) {
         self.bar.set_position(done);
+        if let Some(display) = &self.display {
+            display.reached(done);
+        }
     }
 
     /// Removes the display.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
+        if let Some(display) = &self.display {
+            display.end();
+        }
     }
 
     fn start(&self, label: &str, things: &str, length: Option<u64>, known: &str, unknown: &str) {
@@ -68,6 +95,15 @@ impl Progress {
         }
         // Last, because this draws the line.
         self.bar.reset();
+        if let Some(display) = &self.display {
+            display.begin(label, things, length);
+        }
+    }
+}
+
+impl std::fmt::Debug for Progress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Progress").field("bar", &self.bar).finish_non_exhaustive()
     }
 }
 
@@ -79,6 +115,8 @@ pub fn terminal_width() -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     #[test]
@@ -94,5 +132,40 @@ mod tests {
         assert_eq!(progress.bar.position(), 0);
         progress.clear();
         assert!(progress.bar.is_finished());
+    }
+
+    #[derive(Default)]
+    struct Log(Mutex<Vec<String>>);
+
+    impl Log {
+        fn add(&self, line: String) {
+            self.0.lock().unwrap().push(line);
+        }
+    }
+
+    impl Display for Log {
+        fn begin(&self, label: &str, things: &str, total: Option<u64>) {
+            self.add(format!("{label} {things} {total:?}"));
+        }
+
+        fn reached(&self, done: u64) {
+            self.add(format!("{done}"));
+        }
+
+        fn end(&self) {
+            self.add("end".into());
+        }
+    }
+
+    #[test]
+    fn a_display_of_the_caller_is_called() {
+        let log = Arc::new(Log::default());
+        let progress = Progress::shown_by(log.clone());
+        progress.start_bytes("reading", Some(10));
+        progress.reached(10);
+        progress.start_count("replaying:", "requests", None);
+        progress.clear();
+        let lines = log.0.lock().unwrap().clone();
+        assert_eq!(lines, ["reading bytes Some(10)", "10", "replaying: requests None", "end"]);
     }
 }

@@ -125,15 +125,18 @@ impl Default for SpoolWriter {
     }
 }
 
-impl Spool {
-    fn another(&self) -> Self {
+/// A clone reads the same records, from the first on.
+impl Clone for Spool {
+    fn clone(&self) -> Self {
         let store = match &self.store {
             Store::Memory(records) => Store::Memory(records.clone()),
             Store::File { file, .. } => Store::File { file: file.clone(), block: Vec::new() },
         };
         Self { store, records: self.records, place: 0 }
     }
+}
 
+impl Spool {
     /// Whether the records are in memory, not in a temporary file.
     #[must_use]
     pub fn in_memory(&self) -> bool {
@@ -147,7 +150,7 @@ impl Records for Spool {
     }
 
     fn reader(&self) -> Box<dyn Source + Send> {
-        Box::new(self.another())
+        Box::new(self.clone())
     }
 }
 
@@ -219,7 +222,7 @@ mod tests {
         let mut batch = Vec::new();
         spool.rewind().unwrap();
         spool.next_batch(&mut batch).unwrap();
-        let mut other = spool.another();
+        let mut other = spool.clone();
         assert_eq!(read_all(&mut other), wanted, "another reader at the same time");
         let first = batch.len();
         spool.next_batch(&mut batch).unwrap();

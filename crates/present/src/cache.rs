@@ -1,8 +1,153 @@
 //! Simulated caches as a document and as JSON.
 
-use prism_cache::simulate::{Design, SimulationCounts};
+use prism_base::Bytes;
+use prism_cache::simulate::{Design, ENGINES, Simulation, SimulationCounts};
+use prism_cache::workload::{Etc, EtcConfig, Request, Traces};
 use prism_report::{Axis, Block, Chart, Curve, CurveShape, Curves, Document, Section, Table, Unit};
 use serde_json::{Value as Json, json};
+
+use crate::error::PresentError;
+
+/// Caches of several engines and sizes, which get the same requests.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// Names of [`ENGINES`].
+    pub engines: Vec<String>,
+    /// Bytes of flash, over-provisioning included.
+    pub sizes: Vec<Bytes>,
+    /// The share of flash that is spare where over-provisioning is static, in percent.
+    pub spare: u32,
+    /// Bytes of flash that may be programmed a second.
+    pub max_writes: Option<Bytes>,
+    /// Bytes of a slab, which is a flash block.
+    pub slab: Bytes,
+    /// Channels.
+    pub channels: u32,
+    /// Bytes of memory for slabs.
+    pub memory: Bytes,
+    /// Items that there is an index for; `None` for one for 64 bytes of flash.
+    pub items: Option<u64>,
+    /// Erases that a block endures.
+    pub cycles: u32,
+}
+
+/// The caches of a study while they get requests.
+pub struct Running {
+    caches: Vec<(String, Design, Simulation)>,
+    cycles: u32,
+    /// Requests so far, and the time of the last.
+    count: u64,
+    last: u32,
+    requests: Vec<Request>,
+}
+
+/// Requests that are generated at once.
+const GENERATED: usize = 1 << 16;
+
+impl Study {
+    /// Makes the caches, which are empty.
+    ///
+    /// # Errors
+    /// [`PresentError`] naming the option that is out of range.
+    pub fn begin(&self) -> Result<Running, PresentError> {
+        let slab = u32::try_from(self.slab.0).ok().filter(|slab| slab.is_power_of_two());
+        let slab = slab.filter(|slab| (32 << 10..=64 << 20).contains(slab)).ok_or_else(|| {
+            let slab = self.slab;
+            PresentError::refused(format!("--slab {slab}: give a power of two from 32KiB to 64MiB"))
+        })?;
+        let &Self { channels, memory, spare, max_writes, .. } = self;
+        let mut caches = Vec::new();
+        for &flash in &self.sizes {
+            for name in &self.engines {
+                let (_, level, eviction) =
+                    *ENGINES.iter().find(|(other, ..)| other == name).ok_or_else(|| {
+                        let names = ENGINES.map(|(name, ..)| name).join(", ");
+                        PresentError::refused(format!("--engine {name}: engines are {names}"))
+                    })?;
+                let design =
+                    Design { level, eviction, flash, spare, slab, channels, memory, max_writes };
+                let items = self.items.unwrap_or(flash.0 / 64);
+                caches.push((name.clone(), design, self.simulation(name, &design, items)?));
+            }
+        }
+        let (count, last, requests) = (0, 0, Vec::new());
+        Ok(Running { caches, cycles: self.cycles, count, last, requests })
+    }
+
+    fn simulation(
+        &self,
+        name: &str,
+        design: &Design,
+        items: u64,
+    ) -> Result<Simulation, PresentError> {
+        let (flash, channels, slab) = (design.flash, design.channels, self.slab);
+        Simulation::new(design, items).map_err(|error| {
+            let least = design.smallest();
+            PresentError::refused(match flash < least {
+                true => format!(
+                    "--size {flash} is too small for engine {name} with slabs of {slab} on \
+                     {channels} channels: give at least {least}, or smaller slabs by --slab"
+                ),
+                false => format!("--size {flash}, engine {name}: {error}"),
+            })
+        })
+    }
+}
+
+impl Running {
+    /// Passes requests to every cache.
+    fn take(&mut self, requests: &[Request]) {
+        for (.., simulation) in &mut self.caches {
+            requests.iter().for_each(|request| simulation.request(request));
+        }
+        self.last = requests.last().map_or(self.last, |request| request.time.max(self.last));
+        self.count += requests.len() as u64;
+    }
+
+    /// Passes the requests of the next bytes of a trace to every cache. Returns the number of
+    /// requests so far.
+    ///
+    /// # Errors
+    /// What is wrong with the trace.
+    pub fn read(
+        &mut self,
+        traces: &mut Traces,
+        bytes: &[u8],
+        is_last: bool,
+    ) -> Result<u64, String> {
+        let mut requests = std::mem::take(&mut self.requests);
+        let read = traces.read(bytes, is_last, &mut requests);
+        read.map_err(|error| error.to_string())?;
+        self.take(&requests);
+        requests.clear();
+        self.requests = requests;
+        Ok(self.count)
+    }
+
+    /// Passes generated requests to every cache. `reached` is called with the number so far.
+    pub fn generate(&mut self, config: EtcConfig, reached: impl Fn(u64)) {
+        let mut requests = Etc::new(config);
+        loop {
+            let some: Vec<Request> = requests.by_ref().take(GENERATED).collect();
+            if some.is_empty() {
+                return;
+            }
+            self.take(&some);
+            reached(self.count);
+        }
+    }
+
+    /// The results, by size and engine.
+    #[must_use]
+    pub fn finish(self) -> Vec<Simulated> {
+        let (cycles, seconds) = (self.cycles, self.last);
+        let done = |(engine, design, simulation): (String, Design, Simulation)| {
+            let outcome = simulation.outcome();
+            Simulated { engine, design, outcome, cycles, seconds }
+        };
+        self.caches.into_iter().map(done).collect()
+    }
+}
 
 /// A design with its name and its result.
 #[derive(Clone, Debug)]

@@ -58,6 +58,19 @@ impl Override {
 }
 
 impl DriveChoice {
+    /// The choice for an analysis that this one is compared with: with the drive called `other`,
+    /// or with the same one.
+    #[must_use]
+    pub fn compared(&self, other: Option<&str>) -> Self {
+        // The snapshot is of the drive of the report.
+        let mut drive = Self { save_state: None, ..self.clone() };
+        if let Some(other) = other {
+            // As it is described, so that a drive can be compared with itself without a change.
+            (drive.name, drive.overrides) = (other.to_owned(), Vec::new());
+        }
+        drive
+    }
+
     /// The chosen drive, before it is scaled.
     ///
     /// # Errors
@@ -82,9 +95,13 @@ impl DriveChoice {
 
     /// The device as it is described, before it is aged.
     fn described(&self, env: &impl Env) -> Result<DriveSpec, PresentError> {
+        described(&self.name, &self.all_overrides(), env)
+    }
+
+    /// The changed fields, with that of the fault model.
+    pub(crate) fn all_overrides(&self) -> Vec<Override> {
         let kind = self.faults.iter().map(|kind| Override::new("faults.kind", kind));
-        let overrides: Vec<_> = kind.chain(self.overrides.iter().cloned()).collect();
-        described(&self.name, &overrides, env)
+        kind.chain(self.overrides.iter().cloned()).collect()
     }
 
     /// `device`, the drive of this choice, scaled to the requested capacity or else to `span`
@@ -124,40 +141,72 @@ pub fn described(
     env: &impl Env,
 ) -> Result<DriveSpec, PresentError> {
     let wrong = |error| PresentError::Refused(format!("{name}: {error}"));
-    let of_preset = |error: DriveSpecError| PresentError::Refused(error.to_string());
-    let is_file = Path::new(name).extension().is_some_and(|e| e == "toml");
-    if !is_file && overrides.is_empty() {
+    if !is_file(name) && overrides.is_empty() {
         return DriveSpec::preset(name).map_err(of_preset);
     }
-    let text = if is_file {
-        env.device_text(Path::new(name)).map_err(PresentError::Outside)?
-    } else {
-        // The error lists the presets.
-        DriveSpec::preset_text(name).map_err(of_preset)?.to_owned()
-    };
+    let text = device_text(name, env)?;
     let device = if overrides.is_empty() {
         DriveSpec::from_toml(&text)
     } else {
-        let text = overridden(&text, overrides).map_err(PresentError::Refused)?;
-        DriveSpec::from_toml(&text)
+        let text = overridden(&text, overrides, |_| "--set".into());
+        DriveSpec::from_toml(&text.map_err(PresentError::Refused)?)
     };
     device.map_err(wrong)
+}
+
+/// Checks that the device has the fields of `overrides`, and that their values can be read, whether
+/// or not they fit each other. `at` says for messages where a field was given.
+///
+/// # Errors
+/// [`PresentError`] naming the file or the preset, or the field.
+pub(crate) fn check_fields(
+    name: &str,
+    overrides: &[Override],
+    env: &impl Env,
+    at: impl Fn(&str) -> String,
+) -> Result<(), PresentError> {
+    let text = device_text(name, env)?;
+    if let Err(error @ DriveSpecError::Syntax(_)) = DriveSpec::from_toml(&text) {
+        return Err(PresentError::Refused(format!("{name}: {error}")));
+    }
+    overridden(&text, overrides, at).map(drop).map_err(PresentError::Refused)
+}
+
+/// The text that describes the device.
+fn device_text(name: &str, env: &impl Env) -> Result<String, PresentError> {
+    if is_file(name) {
+        return env.device_text(Path::new(name)).map_err(PresentError::Outside);
+    }
+    // The error lists the presets.
+    DriveSpec::preset_text(name).map(str::to_owned).map_err(of_preset)
+}
+
+fn of_preset(error: DriveSpecError) -> PresentError {
+    PresentError::Refused(error.to_string())
+}
+
+fn is_file(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|e| e == "toml")
 }
 
 /// Whether `text` names a drive: a preset, or a device file.
 #[must_use]
 pub fn is_device(text: &str) -> bool {
-    let is_file = Path::new(text).extension().is_some_and(|e| e == "toml");
     let mut presets = DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names());
-    is_file || presets.any(|name| name == text)
+    is_file(text) || presets.any(|name| name == text)
 }
 
-/// The text of a device file with `overrides` applied.
-fn overridden(text: &str, overrides: &[Override]) -> Result<String, String> {
+/// The text of a device file with `overrides` applied; `at` says for messages where a field was
+/// given.
+fn overridden(
+    text: &str,
+    overrides: &[Override],
+    at: impl Fn(&str) -> String,
+) -> Result<String, String> {
     let mut table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
     for Override { field, value } in overrides {
         let known = fields(&table);
-        let wrong = |what: &str| format!("--set {field}={value}: {what}");
+        let wrong = |what: &str| format!("{} {field}={value}: {what}", at(field));
         let (section, name) = match field.split_once('.') {
             Some((section, name)) => (Some(section), name),
             None => (None, field.as_str()),
@@ -265,7 +314,8 @@ mod tests {
     fn fields_are_changed_and_unknown_ones_named() {
         let change = |field: &str, value: &str| {
             let change = Override::new(field, value);
-            overridden(DriveSpec::preset_text("dc-tlc").unwrap(), &[change])
+            let text = DriveSpec::preset_text("dc-tlc").unwrap();
+            overridden(text, &[change], |_| "--set".into())
         };
         let device = |text: &str| DriveSpec::from_toml(text).unwrap();
         let preset = device(DriveSpec::preset_text("dc-tlc").unwrap());

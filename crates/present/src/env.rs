@@ -28,6 +28,12 @@ pub trait Env: Sync {
     /// Shows the progress of a long step.
     fn show(&self, step: Step<'_>);
 
+    /// Called from time to time by simulations that run in parallel; they end without a result
+    /// when it returns false, and then a later call of [`Env::show`] has to unwind.
+    fn keeps_going(&self) -> bool {
+        true
+    }
+
     /// Seconds on a clock. Only estimates of running time use it; no result depends on it.
     fn seconds(&self) -> f64;
 
@@ -68,6 +74,10 @@ pub struct Quiet<'a, E>(pub &'a E);
 
 impl<E: Env> Env for Quiet<'_, E> {
     fn show(&self, _: Step<'_>) {}
+
+    fn keeps_going(&self) -> bool {
+        self.0.keeps_going()
+    }
 
     fn seconds(&self) -> f64 {
         self.0.seconds()

@@ -1,6 +1,6 @@
 //! Simulates the fixes of a report.
 
-use prism_base::{Bytes, Nanos};
+use prism_base::{Bytes, Nanos, SimTime};
 use prism_contract::what_if::{
     Change, Comparison, Drives, FigureSource, Figures, Job, MainRuns, Original, Plan, Run, Skipped,
     TraceFacts, WhatIfError, plan, simulate,
@@ -8,7 +8,7 @@ use prism_contract::what_if::{
 use prism_replay::LaidOut;
 use prism_ssd::Drive;
 use prism_trace::{Records, Source};
-use prism_workload::Silent;
+use prism_workload::{Finished, Observer, Progress};
 
 use crate::analysis::WhatIfs;
 use crate::drive::Facts;
@@ -107,19 +107,36 @@ impl<E: Env> Fixes<'_, E> {
 
     fn in_parallel(&self, jobs: Vec<Job>, original: &Original, done: u64) -> Vec<Simulated> {
         let drives = &Drives::of(jobs.iter().map(|job| &job.run));
+        let env = self.env;
         let one = |job: Job| {
             let mut reader = self.records.reader();
             let layout = &self.facts.layout;
             move || {
                 let mut source = LaidOut::new(&mut *reader, layout);
                 let begins = (drives, &mut source as &mut dyn Source);
-                simulate(&job.run, job.rewriting.as_ref(), begins, original, &mut Silent)
+                simulate(&job.run, job.rewriting.as_ref(), begins, original, &mut Stoppable(env))
             }
         };
         let work: Vec<_> = jobs.into_iter().map(one).collect();
-        let env = self.env;
         let finished = |more: usize| env.show(Step::Reached(done + more as u64));
         env.run_on(env.cores(), work, finished)
+    }
+}
+
+/// Ends a simulation when the environment does not go on.
+struct Stoppable<'a, E>(&'a E);
+
+impl<E: Env> Observer for Stoppable<'_, E> {
+    fn needs_requests(&self) -> bool {
+        false
+    }
+
+    fn finished(&mut self, _: &Finished) {}
+
+    fn in_flight(&mut self, _: SimTime, _: u32) {}
+
+    fn keep_going(&mut self, _: Progress) -> bool {
+        self.0.keeps_going()
     }
 }
 

@@ -10,6 +10,28 @@ use crate::drive::charts::with_charts;
 use crate::drive::{self, document, faults, limits, wear};
 use crate::json::{join, without_null};
 
+/// A report in every form.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// For programs.
+    pub json: Value,
+    /// For a terminal.
+    pub short: Document,
+    /// For an HTML page, with charts.
+    pub page: Document,
+}
+
+impl Report {
+    /// The report on `analysis`, compared with another one, which the user called by that name.
+    #[must_use]
+    pub fn new(analysis: Analysis, other: Option<(&str, &Analysis)>) -> Self {
+        let against = other.map(|(name, other)| Against::new(&analysis, other, name));
+        let json = json(&analysis, against.as_ref());
+        let (short, long) = documents(&analysis, against.as_ref());
+        Self { json, short, page: page(long, analysis) }
+    }
+}
+
 /// The report as JSON.
 #[must_use]
 pub fn json(analysis: &Analysis, against: Option<&Against>) -> Value {

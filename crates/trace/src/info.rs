@@ -9,7 +9,7 @@ use crate::symbols::Symbols;
 use crate::tally::Tallies;
 
 /// What is known about a trace that was read, and about the selected part of it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct TraceInfo {
     /// The first of its files, for messages.
     pub name: String,

@@ -7,7 +7,7 @@ use crate::source::{Source, fail, files};
 
 /// The dependencies of each crate inside the workspace, without those of tests. The table equals
 /// the manifests, so unused dependencies are removed here too.
-const ARROWS: [(&str, &[&str]); 26] = [
+const ARROWS: [(&str, &[&str]); 27] = [
     // Shared by tests; only tests depend on it, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
@@ -89,6 +89,14 @@ const ARROWS: [(&str, &[&str]); 26] = [
             "host",
             "lab",
             "present",
+        ],
+    ),
+    // The same for Python, without what needs a terminal or root.
+    (
+        "python",
+        &[
+            "prism", "base", "cache", "report", "trace", "ssd", "workload", "replay", "contract",
+            "host", "present",
         ],
     ),
 ];

@@ -6,7 +6,8 @@ use regex::Regex;
 use crate::source::{Source, code_lines, fail, rust_files, test_modules};
 
 /// The impure crates.
-const IMPURE: [&str; 7] = ["host", "lab", "cli", "flashfile", "cacheserver", "fsmount", "testkit"];
+const IMPURE: [&str; 8] =
+    ["host", "lab", "cli", "python", "flashfile", "cacheserver", "fsmount", "testkit"];
 
 /// Names that a pure crate must not use outside tests, examples and benches.
 const BANNED: &str = r"(?x)

@@ -53,6 +53,13 @@ pub enum Eviction {
     },
 }
 
+impl Eviction {
+    /// What the server does at the levels at which the cache cleans flash itself.
+    pub const INTEGRATED: Self = Self::Integrated { most: 20 };
+    /// What the server does where flash is cleaned below the cache.
+    pub const REINSERTED: Self = Self::Reinsert { most: 20 };
+}
+
 /// A slab that is being cleaned.
 #[derive(Debug)]
 pub(super) struct Victim {

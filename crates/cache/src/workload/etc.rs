@@ -47,6 +47,48 @@ pub struct EtcConfig {
     pub seed: u64,
 }
 
+impl EtcConfig {
+    /// The configuration of a list such as `keys=1000000,requests=10000000,sets=0.03,zipf=0.9`:
+    /// without `zipf` (the exponent) or `normal` (the deviation as a share of the keys) all keys are
+    /// used equally often. The seed is 1.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut config = Self {
+            keys: 1_000_000,
+            requests: 10_000_000,
+            sets: 1.0 / 31.0,
+            popularity: Popularity::Uniform,
+            short_values: true,
+            seed: 1,
+        };
+        for part in text.split(',') {
+            let (name, value) =
+                part.split_once('=').ok_or_else(|| format!("{part:?}: NAME=VALUE"))?;
+            let wrong = || format!("{name}: {value:?} is out of range");
+            let number =
+                value.parse::<f64>().ok().filter(|number| *number >= 0.0).ok_or_else(wrong)?;
+            let is_popularity = matches!(name, "zipf" | "normal");
+            if is_popularity && config.popularity != Popularity::Uniform {
+                return Err("zipf and normal exclude each other; give one".to_owned());
+            }
+            match name {
+                "keys" if number >= 1.0 => config.keys = number as u64,
+                "requests" => config.requests = number as u64,
+                "sets" if number <= 1.0 => config.sets = number,
+                "zipf" if number > 0.0 && number < 10.0 => {
+                    config.popularity = Popularity::Zipf(number);
+                }
+                "normal" if number > 0.0 => config.popularity = Popularity::Normal(number),
+                "keys" | "sets" | "zipf" | "normal" => return Err(wrong()),
+                _ => return Err(format!("{name}: names are keys, requests, sets, zipf, normal")),
+            }
+        }
+        Ok(config)
+    }
+}
+
 /// The requests.
 #[derive(Debug)]
 pub struct Etc {

@@ -29,6 +29,7 @@ pub mod report;
 pub mod reproduce;
 pub mod sim;
 pub mod stack_worker;
+pub mod sweep;
 pub mod trace_convert;
 pub mod trace_generate;
 pub mod trace_info;

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 use prism_contract::rules::NamedRange;
 use prism_host::input::Input;
-use prism_present::against::Against;
 use prism_present::analysis::{Analysis, AnalysisOptions, Trace, WhatIfs, parse_what_ifs};
 use prism_present::contract::fail_on::{self, Gate};
-use prism_present::drive_choice::{DriveChoice, is_device};
-use prism_present::report;
+use prism_present::drive_choice::is_device;
+use prism_present::report::Report;
 
 use crate::device_args::DeviceArgs;
 use crate::failure::Failure;
@@ -99,12 +98,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(name) => Some((name.display().to_string(), compared(args, asked, name)?)),
         None => None,
     };
-    let against = other.as_ref().map(|(name, other)| Against::new(&analysis, other, name));
-    let object = json(&report::json(&analysis, against.as_ref()));
-    let (short, long) = report::documents(&analysis, against.as_ref());
     let failed = failed(&args.fail_on, &analysis);
-    let page = report::page(long, analysis);
-    outputs.write(&short, page, &object, None)?;
+    let other = other.as_ref().map(|(name, other)| (name.as_str(), other));
+    let Report { json: object, short, page } = Report::new(analysis, other);
+    outputs.write(&short, page, &json(&object), None)?;
     match failed {
         Some(why) => Err(Failure::Finding(why)),
         None => Ok(()),
@@ -148,11 +145,9 @@ fn trace(args: &Args, paths: &[PathBuf]) -> Result<Trace, Failure> {
 fn compared(args: &Args, asked: AnalysisOptions<'_>, name: &Path) -> Result<Analysis, Failure> {
     let none = &WhatIfs::Only(Vec::new());
     let path = name.to_string_lossy();
-    // The snapshot is of the drive of the report.
-    let mut drive = DriveChoice { save_state: None, ..asked.drive.clone() };
-    let trace = if is_device(&path) {
-        // As it is described, so that a drive can be compared with itself without a change.
-        (drive.name, drive.overrides) = (path.into_owned(), Vec::new());
+    let is_device = is_device(&path);
+    let drive = asked.drive.compared(is_device.then_some(&*path));
+    let trace = if is_device {
         trace(args, &args.trace.paths)?
     } else {
         trace(args, &[name.to_path_buf()])?

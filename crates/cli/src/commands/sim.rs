@@ -3,11 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
-use prism_present::drive::charts::with_charts;
 use prism_present::sim::{self, fio_json};
 use prism_present::simulation::Plan;
 use prism_present::sweep;
-use prism_report::Block;
 use prism_workload::fio::{self, JobReader, Section, options};
 
 use crate::device_args::DeviceArgs;
@@ -147,15 +145,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             Some(json(&fio_json::output(&simulated, &sections, format == OutputFormat::JsonPlus)))
         }
     };
-    let sections = charts.map(|charts| {
-        let (mut sections, first) = charts.sections();
-        sections[0].blocks.splice(1..1, first.into_iter().map(Block::Chart));
-        sections[0].lead = "All measured requests, in simulated time.".into();
-        sections
-    });
-    let charts = sections.unwrap_or_default();
     let short = sim::document(&simulated);
-    let page = with_charts(short.clone(), charts);
+    let page = sim::page(short.clone(), charts);
     files.write(&short, page, &json(&sim::json(&simulated)), text.as_deref())
 }
 

@@ -29,6 +29,7 @@ mod reproduce;
 mod sim;
 mod stack;
 mod states;
+mod sweep;
 mod trace;
 mod trace_formats;
 mod zns;

@@ -83,6 +83,13 @@ impl<'a, R, W: Write + Send> Columns<'a, R, W> {
         column!(self, BoolColumnWriter, some)
     }
 
+    pub(super) fn optional_bools(
+        &mut self,
+        of: impl Fn(&R) -> Option<bool>,
+    ) -> Result<(), ParquetError> {
+        column!(self, BoolColumnWriter, of)
+    }
+
     pub(super) fn doubles(&mut self, of: impl Fn(&R) -> Option<f64>) -> Result<(), ParquetError> {
         column!(self, DoubleColumnWriter, of)
     }

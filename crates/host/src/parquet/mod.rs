@@ -9,11 +9,13 @@ mod columns;
 mod numbers;
 mod read;
 mod requests;
+mod table;
 mod write;
 
 pub use numbers::{Number, NumbersReader, NumbersWriter};
 pub use read::ParquetReader;
 pub use requests::RequestsWriter;
+pub use table::{write_csv, write_table};
 pub use write::write;
 
 use std::hash::Hasher;

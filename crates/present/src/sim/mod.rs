@@ -15,6 +15,7 @@ use prism_workload::fio::stats::{Dir, JobStats};
 
 pub use json::json;
 
+use crate::drive::charts::{Charts, with_charts};
 use crate::drive::{document as drive, faults, limits, tables, wear};
 use crate::simulation::Simulated;
 
@@ -33,6 +34,16 @@ pub fn document(facts: &Simulated) -> Document {
         .with(cleaning(facts));
     document.sections.extend(faults::section(facts.run()));
     document.with(limits(facts))
+}
+
+/// The HTML page: `document` with `charts`, if the requests were watched.
+#[must_use]
+pub fn page(document: Document, charts: Option<Charts>) -> Document {
+    let Some(charts) = charts else { return document };
+    let (mut sections, first) = charts.sections();
+    sections[0].blocks.splice(1..1, first.into_iter().map(Block::Chart));
+    sections[0].lead = "All measured requests, in simulated time.".into();
+    with_charts(document, sections)
 }
 
 fn jobs(facts: &Simulated) -> Section {

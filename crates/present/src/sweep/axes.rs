@@ -3,33 +3,20 @@
 //! Simulations run in parallel on all cores. Each depends only on its own options, and results
 //! are in the order of the combinations, so the number of cores changes only the time taken.
 
-use prism_base::Latencies;
 use prism_report::{Document, Listing, Section as Part, Table, Unit};
-use prism_workload::fio::jobfile::setting;
-use prism_workload::fio::options::{self, Role};
 use prism_workload::fio::{Section, stats::Dir};
 use serde::Serialize;
 
 use crate::drive::json::figures;
-use crate::drive_choice::{Override, parse_capacity};
 use crate::env::{Env, Step};
 use crate::error::PresentError;
-use crate::initial_state::parse_state;
-use crate::over_provisioning;
 use crate::simulation::{Plan, Simulated};
+use crate::sweep::results::{DirObject, direction};
+use crate::sweep::settings::{self, canonical};
+use crate::sweep::space::product;
 
 /// Most combinations of a sweep: a table that can still be read.
 const POINTS_MAX: usize = 10_000;
-
-/// Short names of fields of a device.
-const SHORT: [(&str, &str); 4] = [
-    ("gc", "ftl.victim"),
-    ("scheduler", "drive.scheduler"),
-    ("frontiers", "ftl.frontiers"),
-    ("mapping", "ftl.mapping"),
-];
-/// Axes that are neither a field of the device nor a fio option.
-const OWN: [&str; 5] = ["op", "device", "capacity", "state", "seed"];
 
 /// One axis.
 #[derive(Clone, Debug)]
@@ -60,16 +47,6 @@ struct Row {
     write_amplification: Option<f64>,
     #[serde(skip)]
     labels: Vec<String>,
-}
-
-/// One direction over all jobs.
-#[derive(Debug, Default, Serialize)]
-struct DirObject {
-    iops: f64,
-    bytes_per_second: f64,
-    mean_ns: Option<f64>,
-    p99_ns: Option<u64>,
-    p999_ns: Option<u64>,
 }
 
 /// Runs every combination of the `axes`, each as `plan` with its values, `threads` at once
@@ -134,80 +111,21 @@ fn parse(text: &str) -> Result<Axis, PresentError> {
     Ok(Axis { name: name.to_owned(), values })
 }
 
-/// The name under which two axes are the same.
-fn canonical(name: &str) -> &str {
-    if let Some((_, field)) = SHORT.iter().find(|(short, _)| *short == name) {
-        return field;
-    }
-    options::find(name).map_or(name, |option| option.name)
-}
-
 /// The product of all axes, the last one changing fastest.
 fn points(axes: &[Axis]) -> Result<Vec<Vec<String>>, PresentError> {
-    let mut points: Vec<Vec<String>> = vec![Vec::new()];
-    for axis in axes {
-        if points.len() * axis.values.len() > POINTS_MAX {
-            let what = format!("--sweep has more than {POINTS_MAX} combinations");
-            return Err(PresentError::Refused(what));
-        }
-        let extend = |point: &Vec<String>| {
-            let with = |value: &String| [&point[..], std::slice::from_ref(value)].concat();
-            axis.values.iter().map(with).collect::<Vec<_>>()
-        };
-        points = points.iter().flat_map(extend).collect();
-    }
-    Ok(points)
+    let axes: Vec<&[String]> = axes.iter().map(|axis| axis.values.as_slice()).collect();
+    product(&axes, POINTS_MAX).ok_or_else(|| {
+        PresentError::Refused(format!("--sweep has more than {POINTS_MAX} combinations"))
+    })
 }
 
 /// `plan` with one value of each axis.
 fn plan_of(plan: &Plan, axes: &[Axis], values: &[String]) -> Result<Plan, PresentError> {
     let mut plan = plan.clone();
     for (axis, value) in axes.iter().zip(values) {
-        let name = axis.name.as_str();
-        let wrong = |what: String| PresentError::Refused(format!("--sweep {name}={value}: {what}"));
-        match name {
-            "op" => plan.op = Some(over_provisioning::parse(value).map_err(wrong)?),
-            "device" => plan.drive.name.clone_from(value),
-            "capacity" => plan.drive.capacity = Some(parse_capacity(value).map_err(wrong)?),
-            "state" => plan.drive.state = parse_state(value).map_err(wrong)?,
-            "seed" => {
-                let seed = value.parse().map_err(|_| wrong("a whole number is expected".into()))?;
-                plan.seed = seed;
-            }
-            _ => match SHORT.iter().find(|(short, _)| *short == name) {
-                Some((_, field)) => set(&mut plan, field, value),
-                None if name.contains('.') => set(&mut plan, name, value),
-                None => add_option(&mut plan, name, value)?,
-            },
-        }
+        settings::change(&mut plan, "--sweep", &axis.name, value)?;
     }
     Ok(plan)
-}
-
-fn set(plan: &mut Plan, field: &str, value: &str) {
-    plan.drive.overrides.push(Override { field: field.to_owned(), value: value.to_owned() });
-}
-
-fn add_option(plan: &mut Plan, name: &str, value: &str) -> Result<(), PresentError> {
-    let wrong = |what: String| PresentError::Refused(format!("--sweep {name}={value}: {what}"));
-    let simulated = options::find(name).is_some_and(|option| option.role == Role::Simulated);
-    if !simulated && options::find(name).is_some() {
-        return Err(wrong("this fio option has no effect here".into()));
-    }
-    if ["name", "description", "stonewall", "new_group", "group_reporting"].contains(&name) {
-        return Err(wrong("it is part of how jobs are written, not an axis".into()));
-    }
-    if options::find(name).is_none() && !options::fio_has(name) {
-        let known = OWN.into_iter().chain(SHORT.iter().map(|(short, _)| *short));
-        let near = options::near(name, known.chain(options::names()));
-        return Err(wrong(format!(
-            "no axis of this name{near}; axes are gc, op, scheduler, frontiers, mapping, device, \
-             capacity, state, seed, a field of the device such as flash.channels, or a fio option"
-        )));
-    }
-    let setting = setting(format!("--sweep {name}"), name, Some(value));
-    plan.settings.push(setting.map_err(|error| PresentError::Refused(error.to_string()))?);
-    Ok(())
 }
 
 fn row(axes: &[Axis], values: &[String], simulated: &Simulated) -> Row {
@@ -223,29 +141,6 @@ fn row(axes: &[Axis], values: &[String], simulated: &Simulated) -> Row {
         figures: figures(&simulated.outcome.total),
         write_amplification: simulated.outcome.total.write_amplification(),
         labels: values.to_vec(),
-    }
-}
-
-/// The figures of all jobs together; rates are over the time of all stages.
-fn direction(simulated: &Simulated, dir: Dir) -> DirObject {
-    let mut latency: Option<Latencies> = None;
-    let (mut ios, mut bytes) = (0, 0);
-    for stats in simulated.outcome.rows.iter().filter_map(|row| row.stats.dir(dir)) {
-        ios += stats.ios;
-        bytes += stats.bytes;
-        match &mut latency {
-            Some(all) => all.merge(&stats.latency),
-            None => latency = Some(stats.latency.clone()),
-        }
-    }
-    let seconds = simulated.outcome.total.simulated.as_secs_f64();
-    let rate = |amount: u64| if seconds > 0.0 { amount as f64 / seconds } else { 0.0 };
-    DirObject {
-        iops: rate(ios),
-        bytes_per_second: rate(bytes),
-        mean_ns: latency.as_ref().map(Latencies::mean_ns),
-        p99_ns: latency.as_ref().map(|all| all.quantile(0.99).0),
-        p999_ns: latency.as_ref().map(|all| all.quantile(0.999).0),
     }
 }
 

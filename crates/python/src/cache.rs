@@ -1,0 +1,105 @@
+//! The simulator of caches on flash.
+
+use std::path::PathBuf;
+
+use prism_base::Bytes;
+use prism_cache::workload::{EtcConfig, Traces};
+use prism_present::cache::{Study, document, json, page};
+use prism_present::{Env, Step};
+use pyo3::prelude::*;
+
+use crate::error::Failure;
+use crate::results::Results;
+use crate::watch;
+
+/// What is simulated, as a dictionary of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct CacheOptions {
+    engines: Vec<String>,
+    sizes: Vec<String>,
+    spare: u32,
+    max_writes: Option<String>,
+    slab: String,
+    channels: u32,
+    memory: String,
+    items: Option<u64>,
+    cycles: u32,
+    seed: u64,
+}
+
+fn bytes(name: &str, text: &str) -> Result<Bytes, Failure> {
+    Bytes::parse(text).map_err(|error| Failure::argument(name, error))
+}
+
+/// Bytes a second, as the command takes them (`50MB/s`).
+fn rate(text: &str) -> Result<Bytes, Failure> {
+    bytes("max_writes", text.strip_suffix("/s").unwrap_or(text))
+}
+
+/// Checks that a number is from 1 to `most`.
+fn within(name: &str, number: u32, most: u32) -> Result<u32, Failure> {
+    match number {
+        0 => Err(Failure::argument(name, format!("give a number from 1 to {most}"))),
+        number if number > most => {
+            Err(Failure::argument(name, format!("{number} is more than {most}")))
+        }
+        number => Ok(number),
+    }
+}
+
+impl CacheOptions {
+    fn study(self) -> Result<Study, Failure> {
+        let sizes = self.sizes.iter().map(|size| bytes("size", size));
+        Ok(Study {
+            engines: self.engines,
+            sizes: sizes.collect::<Result<_, _>>()?,
+            spare: within("spare", self.spare, 90)?,
+            max_writes: self.max_writes.map(|text| rate(&text)).transpose()?,
+            slab: bytes("slab", &self.slab)?,
+            channels: within("channels", self.channels, 64)?,
+            memory: bytes("memory", &self.memory)?,
+            items: self.items,
+            cycles: self.cycles,
+        })
+    }
+}
+
+/// Replays requests to caches: the arguments are those of `prism cache simulate`.
+#[pyfunction]
+#[pyo3(signature = (trace, etc, options, progress))]
+pub fn simulate_caches(
+    py: Python<'_>,
+    trace: Option<PathBuf>,
+    etc: Option<&str>,
+    options: CacheOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Results> {
+    let etc = etc.map(EtcConfig::parse).transpose();
+    let etc = etc.map_err(|what| Failure::argument("etc", what))?;
+    let seed = options.seed;
+    let study = options.study()?;
+    watch::run(py, progress, None, |env| {
+        let mut running = study.begin()?;
+        let name = match (&trace, etc) {
+            (Some(path), None) => {
+                let mut traces = Traces::new();
+                prism_host::input::pieces(path, &env.progress(), |bytes, is_last| {
+                    running.read(&mut traces, bytes, is_last)
+                })?;
+                path.display().to_string()
+            }
+            (None, Some(config)) => {
+                let (label, things) = ("simulating:", "requests");
+                env.show(Step::Begin { label, things, total: Some(config.requests) });
+                let config = EtcConfig { seed, ..config };
+                running.generate(config, |done| env.show(Step::Reached(done)));
+                env.show(Step::End);
+                "ETC".to_owned()
+            }
+            _ => return Err(Failure::argument("trace", "name a trace, or give etc, not both")),
+        };
+        let done = running.finish();
+        Ok(Results::new(json(&name, &done), document(&name, &done), page(&name, &done)))
+    })
+}

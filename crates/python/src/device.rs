@@ -1,0 +1,100 @@
+//! Drives as Python describes them: a preset, a device file, or a dictionary.
+
+use std::path::{Path, PathBuf};
+
+use prism_present::DriveChoice;
+use prism_present::drive_choice::{parse_capacity, parse_kind, parse_override};
+use prism_present::initial_state::{parse_state, parse_state_file};
+use prism_ssd::DriveSpec;
+use pyo3::prelude::*;
+
+use crate::error::Failure;
+use crate::trace::nanos;
+use crate::watch::INLINE_DEVICE;
+
+/// A drive and its initial state, as a dictionary of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct DeviceOptions {
+    /// A preset, or the path of a TOML file; ignored if there is a text.
+    name: String,
+    /// The text of a device file.
+    text: Option<String>,
+    /// The same as JSON.
+    fields: Option<String>,
+    capacity: Option<String>,
+    state: String,
+    save_state: Option<PathBuf>,
+    faults: Option<String>,
+    wear: Option<u32>,
+    retention: Option<String>,
+    overrides: Vec<String>,
+}
+
+impl DeviceOptions {
+    /// The drive, and its text if it is not in a file.
+    ///
+    /// # Errors
+    /// [`Failure`] naming the argument.
+    pub fn choice(self) -> Result<(DriveChoice, Option<String>), Failure> {
+        let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
+        let text = match &self.fields {
+            Some(fields) => Some(toml_of(fields)?),
+            None => self.text,
+        };
+        let overrides = self.overrides.iter().map(|text| parse_override(text)).collect();
+        let save = self.save_state.map(|path| parse_state_file(&path.to_string_lossy()));
+        let choice = DriveChoice {
+            name: if text.is_some() { INLINE_DEVICE.to_owned() } else { self.name },
+            capacity: self
+                .capacity
+                .map(|text| parse_capacity(&text))
+                .transpose()
+                .map_err(wrong("capacity"))?,
+            state: parse_state(&self.state).map_err(wrong("state"))?,
+            save_state: save.transpose().map_err(wrong("save_state"))?,
+            faults: self
+                .faults
+                .map(|text| parse_kind(&text))
+                .transpose()
+                .map_err(wrong("faults"))?,
+            wear: self.wear,
+            retention: self.retention.map(|text| nanos("retention", &text)).transpose()?,
+            overrides: Result::<_, String>::from_iter::<Vec<_>>(overrides).map_err(wrong("set"))?,
+        };
+        Ok((choice, text))
+    }
+}
+
+/// A device file from its fields as JSON.
+fn toml_of(fields: &str) -> Result<String, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::argument("device", error);
+    let fields: toml::Table = serde_json::from_str(fields).map_err(|error| wrong(&error))?;
+    toml::to_string(&fields).map_err(|error| wrong(&error))
+}
+
+/// The names of the presets: those of drives, then those of zoned drives.
+#[pyfunction]
+pub fn preset_names() -> Vec<&'static str> {
+    DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()).collect()
+}
+
+/// The fields of a drive as JSON, checked: those of the preset or file called `name`, or of the
+/// text of a file, or fields as JSON.
+#[pyfunction]
+#[pyo3(signature = (name, text = None, fields = None))]
+pub fn device_fields(name: &str, text: Option<String>, fields: Option<&str>) -> PyResult<String> {
+    let path = Path::new(name);
+    let is_file = path.extension().is_some_and(|e| e == "toml");
+    let text = match (text, fields) {
+        (Some(text), _) => text,
+        (None, Some(fields)) => toml_of(fields)?,
+        (None, None) if is_file => prism_host::input::read_text(path).map_err(Failure::from)?,
+        (None, None) => DriveSpec::preset_text(name)
+            .map_err(|error| Failure::Text(error.to_string()))?
+            .to_owned(),
+    };
+    DriveSpec::from_toml(&text).map_err(|error| Failure::argument(name, error))?;
+    let fields: toml::Table = text.parse().map_err(|error| Failure::argument(name, error))?;
+    Ok(serde_json::to_string(&fields).expect("its keys are strings"))
+}

@@ -1,0 +1,181 @@
+//! Devices, which are divided into shares.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use prism::{
+    Allocation, Bytes, Cache, Device, DeviceGeometry, FlashFile, MemoryDevice, Options, Share,
+};
+use pyo3::prelude::*;
+
+use super::{Once, closed, failed, file_failed};
+use crate::error::Failure;
+
+/// The geometry of a device, as a dictionary of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Geometry {
+    channels: u32,
+    luns_per_channel: u32,
+    blocks_per_lun: u32,
+    pages_per_block: u32,
+    page_size: u32,
+    oob_size: u32,
+    max_open_blocks: Option<u32>,
+}
+
+impl From<Geometry> for DeviceGeometry {
+    fn from(given: Geometry) -> Self {
+        Self {
+            channels: given.channels,
+            luns_per_channel: given.luns_per_channel,
+            blocks_per_lun: given.blocks_per_lun,
+            pages_per_block: given.pages_per_block,
+            page_size: given.page_size,
+            oob_size: given.oob_size,
+            max_open_blocks: given.max_open_blocks,
+        }
+    }
+}
+
+/// The fields of a geometry, in the order of its constructor.
+type GeometryFields = (u32, u32, u32, u32, u32, u32, Option<u32>);
+
+/// A flash device in memory or in a file.
+#[pyclass(module = "prism._prism", frozen)]
+pub struct FlashDevice(Mutex<Option<Device>>);
+
+impl FlashDevice {
+    fn new(device: Device) -> Self {
+        Self(Mutex::new(Some(device)))
+    }
+
+    /// The device, unless it was closed.
+    fn get(&self) -> PyResult<Device> {
+        let device = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        device.clone().ok_or_else(closed)
+    }
+}
+
+#[pymethods]
+impl FlashDevice {
+    /// An empty device in memory.
+    #[staticmethod]
+    fn memory(py: Python<'_>, geometry: Geometry) -> PyResult<Self> {
+        py.detach(|| {
+            let memory = MemoryDevice::new(geometry.into(), Cache::None);
+            let memory = memory.map_err(|error| Failure::argument("geometry", error))?;
+            Ok(Self::new(Device::format(memory, Options::default()).map_err(failed)?))
+        })
+    }
+
+    /// An empty device in a new file.
+    #[staticmethod]
+    fn create(py: Python<'_>, path: PathBuf, geometry: Geometry) -> PyResult<Self> {
+        py.detach(|| {
+            let device = FlashFile::format(&path, geometry.into(), &[], Options::default());
+            Ok(Self::new(device.map_err(file_failed)?))
+        })
+    }
+
+    /// The device of a file.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        py.detach(|| {
+            let file = FlashFile::open(&path).map_err(file_failed)?;
+            Ok(Self::new(Device::open(file, Options::default()).map_err(failed)?))
+        })
+    }
+
+    /// Closes it; calls on its levels fail from now on.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let device = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(device) = device else { return Ok(()) };
+        py.detach(|| {
+            let medium = device.into_medium().map_err(failed)?;
+            if let Ok(file) = medium.into_any().downcast::<FlashFile>() {
+                file.close().map_err(|error| failed(error.into()))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Allocates a share and attaches to it.
+    fn allocate(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        capacity: &str,
+        over_provisioning: u32,
+    ) -> PyResult<FlashShare> {
+        let capacity =
+            Bytes::parse(capacity).map_err(|error| Failure::argument("capacity", error))?;
+        let device = self.get()?;
+        let wanted = Allocation::new(capacity, over_provisioning);
+        let share = py.detach(|| device.allocate(name, wanted)).map_err(failed)?;
+        Ok(FlashShare(Once::new(share)))
+    }
+
+    /// Attaches to a share that was allocated before.
+    fn attach(&self, py: Python<'_>, name: &str) -> PyResult<FlashShare> {
+        let device = self.get()?;
+        let share = py.detach(|| device.attach(name)).map_err(failed)?;
+        Ok(FlashShare(Once::new(share)))
+    }
+
+    /// Releases a share: its data is lost.
+    fn release(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        let device = self.get()?;
+        py.detach(|| device.release(name)).map_err(failed)
+    }
+
+    /// The name, the LUNs, those of over-provisioning, and whether it is attached, of each share.
+    fn shares(&self) -> PyResult<Vec<(String, usize, u32, bool)>> {
+        let shares = self.get()?.shares().into_iter();
+        Ok(shares
+            .map(|share| (share.name, share.luns.len(), share.ops_luns, share.attached))
+            .collect())
+    }
+
+    /// The geometry, in the order of its constructor.
+    fn geometry(&self) -> PyResult<GeometryFields> {
+        let g = self.get()?.geometry();
+        let open = g.max_open_blocks;
+        Ok((
+            g.channels,
+            g.luns_per_channel,
+            g.blocks_per_lun,
+            g.pages_per_block,
+            g.page_size,
+            g.oob_size,
+            open,
+        ))
+    }
+
+    /// Bytes of a LUN that a share can use, and the number of LUNs that belong to none.
+    fn free(&self) -> PyResult<(u64, u32)> {
+        let device = self.get()?;
+        Ok((device.lun_capacity().0, device.free_luns()))
+    }
+
+    /// The highest, mean and lowest mean erase count of a LUN, and the pairs of LUNs exchanged.
+    fn wear(&self) -> PyResult<(f64, f64, f64, u64)> {
+        let wear = self.get()?.wear();
+        Ok((wear.max, wear.mean, wear.min, wear.exchanges))
+    }
+}
+
+/// A share of a device, which one level takes.
+#[pyclass(module = "prism._prism", frozen)]
+pub struct FlashShare(Once<Share>);
+
+impl FlashShare {
+    /// The share for a level.
+    ///
+    /// # Errors
+    /// If a level has it already.
+    pub fn take(&self) -> PyResult<Share> {
+        let what = "a level was opened in this share already; attach to it again after closing it";
+        self.0.take().ok_or_else(|| super::FlashError::new_err(what))
+    }
+}

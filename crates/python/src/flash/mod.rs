@@ -1,0 +1,162 @@
+//! The flash library: devices in memory and in files, and the levels of its shares.
+//!
+//! Every call that does I/O runs without the interpreter's lock, on the memory of the caller's
+//! buffer: the library's own locks order calls of several threads.
+
+mod blocks;
+mod device;
+mod stores;
+
+pub use blocks::{FunctionLevel, RawLevel};
+pub use device::{FlashDevice, FlashShare};
+pub use stores::{KeyValueStore, ObjectLevel, PolicyLevel};
+
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use prism::FlashFileError;
+use prism::raw::Address;
+use pyo3::buffer::PyUntypedBuffer;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use pyo3::{PyErr, create_exception};
+
+use crate::error::{Error, Failure};
+
+create_exception!(
+    prism,
+    FlashError,
+    Error,
+    "An operation of the flash library that failed or is against the rules of flash."
+);
+
+/// A failure of the library as an exception.
+pub fn failed(error: prism::FlashError) -> PyErr {
+    FlashError::new_err(error.to_string())
+}
+
+/// A failure of a device's file as an exception.
+pub fn file_failed(error: FlashFileError) -> PyErr {
+    FlashError::new_err(error.to_string())
+}
+
+/// A level that can be closed: its share is free again when the last call on it has ended.
+pub struct Open<T>(RwLock<Option<T>>);
+
+impl<T: Send + Sync> Open<T> {
+    fn new(level: T) -> Self {
+        Self(RwLock::new(Some(level)))
+    }
+
+    /// Runs `call` without the interpreter's lock.
+    fn call<R: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&T) -> prism::Result<R> + Send,
+    ) -> PyResult<R> {
+        py.detach(|| {
+            let level = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            level.as_ref().map(call)
+        })
+        .ok_or_else(closed)?
+        .map_err(failed)
+    }
+
+    fn close(&self, py: Python<'_>) {
+        let level = py.detach(|| self.0.write().unwrap_or_else(PoisonError::into_inner).take());
+        py.detach(|| drop(level));
+    }
+}
+
+fn closed() -> PyErr {
+    FlashError::new_err("it was closed; open it again")
+}
+
+/// A value that is taken once.
+pub struct Once<T>(Mutex<Option<T>>);
+
+impl<T> Once<T> {
+    fn new(value: T) -> Self {
+        Self(Mutex::new(Some(value)))
+    }
+
+    fn take(&self) -> Option<T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The memory of a buffer of Python, which is neither moved nor freed while this exists.
+pub struct Memory(PyUntypedBuffer);
+
+impl Memory {
+    /// The memory of `object`.
+    ///
+    /// # Errors
+    /// If it has no buffer, or one that is not one piece.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let buffer = PyUntypedBuffer::get(object)?;
+        if !buffer.is_c_contiguous() {
+            let what = "its bytes are not one piece of memory; pass a contiguous copy";
+            return Err(Failure::argument("buffer", what).into());
+        }
+        Ok(Self(buffer))
+    }
+
+    /// The same, to be written to.
+    ///
+    /// # Errors
+    /// Also if it is read-only.
+    pub fn writable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let memory = Self::of(object)?;
+        if memory.0.readonly() {
+            let what = "it is read-only; pass a bytearray or another writable buffer";
+            return Err(Failure::argument("buffer", what).into());
+        }
+        Ok(memory)
+    }
+
+    /// The bytes. Another thread of Python that changes them meanwhile changes what is written, as
+    /// with `os.write`.
+    #[allow(unsafe_code, reason = "the memory belongs to Python")]
+    pub fn bytes(&self) -> &[u8] {
+        if self.0.len_bytes() == 0 {
+            return &[];
+        }
+        // SAFETY: the buffer is contiguous, and Python keeps it while it is exported.
+        unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes()) }
+    }
+
+    /// The bytes, to be written to, as with `readinto`.
+    #[allow(unsafe_code, reason = "the memory belongs to Python")]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        if self.0.len_bytes() == 0 {
+            return &mut [];
+        }
+        // SAFETY: as above, and the buffer was checked to be writable.
+        unsafe { std::slice::from_raw_parts_mut(self.0.buf_ptr().cast(), self.0.len_bytes()) }
+    }
+}
+
+/// New bytes of Python of this length, filled by `read` without the interpreter's lock.
+///
+/// # Errors
+/// Those of `read`, and if there is no memory.
+pub fn new_bytes<'py>(
+    py: Python<'py>,
+    length: usize,
+    read: impl FnOnce(&mut [u8]) -> PyResult<()>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, length, read)
+}
+
+/// The address of a page as Python has it: channel, LUN, block, page.
+pub type PageAddress = (u32, u32, u32, u32);
+
+/// The address for the library.
+pub fn address((channel, lun, block, page): PageAddress) -> Address {
+    Address { channel, lun, block, page }
+}
+
+/// The address for Python.
+pub fn page_address(at: Address) -> PageAddress {
+    (at.channel, at.lun, at.block, at.page)
+}

@@ -1,0 +1,164 @@
+//! Tables of reports, and lists of JSON objects, as Arrow arrays.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
+    UInt64Array,
+};
+use arrow_schema::{DataType, Field, Schema};
+use prism_report::{self as report, Chart, Unit};
+use serde_json::{Map, Value};
+
+use crate::error::Failure;
+
+/// The key of a column's unit in its metadata.
+pub const UNIT: &str = "unit";
+
+/// A batch of named arrays of equal length.
+pub fn batch(columns: Vec<(Field, ArrayRef)>, rows: usize) -> RecordBatch {
+    let (fields, arrays): (Vec<Field>, Vec<ArrayRef>) = columns.into_iter().unzip();
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)
+        .expect("the arrays have the types and the length of their columns")
+}
+
+/// A table of a report: numbers in the base unit of their column.
+pub fn of_table(table: &report::Table) -> RecordBatch {
+    let rows = table.rows.len();
+    let mut names: Vec<String> = Vec::new();
+    for head in &table.columns {
+        let name = head.key.map_or_else(|| report::json::key(&head.name), str::to_owned);
+        // Frames refuse two columns of one name.
+        let numbered = (2..).map(|number| format!("{name}_{number}"));
+        let mut all = std::iter::once(name.clone()).chain(numbered);
+        names.extend(all.find(|name| !names.contains(name)));
+    }
+    let column = |at: usize| {
+        let (head, name) = (&table.columns[at], names[at].clone());
+        let cells = (0..rows).map(|row| table.cell(row, at));
+        match head.unit {
+            None => {
+                let texts = cells.map(|cell| match cell {
+                    report::Value::Missing => None,
+                    cell => Some(cell.show(None, "")),
+                });
+                let array: StringArray = texts.collect();
+                (Field::new(name, DataType::Utf8, true), Arc::new(array) as ArrayRef)
+            }
+            Some(unit) => number_column(name, unit, cells),
+        }
+    };
+    batch((0..table.columns.len()).map(column).collect(), rows)
+}
+
+/// The numbers of a chart. Curves are always a row for each point, so that their columns do not
+/// depend on the numbers.
+pub fn of_chart(chart: &Chart) -> RecordBatch {
+    let Chart::Curves(curves) = chart else { return of_table(&chart.numbers()) };
+    let columns = vec![
+        report::Column::text("curve"),
+        report::Column::number(&curves.x.label, curves.x.unit),
+        report::Column::number(&curves.y.label, curves.y.unit),
+    ];
+    let mut table = report::Table::new(&curves.caption, columns);
+    for curve in &curves.series {
+        let row = |&(x, y): &(f64, f64)| vec![curve.name.as_str().into(), x.into(), y.into()];
+        table.rows.extend(curve.points.iter().map(row));
+    }
+    of_table(&table)
+}
+
+fn number_column<'a>(
+    name: String,
+    unit: Unit,
+    cells: impl Iterator<Item = &'a report::Value> + Clone,
+) -> (Field, ArrayRef) {
+    let missing = |cell: &report::Value| matches!(cell, report::Value::Missing);
+    let whole = |cell: &report::Value| matches!(cell, report::Value::Int(_));
+    let some = cells.clone().any(whole);
+    let (kind, array): (_, ArrayRef) = if some && cells.clone().all(|c| whole(c) || missing(c)) {
+        let numbers = cells.map(|cell| match cell {
+            report::Value::Int(number) => Some(*number),
+            _ => None,
+        });
+        (DataType::UInt64, Arc::new(numbers.collect::<UInt64Array>()))
+    } else {
+        let numbers = cells.map(|cell| match cell {
+            report::Value::Int(number) => Some(*number as f64),
+            report::Value::Float(number) | report::Value::Graded(number, _) => {
+                Some(*number).filter(|number| number.is_finite())
+            }
+            report::Value::Text(_) | report::Value::Missing => None,
+        });
+        (DataType::Float64, Arc::new(numbers.collect::<Float64Array>()))
+    };
+    let metadata = HashMap::from([(UNIT.to_owned(), unit.key().to_owned())]);
+    (Field::new(name, kind, true).with_metadata(metadata), array)
+}
+
+/// A row for each object: the keys of objects in it are joined by dots, lists are JSON text.
+///
+/// # Errors
+/// [`Failure`] if an element of the list is not an object.
+pub fn of_rows(rows: &Vec<Value>) -> Result<RecordBatch, Failure> {
+    let mut flat = Vec::new();
+    for row in rows {
+        let Value::Object(object) = row else {
+            return Err(Failure::argument("rows", "a list of objects is expected"));
+        };
+        let mut cells = Map::new();
+        flatten("", object, &mut cells);
+        flat.push(cells);
+    }
+    let mut names: Vec<&String> = Vec::new();
+    let mut known = std::collections::HashSet::new();
+    for name in flat.iter().flat_map(Map::keys) {
+        if known.insert(name) {
+            names.push(name);
+        }
+    }
+    let column = |name: &&String| {
+        let cells: Vec<&Value> =
+            flat.iter().map(|row| row.get(*name).unwrap_or(&Value::Null)).collect();
+        let array = array_of(&cells);
+        (Field::new(*name, array.data_type().clone(), true), array)
+    };
+    Ok(batch(names.iter().map(column).collect(), rows.len()))
+}
+
+fn flatten(before: &str, object: &Map<String, Value>, cells: &mut Map<String, Value>) {
+    for (name, value) in object {
+        let name = if before.is_empty() { name.clone() } else { format!("{before}.{name}") };
+        match value {
+            Value::Object(inner) => flatten(&name, inner, cells),
+            other => drop(cells.insert(name, other.clone())),
+        }
+    }
+}
+
+/// The narrowest type that has every value: a column of nulls is one of text.
+fn array_of(cells: &[&Value]) -> ArrayRef {
+    let all = |is: fn(&Value) -> bool| cells.iter().all(|cell| cell.is_null() || is(cell));
+    let any = |is: fn(&Value) -> bool| cells.iter().any(|cell| is(cell));
+    let cells = cells.iter();
+    if any(Value::is_boolean) && all(Value::is_boolean) {
+        return Arc::new(cells.map(|cell| cell.as_bool()).collect::<BooleanArray>());
+    }
+    if any(Value::is_number) && all(Value::is_i64) {
+        return Arc::new(cells.map(|cell| cell.as_i64()).collect::<Int64Array>());
+    }
+    if any(Value::is_number) && all(Value::is_u64) {
+        return Arc::new(cells.map(|cell| cell.as_u64()).collect::<UInt64Array>());
+    }
+    if any(Value::is_number) && all(Value::is_number) {
+        return Arc::new(cells.map(|cell| cell.as_f64()).collect::<Float64Array>());
+    }
+    let text = |cell: &&Value| match cell {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    Arc::new(cells.map(text).collect::<StringArray>())
+}

@@ -1,0 +1,190 @@
+//! Results of reports and simulations: JSON, text, HTML, and tables.
+
+use std::path::PathBuf;
+
+use prism_contract::rules::NamedRange;
+use prism_present::analysis::{Analysis, AnalysisOptions, WhatIfs, parse_what_ifs};
+use prism_present::pace::{parse_pace, parse_passes};
+use prism_present::report::Report;
+use prism_replay::Options;
+use prism_report::{Block, Document, Style, html, terminal};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::device::DeviceOptions;
+use crate::error::Failure;
+use crate::frames;
+use crate::requests::RequestTable;
+use crate::table::Table;
+use crate::trace::Trace;
+use crate::watch;
+
+/// The result of a report or a simulation.
+#[pyclass(module = "prism._prism", frozen)]
+pub struct Results {
+    json: Value,
+    /// fio's JSON, for jobs.
+    fio: Option<Value>,
+    short: Document,
+    page: Document,
+    requests: Option<Table>,
+}
+
+impl Results {
+    /// A result without requests.
+    pub fn new(json: Value, short: Document, page: Document) -> Self {
+        Self { json, fio: None, short, page, requests: None }
+    }
+
+    /// With the JSON of fio.
+    pub fn with_fio(self, fio: Value) -> Self {
+        Self { fio: Some(fio), ..self }
+    }
+
+    /// With a table of requests.
+    pub fn with_requests(self, requests: Option<Table>) -> Self {
+        Self { requests, ..self }
+    }
+}
+
+#[pymethods]
+impl Results {
+    /// The result as the command's JSON.
+    #[getter]
+    fn json(&self) -> String {
+        self.json.to_string()
+    }
+
+    /// The result with the keys of fio 3, for jobs.
+    #[getter]
+    fn fio_json(&self) -> Option<String> {
+        self.fio.as_ref().map(Value::to_string)
+    }
+
+    /// The text of the command, in lines of at most `width` columns.
+    fn text(&self, width: usize) -> String {
+        terminal::render(&self.short, width.clamp(72, 1000), Style::PLAIN)
+    }
+
+    /// The page of the command's `--html`.
+    fn html(&self) -> String {
+        html::render(&self.page)
+    }
+
+    /// Every table and chart of the page: the section, the kind, the title and the numbers.
+    fn tables(&self) -> Vec<(String, &'static str, String, Table)> {
+        let mut found = Vec::new();
+        for section in &self.page.sections {
+            for block in &section.blocks {
+                let (kind, title, batch) = match block {
+                    Block::Table(table) => {
+                        ("table", table.caption.clone(), frames::of_table(table))
+                    }
+                    Block::Chart(chart) => {
+                        ("chart", chart.title().to_owned(), frames::of_chart(chart))
+                    }
+                    _ => continue,
+                };
+                let table = Table::of(batch);
+                found.push((section.title.clone(), kind, title, table));
+            }
+        }
+        found
+    }
+
+    /// The requests, if they were wanted.
+    #[getter]
+    fn requests(&self) -> Option<Table> {
+        self.requests.as_ref().map(Table::share)
+    }
+}
+
+/// The options of a replay, as a dictionary of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct ReplayOptions {
+    pace: String,
+    passes: String,
+    seed: u64,
+    what_if: String,
+    layout: Option<PathBuf>,
+    requests: bool,
+}
+
+/// Another trace or drive that a report compares with.
+struct Other<'a> {
+    name: String,
+    trace: &'a Trace,
+    is_device: bool,
+}
+
+/// Replays a trace on a drive: the arguments are those of `prism report`.
+#[pyfunction]
+#[pyo3(signature = (trace, device, options, against_trace, against_device, progress))]
+pub fn report(
+    py: Python<'_>,
+    trace: Bound<'_, Trace>,
+    device: DeviceOptions,
+    options: ReplayOptions,
+    against_trace: Option<Bound<'_, Trace>>,
+    against_device: Option<String>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Results> {
+    let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
+    let (drive, text) = device.choice()?;
+    let pace = parse_pace(&options.pace).map_err(wrong("pace"))?;
+    let passes = parse_passes(&options.passes).map_err(wrong("passes"))?;
+    let what_ifs = parse_what_ifs(&options.what_if).map_err(wrong("what_if"))?;
+    let trace: &Trace = trace.get();
+    let against_trace: Option<&Trace> = against_trace.as_ref().map(|other| other.get());
+    let other = match (against_trace, against_device) {
+        (Some(other), _) => {
+            let name = other.for_analysis().info.name;
+            Some(Other { name, trace: other, is_device: false })
+        }
+        (None, Some(name)) => Some(Other { name, trace, is_device: true }),
+        (None, None) => None,
+    };
+    watch::run(py, progress, text, |env| {
+        let ranges = options.layout.as_deref().map(prism_host::load_layout).transpose()?;
+        let named = |region: &prism_trace::fs_layout::Region| NamedRange {
+            start: region.start,
+            end: region.end,
+            label: region.label.clone(),
+        };
+        let ranges: Vec<NamedRange> =
+            ranges.iter().flat_map(|layout| layout.regions()).map(named).collect();
+        let asked = AnalysisOptions {
+            drive: &drive,
+            options: Options { pace, passes },
+            seed: options.seed,
+            what_ifs: &what_ifs,
+            ranges: &ranges,
+        };
+        if let Some(other) = other.as_ref().filter(|other| other.is_device) {
+            // A wrong name is reported before the work begins.
+            drive.compared(Some(&other.name)).device(env)?;
+        }
+        let mut requests = options.requests.then(RequestTable::default);
+        let analysis = Analysis::of(trace.for_analysis(), asked, env, &mut |finished| {
+            if let Some(requests) = &mut requests {
+                requests.add(finished, trace.symbols());
+            }
+            true
+        })?;
+        let compared = match &other {
+            None => None,
+            Some(other) => {
+                let none = WhatIfs::Only(Vec::new());
+                let drive = asked.drive.compared(other.is_device.then_some(other.name.as_str()));
+                let asked = AnalysisOptions { drive: &drive, what_ifs: &none, ..asked };
+                let trace = other.trace.for_analysis();
+                Some((&*other.name, Analysis::of(trace, asked, env, &mut |_| true)?))
+            }
+        };
+        let compared = compared.as_ref().map(|(name, analysis)| (*name, analysis));
+        let Report { json, short, page } = Report::new(analysis, compared);
+        let requests = requests.map(|requests| requests.finish(trace.symbols()));
+        Ok(Results::new(json, short, page).with_requests(requests))
+    })
+}

@@ -1,0 +1,200 @@
+//! Traces: read from files, shown as Arrow arrays, written to other formats.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use prism_base::{Bytes, Nanos};
+use prism_host::{LoadSpec, LoadedTrace, Spool, TraceFile, TraceTarget, load_trace};
+use prism_present::analysis;
+use prism_trace::{Format, LogicalBlock, Records, Source, Symbols, TraceInfo};
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+use crate::error::Failure;
+use crate::requests::{RECORDS, record_batch};
+use crate::table::{schema_capsule, stream};
+use crate::watch;
+
+/// A trace that has been read.
+#[pyclass(module = "prism._prism", frozen)]
+pub struct Trace {
+    info: TraceInfo,
+    spool: Spool,
+}
+
+impl Trace {
+    /// The trace for an analysis, which reads its records again.
+    pub fn for_analysis(&self) -> analysis::Trace {
+        analysis::Trace { info: self.info.clone(), records: Box::new(self.spool.clone()) }
+    }
+
+    /// The names that its records refer to.
+    pub fn symbols(&self) -> &Symbols {
+        &self.info.symbols
+    }
+}
+
+#[pymethods]
+impl Trace {
+    /// What `prism trace info` reports, as JSON.
+    #[getter]
+    fn info_json(&self) -> String {
+        prism_present::trace::json(&self.info).to_string()
+    }
+
+    /// The name of the first file.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.info.name
+    }
+
+    fn __len__(&self) -> usize {
+        self.spool.count() as usize
+    }
+
+    /// Exports the records as a stream of Arrow; batches are made when they are taken.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let symbols = self.info.symbols.clone();
+        stream(py, Box::new(RecordStream { source: self.spool.clone(), symbols }))
+    }
+
+    /// Exports the schema of Arrow.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &RECORDS)
+    }
+
+    /// Writes the trace to a file, and returns what `prism trace convert` reports, as JSON.
+    #[pyo3(signature = (path, to = None, progress = None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        path: PathBuf,
+        to: Option<String>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<String> {
+        let target = target(&path, to.as_deref())?;
+        watch::run(py, progress, None, |_| {
+            let file = TraceFile::create(&path, target)?;
+            let mut source = self.spool.clone();
+            let written = file.write(&mut source, &self.info.symbols, &self.info.facts)?;
+            Ok(serde_json::to_string(&written).expect("it has plain fields only"))
+        })
+    }
+}
+
+/// The output format called `name`.
+fn target(path: &Path, name: Option<&str>) -> Result<Option<TraceTarget>, Failure> {
+    let Some(name) = name else { return Ok(None) };
+    let target = TraceTarget::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = TraceTarget::ALL.iter().map(|(_, name)| *name).collect();
+        let what = format!("{}: formats are {}", path.display(), names.join(", "));
+        Failure::argument("to", what)
+    });
+    target.map(Some)
+}
+
+/// Records as batches of Arrow arrays.
+struct RecordStream {
+    source: Spool,
+    symbols: Symbols,
+}
+
+/// Records of a batch: those of many batches of the source, as each batch has its own names.
+const BATCH_RECORDS: usize = 1 << 18;
+
+impl Iterator for RecordStream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (mut all, mut some) = (Vec::new(), Vec::new());
+        while all.len() < BATCH_RECORDS {
+            if let Err(error) = self.source.next_batch(&mut some) {
+                return Some(Err(ArrowError::ExternalError(Box::new(error))));
+            }
+            if some.is_empty() {
+                break;
+            }
+            all.extend_from_slice(&some);
+        }
+        (!all.is_empty()).then(|| Ok(record_batch(&all, &self.symbols)))
+    }
+}
+
+impl RecordBatchReader for RecordStream {
+    fn schema(&self) -> SchemaRef {
+        RECORDS.clone()
+    }
+}
+
+/// Reads a trace: the arguments are those of `prism trace info`.
+#[pyfunction]
+#[pyo3(signature = (paths, format, map, blkparse_format, block_size, disorder, phase, source,
+                    progress))]
+#[allow(clippy::too_many_arguments, reason = "Python passes them by name")]
+pub fn read_trace(
+    py: Python<'_>,
+    paths: Vec<PathBuf>,
+    format: Option<String>,
+    map: Option<PathBuf>,
+    blkparse_format: Option<String>,
+    block_size: Option<String>,
+    disorder: Option<String>,
+    phase: Option<String>,
+    source: Option<String>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Trace> {
+    let given = [
+        ("format", format.is_some()),
+        ("map", map.is_some()),
+        ("blkparse_format", blkparse_format.is_some()),
+    ];
+    let given: Vec<&str> = given.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
+    if let [first, second, ..] = given[..] {
+        return Err(Failure::argument(first, format!("it excludes {second}; leave one out")).into());
+    }
+    let spec = LoadSpec {
+        paths,
+        format: format.as_deref().map(format_of).transpose()?,
+        map,
+        blkparse_format,
+        nvme_block: block_size.as_deref().map(block_of).transpose()?,
+        disorder: disorder.as_deref().map(|text| nanos("disorder", text)).transpose()?,
+        phase,
+        source,
+    };
+    if spec.paths.is_empty() {
+        return Err(Failure::argument("paths", "name at least one file").into());
+    }
+    watch::run(py, progress, None, |env| {
+        let LoadedTrace { info, spool } = load_trace(&spec, &env.progress())?;
+        Ok(Trace { info, spool })
+    })
+}
+
+fn format_of(name: &str) -> Result<Format, Failure> {
+    Format::from_name(name).ok_or_else(|| {
+        let names = Format::ALL.map(Format::name).join(", ");
+        Failure::argument("format", format!("{name:?} is no format; formats are {names}"))
+    })
+}
+
+fn block_of(text: &str) -> Result<LogicalBlock, Failure> {
+    let wrong = |error: &dyn std::fmt::Display| Failure::argument("block_size", error);
+    let size = Bytes::parse(text).map_err(|error| wrong(&error))?;
+    LogicalBlock::new(size).map_err(|error| wrong(&error))
+}
+
+/// The time `text` of the argument `name`.
+///
+/// # Errors
+/// [`Failure`] if it is no time.
+pub fn nanos(name: &str, text: &str) -> Result<Nanos, Failure> {
+    Nanos::parse(text).map_err(|error| Failure::argument(name, error))
+}

@@ -1,0 +1,82 @@
+//! Runs the tests of the Python package, `python/tests`, against the extension module that cargo
+//! has built for this test.
+//!
+//! They need the environment that `make python-package` makes in the target folder; without it they
+//! are skipped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use prism_testkit::skipped;
+
+/// The root of the repository.
+fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The folder into which cargo has built this test and the extension module.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("this test");
+    test.parent().expect("it lies in a folder").to_path_buf()
+}
+
+/// Python in the environment of the package; `None` if that was not made.
+fn python() -> Option<PathBuf> {
+    let target = built().join("../..");
+    let python = target.join("python-package/bin/python3");
+    let works = Command::new(&python).args(["-c", "import pytest, pyarrow, polars"]).output();
+    works.is_ok_and(|output| output.status.success()).then_some(python)
+}
+
+/// A folder with the package as an installation has it.
+fn package() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("package");
+    // Files of a former run may be of another package.
+    let _ = fs::remove_dir_all(&folder);
+    let package = folder.join("prism");
+    fs::create_dir_all(&package).expect("room for the package");
+    for file in fs::read_dir(root().join("python/prism")).expect("the sources of the package") {
+        let file = file.expect("a readable folder").path();
+        if file.is_file() {
+            let name = file.file_name().expect("a file has a name");
+            fs::copy(&file, package.join(name)).expect("room for a file");
+        }
+    }
+    let module = built().join("libprism_python.so");
+    assert!(module.exists(), "{} was not built", module.display());
+    fs::copy(module, package.join("_prism.abi3.so")).expect("room for the module");
+    folder
+}
+
+/// Runs a command in which the package can be imported.
+fn run(python: &Path, package: &Path, arguments: &[&str]) {
+    let mut command = Command::new(python);
+    command.args(arguments).current_dir(root());
+    command.env("PYTHONPATH", package).env("MYPYPATH", package).env("MPLBACKEND", "Agg");
+    // Tests write no byte code next to the sources.
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("PRISM_PACKAGE", package);
+    let output = command.output().expect("Python runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{text}\n{error}", output.status);
+}
+
+#[test]
+fn package_passes_its_tests() {
+    let Some(python) = python() else {
+        let what = "the Python package (make python-package makes its environment)";
+        return skipped(what, "python3-venv");
+    };
+    let package = package();
+    let mypy_cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy");
+    let cache = format!("--cache-dir={}", mypy_cache.display());
+    let source = package.join("prism").display().to_string();
+    run(&python, &package, &["-m", "mypy", "--strict", &cache, &source, "python/tests/typed.py"]);
+    run(&python, &package, &["-m", "mypy.stubtest", "prism._prism", "--ignore-missing-stub"]);
+    let ini = ["-o", "cache_dir=/dev/null"];
+    let mut arguments = vec!["-m", "pytest", "--import-mode=importlib", "python/tests"];
+    arguments.extend(ini);
+    run(&python, &package, &arguments);
+}

@@ -1,0 +1,98 @@
+"""What several functions of the package share: types, conversions of arguments, progress."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, TypeAlias
+
+PathLike: TypeAlias = "str | os.PathLike[str]"
+
+if sys.version_info >= (3, 12):
+    from collections.abc import Buffer as Buffer
+else:
+    Buffer: TypeAlias = Any
+    """An object with the buffer protocol: bytes, bytearray, memoryview, a NumPy array."""
+
+DeviceLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
+"""A preset, the path of a device file, the text of one, or its fields as a dictionary."""
+
+
+class Progress(Protocol):
+    """Shows the progress of long work. An exception of a method ends the work."""
+
+    def begin(self, label: str, things: str, total: int | None) -> None:
+        """A step begins, over ``total`` ``things``, if that is known."""
+
+    def reached(self, done: int) -> None:
+        """So much of the step is done; called some twenty times a second."""
+
+    def end(self, done: int) -> None:
+        """The step is over."""
+
+
+class _Tqdm:
+    """Shows progress by tqdm."""
+
+    def __init__(self, bar: Any) -> None:
+        self._new = bar
+        self._bar: Any = None
+
+    def begin(self, label: str, things: str, total: int | None) -> None:
+        scale = things == "bytes"
+        unit = "B" if scale else f" {things}"
+        self._bar = self._new(
+            desc=label.rstrip(":"), total=total, unit=unit, unit_scale=True,
+            unit_divisor=1024 if scale else 1000, leave=False,
+        )
+
+    def reached(self, done: int) -> None:
+        if self._bar is not None:
+            self._bar.update(done - self._bar.n)
+
+    def end(self, done: int) -> None:
+        if self._bar is not None:
+            self._bar.update(done - self._bar.n)
+            self._bar.close()
+            self._bar = None
+
+
+def progress_of(progress: bool | Progress | None) -> Progress | None:
+    """The object that shows progress.
+
+    ``None`` shows it by tqdm, if that is installed and standard error is a terminal or this is a
+    notebook; ``True`` always shows it and needs tqdm.
+    """
+    if progress is False:
+        return None
+    if progress is not None and progress is not True:
+        return progress
+    if progress is None and not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        return None
+    try:
+        from tqdm.auto import tqdm  # type: ignore[import-untyped, unused-ignore]
+    except ImportError:
+        if progress is True:
+            raise
+        return None
+    return _Tqdm(tqdm)
+
+
+def paths_of(paths: PathLike | Iterable[PathLike]) -> list[str]:
+    """The files that a path or several name."""
+    if isinstance(paths, (str, os.PathLike)):
+        return [os.fspath(paths)]
+    return [os.fspath(path) for path in paths]
+
+
+def text_of(value: object) -> str:
+    """A value of an option as its text: ``True`` is ``true``."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def optional_text(value: object) -> str | None:
+    """A value as text, or none."""
+    return None if value is None else text_of(value)

@@ -1,0 +1,63 @@
+"""Caches on flash, simulated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from . import _prism
+from ._common import PathLike, Progress, progress_of
+from ._prism import Table
+from .results import Result, table_of_rows
+
+
+class CacheSimulation(Result):
+    """Caches on flash: the keys are those of ``prism cache simulate --json``."""
+
+    @property
+    def rows(self) -> Table:
+        """A row for each size and engine."""
+        return table_of_rows(self["rows"])
+
+
+def simulate_cache(
+    trace: PathLike | None = None,
+    *,
+    etc: str | Mapping[str, float] | None = None,
+    engine: str | Iterable[str] = ("raw", "policy", "original"),
+    size: str | Iterable[str] = "1GiB",
+    spare: int = 20,
+    max_writes: str | None = None,
+    slab: str = "1MiB",
+    channels: int = 4,
+    memory: str = "16MiB",
+    items: int | None = None,
+    cycles: int = 3000,
+    seed: int = 1,
+    progress: bool | Progress | None = None,
+) -> CacheSimulation:
+    """Replays requests to caches of several engines and sizes, as ``prism cache simulate`` does.
+
+    ``trace`` is a trace of a cache (``docs/cache.md``); instead of one, ``etc`` describes generated
+    requests: ``{"keys": 1e6, "requests": 1e7, "zipf": 0.9}``. ``max_writes`` is a rate, such as
+    ``"50MB/s"``.
+
+    Raises ``prism.Error`` if the input cannot be used.
+    """
+    if isinstance(etc, Mapping):
+        etc = ",".join(f"{name}={value}" for name, value in etc.items())
+    options = {
+        "engines": [engine] if isinstance(engine, str) else list(engine),
+        "sizes": [size] if isinstance(size, str) else list(size),
+        "spare": spare,
+        "max_writes": max_writes,
+        "slab": slab,
+        "channels": channels,
+        "memory": memory,
+        "items": items,
+        "cycles": cycles,
+        "seed": seed,
+    }
+    path = None if trace is None else os.fspath(trace)
+    native = _prism.simulate_caches(path, etc, options, progress_of(progress))
+    return CacheSimulation(native)

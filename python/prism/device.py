@@ -1,0 +1,72 @@
+"""Drives: presets, device files, dictionaries."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from . import _prism
+from ._common import DeviceLike, PathLike, optional_text, text_of
+
+
+def presets() -> list[str]:
+    """The names of the drives that come with Prism (``docs/presets.md`` describes them)."""
+    return _prism.preset_names()
+
+
+def device(name: DeviceLike) -> dict[str, Any]:
+    """The fields of a drive as a dictionary, which can be changed and passed as ``device=``.
+
+    ``name`` is a preset, the path of a device file, or the text of one. Texts have units, as in the
+    file (``docs/spec/device-file.md``)::
+
+        drive = prism.device("dc-tlc")
+        drive["flash"]["t_program"] = "500us"
+        prism.report(trace, device=drive)
+
+    Raises ``prism.Error`` if there is no such preset, or the description is not one of a drive.
+    """
+    if isinstance(name, Mapping):
+        fields = _prism.device_fields("device", None, json.dumps(name))
+    elif is_text(name):
+        fields = _prism.device_fields("device", os.fspath(name))
+    else:
+        fields = _prism.device_fields(os.fspath(name), None)
+    result: dict[str, Any] = json.loads(fields)
+    return result
+
+
+def is_text(name: str | os.PathLike[str]) -> bool:
+    """Whether this is the text of a device file, not its name."""
+    return isinstance(name, str) and "\n" in name
+
+
+def device_options(
+    device: DeviceLike,
+    *,
+    capacity: str | int | None,
+    state: str,
+    save_state: PathLike | None,
+    faults: str | None,
+    wear: int | None,
+    retention: str | None,
+    set: Mapping[str, object] | None,
+) -> dict[str, Any]:
+    """The drive of a simulation as the extension takes it."""
+    fields = json.dumps(device) if isinstance(device, Mapping) else None
+    name = "" if isinstance(device, Mapping) else os.fspath(device)
+    text = name if is_text(name) else None
+    return {
+        "name": name,
+        "text": text,
+        "fields": fields,
+        "capacity": f"{capacity}B" if isinstance(capacity, int) else optional_text(capacity),
+        "state": state,
+        "save_state": None if save_state is None else os.fspath(save_state),
+        "faults": faults,
+        "wear": wear,
+        "retention": retention,
+        "overrides": [f"{field}={text_of(value)}" for field, value in (set or {}).items()],
+    }

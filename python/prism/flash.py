@@ -1,0 +1,620 @@
+"""The user-level flash library: a device that applications share, each at the level that it wants.
+
+>>> import prism
+>>> device = prism.flash.Device.memory(blocks_per_lun=32)
+>>> with device.allocate("mine", "16MiB") as share, share.key_value() as store:
+...     store[b"key"] = b"value"
+...     store.flush()
+...     store[b"key"]
+b'value'
+
+Data is passed by the buffer protocol: ``write`` reads from the memory of ``bytes``, a ``bytearray``
+or a NumPy array, ``read_into`` writes to it. Calls release the interpreter's lock, so threads of
+Python use the device at once. ``docs/library.md`` describes the levels.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from types import TracebackType
+from typing import NamedTuple
+
+from . import _prism
+from ._common import Buffer, PathLike
+from ._prism import FlashError
+
+__all__ = [
+    "Address",
+    "Device",
+    "FlashError",
+    "Function",
+    "Geometry",
+    "KeyValue",
+    "Objects",
+    "Policy",
+    "Range",
+    "Raw",
+    "Share",
+    "ShareInfo",
+    "Wear",
+]
+
+
+class Geometry(NamedTuple):
+    """The geometry of a device."""
+
+    channels: int = 4
+    """Channels (buses)."""
+    luns_per_channel: int = 2
+    """LUNs (dies) on each channel."""
+    blocks_per_lun: int = 64
+    """Blocks of a LUN."""
+    pages_per_block: int = 64
+    """Pages of a block."""
+    page_size: int = 4096
+    """Bytes of a page."""
+    oob_size: int = 64
+    """Out-of-band bytes of a page."""
+    max_open_blocks: int | None = None
+    """Blocks that may be partly written at once."""
+
+
+class Address(NamedTuple):
+    """A page of a share; calls on a block ignore ``page``."""
+
+    channel: int = 0
+    lun: int = 0
+    block: int = 0
+    page: int = 0
+
+
+class ShareInfo(NamedTuple):
+    """A share, as a device lists it."""
+
+    name: str
+    luns: int
+    over_provisioning_luns: int
+    attached: bool
+
+
+class Wear(NamedTuple):
+    """How evenly a device is worn: mean erase counts of LUNs."""
+
+    max: float
+    mean: float
+    min: float
+    exchanges: int
+
+
+class Range(NamedTuple):
+    """A range of the policy level: its addresses, and how much of it holds data."""
+
+    begin: int
+    end: int
+    mapped: int
+
+
+class Device:
+    """A flash device in memory or in a file, which shares divide among them.
+
+    It is closed at the end of a ``with`` block; what a level has not flushed is lost then.
+    """
+
+    def __init__(self, native: _prism.FlashDevice) -> None:
+        self._native = native
+
+    @classmethod
+    def memory(cls, geometry: Geometry | None = None, **fields: int) -> Device:
+        """An empty device in memory: ``Device.memory(channels=2)``."""
+        return cls(_prism.FlashDevice.memory(_geometry(geometry, fields)))
+
+    @classmethod
+    def create(cls, path: PathLike, geometry: Geometry | None = None, **fields: int) -> Device:
+        """An empty device in a new file, which grows as pages are programmed."""
+        return cls(_prism.FlashDevice.create(os.fspath(path), _geometry(geometry, fields)))
+
+    @classmethod
+    def open(cls, path: PathLike) -> Device:
+        """The device of a file; it recovers from a loss of power or a killed process."""
+        return cls(_prism.FlashDevice.open(os.fspath(path)))
+
+    def allocate(self, name: str, capacity: str | int, *, over_provisioning: int = 25) -> Share:
+        """A new share of at least this capacity, ``"64MiB"`` or bytes, in whole LUNs.
+
+        ``over_provisioning`` is in percent of the capacity.
+        """
+        size = f"{capacity}B" if isinstance(capacity, int) else capacity
+        return Share(self._native.allocate(name, size, over_provisioning), name)
+
+    def attach(self, name: str) -> Share:
+        """A share that was allocated before."""
+        return Share(self._native.attach(name), name)
+
+    def release(self, name: str) -> None:
+        """Gives the LUNs of a share back: its data is lost."""
+        self._native.release(name)
+
+    @property
+    def shares(self) -> list[ShareInfo]:
+        """The shares, in the order in which they were allocated."""
+        return [ShareInfo(*share) for share in self._native.shares()]
+
+    @property
+    def geometry(self) -> Geometry:
+        """The geometry of the device, spare blocks and tables included."""
+        return Geometry(*self._native.geometry())
+
+    @property
+    def lun_capacity(self) -> int:
+        """Bytes of a LUN that a share can use."""
+        return self._native.free()[0]
+
+    @property
+    def free_luns(self) -> int:
+        """LUNs that belong to no share."""
+        return self._native.free()[1]
+
+    @property
+    def wear(self) -> Wear:
+        """How evenly it is worn."""
+        return Wear(*self._native.wear())
+
+    def close(self) -> None:
+        """Closes it: a file is synced. Calls on its levels fail from then on."""
+        self._native.close()
+
+    def __enter__(self) -> Device:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _geometry(geometry: Geometry | None, fields: dict[str, int]) -> dict[str, int | None]:
+    chosen = (geometry or Geometry())._asdict()
+    for name, value in fields.items():
+        if name not in chosen:
+            known = ", ".join(chosen)
+            raise _prism.Error(f"{name}: a geometry has no such field; fields are {known}")
+        chosen[name] = value
+    return chosen
+
+
+class Share:
+    """A share of a device, in which one level is opened."""
+
+    def __init__(self, native: _prism.FlashShare, name: str) -> None:
+        self._native = native
+        self.name = name
+
+    def raw(self) -> Raw:
+        """Opens the raw level: pages and blocks, under the rules of flash."""
+        return Raw(_prism.RawLevel(self._native))
+
+    def function(self) -> Function:
+        """Opens the function level: the library allocates and erases blocks."""
+        return Function(_prism.FunctionLevel(self._native))
+
+    def policy(self) -> Policy:
+        """Opens the policy level: ranges of addresses with a mapping and a cleaning."""
+        return Policy(_prism.PolicyLevel(self._native))
+
+    def objects(self) -> Objects:
+        """Opens the object level: byte arrays that are placed by their lifetime."""
+        return Objects(_prism.ObjectLevel(self._native))
+
+    def key_value(self) -> KeyValue:
+        """Opens the level of keys and values."""
+        return KeyValue(_prism.KeyValueStore(self._native))
+
+    def __enter__(self) -> Share:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """A share is free again when its level is closed."""
+
+
+class Raw:
+    """Pages and blocks: the application maps, allocates, cleans and levels wear."""
+
+    def __init__(self, native: _prism.RawLevel) -> None:
+        self._native = native
+
+    @property
+    def page_size(self) -> int:
+        """Bytes of a page."""
+        return self._native.geometry()[3]
+
+    @property
+    def pages_per_block(self) -> int:
+        """Pages of a block."""
+        return self._native.geometry()[2]
+
+    @property
+    def channels(self) -> list[int]:
+        """The LUNs of the share on each channel."""
+        return self._native.geometry()[0]
+
+    def blocks(self) -> Iterator[Address]:
+        """The addresses of all blocks, LUN by LUN."""
+        return (Address(*at) for at in self._native.blocks())
+
+    def read_page(self, at: Address, length: int | None = None, *, offset: int = 0) -> bytes:
+        """A page, or part of it."""
+        return self._native.read_page(at, offset, self.page_size if length is None else length)
+
+    def read_page_into(self, at: Address, buffer: Buffer, *, offset: int = 0) -> None:
+        """Reads from a page into a writable buffer."""
+        self._native.read_page_into(at, buffer, offset)
+
+    def read_oob(self, at: Address, length: int) -> bytes:
+        """The first out-of-band bytes of a page."""
+        return self._native.read_oob(at, length)
+
+    def write_page(self, at: Address, data: Buffer, oob: Buffer = b"") -> None:
+        """Writes a page, the next of its block."""
+        self._native.write_page(at, data, oob)
+
+    def erase_block(self, at: Address) -> None:
+        """Erases a block."""
+        self._native.erase_block(at)
+
+    def write_pointer(self, at: Address) -> int:
+        """The page of the block that is to be written next."""
+        return self._native.write_pointer(at)
+
+    def erase_count(self, at: Address) -> int:
+        """How often the block was erased."""
+        return self._native.erase_count(at)
+
+    def sync(self) -> None:
+        """Makes everything durable that was written."""
+        self._native.sync()
+
+    def close(self) -> None:
+        """Closes the level; the share can be attached again."""
+        self._native.close()
+
+    def __enter__(self) -> Raw:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Function:
+    """Blocks that the library allocates, erases and levels; the application maps and cleans."""
+
+    def __init__(self, native: _prism.FunctionLevel) -> None:
+        self._native = native
+
+    @property
+    def page_size(self) -> int:
+        """Bytes of a page."""
+        return self._native.geometry()[3]
+
+    @property
+    def pages_per_block(self) -> int:
+        """Pages of a block."""
+        return self._native.geometry()[2]
+
+    @property
+    def channels(self) -> list[int]:
+        """The LUNs of the share on each channel."""
+        return self._native.geometry()[0]
+
+    def allocate_block(self, channel: int | None = None) -> Address:
+        """An erased block, of the channel with the least work unless one is named."""
+        return Address(*self._native.allocate(channel, True)[0])
+
+    def allocate_page(self, channel: int | None = None) -> Address:
+        """The next page of an open block."""
+        return Address(*self._native.allocate(channel, False)[0])
+
+    def write(self, at: Address, data: Buffer) -> None:
+        """Writes whole pages of one block, from its next page on."""
+        self._native.write(at, data)
+
+    def read(self, at: Address, length: int) -> bytes:
+        """Reads whole pages of one block."""
+        return self._native.read(at, length)
+
+    def read_into(self, at: Address, buffer: Buffer) -> None:
+        """Reads whole pages of one block into a writable buffer."""
+        self._native.read_into(at, buffer)
+
+    def trim_block(self, at: Address) -> None:
+        """Trims a block, which is erased in the background."""
+        self._native.trim(at, True)
+
+    def trim_page(self, at: Address) -> None:
+        """Trims a page; its block is erased when all of its pages are trimmed."""
+        self._native.trim(at, False)
+
+    def drain(self) -> None:
+        """Waits until all trimmed blocks are erased."""
+        self._native.drain()
+
+    def allocated(self) -> list[Address]:
+        """The allocated blocks, each with its next page to write."""
+        return [Address(*at) for at in self._native.allocated()]
+
+    def free(self, channel: int) -> int:
+        """Erased blocks of a channel, over-provisioning included."""
+        return self._native.free(channel)
+
+    def set_over_provisioning(self, percent: int) -> int:
+        """Changes the over-provisioning; returns its number of blocks."""
+        return self._native.set_over_provisioning(percent)
+
+    def wear_level(self, max_pairs: int, min_gap: int) -> int:
+        """Exchanges the data of pairs of blocks whose erase counts differ by more than ``min_gap``.
+
+        Returns how many pairs were exchanged, at most ``max_pairs``.
+        """
+        return self._native.wear_level(max_pairs, min_gap)
+
+    def sync(self) -> None:
+        """Makes everything durable that was written."""
+        self._native.sync()
+
+    def close(self) -> None:
+        """Closes the level; the share can be attached again."""
+        self._native.close()
+
+    def __enter__(self) -> Function:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Policy:
+    """Ranges of addresses, each with a mapping and a cleaning policy."""
+
+    def __init__(self, native: _prism.PolicyLevel) -> None:
+        self._native = native
+
+    @property
+    def unit(self) -> int:
+        """Bytes of a mapping unit: ranges and trims are whole units."""
+        return self._native.units()[0]
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of data in a block."""
+        return self._native.units()[1]
+
+    def configure(
+        self,
+        begin: int,
+        end: int,
+        *,
+        mapping: str = "page",
+        cleaning: str = "greedy",
+        over_provisioning: int | None = 25,
+        handles: int = 1,
+    ) -> None:
+        """Makes a range of the addresses from ``begin`` up to but excluding ``end``.
+
+        ``mapping`` is ``page`` or ``block``; ``cleaning`` is ``greedy``, ``fifo``, ``cost-benefit``
+        or ``lru``; ``over_provisioning`` is in percent, or ``None`` for all that is left.
+        """
+        self._native.configure(begin, end, mapping, cleaning, over_provisioning, handles)
+
+    def remove(self, begin: int) -> None:
+        """Removes an empty range."""
+        self._native.remove(begin)
+
+    @property
+    def ranges(self) -> list[Range]:
+        """The ranges, by address."""
+        return [Range(*of) for of in self._native.ranges()]
+
+    def read(self, at: int, length: int) -> bytes:
+        """Reads within a range; bytes that were never written are zero."""
+        return self._native.read(at, length)
+
+    def read_into(self, at: int, buffer: Buffer) -> None:
+        """Reads within a range into a writable buffer."""
+        self._native.read_into(at, buffer)
+
+    def write(self, at: int, data: Buffer, *, handle: int = 0) -> None:
+        """Writes within a range, as data of a placement handle."""
+        self._native.write(at, data, handle)
+
+    def trim(self, at: int, length: int) -> None:
+        """Trims whole units: they read as zeros from then on."""
+        self._native.trim(at, length)
+
+    def flush(self) -> None:
+        """Makes everything durable that was written and trimmed."""
+        self._native.flush()
+
+    def idle(self, program_units: int) -> bool:
+        """Cleans in idle time; returns whether there was anything to do."""
+        return self._native.idle(program_units)
+
+    def close(self) -> None:
+        """Closes the level; what was not flushed is lost."""
+        self._native.close()
+
+    def __enter__(self) -> Policy:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Objects:
+    """Byte arrays with attributes."""
+
+    def __init__(self, native: _prism.ObjectLevel) -> None:
+        self._native = native
+
+    @property
+    def capacity(self) -> int:
+        """Bytes for all objects together."""
+        return self._native.capacity()[0]
+
+    @property
+    def free(self) -> int:
+        """Bytes that are free."""
+        return self._native.capacity()[1]
+
+    def create(
+        self, *, lifetime: str = "unknown", cold: bool = False, priority: bool = False
+    ) -> int:
+        """An empty object; returns its id.
+
+        ``lifetime`` is ``unknown``, ``short``, ``medium``, ``long`` or ``extreme``: objects of one
+        lifetime are placed in the same blocks.
+        """
+        return self._native.create(lifetime, cold, priority)
+
+    def list(self) -> dict[int, int]:
+        """The size of each object by its id."""
+        return dict(self._native.list())
+
+    def size(self, id: int) -> int:
+        """The size of an object."""
+        return self._native.size(id)
+
+    def read(self, id: int, length: int | None = None, *, offset: int = 0) -> bytes:
+        """Bytes of an object: all from ``offset`` on, or at most ``length``."""
+        size = max(self.size(id) - offset, 0)
+        buffer = bytearray(size if length is None else min(length, size))
+        read = self.read_into(id, buffer, offset=offset)
+        return bytes(memoryview(buffer)[:read])
+
+    def read_into(self, id: int, buffer: Buffer, *, offset: int = 0) -> int:
+        """Reads into a writable buffer; returns the number of bytes."""
+        return self._native.read_into(id, offset, buffer)
+
+    def write(self, id: int, data: Buffer, *, offset: int = 0) -> None:
+        """Writes from ``offset`` on; the object grows as needed."""
+        self._native.write(id, offset, data)
+
+    def append(self, id: int, data: Buffer) -> int:
+        """Appends; returns where the data begins."""
+        return self._native.append(id, data)
+
+    def truncate(self, id: int, size: int) -> None:
+        """Changes the size."""
+        self._native.truncate(id, size)
+
+    def delete(self, id: int) -> None:
+        """Deletes an object."""
+        self._native.delete(id)
+
+    def flush(self) -> None:
+        """Makes everything durable."""
+        self._native.flush()
+
+    def close(self) -> None:
+        """Closes the store; what was not flushed is lost."""
+        self._native.close()
+
+    def __enter__(self) -> Objects:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class KeyValue:
+    """Keys and values, in the order of keys; it works as a dictionary of bytes."""
+
+    def __init__(self, native: _prism.KeyValueStore) -> None:
+        self._native = native
+
+    @property
+    def key_max(self) -> int:
+        """The longest key, in bytes."""
+        return self._native.stats()[2]
+
+    def __setitem__(self, key: Buffer, value: Buffer) -> None:
+        self._native.set(key, value)
+
+    def __getitem__(self, key: Buffer) -> bytes:
+        value = self._native.get(key)
+        if value is None:
+            raise KeyError(key)
+        return value
+
+    def __delitem__(self, key: Buffer) -> None:
+        if not self._native.delete(key):
+            raise KeyError(key)
+
+    def __contains__(self, key: Buffer) -> bool:
+        return self._native.get(key) is not None
+
+    def __len__(self) -> int:
+        return self._native.stats()[0]
+
+    def get(self, key: Buffer, default: bytes | None = None) -> bytes | None:
+        """The value of a key, or ``default``."""
+        value = self._native.get(key)
+        return default if value is None else value
+
+    def items(
+        self, begin: bytes | None = None, end: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Keys and values from ``begin`` up to but excluding ``end``, some at a time."""
+        after = False
+        while found := self._native.scan(begin, after, end, 1000):
+            yield from found
+            begin, after = found[-1][0], True
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (key for key, _ in self.items())
+
+    def flush(self) -> None:
+        """Makes everything durable."""
+        self._native.flush()
+
+    def close(self) -> None:
+        """Closes the store; what was not flushed is lost."""
+        self._native.close()
+
+    def __enter__(self) -> KeyValue:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

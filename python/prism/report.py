@@ -1,0 +1,109 @@
+"""Reports on traces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from . import _prism
+from ._common import DeviceLike, PathLike, Progress, progress_of
+from ._prism import Table
+from .device import device_options
+from .results import Result, table_of_rows
+from .trace import Trace, read_trace
+
+
+class Report(Result):
+    """A trace on a drive: ``report["rules"]`` and so on are the keys of ``prism report --json``."""
+
+    def __init__(self, native: _prism.Results, trace: Trace) -> None:
+        super().__init__(native)
+        self.trace = trace
+
+    @property
+    def rules(self) -> Table:
+        """A row for each rule of the contract, with its score, its verdict and its figures."""
+        rows = []
+        for name, rule in self["rules"].items():
+            rest = {key: value for key, value in rule.items() if key != "offenders"}
+            rows.append({"rule": name, **rest})
+        return table_of_rows(rows)
+
+    @property
+    def offenders(self) -> Table:
+        """A row for each process, file, range and so on that breaks a rule, with its share."""
+        return table_of_rows([
+            {"rule": name, **offender}
+            for name, rule in self["rules"].items()
+            for offender in rule.get("offenders") or []
+        ])
+
+    @property
+    def advice(self) -> Table:
+        """A row for each design rule, with its verdict and its advice."""
+        return table_of_rows(self["advice"])
+
+    @property
+    def what_ifs(self) -> Table:
+        """A row for each change that was simulated, with the figures before and after."""
+        return table_of_rows(self["what_if"])
+
+    @property
+    def terms(self) -> Table:
+        """A row for each assumption about storage, and whether it holds on this drive."""
+        return table_of_rows(self["terms"])
+
+    def __repr__(self) -> str:
+        wa = self["result"]["write_amplification"]
+        return f"<prism.Report on {self.trace.name}: write amplification {wa}>"
+
+
+def report(
+    trace: Trace | PathLike | Iterable[PathLike],
+    *,
+    device: DeviceLike = "dc-tlc",
+    capacity: str | int | None = None,
+    state: str = "filled",
+    save_state: PathLike | None = None,
+    faults: str | None = None,
+    wear: int | None = None,
+    retention: str | None = None,
+    set: Mapping[str, object] | None = None,
+    pace: str = "open",
+    passes: str | int = "steady",
+    seed: int = 1,
+    what_if: str | Iterable[str] = "all",
+    layout: PathLike | None = None,
+    against: Trace | DeviceLike | None = None,
+    requests: bool = False,
+    progress: bool | Progress | None = None,
+) -> Report:
+    """Replays a trace on a drive, scores it by the rules of the contract, and simulates fixes.
+
+    The arguments are those of ``prism report`` (``docs/reports.md``); ``set`` is a dictionary, such
+    as ``{"ftl.victim": "fifo"}``. ``against`` is another trace that was read, or another drive: a
+    preset or a device file. With ``requests=True`` the report has a row for each request.
+
+    Raises ``prism.Error`` with the message of the command if the input cannot be used.
+    """
+    shown = progress_of(progress)
+    if not isinstance(trace, Trace):
+        trace = read_trace(trace, progress=shown if shown is not None else False)
+    if isinstance(against, Mapping):
+        raise _prism.Error("against: name a preset or a device file, or pass a trace")
+    other = against._native if isinstance(against, Trace) else None
+    drive = None if against is None or isinstance(against, Trace) else os.fspath(against)
+    options = {
+        "pace": pace,
+        "passes": str(passes),
+        "seed": seed,
+        "what_if": what_if if isinstance(what_if, str) else ",".join(what_if) or "none",
+        "layout": None if layout is None else os.fspath(layout),
+        "requests": requests,
+    }
+    chosen = device_options(
+        device, capacity=capacity, state=state, save_state=save_state, faults=faults, wear=wear,
+        retention=retention, set=set,
+    )
+    native = _prism.report(trace._native, chosen, options, other, drive, shown)
+    return Report(native, trace)

@@ -1,0 +1,218 @@
+"""Design studies: many designs of a drive and its workload, as one data set."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import os
+import pathlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from . import _prism
+from ._common import PathLike, Progress, progress_of
+
+__all__ = ["Study", "SweepResult", "run_design", "sweep"]
+
+Study: TypeAlias = "PathLike | Mapping[str, Any]"
+"""The path of the file of a sweep, or what is in one as a dictionary."""
+
+RETRIES = 3
+"""How often Ray runs a design again whose worker has died. Dask does so by itself."""
+
+
+class SweepResult:
+    """The data set of a sweep: ``polars.DataFrame(result.table)``, and its summary."""
+
+    def __init__(self, table: _prism.Table, summary: dict[str, Any]) -> None:
+        self.table = table
+        """A row for each design, with all inputs and results."""
+        self.summary = summary
+        """What ``prism sweep --json`` gives."""
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.table.__arrow_c_schema__()
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __repr__(self) -> str:
+        over = " x ".join(self.summary["swept"]) or "one design"
+        return f"<prism.SweepResult over {over}: {len(self)} designs>"
+
+
+def run_design(design: str) -> str:
+    """Runs one design, which is JSON, and returns its row, also JSON.
+
+    Workers of a cluster call this. The row depends on the design alone: a design that cannot be
+    simulated gives a row with its error. Raises ``prism.Error`` if a trace cannot be read.
+    """
+    return _prism.run_design(design)
+
+
+def sweep(
+    base: Mapping[str, Any] | None = None,
+    grid: Mapping[str, Any] | None = None,
+    *,
+    random: Mapping[str, Any] | None = None,
+    repeats: int | None = None,
+    study: Study | None = None,
+    output: PathLike | None = None,
+    executor: Any = "threads",
+    jobs: int | None = None,
+    restart: bool = False,
+    progress: bool | Progress | None = None,
+) -> SweepResult:
+    """Simulates every design of a study, as ``prism sweep`` does (``docs/sweep.md``).
+
+    ``base``, ``grid``, ``random`` and ``repeats`` are what the file of a sweep has, with the same
+    names of settings: ``prism.sweep({"rw": "randwrite"}, {"ftl.victim": ["greedy", "fifo"]})``. Or
+    ``study`` is the path of such a file, or all of it as a dictionary. Names of files are relative
+    to the folder of that file, or else to the current one.
+
+    ``executor`` runs the designs: ``"threads"`` of this process, ``jobs`` at once (all cores by
+    default); a ``distributed.Client`` of Dask; ``"ray"``, for the cluster that ``ray.init`` has
+    joined; or any ``concurrent.futures.Executor``. The data set does not depend on it.
+
+    With ``output`` the data set is also written to that file, as Parquet or CSV, and rows are kept
+    next to it until then: after an interruption the same call goes on. ``restart`` discards them.
+
+    Raises ``prism.Error`` with the message of the command if the study cannot be used.
+    """
+    name, folder, text = _study(study, base, grid, random, repeats)
+    target = None if output is None else os.fspath(output)
+    planned = _prism.plan_sweep(name, folder, text, target, restart)
+    try:
+        _run(planned, executor, jobs, progress_of(progress))
+        table, summary = planned.finish()
+    finally:
+        # The traceback of an exception may outlive this call, and the rows are locked until then.
+        planned.close()
+    return SweepResult(table, json.loads(summary))
+
+
+def _run(planned: _prism.Sweep, executor: Any, jobs: int | None, shown: Progress | None) -> None:
+    """Runs the designs that have no row yet."""
+    if isinstance(executor, str) and executor == "threads":
+        planned.execute(jobs, shown)
+        return
+    if jobs is not None:
+        raise _prism.Error("jobs: it is for threads; the executor has its own workers")
+    designs = planned.open_designs()
+    done = len(planned) - len(designs)
+    rows = _rows(executor, designs)
+    if shown is not None:
+        shown.begin("simulating:", "designs", len(planned))
+    for done, row in enumerate(rows, done + 1):
+        planned.keep(row)
+        if shown is not None:
+            shown.reached(done)
+    if shown is not None:
+        shown.end(done)
+
+
+def _rows(executor: Any, designs: Sequence[str]) -> Iterator[str]:
+    """The rows of designs, as they become complete."""
+    kind = type(executor).__module__.split(".")[0]
+    if isinstance(executor, str) and executor == "ray":
+        return _by_ray(designs)
+    if kind == "distributed":
+        return _by_dask(executor, designs)
+    if hasattr(executor, "submit"):
+        return _by_futures(executor, designs)
+    raise _prism.Error(
+        f"executor: {executor!r} is none; give \"threads\", \"ray\", a distributed.Client or a "
+        "concurrent.futures.Executor"
+    )
+
+
+def _by_dask(client: Any, designs: Sequence[str]) -> Iterator[str]:
+    from distributed import as_completed
+
+    # Equal designs are no reason to take an earlier result, nor is it kept after this.
+    futures = client.map(run_design, designs, pure=False)
+    try:
+        for _, row in as_completed(futures, with_results=True):
+            yield row
+    finally:
+        client.cancel(futures)
+
+
+def _by_ray(designs: Sequence[str]) -> Iterator[str]:
+    import ray
+
+    remote = ray.remote(max_retries=RETRIES)(run_design)
+    open_rows = [remote.remote(design) for design in designs]
+    try:
+        while open_rows:
+            done, open_rows = ray.wait(open_rows)
+            yield from ray.get(done)
+    finally:
+        for row in open_rows:
+            ray.cancel(row)
+
+
+def _by_futures(executor: Any, designs: Sequence[str]) -> Iterator[str]:
+    from concurrent.futures import as_completed
+
+    futures = [executor.submit(run_design, design) for design in designs]
+    try:
+        for future in as_completed(futures):
+            yield future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+def _study(
+    study: Study | None,
+    base: Mapping[str, Any] | None,
+    grid: Mapping[str, Any] | None,
+    random: Mapping[str, Any] | None,
+    repeats: int | None,
+) -> tuple[str, str, str]:
+    """The name, the folder and the text of the file of a sweep."""
+    parts = {"base": base, "grid": grid, "random": random, "repeats": repeats}
+    given = {key: value for key, value in parts.items() if value is not None}
+    if study is None:
+        return "sweep", "", _file(given)
+    if given:
+        raise _prism.Error(f"{next(iter(given))}: it is a part of the study; leave out one of both")
+    if isinstance(study, Mapping):
+        return "sweep", "", _file(study)
+    path = pathlib.Path(study)
+    try:
+        return str(path), str(path.parent), path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _prism.Error(f"{path}: it cannot be read: {error}") from error
+
+
+def _file(parts: Mapping[str, Any]) -> str:
+    """A file of a sweep, in which settings have the order of the dictionaries."""
+    lines = [f"{key} = {_value(parts[key])}" for key in parts if not isinstance(parts[key], Mapping)]
+    for key, part in parts.items():
+        if isinstance(part, Mapping):
+            lines.append(f"[{key}]")
+            lines += [f"{json.dumps(name)} = {_value(value)}" for name, value in part.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: object) -> str:
+    """A value in TOML. Numbers of NumPy are numbers."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{json.dumps(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (str, os.PathLike)):
+        return json.dumps(os.fspath(value), ensure_ascii=False)
+    if type(value).__name__ in {"bool", "bool_"}:
+        return "true" if value else "false"
+    if isinstance(value, numbers.Integral):
+        return str(int(value))
+    if isinstance(value, numbers.Real) and math.isfinite(value):
+        return repr(float(value))
+    if isinstance(value, Iterable):
+        return "[" + ", ".join(_value(one) for one in value) + "]"
+    raise _prism.Error(f"{value!r} is no value of a setting")

@@ -1,0 +1,111 @@
+"""Traces: of any format that Prism reads, to Arrow and to the formats that it writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from . import _prism
+from ._common import PathLike, Progress, optional_text, paths_of, progress_of
+
+
+class Trace:
+    """A trace that has been read: its records in order of time, and what is known of it.
+
+    It exports itself as Arrow, with the columns of ``docs/spec/trace-parquet.md``, so that
+    ``polars.DataFrame(trace)``, ``pyarrow.table(trace)`` and DuckDB take it. Each export makes its
+    arrays anew; a trace of more than a million records is kept in a temporary file.
+    """
+
+    def __init__(self, native: _prism.Trace) -> None:
+        self._native = native
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What ``prism trace info --json`` reports of the trace."""
+        result: dict[str, Any] = json.loads(self._native.info_json)
+        return result
+
+    @property
+    def name(self) -> str:
+        """The first of its files."""
+        return self._native.name
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __repr__(self) -> str:
+        info = self.info
+        return f"<prism.Trace {self.name}: {info['format']}, {len(self):,} records>"
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._native.__arrow_c_schema__()
+
+    def write(
+        self, path: PathLike, *, to: str | None = None, progress: bool | Progress | None = None
+    ) -> dict[str, Any]:
+        """Writes the trace as ``parquet``, ``fio`` or ``mqsim``, by default by the extension.
+
+        Returns what ``prism trace convert --json`` reports, also what the format cannot represent.
+        """
+        written = self._native.write(os.fspath(path), to, progress_of(progress))
+        result: dict[str, Any] = json.loads(written)
+        return result
+
+
+def read_trace(
+    paths: PathLike | Iterable[PathLike],
+    *,
+    format: str | None = None,
+    map: PathLike | None = None,
+    blkparse_format: str | None = None,
+    block_size: str | None = None,
+    disorder: str | None = None,
+    phase: str | None = None,
+    source: str | None = None,
+    progress: bool | Progress | None = None,
+) -> Trace:
+    """Reads a trace, of which the format is recognised by its content (``docs/formats.md``).
+
+    The arguments are those of ``prism trace info``: ``format`` names the format; ``map`` is a TOML
+    file that describes the columns of a text; ``phase`` and ``source`` select requests.
+
+    Raises ``prism.Error``, which names the file and the line, if it cannot be read.
+    """
+    return Trace(
+        _prism.read_trace(
+            paths_of(paths),
+            format,
+            None if map is None else os.fspath(map),
+            blkparse_format,
+            optional_text(block_size),
+            optional_text(disorder),
+            phase,
+            source,
+            progress_of(progress),
+        )
+    )
+
+
+def convert(
+    trace: Trace | PathLike | Iterable[PathLike],
+    output: PathLike,
+    *,
+    to: str | None = None,
+    progress: bool | Progress | None = None,
+    **select: Any,
+) -> dict[str, Any]:
+    """Writes a trace in another format, as ``prism trace convert`` does.
+
+    ``select`` are arguments of ``read_trace``, if the trace is still to be read.
+    """
+    if not isinstance(trace, Trace):
+        trace = read_trace(trace, progress=progress, **select)
+    elif select:
+        raise _prism.Error(f"{next(iter(select))}: the trace has been read already; leave it out")
+    return trace.write(output, to=to, progress=progress)

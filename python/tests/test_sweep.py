@@ -1,0 +1,195 @@
+"""Design studies: the same data set from every executor, failures, resumption."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import json
+import multiprocessing
+import os
+import pathlib
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import polars
+import pytest
+
+import prism
+
+BASE = {"capacity": "64MiB", "rw": "randwrite", "bs": "4k", "io_size": "4m"}
+GRID = {"iodepth": [1, 4], "ftl.victim": ["greedy", "fifo"]}
+
+
+def data(path: pathlib.Path) -> bytes:
+    """The bytes of a data set."""
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The data set by one thread."""
+    path = tmp_path_factory.mktemp("sweep") / "one.parquet"
+    prism.sweep(BASE, GRID, repeats=3, output=path, jobs=1)
+    return data(path)
+
+
+def die_once(marker: str, design: str) -> str:
+    """Ends the worker process the first time that it is called; else runs the design."""
+    try:
+        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return prism.run_design(design)
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("the process is dead")
+
+
+def test_grid_random_and_repeats_are_rows_with_types() -> None:
+    """The table has every design with its inputs; NumPy's numbers are numbers."""
+    result = prism.sweep(
+        BASE,
+        {"iodepth": numpy.array([1, 8])},
+        random={"designs": 2, "op": {"uniform": [0.1, numpy.float64(0.3)]}},
+        repeats=2,
+        progress=False,
+    )
+    frame = polars.DataFrame(result.table)
+    assert frame["design"].to_list() == list(range(8))
+    assert frame["iodepth"].to_list() == [1] * 4 + [8] * 4
+    assert frame["op"].dtype == polars.Float64 and frame["op"].is_between(0.1, 0.3).all()
+    assert frame["seed"].to_list() == [1, 2] * 4
+    assert frame["error"].null_count() == 8
+    assert result.summary["failed"] == 0 and "iodepth x op x seed" in repr(result)
+    one = prism.simulate(
+        device="dc-tlc", capacity="64MiB", rw="randwrite", bs="4k", io_size="4m", iodepth=1
+    )
+    same = polars.DataFrame(prism.sweep(BASE, {"iodepth": [1]}).table)
+    assert same["latency_write_p99_ns"][0] == one["result"]["latency_ns"]["write"]["p99"]
+
+
+def test_threads_and_processes_give_the_same_bytes(tmp_path: pathlib.Path, expected: bytes) -> None:
+    """Neither the number of threads nor the order of completion matters."""
+    path = tmp_path / "out.parquet"
+    prism.sweep(BASE, GRID, repeats=3, output=path, jobs=2)
+    assert data(path) == expected
+    spawn = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        prism.sweep(BASE, GRID, repeats=3, output=path, executor=pool)
+    assert data(path) == expected
+
+
+def test_a_file_is_the_same_study(tmp_path: pathlib.Path, expected: bytes) -> None:
+    """A file, a dictionary and arguments describe the same designs."""
+    study = tmp_path / "s.toml"
+    study.write_text(
+        'repeats = 3\n[base]\ncapacity = "64MiB"\nrw = "randwrite"\nbs = "4k"\nio_size = "4m"\n'
+        '[grid]\niodepth = [1, 4]\nftl.victim = ["greedy", "fifo"]\n'
+    )
+    path = tmp_path / "out.parquet"
+    prism.sweep(study=study, output=path)
+    assert data(path) == expected
+    prism.sweep(study={"base": BASE, "grid": GRID, "repeats": 3}, output=path)
+    assert data(path) == expected
+
+
+def test_an_interrupted_sweep_goes_on(tmp_path: pathlib.Path, expected: bytes) -> None:
+    """Rows are kept when an executor fails, and are not computed again."""
+
+    class Failing:
+        """Fails after some designs."""
+
+        def __init__(self, after: int) -> None:
+            self.ran = 0
+            self.after = after
+
+        def submit(self, function: Any, design: str) -> concurrent.futures.Future[str]:
+            """Runs the design at once."""
+            future: concurrent.futures.Future[str] = concurrent.futures.Future()
+            self.ran += 1
+            if self.ran > self.after:
+                future.set_exception(RuntimeError("the cluster is gone"))
+            else:
+                future.set_result(function(design))
+            return future
+
+    path = tmp_path / "out.parquet"
+    with pytest.raises(RuntimeError, match="the cluster is gone"):
+        prism.sweep(BASE, GRID, repeats=3, output=path, executor=Failing(5))
+    assert not path.exists()
+    kept = Failing(100)
+    result = prism.sweep(BASE, GRID, repeats=3, output=path, executor=kept)
+    assert data(path) == expected
+    assert result.summary["kept"] == 12 - kept.ran > 0
+    assert not (tmp_path / "out.parquet.rows").exists()
+
+
+def test_failures_are_rows_and_mistakes_are_errors(tmp_path: pathlib.Path) -> None:
+    """A design that cannot be simulated is a row; what is wrong by itself is an error."""
+    frame = polars.DataFrame(prism.sweep(BASE, {"size": ["1m", "1g"]}).table)
+    assert frame["error"][0] is None and "reaches beyond" in frame["error"][1]
+    for grid, message in [
+        ({"iodepht": [1]}, r"sweep:\d+: \[grid\] iodepht=1: no axis of this name"),
+        ({"ftl.victim": ["best"]}, "no victim policy is called `best`"),
+        ({"iodepth": 4}, "give a list of values"),
+        ({"iodepth": [None]}, "None is no value of a setting"),
+    ]:
+        with pytest.raises(prism.Error, match=message):
+            prism.sweep(BASE, grid)
+    with pytest.raises(prism.Error, match="must end in .parquet or .csv"):
+        prism.sweep(BASE, output=tmp_path / "x.txt")
+    with pytest.raises(prism.Error, match="leave out one of both"):
+        prism.sweep(BASE, study={"base": BASE})
+    with pytest.raises(prism.Error, match="executor: 5 is none"):
+        prism.sweep(BASE, executor=5)
+    with pytest.raises(prism.Error, match="design: "):
+        prism.run_design("{}")
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[Any]:
+    """A local cluster of Dask, of two processes."""
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    )
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+def test_dask_gives_the_same_bytes(
+    tmp_path: pathlib.Path, expected: bytes, dask: Any
+) -> None:
+    """Two processes of Dask; a worker that is killed is replaced, and its design runs again."""
+    path = tmp_path / "out.parquet"
+    prism.sweep(BASE, GRID, repeats=3, output=path, executor=dask)
+    assert data(path) == expected
+    marker = str(tmp_path / "died")
+    design = json.dumps(designs()[0])
+    row = dask.submit(die_once, marker, design, pure=False).result()
+    assert os.path.exists(marker) and row == prism.run_design(design)
+
+
+def test_ray_gives_the_same_bytes(tmp_path: pathlib.Path, expected: bytes) -> None:
+    """Two processes of Ray; a worker that is killed is replaced, and its design runs again."""
+    ray = pytest.importorskip("ray")
+    path = tmp_path / "out.parquet"
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    try:
+        prism.sweep(BASE, GRID, repeats=3, output=path, executor="ray")
+        assert data(path) == expected
+        marker = str(tmp_path / "died")
+        design = json.dumps(designs()[0])
+        remote = ray.remote(max_retries=3)(die_once)
+        row = ray.get(remote.remote(marker, design))
+        assert os.path.exists(marker) and row == prism.run_design(design)
+    finally:
+        ray.shutdown()
+
+
+def designs() -> list[dict[str, Any]]:
+    """The designs of a study, as workers get them."""
+    from prism import _prism
+
+    text = '[base]\ncapacity = "64MiB"\nrw = "randwrite"\nio_size = "1m"\n'
+    planned = _prism.plan_sweep("s", "", text, None, False)
+    return [json.loads(design) for design in planned.open_designs()]

@@ -1,0 +1,116 @@
+"""Long work is interrupted by Ctrl-C, shows its progress, and lets other threads run."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import signal
+import threading
+import time
+
+import pytest
+
+import prism
+
+LONG = {"rw": "randwrite", "bs": "4k", "iodepth": 32, "io_size": "1t"}
+
+
+class Shown:
+    """Remembers its calls, and acts after a number of them."""
+
+    def __init__(self, after: int = 0, act: object = None) -> None:
+        self.calls: list[tuple[object, ...]] = []
+        self.after, self.act = after, act
+
+    def note(self, *call: object) -> None:
+        self.calls.append(call)
+        if self.act is not None and len(self.calls) == self.after:
+            self.act()  # type: ignore[operator]
+
+    def begin(self, label: str, things: str, total: int | None) -> None:
+        self.note("begin", label, things, total)
+
+    def reached(self, done: int) -> None:
+        self.note("reached", done)
+
+    def end(self, done: int) -> None:
+        self.note("end", done)
+
+
+def test_steps_are_shown(sample: str) -> None:
+    shown = Shown()
+    trace = prism.read_trace(sample, progress=shown)
+    assert shown.calls[0][:3] == ("begin", "reading", "bytes")
+    assert shown.calls[-1] == ("end", shown.calls[0][3])
+    shown = Shown()
+    prism.report(trace, what_if=["merge"], progress=shown)
+    labels = [call[1] for call in shown.calls if call[0] == "begin"]
+    assert "replaying:" in labels and any("what-if" in str(label) for label in labels)
+
+
+def test_ctrl_c_ends_a_simulation() -> None:
+    def interrupt() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        prism.simulate(LONG, capacity="256MiB", progress=Shown(6, interrupt))
+    # The interpreter and the package go on.
+    assert prism.simulate(rw="read", io_size="1m", capacity="256MiB")["seed"] == 1
+
+
+def test_an_exception_of_the_display_ends_the_work(
+    trace: prism.Trace, tmp_path: pathlib.Path
+) -> None:
+    class Enough(Exception):
+        pass
+
+    def stop() -> None:
+        raise Enough
+
+    with pytest.raises(Enough):
+        prism.simulate(LONG, capacity="256MiB", progress=Shown(4, stop))
+    # While what-ifs run on other threads.
+    class InWhatIfs(Shown):
+        inside = False
+
+        def begin(self, label: str, things: str, total: int | None) -> None:
+            self.inside = "what-if" in label
+
+        def reached(self, done: int) -> None:
+            if self.inside:
+                raise Enough
+
+    with pytest.raises(Enough):
+        prism.report(trace, progress=InWhatIfs())
+
+
+def test_other_threads_run_meanwhile() -> None:
+    counted = 0
+    over = threading.Event()
+
+    def count() -> None:
+        nonlocal counted
+        while not over.is_set():
+            counted += 1
+            time.sleep(0)
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = counted
+    prism.simulate(rw="randwrite", bs="4k", iodepth=32, io_size="256m", capacity="256MiB")
+    over.set()
+    thread.join()
+    assert counted - before > 100
+
+
+def test_simulations_run_on_threads_at_once() -> None:
+    options = {"rw": "randwrite", "bs": "4k", "io_size": "16m"}
+    expected = prism.simulate(options, capacity="256MiB")["result"]
+    found: list[object] = []
+    work = lambda: found.append(prism.simulate(options, capacity="256MiB")["result"])  # noqa: E731
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
