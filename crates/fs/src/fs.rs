@@ -89,6 +89,8 @@ pub struct Fs<S> {
     pub(crate) root_segment: Option<u32>,
     /// Segments that cleaning cannot empty, because blocks in it are damaged.
     pub(crate) stuck: BTreeSet<u32>,
+    /// Blocks used, and written in all, when cleaning found too little space.
+    pub(crate) in_vain: Option<(u64, u64)>,
     /// Sizes of files whose data at the end were not written yet, so that their inodes on flash
     /// have smaller ones.
     pub(crate) sizes: FastMap<u32, u64>,
@@ -143,6 +145,7 @@ impl<S: Store> Fs<S> {
             with_next: BTreeSet::new(),
             root_segment: None,
             stuck: BTreeSet::new(),
+            in_vain: None,
             sizes: FastMap::default(),
             lost: None,
             checkpoint_at: now,

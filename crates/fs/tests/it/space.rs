@@ -87,3 +87,21 @@ fn random_overwrites_at_95_percent_go_on() {
         assert!(written < 24 * wanted, "{written} blocks for {wanted}");
     }
 }
+
+/// Each of these calls cleaned the whole device, again and again, before it was refused.
+#[test]
+fn refused_calls_do_not_wear_out_the_flash() {
+    let store = MemoryStore::new(28, 16, Kind::Flash);
+    let mut fs = Fs::format(store, 7, config(0), TIME).unwrap();
+    let mut count = 0;
+    while fs.make(ROOT, format!("{count}").as_bytes(), FILE).is_ok() {
+        count += 1;
+        fs.sync().unwrap();
+    }
+    let before = fs.counts().total();
+    for _ in 0..100 {
+        assert_eq!(fs.make(ROOT, b"more", FILE), Err(FsError::NoSpace));
+    }
+    let written = fs.counts().total() - before;
+    assert!(written < 100, "{written} blocks for nothing");
+}
