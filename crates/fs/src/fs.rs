@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prism_base::FastMap;
+use prism_base::{FastMap, Nanos};
 use prism_segments::Store;
 
 use crate::config::Config;
@@ -173,6 +173,11 @@ impl<S: Store> Fs<S> {
     /// The time of the calls that follow.
     pub fn set_now(&mut self, now: Time) {
         self.now = now;
+    }
+
+    /// Lets time pass on a device with timing, which goes on with writes and erases.
+    pub fn pass(&mut self, time: Nanos) {
+        self.log.pass(time);
     }
 
     /// The time of writes, in units of the pointers.

@@ -45,7 +45,7 @@ const ARROWS: [(&str, &[&str]); 26] = [
         "experiments",
         &[
             "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "segments", "cache",
-            "workload", "replay", "contract",
+            "fs", "workload", "replay", "contract",
         ],
     ),
     ("host", &["base", "trace", "workload"]),

@@ -38,3 +38,17 @@ fn slabs_freed_in_their_order_cause_no_copies() {
     assert_eq!(copies(Eviction::Reinsert { most: 20 }), 0);
     assert!(copies(Eviction::Greedy { most: 20 }) > 1000);
 }
+
+#[test]
+fn scratch_ulfs() {
+    use prism_experiments::prism_ssd::{Change, Personality, Variant};
+    let change = Change::ALL[std::env::var("CH").map_or(0, |c| c.parse().unwrap())];
+    for workload in Personality::ALL {
+        for variant in Variant::ALL {
+            let t = std::time::Instant::now();
+            let row = &Part::Files(variant, workload, change).run(Scale::Quarter, 1).files[0];
+            let writ = row.blocks - row.copied;
+            println!("{:?} {:?} rate {:.0} fsync {:?} copied/written {:.3} devcopies/filecopies {:.3} {row:?} {:?}", variant, workload, row.rate(), row.fsync_latency().map(|l| l / 1e6), row.copied as f64 / writ as f64, row.flash.copies as f64 * 4.0 / row.copied as f64, t.elapsed());
+        }
+    }
+}

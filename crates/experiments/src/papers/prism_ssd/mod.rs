@@ -8,6 +8,7 @@
 //! blocks is that of the paper's 30 GB, and their size is divided.
 
 mod figures;
+mod files;
 mod machine;
 mod published;
 mod server;
@@ -21,6 +22,8 @@ pub use figures::{
     BACKEND, CPU, DEVIATION, EXPONENT, GETS, GcRow, HitRow, MISS_PERCENT, PERCENTS, SIXTH,
     ServerRow,
 };
+pub use files::{CALL, Change, FsRow, USED, Variant};
+pub use prism_fs::workload::Personality;
 pub use published::{Shape, compare, shapes};
 pub use server::Served;
 
@@ -138,6 +141,8 @@ pub enum Part {
     /// Table I: a design, what is different from the one compared with the paper, and the deviation
     /// of the keys.
     Gc(Design, &'static str, f64, Setup),
+    /// Figure 8 and Table II: a workload on a file system.
+    Files(Variant, Personality, Change),
 }
 
 impl Part {
@@ -214,6 +219,9 @@ impl Part {
             Self::Gc(design, what, deviation, setup) => {
                 found.gc.push(figures::gc(setup, design, what, deviation));
             }
+            Self::Files(variant, workload, change) => {
+                found.files.push(files::run(scale, seed, variant, workload, change));
+            }
         }
         found
     }
@@ -230,6 +238,8 @@ pub struct Results {
     pub server: Vec<ServerRow>,
     /// Table I.
     pub gc: Vec<GcRow>,
+    /// Figure 8 and Table II.
+    pub files: Vec<FsRow>,
 }
 
 impl Results {
@@ -242,6 +252,7 @@ impl Results {
             all.backend.extend(part.backend);
             all.server.extend(part.server);
             all.gc.extend(part.gc);
+            all.files.extend(part.files);
         }
         all.hits.sort_by_key(|row| (row.keys as u32, row.percent, row.engine as u32));
         all
