@@ -111,9 +111,8 @@ impl Store for StripeStore {
 
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
         let Some(segment) = self.free.pop_front() else { return Ok(None) };
-        let block = |channel| {
-            Ok(self.function.address_mapper(Channel::Number(channel), Unit::Block)?.at)
-        };
+        let block =
+            |channel| Ok(self.function.address_mapper(Channel::Number(channel), Unit::Block)?.at);
         let blocks = (0..self.shape.channels).map(block).collect::<Result<_, FlashError>>();
         self.blocks[segment as usize] = blocks?;
         Ok(Some(segment))

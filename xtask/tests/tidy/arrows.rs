@@ -44,8 +44,8 @@ const ARROWS: [(&str, &[&str]); 26] = [
     (
         "experiments",
         &[
-            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "segments", "cache",
-            "fs", "workload", "replay", "contract",
+            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "segments", "cache", "fs",
+            "workload", "replay", "contract",
         ],
     ),
     ("host", &["base", "trace", "workload"]),

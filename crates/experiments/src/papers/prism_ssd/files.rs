@@ -16,8 +16,10 @@ use crate::scale::Scale;
 pub const CALL: Nanos = Nanos(46_000);
 /// Files take this share of what `df` shows, in percent. Fitted: with it file copies over what else
 /// is written are those of the paper.
-pub const USED: u64 = 60;
-/// What the paper's file systems wrote besides copies: erases of 5.5 MB, less both kinds of copies.
+pub const USED: u64 = 85;
+/// The share with segments over all channels, which are few, so that more of them are kept free.
+pub const USED_BY_FEW: u64 = 75;
+/// What the paper's file systems wrote besides copies of files: erases of 5.5 MB, less both kinds of copies.
 const WRITTEN: u64 = 19_300_000_000;
 /// The flash of the paper.
 const FLASH: u64 = 30_000_000_000;
@@ -26,6 +28,8 @@ const LOG: u64 = 10;
 /// Seconds between two calls of what is due.
 const TICK: Nanos = Nanos(5_000_000_000);
 const BLOCK: u64 = 4096;
+/// Blocks of each LUN that the library needs for its tables.
+const TABLES: u32 = 3;
 
 named_enum! {
     /// A file system of the paper.
@@ -155,7 +159,7 @@ fn file_system(board: Board, variant: Variant, change: Change) -> Fs<Box<dyn Sto
     let stripes = change == Change::Stripes;
     let wide = if stripes { CHANNELS } else { 1 };
     let segment = board.block_bytes as u32 * wide;
-    let share = || Board { blocks: kept, ..board }.share().and_then(Function::open);
+    let share = || Board { blocks: kept, ..board }.share(TABLES).and_then(Function::open);
     let function = || share().expect("a new share of hundreds of blocks");
     let store: Box<dyn Store> = match variant {
         Variant::Drive => {
@@ -164,6 +168,7 @@ fn file_system(board: Board, variant: Variant, change: Change) -> Fs<Box<dyn Sto
         Variant::Function if stripes => Box::new(StripeStore::new(function(), kept / CHANNELS)),
         Variant::Function => Box::new(FunctionStore::new(function(), 1)),
     };
+    assert_eq!(store.shape().segments, kept / wide, "as many segments for both");
     let bytes = u64::from(kept) * board.block_bytes;
     let cache_bytes = match change {
         Change::Memory => bytes,
@@ -337,13 +342,13 @@ fn besides_copies(counts: &Counts) -> u64 {
 
 /// Files that take their share of the space: data in whole blocks, an inode, and their part of
 /// folders and nodes.
-fn files(personality: Personality, space: u64) -> u32 {
+fn files(personality: Personality, space: u64, percent: u64) -> u32 {
     let of_file = personality.mean_size() as f64 / BLOCK as f64 + 0.5 + 1.05;
     let exist = match personality {
         Personality::WebServer => 1.0,
         Personality::FileServer | Personality::VarMail => 0.8,
     };
-    (space as f64 * USED as f64 / 100.0 / of_file / exist) as u32
+    (space as f64 * percent as f64 / 100.0 / of_file / exist) as u32
 }
 
 /// A workload on a file system that was used before.
@@ -358,7 +363,8 @@ pub(super) fn run(
     let board = board(scale, seed);
     let fs = file_system(board, variant, change);
     let space = fs.space().blocks;
-    let files = files(workload, space);
+    let percent = if change == Change::Stripes { USED_BY_FEW } else { USED };
+    let files = files(workload, space, percent);
     let call = if change == Change::Calls { Nanos::ZERO } else { CALL };
     let threads = workload.threads().min(files as usize / 10);
     let mix = Workload::new(workload, files, threads, seed);
@@ -374,10 +380,10 @@ fn measure(
     let mut clients = clients?;
     let workload = clients.workload.personality();
     let flash = u64::from(board.blocks) * board.block_bytes;
-    let written = (u128::from(WRITTEN / 2) * u128::from(flash) / u128::from(FLASH)) as u64 / BLOCK;
+    let written = (u128::from(WRITTEN) * u128::from(flash) / u128::from(FLASH)) as u64 / BLOCK;
     let before_fill = clients.fs.space();
     if workload != Personality::WebServer {
-        clients.write(before_fill.free)?;
+        clients.write(2 * before_fill.free)?;
     }
     let begin = clients.now();
     let (blocks, on_flash) = (clients.fs.counts(), clients.fs.store().counts());
@@ -391,8 +397,7 @@ fn measure(
     }
     // What waits in memory belongs to the run.
     clients.fs.sync()?;
-    let (now, counts, after) =
-        (clients.now(), clients.fs.counts(), clients.fs.store().counts());
+    let (now, counts, after) = (clients.now(), clients.fs.counts(), clients.fs.store().counts());
     Ok(FsRow {
         variant,
         workload,

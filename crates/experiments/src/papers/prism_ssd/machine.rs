@@ -83,7 +83,7 @@ impl Setup {
                 Box::new(board.drive(self.block_bytes() as u32, design.trims, design.capacitors))
             }
             Engine::Policy => {
-                let policy = Policy::open(board.share()?)?;
+                let policy = Policy::open(board.share(OWN_BLOCKS)?)?;
                 let bytes = u64::from(blocks) * u64::from(100 - SPARE) / 100 * policy.block_bytes();
                 let config = RangeConfig {
                     over_provisioning: OverProvisioning::Rest,
@@ -92,8 +92,10 @@ impl Setup {
                 policy.configure(0, bytes, config)?;
                 Box::new(PolicyStore::new(policy, 0, bytes, 1))
             }
-            Engine::Function => Box::new(FunctionStore::new(Function::open(board.share()?)?, 1)),
-            Engine::Raw => Box::new(RawStore::new(Raw::open(board.share()?)?, 1)),
+            Engine::Function => {
+                Box::new(FunctionStore::new(Function::open(board.share(OWN_BLOCKS)?)?, 1))
+            }
+            Engine::Raw => Box::new(RawStore::new(Raw::open(board.share(OWN_BLOCKS)?)?, 1)),
             Engine::Ideal => {
                 let memory = MemoryDevice::new(board.geometry(blocks), prism_flash::Cache::None)?;
                 Box::new(IdealStore::new(SharedMemory::from(memory).into(), 1))
@@ -134,9 +136,9 @@ impl Board {
         device
     }
 
-    /// All blocks in virtual time, and some more for the tables of the library.
-    pub(super) fn share(self) -> Result<Share> {
-        let geometry = self.geometry(self.blocks + OWN_BLOCKS * CHANNELS);
+    /// All blocks in virtual time; each LUN has `own` more for the tables of the library.
+    pub(super) fn share(self, own: u32) -> Result<Share> {
+        let geometry = self.geometry(self.blocks + own * CHANNELS);
         let memory = MemoryDevice::new(geometry, prism_flash::Cache::None)?;
         let timing = Some(self.preset().engine_config().timing);
         share_of_all(&Device::format(memory, Options { timing, wear: None })?, "program")
