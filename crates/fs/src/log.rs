@@ -157,6 +157,12 @@ impl<S: Store> Log<S> {
         self.heads[0].map_or(0, |head| self.blocks_per_segment - head.next)
     }
 
+    /// Blocks that a chunk of this many takes.
+    #[must_use]
+    pub fn padded(&self, blocks: u32) -> u32 {
+        blocks.next_multiple_of(self.page_blocks)
+    }
+
     /// Whether the segment is being written.
     #[must_use]
     pub fn is_head(&self, segment: u32) -> bool {
@@ -328,7 +334,7 @@ impl<S: Store> Log<S> {
             flags,
             entries,
         };
-        let blocks = (1 + (payload.len() / BLOCK) as u32).next_multiple_of(self.page_blocks);
+        let blocks = self.padded(1 + (payload.len() / BLOCK) as u32);
         let mut data = self.store.buffer(blocks as usize * BLOCK);
         self.prev = summary.encode(&mut data[..BLOCK]);
         data[BLOCK..BLOCK + payload.len()].copy_from_slice(&payload);

@@ -34,7 +34,7 @@ enum Id {
     LinkedIn,
     /// Min et al., "SFS", FAST'12: the behaviour of its drives, and its file system
     Sfs,
-    /// Shen et al., "One size never fits all" (Prism-SSD), ICDCS'19: the key-value cache and the file system
+    /// Shen et al., "One size never fits all" (Prism-SSD), ICDCS'19: key-value cache, file system
     PrismSsd,
 }
 

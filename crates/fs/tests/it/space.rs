@@ -2,6 +2,7 @@
 
 use prism_base::Rng;
 use prism_fs::{Config, Fs, FsError, NewFile, ROOT, S_IFREG};
+use prism_segments::Store;
 use prism_testkit::seeds;
 
 use crate::memory::{Kind, MemoryStore};
@@ -104,4 +105,21 @@ fn refused_calls_do_not_wear_out_the_flash() {
     }
     let written = fs.counts().total() - before;
     assert!(written < 100, "{written} blocks for nothing");
+}
+
+/// A group that fills a segment fits it, also where chunks are padded to pages of four blocks: the
+/// rest took another segment.
+#[test]
+fn groups_fill_segments_of_large_pages() {
+    let store = MemoryStore::of(vec![vec![None; 512]; 40], Kind::Flash, 4);
+    let mut fs = Fs::format(store, 7, config(2), TIME).unwrap();
+    let free = fs.store().available();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    let blocks = 10 * 512;
+    for at in 0..blocks {
+        fs.write(file, at * 4096, &[3; 4096]).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let used = free - fs.store().available();
+    assert!(used <= 13, "{used} segments for ten");
 }

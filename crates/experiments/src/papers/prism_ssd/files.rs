@@ -19,7 +19,8 @@ pub const CALL: Nanos = Nanos(46_000);
 pub const USED: u64 = 85;
 /// The share with segments over all channels, which are few, so that more of them are kept free.
 pub const USED_BY_FEW: u64 = 75;
-/// What the paper's file systems wrote besides copies of files: erases of 5.5 MB, less both kinds of copies.
+/// Bytes that the paper's file systems wrote besides copies of files: 5.5 MB for each erase, less
+/// the copies.
 const WRITTEN: u64 = 19_300_000_000;
 /// The flash of the paper.
 const FLASH: u64 = 30_000_000_000;
@@ -395,7 +396,7 @@ fn measure(
     } else {
         clients.write(written)?;
     }
-    // What waits in memory belongs to the run.
+    // Blocks in memory belong to the run.
     clients.fs.sync()?;
     let (now, counts, after) = (clients.now(), clients.fs.counts(), clients.fs.store().counts());
     Ok(FsRow {

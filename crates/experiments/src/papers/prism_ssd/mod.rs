@@ -1,12 +1,12 @@
-//! The key-value cache of Prism-SSD (Shen, Chen, Shao: "One size never fits all: a flexible storage
-//! interface for SSDs", ICDCS 2019, section VI.A) at each level of the library, in virtual time:
-//! Figures 4 to 7 and Table I; and the log-structured file system of section VI.B: Figure 8 and Table
-//! II.
+//! The key-value cache and the file system of Prism-SSD (Shen, Chen, Shao: "One size never fits all:
+//! a flexible storage interface for SSDs", ICDCS 2019, section VI) at the levels of the library, in
+//! virtual time: Figures 4 to 7 and Table I, Figure 8 and Table II.
 //!
-//! The cache is crate `cache` with the store of each level; `docs/prism-ssd.md` has the set-up and
-//! the rules by which numbers are compared, and says which of the paper's settings are not known.
-//! Flash: 12 channels with one LUN each and the times of the preset `memblaze`. The number of
-//! blocks is that of the paper's 30 GB, and their size is divided.
+//! The cache is crate `cache` with the store of each level, the file system crate `fs`;
+//! `docs/prism-ssd.md` and `docs/design/ulfs.md` have the set-up and the rules by which numbers are
+//! compared, and say which of the paper's settings are not known. Flash: 12 channels with one LUN
+//! each and the times of the preset `memblaze`. For the cache the number of blocks is that of the
+//! paper's 30 GB, and their size is divided.
 
 mod figures;
 mod files;

@@ -138,11 +138,21 @@ fn table_1(found: &Results) -> Vec<Comparison> {
     all
 }
 
-/// Gigabytes of Table II: what the file systems wrote by arithmetic, and their copies; copies by the
-/// drive of ULFS-SSD.
+/// Gigabytes of Table II: what the file systems wrote by arithmetic, their copies, and copies by
+/// the drive of ULFS-SSD.
 const FILE_SYSTEM: [f64; 3] = [19.3, 9.82, 7.24];
 /// Erases of ULFS-SSD and ULFS-Prism.
 const FILE_ERASES: [f64; 2] = [6594.0, 5280.0];
+
+/// Why copies by the drive may differ, and what follows from them.
+const SEGMENT: Why = Why::NotGiven(
+    "the paper gives neither the size of a segment nor the spare flash of its drive: with segments \
+     over all channels the drive copies next to nothing",
+);
+const FSYNC: Why = Why::Unexplained(
+    "an fsync waits for programs on one channel here, while the drive has saved what is in its \
+     buffer; the paper does not say what its fsync waits for",
+);
 
 /// Figure 8 and Table II. How full the file systems are is fitted to their copies.
 fn file_systems(found: &Results) -> Vec<Comparison> {
@@ -151,71 +161,34 @@ fn file_systems(found: &Results) -> Vec<Comparison> {
     else {
         return Vec::new();
     };
-    let ratio = |place, what: &str, published, ours, tolerance, why| {
-        row(place, what.to_owned(), Quantity::Ratio, [published, ours], tolerance, why)
+    let ratio = |place, what: &str, both, tolerance, why| {
+        row(place, what.to_owned(), Quantity::Ratio, both, tolerance, why)
     };
-    let segment = Why::NotGiven(
-        "the paper gives neither the size of a segment nor the spare flash of its drive: with \
-         segments over all channels the drive copies next to nothing",
-    );
+    let table = |what, both, why| ratio(TABLE_2, what, both, COPIES, why);
     let varmail = |variant| {
         let row = found.file_system(variant, Personality::VarMail, Change::None);
         row.map_or(f64::NAN, super::FsRow::rate)
     };
-    let why = Why::Unexplained(
-        "an fsync waits for programs on one channel here, while the drive has saved what is in its \
-         buffer; the paper does not say what its fsync waits for",
-    );
+    let [written, copied, by_drive] = FILE_SYSTEM;
+    let fitted = [copied / written, drive.copied_of_written()];
+    let alike = [1.0, function.copied_of_written() / drive.copied_of_written()];
+    let erases = [FILE_ERASES[1] / FILE_ERASES[0], function.erases as f64 / drive.erases as f64];
+    let rates = [1.215, varmail(Variant::Function) / varmail(Variant::Drive)];
     vec![
-        ratio(
-            TABLE_2,
-            "ULFS-SSD: file copies over what else is written",
-            FILE_SYSTEM[1] / FILE_SYSTEM[0],
-            drive.copied_of_written(),
-            COPIES,
-            segment,
-        )
-        .on(Basis::Fitted),
-        ratio(
-            TABLE_2,
-            "file copies of ULFS-Prism over ULFS-SSD",
-            1.0,
-            function.copied_of_written() / drive.copied_of_written(),
-            COPIES,
-            Why::Same,
-        ),
-        ratio(
-            TABLE_2,
+        table("ULFS-SSD: file copies over other writes", fitted, SEGMENT).on(Basis::Fitted),
+        table("file copies of ULFS-Prism over ULFS-SSD", alike, Why::Same),
+        table(
             "ULFS-SSD: copies by the drive over file copies",
-            FILE_SYSTEM[2] / FILE_SYSTEM[1],
-            drive.device_of_copied(),
-            COPIES,
-            segment,
+            [by_drive / copied, drive.device_of_copied()],
+            SEGMENT,
         ),
-        ratio(
-            TABLE_2,
+        table(
             "ULFS-Prism: copies by the device over file copies",
-            0.0,
-            function.device_of_copied(),
-            COPIES,
+            [0.0, function.device_of_copied()],
             Why::Same,
         ),
-        ratio(
-            TABLE_2,
-            "erases of ULFS-Prism over ULFS-SSD",
-            FILE_ERASES[1] / FILE_ERASES[0],
-            function.erases as f64 / drive.erases as f64,
-            ERASES,
-            segment,
-        ),
-        ratio(
-            FIGURE_8,
-            "throughput of ULFS-Prism over ULFS-SSD, varmail",
-            1.215,
-            varmail(Variant::Function) / varmail(Variant::Drive),
-            CLOSE,
-            why,
-        ),
+        ratio(TABLE_2, "erases of ULFS-Prism over ULFS-SSD", erases, ERASES, SEGMENT),
+        ratio(FIGURE_8, "varmail: ULFS-Prism over ULFS-SSD", rates, CLOSE, FSYNC),
     ]
 }
 
