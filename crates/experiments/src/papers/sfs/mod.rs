@@ -1,6 +1,6 @@
 //! The drives and the file system of SFS (Min, Kim, Cho, Lee, Eom, "SFS: random write considered
-//! harmful in solid state drives", FAST 2012): the cost of random writes by size, the cost of merges
-//! under a log that writes large segments, and what the file system itself rewrites.
+//! harmful in solid state drives", FAST 2012): the cost of random writes by size, the cost of
+//! merges under a log that writes large segments, and what the file system itself rewrites.
 //!
 //! The paper calls its drives SSD-H, SSD-M and SSD-L and gives two rates of each. Its figures
 //! about the inside of drives come from simulations of FAST and of page-level mapping. Drives:
