@@ -98,25 +98,41 @@ impl<S: Store> Fs<S> {
         if self.free_blocks() >= self.pending(growth) + kept {
             return Ok(());
         }
+        if growth > 0 && self.cleaned_in_vain() {
+            return Err(FsError::NoSpace);
+        }
         // Each checkpoint writes all dirty nodes, which are many if overwrites are anywhere: it has
         // to free many segments.
         let wanted = kept + (segments / 64).max(self.config.victims.into()) * segment;
-        let mut without_gain = 0;
-        let mut rounds = 2 * self.usage.segments.len();
+        let mut gains = true;
+        // Rounds may also move free space around for ever: the best of them has to get better.
+        let (mut best, mut since_best) = (0, 0);
         while self.free_blocks() < self.pending(growth) + wanted {
             let before = self.free_blocks();
-            let policy = if without_gain == 0 { self.config.victim } else { Victim::Greedy };
+            let policy = if gains { self.config.victim } else { Victim::Greedy };
             let any = self.clean_round(policy, growth, wanted)?;
-            without_gain = if self.free_blocks() > before { 0 } else { without_gain + 1 };
-            rounds -= 1;
-            if !any || without_gain > 8 || rounds == 0 {
+            let free = self.free_blocks();
+            gains = free > before;
+            since_best = if free > best { 0 } else { since_best + 1 };
+            best = best.max(free);
+            if !any || since_best > 8 {
                 break;
             }
         }
         if growth > 0 && self.free_blocks() < self.pending(growth) + kept {
+            self.in_vain = Some((self.used_blocks(), self.log.counts.total()));
             return Err(FsError::NoSpace);
         }
         Ok(())
+    }
+
+    /// Whether cleaning found too little a short time ago, and no space was given back since: a
+    /// program that tries again and again would wear out the flash.
+    fn cleaned_in_vain(&self) -> bool {
+        self.in_vain.is_some_and(|(used, written)| {
+            self.used_blocks() >= used
+                && self.log.counts.total() - written < u64::from(self.log.blocks_per_segment)
+        })
     }
 
     /// Segments that can be cleaned, those first that are worth it most.

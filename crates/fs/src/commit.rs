@@ -33,7 +33,9 @@ impl<S: Store> Fs<S> {
     /// Blocks that fit into a whole segment.
     fn whole_segment(&self) -> usize {
         let blocks = self.log.blocks_per_segment as usize;
-        blocks - blocks.div_ceil(ENTRIES + 1) - 1
+        // Chunks are padded to pages.
+        let chunk = self.log.padded(ENTRIES as u32 + 1) as usize;
+        blocks / chunk * ENTRIES + (blocks % chunk).saturating_sub(1)
     }
 
     /// Dirty blocks of files at which groups are written.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use prism_base::FastMap;
+use prism_base::{FastMap, Nanos};
 use prism_segments::Store;
 
 use crate::config::Config;
@@ -89,6 +89,8 @@ pub struct Fs<S> {
     pub(crate) root_segment: Option<u32>,
     /// Segments that cleaning cannot empty, because blocks in it are damaged.
     pub(crate) stuck: BTreeSet<u32>,
+    /// Blocks used, and written in all, when cleaning found too little space.
+    pub(crate) in_vain: Option<(u64, u64)>,
     /// Sizes of files whose data at the end were not written yet, so that their inodes on flash
     /// have smaller ones.
     pub(crate) sizes: FastMap<u32, u64>,
@@ -143,6 +145,7 @@ impl<S: Store> Fs<S> {
             with_next: BTreeSet::new(),
             root_segment: None,
             stuck: BTreeSet::new(),
+            in_vain: None,
             sizes: FastMap::default(),
             lost: None,
             checkpoint_at: now,
@@ -170,6 +173,11 @@ impl<S: Store> Fs<S> {
     /// The time of the calls that follow.
     pub fn set_now(&mut self, now: Time) {
         self.now = now;
+    }
+
+    /// Lets time pass on a device with timing, which goes on with writes and erases.
+    pub fn pass(&mut self, time: Nanos) {
+        self.log.pass(time);
     }
 
     /// The time of writes, in units of the pointers.

@@ -29,6 +29,7 @@ mod recover;
 mod repair;
 mod table;
 mod usage;
+pub mod workload;
 mod xattr;
 
 pub use acl::{ACL_ACCESS, ACL_DEFAULT};

@@ -2,14 +2,14 @@
 //! its reads are complete; writes are in flight until a sync, or until a read needs their segment.
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use prism_base::FastMap;
+use prism_base::{FastMap, Nanos};
 use prism_flash::{Buffer, FlashError, MediumError};
 use prism_segments::{Done, Store};
 
 use crate::error::{FsError, Result};
 use crate::format::{BLOCK, Block, ENTRIES, Entry, Kind, Summary, checksum, zeros};
 
-/// Chunks that are written at the same time.
+/// Chunks that are written at the same time, at least; two for each channel if that is more.
 const IN_FLIGHT: usize = 8;
 /// Blocks that are read by one command.
 const RUN: u32 = 256;
@@ -70,6 +70,7 @@ pub struct Log<S> {
     /// Blocks of a segment.
     pub blocks_per_segment: u32,
     page_blocks: u32,
+    in_flight: usize,
     /// The number of the file system.
     pub fs_id: u64,
     /// The number of the next chunk.
@@ -116,6 +117,7 @@ impl<S: Store> Log<S> {
         Ok(Self {
             blocks_per_segment: shape.segment_bytes / BLOCK as u32,
             page_blocks: page_blocks.max(1),
+            in_flight: IN_FLIGHT.max(2 * shape.channels as usize),
             fs_id: 0,
             seq: 1,
             durable: 0,
@@ -155,6 +157,12 @@ impl<S: Store> Log<S> {
         self.heads[0].map_or(0, |head| self.blocks_per_segment - head.next)
     }
 
+    /// Blocks that a chunk of this many takes.
+    #[must_use]
+    pub fn padded(&self, blocks: u32) -> u32 {
+        blocks.next_multiple_of(self.page_blocks)
+    }
+
     /// Whether the segment is being written.
     #[must_use]
     pub fn is_head(&self, segment: u32) -> bool {
@@ -185,6 +193,21 @@ impl<S: Store> Log<S> {
                 None => {
                     self.store.wait(None);
                 }
+            }
+        }
+    }
+
+    /// Lets time pass on a device with timing, which goes on with what it does.
+    pub fn pass(&mut self, time: Nanos) {
+        let until = self.store.now() + time;
+        loop {
+            while let Some(done) = self.store.poll() {
+                self.take(done);
+            }
+            let now = self.store.now();
+            let left = Nanos(until.0.saturating_sub(now.0));
+            if left.0 == 0 || (!self.store.wait(Some(left)) && self.store.now() == now) {
+                return;
             }
         }
     }
@@ -311,7 +334,7 @@ impl<S: Store> Log<S> {
             flags,
             entries,
         };
-        let blocks = (1 + (payload.len() / BLOCK) as u32).next_multiple_of(self.page_blocks);
+        let blocks = self.padded(1 + (payload.len() / BLOCK) as u32);
         let mut data = self.store.buffer(blocks as usize * BLOCK);
         self.prev = summary.encode(&mut data[..BLOCK]);
         data[BLOCK..BLOCK + payload.len()].copy_from_slice(&payload);
@@ -319,7 +342,7 @@ impl<S: Store> Log<S> {
         self.seq += 1;
         self.unsynced = true;
         self.counts.summaries += u64::from(blocks) - (payload.len() / BLOCK) as u64;
-        self.wait_until(|log, _| log.writes.len() < IN_FLIGHT);
+        self.wait_until(|log, _| log.writes.len() < log.in_flight);
         let tag = self.tag();
         self.writes.insert(tag, head.segment);
         self.store.write(head.segment, head.next * BLOCK as u32, data, tag);

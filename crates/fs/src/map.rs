@@ -245,6 +245,23 @@ impl<S: Store> Fs<S> {
         Ok(found)
     }
 
+    /// Which of the blocks from `index` on are on flash, as far as their pointers are in one node,
+    /// and the block after those; no values if there is no such node.
+    fn blocks_of_node(&mut self, ino: u32, index: u64) -> Result<(Vec<bool>, u64)> {
+        let (id, pointers, last) = match slot(index) {
+            Slot::Inode(at) => (ino, at..XATTRS + DIRECT, DIRECT as u64),
+            Slot::Tree(at) => {
+                let last = DIRECT as u64 + (at / LEAF as u64 + 1) * LEAF as u64;
+                match self.leaf(ino, at)? {
+                    Some((leaf, at)) => (leaf, at..LEAF, last),
+                    None => return Ok((Vec::new(), last)),
+                }
+            }
+        };
+        let there = self.node(id)?.pointers().get(pointers).ok_or_else(|| wrong(id))?;
+        Ok((there.iter().map(Pointer::is_block).collect(), last))
+    }
+
     /// The first block at or after `index` that is not a hole, or that is one, below `end`.
     pub(crate) fn seek_block(
         &mut self,
@@ -254,21 +271,22 @@ impl<S: Store> Fs<S> {
         hole: bool,
     ) -> Result<Option<u64>> {
         while index < end {
-            let is_data =
-                self.dirty_block((ino, index)).is_some() || self.pointer((ino, index))?.is_block();
-            if is_data != hole {
-                return Ok(Some(index));
-            }
-            // A missing leaf is a hole as long as itself.
-            if let (Slot::Tree(at), false) = (slot(index), is_data)
-                && self.leaf(ino, at)?.is_none()
-            {
-                let last = DIRECT as u64 + (at / LEAF as u64 + 1) * LEAF as u64;
+            let (blocks, last) = self.blocks_of_node(ino, index)?;
+            if blocks.is_empty() && !hole {
                 let dirty = self.dirty.range((ino, index)..(ino, last)).next();
-                index = dirty.map_or(last, |(key, _)| key.1);
+                if let Some((key, _)) = dirty {
+                    return Ok(Some(key.1).filter(|at| *at < end));
+                }
+                index = last;
                 continue;
             }
-            index += 1;
+            for at in index..last.min(end) {
+                let is_block = blocks.get((at - index) as usize).is_some_and(|is_block| *is_block);
+                if (is_block || self.dirty_block((ino, at)).is_some()) != hole {
+                    return Ok(Some(at));
+                }
+            }
+            index = last;
         }
         Ok(None)
     }

@@ -7,6 +7,7 @@ mod ideal;
 mod policy;
 mod raw;
 mod sim;
+mod stripes;
 
 use std::os::fd::BorrowedFd;
 
@@ -21,6 +22,7 @@ pub use ideal::IdealStore;
 pub use policy::PolicyStore;
 pub use raw::RawStore;
 pub use sim::{Level, SimStore};
+pub use stripes::StripeStore;
 
 /// The segments of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,12 +188,13 @@ pub trait Store {
 
 /// The source code of the stores at each level, by the name of the level: what differs between
 /// programs at different levels of the library.
-pub const SOURCES: [(&str, &str); 5] = [
+pub const SOURCES: [(&str, &str); 6] = [
     ("raw", include_str!("raw.rs")),
     ("function", include_str!("function.rs")),
     ("policy", include_str!("policy.rs")),
     ("conventional drive", include_str!("drive.rs")),
     ("ideal", include_str!("ideal.rs")),
+    ("function, all channels", include_str!("stripes.rs")),
 ];
 
 /// Commands that are submitted to a queue of the library and not taken. Beyond what the device

@@ -44,7 +44,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
     (
         "experiments",
         &[
-            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "segments", "cache",
+            "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "segments", "cache", "fs",
             "workload", "replay", "contract",
         ],
     ),

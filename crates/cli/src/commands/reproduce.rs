@@ -32,9 +32,9 @@ enum Id {
     /// "Designing SSD-Friendly Applications", 2016
     #[value(name = "linkedin")]
     LinkedIn,
-    /// Min et al., "SFS", FAST'12: the behaviour of its drives, without the file system
+    /// Min et al., "SFS", FAST'12: the behaviour of its drives, and its file system
     Sfs,
-    /// Shen et al., "One size never fits all" (Prism-SSD), ICDCS'19: the key-value cache
+    /// Shen et al., "One size never fits all" (Prism-SSD), ICDCS'19: key-value cache, file system
     PrismSsd,
 }
 
@@ -172,7 +172,7 @@ fn sfs(args: &Args) -> Result<(), Failure> {
     let files = Files::open(args)?;
     let (scale, seed) = (args.scale, args.seed);
     let job = |part: sfs::Part| move || part.run(scale, seed);
-    let parts = run_parts(sfs::Part::all().into_iter().map(job).collect());
+    let parts = run_parts(sfs::Part::all(scale).into_iter().map(job).collect());
     let result = Sfs::new(seed, scale, sfs::Results::of(parts));
     let document = reproduction::sfs::document(&result);
     let text = json(&reproduction::sfs::json(&result));

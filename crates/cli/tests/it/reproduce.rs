@@ -29,8 +29,10 @@ fn reproduce(id: &str) -> Value {
         let (page, renewed) = (rows(page), rows(renewed));
         let missing = renewed.iter().find(|row| !page.contains(row));
         assert_eq!(missing, None, "{name}: docs/{id}.md lacks a row; run `make pages`");
-        // Of the traces of the unwritten contract some are not shipped.
-        assert!(page.len() == renewed.len() || id == "unwritten-contract", "{name}: surplus rows");
+        // Of the traces of the unwritten contract some are not shipped; the file system of SFS has
+        // fewer runs at this scale.
+        let fewer = id == "unwritten-contract" || name.starts_with("File system");
+        assert!(page.len() == renewed.len() || fewer, "{name}: surplus rows");
     }
     serde_json::from_str(&run.stdout).expect("JSON")
 }

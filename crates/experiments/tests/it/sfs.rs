@@ -1,6 +1,8 @@
 //! At a quarter of the scale the results have the shape that SFS describes.
 
-use prism_experiments::sfs::{Map, Part, Results, SegmentRow, SizeRow, Ssd, Stream};
+use prism_experiments::sfs::{
+    FULL, Map, Part, Results, SegmentRow, Settings, SizeRow, Ssd, Stream, Writes,
+};
 use prism_experiments::{Scale, theory};
 
 fn found(parts: &[Part]) -> Results {
@@ -67,4 +69,28 @@ fn the_same_seed_gives_the_same_rows() {
     let run = || Part::Segments(Map::Fast).run(Scale::Quarter, 7);
     let first = run();
     assert_eq!((first.segments.len(), &first), (4, &run()));
+}
+
+/// The settings of SFS separate what changes often, so that cleaning rewrites less than the
+/// baseline does; below both, whole segments die and cost next to nothing.
+#[test]
+fn the_file_system_rewrites_less_with_groups() {
+    let rows = [Settings::SFS, Settings::LfsCb]
+        .map(|settings| found(&[Part::Files(Writes::TpcC, settings, FULL)]).files[0].clone());
+    let [sfs, lfs] = &rows;
+    assert!(sfs.x() < lfs.x(), "{} {}", sfs.x(), lfs.x());
+    for row in &rows {
+        let files = row.data + row.cleaned;
+        assert!(row.data <= row.called && files <= row.total, "{row:?}");
+        assert!((row.spread.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{row:?}");
+        for (amplification, erases) in row.below.expect("at this utilization") {
+            assert!((1.0..1.15).contains(&amplification), "{row:?}");
+            // Blocks of four pages.
+            let programmed = row.total as f64 * amplification;
+            let expected = 1000.0 * programmed / 4.0 / row.called as f64;
+            assert!((erases / expected - 1.0).abs() < 0.1, "{row:?}: {expected}");
+        }
+        let rates = [Ssd::H, Ssd::M, Ssd::L].map(|ssd| row.throughput(ssd));
+        assert!(rates.is_sorted_by(|a, b| a > b), "{rates:?}");
+    }
 }

@@ -2,6 +2,7 @@
 
 use prism_base::Rng;
 use prism_fs::{Config, Fs, FsError, NewFile, ROOT, S_IFREG};
+use prism_segments::Store;
 use prism_testkit::seeds;
 
 use crate::memory::{Kind, MemoryStore};
@@ -86,4 +87,39 @@ fn random_overwrites_at_95_percent_go_on() {
         // Segments of 32 blocks, a tenth of them spare: cleaning is dear, but does not stall.
         assert!(written < 24 * wanted, "{written} blocks for {wanted}");
     }
+}
+
+/// Each of these calls cleaned the whole device, again and again, before it was refused.
+#[test]
+fn refused_calls_do_not_wear_out_the_flash() {
+    let store = MemoryStore::new(28, 16, Kind::Flash);
+    let mut fs = Fs::format(store, 7, config(0), TIME).unwrap();
+    let mut count = 0;
+    while fs.make(ROOT, format!("{count}").as_bytes(), FILE).is_ok() {
+        count += 1;
+        fs.sync().unwrap();
+    }
+    let before = fs.counts().total();
+    for _ in 0..100 {
+        assert_eq!(fs.make(ROOT, b"more", FILE), Err(FsError::NoSpace));
+    }
+    let written = fs.counts().total() - before;
+    assert!(written < 100, "{written} blocks for nothing");
+}
+
+/// A group that fills a segment fits it, also where chunks are padded to pages of four blocks: the
+/// rest took another segment.
+#[test]
+fn groups_fill_segments_of_large_pages() {
+    let store = MemoryStore::of(vec![vec![None; 512]; 40], Kind::Flash, 4);
+    let mut fs = Fs::format(store, 7, config(2), TIME).unwrap();
+    let free = fs.store().available();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    let blocks = 10 * 512;
+    for at in 0..blocks {
+        fs.write(file, at * 4096, &[3; 4096]).unwrap();
+    }
+    fs.checkpoint().unwrap();
+    let used = free - fs.store().available();
+    assert!(used <= 13, "{used} segments for ten");
 }

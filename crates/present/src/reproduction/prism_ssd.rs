@@ -3,8 +3,8 @@
 use prism_experiments::Scale;
 use prism_experiments::comparison::Comparison;
 use prism_experiments::prism_ssd::{
-    BACKEND, CPU, DEVIATION, EXPONENT, Engine, GcRow, HitRow, Results, ServerRow, Setup, Shape,
-    compare, shapes,
+    BACKEND, CALL, CPU, Change, DEVIATION, EXPONENT, Engine, FsRow, FsSum, GcRow, HitRow, Results,
+    ServerRow, Setup, Shape, USED, USED_BY_FEW, Variant, compare, shapes,
 };
 use prism_report::json::table;
 use prism_report::{Block, Column, Document, Section, Table, Unit};
@@ -49,6 +49,8 @@ pub fn json(result: &PrismSsd) -> Json {
         "figure_5": table(&server(&found.backend)),
         "figures_6_and_7": table(&server(&found.server)),
         "table_1": table(&cleaning(&found.gc)),
+        "figure_8": table(&workloads(&found.files)),
+        "table_2": table(&file_copies(found)),
         "table_4": table(&lines()),
     })
 }
@@ -59,14 +61,14 @@ pub fn document(result: &PrismSsd) -> Document {
     let Setup { divisor, .. } = Setup::new(result.scale, result.seed);
     let subtitle = format!(
         "Shen, Chen, Shao, ICDCS 2019: the key-value cache at each level, 1/{divisor} of the \
-         bytes, seed {}",
+         bytes, and the file system, seed {}",
         result.seed
     );
     let found = &result.found;
     let lead = "Published numbers that are independent. The deviation of the keys in Figure 4 and \
                 the time of the backend in Figure 5 are fitted to one number each, which is not \
                 compared.";
-    let mut document = Document::new("The cache of Prism-SSD", subtitle);
+    let mut document = Document::new("The cache and the file system of Prism-SSD", subtitle);
     document.sections = vec![
         comparison_tables::section("Compared", lead, &result.compared),
         Section::new("Relations", "What the paper says about the order of the caches.")
@@ -96,12 +98,15 @@ pub fn document(result: &PrismSsd) -> Document {
         .with(cleaning(&found.gc)),
         Section::new(
             "Table IV: lines of code",
-            "What differs between the caches: the file of the level, without comments and blank \
-             lines. The paper counts what was added to fatcache.",
+            "What differs between the programs: the file of the level, without comments and blank \
+             lines. The paper counts what was added to fatcache, all of ULFS-SSD, and what \
+             ULFS-Prism adds to that.",
         )
         .with(lines()),
         limits(),
     ];
+    let place = document.sections.len() - 2;
+    document.sections.splice(place..place, file_systems(found));
     if !found.backend.is_empty() {
         let lead =
             format!("Flash of 10 % of the data; a miss costs {BACKEND}, then the item is set.");
@@ -166,13 +171,71 @@ fn cleaning(rows: &[GcRow]) -> Table {
         .whole()
 }
 
+fn file_systems(found: &Results) -> [Section; 2] {
+    [
+        Section::new(
+            "Figure 8: file systems",
+            format!(
+                "Filebench's workloads in files that take {USED} % of df (segments over all \
+                 channels: {USED_BY_FEW} %), fitted to the file copies of Table II. A call takes \
+                 {CALL}. Copied: by cleaning and by the device, over what else is written."
+            ),
+        )
+        .with(workloads(&found.files)),
+        Section::new(
+            "Table II: copies of file systems",
+            "The three workloads together, first as compared, then with one thing changed. Bytes \
+             over what is written besides copies of files.",
+        )
+        .with(file_copies(found)),
+    ]
+}
+
+fn workloads(rows: &[FsRow]) -> Table {
+    let written = |row: &FsRow| (row.blocks - row.copied) as f64;
+    Table::listing(rows)
+        .text("workload", |row| row.workload.name())
+        .text("file system", |row| row.variant.name())
+        .text("changed", |row| row.change.name())
+        .number("calls/s", Unit::Count, |row| row.rate() as u64)
+        .column(Column::number("fsync", Unit::Nanos), FsRow::fsync_latency)
+        .number("files copied", Unit::Ratio, |row| row.copied as f64 / written(row))
+        .number("device copies", Unit::Ratio, |row| 4.0 * row.flash.copies as f64 / written(row))
+        .number("erases", Unit::Count, |row| row.flash.erases)
+        .table("")
+        .whole()
+}
+
+fn file_copies(found: &Results) -> Table {
+    let sum = |change, variant| Some((variant, change, found.table_2(variant, change)?));
+    let all = Change::ALL.into_iter();
+    let rows: Vec<(Variant, Change, FsSum)> =
+        all.flat_map(|change| Variant::ALL.map(|variant| sum(change, variant))).flatten().collect();
+    Table::listing(&rows)
+        .text("file system", |row| row.0.name())
+        .text("changed", |row| row.1.name())
+        .number("files copied", Unit::Ratio, |row| row.2.copied_of_written())
+        .number("device copies", Unit::Ratio, |row| {
+            4.0 * row.2.device_copies as f64 / row.2.written as f64
+        })
+        .number("erases", Unit::Count, |row| row.2.erases)
+        .table("")
+        .whole()
+}
+
 fn lines() -> Table {
     let published = [None, Some(210), Some(860), Some(1450), Some(2100)];
-    let rows: Vec<(Engine, Option<u64>)> = Engine::ALL.into_iter().zip(published).collect();
+    let mut rows: Vec<(&str, Option<u64>, usize)> = Engine::ALL
+        .into_iter()
+        .zip(published)
+        .map(|(engine, published)| (engine.name(), published, engine.lines()))
+        .collect();
+    let files = Variant::ALL.into_iter().zip([Some(2880), Some(660)]);
+    rows.extend(files.map(|(one, published)| (one.name(), published, one.lines())));
     Table::listing(&rows)
-        .text("cache", |row| row.0.name())
+        .text("program", |row| row.0)
         .column(Column::number("published", Unit::Count), |row| row.1)
-        .number("ours", Unit::Count, |row| row.0.lines() as u64)
+        .number("ours", Unit::Count, |row| row.2 as u64)
         .table("")
         .whole()
 }

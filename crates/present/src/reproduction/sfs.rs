@@ -3,7 +3,8 @@
 use prism_experiments::Scale;
 use prism_experiments::comparison::Comparison;
 use prism_experiments::sfs::{
-    Map, Results, SEGMENT_GROUP, SIZE_GROUP, SegmentRow, SizeRow, Ssd, compare,
+    FULL, FileRow, Map, Relation, Results, SEGMENT_GROUP, SIZE_GROUP, SPREAD, SegmentRow, SizeRow,
+    Ssd, compare, compare_files, relations,
 };
 use prism_report::json::table;
 use prism_report::{
@@ -21,16 +22,21 @@ pub struct Sfs {
     pub scale: Scale,
     /// What was measured.
     pub found: Results,
-    /// The paper's numbers compared with ours.
+    /// The paper's numbers on drives compared with ours.
     pub compared: Vec<Comparison>,
+    /// Those on the file system.
+    pub files: Vec<Comparison>,
+    /// The paper's relations between file systems.
+    pub relations: Vec<Relation>,
 }
 
 impl Sfs {
     /// The results, compared with the paper.
     #[must_use]
     pub fn new(seed: u64, scale: Scale, found: Results) -> Self {
-        let compared = compare(&found);
-        Self { seed, scale, found, compared }
+        let (compared, files, relations) =
+            (compare(&found), compare_files(&found), relations(&found));
+        Self { seed, scale, found, compared, files, relations }
     }
 }
 
@@ -44,6 +50,11 @@ pub fn json(result: &Sfs) -> Json {
         "compared": comparison_tables::json(&result.compared),
         "sizes": table(&sizes(&result.found.sizes)),
         "segments": table(&segments(&result.found.segments)),
+        "compared_files": comparison_tables::json(&result.files),
+        "relations": table(&related(&result.relations)),
+        "files": table(&file_rows(&result.found.files)),
+        "figure_10": table(&spread(&result.found.files)),
+        "figures_13_and_14": table(&below(&result.found.files)),
     })
 }
 
@@ -51,7 +62,7 @@ pub fn json(result: &Sfs) -> Json {
 #[must_use]
 pub fn document(result: &Sfs) -> Document {
     let subtitle = format!(
-        "Min, Kim, Cho, Lee, Eom, FAST 2012: the drives without the file system, scale {}, seed {}",
+        "Min, Kim, Cho, Lee, Eom, FAST 2012: its drives and its file system, scale {}, seed {}",
         scale_name(result.scale),
         result.seed
     );
@@ -62,6 +73,28 @@ pub fn document(result: &Sfs) -> Document {
         comparison_tables::section("Compared", lead, &result.compared),
         by_size(&result.found),
         of_segments(&result.found),
+        comparison_tables::section(
+            "File system: compared",
+            "x is what cleaning rewrites for each other block of a file.",
+            &result.files,
+        ),
+        Section::new("File system: relations", "").with(related(&result.relations)),
+        Section::new(
+            "File system: write cost and throughput",
+            "Live blocks of files over all blocks. Write cost as in Figures 5, 7 and 8; MB/s of \
+             callers by arithmetic with the rates of the paper's drives, as in Figures 9 and 11.",
+        )
+        .with(file_rows(&result.found.files)),
+        Section::new(
+            "File system: utilization of segments",
+            format!("Figure 10: the share of segments at {SPREAD} %, without those never updated."),
+        )
+        .with(spread(&result.found.files)),
+        Section::new(
+            "File system: below it",
+            format!("Figures 13 and 14, at {FULL} %. Erases for each 1000 blocks of callers."),
+        )
+        .with(below(&result.found.files)),
         limits(result.scale),
     ];
     document
@@ -130,6 +163,58 @@ fn segments(rows: &[SegmentRow]) -> Table {
         .text("stream", |row| row.stream.name())
         .number("WA", Unit::Ratio, |row| row.write_amplification)
         .number("erases/1000 pages", Unit::Ratio, |row| row.erases)
+        .table("")
+        .whole()
+}
+
+fn related(all: &[Relation]) -> Table {
+    Table::listing(all)
+        .text("relation", |one| one.what.clone())
+        .text("place", |one| one.place)
+        .text("holds", |one| if one.holds { "yes" } else { "no" })
+        .table("")
+        .whole()
+}
+
+fn file_rows(rows: &[FileRow]) -> Table {
+    Table::listing(rows)
+        .text("writes", |row| row.writes.name())
+        .text("settings", |row| row.settings.name())
+        .number("utilization", Unit::Percent, |row| f64::from(row.utilization) / 100.0)
+        .number("x", Unit::Ratio, FileRow::x)
+        .number("write cost", Unit::Ratio, FileRow::write_cost)
+        .number("SSD-H", Unit::Ratio, |row| row.throughput(Ssd::H))
+        .number("SSD-M", Unit::Ratio, |row| row.throughput(Ssd::M))
+        .number("SSD-L", Unit::Ratio, |row| row.throughput(Ssd::L))
+        .table("")
+        .whole()
+}
+
+fn spread(rows: &[FileRow]) -> Table {
+    let rows: Vec<&FileRow> = rows.iter().filter(|row| row.utilization == SPREAD).collect();
+    let fifth = |row: &FileRow, at: usize| row.spread[2 * at] + row.spread[2 * at + 1];
+    Table::listing(&rows)
+        .text("writes", |row| row.writes.name())
+        .text("settings", |row| row.settings.name())
+        .number("to 0.2", Unit::Percent, |row| fifth(row, 0))
+        .number("to 0.4", Unit::Percent, |row| fifth(row, 1))
+        .number("to 0.6", Unit::Percent, |row| fifth(row, 2))
+        .number("to 0.8", Unit::Percent, |row| fifth(row, 3))
+        .number("to 1", Unit::Percent, |row| fifth(row, 4))
+        .table("")
+        .whole()
+}
+
+fn below(rows: &[FileRow]) -> Table {
+    let rows: Vec<(&FileRow, [(f64, f64); 2])> =
+        rows.iter().filter_map(|row| Some((row, row.below?))).collect();
+    Table::listing(&rows)
+        .text("writes", |row| row.0.writes.name())
+        .text("settings", |row| row.0.settings.name())
+        .number("FAST: WA", Unit::Ratio, |row| row.1[0].0)
+        .number("FAST: erases", Unit::Ratio, |row| row.1[0].1)
+        .number("page: WA", Unit::Ratio, |row| row.1[1].0)
+        .number("page: erases", Unit::Ratio, |row| row.1[1].1)
         .table("")
         .whole()
 }

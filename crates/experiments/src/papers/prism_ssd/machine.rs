@@ -5,7 +5,7 @@ use prism_cache::cache::{Cache, Config, Eviction, state_bytes};
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::raw::Raw;
-use prism_flash::{Device, DeviceGeometry, MemoryDevice, Options, Result, SharedMemory};
+use prism_flash::{Device, DeviceGeometry, MemoryDevice, Options, Result, Share, SharedMemory};
 use prism_nand::{Cause, Nand};
 use prism_segments::{
     DriveStore, FlashCounts, FunctionStore, IdealStore, PolicyStore, RawStore, Store,
@@ -17,11 +17,11 @@ use crate::benches::library::share_of_all;
 use crate::drives::preset;
 
 /// Channels, with one LUN each.
-const CHANNELS: u32 = 12;
+pub(super) const CHANNELS: u32 = 12;
 /// Bytes of a page.
-const PAGE: u32 = 16 << 10;
+pub(super) const PAGE: u32 = 16 << 10;
 /// The erase unit that Table I implies.
-const BLOCK: u64 = 8 << 20;
+pub(super) const BLOCK: u64 = 8 << 20;
 /// Blocks of each LUN for the tables of the library, beyond those of the cache.
 const OWN_BLOCKS: u32 = 8;
 /// The share of the flash that is spare where over-provisioning is static, in percent.
@@ -45,16 +45,9 @@ impl Setup {
         BLOCK / self.divisor
     }
 
-    fn geometry(self, blocks: u32) -> DeviceGeometry {
-        DeviceGeometry {
-            channels: CHANNELS,
-            luns_per_channel: 1,
-            blocks_per_lun: blocks / CHANNELS,
-            pages_per_block: (self.block_bytes() / u64::from(PAGE)) as u32,
-            page_size: PAGE,
-            oob_size: 128,
-            max_open_blocks: None,
-        }
+    fn flash(self, blocks: u32) -> Board {
+        let Self { divisor, seed } = self;
+        Board { blocks, block_bytes: self.block_bytes(), divisor, seed }
     }
 
     /// Channels of the flash.
@@ -83,24 +76,14 @@ impl Setup {
         Ok(opened.expect("a new store of thousands of blocks"))
     }
 
-    /// The preset with the erase time of a block that is as much shorter as its pages are fewer.
-    fn preset(self) -> DriveSpec {
-        let mut device = preset("memblaze");
-        device.flash.t_erase = Nanos(device.flash.t_erase.0 / self.divisor);
-        device
-    }
-
     fn store(self, design: Design, blocks: u32) -> Result<Box<dyn Store>> {
-        let with_own = self.geometry(blocks + OWN_BLOCKS * CHANNELS);
-        let share = |geometry: DeviceGeometry| {
-            let memory = MemoryDevice::new(geometry, prism_flash::Cache::None)?;
-            let timing = Some(self.preset().engine_config().timing);
-            share_of_all(&Device::format(memory, Options { timing, wear: None })?, "cache")
-        };
+        let board = self.flash(blocks);
         Ok(match design.engine {
-            Engine::Original => Box::new(self.drive(blocks, design)),
+            Engine::Original => {
+                Box::new(board.drive(self.block_bytes() as u32, design.trims, design.capacitors))
+            }
             Engine::Policy => {
-                let policy = Policy::open(share(with_own)?)?;
+                let policy = Policy::open(board.share(OWN_BLOCKS)?)?;
                 let bytes = u64::from(blocks) * u64::from(100 - SPARE) / 100 * policy.block_bytes();
                 let config = RangeConfig {
                     over_provisioning: OverProvisioning::Rest,
@@ -109,17 +92,61 @@ impl Setup {
                 policy.configure(0, bytes, config)?;
                 Box::new(PolicyStore::new(policy, 0, bytes, 1))
             }
-            Engine::Function => Box::new(FunctionStore::new(Function::open(share(with_own)?)?, 1)),
-            Engine::Raw => Box::new(RawStore::new(Raw::open(share(with_own)?)?, 1)),
+            Engine::Function => {
+                Box::new(FunctionStore::new(Function::open(board.share(OWN_BLOCKS)?)?, 1))
+            }
+            Engine::Raw => Box::new(RawStore::new(Raw::open(board.share(OWN_BLOCKS)?)?, 1)),
             Engine::Ideal => {
-                let memory = MemoryDevice::new(self.geometry(blocks), prism_flash::Cache::None)?;
+                let memory = MemoryDevice::new(board.geometry(blocks), prism_flash::Cache::None)?;
                 Box::new(IdealStore::new(SharedMemory::from(memory).into(), 1))
             }
         })
     }
+}
 
-    fn drive(self, blocks: u32, design: Design) -> DriveStore<Drive> {
-        let geometry = self.geometry(blocks);
+/// Flash of the paper's board, made smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Board {
+    /// Blocks of all LUNs.
+    pub(super) blocks: u32,
+    /// Bytes of a block.
+    pub(super) block_bytes: u64,
+    /// By which the time of an erase is divided.
+    pub(super) divisor: u64,
+    pub(super) seed: u64,
+}
+
+impl Board {
+    fn geometry(self, blocks: u32) -> DeviceGeometry {
+        DeviceGeometry {
+            channels: CHANNELS,
+            luns_per_channel: 1,
+            blocks_per_lun: blocks / CHANNELS,
+            pages_per_block: (self.block_bytes / u64::from(PAGE)) as u32,
+            page_size: PAGE,
+            oob_size: 128,
+            max_open_blocks: None,
+        }
+    }
+
+    /// The preset with the erase time of a block that is as much shorter as its pages are fewer.
+    fn preset(self) -> DriveSpec {
+        let mut device = preset("memblaze");
+        device.flash.t_erase = Nanos(device.flash.t_erase.0 / self.divisor);
+        device
+    }
+
+    /// All blocks in virtual time; each LUN has `own` more for the tables of the library.
+    pub(super) fn share(self, own: u32) -> Result<Share> {
+        let geometry = self.geometry(self.blocks + own * CHANNELS);
+        let memory = MemoryDevice::new(geometry, prism_flash::Cache::None)?;
+        let timing = Some(self.preset().engine_config().timing);
+        share_of_all(&Device::format(memory, Options { timing, wear: None })?, "program")
+    }
+
+    /// Segments on a conventional drive with this flash.
+    pub(super) fn drive(self, segment: u32, trims: bool, capacitors: bool) -> DriveStore<Drive> {
+        let geometry = self.geometry(self.blocks);
         let mut device = self.preset();
         device.flash.channels = CHANNELS;
         device.flash.dies_per_channel = 1;
@@ -129,13 +156,13 @@ impl Setup {
         device.flash.pages_per_block = geometry.pages_per_block;
         device.flash.page = Bytes(PAGE.into());
         device.ftl.mapping_unit = device.flash.page;
-        let slabs = u64::from(blocks) * u64::from(100 - SPARE) / 100;
-        device.drive.capacity = Bytes(slabs * self.block_bytes());
-        device.drive.power_loss_protection = design.capacitors;
+        let blocks = u64::from(self.blocks) * u64::from(100 - SPARE) / 100;
+        device.drive.capacity = Bytes(blocks * self.block_bytes);
+        device.drive.power_loss_protection = capacitors;
         device.drive.write_buffer = Bytes(DRIVE_BUFFER * u64::from(PAGE));
         let nand = Nand::with_content(device.geometry());
         let drive = Drive::with_nand(device, nand, self.seed).expect("a drive with spare flash");
-        DriveStore::new(drive, self.block_bytes() as u32, CHANNELS, design.trims, counts)
+        DriveStore::new(drive, segment, CHANNELS, trims, counts)
     }
 }
 

@@ -1,13 +1,15 @@
-//! The key-value cache of Prism-SSD (Shen, Chen, Shao: "One size never fits all: a flexible storage
-//! interface for SSDs", ICDCS 2019, section VI.A) at each level of the library, in virtual time:
-//! Figures 4 to 7 and Table I.
+//! The key-value cache and the file system of Prism-SSD (Shen, Chen, Shao: "One size never fits
+//! all: a flexible storage interface for SSDs", ICDCS 2019, section VI) at the levels of the
+//! library, in virtual time: Figures 4 to 7 and Table I, Figure 8 and Table II.
 //!
-//! The cache is crate `cache` with the store of each level; `docs/prism-ssd.md` has the set-up and
-//! the rules by which numbers are compared, and says which of the paper's settings are not known.
-//! Flash: 12 channels with one LUN each and the times of the preset `memblaze`. The number of
-//! blocks is that of the paper's 30 GB, and their size is divided.
+//! The cache is crate `cache` with the store of each level, the file system crate `fs`;
+//! `docs/prism-ssd.md` and `docs/design/ulfs.md` have the set-up and the rules by which numbers are
+//! compared, and say which of the paper's settings are not known. Flash: 12 channels with one LUN
+//! each and the times of the preset `memblaze`. For the cache the number of blocks is that of the
+//! paper's 30 GB, and their size is divided.
 
 mod figures;
+mod files;
 mod machine;
 mod published;
 mod server;
@@ -21,6 +23,8 @@ pub use figures::{
     BACKEND, CPU, DEVIATION, EXPONENT, GETS, GcRow, HitRow, MISS_PERCENT, PERCENTS, SIXTH,
     ServerRow,
 };
+pub use files::{CALL, Change, FsRow, USED, USED_BY_FEW, Variant};
+pub use prism_fs::workload::Personality;
 pub use published::{Shape, compare, shapes};
 pub use server::Served;
 
@@ -138,6 +142,8 @@ pub enum Part {
     /// Table I: a design, what is different from the one compared with the paper, and the deviation
     /// of the keys.
     Gc(Design, &'static str, f64, Setup),
+    /// Figure 8 and Table II: a workload on a file system.
+    Files(Variant, Personality, Change),
 }
 
 impl Part {
@@ -156,6 +162,7 @@ impl Part {
             all.extend([6, 12].into_iter().flat_map(|percent| hits(percent, Keys::Normal)));
             all.extend(timed.map(|engine| Self::Server(engine, false)));
             all.extend(table);
+            all.extend(Self::file_systems(&[Change::None]));
             return all;
         }
         all.extend(Self::changed(setup));
@@ -165,6 +172,19 @@ impl Part {
             all.extend(PERCENTS.into_iter().rev().flat_map(|percent| hits(percent, keys)));
         }
         all.extend(table);
+        all.extend(Self::file_systems(&Change::ALL));
+        all
+    }
+
+    /// Figure 8 and Table II, with these changes.
+    fn file_systems(changes: &[Change]) -> Vec<Self> {
+        let mut all = Vec::new();
+        for &change in changes {
+            for variant in Variant::ALL.into_iter().filter(|&variant| change.concerns(variant)) {
+                let of = |workload| Self::Files(variant, workload, change);
+                all.extend(Personality::ALL.map(of));
+            }
+        }
         all
     }
 
@@ -214,6 +234,9 @@ impl Part {
             Self::Gc(design, what, deviation, setup) => {
                 found.gc.push(figures::gc(setup, design, what, deviation));
             }
+            Self::Files(variant, workload, change) => {
+                found.files.push(files::run(scale, seed, variant, workload, change));
+            }
         }
         found
     }
@@ -230,6 +253,35 @@ pub struct Results {
     pub server: Vec<ServerRow>,
     /// Table I.
     pub gc: Vec<GcRow>,
+    /// Figure 8 and Table II.
+    pub files: Vec<FsRow>,
+}
+
+/// A row of Table II.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FsSum {
+    /// Blocks of 4 KiB that the file system wrote besides copies.
+    pub written: u64,
+    /// Blocks that its cleaning copied.
+    pub copied: u64,
+    /// Pages of 16 KiB that the device copied.
+    pub device_copies: u64,
+    /// Blocks erased.
+    pub erases: u64,
+}
+
+impl FsSum {
+    /// Blocks that cleaning copied for each other one that was written.
+    #[must_use]
+    pub fn copied_of_written(&self) -> f64 {
+        self.copied as f64 / self.written as f64
+    }
+
+    /// Bytes that the device copied for each byte that cleaning copied.
+    #[must_use]
+    pub fn device_of_copied(&self) -> f64 {
+        4.0 * self.device_copies as f64 / self.copied as f64
+    }
 }
 
 impl Results {
@@ -242,9 +294,35 @@ impl Results {
             all.backend.extend(part.backend);
             all.server.extend(part.server);
             all.gc.extend(part.gc);
+            all.files.extend(part.files);
         }
         all.hits.sort_by_key(|row| (row.keys as u32, row.percent, row.engine as u32));
         all
+    }
+
+    /// A workload on a file system.
+    fn file_system(
+        &self,
+        variant: Variant,
+        workload: Personality,
+        change: Change,
+    ) -> Option<&FsRow> {
+        let wanted = (variant, workload, change);
+        self.files.iter().find(|row| (row.variant, row.workload, row.change) == wanted)
+    }
+
+    /// Table II: the three workloads of a file system together, if all were run.
+    #[must_use]
+    pub fn table_2(&self, variant: Variant, change: Change) -> Option<FsSum> {
+        let mut sum = FsSum::default();
+        for workload in Personality::ALL {
+            let row = self.file_system(variant, workload, change)?;
+            sum.written += row.blocks - row.copied;
+            sum.copied += row.copied;
+            sum.device_copies += row.flash.copies;
+            sum.erases += row.flash.erases;
+        }
+        Some(sum)
     }
 
     fn hit(&self, engine: Engine, percent: u32) -> Option<&HitRow> {

@@ -1,6 +1,6 @@
-//! The drives of SFS (Min, Kim, Cho, Lee, Eom, "SFS: random write considered harmful in solid
-//! state drives", FAST 2012), without the file system: the cost of random writes by size, and the
-//! cost of merges under a log that writes large segments.
+//! The drives and the file system of SFS (Min, Kim, Cho, Lee, Eom, "SFS: random write considered
+//! harmful in solid state drives", FAST 2012): the cost of random writes by size, the cost of
+//! merges under a log that writes large segments, and what the file system itself rewrites.
 //!
 //! The paper calls its drives SSD-H, SSD-M and SSD-L and gives two rates of each. Its figures
 //! about the inside of drives come from simulations of FAST and of page-level mapping. Drives:
@@ -8,13 +8,16 @@
 //! real drives are not known, so several are tried. With block-level mappings a block spans all
 //! dies, because with blocks of single dies a sequential write would use one die at a time.
 
+mod files;
 mod published;
+mod recorder;
 mod segments;
 mod sizes;
 
 use crate::scale::Scale;
 
-pub use published::compare;
+pub use files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS, Writes};
+pub use published::{Relation, compare, compare_files, relations};
 pub use segments::{BLOCK_PAGES, GROUP as SEGMENT_GROUP, SEGMENT_PAGES, SegmentRow, Stream};
 pub use sizes::{GROUP as SIZE_GROUP, Map, SizeRow, Ssd};
 
@@ -32,12 +35,42 @@ pub enum Part {
     Sizes(Ssd, Map),
     /// Streams of segments on a drive with a mapping.
     Segments(Map),
+    /// The file system with these settings at this utilization in percent.
+    Files(Writes, Settings, u32),
 }
 
 impl Part {
-    /// Every experiment, the longest first.
+    /// Every experiment, the longest first; at a quarter of the scale the file system at one
+    /// utilization alone.
     #[must_use]
-    pub fn all() -> Vec<Self> {
+    pub fn all(scale: Scale) -> Vec<Self> {
+        let mut all = Self::files(scale);
+        all.extend(Self::drives());
+        all
+    }
+
+    fn files(scale: Scale) -> Vec<Self> {
+        let both = [Settings::SFS, Settings::LfsCb];
+        let run = |writes, settings, utilization| Self::Files(writes, settings, utilization);
+        let every = |utilization| {
+            let of = move |writes| both.map(|settings| run(writes, settings, utilization));
+            Writes::ALL.into_iter().flat_map(of)
+        };
+        let mut all = Vec::new();
+        if scale == Scale::Full {
+            all.extend(UTILIZATIONS.into_iter().rev().filter(|at| *at != FULL).flat_map(every));
+            all.extend(Writes::ALL.map(|writes| run(writes, Settings::Normal, FULL)));
+            let groups = GROUPS.into_iter().map(Settings::Sfs);
+            let others = groups.filter(|settings| *settings != Settings::SFS);
+            for settings in others.chain([Settings::CostBenefit]) {
+                all.extend([Writes::Zipf, Writes::TpcC].map(|one| run(one, settings, FULL)));
+            }
+        }
+        all.extend(every(FULL));
+        all
+    }
+
+    fn drives() -> Vec<Self> {
         let on = |ssd| move |map| Self::Sizes(ssd, map);
         let mut all = vec![Self::Sizes(Ssd::L, Map::Bast)];
         all.extend(Map::SEGMENTS.map(Self::Segments));
@@ -54,6 +87,9 @@ impl Part {
         match self {
             Self::Sizes(ssd, map) => found.sizes = sizes::rows(bench, ssd, map),
             Self::Segments(map) => found.segments = segments::rows(bench, map),
+            Self::Files(writes, settings, utilization) => {
+                found.files.push(files::row(bench, writes, settings, utilization));
+            }
         }
         found
     }
@@ -66,6 +102,8 @@ pub struct Results {
     pub sizes: Vec<SizeRow>,
     /// Streams of segments.
     pub segments: Vec<SegmentRow>,
+    /// The file system, in the order of [`Part::all`].
+    pub files: Vec<FileRow>,
 }
 
 impl Results {
@@ -76,10 +114,18 @@ impl Results {
         for part in parts {
             all.sizes.extend(part.sizes);
             all.segments.extend(part.segments);
+            all.files.extend(part.files);
         }
         all.sizes.sort_by_key(|row| (row.ssd as u32, row.map as u32, row.size));
         all.segments.sort_by_key(|row| (row.map as u32, row.stream as u32));
         all
+    }
+
+    /// A run of the file system.
+    #[must_use]
+    pub fn file(&self, writes: Writes, settings: Settings, utilization: u32) -> Option<&FileRow> {
+        let wanted = (writes, settings, utilization);
+        self.files.iter().find(|row| (row.writes, row.settings, row.utilization) == wanted)
     }
 
     /// The rows of `ssd` with `map`, the smallest size first.

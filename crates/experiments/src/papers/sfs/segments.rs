@@ -59,10 +59,10 @@ pub(super) fn rows(bench: Bench, map: Map) -> Vec<SegmentRow> {
 
 /// Flash with `map`: `logical_blocks` blocks of data, and a tenth as many log blocks or spare
 /// blocks.
-fn untimed(map: Map, logical_blocks: u32, seed: u64) -> Untimed {
+pub(super) fn untimed(map: Map, logical_blocks: u32, block_pages: u32, seed: u64) -> Untimed {
     let logs = logical_blocks / LOG_SHARE;
-    let geometry = geometry(DIES, logical_blocks + logs + 1, BLOCK_PAGES);
-    let logical_units = logical_blocks * BLOCK_PAGES;
+    let geometry = geometry(DIES, logical_blocks + logs + 1, block_pages);
+    let logical_units = logical_blocks * block_pages;
     let fast = HybridConfig::fast(logical_units, logs, false);
     let by_block = |config| Hybrid::new(geometry.clone(), config).expect("blocks enough").into();
     let ftl: Ftl = match map {
@@ -86,7 +86,7 @@ fn untimed(map: Map, logical_blocks: u32, seed: u64) -> Untimed {
 fn row(bench: Bench, map: Map, stream: Stream) -> SegmentRow {
     let segments = bench.scale.blocks(32);
     let logical_blocks = segments * SEGMENT_BLOCKS;
-    let mut flash = untimed(map, logical_blocks, bench.seed);
+    let mut flash = untimed(map, logical_blocks, BLOCK_PAGES, bench.seed);
     let logical = logical_blocks * BLOCK_PAGES;
     flash.fill(logical);
     let mut pages = Pages::new(stream, segments, bench.seed);

@@ -1,0 +1,125 @@
+//! What a file system writes to its segments, and what that costs below it, on drives with FAST and
+//! with page-level mapping.
+
+use std::os::fd::BorrowedFd;
+
+use prism_base::Nanos;
+use prism_flash::{Buffer, FlashError};
+use prism_segments::{Done, FlashCounts, IdealStore, Shape, Store};
+
+use super::Map;
+use super::segments::untimed;
+
+/// Segments of 8 blocks: a block has as many pages as an eighth of a segment.
+const SEGMENT_BLOCKS: u32 = 8;
+
+/// Segments that record what is written.
+pub(super) struct Recorder {
+    inner: IdealStore,
+    /// Pages, in order; `None` while nothing is recorded.
+    written: Option<Vec<u32>>,
+}
+
+impl Recorder {
+    pub(super) fn new(inner: IdealStore) -> Self {
+        Self { inner, written: None }
+    }
+
+    /// Begins to record.
+    pub(super) fn begin(&mut self) {
+        self.written = Some(Vec::new());
+    }
+
+    /// The pages that were written since then.
+    pub(super) fn take(&mut self) -> Vec<u32> {
+        self.written.take().unwrap_or_default()
+    }
+}
+
+impl Store for Recorder {
+    fn shape(&self) -> Shape {
+        self.inner.shape()
+    }
+
+    fn identity(&self) -> u64 {
+        self.inner.identity()
+    }
+
+    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
+        self.inner.used()
+    }
+
+    fn available(&mut self) -> u32 {
+        self.inner.available()
+    }
+
+    fn erasing(&mut self) -> u32 {
+        self.inner.erasing()
+    }
+
+    fn open(&mut self) -> Result<Option<u32>, FlashError> {
+        self.inner.open()
+    }
+
+    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        let Shape { segment_bytes, page_bytes, .. } = self.shape();
+        if let Some(written) = &mut self.written {
+            let first = segment * (segment_bytes / page_bytes) + offset / page_bytes;
+            written.extend(first..first + data.len() as u32 / page_bytes);
+        }
+        self.inner.write(segment, offset, data, tag);
+    }
+
+    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+        self.inner.read(segment, offset, data, tag);
+    }
+
+    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
+        self.inner.free(segment)
+    }
+
+    fn sync(&mut self, tag: u64) {
+        self.inner.sync(tag);
+    }
+
+    fn buffer(&self, len: usize) -> Buffer {
+        self.inner.buffer(len)
+    }
+
+    fn poll(&mut self) -> Option<Done> {
+        self.inner.poll()
+    }
+
+    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+        self.inner.wait(timeout)
+    }
+
+    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.event_fd()
+    }
+
+    fn counts(&self) -> FlashCounts {
+        self.inner.counts()
+    }
+}
+
+/// Write amplification of these writes, and erases for each 1000 of `called` blocks, on FAST and
+/// on page-level mapping; once as warm-up, once measured.
+pub(super) fn over_ftls(
+    written: &[u32],
+    segments: u32,
+    per_segment: u32,
+    called: u64,
+) -> [(f64, f64); 2] {
+    [Map::Fast, Map::Page].map(|map| {
+        let block_pages = per_segment / SEGMENT_BLOCKS;
+        let mut flash = untimed(map, segments * SEGMENT_BLOCKS, block_pages, 1);
+        flash.fill(segments * per_segment);
+        flash.write_all(written);
+        let before = flash.counts();
+        flash.write_all(written);
+        let counts = flash.finish(&before);
+        let erases = counts.erases.total() as f64;
+        (counts.units.total() as f64 / written.len() as f64, 1000.0 * erases / called as f64)
+    })
+}
