@@ -49,8 +49,8 @@ pub struct EtcConfig {
 
 impl EtcConfig {
     /// The configuration of a list such as `keys=1000000,requests=10000000,sets=0.03,zipf=0.9`:
-    /// without `zipf` (the exponent) or `normal` (the deviation as a share of the keys) all keys are
-    /// used equally often. The seed is 1.
+    /// without `zipf` (the exponent) or `normal` (the deviation as a share of the keys) all keys
+    /// are used equally often. The seed is 1.
     ///
     /// # Errors
     /// What is wrong with the text.
