@@ -188,7 +188,8 @@ def test_results_are_those_of_the_command(trace: prism.Trace, sample: str) -> No
     ours = prism.report(trace, what_if="merge")
     assert ours.json == json.loads(output.stdout)
     jobs = {"rw": "randrw", "bs": "4k", "iodepth": 8, "io_size": "8m"}
-    arguments = ["sim", *(f"--{key}={value}" for key, value in jobs.items()), "--name=job1"]
+    # Before the name of the job, options would be those of all jobs.
+    arguments = ["sim", "--name=job1", *(f"--{key}={value}" for key, value in jobs.items())]
     arguments[1:1] = ["--capacity", "256MiB", "--json", "-"]
     output = subprocess.run([prism_command, *arguments], capture_output=True, check=True)
     assert prism.simulate(jobs, capacity="256MiB").json == json.loads(output.stdout)
