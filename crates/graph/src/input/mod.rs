@@ -142,7 +142,8 @@ impl Reader {
             }
             format if format != Format::Csv && options.columns.is_some() => {
                 return refused(
-                    "only CSV and Parquet have columns with names; give --format csv, or no --columns",
+                    "only CSV and Parquet have columns with names; give --format csv, or no \
+                     --columns",
                 );
             }
             _ => {}

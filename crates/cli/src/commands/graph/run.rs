@@ -41,8 +41,8 @@ pub struct Args {
     /// Memory for the state of vertices, buffers and segments that stay in memory
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "256MiB")]
     memory: Bytes,
-    /// Write all values to this file, a vertex and its value in each row: .csv, .parquet, else lines
-    /// with a tab; `-` for standard output
+    /// Write all values to this file, a vertex and its value in each row: .csv, .parquet, else
+    /// lines with a tab; `-` for standard output
     #[arg(long, value_name = "F.tsv")]
     output: Option<PathBuf>,
     /// The damping factor of PageRank; 0.85 if it is not given
