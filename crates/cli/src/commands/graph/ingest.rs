@@ -26,8 +26,8 @@ use crate::quantities;
   prism graph ingest links.parquet -o links.prism --columns src,dst
   prism graph ingest graph.mtx -o graph.prism --self-loops drop
 
-Inputs but Parquet may be compressed (.gz, .zst). Next to FILE.e, FILE.v is read for vertices without
-edges.")]
+Inputs but Parquet may be compressed (.gz, .zst). Next to FILE.e, FILE.v is read for vertices
+without edges.")]
 pub struct Args {
     /// The file of edges; `-` for standard input
     #[arg(value_name = "EDGES")]
