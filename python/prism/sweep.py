@@ -131,8 +131,10 @@ def _rows(executor: Any, designs: Sequence[str]) -> Iterator[str]:
 
 
 def _by_dask(client: Any, designs: Sequence[str]) -> Iterator[str]:
-    from distributed import as_completed
+    import distributed
 
+    # It has no types.
+    as_completed: Any = distributed.as_completed
     # Equal designs are no reason to take an earlier result, nor is it kept after this.
     futures = client.map(run_design, designs, pure=False)
     try:
