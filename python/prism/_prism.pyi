@@ -63,7 +63,8 @@ class FlashDevice:
     def wear(self) -> tuple[float, float, float, int]: ...
 
 @final
-class FlashShare: ...
+class FlashShare:
+    def close(self) -> None: ...
 
 @final
 class RawLevel:

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from . import _prism
 from ._common import Buffer, PathLike
@@ -95,7 +94,20 @@ class Range(NamedTuple):
     mapped: int
 
 
-class Device:
+class _Closing:
+    """Closes what it is at the end of a ``with`` block."""
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Device(_Closing):
     """A flash device in memory or in a file, which shares divide among them.
 
     It is closed at the end of a ``with`` block; what a level has not flushed is lost then.
@@ -164,17 +176,6 @@ class Device:
         """Closes it: a file is synced. Calls on its levels fail from then on."""
         self._native.close()
 
-    def __enter__(self) -> Device:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 def _geometry(geometry: Geometry | None, fields: dict[str, int]) -> dict[str, int | None]:
     chosen = (geometry or Geometry())._asdict()
@@ -186,7 +187,7 @@ def _geometry(geometry: Geometry | None, fields: dict[str, int]) -> dict[str, in
     return chosen
 
 
-class Share:
+class Share(_Closing):
     """A share of a device, in which one level is opened."""
 
     def __init__(self, native: _prism.FlashShare, name: str) -> None:
@@ -213,23 +214,15 @@ class Share:
         """Opens the level of keys and values."""
         return KeyValue(_prism.KeyValueStore(self._native))
 
-    def __enter__(self) -> Share:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """A share is free again when its level is closed."""
+    def close(self) -> None:
+        """Gives the share up, if no level was opened in it; a level gives it up when it is closed."""
+        self._native.close()
 
 
-class Raw:
-    """Pages and blocks: the application maps, allocates, cleans and levels wear."""
+class _Blocks(_Closing):
+    """What the levels of blocks have in common."""
 
-    def __init__(self, native: _prism.RawLevel) -> None:
-        self._native = native
+    _native: _prism.RawLevel | _prism.FunctionLevel
 
     @property
     def page_size(self) -> int:
@@ -245,6 +238,23 @@ class Raw:
     def channels(self) -> list[int]:
         """The LUNs of the share on each channel."""
         return self._native.geometry()[0]
+
+    def sync(self) -> None:
+        """Makes everything durable that was written."""
+        self._native.sync()
+
+    def close(self) -> None:
+        """Closes the level; the share can be attached again."""
+        self._native.close()
+
+
+class Raw(_Blocks):
+    """Pages and blocks: the application maps, allocates, cleans and levels wear."""
+
+    _native: _prism.RawLevel
+
+    def __init__(self, native: _prism.RawLevel) -> None:
+        self._native = native
 
     def blocks(self) -> Iterator[Address]:
         """The addresses of all blocks, LUN by LUN."""
@@ -278,46 +288,14 @@ class Raw:
         """How often the block was erased."""
         return self._native.erase_count(at)
 
-    def sync(self) -> None:
-        """Makes everything durable that was written."""
-        self._native.sync()
 
-    def close(self) -> None:
-        """Closes the level; the share can be attached again."""
-        self._native.close()
-
-    def __enter__(self) -> Raw:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Function:
+class Function(_Blocks):
     """Blocks that the library allocates, erases and levels; the application maps and cleans."""
+
+    _native: _prism.FunctionLevel
 
     def __init__(self, native: _prism.FunctionLevel) -> None:
         self._native = native
-
-    @property
-    def page_size(self) -> int:
-        """Bytes of a page."""
-        return self._native.geometry()[3]
-
-    @property
-    def pages_per_block(self) -> int:
-        """Pages of a block."""
-        return self._native.geometry()[2]
-
-    @property
-    def channels(self) -> list[int]:
-        """The LUNs of the share on each channel."""
-        return self._native.geometry()[0]
 
     def allocate_block(self, channel: int | None = None) -> Address:
         """An erased block, of the channel with the least work unless one is named."""
@@ -370,27 +348,8 @@ class Function:
         """
         return self._native.wear_level(max_pairs, min_gap)
 
-    def sync(self) -> None:
-        """Makes everything durable that was written."""
-        self._native.sync()
 
-    def close(self) -> None:
-        """Closes the level; the share can be attached again."""
-        self._native.close()
-
-    def __enter__(self) -> Function:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Policy:
+class Policy(_Closing):
     """Ranges of addresses, each with a mapping and a cleaning policy."""
 
     def __init__(self, native: _prism.PolicyLevel) -> None:
@@ -460,19 +419,8 @@ class Policy:
         """Closes the level; what was not flushed is lost."""
         self._native.close()
 
-    def __enter__(self) -> Policy:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Objects:
+class Objects(_Closing):
     """Byte arrays with attributes."""
 
     def __init__(self, native: _prism.ObjectLevel) -> None:
@@ -541,19 +489,8 @@ class Objects:
         """Closes the store; what was not flushed is lost."""
         self._native.close()
 
-    def __enter__(self) -> Objects:
-        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class KeyValue:
+class KeyValue(_Closing):
     """Keys and values, in the order of keys; it works as a dictionary of bytes."""
 
     def __init__(self, native: _prism.KeyValueStore) -> None:
@@ -607,14 +544,3 @@ class KeyValue:
     def close(self) -> None:
         """Closes the store; what was not flushed is lost."""
         self._native.close()
-
-    def __enter__(self) -> KeyValue:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -66,7 +66,7 @@ class Result:
         """
         requests = self._native.requests
         if requests is None:
-            raise _prism.Error("requests: they were not kept; call it with requests=True")
+            raise _prism.Error("requests: there are none; report and simulate keep them with requests=True")
         return requests
 
     @property

@@ -162,12 +162,23 @@ def _by_futures(executor: Any, designs: Sequence[str]) -> Iterator[str]:
     from concurrent.futures import as_completed
 
     futures = [executor.submit(run_design, design) for design in designs]
+    failure: Exception | None = None
     try:
         for future in as_completed(futures):
-            yield future.result()
+            try:
+                row = future.result()
+            except Exception as error:
+                # The rows of designs that run or are done are kept, whatever order they come in.
+                failure = failure or error
+                for other in futures:
+                    other.cancel()
+            else:
+                yield row
     finally:
         for future in futures:
             future.cancel()
+    if failure is not None:
+        raise failure
 
 
 def _study(
@@ -181,14 +192,15 @@ def _study(
     parts = {"base": base, "grid": grid, "random": random, "repeats": repeats}
     given = {key: value for key, value in parts.items() if value is not None}
     if study is None:
-        return "sweep", "", _file(given)
+        # Workers on other machines or in other folders have the same path.
+        return "sweep", os.getcwd(), _file(given)
     if given:
         raise _prism.Error(f"{next(iter(given))}: it is a part of the study; leave out one of both")
     if isinstance(study, Mapping):
-        return "sweep", "", _file(study)
+        return "sweep", os.getcwd(), _file(study)
     path = pathlib.Path(study)
     try:
-        return str(path), str(path.parent), path.read_text(encoding="utf-8")
+        return str(path), str(path.parent.absolute()), path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise _prism.Error(f"{path}: it cannot be read: {error}") from error
 

@@ -119,7 +119,7 @@ def test_an_interrupted_sweep_goes_on(tmp_path: pathlib.Path, expected: bytes) -
     kept = Failing(100)
     result = prism.sweep(BASE, GRID, repeats=3, output=path, executor=kept)
     assert data(path) == expected
-    assert result.summary["kept"] == 12 - kept.ran > 0
+    assert (result.summary["kept"], kept.ran) == (5, 7)
     assert not (tmp_path / "out.parquet.rows").exists()
 
 
@@ -165,7 +165,7 @@ def test_dask_gives_the_same_bytes(
     assert data(path) == expected
     marker = str(tmp_path / "died")
     design = json.dumps(designs()[0])
-    row = dask.submit(die_once, marker, design, pure=False).result()
+    row = dask.submit(die_once, marker, design, pure=False).result(timeout=120)
     assert os.path.exists(marker) and row == prism.run_design(design)
 
 
@@ -173,14 +173,21 @@ def test_ray_gives_the_same_bytes(tmp_path: pathlib.Path, expected: bytes) -> No
     """Two processes of Ray; a worker that is killed is replaced, and its design runs again."""
     ray = pytest.importorskip("ray")
     path = tmp_path / "out.parquet"
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    # Another cluster may run on this machine.
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=80 << 20,
+    )
     try:
         prism.sweep(BASE, GRID, repeats=3, output=path, executor="ray")
         assert data(path) == expected
         marker = str(tmp_path / "died")
         design = json.dumps(designs()[0])
         remote = ray.remote(max_retries=3)(die_once)
-        row = ray.get(remote.remote(marker, design))
+        row = ray.get(remote.remote(marker, design), timeout=120)
         assert os.path.exists(marker) and row == prism.run_design(design)
     finally:
         ray.shutdown()

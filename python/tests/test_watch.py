@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 import pytest
 
@@ -48,12 +50,33 @@ def test_steps_are_shown(sample: str) -> None:
     assert "replaying:" in labels and any("what-if" in str(label) for label in labels)
 
 
-def test_ctrl_c_ends_a_simulation() -> None:
+def simulate() -> None:
+    prism.simulate(LONG, capacity="256MiB", progress=False)
+
+
+def sweep() -> None:
+    prism.sweep({"capacity": "256MiB", **LONG}, jobs=2, repeats=4, progress=False)
+
+
+def run_design() -> None:
+    from prism import _prism
+
+    base = "".join(f"{name} = {json.dumps(value)}\n" for name, value in LONG.items())
+    planned = _prism.plan_sweep("s", "", f'[base]\ncapacity = "256MiB"\n{base}', None, False)
+    prism.run_design(planned.open_designs()[0])
+
+
+@pytest.mark.parametrize("work", [simulate, sweep, run_design])
+def test_ctrl_c_ends_work(work: Callable[[], None]) -> None:
+    """Nothing is shown, so it is the work itself that asks for signals."""
+
     def interrupt() -> None:
+        time.sleep(0.5)
         os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        prism.simulate(LONG, capacity="256MiB", progress=Shown(6, interrupt))
+        threading.Thread(target=interrupt).start()
+        work()
     # The interpreter and the package go on.
     assert prism.simulate(rw="read", io_size="1m", capacity="256MiB")["seed"] == 1
 

@@ -151,6 +151,17 @@ impl Bytes {
         parse_scaled(text, &UNITS, "B, KiB, MiB, GiB, TiB, KB, MB, GB, TB", "64GiB").map(Self)
     }
 
+    /// Reads a rate such as `50MB/s`: bytes a second, more than none.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse_rate(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is not a rate; give a size a second, such as 50MiB/s");
+        let size = text.strip_suffix("/s").ok_or_else(wrong)?;
+        let rate = Self::parse(size).map_err(|error| error.to_string())?;
+        if rate == Self::ZERO { Err(wrong()) } else { Ok(rate) }
+    }
+
     /// How many pieces of `size` cover this amount, rounding up.
     ///
     /// # Panics

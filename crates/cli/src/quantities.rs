@@ -23,16 +23,6 @@ pub fn bytes_or_number(text: &str) -> Result<Bytes, String> {
     }
 }
 
-/// A rate with its unit (`50MB/s`, `20MiB/s`).
-///
-/// # Errors
-/// What is wrong with the text.
-pub fn rate(text: &str) -> Result<Bytes, String> {
-    let wrong = || format!("{text:?} is not a rate; give a size a second, such as 50MiB/s");
-    let rate = bytes(text.strip_suffix("/s").ok_or_else(wrong)?)?;
-    if rate.0 == 0 { Err(wrong()) } else { Ok(rate) }
-}
-
 /// A time of use (`5y`, `90d`).
 ///
 /// # Errors

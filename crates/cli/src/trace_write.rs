@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use prism_host::{HostError, TraceFile, TraceTarget};
+use prism_host::{HostError, Progress, TraceFile, TraceTarget};
 use prism_trace::{Source, Symbols, TraceFacts};
 
 use crate::failure::Failure;
@@ -67,7 +67,7 @@ impl TraceOutput<'_> {
         symbols: &Symbols,
         facts: &TraceFacts,
     ) -> Result<(), HostError> {
-        let written = self.file.write(source, symbols, facts)?;
+        let written = self.file.write(source, symbols, facts, &Progress::on_stderr())?;
         let mut text = format!("{}: {} requests and flushes\n", written.output, written.records);
         for loss in &written.losses {
             text.push_str(&format!("  {} of them: {}\n", loss.count, loss.reason));

@@ -1,5 +1,7 @@
 //! Mounting, and what a mount does until it ends.
 
+use std::io;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -189,8 +191,22 @@ pub fn serve(
             ticked = Instant::now();
         }
     }
-    session.join().map_err(failed)?;
+    join(session, folder).map_err(failed)?;
     end(path, &shared)
+}
+
+/// Waits for a session that has ended by itself.
+///
+/// Fuser unmounts the folder when it drops a session, also if it was unmounted before: what is
+/// mounted there by now may be another file system. So the session is dropped only if its mount is
+/// still there without a connection, as after an abort.
+fn join(mut session: fuser::BackgroundSession, folder: &Path) -> io::Result<()> {
+    let guard = mem::replace(&mut session.guard, thread::spawn(|| Ok(())));
+    let ended = guard.join().map_err(|_| io::Error::other("a thread of the mount has panicked"))?;
+    if rustix::fs::stat(folder).err() != Some(rustix::io::Errno::NOTCONN) {
+        mem::forget(session);
+    }
+    ended
 }
 
 /// The end of a mount: what was not durable is, or the error says so.

@@ -41,6 +41,8 @@ pub struct RowStore {
     folder: PathBuf,
     name: String,
     file: Mutex<File>,
+    /// The files of other parts that were read, locked until they are removed.
+    others: Vec<(PathBuf, File)>,
 }
 
 /// The valid beginning of a file of rows.
@@ -68,7 +70,7 @@ impl RowStore {
         let file = options.read(true).append(true).create(true).open(&own).map_err(failed)?;
         lock(&file, FlockOperation::NonBlockingLockExclusive, &name)?;
         let content = read(&file, &name, spec.inputs)?;
-        let mut rows = content.rows;
+        let (mut rows, mut others) = (content.rows, Vec::new());
         if spec.part.1 == 1 {
             for path in files(&folder)?.into_iter().filter(|path| *path != own) {
                 let name = path.display().to_string();
@@ -77,11 +79,12 @@ impl RowStore {
                     opened.map_err(|source| HostError::Open { file: name.clone(), source })?;
                 lock(&file, FlockOperation::NonBlockingLockShared, &name)?;
                 rows.append(&mut read(&file, &name, spec.inputs)?.rows);
+                others.push((path, file));
             }
         }
         // Not before all files are found to be of these inputs.
         file.set_len(content.bytes).map_err(failed)?;
-        let store = Self { folder, name: name.clone(), file: Mutex::new(file) };
+        let store = Self { folder, name: name.clone(), file: Mutex::new(file), others };
         if content.bytes == 0 {
             store.append(&format!("{INPUTS}{}", spec.inputs))?;
         }
@@ -103,12 +106,26 @@ impl RowStore {
             .map_err(|source| HostError::Write { file: self.name.clone(), source })
     }
 
-    /// Removes all rows, of every part: the output is complete.
+    /// Removes all rows that are in this store: the output is complete. Rows of a part that began
+    /// since stay.
     ///
     /// # Errors
     /// [`HostError::Write`]
     pub fn remove(self) -> Result<(), HostError> {
-        remove(&self.folder)
+        let Self { folder, name, file, others } = self;
+        let failed =
+            |path: &Path, source| HostError::Write { file: path.display().to_string(), source };
+        for path in others.iter().map(|(path, _)| path.as_path()).chain([Path::new(&name)]) {
+            fs::remove_file(path).map_err(|source| failed(path, source))?;
+        }
+        // A network file system keeps removed files in the folder while they are open.
+        drop((file, others));
+        match fs::remove_dir(&folder) {
+            Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
+                Err(failed(&folder, error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Removes the rows of a part that an earlier process kept; of all parts, if there is only one.
@@ -122,15 +139,21 @@ impl RowStore {
             return Ok(());
         }
         let own = format!("{}-of-{}.{EXTENSION}", part.0, part.1);
-        for path in files(&folder)? {
-            if part.1 > 1 && path.file_name().is_none_or(|name| name != own.as_str()) {
-                continue;
-            }
+        let mut all = files(&folder)?;
+        all.retain(|path| part.1 == 1 || path.file_name().is_some_and(|name| name == own.as_str()));
+        // None is removed if another process writes one of them.
+        let mut locked = Vec::new();
+        for path in &all {
             let name = path.display().to_string();
-            let file = File::open(&path);
+            // Network file systems want files to be open for writing that are locked.
+            let file = File::options().read(true).write(true).open(path);
             let file = file.map_err(|source| HostError::Open { file: name.clone(), source })?;
             lock(&file, FlockOperation::NonBlockingLockExclusive, &name)?;
-            fs::remove_file(&path).map_err(|source| HostError::Write { file: name, source })?;
+            locked.push(file);
+        }
+        for path in &all {
+            let failed = |source| HostError::Write { file: path.display().to_string(), source };
+            fs::remove_file(path).map_err(failed)?;
         }
         Ok(())
     }
@@ -156,21 +179,6 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>, HostError> {
     }
     files.sort();
     Ok(files)
-}
-
-fn remove(folder: &Path) -> Result<(), HostError> {
-    let failed =
-        |path: &Path, source| HostError::Write { file: path.display().to_string(), source };
-    for path in files(folder)? {
-        fs::remove_file(&path).map_err(|source| failed(&path, source))?;
-    }
-    match fs::remove_dir(folder) {
-        // A file that is not of this module stays, and its folder with it.
-        Err(error) if error.kind() != io::ErrorKind::DirectoryNotEmpty => {
-            Err(failed(folder, error))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn lock(file: &File, operation: FlockOperation, name: &str) -> Result<(), HostError> {
@@ -310,6 +318,14 @@ mod tests {
         assert_eq!(rows(&output), ["row 1"]);
         let (store, _) = RowStore::open(spec(&output, (1, 1))).unwrap();
         assert!(RowStore::discard(&output, (1, 1)).is_err(), "it is in use");
+        assert!(RowStore::open(spec(&output, (1, 2))).is_err(), "its rows are read");
+        let (late, _) = RowStore::open(spec(&output, (2, 2))).unwrap();
+        late.append("late").unwrap();
+        store.remove().unwrap();
+        assert!(RowStore::discard(&output, (1, 1)).is_err(), "a part began since");
+        drop(late);
+        let (store, late) = RowStore::open(spec(&output, (1, 1))).unwrap();
+        assert_eq!(late, ["late"]);
         store.remove().unwrap();
         assert!(!folder.path().join("out.rows").exists());
         RowStore::discard(&output, (1, 1)).unwrap();

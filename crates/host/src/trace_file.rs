@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::Path;
 
 use prism_trace::write::{TextFormat, TextWriter};
-use prism_trace::{SkipRow, Source, Symbols, TraceFacts};
+use prism_trace::{Record, SkipRow, Source, SourceError, Symbols, TraceFacts};
 use serde::Serialize;
 
 use crate::atomic::OutputFile;
 use crate::error::HostError;
 use crate::parquet;
+use crate::progress::Progress;
 
 /// A format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -66,6 +67,27 @@ impl TraceTarget {
     }
 }
 
+/// Records that are counted as they are read.
+struct Counted<'a> {
+    source: &'a mut dyn Source,
+    progress: &'a Progress,
+    done: u64,
+}
+
+impl Source for Counted<'_> {
+    fn rewind(&mut self) -> Result<(), SourceError> {
+        self.done = 0;
+        self.source.rewind()
+    }
+
+    fn next_batch(&mut self, batch: &mut Vec<Record>) -> Result<(), SourceError> {
+        self.source.next_batch(batch)?;
+        self.done += batch.len() as u64;
+        self.progress.reached(self.done);
+        Ok(())
+    }
+}
+
 impl TraceFile {
     /// Opens `path` before a long trace is read or generated, so that an unwritable path is
     /// reported at once. Without a `target`, the extension of `path` names it.
@@ -79,7 +101,7 @@ impl TraceFile {
         Ok(Self { file: OutputFile::create(path)?, target })
     }
 
-    /// Writes every record of `source` and commits the output.
+    /// Writes every record of `source`, shows how many of them are written, and commits the output.
     ///
     /// # Errors
     /// [`HostError`]; then the output does not appear.
@@ -88,7 +110,10 @@ impl TraceFile {
         source: &mut dyn Source,
         symbols: &Symbols,
         facts: &TraceFacts,
+        progress: &Progress,
     ) -> Result<WrittenTrace, HostError> {
+        progress.start_count("writing:", "records", None);
+        let source = &mut Counted { source, progress, done: 0 };
         let (records, losses) = match self.target {
             TraceTarget::Parquet => {
                 (parquet::write(&mut self.file, source, symbols, facts)?, vec![])
@@ -96,6 +121,7 @@ impl TraceFile {
             TraceTarget::Fio => self.write_text(source, symbols, TextFormat::FioV3)?,
             TraceTarget::Mqsim => self.write_text(source, symbols, TextFormat::Mqsim)?,
         };
+        progress.clear();
         let output = self.file.name().to_owned();
         self.file.commit()?;
         Ok(WrittenTrace { output, to: self.target, records, losses })

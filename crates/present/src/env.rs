@@ -68,12 +68,20 @@ pub trait Env: Sync {
     fn write_state(&self, path: &Path, bytes: &[u8]) -> Result<(), Outside>;
 }
 
-/// The same environment without a display, for simulations that run in parallel.
+/// The same environment without a display, for simulations that run in parallel. Its steps unwind
+/// when the environment does not go on.
 #[derive(Debug)]
 pub struct Quiet<'a, E>(pub &'a E);
 
+/// The panic of a step that ends because the environment does not go on.
+struct Stopped;
+
 impl<E: Env> Env for Quiet<'_, E> {
-    fn show(&self, _: Step<'_>) {}
+    fn show(&self, step: Step<'_>) {
+        if matches!(step, Step::Reached(_)) && !self.0.keeps_going() {
+            std::panic::resume_unwind(Box::new(Stopped));
+        }
+    }
 
     fn keeps_going(&self) -> bool {
         self.0.keeps_going()

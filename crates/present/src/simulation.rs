@@ -5,7 +5,7 @@ use prism_ssd::scale::Scaled;
 use prism_ssd::{Drive, Preparation};
 use prism_workload::fio::run::Row;
 use prism_workload::fio::{self, AtReadOnly, Job, RunResult, Section, Setting};
-use prism_workload::{Finished, Observer, Progress, Silent};
+use prism_workload::{Finished, Observer, Progress};
 
 use crate::drive::charts::{Charts, Unwatched, Watched};
 use crate::drive::{End, Run};
@@ -110,9 +110,8 @@ impl Plan {
     /// # Errors
     /// [`PresentError`] if the drive or the jobs cannot be made, or have no end.
     pub fn run(&self, sections: &[Section], env: &impl Env) -> Result<Simulated, PresentError> {
-        let mut setup = self.setup(sections, &Quiet(env))?;
-        let outcome = fio::run(&mut setup.drive, &setup.jobs, &mut Silent);
-        setup.done(outcome)
+        let env = &Quiet(env);
+        Ok(self.setup(sections, env)?.run(AtReadOnly::GoOn, env, None)?.0)
     }
 }
 

@@ -32,9 +32,8 @@ fn bytes(name: &str, text: &str) -> Result<Bytes, Failure> {
     Bytes::parse(text).map_err(|error| Failure::argument(name, error))
 }
 
-/// Bytes a second, as the command takes them (`50MB/s`).
 fn rate(text: &str) -> Result<Bytes, Failure> {
-    bytes("max_writes", text.strip_suffix("/s").unwrap_or(text))
+    Bytes::parse_rate(text).map_err(|what| Failure::argument("max_writes", what))
 }
 
 /// Checks that a number is from 1 to `most`.

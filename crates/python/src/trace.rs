@@ -1,6 +1,6 @@
 //! Traces: read from files, shown as Arrow arrays, written to other formats.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -79,25 +79,23 @@ impl Trace {
         to: Option<String>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
-        let target = target(&path, to.as_deref())?;
-        watch::run(py, progress, None, |_| {
+        let target = to.as_deref().map(target).transpose()?;
+        watch::run(py, progress, None, |env| {
             let file = TraceFile::create(&path, target)?;
-            let mut source = self.spool.clone();
-            let written = file.write(&mut source, &self.info.symbols, &self.info.facts)?;
+            let (mut source, TraceInfo { symbols, facts, .. }) = (self.spool.clone(), &self.info);
+            let written = file.write(&mut source, symbols, facts, &env.progress())?;
             Ok(serde_json::to_string(&written).expect("it has plain fields only"))
         })
     }
 }
 
 /// The output format called `name`.
-fn target(path: &Path, name: Option<&str>) -> Result<Option<TraceTarget>, Failure> {
-    let Some(name) = name else { return Ok(None) };
-    let target = TraceTarget::from_name(name).ok_or_else(|| {
+fn target(name: &str) -> Result<TraceTarget, Failure> {
+    TraceTarget::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = TraceTarget::ALL.iter().map(|(_, name)| *name).collect();
-        let what = format!("{}: formats are {}", path.display(), names.join(", "));
+        let what = format!("{name:?} is no format; formats are {}", names.join(", "));
         Failure::argument("to", what)
-    });
-    target.map(Some)
+    })
 }
 
 /// Records as batches of Arrow arrays.

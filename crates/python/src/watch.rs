@@ -7,6 +7,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
@@ -77,6 +78,9 @@ impl Watcher {
 
     /// Handles signals and calls the object that shows progress.
     fn call(&self, show: impl FnOnce(&Py<PyAny>, Python<'_>) -> PyResult<Py<PyAny>>) {
+        if self.stopped.load(Ordering::Relaxed) {
+            return;
+        }
         let result = Python::attach(|py| {
             py.check_signals()?;
             self.shown.as_ref().map_or(Ok(()), |shown| show(shown, py).map(drop))
@@ -124,8 +128,8 @@ pub struct PythonEnv {
     device: Option<String>,
 }
 
-/// The name of a drive whose description is not in a file.
-pub const INLINE_DEVICE: &str = "device.toml";
+/// The name of a drive whose description is not in a file; no file is called so.
+pub const INLINE_DEVICE: &str = "<device>.toml";
 
 impl PythonEnv {
     /// Shows the progress of reading.
@@ -163,19 +167,17 @@ impl Env for PythonEnv {
         finished: impl Fn(usize) + Sync,
     ) -> Vec<T> {
         thread::scope(|scope| {
-            let (caller, finished) = (thread::current(), &finished);
+            let (runs, ended) = mpsc::channel::<()>();
+            let finished = &finished;
             let work = scope.spawn(move || {
-                let work = AssertUnwindSafe(|| jobs::run_on(threads, jobs, finished));
-                let results = catch_unwind(work);
-                caller.unpark();
-                results
+                // It is dropped when the work ends in any way.
+                let _runs = runs;
+                jobs::run_on(threads, jobs, finished)
             });
-            while !work.is_finished() {
-                thread::park_timeout(INTERVAL);
+            while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(INTERVAL) {
                 self.watcher.goes_on();
             }
-            let results = work.join().unwrap_or_else(|payload| resume_unwind(payload));
-            results.unwrap_or_else(|payload| resume_unwind(payload))
+            work.join().unwrap_or_else(|payload| resume_unwind(payload))
         })
     }
 

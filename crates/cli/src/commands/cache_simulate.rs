@@ -48,7 +48,7 @@ pub struct Args {
     spare: u32,
     /// Program at most so many bytes of flash a second, by the time of the trace; what exceeds it
     /// is not kept
-    #[arg(long, value_name = "50MB/s", value_parser = quantities::rate)]
+    #[arg(long, value_name = "50MB/s", value_parser = Bytes::parse_rate)]
     max_writes: Option<Bytes>,
     /// Bytes of a slab, which is a flash block
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "1MiB")]

@@ -34,7 +34,7 @@ pub struct Args {
     /// Simulations that run in parallel [default: number of cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
-    /// Run only every Nth design, beginning with the Kth, and keep the rows; a run without --part
+    /// Run only the Kth of N equal parts of the designs, and keep the rows; a run without --part
     /// makes the data set of them
     #[arg(long, value_name = "K/N", value_parser = Part::parse)]
     part: Option<Part>,
@@ -60,8 +60,7 @@ fn parse_output(text: &str) -> Result<PathBuf, String> {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let output = match &args.output {
         Some(path) => path.clone(),
-        None => parse_output(&args.file.with_extension("parquet").to_string_lossy())
-            .map_err(Failure::Usage)?,
+        None => args.file.with_extension("parquet"),
     };
     let text = prism_host::input::read_text(&args.file)?;
     let name = args.file.display().to_string();

@@ -103,6 +103,23 @@ fn files_are_there_after_the_next_mount() {
     }
 }
 
+/// The end of the first mount is noticed when the second one is there.
+#[test]
+fn a_mount_leaves_the_next_one_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let next = folder.path().join("next.prism");
+    drop(make(&next, Bytes(128 << 20)).unwrap());
+    let first = Mount::new(&file, &at, "");
+    run("umount", &[at.to_str().unwrap()]);
+    let second = Mount::new(&next, &at, "");
+    fs::write(at.join("file"), "content").unwrap();
+    drop(first);
+    assert_eq!(fs::read_to_string(at.join("file")).unwrap(), "content");
+    drop(second);
+    assert_whole(&next);
+}
+
 #[test]
 fn an_append_that_was_synced_is_on_the_device() {
     let folder = tempfile::tempdir().unwrap();

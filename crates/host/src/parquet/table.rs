@@ -23,7 +23,7 @@ use crate::error::HostError;
 /// [`HostError::Write`] if it cannot be written.
 ///
 /// # Panics
-/// If columns differ in length, or two have the same name.
+/// If columns differ in length.
 pub fn write_table(out: &mut OutputFile, table: &DataTable) -> Result<(), HostError> {
     let name = out.name().to_owned();
     write_all(out, table).map_err(|error| write_error(&name, error))
@@ -75,15 +75,16 @@ fn field(column: &Column) -> Result<TypePtr, ParquetError> {
 /// [`HostError::Write`] if it cannot be written.
 pub fn write_csv(out: &mut OutputFile, table: &DataTable) -> Result<(), HostError> {
     let names: Vec<String> = table.columns.iter().map(|column| quoted(&column.name)).collect();
-    let mut text = names.join(",") + "\r\n";
-    for row in 0..table.rows() {
+    let lines = (0..table.rows()).map(|row| {
         let values = table.columns.iter().map(|column| column.values.text(row));
         let values: Vec<String> =
             values.map(|value| value.map_or_else(String::new, |text| quoted(&text))).collect();
-        text.push_str(&values.join(","));
-        text.push_str("\r\n");
+        values.join(",")
+    });
+    for line in std::iter::once(names.join(",")).chain(lines) {
+        write!(out, "{line}\r\n").map_err(|error| out.failed(error))?;
     }
-    out.write_all(text.as_bytes()).map_err(|error| out.failed(error))
+    Ok(())
 }
 
 /// A field of CSV. An empty text is quoted, so that it differs from a missing one.

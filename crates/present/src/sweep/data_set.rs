@@ -9,6 +9,7 @@ use crate::error::PresentError;
 use crate::sweep::design::{Design, Row, VERSION};
 use crate::sweep::scalar::Scalar;
 use crate::sweep::study::Designs;
+use crate::sweep::workload::is_fio_option;
 
 /// Version of the columns and of the facts.
 const FORMAT: u32 = 1;
@@ -25,7 +26,8 @@ pub(super) const ERROR: &str = "error";
 /// order.
 ///
 /// # Errors
-/// [`PresentError::Refused`] if a design has no row, or a row is of another design.
+/// [`PresentError::Refused`] if a design has no row, a row is of another design, or two columns
+/// have the same name.
 pub fn assemble(designs: &Designs, rows: &[Row]) -> Result<DataTable, PresentError> {
     let by_number: BTreeMap<u64, &Row> = rows.iter().map(|row| (row.number, row)).collect();
     let all = &designs.designs;
@@ -48,6 +50,15 @@ pub fn assemble(designs: &Designs, rows: &[Row]) -> Result<DataTable, PresentErr
     columns.push(Column { name: ERROR.into(), values: Values::Texts(errors) });
     columns.push(column("prism_version", texts(&|_| Some(VERSION.to_owned()))));
     columns.push(column("inputs_hash", texts(&|place| Some(all[place].hash.clone()))));
+    let mut names = BTreeSet::new();
+    if let Some(twice) = columns.iter().find(|column| !names.insert(column.name.as_str())) {
+        let what = format!(
+            "the data set would have two columns called {}: rename the job that \
+                            gives this result",
+            twice.name
+        );
+        return Err(PresentError::refused(what));
+    }
     let files = all.first().map(|design| json!(design.files.as_ref()));
     let mut files = files.unwrap_or_default();
     if let Some(files) = files.as_object_mut() {
@@ -74,7 +85,8 @@ fn inputs(designs: &[Design]) -> Vec<Column> {
         let values = || designs.iter().map(|design| &design.settings[place].value);
         columns.push(column(name, values().map(|value| Some(value.clone())).collect()));
         let quantities: Option<Vec<_>> = values().map(Scalar::quantity).collect();
-        let Some(quantities) = quantities else { continue };
+        // Fio reads its units in its own way.
+        let Some(quantities) = quantities.filter(|_| !is_fio_option(name)) else { continue };
         let quantity = quantities[0].0;
         if quantities.iter().all(|(other, _)| *other == quantity) {
             let numbers = quantities.iter().map(|&(_, number)| Some(Scalar::Int(number)));

@@ -18,7 +18,8 @@ use crate::env::{Env, Outside, Quiet, Step};
 use crate::error::PresentError;
 use crate::sweep::results;
 use crate::sweep::scalar::Scalar;
-use crate::sweep::workload::{Requests, TraceSelection, Workload};
+use crate::sweep::study::names_digested;
+use crate::sweep::workload::{Requests, TRACE, TraceSelection, Workload};
 
 /// The version of Prism, on which results depend.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -153,6 +154,7 @@ impl Design {
 
     fn results(&self, env: &impl SweepEnv) -> Result<Map<String, Value>, PresentError> {
         let inlined = Inlined { env, files: &self.files };
+        self.check_files(env)?;
         let Workload { mut plan, requests } = self.workload(|_| "design:".into())?;
         match requests {
             Requests::Jobs(sections) => Ok(results::of_jobs(&plan.run(&sections, &inlined)?)),
@@ -173,6 +175,30 @@ impl Design {
                 Ok(results::of_trace(&analysis))
             }
         }
+    }
+
+    /// Checks that maps and snapshots are those that were planned; traces are checked where they
+    /// are loaded.
+    fn check_files(&self, env: &impl SweepEnv) -> Result<(), PresentError> {
+        for Setting { name, value } in self.settings.iter().filter(|s| s.name != TRACE) {
+            let text = value.text();
+            let Some(planned) = self.files.digests.get(&text) else { continue };
+            if !names_digested(name, &text) {
+                continue;
+            }
+            let path = self.files.path(Path::new(&text));
+            if env.digest(&path).map_err(PresentError::Outside)? != *planned {
+                let what = "the file has changed since the sweep was planned; begin it again";
+                return Err(PresentError::Outside(format!("{text}: {what}").into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of its trace, if it has one.
+    pub(super) fn trace(&self) -> Option<String> {
+        let trace = self.settings.iter().find(|setting| setting.name == TRACE);
+        trace.map(|setting| setting.value.text())
     }
 
     /// The drive and the requests; `at` says for messages where a setting was given.

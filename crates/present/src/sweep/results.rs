@@ -79,6 +79,10 @@ pub(super) fn of_trace(analysis: &Analysis) -> Map<String, Value> {
     }
     let mut results = Map::new();
     add(&mut results, "", &whole["result"]);
+    // `passes` is the setting, which may be `steady`.
+    if let Some(passes) = results.shift_remove("passes") {
+        results.insert("passes_run".into(), passes);
+    }
     for (rule, found) in whole["rules"].as_object().into_iter().flatten() {
         add(&mut results, &format!("score_{rule}"), &found["score"]);
     }

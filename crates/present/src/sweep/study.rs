@@ -19,10 +19,9 @@ use crate::sweep::document::{File, Leaf, scalar};
 use crate::sweep::scalar::Scalar;
 use crate::sweep::settings::canonical;
 use crate::sweep::space::{Range, Scale, product};
-use crate::sweep::workload::{JOBS, MAP, Requests, TRACE};
+use crate::sweep::workload::{JOBS, MAP, Requests, TRACE, is_fio_option};
 
-/// Most designs of a sweep: their rows, of which each takes a few kilobytes, are in memory at the
-/// end.
+/// Most designs of a sweep: all rows are in memory at the end, and each takes some 20 KB.
 pub const DESIGNS_MAX: usize = 100_000;
 
 /// The settings that every design has, with the values that apply if the file gives none.
@@ -248,9 +247,10 @@ impl Study {
             let place = places.get(canonical(name)).copied();
             place.map_or_else(|| self.name.clone() + ":", str::to_owned)
         };
+        let is_listed = |name: &str| self.grid.iter().any(|axis| axis.name == name);
         let is_number = |name: &str| {
             let axis = self.random.iter().find(|axis| axis.name == name);
-            name == SEED || axis.is_some_and(|axis| axis.values.is_numbers())
+            name == SEED && !is_listed(SEED) || axis.is_some_and(|axis| axis.values.is_numbers())
         };
         let mut seen: BTreeSet<(&str, String)> = BTreeSet::new();
         for design in designs {
@@ -276,14 +276,21 @@ fn setting(name: &str, value: Scalar) -> Setting {
     Setting { name: name.to_owned(), value }
 }
 
+fn ends_in(name: &str, extension: &str) -> bool {
+    Path::new(name).extension().is_some_and(|found| found == extension)
+}
+
+/// Whether a setting names a file that each process reads again: a trace, a map, or a snapshot.
+pub(super) fn names_digested(setting: &str, value: &str) -> bool {
+    [TRACE, MAP].contains(&setting) || setting == "state" && ends_in(value, EXTENSION)
+}
+
 /// Reads the file that a setting names, if it names one that has not been read.
 fn read(setting: &Setting, files: &mut Files, env: &impl SweepEnv) -> Result<(), Outside> {
     let Scalar::Text(name) = &setting.value else { return Ok(()) };
     let path = files.path(Path::new(name));
-    let ends = |extension: &str| Path::new(name).extension().is_some_and(|e| e == extension);
-    let is_text = setting.name == JOBS || setting.name == "device" && ends("toml");
-    let is_other =
-        [TRACE, MAP].contains(&setting.name.as_str()) || setting.name == "state" && ends(EXTENSION);
+    let is_text = setting.name == JOBS || setting.name == "device" && ends_in(name, "toml");
+    let is_other = names_digested(&setting.name, name);
     if is_text && !files.texts.contains_key(name) {
         files.texts.insert(name.clone(), env.device_text(&path)?);
     }
@@ -333,6 +340,12 @@ fn range(leaf: &Leaf<'_>) -> Result<Range, PresentError> {
         return Err(wrong());
     };
     let (low, high) = (plain(low.get_ref())?, plain(high.get_ref())?);
+    if is_fio_option(&leaf.path) && [&low, &high].iter().any(|end| matches!(end, Scalar::Text(_))) {
+        return Err(leaf.wrong(
+            "a range of a fio option is one of plain numbers, such as [4096, 65536]: fio reads \
+             units in its own way",
+        ));
+    }
     let step = find("step").map(plain).transpose()?;
     Range::new(&low, &high, step.as_ref(), scale).map_err(|what| leaf.wrong(what))
 }

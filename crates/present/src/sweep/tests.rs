@@ -79,7 +79,8 @@ impl SweepEnv for TextEnv {
     }
 
     fn digest(&self, path: &Path) -> Result<String, Outside> {
-        Ok(format!("digest of {}", path.display()))
+        let content = self.texts.get(path.to_str().expect("UTF-8"));
+        Ok(format!("digest of {} {content:?}", path.display()))
     }
 }
 
@@ -168,6 +169,24 @@ fn every_input_is_in_the_hash() {
     }
     let more = hashes(&STUDY.replace("[1, 4]", "[1, 4, 8]"), &TextEnv::new());
     assert!(more.0 == before.0 && more.1 != before.1);
+}
+
+#[test]
+fn snapshots_are_in_the_hash_and_must_stay_as_they_were() {
+    let text = STUDY.replace("[grid]", "state = \"old.prism-state\"\n[grid]");
+    let study = Study::parse("s.toml", Path::new("at"), &text).unwrap();
+    let plan = |env: &TextEnv| study.designs(env).unwrap().designs[0].clone();
+    let mut env = TextEnv::new();
+    let before = plan(&env);
+    let error = before.run(&env).unwrap_err().to_string();
+    assert_eq!(error, "there are no snapshots");
+    env.texts.insert("at/old.prism-state", "other content".into());
+    assert_ne!(before.hash, plan(&env).hash);
+    let error = before.run(&env).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "old.prism-state: the file has changed since the sweep was planned; begin it again"
+    );
 }
 
 #[test]

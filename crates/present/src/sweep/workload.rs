@@ -90,8 +90,7 @@ impl Workload {
             let sections = sections(&mut plan, jobs, &of_one_job, files, &at)?;
             return Ok(Self { plan, requests: Requests::Jobs(sections) });
         }
-        let of_jobs =
-            |s: &&Setting| s.name == JOBS || s.name.starts_with(OF_JOB) || is_only_of_jobs(&s.name);
+        let of_jobs = |s: &&Setting| s.name == JOBS || is_fio_option(&s.name);
         if let Some(Setting { name, .. }) = settings.iter().find(of_jobs) {
             let what = format!("{} {name}: a design runs a trace or jobs, not both", at(name));
             return Err(PresentError::refused(what));
@@ -119,8 +118,9 @@ impl Workload {
     }
 }
 
-fn is_only_of_jobs(name: &str) -> bool {
-    is_of_jobs(name) && !OF_TRACES.contains(&name)
+/// Whether a setting is a fio option, of all jobs or of one.
+pub(super) fn is_fio_option(name: &str) -> bool {
+    name.starts_with(OF_JOB) || is_of_jobs(name) && name != JOBS && !OF_TRACES.contains(&name)
 }
 
 fn empty_plan() -> Plan {
@@ -224,7 +224,8 @@ fn trace(
             "phase" => spec.phase = Some(text.clone()),
             "source" => spec.source = Some(text.clone()),
             "pace" => options.pace = parse_pace(text).map_err(wrong)?,
-            _ => options.passes = parse_passes(text).map_err(wrong)?,
+            "passes" => options.passes = parse_passes(text).map_err(wrong)?,
+            _ => unreachable!("{name} is a setting of traces"),
         }
     }
     Ok((TraceSelection { spec, digest }, options))

@@ -169,6 +169,14 @@ impl FlashDevice {
 #[pyclass(module = "prism._prism", frozen)]
 pub struct FlashShare(Once<Share>);
 
+#[pymethods]
+impl FlashShare {
+    /// Gives the share up, if no level was opened in it.
+    fn close(&self) {
+        drop(self.0.take());
+    }
+}
+
 impl FlashShare {
     /// The share for a level.
     ///

@@ -98,6 +98,10 @@ impl Memory {
             let what = "its bytes are not one piece of memory; pass a contiguous copy";
             return Err(Failure::argument("buffer", what).into());
         }
+        if buffer.format().to_bytes().contains(&b'O') {
+            let what = "it holds objects of Python; pass bytes or numbers";
+            return Err(Failure::argument("buffer", what).into());
+        }
         Ok(Self(buffer))
     }
 
@@ -125,7 +129,8 @@ impl Memory {
         unsafe { std::slice::from_raw_parts(self.0.buf_ptr().cast(), self.0.len_bytes()) }
     }
 
-    /// The bytes, to be written to, as with `readinto`.
+    /// The bytes, to be written to, as with `readinto`: threads of Python that use one buffer at
+    /// once get any mixture of their bytes.
     #[allow(unsafe_code, reason = "the memory belongs to Python")]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         if self.0.len_bytes() == 0 {

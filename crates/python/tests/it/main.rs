@@ -53,10 +53,18 @@ fn package() -> PathBuf {
 fn run(python: &Path, package: &Path, arguments: &[&str]) {
     let mut command = Command::new(python);
     command.args(arguments).current_dir(root());
-    command.env("PYTHONPATH", package).env("MYPYPATH", package).env("MPLBACKEND", "Agg");
+    command.env("PYTHONPATH", package).env("MYPYPATH", package);
+    // Notebooks choose where their pictures go.
+    command.env_remove("MPLBACKEND");
     // Tests write no byte code next to the sources.
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     command.env("PRISM_PACKAGE", package);
+    let prism = built().join("../prism");
+    if prism.exists() {
+        command.env("PRISM_COMMAND", prism);
+    } else {
+        skipped("the package against the command (cargo build --profile test -p prism-cli)", "");
+    }
     let output = command.output().expect("Python runs");
     let text = String::from_utf8_lossy(&output.stdout);
     let error = String::from_utf8_lossy(&output.stderr);

@@ -120,7 +120,7 @@ pub struct Args {
     strict: bool,
     /// Program at most so many bytes of flash a second, on average. What exceeds it is not kept:
     /// some sets, chosen at random, are answered and dropped
-    #[arg(long, value_name = "50MB/s", value_parser = quantities::rate)]
+    #[arg(long, value_name = "50MB/s", value_parser = Bytes::parse_rate)]
     max_writes: Option<Bytes>,
     /// As --max-writes, at the rate at which the flash lasts for this time from now on
     #[arg(long, value_name = "5y", value_parser = quantities::life)]

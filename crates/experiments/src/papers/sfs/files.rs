@@ -147,6 +147,7 @@ impl Settings {
     #[must_use]
     pub fn name(self) -> String {
         match self {
+            Self::Sfs(1) => "SFS, 1 group".into(),
             Self::Sfs(groups) => format!("SFS, {groups} groups"),
             Self::CostBenefit => "SFS, cost-benefit".into(),
             Self::LfsCb => "LFS-CB".into(),

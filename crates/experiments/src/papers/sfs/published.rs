@@ -1,4 +1,4 @@
-//! Comparison with what the paper and its slides state about drives.
+//! Comparison with what the paper and its slides state about drives and the file system.
 
 use super::files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS, Writes};
 use super::segments::{SEGMENT_PAGES, SegmentRow, Stream};
@@ -90,7 +90,8 @@ fn by_settings(found: &Results, writes: Writes) -> Vec<Comparison> {
     let mut all = Vec::new();
     for (count, published) in GROUPS.into_iter().zip(groups) {
         let Some(ours) = cost(Settings::Sfs(count)) else { continue };
-        let what = format!("{}, {count} groups, {FULL} %: write cost", writes.name());
+        let word = if count == 1 { "group" } else { "groups" };
+        let what = format!("{}, {count} {word}, {FULL} %: write cost", writes.name());
         let both = [published, ours];
         let one = Comparison::new("Figure 5", what, Quantity::Ratio, both, REWRITTEN, SET);
         let repeated = Settings::Sfs(count) == Settings::SFS;
