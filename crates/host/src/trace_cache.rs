@@ -60,16 +60,7 @@ mod tests {
     use super::*;
 
     fn spec(path: &Path) -> LoadSpec {
-        LoadSpec {
-            paths: vec![path.to_path_buf()],
-            format: None,
-            map: None,
-            blkparse_format: None,
-            nvme_block: None,
-            disorder: None,
-            phase: None,
-            source: None,
-        }
+        LoadSpec { paths: vec![path.to_path_buf()], ..LoadSpec::default() }
     }
 
     #[test]

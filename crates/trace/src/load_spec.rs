@@ -7,7 +7,7 @@ use prism_base::Nanos;
 use crate::{Format, LogicalBlock};
 
 /// Which trace to load, and which part of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadSpec {
     /// Its files; `-` is standard input. Several text files follow one another; any file of a
     /// blktrace recording means all of them.

@@ -234,16 +234,7 @@ fn trace_file(dir: &Path, pair: Pair) -> Option<PathBuf> {
 }
 
 fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
-    let spec = LoadSpec {
-        paths: vec![path],
-        format: None,
-        map: None,
-        blkparse_format: None,
-        nvme_block: None,
-        disorder: None,
-        phase: Some(PHASE.into()),
-        source: None,
-    };
+    let spec = LoadSpec { paths: vec![path], phase: Some(PHASE.into()), ..LoadSpec::default() };
     let mut trace = load_trace(&spec, &Progress::hidden())?;
     Ok(observe(pair, &mut trace.spool, &trace.info.later_discards, &trace.info.symbols)?)
 }

@@ -131,16 +131,7 @@ for hint in (2, 3, 4, 5):
     let out = disk.sibling("t.parquet");
     let run = capture(&disk, &out, &["--backend", "bpf"], script);
     assert_eq!(run.code, 0, "{}", run.stderr);
-    let spec = LoadSpec {
-        paths: vec![out],
-        format: None,
-        map: None,
-        blkparse_format: None,
-        phase: None,
-        source: None,
-        nvme_block: None,
-        disorder: None,
-    };
+    let spec = LoadSpec { paths: vec![out], ..LoadSpec::default() };
     let mut trace = load_trace(&spec, &Progress::hidden()).expect("a trace");
     let (mut batch, mut found) = (Vec::new(), Vec::new());
     loop {

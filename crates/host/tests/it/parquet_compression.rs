@@ -7,16 +7,7 @@ use prism_host::{LoadSpec, Progress, load_trace};
 /// The number of requests in a file of `tests/data`, or the message about it.
 fn load(name: &str) -> Result<u64, String> {
     let here = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
-    let spec = LoadSpec {
-        paths: vec![PathBuf::from(here).join(name)],
-        format: None,
-        map: None,
-        blkparse_format: None,
-        nvme_block: None,
-        disorder: None,
-        phase: None,
-        source: None,
-    };
+    let spec = LoadSpec { paths: vec![PathBuf::from(here).join(name)], ..LoadSpec::default() };
     let loaded = load_trace(&spec, &Progress::hidden());
     loaded.map(|trace| trace.info.summary.requests).map_err(|error| error.to_string())
 }

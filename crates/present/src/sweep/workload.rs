@@ -189,16 +189,7 @@ fn trace(
     files: &Files,
     at: &impl Fn(&str) -> String,
 ) -> Result<(TraceSelection, Options), PresentError> {
-    let mut spec = LoadSpec {
-        paths: Vec::new(),
-        format: None,
-        map: None,
-        blkparse_format: None,
-        nvme_block: None,
-        disorder: None,
-        phase: None,
-        source: None,
-    };
+    let mut spec = LoadSpec::default();
     let mut digest = String::new();
     let mut options = Options { pace: Pace::Open { speed: 1.0 }, passes: Passes::Steady };
     for (name, text) in given {
