@@ -61,7 +61,7 @@ fn every_byte_that_was_written_belongs_to_its_file() {
         let read = renamed["bytes_read"].as_u64().expect("a number");
         // btrfs reads a part of what it just wrote from its cache.
         assert!(read <= 4 << 20 && read > 2 << 20, "{file_system}: {renamed}");
-        let report = ["report", out.to_str().expect("UTF-8"), "--json", "-"];
+        let report = ["report", out.to_str().expect("UTF-8"), "--what-if", "none", "--json", "-"];
         let report = Run::with_input(&report, b"");
         assert_eq!(report.code, 0, "{}", report.stderr);
         assert!(report.stdout.contains("renamed"), "findings and tables name files");

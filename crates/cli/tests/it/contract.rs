@@ -45,7 +45,7 @@ fn every_rule_has_score_verdict_price_and_offenders() {
     }
     // The trace waits for each commit, and writes the same few megabytes again and again.
     assert_eq!(json["rules"]["request_scale"]["verdict"], "broken");
-    assert_eq!(json["rules"]["locality"]["verdict"], "kept");
+    assert_eq!(json["rules"]["locality"]["verdict"], "strained");
     let what_ifs = json["what_if"].as_array().unwrap();
     assert!(what_ifs.len() >= 9, "{} what-ifs", what_ifs.len());
     let left_out = json["what_if_left_out"].as_array().unwrap();

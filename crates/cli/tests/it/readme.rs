@@ -1,8 +1,8 @@
 //! The README shows the real output of the command, and the presets page names every preset.
 
 use std::path::Path;
-use std::process::Command;
 
+use crate::common::{FIRST, whole_report};
 use prism_ssd::DriveSpec;
 
 /// A line in the README in place of lines that are left out.
@@ -18,14 +18,12 @@ fn find(printed: &[&str], piece: &[&str], from: usize) -> Option<usize> {
 fn the_readme_shows_the_beginning_of_the_real_report() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    assert!(readme.contains("cargo run --release -- report samples/ext4-sqlite-wal.ftrace.zst"));
+    assert!(readme.contains(&format!("cargo run --release -- report {FIRST}")));
     let block = readme.split("```text\n").nth(1).expect("a block of output");
     let shown: Vec<_> = block.split("```").next().unwrap().lines().collect();
     assert!(shown.len() >= 20 && shown[0] != CUT, "too little of the output: {shown:#?}");
 
-    let mut command = Command::new(env!("CARGO_BIN_EXE_prism"));
-    command.args(["report", "samples/ext4-sqlite-wal.ftrace.zst"]).current_dir(root);
-    let output = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let (output, _) = whole_report();
     let printed: Vec<_> = output.lines().collect();
 
     // The first piece is the beginning; each later one follows where the README cuts lines out.

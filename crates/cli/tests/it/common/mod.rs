@@ -72,15 +72,18 @@ pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
 
-/// Text and JSON of the report on a phase of a sample with all what-ifs. It takes long, so all
-/// tests share one.
+/// The trace of the README's first command.
+pub const FIRST: &str = "samples/ext4-sqlite-wal.ftrace.zst";
+
+/// Text and JSON of the README's first command, which simulates all what-ifs. It takes long, so all
+/// tests share one run.
 pub fn whole_report() -> &'static (String, Value) {
     static WHOLE: OnceLock<(String, Value)> = OnceLock::new();
     WHOLE.get_or_init(|| {
-        let (folder, trace) = (folder(), sample("ext4-sqlite-wal.ftrace.zst"));
+        let folder = folder();
         let json = folder.path().join("whole.json");
-        let outputs = ["--json", json.to_str().expect("text")];
-        let run = prism(&[&["report", &trace, "--phase", "app"], &outputs[..]].concat());
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let run = Run::inside(&root, &["report", FIRST, "--json", json.to_str().expect("text")]);
         assert_eq!((run.code, run.stderr.as_str()), (0, ""));
         let json = std::fs::read_to_string(json).expect("the report was written");
         (run.stdout, serde_json::from_str(&json).expect("JSON"))
