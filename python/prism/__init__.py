@@ -10,7 +10,7 @@ Arrow takes without a copy: ``polars.DataFrame(table)``, ``pyarrow.table(table)`
 1
 """
 
-from . import flash
+from . import flash, graph
 from ._prism import Error, FlashError, Table, __version__
 from .cache import CacheSimulation, simulate_cache
 from .device import device, presets
@@ -30,6 +30,7 @@ __all__ = [
     "convert",
     "device",
     "flash",
+    "graph",
     "presets",
     "read_trace",
     "report",

@@ -20,6 +20,8 @@ __all__ = [
     "Trace",
     "__version__",
     "device_fields",
+    "graph_ingest",
+    "graph_run",
     "preset_names",
     "read_trace",
     "report",
@@ -220,3 +222,9 @@ def simulate_caches(
     options: dict[str, Any],
     progress: Progress | None,
 ) -> Results: ...
+def graph_ingest(
+    edges: str, store: str, options: dict[str, Any], progress: Progress | None
+) -> str: ...
+def graph_run(
+    algorithm: str, store: str, options: dict[str, Any], progress: Progress | None
+) -> tuple[str, Table]: ...

@@ -12,6 +12,7 @@ mod device;
 mod error;
 mod flash;
 mod frames;
+mod graph;
 mod requests;
 mod results;
 mod simulate;
@@ -34,6 +35,8 @@ mod _prism {
     use crate::flash::{
         FlashDevice, FlashShare, FunctionLevel, KeyValueStore, ObjectLevel, PolicyLevel, RawLevel,
     };
+    #[pymodule_export]
+    use crate::graph::{graph_ingest, graph_run};
     #[pymodule_export]
     use crate::results::{Results, report};
     #[pymodule_export]

@@ -1,6 +1,5 @@
 //! `prism graph`: graphs on flash.
 
-pub mod device;
 mod export;
 mod info;
 pub mod ingest;
