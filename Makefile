@@ -3,7 +3,7 @@
 # want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
 # a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: python-package python-test test test-fast fuzz mutants pages cache-suite deps lint build setup python install capi install-cli cli
+.PHONY: python-package python-test python-develop python-bench gallery wheels test test-fast fuzz mutants pages cache-suite deps lint build setup python install capi install-cli cli
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -44,6 +44,32 @@ $(PYTHON_PACKAGE)/made: python/requirements-test.txt
 
 python-test: python-package
 	cargo test -p prism-python
+
+# The package in the same environment, optimised, for the two commands below and for trying it out.
+python-develop: python-package
+	$(PYTHON_PACKAGE)/bin/python3 -m pip install --quiet --disable-pip-version-check .
+
+# Renews the pictures of docs/gallery.md; some minutes.
+gallery: python-develop
+	$(PYTHON_PACKAGE)/bin/python3 python/gallery.py
+
+# What the package costs next to the command; docs/python.md has the table. Some 20 minutes.
+python-bench: python-develop
+	cargo build --release
+	$(PYTHON_PACKAGE)/bin/python3 python/bench.py $(ARGS)
+
+# Wheels for Linux on x86-64 and aarch64 in the target folder. Zig is the C compiler and linker of
+# both, so that they run with a C library of 2014 (manylinux2014) and no cross compiler is needed.
+WHEELS := $(or $(CARGO_TARGET_DIR),target)/wheels
+wheels:
+	test -x $(WHEELS)/venv/bin/maturin || { python3 -m venv $(WHEELS)/venv && \
+	  $(WHEELS)/venv/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	    'maturin>=1.9,<2' ziglang; }
+	rustup target add x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
+	for target in x86_64 aarch64; do \
+	  PATH="$(abspath $(WHEELS))/venv/bin:$$PATH" maturin build --release --zig --out $(WHEELS) \
+	    --compatibility manylinux2014 --target $$target-unknown-linux-gnu || exit; \
+	done
 
 # The list of skipped tests: tests append to it.
 export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)

@@ -10,17 +10,29 @@ every library that knows Arrow takes without a copy: ``polars.DataFrame(table)``
 1
 """
 
-from . import flash
+from . import flash, graph
 from ._prism import Error, FlashError, Table, __version__
 from .cache import CacheSimulation, simulate_cache
+from .capture import Capture, capture
 from .device import device, presets
 from .report import Report, report
 from .simulate import Simulation, simulate
 from .sweep import SweepResult, run_design, sweep
-from .trace import Trace, convert, read_trace
+from .tables import (
+    Cleaning,
+    Validation,
+    calc_cleaning,
+    calc_lifetime,
+    papers,
+    reproduce,
+    validate,
+)
+from .trace import Trace, convert, generate_trace, read_trace
 
 __all__ = [
     "CacheSimulation",
+    "Capture",
+    "Cleaning",
     "Error",
     "FlashError",
     "Report",
@@ -28,15 +40,24 @@ __all__ = [
     "SweepResult",
     "Table",
     "Trace",
+    "Validation",
     "__version__",
+    "calc_cleaning",
+    "calc_lifetime",
+    "capture",
     "convert",
     "device",
     "flash",
+    "generate_trace",
+    "graph",
+    "papers",
     "presets",
     "read_trace",
     "report",
+    "reproduce",
     "run_design",
     "simulate",
     "simulate_cache",
     "sweep",
+    "validate",
 ]

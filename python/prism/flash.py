@@ -15,16 +15,21 @@ Python use the device at once. ``docs/library.md`` describes the levels.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
-from typing import NamedTuple, Self
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 from . import _prism
-from ._common import Buffer, PathLike
+from ._common import Buffer, DeviceLike, PathLike
 from ._prism import FlashError
+from .device import is_text
 
 __all__ = [
     "Address",
+    "BlockQueue",
+    "Completion",
+    "Container",
     "Device",
     "FlashError",
     "Function",
@@ -32,6 +37,7 @@ __all__ = [
     "KeyValue",
     "Objects",
     "Policy",
+    "PolicyQueue",
     "Range",
     "Raw",
     "Share",
@@ -94,6 +100,17 @@ class Range(NamedTuple):
     mapped: int
 
 
+class Completion(NamedTuple):
+    """A command that was completed."""
+
+    tag: Hashable
+    """What was passed with the command."""
+    end_ns: int
+    """When it was complete, in the time of the share; 0 on a device without timing."""
+    error: str | None
+    """Why it failed; ``None`` if it did not."""
+
+
 class _Closing:
     """Closes what it is at the end of a ``with`` block."""
 
@@ -117,19 +134,62 @@ class Device(_Closing):
         self._native = native
 
     @classmethod
-    def memory(cls, geometry: Geometry | None = None, **fields: int) -> Device:
-        """An empty device in memory: ``Device.memory(channels=2)``."""
-        return cls(_prism.FlashDevice.memory(_geometry(geometry, fields)))
+    def memory(
+        cls,
+        geometry: Geometry | None = None,
+        *,
+        timing: DeviceLike | None = None,
+        real_time: bool = False,
+        **fields: int,
+    ) -> Device:
+        """An empty device in memory: ``Device.memory(channels=2)``.
+
+        With ``timing``, a drive as for ``prism.simulate``, operations take as long as those of its
+        flash: in virtual time, or with ``real_time`` also for the caller.
+        """
+        session = _session(timing=timing, real_time=real_time)
+        return cls(_prism.FlashDevice.memory(_geometry(geometry, fields), session))
 
     @classmethod
-    def create(cls, path: PathLike, geometry: Geometry | None = None, **fields: int) -> Device:
-        """An empty device in a new file, which grows as pages are programmed."""
-        return cls(_prism.FlashDevice.create(os.fspath(path), _geometry(geometry, fields)))
+    def create(
+        cls,
+        path: PathLike,
+        geometry: Geometry | None = None,
+        *,
+        timing: DeviceLike | None = None,
+        real_time: bool = False,
+        engine: str = "best",
+        depth: int = 64,
+        preallocate: bool = False,
+        **fields: int,
+    ) -> Device:
+        """An empty device in a new file, which grows as pages are programmed.
+
+        ``engine`` is ``uring`` with direct I/O, ``portable``, or the best of both; ``depth`` limits
+        the pages in flight of each writer; ``preallocate`` writes the whole file, which makes syncs
+        faster. ``timing`` and ``real_time`` are those of ``memory``.
+        """
+        session = _session(timing, real_time, engine, depth, preallocate)
+        fspath = os.fspath(path)
+        return cls(_prism.FlashDevice.create(fspath, _geometry(geometry, fields), session))
 
     @classmethod
-    def open(cls, path: PathLike) -> Device:
-        """The device of a file; it recovers from a loss of power or a killed process."""
-        return cls(_prism.FlashDevice.open(os.fspath(path)))
+    def open(
+        cls,
+        path: PathLike,
+        *,
+        timing: DeviceLike | None = None,
+        real_time: bool = False,
+        engine: str = "best",
+        depth: int = 64,
+        read_only: bool = False,
+    ) -> Device:
+        """The device of a file; it recovers from a loss of power or a killed process.
+
+        The arguments are those of ``create``.
+        """
+        session = _session(timing, real_time, engine, depth, read_only=read_only)
+        return cls(_prism.FlashDevice.open(os.fspath(path), session))
 
     def allocate(self, name: str, capacity: str | int, *, over_provisioning: int = 25) -> Share:
         """A new share of at least this capacity, ``"64MiB"`` or bytes, in whole LUNs.
@@ -177,6 +237,30 @@ class Device(_Closing):
         self._native.close()
 
 
+def _session(
+    timing: DeviceLike | None = None,
+    real_time: bool = False,
+    engine: str = "best",
+    depth: int = 64,
+    preallocate: bool = False,
+    read_only: bool = False,
+) -> dict[str, Any]:
+    drive: tuple[str, str | None, str | None] | None = None
+    if isinstance(timing, Mapping):
+        drive = ("timing", None, json.dumps(timing))
+    elif timing is not None:
+        name = os.fspath(timing)
+        drive = (name, name if is_text(name) else None, None)
+    return {
+        "timing": drive,
+        "real_time": real_time,
+        "engine": engine,
+        "depth": depth,
+        "preallocate": preallocate,
+        "read_only": read_only,
+    }
+
+
 def _geometry(geometry: Geometry | None, fields: dict[str, int]) -> dict[str, int | None]:
     chosen = (geometry or Geometry())._asdict()
     for name, value in fields.items():
@@ -219,10 +303,146 @@ class Share(_Closing):
         self._native.close()
 
 
-class _Blocks(_Closing):
+class _Timed(_Closing):
+    """The clock of a share."""
+
+    _native: _prism.RawLevel | _prism.FunctionLevel | _prism.PolicyLevel
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether operations take time."""
+        return self._native.time(None)[0]
+
+    @property
+    def now_ns(self) -> int:
+        """The share's clock, which stands still on a device without timing."""
+        return self._native.time(None)[1]
+
+    def pass_time(self, ns: int) -> None:
+        """Lets time pass for the share; in real time it waits."""
+        self._native.time(ns)
+
+
+class _Queue(_Closing):
+    """Commands in flight. A tag is any object by which the caller knows a command again.
+
+    The memory of a command belongs to it until it is completed: a read fills a writable buffer, and
+    a write takes its bytes from one without a copy (``bytes``, which may not be changed, are copied).
+    """
+
+    def __init__(self, native: _prism.CommandQueue) -> None:
+        self._native = native
+        self._tags: dict[int, Hashable] = {}
+        self._next = 0
+
+    def _number(self, tag: Hashable) -> int:
+        self._next += 1
+        self._tags[self._next] = tag
+        return self._next
+
+    def _submitted(self, number: int, call: Any, *arguments: Any) -> None:
+        try:
+            call(*arguments, number)
+        except BaseException:
+            del self._tags[number]
+            raise
+
+    def _completion(self, found: tuple[int, int, str | None] | None) -> Completion | None:
+        if found is None:
+            return None
+        number, end_ns, error = found
+        return Completion(self._tags.pop(number), end_ns, error)
+
+    def sync(self, tag: Hashable = None) -> None:
+        """Submits that everything written before is made durable."""
+        self._submitted(self._number(tag), self._native.sync)
+
+    def poll(self) -> Completion | None:
+        """The next completion, if there is one, without waiting."""
+        return self._completion(self._native.poll())
+
+    def complete(self) -> Completion | None:
+        """Waits for the next completion; ``None`` if no command is in flight."""
+        return self._completion(self._native.complete())
+
+    def wait(self, timeout_ns: int | None = None) -> bool:
+        """Waits until there is a completion to take; returns whether there is one."""
+        return self._native.wait(timeout_ns)
+
+    def fileno(self) -> int:
+        """A file descriptor for event loops; raises ``FlashError`` if the device has none.
+
+        It is readable when a command completes. ``poll`` until ``None`` before each sleep.
+        """
+        found = self._native.event_fd()
+        if found is None:
+            raise FlashError("commands of this device are complete when they are submitted; poll")
+        return found
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __iter__(self) -> Iterator[Completion]:
+        """The completions of all commands in flight, in their order."""
+        while (completion := self.complete()) is not None:
+            yield completion
+
+    def close(self) -> None:
+        """Waits for the commands in flight, whose completions are lost."""
+        self._native.close()
+
+
+class BlockQueue(_Queue):
+    """Commands on pages and blocks in flight, at the raw or the function level."""
+
+    def read(
+        self, at: Address, buffer: Buffer, *, offset: int = 0, tag: Hashable = None
+    ) -> None:
+        """Submits a read into a buffer; at the function level, of whole pages."""
+        self._submitted(self._number(tag), self._native.read_pages, at, offset, buffer)
+
+    def write(
+        self, at: Address, data: Buffer, *, oob: bytes = b"", tag: Hashable = None
+    ) -> None:
+        """Submits a write: a page at the raw level, whole pages at the function level."""
+        self._submitted(self._number(tag), self._native.write_pages, at, data, oob)
+
+    def erase(self, at: Address, *, tag: Hashable = None) -> None:
+        """Submits an erase of a block; at the function level, a trim."""
+        self._submitted(self._number(tag), self._native.erase, at)
+
+
+class PolicyQueue(_Queue):
+    """Commands on addresses in flight."""
+
+    def read(self, at: int, buffer: Buffer, *, tag: Hashable = None) -> None:
+        """Submits a read into a buffer."""
+        self._submitted(self._number(tag), self._native.read, at, buffer)
+
+    def write(self, at: int, data: Buffer, *, handle: int = 0, tag: Hashable = None) -> None:
+        """Submits a write, as data of a placement handle."""
+        self._submitted(self._number(tag), self._native.write, at, data, handle)
+
+    def trim(self, at: int, length: int, *, tag: Hashable = None) -> None:
+        """Submits a trim of whole units."""
+        self._submitted(self._number(tag), self._native.trim, at, length)
+
+
+class _Blocks(_Timed):
     """What the levels of blocks have in common."""
 
     _native: _prism.RawLevel | _prism.FunctionLevel
+
+    def queue(self, depth: int = 32) -> BlockQueue:
+        """A queue of at most ``depth`` commands; each thread has one of its own.
+
+        The share is free again when the level and its queues are closed.
+        """
+        return BlockQueue(self._native.queue(depth))
+
+    def write_vectored(self, at: Address, parts: Sequence[Buffer]) -> None:
+        """Writes buffers of whole pages one after the other into a block."""
+        self._native.write_vectored(at, list(parts))
 
     @property
     def page_size(self) -> int:
@@ -279,6 +499,22 @@ class Raw(_Blocks):
     def erase_block(self, at: Address) -> None:
         """Erases a block."""
         self._native.erase_block(at)
+
+    def erase_blocks(self, blocks: Sequence[Address]) -> None:
+        """Erases blocks, at the same time on a device with timing."""
+        self._native.erase_blocks(list(blocks))
+
+    def read_pages_into(self, pages: Sequence[Address], buffer: Buffer) -> None:
+        """Reads pages, each anywhere, one after the other into a writable buffer."""
+        self._native.read_pages_into(list(pages), buffer)
+
+    def grow(self, luns: int) -> None:
+        """Adds LUNs to the share, which get the next numbers."""
+        self._native.grow(luns)
+
+    def shrink(self, luns: int) -> None:
+        """Gives back the last LUNs of the share, which have to be erased."""
+        self._native.shrink(luns)
 
     def write_pointer(self, at: Address) -> int:
         """The page of the block that is to be written next."""
@@ -349,8 +585,50 @@ class Function(_Blocks):
         return self._native.wear_level(max_pairs, min_gap)
 
 
-class Policy(_Closing):
+class Container:
+    """A named part of a range, for data of one lifetime; its addresses begin at 0."""
+
+    def __init__(
+        self, native: _prism.PolicyLevel, name: str, begin: int, end: int, lifetime: str
+    ) -> None:
+        self._native = native
+        self.name = name
+        self.begin = begin
+        """Its first address in the range."""
+        self.size = end - begin
+        """Its bytes."""
+        self.lifetime = lifetime
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Reads."""
+        data = bytearray(length)
+        self.read_into(offset, data)
+        return bytes(data)
+
+    def read_into(self, offset: int, buffer: Buffer) -> None:
+        """Reads into a writable buffer."""
+        self._native.read_container(self.name, offset, buffer)
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Writes, as data of its lifetime."""
+        self._native.write_container(self.name, offset, data)
+
+    def trim(self, offset: int, length: int) -> None:
+        """Trims whole units."""
+        self._native.trim_container(self.name, offset, length)
+
+    def delete(self) -> None:
+        """Deletes it with its data, durably."""
+        self._native.delete_container(self.name)
+
+    def __repr__(self) -> str:
+        return f"<prism.flash.Container {self.name}: {self.size} bytes, {self.lifetime}>"
+
+
+class Policy(_Timed):
     """Ranges of addresses, each with a mapping and a cleaning policy."""
+
+    _native: _prism.PolicyLevel
 
     def __init__(self, native: _prism.PolicyLevel) -> None:
         self._native = native
@@ -374,13 +652,17 @@ class Policy(_Closing):
         cleaning: str = "greedy",
         over_provisioning: int | None = 25,
         handles: int = 1,
+        group_blocks: int = 4,
+        group_log_blocks: int = 1,
     ) -> None:
         """Makes a range of the addresses from ``begin`` up to but excluding ``end``.
 
-        ``mapping`` is ``page`` or ``block``; ``cleaning`` is ``greedy``, ``fifo``, ``cost-benefit``
+        ``mapping`` is ``page``, ``block``, or ``hybrid``: block-level with up to ``group_log_blocks``
+        log blocks for each group of ``group_blocks``. ``cleaning`` is ``greedy``, ``fifo``, ``cost-benefit``
         or ``lru``; ``over_provisioning`` is in percent, or ``None`` for all that is left.
         """
-        self._native.configure(begin, end, mapping, cleaning, over_provisioning, handles)
+        groups = (group_blocks, group_log_blocks)
+        self._native.configure(begin, end, mapping, cleaning, over_provisioning, handles, groups)
 
     def remove(self, begin: int) -> None:
         """Removes an empty range."""
@@ -402,6 +684,37 @@ class Policy(_Closing):
     def write(self, at: int, data: Buffer, *, handle: int = 0) -> None:
         """Writes within a range, as data of a placement handle."""
         self._native.write(at, data, handle)
+
+    def read_vectored(self, parts: Sequence[tuple[int, Buffer]]) -> None:
+        """Reads from several addresses at once, each into its writable buffer."""
+        self._native.read_vectored(list(parts))
+
+    def write_vectored(self, at: int, parts: Sequence[Buffer]) -> None:
+        """Writes buffers one after the other, from an address on."""
+        self._native.write_vectored(at, list(parts))
+
+    def queue(self, depth: int = 32) -> PolicyQueue:
+        """A queue of at most ``depth`` commands; each thread has one of its own.
+
+        The share is free again when the level and its queues are closed.
+        """
+        return PolicyQueue(self._native.queue(depth))
+
+    def create_container(
+        self, range: int, name: str, size: int, *, lifetime: str = "unknown"
+    ) -> Container:
+        """Makes a container in the range that begins at the address ``range``.
+
+        ``lifetime`` is ``unknown``, ``short``, ``medium``, ``long`` or ``extreme``: data of one
+        lifetime is stored in the same blocks.
+        """
+        self._native.create_container(range, name, size, lifetime)
+        return self.containers[name]
+
+    @property
+    def containers(self) -> dict[str, Container]:
+        """The containers of all ranges by name."""
+        return {of[0]: Container(self._native, *of) for of in self._native.containers()}
 
     def trim(self, at: int, length: int) -> None:
         """Trims whole units: they read as zeros from then on."""

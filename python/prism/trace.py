@@ -92,6 +92,47 @@ def read_trace(
     )
 
 
+def generate_trace(
+    pattern: str,
+    *,
+    requests: int = 100_000,
+    span: str = "1GiB",
+    align: str = "4KiB",
+    size: str | Iterable[str] = (),
+    reads: float | None = None,
+    discards: float | None = None,
+    flush_every: int | None = None,
+    arrival: str | None = None,
+    seed: int = 1,
+    progress: bool | Progress | None = None,
+) -> Trace:
+    """Makes a trace of a pattern and a seed, as ``prism trace generate`` does.
+
+    ``pattern`` is ``uniform``, ``sequential``, ``zipf:1.2``, ``hotcold:20/80``, ``mixed`` or
+    ``bursty``, which gives defaults for what is not given. ``size`` is a size or several with
+    weights: ``["4KiB:7", "64KiB:3"]``; ``arrival`` is ``fixed:100us``, ``poisson:100us`` or
+    ``bursts:10us/100ms/900ms``.
+
+    >>> import prism
+    >>> trace = prism.generate_trace("hotcold:20/80", requests=1000, reads=0.3)
+    >>> len(trace)
+    1000
+    """
+    options = {
+        "pattern": pattern,
+        "requests": requests,
+        "span": span,
+        "align": align,
+        "sizes": size.split(",") if isinstance(size, str) else list(size),
+        "reads": reads,
+        "discards": discards,
+        "flush_every": flush_every,
+        "arrival": arrival,
+        "seed": seed,
+    }
+    return Trace(_prism.generate_trace(options, progress_of(progress)))
+
+
 def convert(
     trace: Trace | PathLike | Iterable[PathLike],
     output: PathLike,

@@ -6,6 +6,7 @@ import doctest
 import os
 import pathlib
 import re
+import sys
 
 import pytest
 
@@ -19,14 +20,16 @@ def test_examples_of_the_page_run(monkeypatch: pytest.MonkeyPatch) -> None:
     os.makedirs("target", exist_ok=True)
     page = (ROOT / "docs/python.md").read_text()
     examples = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     names: dict[str, object] = {}
     for example in examples:
         exec(compile(example, "docs/python.md", "exec"), names)
 
 
 def test_examples_of_docstrings_run() -> None:
-    for module in [prism, prism.flash]:
+    # `prism.trace` and others are functions of the package, which hide their modules.
+    modules = [sys.modules[f"prism.{name}"] for name in ["flash", "tables", "trace"]]
+    for module in [prism, *modules]:
         result = doctest.testmod(module)
         assert result.attempted > 0 and result.failed == 0
 
@@ -36,9 +39,14 @@ def test_every_public_name_has_a_docstring() -> None:
         public = getattr(prism, name)
         if name != "__version__":
             assert public.__doc__, name
-    for name in prism.flash.__all__:
-        kind = getattr(prism.flash, name)
-        assert kind.__doc__, name
-        for member, value in vars(kind).items():
-            if not member.startswith("_") and callable(value):
-                assert value.__doc__, f"{name}.{member}"
+    for part in [prism.flash, prism.graph]:
+        for name in part.__all__:
+            kind = getattr(part, name)
+            check(name, kind)
+
+
+def check(name: str, kind: object) -> None:
+    assert kind.__doc__, name
+    for member, value in vars(kind).items() if isinstance(kind, type) else ():
+        if not member.startswith("_") and (callable(value) or isinstance(value, property)):
+            assert value.__doc__, f"{name}.{member}"

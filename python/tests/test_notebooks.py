@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 
 import nbformat
 import pytest
@@ -30,3 +31,22 @@ def test_notebook_runs(path: pathlib.Path) -> None:
 def test_notebooks_are_stored_without_outputs(path: pathlib.Path) -> None:
     cells = json.loads(path.read_text())["cells"]
     assert all(not cell.get("outputs") for cell in cells)
+
+
+def test_the_gallery_has_the_cells_and_pictures_of_the_notebooks() -> None:
+    """`make gallery` was run after the last change of a notebook's picture."""
+    docs = FOLDER.parents[1] / "docs"
+    page = (docs / "gallery.md").read_text()
+    cells = {
+        "".join(cell["source"])
+        for path in NOTEBOOKS
+        for cell in json.loads(path.read_text())["cells"]
+    }
+    shown = re.findall(r"^```python\n(.*?)\n```$", page, re.MULTILINE | re.DOTALL)
+    assert len(shown) >= len(NOTEBOOKS) and set(shown) <= cells
+    pictures = re.findall(r"\(gallery/(.*?)\)", page)
+    assert sorted(pictures) == sorted(path.name for path in (docs / "gallery").iterdir())
+    sizes = [(docs / "gallery" / name).stat().st_size for name in pictures]
+    assert sum(sizes) < 300_000
+    for path in NOTEBOOKS:
+        assert path.name in page

@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use prism_flashfile::FlashFileError;
+use prism_graph::GraphError;
+use prism_graphstore::StoreError;
 use prism_host::HostError;
 use prism_host::capture::CaptureError;
 use prism_lab::StackError;
@@ -36,6 +38,12 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// A failure with the name of the file or store: `edges.txt:7: ...`.
+    #[must_use]
+    pub fn of_graph(name: &str, error: GraphError) -> Self {
+        StoreError::input(name, error).into()
+    }
+
     /// 1 for a finding, 2 for bad input or usage; 0 if only the output pipe was closed.
     #[must_use]
     pub fn exit_code(&self) -> ExitCode {
@@ -50,6 +58,16 @@ impl Failure {
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Host(error) if error.is_broken_pipe())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Host(error) => Self::Host(error),
+            StoreError::FlashFile(error) => Self::FlashFile(error),
+            error => Self::Usage(error.to_string()),
+        }
     }
 }
 

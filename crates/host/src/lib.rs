@@ -31,7 +31,7 @@ pub use atomic::OutputFile;
 pub use error::HostError;
 pub use guard::within_memory;
 pub use layout_file::load_layout;
-pub use load::{LoadedTrace, digest, load_trace};
+pub use load::{LoadedTrace, digest, load_trace, trace_of_records};
 pub use prism_trace::LoadSpec;
 pub use progress::Progress;
 pub use row_store::{RowStore, RowStoreSpec};

@@ -60,6 +60,36 @@ pub fn load_trace(spec: &LoadSpec, progress: &Progress) -> Result<LoadedTrace, H
     keep.into_trace(name, symbols, facts)
 }
 
+/// A trace of records that are made, not read.
+///
+/// # Errors
+/// [`HostError::Temporary`] if the temporary file cannot be written.
+pub fn trace_of_records(
+    name: &str,
+    records: impl IntoIterator<Item = Record>,
+    facts: TraceFacts,
+    progress: &Progress,
+) -> Result<LoadedTrace, HostError> {
+    let (mut keep, symbols) = (Keep::everything(), Symbols::new());
+    let (mut batch, mut done) = (Vec::new(), 0);
+    let mut records = records.into_iter();
+    progress.start_count("making:", "requests", None);
+    loop {
+        batch.extend(records.by_ref().take(MADE));
+        if batch.is_empty() {
+            break;
+        }
+        done += batch.len() as u64;
+        keep.take(&mut batch, &symbols)?;
+        progress.reached(done);
+    }
+    progress.clear();
+    keep.into_trace(name.to_owned(), symbols, facts)
+}
+
+/// Records that are made at once.
+const MADE: usize = 1 << 16;
+
 /// A digest of the bytes of every file of the trace that `path` names.
 ///
 /// # Errors

@@ -68,6 +68,22 @@ pub trait Env: Sync {
     fn write_state(&self, path: &Path, bytes: &[u8]) -> Result<(), Outside>;
 }
 
+/// Runs `jobs` on all cores and shows how many are done. When the environment does not go on, jobs
+/// that have not begun are left out, and the last step unwinds.
+pub(crate) fn run_all<T: Send>(
+    env: &impl Env,
+    label: &str,
+    things: &str,
+    jobs: Vec<impl FnOnce() -> T + Send>,
+) -> Vec<T> {
+    env.show(Step::Begin { label, things, total: Some(jobs.len() as u64) });
+    let job = |job| move || env.keeps_going().then(job);
+    let finished = |done: usize| env.show(Step::Reached(done as u64));
+    let results = env.run_on(env.cores(), jobs.into_iter().map(job).collect(), finished);
+    env.show(Step::End);
+    results.into_iter().flatten().collect()
+}
+
 /// The same environment without a display, for simulations that run in parallel. Its steps unwind
 /// when the environment does not go on.
 #[derive(Debug)]

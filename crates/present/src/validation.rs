@@ -1,8 +1,35 @@
 //! The checks of `prism validate`: the simulation compared with theory and data sheets.
 
-use prism_experiments::{Check, Group};
+use prism_experiments::{Check, Group, Scale, checks, datasheet, oracles, tiers};
 use prism_report::{Document, Section, Table, Unit};
+use prism_ssd::DriveSpec;
 use serde_json::{Value as Json, json};
+
+use crate::env::{Env, run_all};
+use crate::error::PresentError;
+
+/// Runs every check, or those whose names contain `only`, on all cores.
+///
+/// # Errors
+/// [`PresentError::Refused`] if there is no such check.
+pub fn run(seed: u64, only: Option<&str>, env: &impl Env) -> Result<Vec<Check>, PresentError> {
+    let mut pending = checks(seed, Scale::Full);
+    pending.extend(tiers::checks(seed, Scale::Full));
+    pending.extend(oracles::checks(seed, Scale::Full));
+    for name in DriveSpec::preset_names() {
+        let device = DriveSpec::preset(name);
+        let device = device.map_err(|error| PresentError::refused(error.to_string()))?;
+        pending.extend(datasheet::checks(&device, seed));
+    }
+    if let Some(part) = only {
+        pending.retain(|check| check.what.contains(part));
+        if pending.is_empty() {
+            return Err(PresentError::refused(format!("no check's name contains {part:?}")));
+        }
+    }
+    let jobs = pending.into_iter().map(|check| || check.run()).collect();
+    Ok(run_all(env, "checking:", "checks", jobs).into_iter().flatten().collect())
+}
 
 /// The number of failed checks.
 #[must_use]

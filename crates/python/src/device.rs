@@ -79,21 +79,33 @@ pub fn preset_names() -> Vec<&'static str> {
     DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()).collect()
 }
 
+/// The text of the device file of a preset or a file called `name`, or of fields as JSON.
+///
+/// # Errors
+/// [`Failure`] if there is none.
+pub fn device_text(
+    name: &str,
+    text: Option<String>,
+    fields: Option<&str>,
+) -> Result<String, Failure> {
+    let path = Path::new(name);
+    let is_file = path.extension().is_some_and(|e| e == "toml");
+    Ok(match (text, fields) {
+        (Some(text), _) => text,
+        (None, Some(fields)) => toml_of(fields)?,
+        (None, None) if is_file => prism_host::input::read_text(path)?,
+        (None, None) => DriveSpec::preset_text(name)
+            .map_err(|error| Failure::Text(error.to_string()))?
+            .to_owned(),
+    })
+}
+
 /// The fields of a drive as JSON, checked: those of the preset or file called `name`, or of the
 /// text of a file, or fields as JSON.
 #[pyfunction]
 #[pyo3(signature = (name, text = None, fields = None))]
 pub fn device_fields(name: &str, text: Option<String>, fields: Option<&str>) -> PyResult<String> {
-    let path = Path::new(name);
-    let is_file = path.extension().is_some_and(|e| e == "toml");
-    let text = match (text, fields) {
-        (Some(text), _) => text,
-        (None, Some(fields)) => toml_of(fields)?,
-        (None, None) if is_file => prism_host::input::read_text(path).map_err(Failure::from)?,
-        (None, None) => DriveSpec::preset_text(name)
-            .map_err(|error| Failure::Text(error.to_string()))?
-            .to_owned(),
-    };
+    let text = device_text(name, text, fields)?;
     DriveSpec::from_toml(&text).map_err(|error| Failure::argument(name, error))?;
     let fields: toml::Table = text.parse().map_err(|error| Failure::argument(name, error))?;
     Ok(serde_json::to_string(&fields).expect("its keys are strings"))

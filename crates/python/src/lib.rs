@@ -8,15 +8,18 @@
 #![allow(missing_docs, reason = "the documents of the package are in Python")]
 
 mod cache;
+mod capture;
 mod device;
 mod error;
 mod flash;
 mod frames;
+mod graph;
 mod requests;
 mod results;
 mod simulate;
 mod sweep;
 mod table;
+mod tables;
 mod trace;
 mod watch;
 
@@ -30,11 +33,16 @@ mod _prism {
     #[pymodule_export]
     use crate::cache::simulate_caches;
     #[pymodule_export]
+    use crate::capture::{CaptureSession, start_capture};
+    #[pymodule_export]
     use crate::device::{device_fields, preset_names};
     #[pymodule_export]
     use crate::flash::{
-        FlashDevice, FlashShare, FunctionLevel, KeyValueStore, ObjectLevel, PolicyLevel, RawLevel,
+        CommandQueue, FlashDevice, FlashShare, FunctionLevel, KeyValueStore, ObjectLevel,
+        PolicyLevel, RawLevel,
     };
+    #[pymodule_export]
+    use crate::graph::{graph_ingest, graph_run};
     #[pymodule_export]
     use crate::results::{Results, report};
     #[pymodule_export]
@@ -44,7 +52,9 @@ mod _prism {
     #[pymodule_export]
     use crate::table::{Table, table_of_rows};
     #[pymodule_export]
-    use crate::trace::{Trace, read_trace};
+    use crate::tables::{calc_cleaning, calc_lifetime, papers, reproduce, validate};
+    #[pymodule_export]
+    use crate::trace::{Trace, generate_trace, read_trace};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

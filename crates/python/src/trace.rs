@@ -5,8 +5,13 @@ use std::path::PathBuf;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use prism_base::{Bytes, Nanos};
-use prism_host::{LoadSpec, LoadedTrace, Spool, TraceFile, TraceTarget, load_trace};
+use prism_host::{
+    LoadSpec, LoadedTrace, Spool, TraceFile, TraceTarget, load_trace, trace_of_records,
+};
 use prism_present::analysis;
+use prism_trace::generate_options::{
+    GenerateOptions, generated_facts, parse_arrival, parse_pattern, parse_size,
+};
 use prism_trace::{Format, LogicalBlock, Records, Source, Symbols, TraceInfo};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -24,6 +29,11 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// A trace that is in memory or in a temporary file.
+    pub fn of(trace: LoadedTrace) -> Self {
+        Self { info: trace.info, spool: trace.spool }
+    }
+
     /// The trace for an analysis, which reads its records again.
     pub fn for_analysis(&self) -> analysis::Trace {
         analysis::Trace { info: self.info.clone(), records: Box::new(self.spool.clone()) }
@@ -170,9 +180,61 @@ pub fn read_trace(
     if spec.paths.is_empty() {
         return Err(Failure::argument("paths", "name at least one file").into());
     }
+    watch::run(py, progress, None, |env| Ok(Trace::of(load_trace(&spec, &env.progress())?)))
+}
+
+/// What is generated, as a dictionary of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct Generated {
+    pattern: String,
+    requests: u64,
+    span: String,
+    align: String,
+    sizes: Vec<String>,
+    reads: Option<f64>,
+    discards: Option<f64>,
+    flush_every: Option<u64>,
+    arrival: Option<String>,
+    seed: u64,
+}
+
+impl Generated {
+    fn options(self) -> Result<GenerateOptions, Failure> {
+        let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
+        let bytes = |name: &'static str, text: &str| {
+            Bytes::parse(text).map_err(|error| Failure::argument(name, error))
+        };
+        let sizes = self.sizes.iter().map(|text| parse_size(text).map_err(wrong("size")));
+        let arrival = self.arrival.map(|text| parse_arrival(&text)).transpose();
+        Ok(GenerateOptions {
+            pattern: parse_pattern(&self.pattern).map_err(wrong("pattern"))?,
+            requests: self.requests,
+            span: bytes("span", &self.span)?,
+            align: bytes("align", &self.align)?,
+            sizes: sizes.collect::<Result<_, _>>()?,
+            reads: self.reads,
+            discards: self.discards,
+            flush_every: self.flush_every,
+            arrival: arrival.map_err(wrong("arrival"))?,
+            seed: self.seed,
+        })
+    }
+}
+
+/// Makes a trace: the arguments are those of `prism trace generate`.
+#[pyfunction]
+#[pyo3(signature = (options, progress))]
+pub fn generate_trace(
+    py: Python<'_>,
+    options: Generated,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Trace> {
+    let workload = options.options()?.workload();
     watch::run(py, progress, None, |env| {
-        let LoadedTrace { info, spool } = load_trace(&spec, &env.progress())?;
-        Ok(Trace { info, spool })
+        let records = workload.records().map_err(|error| Failure::Text(error.to_string()))?;
+        let facts = generated_facts();
+        Ok(Trace::of(trace_of_records("generated", records, facts, &env.progress())?))
     })
 }
 

@@ -136,6 +136,11 @@ impl PythonEnv {
     pub fn progress(&self) -> Progress {
         Progress::shown_by(self.watcher.clone())
     }
+
+    /// Called from time to time by work that reports no progress: unwinds if it is to stop.
+    pub fn check(&self) {
+        self.watcher.check();
+    }
 }
 
 impl Env for PythonEnv {

@@ -24,6 +24,7 @@ mod formats;
 pub mod fs_layout;
 mod ftrace;
 pub mod generate;
+pub mod generate_options;
 pub mod info;
 mod intake;
 pub mod lines;

@@ -7,7 +7,7 @@ use crate::source::{Source, fail, files};
 
 /// The dependencies of each crate inside the workspace, without those of tests. The table equals
 /// the manifests, so unused dependencies are removed here too.
-const ARROWS: [(&str, &[&str]); 27] = [
+const ARROWS: [(&str, &[&str]); 28] = [
     // Shared by tests; only tests depend on it, so no other row has it.
     ("testkit", &[]),
     ("base", &[]),
@@ -49,6 +49,8 @@ const ARROWS: [(&str, &[&str]); 27] = [
         ],
     ),
     ("host", &["base", "trace", "workload"]),
+    // Graphs in files, with threads and progress.
+    ("graphstore", &["base", "flash", "flashfile", "segments", "graph", "host"]),
     // Runs real applications and captures their requests.
     ("lab", &["base", "host"]),
     // Results as documents and JSON, for the command line and for Python.
@@ -81,6 +83,7 @@ const ARROWS: [(&str, &[&str]); 27] = [
             "cacheserver",
             "fs",
             "graph",
+            "graphstore",
             "fsmount",
             "workload",
             "replay",
@@ -95,8 +98,20 @@ const ARROWS: [(&str, &[&str]); 27] = [
     (
         "python",
         &[
-            "prism", "base", "cache", "report", "trace", "ssd", "workload", "replay", "contract",
-            "host", "present",
+            "prism",
+            "base",
+            "cache",
+            "experiments",
+            "graph",
+            "graphstore",
+            "report",
+            "trace",
+            "ssd",
+            "workload",
+            "replay",
+            "contract",
+            "host",
+            "present",
         ],
     ),
 ];

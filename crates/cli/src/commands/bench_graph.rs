@@ -17,13 +17,14 @@ use prism_graph::rmat::Rmat;
 use prism_graph::segment::Kind;
 use prism_graph::verify::bytes_of;
 use prism_graph::{GraphError, Pool};
+use prism_graphstore::ingest::results_bytes;
+use prism_graphstore::{GraphDevice, Threads};
 use prism_host::interrupt::Scratch;
-use prism_host::memory;
+use prism_host::{Progress, memory};
 use prism_report::{Document, Section, Table, Unit};
 use serde::Serialize;
 
-use super::graph::device::{GraphDevice, Threads};
-use super::graph::ingest::{InputArgs, input_failure, results_bytes};
+use super::graph::ingest::InputArgs;
 use crate::failure::Failure;
 use crate::output::JsonArg;
 
@@ -183,9 +184,11 @@ fn measure(args: &Args, scale: u32, rows: &mut Vec<Row>) -> Result<(), Failure> 
             let words = ["", "--directed", "--duplicates", "keep", "--threads", &threads];
             let input = Ingesting::parse_from(words).input;
             let begun = Instant::now();
-            let (device, catalog) = input.ingest(path, &args.folder, |bytes, vertices| {
-                GraphDevice::make(Some(&store), bytes, results_bytes(vertices))
-            })?;
+            let progress = Progress::on_stderr();
+            let (device, catalog) =
+                input.plan().ingest(path, &args.folder, &progress, |bytes, vertices| {
+                    GraphDevice::make(Some(&store), bytes, results_bytes(vertices))
+                })?;
             drop(device);
             edges = catalog.edges;
             seconds.push(begun.elapsed().as_secs_f64());
@@ -223,7 +226,7 @@ fn pagerank(
     cached: bool,
     disk: f64,
 ) -> Result<Row, Failure> {
-    let failure = |error: GraphError| input_failure(&store.display().to_string(), error);
+    let failure = |error: GraphError| Failure::of_graph(&store.display().to_string(), error);
     let pool = Threads(args.threads.into());
     let options = Options {
         iterations: Some(ROUNDS),

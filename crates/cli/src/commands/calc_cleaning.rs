@@ -2,13 +2,11 @@
 //! average utilization and with the emptiest ones.
 
 use clap::Args as ClapArgs;
-use prism_experiments::calc::{self, Cleaning};
-use prism_host::Progress;
-use prism_host::jobs::run_all;
-use prism_present::calc::cleaning::{document, json};
+use prism_present::calc::cleaning::{self, document, json, parse_share};
 
 use crate::failure::Failure;
 use crate::output::JsonArg;
+use crate::process_env::ProcessEnv;
 
 /// Arguments of `prism calc cleaning`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -36,22 +34,6 @@ pub struct Args {
 /// [`Failure`] if an argument is out of range or the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (pages, seed) = (args.pages_per_block, args.seed);
-    let wrong = |error: calc::CalcError| Failure::Usage(error.to_string());
-    args.utilization.iter().try_for_each(|&share| calc::check(share, pages)).map_err(wrong)?;
-    let progress = Progress::on_stderr();
-    progress.start_count("simulating:", "drives", Some(args.utilization.len() as u64));
-    let jobs = args.utilization.iter().map(|&share| move || calc::cleaning(share, pages, seed));
-    let done = run_all(jobs.collect(), |finished| progress.reached(finished as u64));
-    progress.clear();
-    let done: Vec<Cleaning> = done.into_iter().collect::<Result<_, _>>().map_err(wrong)?;
+    let done = cleaning::run(&args.utilization, pages, seed, &ProcessEnv::new())?;
     args.json.show(&json(&done, pages, seed), &document(&done, pages))
-}
-
-fn parse_share(text: &str) -> Result<f64, String> {
-    let (number, scale) = match text.strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text, 1.0),
-    };
-    let share = number.parse::<f64>().map(|value| value / scale);
-    share.map_err(|_| format!("{text:?} is not a share; write for example 80% or 0.8"))
 }

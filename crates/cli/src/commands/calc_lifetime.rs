@@ -2,8 +2,8 @@
 
 use clap::{ArgGroup, Args as ClapArgs};
 use prism_base::Bytes;
-use prism_experiments::calc::{Cell, life, usual_cycles};
-use prism_present::calc::lifetime::{LifetimeInputs, document, json};
+use prism_experiments::calc::{Cell, usual_cycles};
+use prism_present::calc::lifetime::{self, LifetimeInputs, document, json, parse_cell};
 
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "FACTOR")]
     write_amplification: f64,
     /// Rate at which the host writes, all the time
-    #[arg(long, value_name = "SIZE/s", value_parser = parse_rate)]
+    #[arg(long, value_name = "SIZE/s", value_parser = Bytes::parse_rate)]
     rate: Bytes,
     #[command(flatten)]
     json: JsonArg,
@@ -45,19 +45,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (capacity, rate) = (args.capacity, args.rate);
     let inputs =
         LifetimeInputs { capacity, cycles, write_amplification: args.write_amplification, rate };
-    let life = life(capacity, cycles, args.write_amplification, rate)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let life = lifetime::run(&inputs)?;
     args.json.show(&json(&inputs, &life), &document(&inputs, &life))
-}
-
-fn parse_rate(text: &str) -> Result<Bytes, String> {
-    match text.strip_suffix("/s") {
-        Some(amount) => quantities::bytes(amount),
-        None => Err(format!("{text:?} is not a rate; write for example 100MB/s")),
-    }
-}
-
-fn parse_cell(text: &str) -> Result<Cell, String> {
-    let found = Cell::ALL.into_iter().find(|cell| cell.name().eq_ignore_ascii_case(text));
-    found.ok_or_else(|| "the cells are: slc mlc tlc qlc".into())
 }

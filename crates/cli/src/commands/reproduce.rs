@@ -2,41 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args as ClapArgs, ValueEnum};
+use clap::Args as ClapArgs;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use prism_experiments::Scale;
-use prism_experiments::atc09::Results;
-use prism_experiments::contract_micro::{Benchmark, Comparison};
-use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
-use prism_experiments::{linkedin, prism_ssd, sfs};
 use prism_host::input::read_text;
-use prism_host::jobs::run_all;
-use prism_host::{HostError, LoadSpec, Progress, load_trace};
-use prism_present::reproduction::atc09::Atc09;
-use prism_present::reproduction::linkedin::LinkedIn;
-use prism_present::reproduction::prism_ssd::PrismSsd;
-use prism_present::reproduction::sfs::Sfs;
-use prism_present::reproduction::{self, Reproduced, scale_name};
+use prism_host::{LoadedTrace, Progress, load_trace};
+use prism_present::Trace;
+use prism_present::reproduction::{Paper, Repetition, TraceFiles, parse_scale};
 use prism_report::{Document, markdown};
 
 use crate::failure::Failure;
 use crate::output::{json, write_whole};
+use crate::process_env::ProcessEnv;
 use crate::report_files::{Paths, ReportFiles};
-
-/// The results that can be repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Id {
-    /// He et al., "The unwritten contract of solid state drives", EuroSys'17
-    UnwrittenContract,
-    /// Rajimwale et al., "Block management in solid-state devices", USENIX ATC'09
-    Atc09,
-    /// "Designing SSD-Friendly Applications", 2016
-    #[value(name = "linkedin")]
-    LinkedIn,
-    /// Min et al., "SFS", FAST'12: the behaviour of its drives, and its file system
-    Sfs,
-    /// Shen et al., "One size never fits all" (Prism-SSD), ICDCS'19: key-value cache, file system
-    PrismSsd,
-}
 
 /// Arguments of `prism reproduce`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -46,8 +24,8 @@ enum Id {
   prism reproduce linkedin --scale quarter")]
 pub struct Args {
     /// The result to repeat; without it, all are listed
-    #[arg(value_name = "ID", value_enum)]
-    id: Option<Id>,
+    #[arg(value_name = "ID", value_parser = papers())]
+    id: Option<Paper>,
     /// Folder with the traces of unwritten-contract, FS-APP.ftrace.zst, there or in its
     /// subfolder app-fs
     #[arg(long, value_name = "DIR", default_value = "samples")]
@@ -70,124 +48,40 @@ pub struct Args {
     page: Option<PathBuf>,
 }
 
-fn parse_scale(text: &str) -> Result<Scale, String> {
-    let known = [Scale::Full, Scale::Quarter];
-    let found = known.into_iter().find(|&scale| scale_name(scale) == text);
-    found.ok_or_else(|| "the scales are: full quarter".into())
-}
-
 /// Repeats the result and prints it next to the published one.
 ///
 /// # Errors
 /// [`Failure`] if no trace is found, one cannot be read, or the output cannot be written.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    match args.id {
-        None => Ok(write_whole(Path::new("-"), list().as_bytes())?),
-        Some(Id::UnwrittenContract) => unwritten_contract(args),
-        Some(Id::Atc09) => atc09(args),
-        Some(Id::LinkedIn) => linkedin(args),
-        Some(Id::Sfs) => sfs(args),
-        Some(Id::PrismSsd) => prism_ssd(args),
-    }
+    let Some(paper) = args.id else {
+        return Ok(write_whole(Path::new("-"), list().as_bytes())?);
+    };
+    let traces = match paper {
+        Paper::UnwrittenContract => Some(TraceFiles::find(&args.traces, Path::is_file)?),
+        _ => None,
+    };
+    let files = Files::open(args)?;
+    let repetition = Repetition { paper, scale: args.scale, seed: args.seed, traces };
+    let load = |spec| {
+        let LoadedTrace { info, spool } = load_trace(&spec, &Progress::hidden())?;
+        Ok(Trace { info, records: Box::new(spool) })
+    };
+    let (value, document) = repetition.run(&load, &ProcessEnv::new())?;
+    files.write(&document, &json(&value))
 }
 
 fn list() -> String {
     let mut text = String::from("Results that prism reproduce can repeat:\n");
-    for id in Id::value_variants() {
-        if let Some(value) = id.to_possible_value() {
-            let help = value.get_help().map(ToString::to_string).unwrap_or_default();
-            text.push_str(&format!("  {}  {help}\n", value.get_name()));
-        }
+    for (_, name, what) in Paper::ALL {
+        text.push_str(&format!("  {name}  {what}\n"));
     }
     text
 }
 
-/// The result of a job of the unwritten contract.
-enum ContractPart {
-    Benchmark(Vec<Comparison>),
-    Trace(Box<Result<Observed, HostError>>),
-}
-
-fn unwritten_contract(args: &Args) -> Result<(), Failure> {
-    let (found, missing): (Vec<_>, Vec<_>) = Pair::all()
-        .map(|pair| (pair, trace_file(&args.traces, pair)))
-        .partition(|(_, path)| path.is_some());
-    if found.is_empty() {
-        let dir = args.traces.display();
-        return Err(Failure::Usage(format!(
-            "{dir}: no trace named FS-APP.ftrace.zst (such as ext4-leveldb.ftrace.zst) is there or \
-             in its subfolder app-fs; name the folder of the traces with --traces"
-        )));
-    }
-    let files = Files::open(args)?;
-    let (scale, seed) = (args.scale, args.seed);
-    let mut jobs: Vec<Box<dyn FnOnce() -> ContractPart + Send>> = Vec::new();
-    for (pair, path) in found {
-        let Some(path) = path else { continue };
-        jobs.push(Box::new(move || ContractPart::Trace(Box::new(read(pair, path)))));
-    }
-    for benchmark in Benchmark::ALL {
-        jobs.push(Box::new(move || ContractPart::Benchmark(benchmark.run(scale, seed))));
-    }
-    let parts = run_parts(jobs);
-    let (mut comparisons, mut observed) = (Vec::new(), Vec::new());
-    for part in parts {
-        match part {
-            ContractPart::Benchmark(some) => comparisons.extend(some),
-            ContractPart::Trace(one) => observed.push((*one)?),
-        }
-    }
-    let facts: Vec<Facts> = observed.iter().map(|one| one.facts.clone()).collect();
-    let missing = missing.into_iter().map(|(pair, _)| pair).collect();
-    let judged = judge_all(&facts);
-    let result = Reproduced { seed, scale, comparisons, observed, missing, judged };
-    let text = json(&reproduction::json(&result));
-    let document = reproduction::document(&result);
-    files.write(&document, &text)
-}
-
-fn atc09(args: &Args) -> Result<(), Failure> {
-    let files = Files::open(args)?;
-    let (scale, seed) = (args.scale, args.seed);
-    let pending = prism_experiments::atc09::jobs(scale, seed);
-    let parts = run_parts(pending.into_iter().map(|part| || part.run()).collect());
-    let found = Atc09 { seed, scale, results: Results::of(parts) };
-    let document = reproduction::atc09::document(&found);
-    let text = json(&reproduction::atc09::json(&found));
-    files.write(&document, &text)
-}
-
-fn linkedin(args: &Args) -> Result<(), Failure> {
-    let files = Files::open(args)?;
-    let (scale, seed) = (args.scale, args.seed);
-    let job = |part: linkedin::Part| move || part.run(scale, seed);
-    let parts = run_parts(linkedin::Part::all().into_iter().map(job).collect());
-    let result = LinkedIn::new(seed, scale, linkedin::Results::of(parts));
-    let document = reproduction::linkedin::document(&result);
-    let text = json(&reproduction::linkedin::json(&result));
-    files.write(&document, &text)
-}
-
-fn sfs(args: &Args) -> Result<(), Failure> {
-    let files = Files::open(args)?;
-    let (scale, seed) = (args.scale, args.seed);
-    let job = |part: sfs::Part| move || part.run(scale, seed);
-    let parts = run_parts(sfs::Part::all(scale).into_iter().map(job).collect());
-    let result = Sfs::new(seed, scale, sfs::Results::of(parts));
-    let document = reproduction::sfs::document(&result);
-    let text = json(&reproduction::sfs::json(&result));
-    files.write(&document, &text)
-}
-
-fn prism_ssd(args: &Args) -> Result<(), Failure> {
-    let files = Files::open(args)?;
-    let (scale, seed) = (args.scale, args.seed);
-    let job = |part: prism_ssd::Part| move || part.run(scale, seed);
-    let parts = run_parts(prism_ssd::Part::all(scale, seed).into_iter().map(job).collect());
-    let result = PrismSsd::new(seed, scale, prism_ssd::Results::of(parts));
-    let document = reproduction::prism_ssd::document(&result);
-    let text = json(&reproduction::prism_ssd::json(&result));
-    files.write(&document, &text)
+/// The names of the results, with help.
+fn papers() -> impl TypedValueParser<Value = Paper> {
+    let value = |(_, name, what)| PossibleValue::new(name).help(what);
+    PossibleValuesParser::new(Paper::ALL.map(value)).try_map(|name| Paper::parse(&name))
 }
 
 /// The files of a result, opened before the work begins.
@@ -216,25 +110,4 @@ impl<'a> Files<'a> {
         self.report.write(document, document.clone(), json, None)?;
         page.map_or(Ok(()), |(path, text)| Ok(write_whole(path, text.as_bytes())?))
     }
-}
-
-/// Runs `jobs` on all cores and shows progress.
-fn run_parts<T: Send>(jobs: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
-    let progress = Progress::on_stderr();
-    progress.start_count("reproducing:", "parts", Some(jobs.len() as u64));
-    let parts = run_all(jobs, |finished| progress.reached(finished as u64));
-    progress.clear();
-    parts
-}
-
-/// The trace of `pair` in `dir` or in its subfolder `app-fs`.
-fn trace_file(dir: &Path, pair: Pair) -> Option<PathBuf> {
-    let name = format!("{}.ftrace.zst", pair.name());
-    [dir.join("app-fs").join(&name), dir.join(&name)].into_iter().find(|path| path.is_file())
-}
-
-fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
-    let spec = LoadSpec { paths: vec![path], phase: Some(PHASE.into()), ..LoadSpec::default() };
-    let mut trace = load_trace(&spec, &Progress::hidden())?;
-    Ok(observe(pair, &mut trace.spool, &trace.info.later_discards, &trace.info.symbols)?)
 }

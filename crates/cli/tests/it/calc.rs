@@ -90,8 +90,11 @@ fn invalid_quantities_are_refused_with_what_to_do() {
         (format!("{life} 4"), "required"),
         (format!("{life} 4 --cell slc --cycles 3"), "cannot be used with"),
         ("lifetime --capacity 0B --cell slc --write-amplification 1 --rate 1B/s".into(), "is 0"),
-        ("lifetime --capacity 1TB --cell slc --write-amplification 1 --rate 0B/s".into(), "is 0"),
-        ("lifetime --capacity 1TB --cell slc --write-amplification 1 --rate 5MB".into(), "100MB/s"),
+        (
+            "lifetime --capacity 1TB --cell slc --write-amplification 1 --rate 0B/s".into(),
+            "50MiB/s",
+        ),
+        ("lifetime --capacity 1TB --cell slc --write-amplification 1 --rate 5MB".into(), "50MiB/s"),
         ("lifetime --capacity 10 --cell slc --write-amplification 1 --rate 1B/s".into(), "unit"),
         ("cleaning --utilization 100%".into(), "from 1% to 97%"),
         ("cleaning --utilization NaN".into(), "from 1% to 97%"),

@@ -30,9 +30,9 @@ use prism_trace::{CountedFrom, Live, Record, TraceFacts};
 use crate::load::{Keep, LoadedTrace};
 use devices::Disk;
 pub use error::CaptureError;
-pub use marks::{MarkSocket, mark};
+pub use marks::{MarkSocket, VARIABLE, mark};
 use source::Source;
-pub use wait::{Ended, Until, wait};
+pub use wait::{AFTER, Ended, Until, wait};
 
 /// How long the thread sleeps when it has read everything: the buffer holds ten times the
 /// events that a million requests per second cause in this time.

@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How long requests are still captured after the end of a command: they include its writes in
 /// flight.
-const AFTER: Duration = Duration::from_millis(50);
+pub const AFTER: Duration = Duration::from_millis(50);
 
 /// When a capture ends; Ctrl-C ends it in any case.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,45 @@
 //! What freeing a block costs on a drive of given utilization, with victims of average
 //! utilization and with the emptiest ones (greedy).
 
-use prism_experiments::calc::{Cleaning, Cost};
+use prism_experiments::calc::{self, CalcError, Cleaning, Cost};
 use prism_report::{Block, Document, Section, Table, Unit};
 use serde_json::{Value as Json, json};
+
+use crate::env::{Env, run_all};
+use crate::error::PresentError;
+
+/// Computes and simulates drives with these shares of valid data, on all cores.
+///
+/// # Errors
+/// [`PresentError::Refused`] if there are none, or a share or the number of pages is out of range.
+pub fn run(
+    utilizations: &[f64],
+    pages_per_block: u32,
+    seed: u64,
+    env: &impl Env,
+) -> Result<Vec<Cleaning>, PresentError> {
+    let wrong = |error: CalcError| PresentError::refused(error.to_string());
+    if utilizations.is_empty() {
+        return Err(PresentError::refused("give at least one utilization"));
+    }
+    utilizations.iter().try_for_each(|&u| calc::check(u, pages_per_block)).map_err(wrong)?;
+    let job = |&share: &f64| move || calc::cleaning(share, pages_per_block, seed);
+    let jobs = utilizations.iter().map(job).collect();
+    run_all(env, "simulating:", "drives", jobs).into_iter().collect::<Result<_, _>>().map_err(wrong)
+}
+
+/// Reads a share, such as `80%` or `0.8`.
+///
+/// # Errors
+/// What is expected.
+pub fn parse_share(text: &str) -> Result<f64, String> {
+    let (number, scale) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    let share = number.parse::<f64>().map(|value| value / scale);
+    share.map_err(|_| format!("{text:?} is not a share; write for example 80% or 0.8"))
+}
 
 /// The result for drives with `pages_per_block` pages per block, as JSON.
 #[must_use]

@@ -1,11 +1,32 @@
 //! The lifetime of a drive at a given write rate.
 
 use prism_base::Bytes;
+use prism_experiments::calc::{Cell, life};
 use prism_replay::Lifetime;
 use prism_report::{Document, Figure, Section, Unit};
 use serde_json::{Value, json};
 
 use crate::drive::DAY_NS;
+use crate::error::PresentError;
+
+/// Computes the lifetime.
+///
+/// # Errors
+/// [`PresentError::Refused`] if a quantity is 0 or not a number.
+pub fn run(inputs: &LifetimeInputs) -> Result<Lifetime, PresentError> {
+    let LifetimeInputs { capacity, cycles, write_amplification, rate } = *inputs;
+    life(capacity, cycles, write_amplification, rate)
+        .map_err(|error| PresentError::refused(error.to_string()))
+}
+
+/// Reads a kind of cells.
+///
+/// # Errors
+/// The kinds that exist.
+pub fn parse_cell(text: &str) -> Result<Cell, String> {
+    let found = Cell::ALL.into_iter().find(|cell| cell.name().eq_ignore_ascii_case(text));
+    found.ok_or_else(|| "the cells are: slc mlc tlc qlc".into())
+}
 
 /// A year of 365.25 days has twelve.
 const MONTH_DAYS: f64 = 365.25 / 12.0;

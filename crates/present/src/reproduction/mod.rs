@@ -8,6 +8,7 @@ mod document;
 pub mod linkedin;
 mod micro_tables;
 pub mod prism_ssd;
+mod run;
 pub mod sfs;
 
 use prism_experiments::Scale;
@@ -17,6 +18,7 @@ use prism_report::json::table;
 use serde_json::{Value, json};
 
 pub use document::document;
+pub use run::{LoadTrace, Paper, Repetition, TraceFiles, parse_scale};
 
 /// The results for the unwritten contract.
 pub struct Reproduced {

@@ -1,11 +1,15 @@
 //! The levels at which an application sees blocks: raw and function.
 
+use prism::FlashError;
 use prism::function::{Channel, Function, Unit};
-use prism::raw::Raw;
+use prism::raw::{Address, Raw, VectorError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::{FlashShare, Memory, Open, PageAddress, address, failed, new_bytes, page_address};
+use super::{
+    CommandQueue, FlashShare, Memory, Open, PageAddress, address, failed, memories, new_bytes,
+    page_address, time_of,
+};
 
 /// Channels, LUNs of each, blocks of a LUN, pages of a block, bytes of a page, out-of-band bytes.
 type ShareShape = (Vec<usize>, u32, u32, u32, u32);
@@ -19,6 +23,11 @@ fn shape(geometry: &prism::ShareGeometry) -> ShareShape {
         geometry.page_size,
         geometry.oob_size,
     )
+}
+
+/// The error of the first page that failed.
+fn first_error(error: VectorError) -> FlashError {
+    error.error
 }
 
 /// A share at the raw level.
@@ -105,6 +114,54 @@ impl RawLevel {
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.0.call(py, Raw::sync)
+    }
+
+    /// Writes buffers, each of whole pages, one after the other into a block.
+    fn write_vectored(
+        &self,
+        py: Python<'_>,
+        at: PageAddress,
+        parts: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let parts = memories(&parts)?;
+        let parts: Vec<&[u8]> = parts.iter().map(Memory::bytes).collect();
+        self.0.call(py, |raw| raw.write_vectored(address(at), &parts).map_err(first_error))
+    }
+
+    /// Reads pages, each anywhere, one after the other into a buffer.
+    fn read_pages_into(
+        &self,
+        py: Python<'_>,
+        pages: Vec<PageAddress>,
+        buffer: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let mut memory = Memory::writable(&buffer)?;
+        let into = memory.bytes_mut();
+        let pages: Vec<Address> = pages.into_iter().map(address).collect();
+        self.0.call(py, |raw| raw.read_pages(&pages, into).map_err(first_error))
+    }
+
+    fn erase_blocks(&self, py: Python<'_>, blocks: Vec<PageAddress>) -> PyResult<()> {
+        let blocks: Vec<Address> = blocks.into_iter().map(address).collect();
+        self.0.call(py, |raw| raw.erase_blocks(&blocks).map_err(first_error))
+    }
+
+    /// A queue of at most `depth` commands.
+    fn queue(&self, depth: usize) -> PyResult<CommandQueue> {
+        Ok(CommandQueue::of_raw(self.0.share()?, depth))
+    }
+
+    /// Whether the share has a clock, and its time in ns, after `pass_ns`.
+    fn time(&self, py: Python<'_>, pass_ns: Option<u64>) -> PyResult<(bool, u64)> {
+        self.0.call(py, |raw| time_of(raw.share(), pass_ns))
+    }
+
+    fn grow(&self, py: Python<'_>, luns: u32) -> PyResult<()> {
+        self.0.change(py, |raw| raw.grow(luns))
+    }
+
+    fn shrink(&self, py: Python<'_>, luns: u32) -> PyResult<()> {
+        self.0.change(py, |raw| raw.shrink(luns))
     }
 }
 
@@ -198,5 +255,27 @@ impl FunctionLevel {
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
         self.0.call(py, Function::sync)
+    }
+
+    /// Writes buffers, each of whole pages, one after the other into a block.
+    fn write_vectored(
+        &self,
+        py: Python<'_>,
+        at: PageAddress,
+        parts: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let parts = memories(&parts)?;
+        let parts: Vec<&[u8]> = parts.iter().map(Memory::bytes).collect();
+        self.0.call(py, |function| function.write_vectored(address(at), &parts))
+    }
+
+    /// A queue of at most `depth` commands.
+    fn queue(&self, depth: usize) -> PyResult<CommandQueue> {
+        Ok(CommandQueue::of_function(self.0.share()?, depth))
+    }
+
+    /// Whether the share has a clock, and its time in ns, after `pass_ns`.
+    fn time(&self, py: Python<'_>, pass_ns: Option<u64>) -> PyResult<(bool, u64)> {
+        self.0.call(py, |function| time_of(&function.share(), pass_ns))
     }
 }

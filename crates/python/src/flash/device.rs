@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use prism::{
-    Allocation, Bytes, Cache, Device, DeviceGeometry, FlashFile, MemoryDevice, Options, Share,
+    Access, Allocation, Bytes, Cache, Device, DeviceGeometry, EngineChoice, FlashFile,
+    MemoryDevice, Options, REAL, Settings, Share,
 };
+use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
 use super::{Once, closed, failed, file_failed};
+use crate::device::device_text;
 use crate::error::Failure;
 
 /// The geometry of a device, as a dictionary of Python.
@@ -38,6 +41,53 @@ impl From<Geometry> for DeviceGeometry {
     }
 }
 
+/// How a device is opened, as a dictionary of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct SessionOptions {
+    /// The drive whose times operations take: a preset or a file, the text of one, or its fields.
+    timing: Option<(String, Option<String>, Option<String>)>,
+    real_time: bool,
+    engine: String,
+    depth: u32,
+    preallocate: bool,
+    read_only: bool,
+}
+
+impl SessionOptions {
+    fn options(&self) -> Result<Options, Failure> {
+        let timing = self.timing.as_ref().map(|(name, text, fields)| {
+            let text = device_text(name, text.clone(), fields.as_deref())?;
+            let drive = DriveSpec::from_toml(&text);
+            let drive = drive.map_err(|error| Failure::argument("timing", error))?;
+            Ok::<_, Failure>(drive.engine_config().timing)
+        });
+        Ok(Options { timing: timing.transpose()?, ..Options::default() })
+    }
+
+    fn settings(&self) -> Result<Settings, Failure> {
+        let engine = match self.engine.as_str() {
+            "best" => EngineChoice::Best,
+            "uring" => EngineChoice::Uring,
+            "portable" => EngineChoice::Portable,
+            other => {
+                let what = format!("{other:?} is unknown; known are best, uring, portable");
+                return Err(Failure::argument("engine", what));
+            }
+        };
+        let access = if self.read_only { Access::Read } else { Access::Write };
+        Ok(Settings { engine, depth: self.depth, access, preallocate: self.preallocate })
+    }
+
+    fn begin(&self, device: Device) -> PyResult<FlashDevice> {
+        let device = match self.real_time {
+            true => device.in_real_time(&REAL).map_err(failed)?,
+            false => device,
+        };
+        Ok(FlashDevice::new(device))
+    }
+}
+
 /// The fields of a geometry, in the order of its constructor.
 type GeometryFields = (u32, u32, u32, u32, u32, u32, Option<u32>);
 
@@ -61,29 +111,35 @@ impl FlashDevice {
 impl FlashDevice {
     /// An empty device in memory.
     #[staticmethod]
-    fn memory(py: Python<'_>, geometry: Geometry) -> PyResult<Self> {
+    fn memory(py: Python<'_>, geometry: Geometry, session: SessionOptions) -> PyResult<Self> {
         py.detach(|| {
             let memory = MemoryDevice::new(geometry.into(), Cache::None);
             let memory = memory.map_err(|error| Failure::argument("geometry", error))?;
-            Ok(Self::new(Device::format(memory, Options::default()).map_err(failed)?))
+            session.begin(Device::format(memory, session.options()?).map_err(failed)?)
         })
     }
 
     /// An empty device in a new file.
     #[staticmethod]
-    fn create(py: Python<'_>, path: PathBuf, geometry: Geometry) -> PyResult<Self> {
+    fn create(
+        py: Python<'_>,
+        path: PathBuf,
+        geometry: Geometry,
+        session: SessionOptions,
+    ) -> PyResult<Self> {
         py.detach(|| {
-            let device = FlashFile::format(&path, geometry.into(), &[], Options::default());
-            Ok(Self::new(device.map_err(file_failed)?))
+            let (options, settings) = (session.options()?, session.settings()?);
+            let device = FlashFile::format_with(&path, geometry.into(), &[], options, settings);
+            session.begin(device.map_err(file_failed)?)
         })
     }
 
     /// The device of a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    fn open(py: Python<'_>, path: PathBuf, session: SessionOptions) -> PyResult<Self> {
         py.detach(|| {
-            let file = FlashFile::open(&path).map_err(file_failed)?;
-            Ok(Self::new(Device::open(file, Options::default()).map_err(failed)?))
+            let file = FlashFile::open_with(&path, session.settings()?).map_err(file_failed)?;
+            session.begin(Device::open(file, session.options()?).map_err(failed)?)
         })
     }
 

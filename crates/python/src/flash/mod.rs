@@ -5,16 +5,18 @@
 
 mod blocks;
 mod device;
+mod queue;
 mod stores;
 
 pub use blocks::{FunctionLevel, RawLevel};
 pub use device::{FlashDevice, FlashShare};
+pub use queue::CommandQueue;
 pub use stores::{KeyValueStore, ObjectLevel, PolicyLevel};
 
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use prism::FlashFileError;
 use prism::raw::Address;
+use prism::{FlashFileError, Nanos, Share};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -39,12 +41,13 @@ pub fn file_failed(error: FlashFileError) -> PyErr {
     FlashError::new_err(error.to_string())
 }
 
-/// A level that can be closed: its share is free again when the last call on it has ended.
-pub struct Open<T>(RwLock<Option<T>>);
+/// A level that can be closed: its share is free again when the last call on it has ended, and its
+/// queues are closed.
+pub struct Open<T>(RwLock<Option<Arc<T>>>);
 
 impl<T: Send + Sync> Open<T> {
     fn new(level: T) -> Self {
-        Self(RwLock::new(Some(level)))
+        Self(RwLock::new(Some(Arc::new(level))))
     }
 
     /// Runs `call` without the interpreter's lock.
@@ -55,16 +58,53 @@ impl<T: Send + Sync> Open<T> {
     ) -> PyResult<R> {
         py.detach(|| {
             let level = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            level.as_ref().map(call)
+            level.as_deref().map(call)
         })
         .ok_or_else(closed)?
         .map_err(failed)
+    }
+
+    /// The level, for a queue of it.
+    fn share(&self) -> PyResult<Arc<T>> {
+        let level = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        level.clone().ok_or_else(closed)
+    }
+
+    /// As [`Open::call`], with a call that changes the level itself.
+    fn change<R: Send>(
+        &self,
+        py: Python<'_>,
+        call: impl FnOnce(&mut T) -> prism::Result<R> + Send,
+    ) -> PyResult<R> {
+        py.detach(|| {
+            let mut level = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let level = level.as_mut().ok_or_else(closed)?;
+            let what = "a queue of the level is open; close it first";
+            let level = Arc::get_mut(level).ok_or_else(|| FlashError::new_err(what))?;
+            call(level).map_err(failed)
+        })
     }
 
     fn close(&self, py: Python<'_>) {
         let level = py.detach(|| self.0.write().unwrap_or_else(PoisonError::into_inner).take());
         py.detach(|| drop(level));
     }
+}
+
+/// Lets time pass for a share; whether it has a clock, and its time in ns.
+pub fn time_of(share: &Share, pass_ns: Option<u64>) -> prism::Result<(bool, u64)> {
+    if let Some(time) = pass_ns {
+        share.pass(Nanos(time))?;
+    }
+    Ok((share.is_timed(), share.now()?.0))
+}
+
+/// The memory of several buffers.
+///
+/// # Errors
+/// Those of [`Memory::of`].
+pub fn memories(buffers: &[Bound<'_, PyAny>]) -> PyResult<Vec<Memory>> {
+    buffers.iter().map(Memory::of).collect()
 }
 
 fn closed() -> PyErr {
@@ -111,11 +151,16 @@ impl Memory {
     /// Also if it is read-only.
     pub fn writable(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let memory = Self::of(object)?;
-        if memory.0.readonly() {
+        if !memory.is_writable() {
             let what = "it is read-only; pass a bytearray or another writable buffer";
             return Err(Failure::argument("buffer", what).into());
         }
         Ok(memory)
+    }
+
+    /// Whether it may be written to.
+    pub fn is_writable(&self) -> bool {
+        !self.0.readonly()
     }
 
     /// The bytes. Another thread of Python that changes them meanwhile changes what is written, as

@@ -8,7 +8,7 @@ use prism::policy::{Cleaning, Lifetime, Mapping, OverProvisioning, Policy, Range
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::{FlashShare, Memory, Open, failed, new_bytes};
+use super::{CommandQueue, FlashShare, Memory, Open, failed, memories, new_bytes, time_of};
 use crate::error::Failure;
 
 /// A share at the policy level.
@@ -67,9 +67,12 @@ impl PolicyLevel {
         cleaning: &str,
         over_provisioning: Option<u32>,
         handles: u32,
+        groups: (u32, u32),
     ) -> PyResult<()> {
-        let mapping =
-            named("mapping", mapping, &[("page", Mapping::Page), ("block", Mapping::Block)])?;
+        let (group_blocks, group_log_blocks) = groups;
+        let hybrid = Mapping::Hybrid { group_blocks, group_log_blocks };
+        let known = [("page", Mapping::Page), ("block", Mapping::Block), ("hybrid", hybrid)];
+        let mapping = named("mapping", mapping, &known)?;
         let cleaning = named("cleaning", cleaning, &CLEANINGS)?;
         let over_provisioning =
             over_provisioning.map_or(OverProvisioning::Rest, OverProvisioning::Percent);
@@ -114,6 +117,91 @@ impl PolicyLevel {
 
     fn idle(&self, py: Python<'_>, program_units: u32) -> PyResult<bool> {
         self.0.call(py, |policy| policy.idle(program_units))
+    }
+
+    /// Reads from several addresses at once, each into its buffer.
+    fn read_vectored(&self, py: Python<'_>, parts: Vec<(u64, Bound<'_, PyAny>)>) -> PyResult<()> {
+        let memories = parts.iter().map(|(at, buffer)| Ok((*at, Memory::writable(buffer)?)));
+        let mut memories = memories.collect::<PyResult<Vec<_>>>()?;
+        let parts = memories.iter_mut().map(|(at, memory)| (*at, memory.bytes_mut()));
+        let mut parts: Vec<(u64, &mut [u8])> = parts.collect();
+        self.0.call(py, |policy| policy.read_vectored(&mut parts))
+    }
+
+    /// Writes buffers one after the other.
+    fn write_vectored(
+        &self,
+        py: Python<'_>,
+        at: u64,
+        parts: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let parts = memories(&parts)?;
+        let parts: Vec<&[u8]> = parts.iter().map(Memory::bytes).collect();
+        self.0.call(py, |policy| policy.write_vectored(at, &parts))
+    }
+
+    /// A queue of at most `depth` commands.
+    fn queue(&self, depth: usize) -> PyResult<CommandQueue> {
+        Ok(CommandQueue::of_policy(self.0.share()?, depth))
+    }
+
+    /// Whether the share has a clock, and its time in ns, after `pass_ns`.
+    fn time(&self, py: Python<'_>, pass_ns: Option<u64>) -> PyResult<(bool, u64)> {
+        self.0.call(py, |policy| time_of(&policy.share(), pass_ns))
+    }
+
+    fn create_container(
+        &self,
+        py: Python<'_>,
+        range: u64,
+        name: &str,
+        bytes: u64,
+        lifetime: &str,
+    ) -> PyResult<()> {
+        let lifetime = named("lifetime", lifetime, &LIFETIMES)?;
+        self.0.call(py, |policy| policy.create_container(range, name, bytes, lifetime).map(drop))
+    }
+
+    /// The name, the first address, the address after the last, and the lifetime of each container.
+    fn containers(&self, py: Python<'_>) -> PyResult<Vec<(String, u64, u64, &'static str)>> {
+        let name = |lifetime: Lifetime| {
+            let found = LIFETIMES.iter().find(|(_, other)| *other == lifetime);
+            found.expect("every lifetime has a name").0
+        };
+        let all = self.0.call(py, |policy| Ok(policy.containers()))?.into_iter();
+        Ok(all.map(|of| (of.name, of.begin, of.end, name(of.lifetime))).collect())
+    }
+
+    fn delete_container(&self, py: Python<'_>, name: &str) -> PyResult<()> {
+        self.0.call(py, |policy| policy.delete_container(name))
+    }
+
+    fn read_container(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        offset: u64,
+        buffer: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let mut memory = Memory::writable(&buffer)?;
+        let into = memory.bytes_mut();
+        self.0.call(py, |policy| policy.container(name)?.read(offset, into))
+    }
+
+    fn write_container(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        offset: u64,
+        data: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        let data = Memory::of(&data)?;
+        let data = data.bytes();
+        self.0.call(py, |policy| policy.container(name)?.write(offset, data))
+    }
+
+    fn trim_container(&self, py: Python<'_>, name: &str, offset: u64, bytes: u64) -> PyResult<()> {
+        self.0.call(py, |policy| policy.container(name)?.trim(offset, bytes))
     }
 }
 

@@ -7,10 +7,9 @@ use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_graph::GraphError;
 use prism_graph::verify::{edges, isolated};
+use prism_graphstore::device::{GraphDevice, name_of, refuse_store};
 use prism_host::OutputFile;
 
-use super::device::{GraphDevice, name_of, refuse_store};
-use super::ingest::input_failure;
 use crate::failure::Failure;
 use crate::quantities;
 
@@ -39,7 +38,7 @@ pub struct Args {
 /// [`Failure`].
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = name_of(Some(&args.store));
-    let failure = |error| input_failure(&name, error);
+    let failure = |error| Failure::of_graph(&name, error);
     refuse_store(&args.store, &[Some(&args.output)])?;
     let device = GraphDevice::open(&args.store)?;
     let mut graph = device.open_graph(1, args.memory).map_err(failure)?;

@@ -7,10 +7,9 @@ use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_graph::segment::Kind;
 use prism_graph::verify::bytes_of;
+use prism_graphstore::device::{GraphDevice, name_of, refuse_store};
 use serde::Serialize;
 
-use super::device::{GraphDevice, name_of, refuse_store};
-use super::ingest::input_failure;
 use crate::failure::Failure;
 use crate::output::JsonArg;
 
@@ -90,7 +89,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let name = name_of(Some(&args.store));
     refuse_store(&args.store, &[args.json.path()])?;
     let device = GraphDevice::open(&args.store)?;
-    let graph = device.open_graph(1, Bytes(0)).map_err(|error| input_failure(&name, error))?;
+    let graph = device.open_graph(1, Bytes(0)).map_err(|error| Failure::of_graph(&name, error))?;
     let catalog = graph.catalog();
     let neighbour_bytes = bytes_of(catalog, Kind::In) + bytes_of(catalog, Kind::Out);
     let entries = catalog.arcs * if catalog.directed { 2 } else { 1 };

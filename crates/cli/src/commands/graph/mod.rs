@@ -1,13 +1,9 @@
 //! `prism graph`: graphs on flash.
 
-pub mod device;
 mod export;
-mod histogram;
 mod info;
 pub mod ingest;
 mod run;
-mod table;
-mod values;
 mod verify;
 
 use clap::Subcommand;

@@ -6,15 +6,13 @@ use std::time::Instant;
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_graph::Results;
-use prism_graph::algorithms::pagerank::Form;
-use prism_graph::algorithms::{Algorithm, Computed, Options};
-use prism_graph::pull::Schedule;
+use prism_graph::algorithms::{Algorithm, Computed};
+use prism_graphstore::device::{GraphDevice, Threads, name_of, refuse_store};
+use prism_graphstore::histogram::Histogram;
+use prism_graphstore::run::{RunPlan, parse_algorithm, parse_share};
+use prism_graphstore::values::{self, Output};
 use serde::Serialize;
 
-use super::device::{GraphDevice, Threads, name_of, refuse_store};
-use super::histogram::Histogram;
-use super::ingest::input_failure;
-use super::values::{self, Output, Written};
 use crate::failure::Failure;
 use crate::output::JsonArg;
 use crate::quantities;
@@ -27,7 +25,7 @@ use crate::quantities;
   prism graph run bfs pokec.prism --source 1 --memory 64MiB --json -")]
 pub struct Args {
     /// The algorithm
-    #[arg(value_name = "ALGORITHM", value_parser = algorithm)]
+    #[arg(value_name = "ALGORITHM", value_parser = parse_algorithm)]
     algorithm: Algorithm,
     /// The store
     #[arg(value_name = "STORE")]
@@ -46,10 +44,10 @@ pub struct Args {
     #[arg(long, value_name = "F.tsv")]
     output: Option<PathBuf>,
     /// The damping factor of PageRank; 0.85 if it is not given
-    #[arg(long, value_name = "D", value_parser = share)]
+    #[arg(long, value_name = "D", value_parser = parse_share)]
     damping: Option<f64>,
     /// End PageRank when a round changes all ranks together by less than this share
-    #[arg(long, value_name = "T", value_parser = share)]
+    #[arg(long, value_name = "T", value_parser = parse_share)]
     tolerance: Option<f64>,
     /// PageRank as GraphChi computes it: 0.15 + 0.85 sum, without the mass of vertices without
     /// edges from them
@@ -81,40 +79,18 @@ pub struct Args {
 }
 
 impl Args {
-    /// Refuses options that the algorithm would ignore.
-    fn refuse_unused(&self) -> Result<(), Failure> {
-        let ranks = matches!(self.algorithm, Algorithm::Pagerank | Algorithm::Ppr);
-        let has_rounds = ranks || self.algorithm == Algorithm::Cdlp;
-        let given = [
-            ("--iterations", self.iterations.is_some(), has_rounds),
-            ("--source", self.source.is_some(), self.algorithm.has_source()),
-            ("--damping", self.damping.is_some(), ranks),
-            ("--tolerance", self.tolerance.is_some(), ranks),
-            ("--graphchi-compat", self.graphchi_compat, ranks),
-            ("--async", self.asynchronous, ranks),
-            ("--checkpoint", self.checkpoint.is_some(), ranks),
-        ];
-        match given.iter().find(|(_, given, used)| *given && !used) {
-            None => Ok(()),
-            Some((flag, ..)) => {
-                let name = self.algorithm.name();
-                Err(Failure::Usage(format!("{name} has no use for {flag}; leave it away")))
-            }
+    fn plan(&self) -> RunPlan {
+        RunPlan {
+            algorithm: self.algorithm,
+            iterations: self.iterations,
+            source: self.source,
+            damping: self.damping,
+            tolerance: self.tolerance,
+            graphchi_compat: self.graphchi_compat,
+            asynchronous: self.asynchronous,
+            checkpoint: self.checkpoint,
         }
     }
-}
-
-fn algorithm(text: &str) -> Result<Algorithm, String> {
-    let found = Algorithm::ALL.into_iter().find(|(_, name)| *name == text);
-    found.map(|(algorithm, _)| algorithm).ok_or_else(|| {
-        let names: Vec<&str> = Algorithm::ALL.into_iter().map(|(_, name)| name).collect();
-        format!("algorithms are {}", names.join(", "))
-    })
-}
-
-fn share(text: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| *number > 0.0 && *number < 1.0);
-    number.ok_or_else(|| format!("{text:?} is not a number between 0 and 1"))
 }
 
 #[derive(Serialize)]
@@ -145,9 +121,10 @@ struct Run {
 /// [`Failure`].
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = name_of(Some(&args.store));
-    let failure = |error| input_failure(&name, error);
+    let failure = |error| Failure::of_graph(&name, error);
     refuse_store(&args.store, &[args.output.as_deref(), args.json.path()])?;
-    args.refuse_unused()?;
+    let plan = args.plan();
+    plan.check()?;
     if let Some(output) = &args.output {
         args.json.refuse_same_stdout(output)?;
     }
@@ -155,18 +132,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let device = GraphDevice::open(&args.store)?;
     let threads = usize::from(args.threads);
     let mut graph = device.open_graph(threads, args.memory).map_err(failure)?;
-    let options = Options {
-        iterations: args.iterations,
-        source: args.source,
-        damping: args.damping.unwrap_or(0.85),
-        tolerance: args.tolerance,
-        form: if args.graphchi_compat { Form::GraphChi } else { Form::Normalised },
-        schedule: match args.asynchronous {
-            true => Schedule::Asynchronous,
-            false => Schedule::Synchronous,
-        },
-        checkpoint: args.checkpoint,
-    };
+    let options = plan.options();
     let begun = Instant::now();
     let pool = Threads(threads);
     let (space, catalog) = device.results().map_err(failure)?;
@@ -175,11 +141,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         args.algorithm.run(&mut graph, Some(results), &pool, &options).map_err(failure)?;
     let seconds = begun.elapsed().as_secs_f64();
     let (memory, pinned) = graph.memory_used();
-    let shown = values::write(&mut graph, &computed.column, output, args.top, args.histogram)
-        .map_err(|error| match error {
-            Written::Graph(error) => failure(error),
-            Written::Host(error) => error.into(),
-        })?;
+    let shown =
+        values::write(&mut graph, &computed.column, output, args.top, args.histogram, &name)?;
     let (io, flash, catalog) = (graph.io(), graph.flash(), graph.catalog());
     let run = Run {
         store: name.clone(),

@@ -6,10 +6,9 @@ use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_graph::GraphError;
 use prism_graph::verify::verify;
+use prism_graphstore::device::{GraphDevice, Threads, name_of, refuse_store};
 use serde::Serialize;
 
-use super::device::{GraphDevice, Threads, name_of, refuse_store};
-use super::ingest::input_failure;
 use crate::failure::Failure;
 use crate::output::JsonArg;
 use crate::quantities;
@@ -45,7 +44,7 @@ struct Verified {
 /// [`Failure::Finding`] if the graph is damaged.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = name_of(Some(&args.store));
-    let failure = |error| input_failure(&name, error);
+    let failure = |error| Failure::of_graph(&name, error);
     refuse_store(&args.store, &[args.json.path()])?;
     let device = GraphDevice::open(&args.store)?;
     let graph = device.open_graph(1, args.memory).map_err(|error| match error {

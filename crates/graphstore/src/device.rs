@@ -19,7 +19,7 @@ use prism_graph::{Graph, GraphError, Pool, Space};
 use prism_host::jobs;
 use prism_segments::PolicyStore;
 
-use crate::failure::Failure;
+use crate::error::StoreError;
 
 /// Channels of a new device.
 const CHANNELS: u32 = 4;
@@ -75,16 +75,16 @@ fn geometry(graph: u64, results: u64, block: u64) -> DeviceGeometry {
     }
 }
 
-fn usage(name: &str) -> impl Fn(prism_flash::FlashError) -> Failure + '_ {
-    move |error| Failure::Usage(format!("{name}: {error}"))
+fn usage(name: &str) -> impl Fn(prism_flash::FlashError) -> StoreError + '_ {
+    move |error| StoreError::Refused(format!("{name}: {error}"))
 }
 
 impl GraphDevice {
     /// Makes a device in a file, or in memory, for this many bytes of graph and of results.
     ///
     /// # Errors
-    /// [`Failure`]; then there is no file.
-    pub fn make(path: Option<&Path>, graph: u64, results: u64) -> Result<Self, Failure> {
+    /// [`StoreError`]; then there is no file.
+    pub fn make(path: Option<&Path>, graph: u64, results: u64) -> Result<Self, StoreError> {
         let name = name_of(path);
         let block = block_bytes(graph);
         // A block of the range has fewer bytes than one of flash if its tables need some.
@@ -102,7 +102,7 @@ impl GraphDevice {
             }
             None => {
                 let memory = MemoryDevice::new(geometry, Cache::None);
-                let memory = memory.map_err(|error| Failure::Usage(error.to_string()))?;
+                let memory = memory.map_err(|error| StoreError::Refused(error.to_string()))?;
                 (Device::format(memory, Options::default()), 0)
             }
         };
@@ -126,14 +126,14 @@ impl GraphDevice {
     /// Opens the device of a file.
     ///
     /// # Errors
-    /// [`Failure`] if it has no graph.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    /// [`StoreError`] if it has no graph.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
         let name = name_of(Some(path));
         let file = FlashFile::open(path)?;
         let identity = file.identity();
         let flash = Device::open(file, Options::default()).map_err(usage(&name))?;
         if !flash.shares().iter().any(|share| share.name == SHARE) {
-            return Err(Failure::Usage(format!(
+            return Err(StoreError::Refused(format!(
                 "{name}: the device has no graph; make one in another file with prism graph ingest"
             )));
         }
@@ -141,7 +141,7 @@ impl GraphDevice {
         let policy = Policy::open(share).map_err(usage(&name))?;
         if policy.ranges().len() != 2 {
             let what = "the making of the device was interrupted; remove the file";
-            return Err(Failure::Usage(format!("{name}: {what}")));
+            return Err(StoreError::Refused(format!("{name}: {what}")));
         }
         Ok(Self { policy: Arc::new(policy), identity, flash })
     }
@@ -190,8 +190,8 @@ pub type Opened = (Space, Option<Vec<u8>>);
 /// Refuses that a result goes to the file of the store, which it would replace.
 ///
 /// # Errors
-/// [`Failure::Usage`].
-pub fn refuse_store(store: &Path, outputs: &[Option<&Path>]) -> Result<(), Failure> {
+/// [`StoreError::Refused`].
+pub fn refuse_store(store: &Path, outputs: &[Option<&Path>]) -> Result<(), StoreError> {
     let Ok(of_store) = store.canonicalize() else { return Ok(()) };
     for output in outputs.iter().flatten() {
         if output.canonicalize().is_ok_and(|output| output == of_store) {
@@ -199,7 +199,7 @@ pub fn refuse_store(store: &Path, outputs: &[Option<&Path>]) -> Result<(), Failu
             let what = format!(
                 "{output}: this is the store, which the result would replace; name another file"
             );
-            return Err(Failure::Usage(what));
+            return Err(StoreError::Refused(what));
         }
     }
     Ok(())

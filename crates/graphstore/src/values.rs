@@ -10,7 +10,8 @@ use prism_graph::{Graph, GraphError};
 use prism_host::parquet::{Number, NumbersWriter};
 use prism_host::{HostError, OutputFile};
 
-use super::histogram::{Counting, Histogram};
+use crate::error::StoreError;
+use crate::histogram::{Counting, Histogram};
 
 /// A file of values, in the format of its extension.
 pub struct Output {
@@ -84,14 +85,6 @@ impl Writer {
     }
 }
 
-/// Why values were not written.
-pub enum Written {
-    /// The graph.
-    Graph(GraphError),
-    /// The file.
-    Host(HostError),
-}
-
 /// What is shown of the values.
 pub struct Shown {
     /// The largest values with their vertices.
@@ -100,17 +93,19 @@ pub struct Shown {
     pub histogram: Option<Histogram>,
 }
 
-/// Writes all values, and returns what is shown of them.
+/// Writes all values of the graph in the store `name`, and returns what is shown of them.
 ///
 /// # Errors
-/// [`Written`].
+/// [`StoreError`].
 pub fn write(
     graph: &mut Graph,
     column: &Column,
     output: Option<Output>,
     top: usize,
     histogram: bool,
-) -> Result<Shown, Written> {
+    name: &str,
+) -> Result<Shown, StoreError> {
+    let failure = |error| StoreError::input(name, error);
     let vertices = graph.catalog().vertices;
     let mut ids: Vec<u64> = Vec::new();
     if column.has_labels() {
@@ -119,14 +114,13 @@ pub fn write(
             ids.push(id);
             Ok(())
         });
-        all.map_err(Written::Graph)?;
+        all.map_err(failure)?;
     }
     let label = |vertex: u32| ids[vertex as usize];
     let best = if column.has_labels() { Vec::new() } else { largest(column, vertices, top) };
     let wanted: BTreeSet<u32> = best.iter().map(|(_, vertex)| *vertex).collect();
     let mut found: Vec<(u32, (u64, String))> = Vec::new();
-    let writer = output.map(|output| output.writer(column.is_real())).transpose();
-    let mut writer = writer.map_err(Written::Host)?;
+    let mut writer = output.map(|output| output.writer(column.is_real())).transpose()?;
     let mut counting = histogram.then(|| Counting::new(column.has_labels()));
     let mut failed = None;
     let read = graph.ids(|vertex, id| {
@@ -147,10 +141,10 @@ pub fn write(
             GraphError::Refused(String::new())
         })
     });
-    read.map_err(|error| failed.take().map_or(Written::Graph(error), Written::Host))?;
-    column.check().map_err(Written::Graph)?;
+    read.map_err(|error| failed.take().map_or_else(|| failure(error), StoreError::Host))?;
+    column.check().map_err(failure)?;
     if let Some(writer) = writer {
-        writer.commit().map_err(Written::Host)?;
+        writer.commit()?;
     }
     let row = |(_, vertex): (f64, u32)| {
         let row = found.iter().find(|(other, _)| *other == vertex);

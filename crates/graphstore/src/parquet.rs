@@ -8,9 +8,8 @@ use prism_graph::{Edge, Ingest};
 use prism_host::parquet::{MAGIC, Number, NumbersReader};
 use prism_host::{HostError, Progress};
 
-use super::device::name_of;
-use super::ingest::input_failure;
-use crate::failure::Failure;
+use crate::device::name_of;
+use crate::error::StoreError;
 
 /// Whether a file begins as Parquet does.
 pub fn is_parquet(path: &Path) -> bool {
@@ -26,19 +25,19 @@ pub fn is_parquet(path: &Path) -> bool {
 /// Adds all edges of the file.
 ///
 /// # Errors
-/// [`Failure`].
+/// [`StoreError`].
 pub fn read(
     path: &Path,
     columns: Option<&Columns>,
     weighted: bool,
+    progress: &Progress,
     ingest: &mut Ingest<'_>,
-) -> Result<(), Failure> {
+) -> Result<(), StoreError> {
     let name = name_of(Some(path));
     let file = File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
     let mut reader = NumbersReader::open(file, &name)?;
     let places = places(&name, &reader.names(), columns, weighted)?;
     reader.choose(&places)?;
-    let progress = Progress::on_stderr();
     progress.start_count("reading:", "edges", Some(reader.rows_total()));
     let (mut batch, mut edges) = (Vec::new(), Vec::new());
     loop {
@@ -52,7 +51,7 @@ pub fn read(
         for (row, numbers) in batch.chunks_exact(places.len()).enumerate() {
             let wrong = |what: &str| {
                 let row = before + row as u64 + 1;
-                Failure::Usage(format!("{name}: row {row}: {what}"))
+                StoreError::Refused(format!("{name}: row {row}: {what}"))
             };
             let id = |number: Number| match number {
                 Number::Whole(id) => Ok(id),
@@ -64,7 +63,7 @@ pub fn read(
             }
             edges.push(Edge { source: id(numbers[0])?, target: id(numbers[1])?, weight });
         }
-        ingest.add(&edges).map_err(|error| input_failure(&name, error))?;
+        ingest.add(&edges).map_err(|error| StoreError::input(&name, error))?;
         progress.reached(reader.rows());
     }
 }
@@ -75,12 +74,12 @@ fn places(
     names: &[String],
     columns: Option<&Columns>,
     weighted: bool,
-) -> Result<Vec<usize>, Failure> {
+) -> Result<Vec<usize>, StoreError> {
     let place = |wanted: &str| {
         let found = names.iter().position(|name| name.eq_ignore_ascii_case(wanted));
         found.ok_or_else(|| {
             let names = names.join(", ");
-            Failure::Usage(format!(
+            StoreError::Refused(format!(
                 "{name}: there is no column {wanted:?}; the columns are {names}; give --columns"
             ))
         })
@@ -88,7 +87,7 @@ fn places(
     let mut places = match columns {
         Some(columns) => vec![place(&columns.source)?, place(&columns.target)?],
         None if names.len() < 2 => {
-            return Err(Failure::Usage(format!("{name}: an edge needs two columns")));
+            return Err(StoreError::Refused(format!("{name}: an edge needs two columns")));
         }
         None => vec![0, 1],
     };

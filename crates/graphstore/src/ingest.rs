@@ -1,0 +1,251 @@
+//! Makes stores of files of edges.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use prism_base::Bytes;
+use prism_graph::input::{Columns, Format, ReadOptions, Reader, read_vertices};
+use prism_graph::{Catalog, Ingest, IngestOptions, Keep};
+use prism_host::Progress;
+use prism_host::input::Input;
+use prism_host::interrupt::Scratch;
+
+use crate::device::{GraphDevice, SharedMemory, TemporaryFile, Threads, name_of};
+use crate::error::StoreError;
+use crate::parquet;
+
+/// How edges are read, and what becomes of them.
+#[derive(Clone, Debug)]
+pub struct IngestPlan {
+    /// Whether edges have a direction.
+    pub directed: bool,
+    /// Whether edges have weights.
+    pub weighted: bool,
+    /// The format; `None` if its content and name say it.
+    pub format: Option<InputFormat>,
+    /// The names of columns in CSV and Parquet.
+    pub columns: Option<Columns>,
+    /// A file of vertices, which need not have edges.
+    pub vertices: Option<PathBuf>,
+    /// Edges between vertices that have one already.
+    pub duplicates: Keep,
+    /// Edges from a vertex to itself.
+    pub loops: Keep,
+    /// Memory for edges while they are sorted; more go to temporary files next to the store.
+    pub memory: Bytes,
+    /// The memory with which algorithms will run, if the state of the vertices may not fit.
+    pub run_memory: Option<Bytes>,
+    /// Threads.
+    pub threads: usize,
+}
+
+/// A format of edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputFormat {
+    /// One that is read from the first byte to the last.
+    Stream(Format),
+    /// Parquet, which begins with its end.
+    Parquet,
+}
+
+/// Parses the name of a format.
+///
+/// # Errors
+/// The formats that exist.
+pub fn parse_format(text: &str) -> Result<InputFormat, String> {
+    const PARQUET: &str = "parquet";
+    let found = Format::ALL.into_iter().find(|(_, name)| *name == text);
+    match found {
+        Some((format, _)) => Ok(InputFormat::Stream(format)),
+        None if text == PARQUET => Ok(InputFormat::Parquet),
+        None => {
+            let names: Vec<&str> = Format::ALL.into_iter().map(|(_, name)| name).collect();
+            Err(format!("formats are {}, {PARQUET}", names.join(", ")))
+        }
+    }
+}
+
+/// Parses the names of the columns of sources, targets and weights: `from,to,length`.
+///
+/// # Errors
+/// What is expected.
+pub fn parse_columns(text: &str) -> Result<Columns, String> {
+    let mut names = text.split(',').map(str::to_owned);
+    let (Some(source), Some(target)) = (names.next(), names.next()) else {
+        return Err("give two or three names, such as from,to,length".into());
+    };
+    Ok(Columns { source, target, weight: names.next().unwrap_or_else(|| "weight".into()) })
+}
+
+/// Parses the memory with which algorithms will run.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_run_memory(text: &str) -> Result<Bytes, String> {
+    // Buffers of values and of edges take a dozen blocks.
+    const LEAST: Bytes = Bytes(16 << 20);
+    let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
+    if bytes < LEAST { Err(format!("at least {LEAST} are needed")) } else { Ok(bytes) }
+}
+
+/// Bytes that are read and parsed at once.
+const PIECE: usize = 8 << 20;
+
+impl IngestPlan {
+    /// Makes the store `output` of the edges in a file, under a temporary name, and renames it when
+    /// it is complete. A graph that is there is replaced.
+    ///
+    /// # Errors
+    /// [`StoreError`]; then the store is as it was.
+    pub fn make(
+        &self,
+        edges: &Path,
+        output: &Path,
+        progress: &Progress,
+    ) -> Result<Catalog, StoreError> {
+        // A link stays one.
+        let store = &output.canonicalize().unwrap_or_else(|_| output.to_owned());
+        if store.exists() {
+            // Only a graph is replaced.
+            drop(GraphDevice::open(store)?);
+        }
+        let folder = match store.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+            _ => PathBuf::from("."),
+        };
+        if !folder.is_dir() {
+            let what = format!("{}: there is no folder to write it to", store.display());
+            return Err(StoreError::Refused(what));
+        }
+        let mut part = store.clone().into_os_string();
+        // Two processes may make the same store: the last one to end replaces it.
+        part.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        let _scratch = Scratch::at(&part);
+        let (device, catalog) = self.ingest(edges, &folder, progress, |bytes, vertices| {
+            GraphDevice::make(Some(&part), bytes, results_bytes(vertices))
+        })?;
+        drop(device);
+        let failed =
+            |error: std::io::Error| StoreError::Refused(format!("{}: {error}", store.display()));
+        std::fs::rename(&part, store).map_err(failed)?;
+        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        Ok(catalog)
+    }
+
+    /// Reads edges and writes them to a store that `make` makes for this many bytes of graph, and
+    /// vertices.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn ingest(
+        &self,
+        edges: &Path,
+        folder: &Path,
+        progress: &Progress,
+        make: impl FnOnce(u64, u64) -> Result<GraphDevice, StoreError>,
+    ) -> Result<(GraphDevice, Catalog), StoreError> {
+        let pool = Threads(self.threads);
+        let options = IngestOptions {
+            directed: self.directed,
+            weighted: self.weighted,
+            duplicates: self.duplicates,
+            loops: self.loops,
+            state_memory: self.run_memory.map(|memory| memory.0 / 2),
+        };
+        let shared = SharedMemory::new(self.memory.0);
+        let new = || Ok(Box::new(TemporaryFile::new(shared.clone(), folder)) as Box<_>);
+        let name = name_of(Some(edges));
+        let at = |error| StoreError::input(&name, error);
+        let mut ingest = Ingest::new(options, &new).map_err(at)?;
+        self.read(edges, progress, &pool, &mut ingest)?;
+        self.read_vertices(edges, &mut ingest)?;
+        let prepared = ingest.prepare().map_err(at)?;
+        let block = crate::device::block_bytes(prepared.bytes_max(1 << 20));
+        let device = make(prepared.bytes_max(block), prepared.vertices())?;
+        let (mut space, _) = device.graph(1).map_err(at)?;
+        let catalog = prepared.write(&mut space, &pool).map_err(at)?;
+        drop(space);
+        Ok((device, catalog))
+    }
+
+    fn read(
+        &self,
+        path: &Path,
+        progress: &Progress,
+        pool: &Threads,
+        ingest: &mut Ingest<'_>,
+    ) -> Result<(), StoreError> {
+        let format = match self.format {
+            Some(InputFormat::Stream(format)) => Some(format),
+            None if !parquet::is_parquet(path) => None,
+            _ => {
+                let columns = self.columns.as_ref();
+                return parquet::read(path, columns, self.weighted, progress, ingest);
+            }
+        };
+        let mut input = Input::open(path)?;
+        input.read_once();
+        progress.start_bytes("reading:", input.size());
+        let name = input.name().to_owned();
+        let mut piece = vec![0; PIECE];
+        let mut reader = None;
+        loop {
+            let done = reader.as_ref().map_or(0, Reader::done);
+            let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, done))?;
+            let mut reading = match reader.take() {
+                Some(reading) => reading,
+                None => self.reader(format, &name, &piece[..bytes])?,
+            };
+            let read = reading.read(pool, &piece[..bytes], bytes < PIECE, ingest);
+            reader = Some(reading);
+            read.map_err(|error| StoreError::input(&name, error))?;
+            progress.reached(input.taken());
+            if bytes < PIECE {
+                progress.clear();
+                return Ok(());
+            }
+        }
+    }
+
+    fn reader(
+        &self,
+        format: Option<Format>,
+        name: &str,
+        head: &[u8],
+    ) -> Result<Reader, StoreError> {
+        let reader = Reader::new(ReadOptions {
+            format: format.unwrap_or_else(|| Format::recognise(name, head)),
+            directed: self.directed,
+            weighted: self.weighted,
+            columns: self.columns.clone(),
+        });
+        reader.map_err(|error| StoreError::input(name, error))
+    }
+
+    /// Reads the vertices, if they are named or next to the edges.
+    fn read_vertices(&self, edges: &Path, ingest: &mut Ingest<'_>) -> Result<(), StoreError> {
+        let next_to = edges.to_str().and_then(|name| {
+            let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+            let found = PathBuf::from(format!("{}.v", name.strip_suffix(".e")?));
+            found.exists().then_some(found)
+        });
+        let Some(path) = self.vertices.clone().or(next_to) else { return Ok(()) };
+        let mut input = Input::open(&path)?;
+        input.read_once();
+        let (mut all, mut piece) = (Vec::new(), vec![0; PIECE]);
+        loop {
+            let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, 0))?;
+            all.extend_from_slice(&piece[..bytes]);
+            if bytes == 0 {
+                break;
+            }
+        }
+        read_vertices(&all, ingest).map_err(|error| StoreError::input(input.name(), error))
+    }
+}
+
+/// Bytes of results for a graph of this many vertices: two generations of eight bytes a vertex.
+pub fn results_bytes(vertices: u64) -> u64 {
+    2 * 8 * vertices + (1 << 20)
+}

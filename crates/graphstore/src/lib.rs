@@ -1,0 +1,18 @@
+//! Stores of graphs: devices in files or in memory, which are made of files of edges, and on which
+//! algorithms run. The commands `prism graph` and the Python package call it.
+//!
+//! `prism-graph` knows neither files nor threads; this crate provides both, with the files and
+//! threads of `host`.
+
+pub mod device;
+pub mod error;
+pub mod histogram;
+pub mod ingest;
+mod parquet;
+pub mod run;
+pub mod values;
+
+pub use device::{GraphDevice, Threads};
+pub use error::StoreError;
+pub use ingest::IngestPlan;
+pub use run::RunPlan;

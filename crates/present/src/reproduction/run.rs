@@ -1,0 +1,224 @@
+//! Repeats published results.
+
+use std::path::{Path, PathBuf};
+
+use prism_experiments::Scale;
+use prism_experiments::contract_micro::{Benchmark, Comparison};
+use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
+use prism_experiments::{atc09, linkedin, prism_ssd, sfs};
+use prism_report::Document;
+use prism_trace::LoadSpec;
+use serde_json::Value;
+
+use super::atc09::Atc09;
+use super::linkedin::LinkedIn;
+use super::prism_ssd::PrismSsd;
+use super::sfs::Sfs;
+use super::{Reproduced, scale_name};
+use crate::analysis::Trace;
+use crate::env::{Env, Outside, run_all};
+use crate::error::PresentError;
+
+/// The publications whose results can be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Paper {
+    /// He et al., "The unwritten contract of solid state drives", EuroSys'17
+    UnwrittenContract,
+    /// Rajimwale et al., "Block management in solid-state devices", USENIX ATC'09
+    Atc09,
+    /// "Designing SSD-Friendly Applications", 2016
+    LinkedIn,
+    /// Min et al., "SFS", FAST'12
+    Sfs,
+    /// Shen et al., "One size never fits all" (Prism-SSD), ICDCS'19
+    PrismSsd,
+}
+
+impl Paper {
+    /// Every publication, its name in options, and what it is.
+    pub const ALL: [(Self, &'static str, &'static str); 5] = [
+        (
+            Self::UnwrittenContract,
+            "unwritten-contract",
+            "He et al., \"The unwritten contract of solid state drives\", EuroSys'17",
+        ),
+        (
+            Self::Atc09,
+            "atc09",
+            "Rajimwale et al., \"Block management in solid-state devices\", USENIX ATC'09",
+        ),
+        (Self::LinkedIn, "linkedin", "\"Designing SSD-Friendly Applications\", 2016"),
+        (
+            Self::Sfs,
+            "sfs",
+            "Min et al., \"SFS\", FAST'12: the behaviour of its drives, and its file system",
+        ),
+        (
+            Self::PrismSsd,
+            "prism-ssd",
+            "Shen et al., \"One size never fits all\" (Prism-SSD), ICDCS'19: key-value cache, file \
+             system",
+        ),
+    ];
+
+    /// Reads a name.
+    ///
+    /// # Errors
+    /// The names that exist.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|(_, name, _)| *name == text);
+        found.map(|(paper, ..)| paper).ok_or_else(|| {
+            let names = Self::ALL.map(|(_, name, _)| name).join(", ");
+            format!("{text:?} is no publication; they are {names}")
+        })
+    }
+}
+
+/// Reads the amount of simulation.
+///
+/// # Errors
+/// The amounts that exist.
+pub fn parse_scale(text: &str) -> Result<Scale, String> {
+    let known = [Scale::Full, Scale::Quarter];
+    let found = known.into_iter().find(|&scale| scale_name(scale) == text);
+    found.ok_or_else(|| "the scales are: full quarter".into())
+}
+
+/// The traces of the unwritten contract.
+#[derive(Clone, Debug)]
+pub struct TraceFiles {
+    found: Vec<(Pair, PathBuf)>,
+    missing: Vec<Pair>,
+}
+
+impl TraceFiles {
+    /// The traces in `folder` or in its subfolder `app-fs`.
+    ///
+    /// # Errors
+    /// [`PresentError::Refused`] if there is none.
+    pub fn find(folder: &Path, is_file: impl Fn(&Path) -> bool) -> Result<Self, PresentError> {
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for pair in Pair::all() {
+            let name = format!("{}.ftrace.zst", pair.name());
+            let paths = [folder.join("app-fs").join(&name), folder.join(&name)];
+            match paths.into_iter().find(|path| is_file(path)) {
+                Some(path) => found.push((pair, path)),
+                None => missing.push(pair),
+            }
+        }
+        if found.is_empty() {
+            let folder = folder.display();
+            return Err(PresentError::refused(format!(
+                "{folder}: no trace named FS-APP.ftrace.zst (such as ext4-leveldb.ftrace.zst) is \
+                 there or in its subfolder app-fs; name the folder of the traces with --traces"
+            )));
+        }
+        Ok(Self { found, missing })
+    }
+}
+
+/// How a result is repeated.
+#[derive(Clone, Debug)]
+pub struct Repetition {
+    /// The publication.
+    pub paper: Paper,
+    /// How much is simulated.
+    pub scale: Scale,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// The traces of [`Paper::UnwrittenContract`]; others have none.
+    pub traces: Option<TraceFiles>,
+}
+
+/// Reads a trace.
+pub type LoadTrace<'a> = &'a (dyn Fn(LoadSpec) -> Result<Trace, Outside> + Sync);
+
+const LABEL: &str = "reproducing:";
+const THINGS: &str = "parts";
+
+impl Repetition {
+    /// Repeats the result on all cores: its JSON and its document.
+    ///
+    /// # Errors
+    /// [`PresentError`] if a trace cannot be read.
+    pub fn run(
+        self,
+        load: LoadTrace<'_>,
+        env: &impl Env,
+    ) -> Result<(Value, Document), PresentError> {
+        let Self { paper, scale, seed, traces } = self;
+        Ok(match paper {
+            Paper::UnwrittenContract => {
+                let traces =
+                    traces.ok_or_else(|| PresentError::refused("its traces are needed"))?;
+                let found = unwritten_contract(traces, scale, seed, load, env)?;
+                (super::json(&found), super::document(&found))
+            }
+            Paper::Atc09 => {
+                let jobs = atc09::jobs(scale, seed).into_iter().map(|part| || part.run());
+                let parts = run_all(env, LABEL, THINGS, jobs.collect());
+                let found = Atc09 { seed, scale, results: atc09::Results::of(parts) };
+                (super::atc09::json(&found), super::atc09::document(&found))
+            }
+            Paper::LinkedIn => {
+                let job = |part: linkedin::Part| move || part.run(scale, seed);
+                let jobs = linkedin::Part::all().into_iter().map(job);
+                let parts = run_all(env, LABEL, THINGS, jobs.collect());
+                let found = LinkedIn::new(seed, scale, linkedin::Results::of(parts));
+                (super::linkedin::json(&found), super::linkedin::document(&found))
+            }
+            Paper::Sfs => {
+                let job = |part: sfs::Part| move || part.run(scale, seed);
+                let jobs = sfs::Part::all(scale).into_iter().map(job);
+                let parts = run_all(env, LABEL, THINGS, jobs.collect());
+                let found = Sfs::new(seed, scale, sfs::Results::of(parts));
+                (super::sfs::json(&found), super::sfs::document(&found))
+            }
+            Paper::PrismSsd => {
+                let job = |part: prism_ssd::Part| move || part.run(scale, seed);
+                let jobs = prism_ssd::Part::all(scale, seed).into_iter().map(job);
+                let parts = run_all(env, LABEL, THINGS, jobs.collect());
+                let found = PrismSsd::new(seed, scale, prism_ssd::Results::of(parts));
+                (super::prism_ssd::json(&found), super::prism_ssd::document(&found))
+            }
+        })
+    }
+}
+
+/// The result of a job of the unwritten contract.
+enum ContractPart {
+    Benchmark(Vec<Comparison>),
+    Trace(Box<Result<Observed, PresentError>>),
+}
+
+fn unwritten_contract(
+    traces: TraceFiles,
+    scale: Scale,
+    seed: u64,
+    load: LoadTrace<'_>,
+    env: &impl Env,
+) -> Result<Reproduced, PresentError> {
+    let mut jobs: Vec<Box<dyn FnOnce() -> ContractPart + Send + '_>> = Vec::new();
+    for (pair, path) in traces.found {
+        jobs.push(Box::new(move || ContractPart::Trace(Box::new(read(pair, path, load)))));
+    }
+    for benchmark in Benchmark::ALL {
+        jobs.push(Box::new(move || ContractPart::Benchmark(benchmark.run(scale, seed))));
+    }
+    let (mut comparisons, mut observed) = (Vec::new(), Vec::new());
+    for part in run_all(env, LABEL, THINGS, jobs) {
+        match part {
+            ContractPart::Benchmark(some) => comparisons.extend(some),
+            ContractPart::Trace(one) => observed.push((*one)?),
+        }
+    }
+    let facts: Vec<Facts> = observed.iter().map(|one| one.facts.clone()).collect();
+    let judged = judge_all(&facts);
+    Ok(Reproduced { seed, scale, comparisons, observed, missing: traces.missing, judged })
+}
+
+fn read(pair: Pair, path: PathBuf, load: LoadTrace<'_>) -> Result<Observed, PresentError> {
+    let spec = LoadSpec { paths: vec![path], phase: Some(PHASE.into()), ..LoadSpec::default() };
+    let Trace { info, mut records } = load(spec).map_err(PresentError::Outside)?;
+    Ok(observe(pair, &mut *records, &info.later_discards, &info.symbols)?)
+}

@@ -1,0 +1,253 @@
+//! Graphs on flash: stores are made of files of edges, and algorithms run on them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
+use arrow_schema::{Field, Schema};
+use prism_base::Bytes;
+use prism_graph::algorithms::Column;
+use prism_graph::algorithms::frontier::UNREACHED;
+use prism_graph::pool::Job;
+use prism_graph::{Graph, GraphError, Keep, Pool, Results};
+use prism_graphstore::device::name_of;
+use prism_graphstore::device::refuse_store;
+use prism_graphstore::ingest::{parse_columns, parse_format, parse_run_memory};
+use prism_graphstore::run::parse_algorithm;
+use prism_graphstore::values::{self, Output};
+use prism_graphstore::{GraphDevice, IngestPlan, RunPlan, StoreError};
+use prism_present::Env;
+use pyo3::prelude::*;
+use serde_json::json;
+
+use crate::error::Failure;
+use crate::table::Table;
+use crate::watch::{self, PythonEnv};
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Host(error) => error.into(),
+            error => Self::Text(error.to_string()),
+        }
+    }
+}
+
+/// The threads of a run; the caller handles signals meanwhile.
+struct WatchedPool<'a> {
+    env: &'a PythonEnv,
+    threads: usize,
+}
+
+impl Pool for WatchedPool<'_> {
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn run(&self, jobs: Vec<Job<'_>>) {
+        self.env.run_on(self.threads, jobs, |_| {});
+        self.env.check();
+    }
+}
+
+/// How a graph is read, as a dictionary of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct IngestOptions {
+    directed: bool,
+    weighted: bool,
+    format: Option<String>,
+    columns: Option<String>,
+    vertices: Option<PathBuf>,
+    keep_duplicates: bool,
+    keep_self_loops: bool,
+    memory: String,
+    run_memory: Option<String>,
+    threads: usize,
+}
+
+fn keep(keep: bool) -> Keep {
+    if keep { Keep::Keep } else { Keep::Drop }
+}
+
+fn bytes(name: &str, text: &str) -> Result<Bytes, Failure> {
+    Bytes::parse(text).map_err(|error| Failure::argument(name, error))
+}
+
+fn threads(threads: usize) -> Result<usize, Failure> {
+    match threads {
+        1..=64 => Ok(threads),
+        other => Err(Failure::argument("threads", format!("{other} is not from 1 to 64"))),
+    }
+}
+
+impl IngestOptions {
+    fn plan(self) -> Result<IngestPlan, Failure> {
+        let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
+        let format = self.format.map(|text| parse_format(&text)).transpose();
+        let columns = self.columns.map(|text| parse_columns(&text)).transpose();
+        let run_memory = self.run_memory.map(|text| parse_run_memory(&text)).transpose();
+        Ok(IngestPlan {
+            directed: self.directed,
+            weighted: self.weighted,
+            format: format.map_err(wrong("format"))?,
+            columns: columns.map_err(wrong("columns"))?,
+            vertices: self.vertices,
+            duplicates: keep(self.keep_duplicates),
+            loops: keep(self.keep_self_loops),
+            memory: bytes("memory", &self.memory)?,
+            run_memory: run_memory.map_err(wrong("run_memory"))?,
+            threads: threads(self.threads)?,
+        })
+    }
+}
+
+/// Makes a store of a file of edges; returns what the graph is, as JSON.
+#[pyfunction]
+#[pyo3(signature = (edges, store, options, progress))]
+pub fn graph_ingest(
+    py: Python<'_>,
+    edges: PathBuf,
+    store: PathBuf,
+    options: IngestOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let plan = options.plan()?;
+    watch::run(py, progress, None, |env| {
+        let catalog = plan.make(&edges, &store, &env.progress())?;
+        let made = json!({
+            "store": store.display().to_string(),
+            "vertices": catalog.vertices,
+            "edges": catalog.edges,
+            "self_loops": catalog.loops,
+            "duplicates_dropped": catalog.duplicates,
+            "self_loops_dropped": catalog.loops_dropped,
+        });
+        Ok(made.to_string())
+    })
+}
+
+/// An algorithm, as a dictionary of Python.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub struct RunOptions {
+    iterations: Option<u32>,
+    source: Option<u64>,
+    damping: Option<f64>,
+    tolerance: Option<f64>,
+    graphchi_compat: bool,
+    asynchronous: bool,
+    checkpoint: Option<u32>,
+    output: Option<PathBuf>,
+    top: usize,
+    histogram: bool,
+    memory: String,
+    threads: usize,
+}
+
+fn share(name: &str, value: Option<f64>) -> Result<Option<f64>, Failure> {
+    match value {
+        Some(value) if !(value > 0.0 && value < 1.0) => {
+            Err(Failure::argument(name, format!("{value} is not a number between 0 and 1")))
+        }
+        value => Ok(value),
+    }
+}
+
+/// Runs an algorithm; returns figures as JSON, and a table of vertices and their values.
+#[pyfunction]
+#[pyo3(signature = (algorithm, store, options, progress))]
+pub fn graph_run(
+    py: Python<'_>,
+    algorithm: &str,
+    store: PathBuf,
+    options: RunOptions,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(String, Table)> {
+    let algorithm = parse_algorithm(algorithm);
+    let algorithm = algorithm.map_err(|what| Failure::argument("algorithm", what))?;
+    if options.checkpoint == Some(0) {
+        return Err(Failure::argument("checkpoint", "give a number of at least 1").into());
+    }
+    let plan = RunPlan {
+        algorithm,
+        iterations: options.iterations,
+        source: options.source,
+        damping: share("damping", options.damping)?,
+        tolerance: share("tolerance", options.tolerance)?,
+        graphchi_compat: options.graphchi_compat,
+        asynchronous: options.asynchronous,
+        checkpoint: options.checkpoint,
+    };
+    plan.check().map_err(Failure::from)?;
+    refuse_store(&store, &[options.output.as_deref()]).map_err(Failure::from)?;
+    let memory = bytes("memory", &options.memory)?;
+    let threads = threads(options.threads)?;
+    watch::run(py, progress, None, |env| {
+        let name = name_of(Some(&store));
+        let output = options.output.as_deref().map(Output::create).transpose()?;
+        let failure = |error: GraphError| Failure::from(StoreError::input(&name, error));
+        let device = GraphDevice::open(&store)?;
+        let mut graph = device.open_graph(threads, memory).map_err(failure)?;
+        let (space, catalog) = device.results().map_err(failure)?;
+        let results = Some(Results::open(space, catalog));
+        let pool = WatchedPool { env, threads };
+        let computed = algorithm.run(&mut graph, results, &pool, &plan.options());
+        let computed = computed.map_err(failure)?;
+        let table = table(&mut graph, &computed.column).map_err(failure)?;
+        let (top, histogram) = (options.top, options.histogram);
+        let shown = values::write(&mut graph, &computed.column, output, top, histogram, &name)?;
+        let (io, catalog) = (graph.io(), graph.catalog());
+        let facts: serde_json::Map<_, _> =
+            computed.facts.iter().map(|(name, value)| ((*name).into(), json!(value))).collect();
+        let figures = json!({
+            "store": name,
+            "algorithm": algorithm.name(),
+            "vertices": catalog.vertices,
+            "edges": catalog.edges,
+            "rounds": computed.rounds,
+            "edges_streamed": io.edges,
+            "read_bytes": io.read,
+            "facts": facts,
+            "top": shown.top,
+            "histogram": shown.histogram,
+        });
+        Ok((figures.to_string(), table))
+    })
+}
+
+/// A row for each vertex: its number in the input and its value, which is null where there is none.
+fn table(graph: &mut Graph, column: &Column) -> Result<Table, GraphError> {
+    let mut ids: Vec<u64> = Vec::new();
+    graph.ids(|_, id| {
+        ids.push(id);
+        Ok(())
+    })?;
+    let vertices = graph.catalog().vertices;
+    let finite = |value: f64| Some(value).filter(|value| value.is_finite());
+    let values: ArrayRef = match column {
+        Column::Reals(values) => {
+            Arc::new(values.iter().map(|&value| finite(value)).collect::<Float64Array>())
+        }
+        Column::Levels(levels) => {
+            let known = |&level: &u32| Some(level).filter(|&level| level != UNREACHED);
+            Arc::new(levels.iter().map(known).collect::<UInt32Array>())
+        }
+        Column::Labels(labels) => {
+            Arc::new(labels.iter().map(|&label| Some(ids[label as usize])).collect::<UInt64Array>())
+        }
+        Column::Counts(counts) => Arc::new(UInt64Array::from(counts.clone())),
+        Column::Stored(_) => {
+            let value = |vertex| finite(column.number(vertex));
+            Arc::new((0..vertices).map(value).collect::<Float64Array>())
+        }
+    };
+    column.check()?;
+    let kinds = [
+        Field::new("vertex", arrow_schema::DataType::UInt64, false),
+        Field::new("value", values.data_type().clone(), true),
+    ];
+    let columns: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from(ids)), values];
+    let batch = RecordBatch::try_new(Arc::new(Schema::new(kinds.to_vec())), columns);
+    Ok(Table::of(batch.expect("each vertex has a number and a value")))
+}

@@ -1,0 +1,119 @@
+//! The commands that compute tables: checks, calculations, published results.
+
+use std::path::{Path, PathBuf};
+
+use prism_base::Bytes;
+use prism_experiments::calc::usual_cycles;
+use prism_host::{LoadedTrace, Progress, load_trace};
+use prism_present::calc::cleaning::{self, parse_share};
+use prism_present::calc::lifetime::{self, LifetimeInputs, parse_cell};
+use prism_present::reproduction::{Paper, Repetition, TraceFiles, parse_scale};
+use prism_present::{Trace, validation};
+use prism_report::Document;
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::error::Failure;
+use crate::results::Results;
+use crate::watch;
+
+fn results(json: Value, document: Document) -> Results {
+    Results::new(json, document.clone(), document)
+}
+
+fn wrong(name: &'static str) -> impl Fn(String) -> Failure {
+    move |what| Failure::argument(name, what)
+}
+
+/// Compares the simulation with theory and data sheets, as `prism validate` does.
+#[pyfunction]
+#[pyo3(signature = (only, seed, progress))]
+pub fn validate(
+    py: Python<'_>,
+    only: Option<&str>,
+    seed: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Results> {
+    watch::run(py, progress, None, |env| {
+        let done = validation::run(seed, only, env)?;
+        Ok(results(validation::json(&done, seed), validation::document(&done)))
+    })
+}
+
+/// The cost of a free block, as `prism calc cleaning` computes it.
+#[pyfunction]
+#[pyo3(signature = (utilization, pages_per_block, seed, progress))]
+pub fn calc_cleaning(
+    py: Python<'_>,
+    utilization: Vec<String>,
+    pages_per_block: u32,
+    seed: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Results> {
+    let shares: Result<Vec<f64>, String> = utilization.iter().map(|u| parse_share(u)).collect();
+    let shares = shares.map_err(wrong("utilization"))?;
+    watch::run(py, progress, None, |env| {
+        let done = cleaning::run(&shares, pages_per_block, seed, env)?;
+        let json = cleaning::json(&done, pages_per_block, seed);
+        Ok(results(json, cleaning::document(&done, pages_per_block)))
+    })
+}
+
+/// The lifetime of a drive, as `prism calc lifetime` computes it.
+#[pyfunction]
+#[pyo3(signature = (capacity, cycles, cell, write_amplification, rate))]
+pub fn calc_lifetime(
+    py: Python<'_>,
+    capacity: &str,
+    cycles: Option<u32>,
+    cell: Option<&str>,
+    write_amplification: f64,
+    rate: &str,
+) -> PyResult<Results> {
+    let capacity = Bytes::parse(capacity).map_err(|error| wrong("capacity")(error.to_string()))?;
+    let rate = Bytes::parse_rate(rate).map_err(wrong("rate"))?;
+    let cell = cell.map(|cell| parse_cell(cell).map_err(wrong("cell"))).transpose()?;
+    let cycles = match (cycles, cell) {
+        (Some(cycles), None) => cycles,
+        (None, Some(cell)) => usual_cycles(cell),
+        _ => return Err(Failure::argument("cycles", "give either cycles or cell").into()),
+    };
+    let inputs = LifetimeInputs { capacity, cycles, write_amplification, rate };
+    watch::run(py, None, None, |_| {
+        let life = lifetime::run(&inputs)?;
+        Ok(results(lifetime::json(&inputs, &life), lifetime::document(&inputs, &life)))
+    })
+}
+
+/// The names of the published results, and what they are.
+#[pyfunction]
+pub fn papers() -> Vec<(&'static str, &'static str)> {
+    Paper::ALL.map(|(_, name, what)| (name, what)).to_vec()
+}
+
+/// Repeats a published result, as `prism reproduce` does.
+#[pyfunction]
+#[pyo3(signature = (paper, traces, scale, seed, progress))]
+pub fn reproduce(
+    py: Python<'_>,
+    paper: &str,
+    traces: PathBuf,
+    scale: &str,
+    seed: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Results> {
+    let paper = Paper::parse(paper).map_err(wrong("paper"))?;
+    let scale = parse_scale(scale).map_err(wrong("scale"))?;
+    watch::run(py, progress, None, |env| {
+        let traces = match paper {
+            Paper::UnwrittenContract => Some(TraceFiles::find(&traces, Path::is_file)?),
+            _ => None,
+        };
+        let load = |spec| {
+            let LoadedTrace { info, spool } = load_trace(&spec, &Progress::hidden())?;
+            Ok(Trace { info, records: Box::new(spool) })
+        };
+        let (json, document) = Repetition { paper, scale, seed, traces }.run(&load, env)?;
+        Ok(results(json, document))
+    })
+}

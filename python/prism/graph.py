@@ -1,0 +1,144 @@
+"""Graphs on flash: larger than memory, in a store of one file (``docs/graph.md``).
+
+::
+
+    prism.graph.ingest("soc-pokec.txt.gz", "pokec.prism", directed=True)
+    ranks = prism.graph.run("pagerank", "pokec.prism", iterations=20)
+    polars.DataFrame(ranks.values).sort("value", descending=True).head()
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from . import _prism
+from ._common import PathLike, Progress, progress_of
+from ._prism import Table
+from .results import table_of_rows
+
+__all__ = ["Values", "ingest", "run"]
+
+
+class Values:
+    """The result of an algorithm."""
+
+    def __init__(self, figures: dict[str, Any], values: Table) -> None:
+        self.json = figures
+        """Figures of the run: ``rounds``, ``edges_streamed``, ``read_bytes``, and ``facts`` such as
+        the number of components."""
+        self.values = values
+        """The columns ``vertex``, by its number in the input, and ``value``; null is a vertex that is
+        not reached."""
+
+    @property
+    def top(self) -> list[tuple[int, str]]:
+        """The vertices with the largest values, with their values as text."""
+        return [(vertex, value) for vertex, value in self.json["top"]]
+
+    @property
+    def histogram(self) -> Table:
+        """How many vertices have values from ``from`` to below ``below``, or exactly ``from``.
+
+        Of components and communities it is how many have which sizes. Raises ``prism.Error`` after
+        a run without ``histogram=True``.
+        """
+        histogram = self.json["histogram"]
+        if histogram is None:
+            raise _prism.Error("histogram: there is none; run counts values with histogram=True")
+        return table_of_rows(histogram["rows"])
+
+    def __getitem__(self, key: str) -> Any:
+        return self.json[key]
+
+    def __repr__(self) -> str:
+        algorithm, store = self.json["algorithm"], self.json["store"]
+        return f"<prism.graph.Values: {algorithm} of {store}, {len(self.values):,} vertices>"
+
+
+def ingest(
+    edges: PathLike,
+    store: PathLike,
+    *,
+    directed: bool = False,
+    weighted: bool = False,
+    format: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    vertices: PathLike | None = None,
+    keep_duplicates: bool = False,
+    keep_self_loops: bool = True,
+    memory: str = "1GiB",
+    run_memory: str | None = None,
+    threads: int = 2,
+    progress: bool | Progress | None = None,
+) -> dict[str, Any]:
+    """Makes a store of a file of edges, as ``prism graph ingest`` does.
+
+    Edges are text, Matrix Market, METIS, binary or Parquet (``docs/graph.md``); ``columns``
+    names the columns of sources, targets and weights in CSV and Parquet.
+    A graph that is there is replaced when the new one is complete. Returns the numbers of vertices
+    and edges. Raises ``prism.Error``, which names the file and the line, if they cannot be read.
+    """
+    names = columns if columns is None or isinstance(columns, str) else ",".join(columns)
+    options = {
+        "directed": directed,
+        "weighted": weighted,
+        "format": format,
+        "columns": names,
+        "vertices": None if vertices is None else os.fspath(vertices),
+        "keep_duplicates": keep_duplicates,
+        "keep_self_loops": keep_self_loops,
+        "memory": memory,
+        "run_memory": run_memory,
+        "threads": threads,
+    }
+    made = _prism.graph_ingest(os.fspath(edges), os.fspath(store), options, progress_of(progress))
+    result: dict[str, Any] = json.loads(made)
+    return result
+
+
+def run(
+    algorithm: str,
+    store: PathLike,
+    *,
+    iterations: int | None = None,
+    source: int | None = None,
+    damping: float | None = None,
+    tolerance: float | None = None,
+    graphchi_compat: bool = False,
+    asynchronous: bool = False,
+    checkpoint: int | None = None,
+    output: PathLike | None = None,
+    top: int = 10,
+    histogram: bool = False,
+    memory: str = "256MiB",
+    threads: int = 2,
+    progress: bool | Progress | None = None,
+) -> Values:
+    """Runs an algorithm on a store, as ``prism graph run`` does.
+
+    Algorithms are ``pagerank``, ``ppr``, ``wcc``, ``bfs``, ``sssp``, ``cdlp``, ``lcc``,
+    ``triangles``, ``kcore`` and ``degrees``. With ``output``, a file in the format of its extension
+    (``.csv``, ``.parquet``, else lines with a tab), the values are written there too. Raises ``prism.Error`` if the store or an option cannot
+    be used.
+    """
+    options = {
+        "iterations": iterations,
+        "source": source,
+        "damping": damping,
+        "tolerance": tolerance,
+        "graphchi_compat": graphchi_compat,
+        "asynchronous": asynchronous,
+        "checkpoint": checkpoint,
+        "output": None if output is None else os.fspath(output),
+        "top": top,
+        "histogram": histogram,
+        "memory": memory,
+        "threads": threads,
+    }
+    figures, values = _prism.graph_run(
+        algorithm, os.fspath(store), options, progress_of(progress)
+    )
+    return Values(json.loads(figures), values)

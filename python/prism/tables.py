@@ -1,0 +1,108 @@
+"""Checks, calculations and published results: commands whose result is tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from . import _prism
+from ._common import PathLike, Progress, progress_of
+from ._prism import Table
+from .results import Result, table_of_rows
+
+
+class Validation(Result):
+    """The simulation compared with theory and data sheets."""
+
+    @property
+    def checks(self) -> Table:
+        """A row for each check: what was expected, what was simulated, whether it passed."""
+        return table_of_rows(self["checks"])
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed."""
+        return bool(self["failed"] == 0)
+
+
+def validate(
+    only: str | None = None, *, seed: int = 1, progress: bool | Progress | None = None
+) -> Validation:
+    """Compares the simulation with theory, other simulators and data sheets, on all cores.
+
+    ``only`` selects checks whose names contain it, as ``prism validate --only`` does. A failed check
+    is a row, not an exception. Ctrl-C ends it when the checks that have begun are done.
+    """
+    return Validation(_prism.validate(only, seed, progress_of(progress)))
+
+
+class Cleaning(Result):
+    """What freeing a block costs: the keys are those of ``prism calc cleaning --json``."""
+
+    @property
+    def rows(self) -> Table:
+        """A row for each utilization: of a victim of average utilization, and of the emptiest."""
+        return table_of_rows(self["rows"])
+
+
+def calc_cleaning(
+    utilization: str | float | Iterable[str | float] = ("50%", "60%", "70%", "80%", "90%", "95%"),
+    *,
+    pages_per_block: int = 128,
+    seed: int = 1,
+    progress: bool | Progress | None = None,
+) -> Cleaning:
+    """The cost of a free block by utilization of the drive, as ``prism calc cleaning`` computes it.
+
+    >>> import prism
+    >>> prism.calc_cleaning(0.8)["rows"][0]["average_victim"]["write_amplification"]
+    5.0
+    """
+    one = isinstance(utilization, (str, float, int))
+    shares = [utilization] if one else utilization
+    assert not isinstance(shares, (str, float, int))
+    texts = [str(share) for share in shares]
+    native = _prism.calc_cleaning(texts, pages_per_block, seed, progress_of(progress))
+    return Cleaning(native)
+
+
+def calc_lifetime(
+    capacity: str,
+    rate: str,
+    write_amplification: float,
+    *,
+    cycles: int | None = None,
+    cell: str | None = None,
+) -> Result:
+    """The lifetime of a drive: size x cycles / (write amplification x rate).
+
+    The endurance is ``cycles`` or that of a ``cell``: ``slc``, ``mlc``, ``tlc`` or ``qlc``.
+
+    >>> import prism
+    >>> life = prism.calc_lifetime("1TB", "100MB/s", 4, cycles=10_000)
+    >>> round(life["days"])
+    289
+    """
+    return Result(_prism.calc_lifetime(capacity, cycles, cell, write_amplification, rate))
+
+
+def papers() -> dict[str, str]:
+    """The publications whose results ``reproduce`` repeats."""
+    return dict(_prism.papers())
+
+
+def reproduce(
+    paper: str,
+    *,
+    traces: PathLike = "samples",
+    scale: str = "full",
+    seed: int = 1,
+    progress: bool | Progress | None = None,
+) -> Result:
+    """Repeats the results of a publication and compares them, as ``prism reproduce`` does.
+
+    ``papers()`` lists them. ``traces`` is the folder of the traces of ``unwritten-contract``;
+    ``scale`` is ``full`` or ``quarter``. Ctrl-C ends it when the parts that have begun are done.
+    """
+    native = _prism.reproduce(paper, os.fspath(traces), scale, seed, progress_of(progress))
+    return Result(native)

@@ -1,0 +1,107 @@
+"""Graphs: values of algorithms against definitions."""
+
+from __future__ import annotations
+
+import pathlib
+import random
+
+import polars
+import pytest
+
+import prism
+from prism import graph
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, set[tuple[int, int]]]:
+    """A random undirected graph of two parts, and its edges."""
+    sample = random.Random(1)
+    edges = set()
+    for part in (0, 1000):
+        for vertex in range(1, 200):
+            other = sample.randrange(vertex)
+            edges.add((part + other, part + vertex))
+    folder = tmp_path_factory.mktemp("graph")
+    text = "".join(f"{a} {b}\n" for a, b in sorted(edges))
+    (folder / "edges.txt").write_text(text)
+    made = graph.ingest(folder / "edges.txt", folder / "graph.prism")
+    assert made["vertices"] == 400 and made["edges"] == len(edges)
+    return str(folder / "graph.prism"), edges
+
+
+def by_vertex(values: graph.Values) -> dict[int, object]:
+    frame = polars.DataFrame(values.values)
+    return dict(zip(frame["vertex"], frame["value"], strict=True))
+
+
+def test_components_levels_degrees_and_ranks(store: tuple[str, set[tuple[int, int]]]) -> None:
+    path, edges = store
+    parts = by_vertex(graph.run("wcc", path))
+    assert all(label == (0 if vertex < 1000 else 1000) for vertex, label in parts.items())
+    near: dict[int, set[int]] = {}
+    for a, b in edges:
+        near.setdefault(a, set()).add(b)
+        near.setdefault(b, set()).add(a)
+    levels, level = {0: 0}, [0]
+    while level:
+        level = [b for a in level for b in near[a] if b not in levels and not levels.update(
+            {b: levels[a] + 1})]  # type: ignore[func-returns-value]
+    found = by_vertex(graph.run("bfs", path, source=0))
+    assert {v: x for v, x in found.items() if x is not None} == levels and len(found) == 400
+    degrees = by_vertex(graph.run("degrees", path))
+    assert degrees == {vertex: len(others) for vertex, others in near.items()}
+    ranks = graph.run("pagerank", path, iterations=30)
+    assert ranks["rounds"] == 30 and "pagerank" in repr(ranks)
+    assert sum(by_vertex(ranks).values()) == pytest.approx(1)  # type: ignore[arg-type]
+
+
+def test_edges_from_a_frame_and_values_in_files(tmp_path: pathlib.Path) -> None:
+    """The columns of a Parquet file are named, and what is written is what is returned."""
+    edges = [(0, 1, 0.5), (1, 2, 2.0), (0, 3, 4.0), (7, 8, 1.0)]
+    frame = polars.DataFrame(edges, schema=["to", "from", "length"], orient="row")
+    frame.write_parquet(tmp_path / "edges.parquet")
+    path = tmp_path / "roads.prism"
+    made = graph.ingest(
+        tmp_path / "edges.parquet", path, weighted=True, columns=["from", "to", "length"]
+    )
+    assert (made["vertices"], made["edges"]) == (6, 4)
+    found = graph.run("sssp", path, source=0, output=tmp_path / "far.parquet", histogram=True)
+    assert by_vertex(found) == {0: 0.0, 1: 0.5, 2: 2.5, 3: 4.0, 7: None, 8: None}
+    assert found.top[0] == (3, "4.0")
+    far = polars.read_parquet(tmp_path / "far.parquet")
+    assert far.filter(polars.col("value").is_finite()).rows() == [
+        (vertex, value) for vertex, value in by_vertex(found).items() if value is not None
+    ]
+    assert found["histogram"]["unreached"] == 2
+    counts = polars.DataFrame(found.histogram)
+    assert counts.rows() == [(0.0, None, 1), (0.5, 1.0, 1), (2.0, 4.0, 1), (4.0, 8.0, 1)]
+    graph.run("wcc", path, output=tmp_path / "parts.csv")
+    assert polars.read_csv(tmp_path / "parts.csv")["value"].to_list() == [0, 0, 0, 0, 7, 7]
+    with pytest.raises(prism.Error, match="histogram: there is none"):
+        _ = graph.run("wcc", path).histogram
+    with pytest.raises(prism.Error, match="this is the store"):
+        graph.run("wcc", path, output=path)
+    with pytest.raises(prism.Error, match="there is no column .* columns are to, from, length"):
+        graph.ingest(tmp_path / "edges.parquet", tmp_path / "x.prism", columns="a,b")
+
+
+def test_bad_input_is_named(
+    store: tuple[str, set[tuple[int, int]]], tmp_path: pathlib.Path
+) -> None:
+    path, _ = store
+    bad = tmp_path / "bad.txt"
+    bad.write_text("1 2\n3 x\n")
+
+    def check(message: str, call: object) -> None:
+        with pytest.raises(prism.Error) as error:
+            call()  # type: ignore[operator]
+        assert message in str(error.value)
+
+    check("bad.txt:2: ", lambda: graph.ingest(bad, tmp_path / "g.prism"))
+    check("formats are edges", lambda: graph.ingest(bad, tmp_path / "g.prism", format="x"))
+    check("threads: 0 is not", lambda: graph.ingest(bad, tmp_path / "g.prism", threads=0))
+    check("algorithms are pagerank", lambda: graph.run("rank", path))
+    check("wcc has no use for --source", lambda: graph.run("wcc", path, source=1))
+    check("damping: 2 is not", lambda: graph.run("pagerank", path, damping=2.0))
+    check("nowhere.prism", lambda: graph.run("wcc", "nowhere.prism"))
+    assert not (tmp_path / "g.prism").exists()
