@@ -6,17 +6,21 @@ use clap::{Args as ClapArgs, ValueEnum};
 use prism_experiments::Scale;
 use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
-use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
+use prism_experiments::unwritten::{
+    ColdReads, Facts, INSTANCES, Observed, PHASE, Pair, READ_AHEADS, REMOVE_PHASE, Sequential,
+    judge_all, observe, observe_sequential, reads_of,
+};
 use prism_experiments::{linkedin, prism_ssd, sfs};
 use prism_host::input::read_text;
 use prism_host::jobs::run_all;
-use prism_host::{HostError, LoadSpec, Progress, load_trace};
+use prism_host::{HostError, LoadSpec, LoadedTrace, Progress, load_trace};
 use prism_present::reproduction::atc09::Atc09;
 use prism_present::reproduction::linkedin::LinkedIn;
 use prism_present::reproduction::prism_ssd::PrismSsd;
 use prism_present::reproduction::sfs::Sfs;
 use prism_present::reproduction::{self, Reproduced, scale_name};
 use prism_report::{Document, markdown};
+use prism_trace::Source;
 
 use crate::failure::Failure;
 use crate::output::{json, write_whole};
@@ -48,8 +52,8 @@ pub struct Args {
     /// The result to repeat; without it, all are listed
     #[arg(value_name = "ID", value_enum)]
     id: Option<Id>,
-    /// Folder with the traces of unwritten-contract, FS-APP.ftrace.zst, there or in its
-    /// subfolder app-fs
+    /// Folder with the traces of unwritten-contract, there or in its subfolders unwritten and
+    /// app-fs: FS-APP-PATTERN.parquet of prism capture stack, or FS-APP.ftrace.zst
     #[arg(long, value_name = "DIR", default_value = "samples")]
     traces: PathBuf,
     /// Amount of simulation: full or quarter
@@ -106,17 +110,19 @@ fn list() -> String {
 enum ContractPart {
     Benchmark(Vec<Comparison>),
     Trace(Box<Result<Observed, HostError>>),
+    Sequential(Pair, Result<Sequential, HostError>),
 }
 
 fn unwritten_contract(args: &Args) -> Result<(), Failure> {
     let (found, missing): (Vec<_>, Vec<_>) = Pair::all()
-        .map(|pair| (pair, trace_file(&args.traces, pair)))
+        .map(|pair| (pair, usual_trace(&args.traces, pair)))
         .partition(|(_, path)| path.is_some());
     if found.is_empty() {
         let dir = args.traces.display();
         return Err(Failure::Usage(format!(
-            "{dir}: no trace named FS-APP.ftrace.zst (such as ext4-leveldb.ftrace.zst) is there or \
-             in its subfolder app-fs; name the folder of the traces with --traces"
+            "{dir}: no trace named FS-APP-PATTERN.parquet (such as ext4-leveldb-rand.parquet) or \
+             FS-APP.ftrace.zst is there or in its subfolders unwritten and app-fs; name the folder \
+             of the traces with --traces"
         )));
     }
     let files = Files::open(args)?;
@@ -126,15 +132,31 @@ fn unwritten_contract(args: &Args) -> Result<(), Failure> {
         let Some(path) = path else { continue };
         jobs.push(Box::new(move || ContractPart::Trace(Box::new(read(pair, path)))));
     }
+    for pair in Pair::all() {
+        for instances in INSTANCES {
+            let name = format!("{}.parquet", pair.sequential(instances));
+            let Some(path) = trace_file(&args.traces, &[name]) else { continue };
+            let read = move || ContractPart::Sequential(pair, sequential(pair, instances, &path));
+            jobs.push(Box::new(read));
+        }
+    }
     for benchmark in Benchmark::ALL {
         jobs.push(Box::new(move || ContractPart::Benchmark(benchmark.run(scale, seed))));
     }
     let parts = run_parts(jobs);
-    let (mut comparisons, mut observed) = (Vec::new(), Vec::new());
+    let (mut comparisons, mut observed) = (Vec::new(), Vec::<Observed>::new());
     for part in parts {
         match part {
             ContractPart::Benchmark(some) => comparisons.extend(some),
             ContractPart::Trace(one) => observed.push((*one)?),
+            // The usual traces come first.
+            ContractPart::Sequential(pair, one) => {
+                let known = observed.iter_mut().find(|observed| observed.facts.pair == pair);
+                let one = one?;
+                if let Some(known) = known {
+                    known.facts.sequential.push(one);
+                }
+            }
         }
     }
     let facts: Vec<Facts> = observed.iter().map(|one| one.facts.clone()).collect();
@@ -227,14 +249,53 @@ fn run_parts<T: Send>(jobs: Vec<impl FnOnce() -> T + Send>) -> Vec<T> {
     parts
 }
 
-/// The trace of `pair` in `dir` or in its subfolder `app-fs`.
-fn trace_file(dir: &Path, pair: Pair) -> Option<PathBuf> {
-    let name = format!("{}.ftrace.zst", pair.name());
-    [dir.join("app-fs").join(&name), dir.join(&name)].into_iter().find(|path| path.is_file())
+/// The trace of the usual run of `pair`: as `prism capture stack` names it, or the text of ftrace.
+fn usual_trace(dir: &Path, pair: Pair) -> Option<PathBuf> {
+    let names = [format!("{}.parquet", pair.usual()), format!("{}.ftrace.zst", pair.name())];
+    trace_file(dir, &names)
+}
+
+/// The first of `names` that is in `dir` or in one of its subfolders.
+fn trace_file(dir: &Path, names: &[String]) -> Option<PathBuf> {
+    let folders = [dir.to_path_buf(), dir.join("unwritten"), dir.join("app-fs")];
+    let path = |name: &String| folders.iter().map(|folder| folder.join(name)).collect::<Vec<_>>();
+    names.iter().flat_map(path).find(|path| path.is_file())
+}
+
+/// Loads the phase `phase` of a trace, or all of it.
+fn load(path: &Path, phase: Option<&str>) -> Result<LoadedTrace, HostError> {
+    let phase = phase.map(str::to_owned);
+    let spec = LoadSpec { paths: vec![path.to_path_buf()], phase, ..LoadSpec::default() };
+    load_trace(&spec, &Progress::hidden())
 }
 
 fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
-    let spec = LoadSpec { paths: vec![path], phase: Some(PHASE.into()), ..LoadSpec::default() };
-    let mut trace = load_trace(&spec, &Progress::hidden())?;
-    Ok(observe(pair, &mut trace.spool, &trace.info.later_discards, &trace.info.symbols)?)
+    let mut trace = load(&path, Some(PHASE))?;
+    let phases = trace.info.facts.phase_names();
+    let mut observed =
+        observe(pair, &mut trace.spool, &trace.info.later_discards, &trace.info.symbols)?;
+    for read_ahead in READ_AHEADS {
+        let names = ColdReads::phases(read_ahead);
+        if !names.iter().all(|name| phases.contains(name)) {
+            continue;
+        }
+        let [ordered, random] = names.map(|name| -> Result<_, HostError> {
+            Ok(reads_of(&mut load(&path, Some(&name))?.spool)?)
+        });
+        let cold = ColdReads { read_ahead, ordered: ordered?, random: random? };
+        observed.facts.cold.push(cold);
+    }
+    Ok(observed)
+}
+
+fn sequential(pair: Pair, instances: u32, path: &Path) -> Result<Sequential, HostError> {
+    let mut app = load(path, Some(PHASE))?;
+    let later = std::mem::take(&mut app.info.later_discards);
+    if instances == 1 {
+        return Ok(observe_sequential(pair, instances, &mut app.spool, &later, None)?);
+    }
+    let mut whole = load(path, None)?;
+    let mut removal = load(path, Some(REMOVE_PHASE))?;
+    let removal = Some((&mut whole.spool as &mut dyn Source, &mut removal.spool as _));
+    Ok(observe_sequential(pair, instances, &mut app.spool, &later, removal)?)
 }

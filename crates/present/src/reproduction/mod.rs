@@ -79,6 +79,8 @@ pub fn json(found: &Reproduced) -> Value {
         "barriers_and_discards": table(&contract_tables::barriers(&found.observed)),
         "rule_numbers": table(&contract_tables::rule_numbers(&found.observed)),
         "lifetimes": table(&contract_tables::lifetimes(&found.observed)),
+        "cold_reads": table(&contract_tables::cold_reads(&found.observed)),
+        "sequential_work": table(&contract_tables::sequential(&found.observed)),
         "micro_benchmarks": table(&micro_tables::prices(&found.comparisons)),
         "micro_benchmark_sides": table(&micro_tables::sides(&found.comparisons)),
         "wear": table(&micro_tables::wear(&found.comparisons)),

@@ -5,14 +5,15 @@ use prism_contract::rules::{Findings, Ranges, Rule, Rules, Side, Subject};
 use prism_trace::{Op, Record, Source, SourceError, Symbols};
 
 use super::figure1::Figure1;
+use super::variants::{ColdReads, Sequential};
 use super::writes::{RangeBias, UNIT, WriteCounts, Writes};
 use super::{Pair, TRACED};
 
 /// Channels of the drive of the paper's trace runs. It has pages of 2 KiB, caches a tenth of its
 /// map and has 50 % more flash than addresses. Writes are counted in blocks of the file system,
 /// where the paper counts pages of half the size.
-const CHANNELS: u32 = 16;
-const FLASH_PAGE: Bytes = Bytes(2048);
+pub(super) const CHANNELS: u32 = 16;
+pub(super) const FLASH_PAGE: Bytes = Bytes(2048);
 /// Bytes of addresses that a translation page maps: 512 entries of 4 bytes, for pages of 2 KiB.
 const MAP_REACH: Bytes = Bytes(1 << 20);
 const SPARE: f64 = 0.5;
@@ -38,7 +39,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    fn of(side: &Side) -> Self {
+    pub(super) fn of(side: &Side) -> Self {
         let quartile = |q| side.sizes.quantile(q).unwrap_or(0);
         let depth = |q| side.depth.quantile(q);
         Self {
@@ -123,6 +124,10 @@ pub struct Facts {
     pub metadata: WriteCounts,
     /// How unevenly ranges of addresses are written.
     pub bias: RangeBias,
+    /// Reads with cold caches, for each setting of read-ahead that was recorded.
+    pub cold: Vec<ColdReads>,
+    /// Sequential work by one or more instances, as far as it was recorded.
+    pub sequential: Vec<Sequential>,
 }
 
 impl Facts {
@@ -186,6 +191,8 @@ impl Facts {
             data,
             metadata,
             bias: writes.bias(TRACED),
+            cold: Vec::new(),
+            sequential: Vec::new(),
         }
     }
 }
@@ -201,7 +208,7 @@ pub struct Observed {
     pub figure1: Option<Figure1>,
 }
 
-/// Observes the trace of `pair`. `source` has the requests while the application ran, `later` the
+/// Observes the trace of `pair`, without reads with cold caches and sequential work. `source` has the requests while the application ran, `later` the
 /// discards after it, and `symbols` the names in both.
 ///
 /// # Errors
