@@ -8,7 +8,7 @@ use prism_experiments::atc09::Results;
 use prism_experiments::contract_micro::{Benchmark, Comparison};
 use prism_experiments::unwritten::{
     ColdReads, Facts, INSTANCES, Observed, PHASE, Pair, READ_AHEADS, REMOVE_PHASE, Sequential,
-    judge_all, observe, observe_sequential, reads_of,
+    TRACED, TRACED_FIRST, judge_all, observe, observe_sequential, reads_of,
 };
 use prism_experiments::{linkedin, prism_ssd, sfs};
 use prism_host::input::read_text;
@@ -271,9 +271,11 @@ fn load(path: &Path, phase: Option<&str>) -> Result<LoadedTrace, HostError> {
 
 fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
     let mut trace = load(&path, Some(PHASE))?;
+    let is_captured = path.extension().is_some_and(|ending| ending == "parquet");
+    let device = if is_captured { TRACED } else { TRACED_FIRST };
     let phases = trace.info.facts.phase_names();
     let mut observed =
-        observe(pair, &mut trace.spool, &trace.info.later_discards, &trace.info.symbols)?;
+        observe(pair, device, &mut trace.spool, &trace.info.later_discards, &trace.info.symbols)?;
     for read_ahead in READ_AHEADS {
         let names = ColdReads::phases(read_ahead);
         if !names.iter().all(|name| phases.contains(name)) {

@@ -4,7 +4,8 @@
 use prism_base::Bytes;
 use prism_experiments::unwritten::{
     App, ColdReads, Facts, Fs, OBSERVATIONS, ObservationVerdict, Pair, READ_AHEADS, RangeBias,
-    Removed, Scale, Sequential, WriteCounts, judge_all, observe, observe_sequential, reads_of,
+    Removed, Scale, Sequential, TRACED_FIRST, WriteCounts, judge_all, observe, observe_sequential,
+    reads_of,
 };
 use prism_trace::{Op, OptTime, Record, Symbols, VecSource};
 
@@ -310,7 +311,7 @@ fn a_trace_becomes_facts() {
     let later = [record(Op::Discard, 9000, 9100, 1 << 20, 1 << 20)];
     let pair = Pair { app: App::LevelDb, fs: Fs::Xfs };
     let mut source = VecSource::new(records);
-    let facts = observe(pair, &mut source, &later, &Symbols::new()).unwrap().facts;
+    let facts = observe(pair, TRACED_FIRST, &mut source, &later, &Symbols::new()).unwrap().facts;
     assert_eq!((facts.reads.requests, facts.writes.requests), (1, 2));
     assert_eq!((facts.reads.depth(), facts.writes.depth()), (Some(1), Some(1)));
     assert_eq!(facts.writes.before, Some([0, 0, 1]));

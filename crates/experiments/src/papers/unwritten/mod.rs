@@ -92,7 +92,9 @@ impl Pair {
     }
 }
 
-/// The size of the device on which the pairs were traced.
-pub const TRACED: Bytes = Bytes(4 << 30);
+/// The size of the device on which `prism capture stack` traced the pairs: that of the paper.
+pub const TRACED: Bytes = Bytes(1 << 30);
+/// The size of the device of the first traces, which are text of ftrace.
+pub const TRACED_FIRST: Bytes = Bytes(4 << 30);
 /// The phase of the traces in which the application runs.
 pub const PHASE: &str = "app";

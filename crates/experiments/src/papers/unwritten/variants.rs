@@ -7,7 +7,7 @@ use prism_trace::{Op, Record, Source, SourceError, Symbols};
 
 use super::facts::{CHANNELS, FLASH_PAGE, Facts, Scale, observe};
 use super::writes::UNIT;
-use super::{App, Pair};
+use super::{App, Pair, TRACED};
 
 /// The settings of read-ahead with which records are read: none, Linux's default, eight times that.
 pub const READ_AHEADS: [Bytes; 3] = [Bytes(0), Bytes(128 << 10), Bytes(1 << 20)];
@@ -121,7 +121,7 @@ pub fn observe_sequential(
     removal: Option<(&mut dyn Source, &mut dyn Source)>,
 ) -> Result<Sequential, SourceError> {
     let Some((whole, removal)) = removal else {
-        let facts = observe(pair, app, later, &Symbols::new())?.facts;
+        let facts = observe(pair, TRACED, app, later, &Symbols::new())?.facts;
         return Ok(Sequential { instances, unaligned: facts.unaligned[1], removed: None });
     };
     let mut freed = Vec::new();
@@ -135,7 +135,7 @@ pub fn observe_sequential(
     })?;
     // What the removal frees was live when the applications ended.
     let before = later.iter().filter(|record| record.issue_ns < began).copied();
-    let facts = observe(pair, app, &before.collect::<Vec<_>>(), &Symbols::new())?.facts;
+    let facts = observe(pair, TRACED, app, &before.collect::<Vec<_>>(), &Symbols::new())?.facts;
     let removed = Some(removed(whole, began, &freed)?);
     Ok(Sequential { instances, unaligned: facts.unaligned[1], removed })
 }
