@@ -293,11 +293,12 @@ fn read(pair: Pair, path: PathBuf) -> Result<Observed, HostError> {
 fn sequential(pair: Pair, instances: u32, path: &Path) -> Result<Sequential, HostError> {
     let mut app = load(path, Some(PHASE))?;
     let later = std::mem::take(&mut app.info.later_discards);
+    let symbols = &app.info.symbols;
     if instances == 1 {
-        return Ok(observe_sequential(pair, instances, &mut app.spool, &later, None)?);
+        return Ok(observe_sequential(pair, instances, &mut app.spool, &later, symbols, None)?);
     }
     let mut whole = load(path, None)?;
     let mut removal = load(path, Some(REMOVE_PHASE))?;
     let removal = Some((&mut whole.spool as &mut dyn Source, &mut removal.spool as _));
-    Ok(observe_sequential(pair, instances, &mut app.spool, &later, removal)?)
+    Ok(observe_sequential(pair, instances, &mut app.spool, &later, symbols, removal)?)
 }

@@ -222,19 +222,22 @@ fn several_instances() {
 #[test]
 fn sequential_work_becomes_facts() {
     let mib = 1 << 20;
-    let write = |time, offset| Record::new(Op::Write, time, offset, mib / 2);
+    let mut symbols = Symbols::new();
+    let comm = symbols.intern("leveldb");
+    let write = |time, offset| Record { comm, ..Record::new(Op::Write, time, offset, mib / 2) };
     let app = vec![write(0, mib / 2), write(1, mib), write(2, 0), write(3, mib + mib / 2)];
     let freed = Record::new(Op::Discard, 9, 0, mib);
     let whole = [app.clone(), vec![freed]].concat();
     let pair = Pair { app: App::LevelDb, fs: Fs::Ext4 };
     let mut sources = [app.clone(), whole, vec![freed]].map(VecSource::new);
     let [first, second, third] = &mut sources;
-    let found = observe_sequential(pair, 2, first, &[freed], Some((second, third))).unwrap();
+    let found =
+        observe_sequential(pair, 2, first, &[freed], &symbols, Some((second, third))).unwrap();
     // The first logical block was written by halves, the second half first: 1 of 2 MiB is merged.
     assert_eq!(found.unaligned, Some(0.5));
     let folder = Bytes(mib);
     assert_eq!(found.removed, Some(Removed { bytes: folder, amid: folder }));
-    let alone = observe_sequential(pair, 1, &mut VecSource::new(app), &[], None).unwrap();
+    let alone = observe_sequential(pair, 1, &mut VecSource::new(app), &[], &symbols, None).unwrap();
     assert_eq!((alone.unaligned, alone.removed), (Some(0.5), None));
     let read = Record::new(Op::Read, 5, 0, 8192);
     let reads = reads_of(&mut VecSource::new(vec![read; 3])).unwrap();

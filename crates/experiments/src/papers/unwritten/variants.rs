@@ -108,8 +108,8 @@ impl Pair {
 }
 
 /// Observes sequential work by `instances`. `app` has the requests of the applications, `later`
-/// the discards after them, `whole` the whole trace, and `removal` the requests from the removal
-/// of a folder on.
+/// the discards after them, and `symbols` the names in both. `removal`, for several instances, is
+/// the whole trace and the requests from the removal of a folder on.
 ///
 /// # Errors
 /// [`SourceError`] if a stored trace cannot be read again.
@@ -118,10 +118,11 @@ pub fn observe_sequential(
     instances: u32,
     app: &mut dyn Source,
     later: &[Record],
+    symbols: &Symbols,
     removal: Option<(&mut dyn Source, &mut dyn Source)>,
 ) -> Result<Sequential, SourceError> {
     let Some((whole, removal)) = removal else {
-        let facts = observe(pair, TRACED, app, later, &Symbols::new())?.facts;
+        let facts = observe(pair, TRACED, app, later, symbols)?.facts;
         return Ok(Sequential { instances, unaligned: facts.unaligned[1], removed: None });
     };
     let mut freed = Vec::new();
@@ -135,7 +136,7 @@ pub fn observe_sequential(
     })?;
     // What the removal frees was live when the applications ended.
     let before = later.iter().filter(|record| record.issue_ns < began).copied();
-    let facts = observe(pair, TRACED, app, &before.collect::<Vec<_>>(), &Symbols::new())?.facts;
+    let facts = observe(pair, TRACED, app, &before.collect::<Vec<_>>(), symbols)?.facts;
     let removed = Some(removed(whole, began, &freed)?);
     Ok(Sequential { instances, unaligned: facts.unaligned[1], removed })
 }
