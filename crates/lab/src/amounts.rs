@@ -1,7 +1,7 @@
 //! The amount of work of an application, as a function of the device's size alone.
 //!
 //! Live data fills a quarter of the device. The application then writes about as many bytes to
-//! its files as the device holds. The number of operations follows from the constants below, which
+//! its files as the device holds, or as many as asked for. The number of operations follows from the constants below, which
 //! are rounded and come from the file formats. The report has the bytes actually written. The work
 //! does not depend on time, so it is the same on a slow machine.
 
@@ -55,6 +55,13 @@ pub const APPEND_BYTES_MAX: u64 = 16 << 10;
 /// Mean bytes written per round of varmail: two appends.
 const MAIL_ROUND_BYTES: u64 = APPEND_BYTES_MAX;
 
+/// The part of the live records that is read in order with cold caches: a quarter, so a sixteenth
+/// of the device.
+const READ_IN_ORDER: u64 = 4;
+
+/// The device size over the number of records read at random with cold caches: 8192 of 4 GiB.
+const DEVICE_OVER_READS: u64 = 512 << 10;
+
 /// The work of one application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
@@ -65,9 +72,10 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work of `app` on a device of `size`: at least one record and operation.
+    /// The work of `app` on a device of `size`, with about `written` bytes written to its files: at
+    /// least one record and operation.
     #[must_use]
-    pub fn of(app: App, pattern: Pattern, size: Bytes) -> Self {
+    pub fn of(app: App, pattern: Pattern, size: Bytes, written: Bytes) -> Self {
         let live = size.0 / DEVICE_OVER_LIVE;
         match app {
             App::SqliteRb | App::SqliteWal => {
@@ -77,17 +85,38 @@ impl Work {
                     Pattern::Rand => ROWS_PER_COMMIT,
                     Pattern::Mix => ROWS_PER_COMMIT / 2,
                 };
-                let commits = size.0 / (pages * SQLITE_WRITES_PER_PAGE * SQLITE_PAGE);
+                let commits = written.0 / (pages * SQLITE_WRITES_PER_PAGE * SQLITE_PAGE);
                 Self::at_least_one(live / ROW_FILE_BYTES, commits * ROWS_PER_COMMIT)
             }
             App::RocksDb | App::LevelDb => {
                 let record = (KEY_BYTES + LSM_VALUE_BYTES) as u64;
-                let puts = size.0 / (LSM_WRITES_PER_PUT * record);
+                let puts = written.0 / (LSM_WRITES_PER_PUT * record);
                 let reads = if pattern == Pattern::Mix { puts } else { 0 };
                 Self::at_least_one(live / record, puts + reads)
             }
-            App::Varmail => Self::at_least_one(MAILS, size.0 / MAIL_ROUND_BYTES),
+            App::Varmail => Self::at_least_one(MAILS, written.0 / MAIL_ROUND_BYTES),
         }
+    }
+
+    /// The part of each of `instances` of `app` that run at once and together do this work. Each
+    /// has all mails of varmail, whose number does not depend on the size either.
+    #[must_use]
+    pub fn shared(self, app: App, instances: u32) -> Self {
+        let instances = u64::from(instances);
+        let records = if app == App::Varmail { self.records } else { self.records / instances };
+        Self::at_least_one(records, self.operations / instances)
+    }
+
+    /// Records of a store that are read in order with cold caches.
+    #[must_use]
+    pub fn read_in_order(self) -> u64 {
+        self.records.div_ceil(READ_IN_ORDER)
+    }
+
+    /// Records that each of `instances` on a device of `size` reads at random with cold caches.
+    #[must_use]
+    pub fn read_at_random(size: Bytes, instances: u32) -> u64 {
+        (size.0 / DEVICE_OVER_READS / u64::from(instances)).max(1)
     }
 
     fn at_least_one(records: u64, operations: u64) -> Self {
@@ -102,7 +131,7 @@ mod tests {
     #[test]
     fn amounts_follow_from_the_size() {
         let check = |app, pattern, size, records, operations| {
-            let work = Work::of(app, pattern, Bytes(size));
+            let work = Work::of(app, pattern, Bytes(size), Bytes(size));
             assert_eq!(work, Work { records, operations }, "{app:?} {pattern:?} {size}");
         };
         let mib = 1u64 << 20;
@@ -117,5 +146,20 @@ mod tests {
         check(App::Varmail, Pattern::Rand, 64 * mib, 1000, 4096);
         check(App::Varmail, Pattern::Mix, 1, 1000, 1);
         check(App::LevelDb, Pattern::Seq, 1, 1, 1);
+        // Twice as many operations on the same records.
+        let twice = Work::of(App::LevelDb, Pattern::Rand, Bytes(64 * mib), Bytes(128 * mib));
+        assert_eq!(twice, Work { records: 40_329, operations: 64_527 });
+    }
+
+    #[test]
+    fn instances_share_the_work_and_read_a_part_of_it() {
+        let work = Work { records: 1000, operations: 10 };
+        assert_eq!(work.shared(App::LevelDb, 4), Work { records: 250, operations: 2 });
+        assert_eq!(work.shared(App::Varmail, 4), Work { records: 1000, operations: 2 });
+        assert_eq!(work.shared(App::LevelDb, 2000), Work { records: 1, operations: 1 });
+        assert_eq!(work.read_in_order(), 250);
+        assert_eq!(Work::read_at_random(Bytes(4 << 30), 1), 8192);
+        assert_eq!(Work::read_at_random(Bytes(4 << 30), 4), 2048);
+        assert_eq!(Work::read_at_random(Bytes(1), 1), 1);
     }
 }

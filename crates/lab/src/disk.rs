@@ -55,6 +55,22 @@ impl LoopDevice {
         }
     }
 
+    /// Sets the read-ahead of the device; what is returned restores it.
+    ///
+    /// # Errors
+    /// [`StackError::System`] naming the file.
+    pub fn set_read_ahead(&self, bytes: Bytes) -> Result<Undo, StackError> {
+        let name = self.path.file_name().unwrap_or_default();
+        let file = Path::new("/sys/block").join(name).join("queue/read_ahead_kb");
+        let set = Undo::of(|| -> io::Result<_> {
+            let before = fs::read_to_string(&file)?;
+            fs::write(&file, (bytes.0 >> 10).to_string())?;
+            let file = file.clone();
+            Ok(move || drop(fs::write(file, before)))
+        });
+        set.map_err(StackError::at(&file, "set the read-ahead"))
+    }
+
     /// The path of the device.
     pub fn path(&self) -> &Path {
         &self.path

@@ -4,6 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use prism_base::Bytes;
 use prism_host::OutputFile;
@@ -20,9 +22,24 @@ use crate::leftovers::{own_name, remove_folder};
 use crate::library::SharedLibrary;
 use crate::worker::{Step, WorkerSpec};
 
-/// The phases of a trace, in order: make the file system; write the live records; run the
-/// application and write back the page cache; discard free space; unmount.
+/// The phases of every trace, in order: make the file system; write the live records; run the
+/// application and write back the page cache; discard free space; unmount. Phases of reads with
+/// cold caches ([`read_phase`]) and [`REMOVE_PHASE`] may follow.
 pub const PHASES: [&str; 5] = ["mkfs", "load", "app", "trim", "unmount"];
+
+/// The phase in which the folder of the first of several instances is removed and its space is
+/// discarded: all its data dies at once.
+pub const REMOVE_PHASE: &str = "remove";
+
+/// The phase of the mount before a phase of reads, or before [`REMOVE_PHASE`].
+const MOUNT_PHASE: &str = "mount";
+
+/// The phase in which records are read in order (or at random) with cold caches and a read-ahead of
+/// `bytes`: `read-seq-128KiB`.
+#[must_use]
+pub fn read_phase(step: Step, read_ahead: Bytes) -> String {
+    format!("{}-{}KiB", step.name(), read_ahead.0 >> 10)
+}
 
 /// Kernel buffer for events: a device in memory causes a few hundred thousand events/s.
 const BUFFER: Bytes = Bytes(64 << 20);
@@ -45,6 +62,13 @@ pub struct ExperimentSpec<'a> {
     pub size: Bytes,
     /// Limit of memory of the application and its page cache.
     pub memory: Bytes,
+    /// About the bytes that an application writes to its files.
+    pub written: Bytes,
+    /// The longest time that an application writes.
+    pub time_max: Option<Duration>,
+    /// Settings of the device's read-ahead with each of which records are read with cold caches
+    /// after the application has ended.
+    pub read_aheads: Vec<Bytes>,
     /// Seed of the operations of applications.
     pub seed: u64,
     /// Folder for temporary images.
@@ -52,7 +76,7 @@ pub struct ExperimentSpec<'a> {
     /// The cgroups that limit the memory.
     pub cgroups: MemoryCgroups,
     /// The command that runs a worker.
-    pub worker: &'a dyn Fn(&WorkerSpec) -> Command,
+    pub worker: &'a (dyn Fn(&WorkerSpec) -> Command + Sync),
 }
 
 /// Runs combinations one after another in a temporary folder.
@@ -157,6 +181,28 @@ impl<'a> Experiment<'a> {
         capture.mark(PHASES[3])?;
         mounted.trim()?;
         capture.mark(PHASES[4])?;
+        mounted.unmount()?;
+        for &read_ahead in &self.spec.read_aheads {
+            let _read_ahead = device.set_read_ahead(read_ahead)?;
+            for step in [Step::ReadSeq, Step::ReadRand] {
+                capture.mark(MOUNT_PHASE)?;
+                let mounted = Mounted::at(combination.fs, device, &point)?;
+                capture.mark(&read_phase(step, read_ahead))?;
+                self.work(combination, step, &point, memory)?;
+                capture.mark(PHASES[4])?;
+                mounted.unmount()?;
+            }
+        }
+        if combination.instances == 1 {
+            return Ok(());
+        }
+        capture.mark(MOUNT_PHASE)?;
+        let mounted = Mounted::at(combination.fs, device, &point)?;
+        capture.mark(REMOVE_PHASE)?;
+        let first = instance_folder(&point, combination, 0);
+        fs::remove_dir_all(&first).map_err(StackError::at(&first, "remove the folder"))?;
+        mounted.sync()?;
+        mounted.trim()?;
         mounted.unmount()
     }
 
@@ -172,6 +218,7 @@ impl<'a> Experiment<'a> {
         Ok((made.expect("it was made"), undo))
     }
 
+    /// Runs a step of every instance at once.
     fn work(
         &self,
         combination: Combination,
@@ -179,18 +226,59 @@ impl<'a> Experiment<'a> {
         point: &Path,
         memory: &Path,
     ) -> Result<(), StackError> {
-        let Combination { app, pattern, io, .. } = combination;
+        let one = |number| self.instance(combination, step, point, memory, number);
+        thread::scope(|scope| {
+            let one = &one;
+            let all: Vec<_> =
+                (0..combination.instances).map(|n| scope.spawn(move || one(n))).collect();
+            let results = all.into_iter().map(|thread| thread.join().expect("it does not panic"));
+            results.collect::<Result<Vec<()>, _>>().map(drop)
+        })
+    }
+
+    fn instance(
+        &self,
+        combination: Combination,
+        step: Step,
+        point: &Path,
+        memory: &Path,
+        number: u32,
+    ) -> Result<(), StackError> {
+        let Combination { app, pattern, io, instances, .. } = combination;
+        let folder = instance_folder(point, combination, number);
+        if step == Step::Load && instances > 1 {
+            fs::create_dir(&folder).map_err(StackError::at(&folder, "make the folder"))?;
+        }
         let spec = WorkerSpec {
             app,
             pattern,
             io,
             step,
             size: self.spec.size,
-            seed: self.spec.seed,
-            folder: point.to_path_buf(),
+            written: self.spec.written,
+            time_max: self.spec.time_max,
+            instances,
+            seed: self.spec.seed.wrapping_add(u64::from(number)),
+            folder,
             cgroup: Some(memory.to_path_buf()),
             parent: Some(std::process::id()),
         };
         child::run((self.spec.worker)(&spec), &format!("{} ({})", app.name(), step.name()))
+    }
+}
+
+/// The folder of instance `number`: the mount point itself if there is only one.
+fn instance_folder(point: &Path, combination: Combination, number: u32) -> PathBuf {
+    if combination.instances == 1 { point.to_path_buf() } else { point.join(number.to_string()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_of_reads_name_order_and_read_ahead() {
+        assert_eq!(read_phase(Step::ReadSeq, Bytes(128 << 10)), "read-seq-128KiB");
+        assert_eq!(read_phase(Step::ReadRand, Bytes(0)), "read-rand-0KiB");
     }
 }

@@ -59,9 +59,14 @@ pub struct Combination {
     pub pattern: Pattern,
     /// Its use of the page cache.
     pub io: Io,
+    /// How many of it run at once, each in a folder of its own.
+    pub instances: u32,
     /// The file system.
     pub fs: FileSystem,
 }
+
+/// Most instances of an application at once: each has its own process and memory.
+pub const INSTANCES_MAX: u32 = 16;
 
 /// An enum whose variants have names on the command line.
 pub trait Named: Copy + Sized + 'static {
@@ -147,13 +152,17 @@ impl Combination {
         apps: &[App],
         patterns: &[Pattern],
         ios: &[Io],
+        instances: &[u32],
         file_systems: &[FileSystem],
     ) -> Vec<Self> {
         let mut all = Vec::new();
         for &app in apps {
             for &pattern in patterns {
                 for &io in ios {
-                    all.extend(file_systems.iter().map(|&fs| Self { app, pattern, io, fs }));
+                    for &instances in instances {
+                        let on = |&fs: &FileSystem| Self { app, pattern, io, instances, fs };
+                        all.extend(file_systems.iter().map(on));
+                    }
                 }
             }
         }
@@ -167,14 +176,15 @@ impl Combination {
     }
 }
 
-/// The name of its trace, such as `ext4-sqlite-wal-rand`, with `-direct` appended for direct I/O.
+/// The name of its trace, such as `ext4-sqlite-wal-rand`, with `-direct` appended for direct I/O
+/// and `-x2` for two instances.
 impl fmt::Display for Combination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}-{}-{}", self.fs.name(), self.app.name(), self.pattern.name())?;
-        match self.io {
-            Io::Buffered => Ok(()),
-            Io::Direct => f.write_str("-direct"),
+        if self.io == Io::Direct {
+            f.write_str("-direct")?;
         }
+        if self.instances > 1 { write!(f, "-x{}", self.instances) } else { Ok(()) }
     }
 }
 
@@ -205,6 +215,7 @@ mod tests {
             &[App::RocksDb, App::SqliteWal],
             &[Pattern::Mix],
             &[Io::Buffered, Io::Direct],
+            &[1],
             &[FileSystem::Xfs, FileSystem::Ext4],
         );
         let shown: Vec<String> = all
@@ -217,5 +228,10 @@ mod tests {
              xfs-sqlite-wal-mix ext4-sqlite-wal-mix xfs-sqlite-wal-mix-direct! \
              ext4-sqlite-wal-mix-direct!"
         );
+        let ext4 = &[FileSystem::Ext4];
+        let all =
+            Combination::all(&[App::LevelDb], &[Pattern::Seq], &[Io::Buffered], &[1, 4], ext4);
+        let shown: Vec<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(shown, ["ext4-leveldb-seq", "ext4-leveldb-seq-x4"]);
     }
 }

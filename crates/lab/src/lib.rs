@@ -28,8 +28,10 @@ use std::time::Duration;
 
 pub use cgroup::MemoryCgroups;
 pub use error::StackError;
-pub use experiment::{Experiment, ExperimentSpec, PHASES, Recorded, check};
-pub use kinds::{App, Combination, FileSystem, Io, Named, Pattern};
+pub use experiment::{
+    Experiment, ExperimentSpec, PHASES, REMOVE_PHASE, Recorded, check, read_phase,
+};
+pub use kinds::{App, Combination, FileSystem, INSTANCES_MAX, Io, Named, Pattern};
 pub use leftovers::{Leftovers, remove_leftovers};
 pub use worker::{Step, WorkerSpec, work};
 

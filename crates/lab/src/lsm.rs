@@ -24,6 +24,12 @@ struct Api {
         unsafe extern "C" fn(Object, Object, *const c_char, usize, *const c_char, usize, *mut Text),
     get: unsafe extern "C" fn(Object, Object, *const c_char, usize, *mut usize, *mut Text) -> Text,
     free: unsafe extern "C" fn(*mut c_void),
+    new_iterator: unsafe extern "C" fn(Object, Object) -> Object,
+    seek_first: unsafe extern "C" fn(Object),
+    is_valid: unsafe extern "C" fn(Object) -> c_uchar,
+    next: unsafe extern "C" fn(Object),
+    iterator_error: unsafe extern "C" fn(Object, *mut Text),
+    end_iterator: unsafe extern "C" fn(Object),
     new_options: unsafe extern "C" fn() -> Object,
     new_read_options: unsafe extern "C" fn() -> Object,
     new_write_options: unsafe extern "C" fn() -> Object,
@@ -110,6 +116,24 @@ impl LsmStore {
         self.check(error).map(|()| found)
     }
 
+    /// Reads the first `records` records in the order of their keys. Returns how many there were.
+    pub fn scan(&mut self, records: u64) -> Result<u64, StackError> {
+        let (mut read, mut error) = (0, ptr::null_mut());
+        // SAFETY: the iterator lives until it is destroyed here, before the store; keys and values
+        // are those of the iterator until it moves.
+        unsafe {
+            let iterator = (self.api.new_iterator)(self.store, self.read);
+            (self.api.seek_first)(iterator);
+            while read < records && (self.api.is_valid)(iterator) != 0 {
+                read += 1;
+                (self.api.next)(iterator);
+            }
+            (self.api.iterator_error)(iterator, &mut error);
+            (self.api.end_iterator)(iterator);
+        }
+        self.check(error).map(|()| read)
+    }
+
     fn check(&self, error: Text) -> Result<(), StackError> {
         if error.is_null() {
             return Ok(());
@@ -149,6 +173,12 @@ fn api(wanted: SharedLibrary, library: &Library, prefix: &str) -> Result<Api, St
             put: wanted.function(library, &name("put"))?,
             get: wanted.function(library, &name("get"))?,
             free: wanted.function(library, &name("free"))?,
+            new_iterator: wanted.function(library, &name("create_iterator"))?,
+            seek_first: wanted.function(library, &name("iter_seek_to_first"))?,
+            is_valid: wanted.function(library, &name("iter_valid"))?,
+            next: wanted.function(library, &name("iter_next"))?,
+            iterator_error: wanted.function(library, &name("iter_get_error"))?,
+            end_iterator: wanted.function(library, &name("iter_destroy"))?,
             new_options: wanted.function(library, &name("options_create"))?,
             new_read_options: wanted.function(library, &name("readoptions_create"))?,
             new_write_options: wanted.function(library, &name("writeoptions_create"))?,

@@ -8,8 +8,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use prism_base::Bytes;
+use prism_base::rng::Rng;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::amounts::{
@@ -30,15 +32,21 @@ pub enum Step {
     Load,
     /// Run the operations.
     App,
+    /// Read records in ascending order of keys, or every mail.
+    ReadSeq,
+    /// Read random records or mails.
+    ReadRand,
 }
 
 impl Named for Step {
-    const ALL: &'static [Self] = &[Self::Load, Self::App];
+    const ALL: &'static [Self] = &[Self::Load, Self::App, Self::ReadSeq, Self::ReadRand];
 
     fn name(self) -> &'static str {
         match self {
             Self::Load => "load",
             Self::App => "app",
+            Self::ReadSeq => "read-seq",
+            Self::ReadRand => "read-rand",
         }
     }
 }
@@ -54,8 +62,14 @@ pub struct WorkerSpec {
     pub io: Io,
     /// The step of the work.
     pub step: Step,
-    /// The size of the device, which determines the amount of work.
+    /// The size of the device, which determines the amount of live data.
     pub size: Bytes,
+    /// About the bytes that all instances write to their files in [`Step::App`].
+    pub written: Bytes,
+    /// The longest time of [`Step::App`].
+    pub time_max: Option<Duration>,
+    /// How many instances run at once and share the work.
+    pub instances: u32,
     /// Seed of keys, values and mails.
     pub seed: u64,
     /// The folder for its files.
@@ -112,8 +126,42 @@ fn end_with_parent(parent: Option<u32>) -> Result<(), StackError> {
     if is_alive { Ok(()) } else { Err(failed(rustix::io::Errno::SRCH)) }
 }
 
+impl WorkerSpec {
+    /// The work of this instance.
+    fn amount(&self) -> Work {
+        let all = Work::of(self.app, self.pattern, self.size, self.written);
+        all.shared(self.app, self.instances)
+    }
+
+    /// The operations of this step of an application with keys.
+    fn operations(&self) -> Box<dyn Iterator<Item = Operation>> {
+        let work = self.amount();
+        match self.step {
+            Step::Load => Box::new((0..work.records).map(Operation::Put)),
+            Step::App => {
+                let all = Operations::new(self.seed, self.pattern, work.records, work.operations);
+                let deadline = self.deadline();
+                Box::new(all.take_while(move |_| !is_over(deadline)))
+            }
+            Step::ReadSeq => Box::new((0..work.read_in_order()).map(Operation::Get)),
+            Step::ReadRand => {
+                let reads = Work::read_at_random(self.size, self.instances);
+                let mut rng = Rng::stream(self.seed, "stack cold reads");
+                Box::new((0..reads).map(move |_| Operation::Get(rng.below(work.records))))
+            }
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.time_max.map(|time| Instant::now() + time)
+    }
+}
+
+fn is_over(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
+}
+
 fn sqlite(spec: &WorkerSpec) -> Result<(), StackError> {
-    let work = Work::of(spec.app, spec.pattern, spec.size);
     let mut db = Sqlite::open(spec.app, &spec.folder.join("s.db"))?;
     let mut values = Values::new(spec.seed, spec.step.name(), ROW_VALUE_BYTES);
     let mut transactions = |operations: &mut dyn Iterator<Item = Operation>, each: u64| {
@@ -130,35 +178,27 @@ fn sqlite(spec: &WorkerSpec) -> Result<(), StackError> {
         }
         Ok(())
     };
-    match spec.step {
-        Step::Load => transactions(&mut (0..work.records).map(Operation::Put), ROWS_PER_LOAD),
-        Step::App => transactions(&mut operations(spec, work), ROWS_PER_COMMIT),
-    }
+    let each = if spec.step == Step::Load { ROWS_PER_LOAD } else { ROWS_PER_COMMIT };
+    transactions(&mut spec.operations(), each)
 }
 
 fn lsm(spec: &WorkerSpec) -> Result<(), StackError> {
-    let work = Work::of(spec.app, spec.pattern, spec.size);
     let write_buffer = (spec.size.0 / WRITE_BUFFER_SHARE).clamp(WRITE_BUFFER.0, WRITE_BUFFER.1);
     let setup = LsmSetup { io: spec.io, write_buffer };
     let mut store = LsmStore::open(spec.app, &spec.folder.join("store"), setup)?;
     let mut values = Values::new(spec.seed, spec.step.name(), LSM_VALUE_BYTES);
-    let mut all = |operations: &mut dyn Iterator<Item = Operation>| {
-        for operation in operations {
-            match operation {
-                Operation::Put(record) => store.put(&key(record), values.next_value())?,
-                Operation::Get(record) => found(spec.app, record, store.get(&key(record))?)?,
-            }
-        }
-        Ok(())
-    };
-    match spec.step {
-        Step::Load => all(&mut (0..work.records).map(Operation::Put)),
-        Step::App => all(&mut operations(spec, work)),
+    if spec.step == Step::ReadSeq {
+        let wanted = spec.amount().read_in_order();
+        let read = store.scan(wanted)?;
+        return found(spec.app, read, read == wanted);
     }
-}
-
-fn operations(spec: &WorkerSpec, work: Work) -> Operations {
-    Operations::new(spec.seed, spec.pattern, work.records, work.operations)
+    for operation in spec.operations() {
+        match operation {
+            Operation::Put(record) => store.put(&key(record), values.next_value())?,
+            Operation::Get(record) => found(spec.app, record, store.get(&key(record))?)?,
+        }
+    }
+    Ok(())
 }
 
 /// Every record was loaded, so a missing one was lost.
@@ -170,9 +210,13 @@ fn found(app: App, record: u64, is_there: bool) -> Result<(), StackError> {
 }
 
 fn varmail(spec: &WorkerSpec) -> Result<(), StackError> {
-    let work = Work::of(spec.app, spec.pattern, spec.size);
+    let work = spec.amount();
     let folder = spec.folder.join("mails");
     fs::create_dir_all(&folder).map_err(StackError::at(&folder, "make the folder"))?;
+    if matches!(spec.step, Step::ReadSeq | Step::ReadRand) {
+        return read_mails(spec, &folder);
+    }
+    let deadline = spec.deadline();
     let one = |number: u64| {
         let mails = MailThread::new(spec.seed, number, spec.pattern, work.records, work.operations);
         let mut mailbox = Mailbox::new(&folder, spec.seed, number);
@@ -180,7 +224,9 @@ fn varmail(spec: &WorkerSpec) -> Result<(), StackError> {
             Step::Load => mails.initial(spec.seed).into_iter().try_for_each(|(mail, bytes)| {
                 mailbox.write(mail, bytes, "make a mail", |how| how.create_new(true))
             }),
-            Step::App => mails.into_iter().try_for_each(|round| mailbox.round(&round)),
+            _ => {
+                mails.take_while(|_| !is_over(deadline)).try_for_each(|round| mailbox.round(&round))
+            }
         }
     };
     thread::scope(|scope| {
@@ -189,6 +235,22 @@ fn varmail(spec: &WorkerSpec) -> Result<(), StackError> {
         let results = threads.into_iter().map(|thread| thread.join().expect("it does not panic"));
         results.collect::<Result<Vec<()>, _>>().map(drop)
     })
+}
+
+/// Reads every mail in the order of their names, or random ones.
+fn read_mails(spec: &WorkerSpec, folder: &Path) -> Result<(), StackError> {
+    let failed = || StackError::at(folder, "list the mails");
+    let entries = fs::read_dir(folder).map_err(failed())?;
+    let mails = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+    let mut mails = mails.map_err(failed())?;
+    mails.sort();
+    let mut mailbox = Mailbox::new(folder, spec.seed, 0);
+    if spec.step == Step::ReadSeq {
+        return mails.iter().try_for_each(|mail| mailbox.read_file(mail));
+    }
+    let mut rng = Rng::stream(spec.seed, "stack cold reads");
+    (0..Work::read_at_random(spec.size, spec.instances))
+        .try_for_each(|_| mailbox.read_file(&mails[rng.below(mails.len() as u64) as usize]))
 }
 
 /// The mails of one thread, and its buffers.
@@ -245,13 +307,16 @@ impl<'a> Mailbox<'a> {
     }
 
     fn read(&mut self, mail: u64) -> Result<(), StackError> {
-        let path = self.path(mail);
+        self.read_file(&self.path(mail))
+    }
+
+    fn read_file(&mut self, path: &Path) -> Result<(), StackError> {
         let mut read = || -> std::io::Result<()> {
-            let mut file = File::open(&path)?;
+            let mut file = File::open(path)?;
             while file.read(&mut self.buffer)? > 0 {}
             Ok(())
         };
-        read().map_err(StackError::at(&path, "read a mail"))
+        read().map_err(StackError::at(path, "read a mail"))
     }
 }
 
@@ -269,6 +334,9 @@ mod tests {
             io: Io::Buffered,
             step,
             size: Bytes(1 << 20),
+            written: Bytes(1 << 20),
+            time_max: None,
+            instances: 1,
             seed: 1,
             folder: folder.to_path_buf(),
             cgroup: None,
@@ -284,7 +352,7 @@ mod tests {
         work(&load).unwrap();
         work(&spec(App::Varmail, Step::App, folder.path())).unwrap();
         let mut expected = std::collections::BTreeMap::new();
-        let amounts = Work::of(load.app, load.pattern, load.size);
+        let amounts = load.amount();
         for thread in 0..MAIL_THREADS {
             let (mails, rounds) = (amounts.records, amounts.operations);
             let thread = MailThread::new(load.seed, thread, load.pattern, mails, rounds);
@@ -304,6 +372,28 @@ mod tests {
         assert_eq!(found.collect::<std::collections::BTreeMap<_, _>>(), expected);
     }
 
+    /// A deadline that has passed ends the work before its first operation; the mails are read.
+    #[test]
+    fn time_ends_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let load = spec(App::Varmail, Step::Load, folder.path());
+        work(&load).unwrap();
+        let sizes = || {
+            let entries = fs::read_dir(folder.path().join("mails")).unwrap().map(Result::unwrap);
+            let one = |e: fs::DirEntry| (e.file_name(), e.metadata().unwrap().size());
+            entries.map(one).collect::<std::collections::BTreeMap<_, _>>()
+        };
+        let before = sizes();
+        let time_max = Some(Duration::ZERO);
+        work(&WorkerSpec { step: Step::App, time_max, ..load.clone() }).unwrap();
+        assert_eq!(sizes(), before);
+        for step in [Step::ReadSeq, Step::ReadRand] {
+            work(&WorkerSpec { step, ..load.clone() }).unwrap();
+        }
+        fs::remove_dir_all(folder.path().join("mails")).unwrap();
+        assert!(work(&WorkerSpec { step: Step::App, ..load }).is_err());
+    }
+
     /// If the library is installed, loaded records can be read after reopening the store. Otherwise
     /// the missing library is named.
     #[test]
@@ -311,7 +401,8 @@ mod tests {
         for app in [App::SqliteRb, App::SqliteWal, App::RocksDb, App::LevelDb] {
             let folder = tempfile::tempdir().unwrap();
             let run = |step| work(&spec(app, step, folder.path()));
-            match run(Step::Load).and_then(|()| run(Step::App)) {
+            let reads = || run(Step::ReadSeq).and_then(|()| run(Step::ReadRand));
+            match run(Step::Load).and_then(|()| run(Step::App)).and_then(|()| reads()) {
                 Ok(()) => assert!(fs::read_dir(folder.path()).unwrap().count() > 0),
                 Err(StackError::NoLibrary { package, .. }) => {
                     skipped(&format!("what {} keeps", app.name()), package);

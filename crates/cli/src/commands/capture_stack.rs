@@ -3,19 +3,20 @@
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use prism_base::Bytes;
+use prism_base::{Bytes, Nanos};
 use prism_host::{HostError, OutputFile, Progress};
 use prism_lab::{
-    App, Combination, Experiment, ExperimentSpec, FileSystem, Io, Leftovers, MemoryCgroups, Named,
-    Pattern, StackError, WorkerSpec, remove_leftovers,
+    App, Combination, Experiment, ExperimentSpec, FileSystem, INSTANCES_MAX, Io, Leftovers,
+    MemoryCgroups, Named, Pattern, StackError, WorkerSpec, remove_leftovers,
 };
 use prism_present::PresentError;
 use prism_present::analysis::{Analysis, AnalysisOptions, Trace, WhatIfs};
 use prism_present::drive_choice::{Capacity, DriveChoice};
 use prism_present::initial_state::parse_state;
-use prism_present::stack::{self, Cell, Matrix, Measured};
+use prism_present::stack::{self, Captured, Cell, Matrix, Measured};
 use prism_replay::{Options, Pace, Passes};
 use prism_ssd::DriveSpec;
 
@@ -33,6 +34,9 @@ use crate::trace_args::SelectArgs;
   sudo prism capture stack --fs ext4,xfs --app sqlite-wal,varmail --size 512MiB
   sudo prism capture stack --app rocksdb --pattern mix --io buffered,direct --size 4GiB
   sudo prism capture stack --size 1GiB --keep-traces traces --html stack.html --json stack.json
+  sudo prism capture stack --app leveldb --pattern seq --instances 1,2,4 --size 1GiB
+  sudo prism capture stack --app sqlite-rb --size 4GiB --write 8GiB --for 600s \
+    --cold-reads 0KiB,128KiB,1MiB --keep-traces traces --no-replay
 
 Needs root, and the packages of the chosen file systems and applications: e2fsprogs, xfsprogs,
 btrfs-progs, f2fs-tools; libsqlite3-0, librocksdb7.8 or later, libleveldb1d.")]
@@ -55,10 +59,24 @@ pub struct Args {
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "buffered",
           value_parser = parse_name::<Io>)]
     io: Vec<Io>,
-    /// Size of the device. Live data fills a quarter of it, and the application writes about as
-    /// much as the size
+    /// How many instances of an application run at once, each in a folder of its own. Together
+    /// they do the work of one; of several, the first is removed at the end
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_value = "1",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(INSTANCES_MAX)))]
+    instances: Vec<u32>,
+    /// Size of the device. Live data fills a quarter of it
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = quantities::bytes)]
     size: Bytes,
+    /// About the bytes that the application writes to its files [default: --size]
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
+    write: Option<Bytes>,
+    /// The longest time that the application writes; with it, the work depends on the machine
+    #[arg(long = "for", value_name = "TIME", value_parser = quantities::nanos)]
+    time_max: Option<Nanos>,
+    /// After the application, read records with cold caches, in order and at random, with each
+    /// of these settings of the device's read-ahead: 0KiB,128KiB,1MiB
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', value_parser = read_ahead)]
+    cold_reads: Vec<Bytes>,
     /// Memory of the application, page cache included [default: an eighth of --size, at least
     /// 64MiB]
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
@@ -69,9 +87,13 @@ pub struct Args {
     /// Seed of everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Keep the traces in this folder, as FS-APP-PATTERN.parquet
+    /// Keep the traces in this folder, as FS-APP-PATTERN.parquet, of direct I/O with -direct at
+    /// the end of the name, of two instances with -x2
     #[arg(long, value_name = "DIR")]
     keep_traces: Option<PathBuf>,
+    /// Capture only: the traces are not replayed
+    #[arg(long, requires = "keep_traces")]
+    no_replay: bool,
     /// Folder for the temporary image; needs space for one device
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     work_dir: PathBuf,
@@ -87,6 +109,9 @@ const SIZE_OVER_MEMORY: u64 = 8;
 
 /// The least memory in which every application works.
 const MEMORY_MIN: Bytes = Bytes(64 << 20);
+
+/// The largest read-ahead; larger ones than a device of a few GiB's live data would say little.
+const READ_AHEAD_MAX: Bytes = Bytes(64 << 20);
 
 /// The phase that is analysed.
 const PHASE: &str = "app";
@@ -116,6 +141,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let experiment = Experiment::new(ExperimentSpec {
         size: setup.size,
         memory: setup.memory,
+        written: setup.written,
+        time_max: args.time_max.map(|time| Duration::from_nanos(time.0)),
+        read_aheads: setup.read_aheads.clone(),
         seed: args.seed,
         work_dir: args.work_dir.clone(),
         cgroups,
@@ -154,8 +182,12 @@ struct Setup {
     apps: Vec<App>,
     patterns: Vec<Pattern>,
     ios: Vec<Io>,
+    instances: Vec<u32>,
     file_systems: Vec<FileSystem>,
     size: Bytes,
+    written: Bytes,
+    time_max: Option<Nanos>,
+    read_aheads: Vec<Bytes>,
     memory: Bytes,
     seed: u64,
     device: String,
@@ -164,7 +196,7 @@ struct Setup {
 impl Setup {
     /// Every combination, in the order of the matrix.
     fn combinations(&self) -> Vec<Combination> {
-        Combination::all(&self.apps, &self.patterns, &self.ios, &self.file_systems)
+        Combination::all(&self.apps, &self.patterns, &self.ios, &self.instances, &self.file_systems)
     }
 
     /// The applications with at least one possible combination.
@@ -181,8 +213,12 @@ fn described(setup: &Setup) -> stack::Setup {
         apps: names(&setup.apps),
         patterns: names(&setup.patterns),
         ios: names(&setup.ios),
+        instances: setup.instances.clone(),
         file_systems: names(&setup.file_systems),
         size: setup.size,
+        written: setup.written,
+        time_max: setup.time_max,
+        read_aheads: setup.read_aheads.clone(),
         memory: setup.memory,
         seed: setup.seed,
         device: setup.device.clone(),
@@ -198,6 +234,7 @@ fn named(one: Combination) -> stack::Combination {
         app: one.app.name(),
         pattern: one.pattern.name(),
         io: one.io.name(),
+        instances: one.instances,
         fs: one.fs.name(),
         name: one.to_string(),
     }
@@ -209,8 +246,12 @@ fn setup(args: &Args) -> Result<Setup, Failure> {
         apps: once(&args.app),
         patterns: once(&args.pattern),
         ios: once(&args.io),
+        instances: once(&args.instances),
         file_systems: once(&args.fs),
         size: args.size,
+        written: args.write.unwrap_or(args.size),
+        time_max: args.time_max,
+        read_aheads: once(&args.cold_reads),
         memory: args.memory.unwrap_or(MEMORY_MIN.max(Bytes(args.size.0 / SIZE_OVER_MEMORY))),
         seed: args.seed,
         device: args.device.clone(),
@@ -291,6 +332,13 @@ fn one(
         Err(error) => return Ok(Cell::Failed(error.to_string())),
     };
     progress.clear();
+    if args.no_replay {
+        return Ok(Cell::Captured(Captured {
+            trace: path.display().to_string(),
+            backend: recorded.backend.name(),
+            lost: recorded.lost,
+        }));
+    }
     let select = SelectArgs {
         format: None,
         map: None,
@@ -340,6 +388,15 @@ fn report_removed(removed: Leftovers) {
         "prism: removed the leftovers of a killed run: {mounts} mounts, {loops} loop devices, \
          {folders} folders, {cgroups} memory cgroups"
     );
+}
+
+/// Parses a setting of read-ahead: whole KiB.
+fn read_ahead(text: &str) -> Result<Bytes, String> {
+    let bytes = quantities::bytes(text)?;
+    if bytes.0.is_multiple_of(1024) && bytes.0 <= READ_AHEAD_MAX.0 {
+        return Ok(bytes);
+    }
+    Err(format!("the kernel takes whole KiB up to {READ_AHEAD_MAX}, such as 0KiB, 128KiB or 1MiB"))
 }
 
 /// Parses the name of an application, pattern, file system or similar.

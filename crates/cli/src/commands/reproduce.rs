@@ -26,8 +26,8 @@ pub struct Args {
     /// The result to repeat; without it, all are listed
     #[arg(value_name = "ID", value_parser = papers())]
     id: Option<Paper>,
-    /// Folder with the traces of unwritten-contract, FS-APP.ftrace.zst, there or in its
-    /// subfolder app-fs
+    /// Folder with the traces of unwritten-contract, there or in its subfolders unwritten and
+    /// app-fs: FS-APP-PATTERN.parquet of prism capture stack, or FS-APP.ftrace.zst
     #[arg(long, value_name = "DIR", default_value = "samples")]
     traces: PathBuf,
     /// Amount of simulation: full or quarter

@@ -3,9 +3,10 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use prism_base::Bytes;
+use prism_base::{Bytes, Nanos};
 use prism_lab::{App, Io, Named, Pattern, Step, WorkerSpec, work};
 
 use super::capture_stack::parse_name;
@@ -16,7 +17,7 @@ use crate::quantities;
 #[derive(Clone, Debug, ClapArgs)]
 #[command(after_help = "Example:
   prism capture stack-worker --app varmail --pattern mix --io buffered --step load \\
-    --size 64MiB --seed 1 --folder /mnt")]
+    --size 64MiB --written 64MiB --seed 1 --folder /mnt")]
 pub struct Args {
     /// The application
     #[arg(long, value_parser = parse_name::<App>)]
@@ -33,6 +34,15 @@ pub struct Args {
     /// Size of the device, which determines the amount of data
     #[arg(long, value_parser = quantities::bytes)]
     size: Bytes,
+    /// About the bytes that all instances write
+    #[arg(long, value_parser = quantities::bytes)]
+    written: Bytes,
+    /// The longest time of the application
+    #[arg(long, value_parser = quantities::nanos)]
+    time_max: Option<Nanos>,
+    /// How many instances run at once
+    #[arg(long, default_value_t = 1)]
+    instances: u32,
     /// Seed of everything random
     #[arg(long)]
     seed: u64,
@@ -58,6 +68,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         io: args.io,
         step: args.step,
         size: args.size,
+        written: args.written,
+        time_max: args.time_max.map(|time| Duration::from_nanos(time.0)),
+        instances: args.instances,
         seed: args.seed,
         folder: args.folder.clone(),
         cgroup: args.cgroup.clone(),
@@ -77,6 +90,8 @@ pub fn command(program: &std::path::Path, spec: &WorkerSpec) -> Command {
         ("--io", spec.io.name().to_owned()),
         ("--step", spec.step.name().to_owned()),
         ("--size", format!("{}B", spec.size.0)),
+        ("--written", format!("{}B", spec.written.0)),
+        ("--instances", spec.instances.to_string()),
         ("--seed", spec.seed.to_string()),
     ];
     for (flag, value) in flags {
@@ -85,6 +100,9 @@ pub fn command(program: &std::path::Path, spec: &WorkerSpec) -> Command {
     command.arg("--folder").arg(&spec.folder);
     if let Some(cgroup) = &spec.cgroup {
         command.arg("--cgroup").arg(cgroup);
+    }
+    if let Some(time) = spec.time_max {
+        command.arg("--time-max").arg(format!("{}ns", time.as_nanos()));
     }
     if let Some(parent) = spec.parent {
         command.arg("--parent").arg(parent.to_string());

@@ -28,6 +28,10 @@ fn invalid_arguments_are_refused() {
     refused(&["--size", "64"], "unit");
     refused(&["--io", "direct", "--app", "leveldb,varmail"], "can bypass the page cache");
     refused(&["--device", "no-such-drive"], "no-such-drive");
+    refused(&["--instances", "0"], "0 is not in 1..=16");
+    refused(&["--cold-reads", "128KiB,100B"], "whole KiB");
+    refused(&["--for", "10"], "unit");
+    refused(&["--no-replay"], "--keep-traces");
     refused(&["--fs", "xfs", "--size", "64MiB"], "xfs needs at least 314572800 bytes");
 }
 
@@ -39,6 +43,7 @@ fn a_worker_leaves_what_its_seed_says() {
         let work = |step: &str| {
             let at = folder.path().to_str().expect("text");
             let args = ["--pattern", "mix", "--io", "buffered", "--step", step, "--size", "1MiB"];
+            let args = [&args[..], &["--written", "1MiB"]].concat();
             let run = prism(
                 &[
                     &["capture", "stack-worker", "--app", "varmail", "--seed", seed],

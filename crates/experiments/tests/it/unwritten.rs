@@ -3,8 +3,9 @@
 
 use prism_base::Bytes;
 use prism_experiments::unwritten::{
-    App, Facts, Fs, OBSERVATIONS, ObservationVerdict, Pair, RangeBias, Scale, WriteCounts,
-    judge_all, observe,
+    App, ColdReads, Facts, Fs, OBSERVATIONS, ObservationVerdict, Pair, READ_AHEADS, RangeBias,
+    Removed, Scale, Sequential, TRACED_FIRST, WriteCounts, judge_all, observe, observe_sequential,
+    reads_of,
 };
 use prism_trace::{Op, OptTime, Record, Symbols, VecSource};
 
@@ -34,6 +35,8 @@ fn facts(app: App, fs: Fs) -> Facts {
         data: counts,
         metadata: counts,
         bias: RangeBias { ranges: 2, most_over_mean: 1.0 },
+        cold: Vec::new(),
+        sequential: Vec::new(),
     }
 }
 
@@ -148,10 +151,97 @@ fn request_scale() {
     holds(7, when(is_f2fs, |f| f.reads = scale(100, 4096, 10)));
     fails(7, |_| {});
     undecided(7, |f| f.reads = scale(6, 4096, 0));
+    // Reads with cold caches count, where they were recorded.
+    let cold = |log| {
+        move |f: &mut Facts| {
+            f.reads = scale(6, 4096, 0);
+            f.cold = cold_reads([1, 2, 2], [1, 1, 1]);
+            f.cold[1].ordered = scale(100, 4096, if is_f2fs(f) { log } else { 0 });
+        }
+    };
+    holds(7, cold(1));
+    fails(7, cold(0));
     let discards = |log| move |f: &mut Facts| f.discards = if is_f2fs(f) { log } else { 100 };
     holds(8, discards(9));
     fails(8, discards(10));
     undecided(8, |_| {});
+}
+
+/// Reads of so many pages each, in order and at random, at each setting of read-ahead.
+fn cold_reads(ordered: [u64; 3], random: [u64; 3]) -> Vec<ColdReads> {
+    let reads = |pages: u64| scale(100, pages * 4096, 0);
+    let one = |at: usize| ColdReads {
+        read_ahead: READ_AHEADS[at],
+        ordered: reads(ordered[at]),
+        random: reads(random[at]),
+    };
+    (0..3).map(one).collect()
+}
+
+#[test]
+fn prefetching() {
+    let all = |ordered, random| move |f: &mut Facts| f.cold = cold_reads(ordered, random);
+    holds(9, all([1, 32, 64], [1, 1, 2]));
+    fails(9, all([1, 32, 63], [1, 1, 2]));
+    fails(9, all([1, 32, 64], [1, 1, 1]));
+    // One pair that wastes reads is enough; one that gains by more read-ahead is not.
+    let one = is(App::LevelDb, Fs::Xfs);
+    holds(9, |f| f.cold = cold_reads([1, 32, 64], if one(f) { [1, 1, 2] } else { [1; 3] }));
+    fails(9, |f| f.cold = cold_reads(if one(f) { [1, 32, 64] } else { [1; 3] }, [1, 1, 2]));
+    undecided(9, |f| {
+        f.cold = cold_reads([1, 32, 64], [1, 1, 2]);
+        f.cold.pop();
+    });
+}
+
+/// Sequential work of one, two and four instances.
+fn sequential(unaligned: [f64; 3], amid: [u64; 3]) -> Vec<Sequential> {
+    let one = |at: usize| Sequential {
+        instances: 1 << at,
+        unaligned: Some(unaligned[at]),
+        removed: (at > 0).then_some(Removed { bytes: Bytes(100), amid: Bytes(amid[at]) }),
+    };
+    (0..3).map(one).collect()
+}
+
+#[test]
+fn several_instances() {
+    let ratios = |all| move |f: &mut Facts| f.sequential = sequential(all, [0; 3]);
+    holds(16, ratios([0.5, 0.55, 0.56]));
+    fails(16, ratios([0.5, 0.56, 0.54]));
+    fails(16, ratios([0.0, 0.0, 0.0]));
+    undecided(16, |f| f.sequential = sequential([0.1; 3], [0; 3])[..1].to_vec());
+    let amid = |all| move |f: &mut Facts| f.sequential = sequential([0.0; 3], all);
+    holds(20, amid([0, 50, 50]));
+    fails(20, amid([0, 50, 49]));
+    fails(20, |f| f.sequential = sequential([0.0; 3], [0, if is_f2fs(f) { 49 } else { 90 }, 90]));
+    undecided(20, |f| f.sequential = sequential([0.0; 3], [0; 3])[..1].to_vec());
+}
+
+/// A removed folder is live when the applications end, and its data lies where it was written.
+#[test]
+fn sequential_work_becomes_facts() {
+    let mib = 1 << 20;
+    let mut symbols = Symbols::new();
+    let comm = symbols.intern("leveldb");
+    let write = |time, offset| Record { comm, ..Record::new(Op::Write, time, offset, mib / 2) };
+    let app = vec![write(0, mib / 2), write(1, mib), write(2, 0), write(3, mib + mib / 2)];
+    let freed = Record::new(Op::Discard, 9, 0, mib);
+    let whole = [app.clone(), vec![freed]].concat();
+    let pair = Pair { app: App::LevelDb, fs: Fs::Ext4 };
+    let mut sources = [app.clone(), whole, vec![freed]].map(VecSource::new);
+    let [first, second, third] = &mut sources;
+    let found =
+        observe_sequential(pair, 2, first, &[freed], &symbols, Some((second, third))).unwrap();
+    // The first logical block was written by halves, the second half first: 1 of 2 MiB is merged.
+    assert_eq!(found.unaligned, Some(0.5));
+    let folder = Bytes(mib);
+    assert_eq!(found.removed, Some(Removed { bytes: folder, amid: folder }));
+    let alone = observe_sequential(pair, 1, &mut VecSource::new(app), &[], &symbols, None).unwrap();
+    assert_eq!((alone.unaligned, alone.removed), (Some(0.5), None));
+    let read = Record::new(Op::Read, 5, 0, 8192);
+    let reads = reads_of(&mut VecSource::new(vec![read; 3])).unwrap();
+    assert_eq!((reads.requests, reads.size()), (3, 8192));
 }
 
 #[test]
@@ -224,7 +314,7 @@ fn a_trace_becomes_facts() {
     let later = [record(Op::Discard, 9000, 9100, 1 << 20, 1 << 20)];
     let pair = Pair { app: App::LevelDb, fs: Fs::Xfs };
     let mut source = VecSource::new(records);
-    let facts = observe(pair, &mut source, &later, &Symbols::new()).unwrap().facts;
+    let facts = observe(pair, TRACED_FIRST, &mut source, &later, &Symbols::new()).unwrap().facts;
     assert_eq!((facts.reads.requests, facts.writes.requests), (1, 2));
     assert_eq!((facts.reads.depth(), facts.writes.depth()), (Some(1), Some(1)));
     assert_eq!(facts.writes.before, Some([0, 0, 1]));

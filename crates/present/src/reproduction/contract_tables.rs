@@ -2,7 +2,8 @@
 
 use prism_contract::rules::Rule;
 use prism_experiments::unwritten::{
-    App, DepthMedians, FIGURE_1, Facts, Figure1, Observed, Scale, depth_medians,
+    App, ColdReads, DepthMedians, FIGURE_1, Facts, Figure1, Observed, Scale, Sequential,
+    depth_medians,
 };
 use prism_report::{Listing, Table, Unit};
 
@@ -133,6 +134,45 @@ pub fn barriers(observed: &[Observed]) -> Table {
         .number("discards", Unit::Count, |one| one.facts.discards)
         .number("share", Unit::Percent, |one| one.facts.discard_ratio())
         .number("later", Unit::Count, |one| one.facts.discards_later)
+        .table("")
+        .whole()
+}
+
+/// Reads with cold caches, with a row for each pair and setting of read-ahead.
+pub fn cold_reads(observed: &[Observed]) -> Table {
+    let rows: Vec<(&Facts, &ColdReads)> = observed
+        .iter()
+        .flat_map(|one| one.facts.cold.iter().map(|cold| (&one.facts, cold)))
+        .collect();
+    let mut listing = Table::listing(&rows).text("pair", |(facts, _)| facts.pair.name()).number(
+        "read-ahead",
+        Unit::Bytes,
+        |(_, cold)| cold.read_ahead,
+    );
+    let ordered: fn(&ColdReads) -> &Scale = |cold| &cold.ordered;
+    let random: fn(&ColdReads) -> &Scale = |cold| &cold.random;
+    for (name, of) in [("in order", ordered), ("random", random)] {
+        listing = listing
+            .number(name, Unit::Count, |(_, cold)| of(cold).requests)
+            .number("bytes", Unit::Bytes, |(_, cold)| of(cold).bytes)
+            .number("p50", Unit::Bytes, |(_, cold)| of(cold).size())
+            .number("depth", Unit::Count, |(_, cold)| of(cold).depth_same());
+    }
+    listing.table("").whole()
+}
+
+/// Sequential work, with a row for each pair and number of instances.
+pub fn sequential(observed: &[Observed]) -> Table {
+    let rows: Vec<(&Facts, &Sequential)> = observed
+        .iter()
+        .flat_map(|one| one.facts.sequential.iter().map(|work| (&one.facts, work)))
+        .collect();
+    Table::listing(&rows)
+        .text("pair", |(facts, _)| facts.pair.name())
+        .number("instances", Unit::Count, |(_, work)| u64::from(work.instances))
+        .number("merged/live", Unit::Ratio, |(_, work)| work.unaligned)
+        .number("removed", Unit::Bytes, |(_, work)| work.removed.map(|removed| removed.bytes))
+        .number("amid others", Unit::Percent, |(_, work)| work.removed.and_then(|r| r.share()))
         .table("")
         .whole()
 }

@@ -28,6 +28,8 @@ pub fn document(found: &Reproduced) -> Document {
         depths(found),
         requests(found),
         rules(found),
+        cold_reads(found),
+        sequential(found),
         reasons(found),
         limits(found),
     ];
@@ -162,6 +164,23 @@ fn rules(found: &Reproduced) -> Section {
                 block in the busiest sixty-fourth of the addresses over the mean.";
     let table = contract_tables::rule_numbers(&found.observed);
     with_table("Behind the scores", lead, table).with(contract_tables::lifetimes(&found.observed))
+}
+
+fn cold_reads(found: &Reproduced) -> Section {
+    let lead = "After the usual run the file system is mounted anew, and records are read in the \
+                order of their keys (every mail of Varmail) and then, mounted anew again, at \
+                random, for each setting of the device's read-ahead. Depth is the median of the \
+                reads outstanding, including the read itself.";
+    with_table("Reads with cold caches", lead, contract_tables::cold_reads(&found.observed))
+}
+
+fn sequential(found: &Reproduced) -> Section {
+    let lead = "Updates in the order of keys by one instance, and the same work by two or four at \
+                once, each in a folder of its own: bytes merged over live bytes, with logical \
+                blocks of 1 MiB; data of the first instance when its folder is removed, and the \
+                share of it in flash blocks of which a tenth or more of the valid data stays, with \
+                an open block for each segment of 128 MiB.";
+    with_table("Several instances", lead, contract_tables::sequential(&found.observed))
 }
 
 fn reasons(found: &Reproduced) -> Section {

@@ -3,6 +3,7 @@
 
 pub mod atc09;
 mod comparison_tables;
+mod contract_run;
 mod contract_tables;
 mod document;
 pub mod linkedin;
@@ -17,8 +18,9 @@ use prism_experiments::unwritten::{Judged, ObservationVerdict, Observed, Pair};
 use prism_report::json::table;
 use serde_json::{Value, json};
 
+pub use contract_run::TraceFiles;
 pub use document::document;
-pub use run::{LoadTrace, Paper, Repetition, TraceFiles, parse_scale};
+pub use run::{LoadTrace, Paper, Repetition, parse_scale};
 
 /// The results for the unwritten contract.
 pub struct Reproduced {
@@ -81,6 +83,8 @@ pub fn json(found: &Reproduced) -> Value {
         "barriers_and_discards": table(&contract_tables::barriers(&found.observed)),
         "rule_numbers": table(&contract_tables::rule_numbers(&found.observed)),
         "lifetimes": table(&contract_tables::lifetimes(&found.observed)),
+        "cold_reads": table(&contract_tables::cold_reads(&found.observed)),
+        "sequential_work": table(&contract_tables::sequential(&found.observed)),
         "micro_benchmarks": table(&micro_tables::prices(&found.comparisons)),
         "micro_benchmark_sides": table(&micro_tables::sides(&found.comparisons)),
         "wear": table(&micro_tables::wear(&found.comparisons)),

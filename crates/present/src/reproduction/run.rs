@@ -1,20 +1,17 @@
 //! Repeats published results.
 
-use std::path::{Path, PathBuf};
-
 use prism_experiments::Scale;
-use prism_experiments::contract_micro::{Benchmark, Comparison};
-use prism_experiments::unwritten::{Facts, Observed, PHASE, Pair, judge_all, observe};
 use prism_experiments::{atc09, linkedin, prism_ssd, sfs};
 use prism_report::Document;
 use prism_trace::LoadSpec;
 use serde_json::Value;
 
 use super::atc09::Atc09;
+use super::contract_run::{TraceFiles, unwritten_contract};
 use super::linkedin::LinkedIn;
 use super::prism_ssd::PrismSsd;
+use super::scale_name;
 use super::sfs::Sfs;
-use super::{Reproduced, scale_name};
 use crate::analysis::Trace;
 use crate::env::{Env, Outside, run_all};
 use crate::error::PresentError;
@@ -84,39 +81,6 @@ pub fn parse_scale(text: &str) -> Result<Scale, String> {
     found.ok_or_else(|| "the scales are: full quarter".into())
 }
 
-/// The traces of the unwritten contract.
-#[derive(Clone, Debug)]
-pub struct TraceFiles {
-    found: Vec<(Pair, PathBuf)>,
-    missing: Vec<Pair>,
-}
-
-impl TraceFiles {
-    /// The traces in `folder` or in its subfolder `app-fs`.
-    ///
-    /// # Errors
-    /// [`PresentError::Refused`] if there is none.
-    pub fn find(folder: &Path, is_file: impl Fn(&Path) -> bool) -> Result<Self, PresentError> {
-        let (mut found, mut missing) = (Vec::new(), Vec::new());
-        for pair in Pair::all() {
-            let name = format!("{}.ftrace.zst", pair.name());
-            let paths = [folder.join("app-fs").join(&name), folder.join(&name)];
-            match paths.into_iter().find(|path| is_file(path)) {
-                Some(path) => found.push((pair, path)),
-                None => missing.push(pair),
-            }
-        }
-        if found.is_empty() {
-            let folder = folder.display();
-            return Err(PresentError::refused(format!(
-                "{folder}: no trace named FS-APP.ftrace.zst (such as ext4-leveldb.ftrace.zst) is \
-                 there or in its subfolder app-fs; name the folder of the traces with --traces"
-            )));
-        }
-        Ok(Self { found, missing })
-    }
-}
-
 /// How a result is repeated.
 #[derive(Clone, Debug)]
 pub struct Repetition {
@@ -133,8 +97,8 @@ pub struct Repetition {
 /// Reads a trace.
 pub type LoadTrace<'a> = &'a (dyn Fn(LoadSpec) -> Result<Trace, Outside> + Sync);
 
-const LABEL: &str = "reproducing:";
-const THINGS: &str = "parts";
+pub(super) const LABEL: &str = "reproducing:";
+pub(super) const THINGS: &str = "parts";
 
 impl Repetition {
     /// Repeats the result on all cores: its JSON and its document.
@@ -183,42 +147,4 @@ impl Repetition {
             }
         })
     }
-}
-
-/// The result of a job of the unwritten contract.
-enum ContractPart {
-    Benchmark(Vec<Comparison>),
-    Trace(Box<Result<Observed, PresentError>>),
-}
-
-fn unwritten_contract(
-    traces: TraceFiles,
-    scale: Scale,
-    seed: u64,
-    load: LoadTrace<'_>,
-    env: &impl Env,
-) -> Result<Reproduced, PresentError> {
-    let mut jobs: Vec<Box<dyn FnOnce() -> ContractPart + Send + '_>> = Vec::new();
-    for (pair, path) in traces.found {
-        jobs.push(Box::new(move || ContractPart::Trace(Box::new(read(pair, path, load)))));
-    }
-    for benchmark in Benchmark::ALL {
-        jobs.push(Box::new(move || ContractPart::Benchmark(benchmark.run(scale, seed))));
-    }
-    let (mut comparisons, mut observed) = (Vec::new(), Vec::new());
-    for part in run_all(env, LABEL, THINGS, jobs) {
-        match part {
-            ContractPart::Benchmark(some) => comparisons.extend(some),
-            ContractPart::Trace(one) => observed.push((*one)?),
-        }
-    }
-    let facts: Vec<Facts> = observed.iter().map(|one| one.facts.clone()).collect();
-    let judged = judge_all(&facts);
-    Ok(Reproduced { seed, scale, comparisons, observed, missing: traces.missing, judged })
-}
-
-fn read(pair: Pair, path: PathBuf, load: LoadTrace<'_>) -> Result<Observed, PresentError> {
-    let spec = LoadSpec { paths: vec![path], phase: Some(PHASE.into()), ..LoadSpec::default() };
-    let Trace { info, mut records } = load(spec).map_err(PresentError::Outside)?;
-    Ok(observe(pair, &mut *records, &info.later_discards, &info.symbols)?)
 }

@@ -13,23 +13,45 @@ impl Matrix {
     /// The document for a terminal.
     #[must_use]
     pub fn document(&self) -> Document {
+        if !self.unanalysed().is_empty() {
+            return self.traces_alone();
+        }
         self.head().with(self.captured()).with(self.notes())
     }
 
     /// The document for an HTML page, which also has the worst offenders.
     #[must_use]
     pub fn page(&self) -> Document {
+        if !self.unanalysed().is_empty() {
+            return self.traces_alone();
+        }
         self.head().with(self.worst()).with(self.captured()).with(self.notes())
     }
 
+    /// The list of traces that are to be analysed later.
+    fn traces_alone(&self) -> Document {
+        let captured = self.unanalysed();
+        let table = Table::listing(&captured)
+            .text("trace", |captured| captured.trace.as_str())
+            .text("captured by", |captured| captured.backend)
+            .number("lost events", Unit::Count, |captured| captured.lost);
+        let lead = "Each is analysed by prism report TRACE --phase app.";
+        let section = Section::new("Traces", lead).with(table.table("").whole());
+        self.titled("not replayed").with(section).with(self.notes())
+    }
+
     fn head(&self) -> Document {
+        let document = self.titled(&format!("replayed on {}", self.setup.device));
+        document.with(self.rules()).with(self.amplification())
+    }
+
+    fn titled(&self, replayed: &str) -> Document {
         let setup = &self.setup;
         let subtitle = format!(
-            "{} devices, {} of memory, seed {}, replayed on {}",
-            setup.size, setup.memory, setup.seed, setup.device
+            "{} devices, {} of memory, seed {}, {replayed}",
+            setup.size, setup.memory, setup.seed
         );
-        let document = Document::new("Applications on file systems", subtitle);
-        document.with(self.rules()).with(self.amplification())
+        Document::new("Applications on file systems", subtitle)
     }
 
     fn rules(&self) -> Section {
@@ -63,6 +85,7 @@ impl Matrix {
                 Cell::Measured(measured) => value(measured),
                 Cell::Impossible => "not possible".into(),
                 Cell::Failed(_) => "failed".into(),
+                Cell::Captured(_) => "not replayed".into(),
             });
         }
         listing.table(caption).whole()
@@ -72,7 +95,7 @@ impl Matrix {
     fn measured(&self) -> Vec<(&str, &Measured)> {
         let measured = self.cells.iter().filter_map(|(combination, cell)| match cell {
             Cell::Measured(measured) => Some((combination.name.as_str(), &**measured)),
-            Cell::Impossible | Cell::Failed(_) => None,
+            Cell::Impossible | Cell::Failed(_) | Cell::Captured(_) => None,
         });
         measured.collect()
     }
@@ -162,6 +185,25 @@ mod tests {
     use prism_report::{Style, html, terminal};
 
     use super::super::tests::matrix;
+    use super::super::{Captured, Cell};
+
+    #[test]
+    fn traces_alone_are_listed() {
+        let mut matrix = matrix();
+        let captured = |trace: &str| {
+            Cell::Captured(Captured { trace: trace.into(), backend: "ftrace", lost: 3 })
+        };
+        matrix.cells[0].1 = captured("t/ext4-rocksdb-rand-direct.parquet");
+        matrix.cells[1].1 = captured("t/xfs-rocksdb-rand-direct.parquet");
+        let text = terminal::render(&matrix.document(), 100, Style::PLAIN);
+        for line in [
+            "1 GiB devices, 128 MiB of memory, seed 7, not replayed",
+            "t/ext4-rocksdb-rand-direct.parquet",
+            "Failed: xfs-sqlite-wal-rand-direct: disk full.",
+        ] {
+            assert!(text.contains(line), "{line:?} is not in\n{text}");
+        }
+    }
 
     #[test]
     fn the_matrix_has_a_table_for_each_rule_and_says_what_is_missing() {

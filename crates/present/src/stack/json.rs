@@ -14,6 +14,10 @@ impl Matrix {
         let setup = &self.setup;
         json!({
             "size_bytes": setup.size.0,
+            "written_bytes": setup.written.0,
+            "time_max_ns": setup.time_max.map(|time| time.0),
+            "read_ahead_bytes": setup.read_aheads.iter().map(|bytes| bytes.0).collect::<Vec<_>>(),
+            "instances": setup.instances,
             "memory_bytes": setup.memory.0,
             "seed": setup.seed,
             "device": setup.device,
@@ -27,12 +31,13 @@ impl Matrix {
 }
 
 fn cell((combination, cell): &(Combination, Cell)) -> Value {
-    let Combination { app, pattern, io, fs, .. } = *combination;
+    let Combination { app, pattern, io, instances, fs, .. } = *combination;
     let mut object = Map::new();
     let mut put = |key: &str, value: Value| object.insert(key.into(), value);
     put("application", app.into());
     put("pattern", pattern.into());
     put("io", io.into());
+    put("instances", instances.into());
     put("file_system", fs.into());
     match cell {
         Cell::Impossible => {
@@ -41,6 +46,12 @@ fn cell((combination, cell): &(Combination, Cell)) -> Value {
         Cell::Failed(why) => {
             put("outcome", "failed".into());
             put("why", why.as_str().into());
+        }
+        Cell::Captured(captured) => {
+            put("outcome", "captured".into());
+            put("backend", captured.backend.into());
+            put("lost_events", captured.lost.into());
+            put("trace", captured.trace.as_str().into());
         }
         Cell::Measured(measured) => {
             put("outcome", "measured".into());
@@ -83,10 +94,15 @@ fn measured(measured: &Measured) -> Value {
 #[cfg(test)]
 mod tests {
     use super::super::tests::matrix;
+    use super::super::{Captured, Cell};
 
     #[test]
     fn every_combination_is_an_object() {
-        let json = matrix().json();
+        let mut matrix = matrix();
+        let trace = "t/xfs-sqlite-wal-rand-direct.parquet".into();
+        let captured = Captured { trace, backend: "ftrace", lost: 3 };
+        matrix.cells.push((matrix.cells[3].0.clone(), Cell::Captured(captured)));
+        let json = matrix.json();
         let check = |path: &str, expected: serde_json::Value| {
             assert_eq!(json.pointer(path), Some(&expected), "{path}");
         };
@@ -100,6 +116,10 @@ mod tests {
         check("/cells/0/discards/bytes", 12_288.into());
         check("/cells/2/outcome", "not_possible".into());
         check("/cells/3/why", "disk full".into());
-        assert_eq!(json["cells"].as_array().unwrap().len(), 4);
+        check("/written_bytes", (2u64 << 30).into());
+        check("/time_max_ns", serde_json::Value::Null);
+        check("/cells/4/outcome", "captured".into());
+        check("/cells/4/lost_events", 3.into());
+        assert_eq!(json["cells"].as_array().unwrap().len(), 5);
     }
 }

@@ -20,10 +20,18 @@ pub struct Setup {
     pub patterns: Vec<&'static str>,
     /// How each of them reads and writes.
     pub ios: Vec<&'static str>,
+    /// How many of each run at once.
+    pub instances: Vec<u32>,
     /// File systems, from left to right.
     pub file_systems: Vec<&'static str>,
     /// Size of the device.
     pub size: Bytes,
+    /// About the bytes that an application writes to its files.
+    pub written: Bytes,
+    /// The longest time that it writes.
+    pub time_max: Option<Nanos>,
+    /// The settings of read-ahead with which records are read with cold caches.
+    pub read_aheads: Vec<Bytes>,
     /// Memory of the application, page cache included.
     pub memory: Bytes,
     /// Seed of everything random.
@@ -41,6 +49,8 @@ pub struct Combination {
     pub pattern: &'static str,
     /// How it reads and writes.
     pub io: &'static str,
+    /// How many run at once.
+    pub instances: u32,
     /// The file system.
     pub fs: &'static str,
     /// The name of the combination.
@@ -54,8 +64,21 @@ pub enum Cell {
     Impossible,
     /// It failed, and why.
     Failed(String),
+    /// It was captured, to be analysed later.
+    Captured(Captured),
     /// It was captured and analysed.
     Measured(Box<Measured>),
+}
+
+/// A trace that was captured and not analysed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// The trace.
+    pub trace: String,
+    /// The capture backend.
+    pub backend: &'static str,
+    /// Events lost because the kernel's buffer was full.
+    pub lost: u64,
 }
 
 /// The figures of one combination, in the phase of the application.
@@ -160,7 +183,7 @@ impl Matrix {
     pub fn failures(&self) -> Vec<String> {
         let failed = self.cells.iter().filter_map(|(combination, cell)| match cell {
             Cell::Failed(why) => Some(format!("{}: {why}", combination.name)),
-            Cell::Impossible | Cell::Measured(_) => None,
+            Cell::Impossible | Cell::Captured(_) | Cell::Measured(_) => None,
         });
         failed.collect()
     }
@@ -171,10 +194,26 @@ impl Matrix {
         rows.map(|row| (self.name(&row[0].0), row))
     }
 
-    /// Application and pattern, and the way of reading and writing unless all are buffered.
+    /// Application and pattern, the way of reading and writing unless all are buffered, and the
+    /// number of instances unless there is one of each.
     fn name(&self, one: &Combination) -> String {
-        let name = format!("{} {}", one.app, one.pattern);
-        if self.setup.ios == ["buffered"] { name } else { format!("{name} {}", one.io) }
+        let mut name = format!("{} {}", one.app, one.pattern);
+        if self.setup.ios != ["buffered"] {
+            name.push_str(&format!(" {}", one.io));
+        }
+        if self.setup.instances != [1] {
+            name.push_str(&format!(" x{}", one.instances));
+        }
+        name
+    }
+
+    /// The combinations that were captured and not analysed.
+    fn unanalysed(&self) -> Vec<&Captured> {
+        let captured = self.cells.iter().filter_map(|(_, cell)| match cell {
+            Cell::Captured(captured) => Some(captured),
+            Cell::Impossible | Cell::Failed(_) | Cell::Measured(_) => None,
+        });
+        captured.collect()
     }
 }
 
@@ -188,8 +227,12 @@ mod tests {
             apps: vec!["rocksdb", "sqlite-wal"],
             patterns: vec!["rand"],
             ios: vec!["direct"],
+            instances: vec![1],
             file_systems: vec!["ext4", "xfs"],
             size: Bytes(1 << 30),
+            written: Bytes(2 << 30),
+            time_max: None,
+            read_aheads: vec![Bytes(0)],
             memory: Bytes(128 << 20),
             seed: 7,
             device: "dc-tlc".into(),
@@ -223,6 +266,7 @@ mod tests {
                 app,
                 pattern: "rand",
                 io: "direct",
+                instances: 1,
                 fs,
                 name: format!("{fs}-{app}-rand-direct"),
             })
@@ -237,5 +281,9 @@ mod tests {
         let names: Vec<String> = matrix.rows().map(|(name, _)| name).collect();
         assert_eq!(names, ["rocksdb rand direct", "sqlite-wal rand direct"]);
         assert_eq!(matrix.failures(), ["xfs-sqlite-wal-rand-direct: disk full"]);
+        let mut several = matrix;
+        several.setup.instances = vec![1, 2];
+        let names: Vec<String> = several.rows().map(|(name, _)| name).collect();
+        assert_eq!(names[0], "rocksdb rand direct x1");
     }
 }

@@ -4,15 +4,16 @@ use prism_base::Bytes;
 use prism_contract::rules::{Findings, Ranges, Rule, Rules, Side, Subject};
 use prism_trace::{Op, Record, Source, SourceError, Symbols};
 
+use super::Pair;
 use super::figure1::Figure1;
+use super::variants::{ColdReads, Sequential};
 use super::writes::{RangeBias, UNIT, WriteCounts, Writes};
-use super::{Pair, TRACED};
 
 /// Channels of the drive of the paper's trace runs. It has pages of 2 KiB, caches a tenth of its
 /// map and has 50 % more flash than addresses. Writes are counted in blocks of the file system,
 /// where the paper counts pages of half the size.
-const CHANNELS: u32 = 16;
-const FLASH_PAGE: Bytes = Bytes(2048);
+pub(super) const CHANNELS: u32 = 16;
+pub(super) const FLASH_PAGE: Bytes = Bytes(2048);
 /// Bytes of addresses that a translation page maps: 512 entries of 4 bytes, for pages of 2 KiB.
 const MAP_REACH: Bytes = Bytes(1 << 20);
 const SPARE: f64 = 0.5;
@@ -38,7 +39,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    fn of(side: &Side) -> Self {
+    pub(super) fn of(side: &Side) -> Self {
         let quartile = |q| side.sizes.quantile(q).unwrap_or(0);
         let depth = |q| side.depth.quantile(q);
         Self {
@@ -123,6 +124,10 @@ pub struct Facts {
     pub metadata: WriteCounts,
     /// How unevenly ranges of addresses are written.
     pub bias: RangeBias,
+    /// Reads with cold caches, for each setting of read-ahead that was recorded.
+    pub cold: Vec<ColdReads>,
+    /// Sequential work by one or more instances, as far as it was recorded.
+    pub sequential: Vec<Sequential>,
 }
 
 impl Facts {
@@ -146,7 +151,7 @@ impl Facts {
         (self.mapped.0 > 0).then(|| self.dead.0 as f64 / self.mapped.0 as f64)
     }
 
-    fn of(pair: Pair, found: &Findings, later: u64, writes: &Writes) -> Self {
+    fn of(pair: Pair, found: &Findings, later: u64, writes: &Writes, device: Bytes) -> Self {
         let scale = &found.request_scale;
         let [data, metadata] = writes.kinds();
         let grouping = &found.grouping;
@@ -185,7 +190,9 @@ impl Facts {
             top_tenth: found.lifetime.share_of_top(0.1),
             data,
             metadata,
-            bias: writes.bias(TRACED),
+            bias: writes.bias(device),
+            cold: Vec::new(),
+            sequential: Vec::new(),
         }
     }
 }
@@ -201,18 +208,19 @@ pub struct Observed {
     pub figure1: Option<Figure1>,
 }
 
-/// Observes the trace of `pair`. `source` has the requests while the application ran, `later` the
+/// Observes the trace of `pair` on a device of size `device`, without reads with cold caches and sequential work. `source` has the requests while the application ran, `later` the
 /// discards after it, and `symbols` the names in both.
 ///
 /// # Errors
 /// [`SourceError`] if the stored trace cannot be read again.
 pub fn observe(
     pair: Pair,
+    device: Bytes,
     source: &mut dyn Source,
     later: &[Record],
     symbols: &Symbols,
 ) -> Result<Observed, SourceError> {
-    let map_pages = TRACED.0 / MAP_REACH.0;
+    let map_pages = device.0 / MAP_REACH.0;
     let subject = Subject {
         unit: UNIT,
         flash_page: FLASH_PAGE,
@@ -222,7 +230,7 @@ pub fn observe(
         map_pages,
         spare: SPARE,
     };
-    let mut rules = Rules::new(subject, Ranges::new(Vec::new(), TRACED.0));
+    let mut rules = Rules::new(subject, Ranges::new(Vec::new(), device.0));
     let mut writes = Writes::default();
     let (mut moving, mut batch) = (Vec::new(), Vec::new());
     source.rewind()?;
@@ -241,6 +249,6 @@ pub fn observe(
     }
     later.iter().for_each(|record| rules.after(record));
     let findings = rules.finish(symbols);
-    let facts = Facts::of(pair, &findings, later.len() as u64, &writes);
+    let facts = Facts::of(pair, &findings, later.len() as u64, &writes, device);
     Ok(Observed { facts, findings, figure1: Figure1::of(&moving) })
 }

@@ -1,4 +1,5 @@
-//! The rules that decide on observations 1 to 13, on request scale and locality.
+//! The rules that decide on observations 1 to 13, on request scale and locality, except
+//! 7 and 9.
 //! [`super::observation::OBSERVATIONS`] states each rule in words.
 
 use prism_base::Bytes;
@@ -24,7 +25,7 @@ pub(super) fn name(facts: &Facts) -> String {
     facts.pair.name()
 }
 
-fn enough(reads: &Scale) -> bool {
+pub(super) fn enough(reads: &Scale) -> bool {
     reads.requests >= READS_MIN
 }
 
@@ -133,34 +134,6 @@ pub(super) fn file_system_barriers(pairs: &Pairs) -> Decision {
     evidence.decide(Needed::All, "Varmail on f2fs and on ext4 or xfs is needed")
 }
 
-pub(super) fn fragmentation(pairs: &Pairs) -> Decision {
-    let (mut evidence, mut few) = (Evidence::default(), Evidence::default());
-    for app in App::SQLITE {
-        let Some(log) = pairs.get(app, Fs::F2fs) else { continue };
-        for fs in Fs::IN_PLACE {
-            let Some(in_place) = pairs.get(app, fs) else { continue };
-            let [log, other] = [log, in_place].map(|facts| &facts.reads);
-            let both = enough(log) && enough(other);
-            if let (true, Some(log), Some(other)) = (both, log.depth(), other.depth()) {
-                let text = format!("{}: f2fs {log} against {} {other}", app.name(), fs.name());
-                evidence.add(log > other, text);
-            } else {
-                let (log, other) = (log.requests, other.requests);
-                let text = format!("{}: {log} reads on f2fs, {other} on {}", app.name(), fs.name());
-                few.add(false, text);
-            }
-        }
-    }
-    if evidence.is_empty() {
-        let why = match few.is_empty() {
-            true => "SQLite on f2fs and on ext4 or xfs is needed",
-            false => "SQLite finds its database in memory: too few reads",
-        };
-        return few.untestable(why);
-    }
-    evidence.decide(Needed::All, "")
-}
-
 pub(super) fn delayed_discards(pairs: &Pairs) -> Decision {
     let mut evidence = Evidence::default();
     for app in App::ALL {
@@ -181,13 +154,6 @@ pub(super) fn delayed_discards(pairs: &Pairs) -> Decision {
         }
     }
     evidence.decide(Needed::All, "an application on f2fs, and on ext4 or xfs, is needed")
-}
-
-pub(super) fn prefetching(_: &Pairs) -> Decision {
-    Decision::untestable(
-        "every trace was taken with the same read-ahead; prefetching changes the requests of the \
-         application, which a replay cannot do",
-    )
 }
 
 /// Compares `number` on f2fs with the other file systems, for each application.

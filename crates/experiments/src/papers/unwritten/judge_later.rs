@@ -1,4 +1,5 @@
-//! The rules that decide on observations 14 to 24, on alignment, grouping and lifetime.
+//! The rules that decide on observations 14 to 24, on alignment, grouping and lifetime,
+//! except 16 and 20.
 //! [`super::observation::OBSERVATIONS`] states each rule in words.
 
 use super::judge::{THREE_SYSTEMS, against_f2fs, name};
@@ -15,7 +16,6 @@ const ZOMBIES_HALF: f64 = 0.5;
 const FACTOR: f64 = 2.0;
 /// With fewer written units of one kind the lifetimes are not compared.
 const UNITS_MIN: u64 = 16;
-const ONE_PATTERN: &str = "each application was traced with one access pattern, alone";
 
 /// Evidence from one number of each of `facts`: whether it satisfies `holds`.
 fn each<'a>(
@@ -33,7 +33,10 @@ fn each<'a>(
 }
 
 /// Evidence from each file system: whether `holds` is true for most of its applications.
-fn most_on_every_fs(pairs: &Pairs, holds: impl Fn(&Facts) -> Option<(bool, String)>) -> Evidence {
+pub(super) fn most_on_every_fs(
+    pairs: &Pairs,
+    holds: impl Fn(&Facts) -> Option<(bool, String)>,
+) -> Evidence {
     let mut evidence = Evidence::default();
     for fs in Fs::ALL {
         let known: Vec<(bool, String)> = pairs.on(fs, &App::ALL).filter_map(&holds).collect();
@@ -61,10 +64,6 @@ pub(super) fn aligned_f2fs(pairs: &Pairs) -> Decision {
         .decide(Needed::One, "SQLite or Varmail on f2fs is needed")
 }
 
-pub(super) fn mixed_sequential(_: &Pairs) -> Decision {
-    Decision::untestable(ONE_PATTERN)
-}
-
 pub(super) fn zombies_of_stores(pairs: &Pairs) -> Decision {
     let mixed = |facts: &Facts| facts.mixed[0];
     each(pairs.of(&App::LOG_STRUCTURED), mixed, |share| share >= ZOMBIES)
@@ -85,10 +84,6 @@ pub(super) fn segmented_tails(pairs: &Pairs) -> Decision {
         _ => None,
     })
     .decide(Needed::All, "a trace that fills a block is needed")
-}
-
-pub(super) fn directories(_: &Pairs) -> Decision {
-    Decision::untestable(ONE_PATTERN)
 }
 
 /// Compares the dead share of the mapped bytes on f2fs and on the other file systems.

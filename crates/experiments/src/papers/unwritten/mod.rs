@@ -2,15 +2,18 @@
 //! Arpaci-Dusseau, EuroSys'17) repeated on traces of the same applications and file
 //! systems: its figures, its tables of medians and its observations.
 //!
-//! There is one trace for each pair of application and file system. It is reduced to [`Facts`], the
+//! There is one trace for each pair of application and file system, with the usual run and reads
+//! with cold caches, and there may be more with sequential work ([`Sequential`]). They are reduced to [`Facts`], the
 //! numbers from which every verdict on an observation follows by its rule ([`OBSERVATIONS`]).
 
 mod facts;
 mod figure1;
 mod judge;
 mod judge_later;
+mod judge_variants;
 mod observation;
 mod published;
+mod variants;
 mod writes;
 
 use prism_base::Bytes;
@@ -19,6 +22,10 @@ pub use facts::{Facts, Observed, Scale, observe};
 pub use figure1::{Figure1, Point, WINDOW};
 pub use observation::{Judged, OBSERVATIONS, Observation, ObservationVerdict, judge_all};
 pub use published::{DepthMedians, FIGURE_1, Figure1Published, depth_medians};
+pub use variants::{
+    ColdReads, INSTANCES, READ_AHEADS, REMOVE_PHASE, Removed, Sequential, observe_sequential,
+    reads_of,
+};
 pub use writes::{RangeBias, WriteCounts};
 
 named_enum! {
@@ -85,7 +92,9 @@ impl Pair {
     }
 }
 
-/// The size of the device on which the pairs were traced.
-pub const TRACED: Bytes = Bytes(4 << 30);
+/// The size of the device on which `prism capture stack` traced the pairs: that of the paper.
+pub const TRACED: Bytes = Bytes(1 << 30);
+/// The size of the device of the first traces, which are text of ftrace.
+pub const TRACED_FIRST: Bytes = Bytes(4 << 30);
 /// The phase of the traces in which the application runs.
 pub const PHASE: &str = "app";

@@ -8,6 +8,7 @@
 
 use super::judge;
 use super::judge_later as later;
+use super::judge_variants as variants;
 use super::{App, Facts, Fs};
 
 named_enum! {
@@ -115,6 +116,29 @@ impl Evidence {
         let outcome =
             if holds { ObservationVerdict::Reproduced } else { ObservationVerdict::NotReproduced };
         Decision { outcome, evidence: self, why: String::new() }
+    }
+
+    /// The verdict of two sets of comparisons, both of which must support the observation. If
+    /// either is empty, `missing` says which traces are needed.
+    pub(super) fn decide_with(
+        self,
+        needed: Needed,
+        other: Self,
+        other_needed: Needed,
+        missing: &str,
+    ) -> Decision {
+        let mut first = self.decide(needed, missing);
+        let mut second = other.decide(other_needed, missing);
+        first.evidence.supporting.append(&mut second.evidence.supporting);
+        first.evidence.opposing.append(&mut second.evidence.opposing);
+        let outcomes = [first.outcome, second.outcome];
+        if outcomes.contains(&ObservationVerdict::NotTestable) {
+            return first.evidence.untestable(missing);
+        }
+        if outcomes.contains(&ObservationVerdict::NotReproduced) {
+            first.outcome = ObservationVerdict::NotReproduced;
+        }
+        first
     }
 
     /// The verdict "not testable" for the given reason, with the numbers.
@@ -233,10 +257,11 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         7,
         "File system log structuring fragments application data structures",
-        "SQLite reads from f2fs with more requests in flight than from ext4 and xfs (medians); \
+        "SQLite reads from f2fs with more requests in flight than from ext4 and xfs (medians), in \
+         the order of keys with cold caches and a read-ahead of 128 KiB where these were recorded; \
          each trace must have 50 reads",
         UNEXPLAINED,
-        judge::fragmentation,
+        variants::fragmentation,
     ),
     observation(
         8,
@@ -249,9 +274,13 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         9,
         "SSDs demand aggressive and accurate prefetching",
-        "reads with several read-ahead sizes are compared",
+        "with cold caches, for most pairs reads in order have at least twice the bytes in flight \
+         (median size times median depth) with a read-ahead of 1 MiB as with the default of 128 \
+         KiB, so that prefetching has to be aggressive; and for one pair at least, random reads \
+         fetch at least twice the bytes with 1 MiB as with none, which is enough to show that it \
+         has to be accurate",
         UNEXPLAINED,
-        judge::prefetching,
+        variants::prefetching,
     ),
     observation(
         10,
@@ -307,9 +336,11 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         16,
         "Sequential + sequential is not equal to sequential",
-        "two sequential workloads at once are compared with one",
+        "in most comparisons, two or four instances that update their records in order at once \
+         merge at least a tenth more, per live byte and with logical blocks of 1 MiB, than one \
+         instance that does the same work alone",
         UNEXPLAINED,
-        later::mixed_sequential,
+        variants::mixed_sequential,
     ),
     observation(
         17,
@@ -339,9 +370,12 @@ pub const OBSERVATIONS: [Observation; 24] = [
     observation(
         20,
         "All file systems fail to group data from different directories",
-        "two instances in separate directories are compared with one",
+        "on every file system, for most applications: when one of two or of four instances is \
+         removed with its directory, half or more of its data lies in flash blocks of which a \
+         tenth or more of the valid data stays, on a drive with an open block for each 128 MiB of \
+         addresses",
         UNEXPLAINED,
-        later::directories,
+        variants::directories,
     ),
     observation(
         21,

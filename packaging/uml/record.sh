@@ -1,0 +1,26 @@
+#!/bin/sh
+# Runs `prism capture stack` in a virtual machine with the kernel of build.sh:
+#
+#   packaging/uml/record.sh KERNEL PRISM DIR ARGUMENTS...
+#   packaging/uml/record.sh linux target/release/prism traces --fs f2fs --app varmail
+#
+# The traces appear in DIR, its output in DIR/run.txt. The machine has one CPU, 1 GiB of memory and a disk in DISK
+# (default: a new file in /dev/shm, of 6 GiB unless DISK_SIZE says otherwise), which is removed.
+set -eu
+[ $# -gt 3 ] || { echo "usage: $0 KERNEL PRISM DIR ARGUMENTS..." >&2; exit 2; }
+here=$(realpath "$(dirname "$0")") kernel=$(realpath "$1") prism=$(realpath "$2")
+mkdir -p "$3" && out=$(realpath "$3")
+shift 3
+disk=$(mktemp "${DISK_FOLDER:-/dev/shm}/prism-uml.XXXXXX")
+trap 'rm -f "$disk"' EXIT
+truncate -s "${DISK_SIZE:-6G}" "$disk"
+cp "$here/init.sh" "$out/init.sh"
+{
+  printf '%s' "$prism capture stack --work-dir /mnt/work --keep-traces . --no-replay --json stack.json"
+  printf " '%s'" "$@"
+  echo
+} >"$out/run.sh"
+"$kernel" mem="${MEMORY:-1G}" rootfstype=hostfs rootflags=/ ro init="$out/init.sh" \
+  PRISM_OUT="$out" ubd0="$disk" con=null con0=null,fd:1 </dev/null >"$out/console.txt" 2>&1 || true
+cat "$out/run.txt"
+exit "$(cat "$out/run.code")"
