@@ -33,7 +33,7 @@ def test_a_capture_is_a_trace(tmp_path: pathlib.Path) -> None:
         assert "PRISM_CAPTURE" in capture.environ
     trace = capture.trace
     assert capture.stop() is trace and capture.lost_events == 0
-    assert trace.info["format"] == capture.backend or len(trace) >= 0
+    assert capture.backend in trace.info["format"]
     assert polars.DataFrame(trace).height == len(trace)
 
 

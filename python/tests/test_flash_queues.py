@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import random
 import select
+import threading
 from collections.abc import Iterator
 
 import numpy
@@ -222,3 +223,35 @@ def test_containers_are_named_parts_of_a_range(device: flash.Device) -> None:
             log.read(0, 1)
         with pytest.raises(prism.Error, match="lifetime: \"soon\" is unknown"):
             policy.create_container(0, "x", 1 << 16, lifetime="soon")
+
+
+def test_queues_of_several_threads_end_with_commands_in_flight(device: flash.Device) -> None:
+    """Closed or forgotten, they wait for their commands, and no thread waits for another."""
+    with device.allocate("policy", "8MiB").policy() as policy:
+        policy.configure(0, 1 << 20)
+
+        def open_and_end(number: int) -> None:
+            for turn in range(50):
+                queue = policy.queue(4)
+                for page in range(4):
+                    queue.write(page << 12, bytearray([number]) * 4096, tag=page)
+                if turn % 2:
+                    queue.close()
+                del queue
+
+        threads = [threading.Thread(target=open_and_end, args=(n,)) for n in (1, 2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in threads)
+        assert policy.read(0, 1) in {b"\1", b"\2"}
+
+
+def test_clocks_end_after_292_years() -> None:
+    with flash.Device.memory(timing="dc-tlc") as device:
+        with device.allocate("raw", "4MiB").raw() as raw, raw.queue(2) as queue:
+            with pytest.raises(prism.FlashError, match="292 years"):
+                raw.pass_time(2**64 - 1)
+            queue.read(next(iter(raw.blocks())), bytearray(16))
+            assert queue.wait(2**64 - 1) and queue.complete() is not None

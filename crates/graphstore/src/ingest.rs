@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prism_base::Bytes;
 use prism_graph::input::{Columns, Format, ReadOptions, Reader, read_vertices};
@@ -118,8 +119,10 @@ impl IngestPlan {
             return Err(StoreError::Refused(what));
         }
         let mut part = store.clone().into_os_string();
-        // Two processes may make the same store: the last one to end replaces it.
-        part.push(format!(".{}.part", std::process::id()));
+        // Two processes or threads may make the same store: the last one to end replaces it.
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        part.push(format!(".{}-{number}.part", std::process::id()));
         let part = PathBuf::from(part);
         let _scratch = Scratch::at(&part);
         let (device, catalog) = self.ingest(edges, &folder, progress, |bytes, vertices| {

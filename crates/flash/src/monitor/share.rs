@@ -209,10 +209,15 @@ impl Share {
     /// Lets `time` pass for this share; in real time it waits.
     ///
     /// # Errors
-    /// [`FlashError::Released`].
+    /// [`FlashError::Released`]; [`FlashError::Invalid`] if the clock would pass 2^63 ns.
     pub fn pass(&self, time: Nanos) -> Result<()> {
         let now = self.now()?;
-        self.reach(now + time)
+        let then = now.0.checked_add(time.0).filter(|&then| i64::try_from(then).is_ok());
+        let Some(then) = then else {
+            let what = format!("{} ns after {} ns are beyond the clock's 292 years", time.0, now.0);
+            return Err(FlashError::Invalid { what });
+        };
+        self.reach(SimTime(then))
     }
 
     /// Advances the share's clock to `time`, unless it is later already.

@@ -318,7 +318,8 @@ impl TimedQueue {
             return false;
         }
         let now = self.share.now().unwrap_or(SimTime(u64::MAX));
-        let latest = timeout.map_or(SimTime(u64::MAX), |timeout| now + timeout);
+        let latest =
+            timeout.map_or(SimTime(u64::MAX), |timeout| SimTime(now.0.saturating_add(timeout.0)));
         match self.next_end(latest).filter(|&end| end <= latest) {
             Some(end) => {
                 let _ = self.share.reach(end);
@@ -376,6 +377,9 @@ impl Drop for TimedQueue {
     /// The commands take effect, and their completions are dropped.
     fn drop(&mut self) {
         self.issue_all();
-        self.share.scheduler().queues.remove(&self.number);
+        // The buffers of completions are dropped without the scheduler's lock: to free memory of
+        // the caller may take a lock of the caller's.
+        let replies = self.share.scheduler().queues.remove(&self.number);
+        drop(replies);
     }
 }

@@ -147,8 +147,8 @@ impl RawLevel {
     }
 
     /// A queue of at most `depth` commands.
-    fn queue(&self, depth: usize) -> PyResult<CommandQueue> {
-        Ok(CommandQueue::of_raw(self.0.share()?, depth))
+    fn queue(&self, py: Python<'_>, depth: usize) -> PyResult<CommandQueue> {
+        py.detach(|| Ok(CommandQueue::of_raw(self.0.share()?, depth)))
     }
 
     /// Whether the share has a clock, and its time in ns, after `pass_ns`.
@@ -270,8 +270,8 @@ impl FunctionLevel {
     }
 
     /// A queue of at most `depth` commands.
-    fn queue(&self, depth: usize) -> PyResult<CommandQueue> {
-        Ok(CommandQueue::of_function(self.0.share()?, depth))
+    fn queue(&self, py: Python<'_>, depth: usize) -> PyResult<CommandQueue> {
+        py.detach(|| Ok(CommandQueue::of_function(self.0.share()?, depth)))
     }
 
     /// Whether the share has a clock, and its time in ns, after `pass_ns`.

@@ -14,7 +14,8 @@ use super::{Memory, PageAddress, address, closed, failed};
 /// Memory of Python that a command reads into, or is written from.
 struct PythonMemory(Memory);
 
-// SAFETY: Python neither moves nor frees the memory of a buffer that is exported.
+// SAFETY: Python neither moves nor frees the memory of a buffer that is exported, so both functions
+// give the same bytes each time.
 #[allow(unsafe_code, reason = "the memory belongs to Python, which keeps it")]
 unsafe impl BufferMemory for PythonMemory {
     fn bytes(&self) -> &[u8] {
@@ -31,7 +32,8 @@ fn to_fill(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
     Ok(Buffer::new(Box::new(PythonMemory(Memory::writable(object)?))))
 }
 
-/// The memory of a write. Memory that may not be changed is copied, as a device may lend its own.
+/// The memory of a write. Memory that may not be changed is copied, since a [`Buffer`] must be able
+/// to lend its bytes to be changed.
 fn to_write(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
     let memory = Memory::of(object)?;
     Ok(if memory.is_writable() {
@@ -113,6 +115,16 @@ impl CommandQueue {
     }
 }
 
+impl Drop for CommandQueue {
+    /// A queue that was not closed waits for its commands, without the interpreter's lock.
+    fn drop(&mut self) {
+        let mut queue = self.0.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        if queue.is_some() {
+            Python::try_attach(|py| py.detach(|| drop(queue.take())));
+        }
+    }
+}
+
 #[pymethods]
 impl CommandQueue {
     /// Waits for the commands in flight, and gives the level up.
@@ -137,7 +149,11 @@ impl CommandQueue {
             Commands::Function(queue) if offset == 0 => {
                 queue.submit_read(at, data, tag).map_err(|_| full())
             }
-            _ => Err(other_level()),
+            Commands::Function(_) => {
+                let what = "offset: the function level reads from the beginning of a page".into();
+                Err(failed(FlashError::Invalid { what }))
+            }
+            Commands::Policy(_) => Err(other_level()),
         })
     }
 

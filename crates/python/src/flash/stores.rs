@@ -141,8 +141,8 @@ impl PolicyLevel {
     }
 
     /// A queue of at most `depth` commands.
-    fn queue(&self, depth: usize) -> PyResult<CommandQueue> {
-        Ok(CommandQueue::of_policy(self.0.share()?, depth))
+    fn queue(&self, py: Python<'_>, depth: usize) -> PyResult<CommandQueue> {
+        py.detach(|| Ok(CommandQueue::of_policy(self.0.share()?, depth)))
     }
 
     /// Whether the share has a clock, and its time in ns, after `pass_ns`.
