@@ -261,7 +261,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "SQLite reads from f2fs with more requests in flight than from ext4 and xfs (medians), in \
          the order of keys with cold caches and a read-ahead of 128 KiB where these were recorded; \
          each trace must have 50 reads",
-        "f2fs overwrites in place as well (observation 12), so little of a database moves",
+        UNEXPLAINED,
         variants::fragmentation,
     ),
     observation(
@@ -289,7 +289,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "Aggressively reusing space improves locality",
         "for most applications a cache of 1 % of the map has fewer misses per unit looked up on \
          ext4 and on xfs, which update in place, than on f2fs",
-        "f2fs overwrites in place as well (observation 12)",
+        UNEXPLAINED,
         judge::reuse,
     ),
     observation(
@@ -405,7 +405,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "In-place-update file systems preserve data lifetime of applications",
         "for SQLite in both settings the 10 % of the blocks written most often take a larger share \
          of the writes on ext4 and on xfs than on f2fs",
-        "f2fs overwrites in place as well (observation 12), so it preserves lifetimes, too",
+        UNEXPLAINED,
         later::preserved_lifetimes,
     ),
 ];
