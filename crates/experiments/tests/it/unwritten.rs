@@ -167,7 +167,7 @@ fn request_scale() {
     undecided(8, |_| {});
 }
 
-/// Reads of so many pages each, in order and at random, at each setting of read-ahead.
+/// Reads of the given numbers of pages, in order and at random, at each setting of read-ahead.
 fn cold_reads(ordered: [u64; 3], random: [u64; 3]) -> Vec<ColdReads> {
     let reads = |pages: u64| scale(100, pages * 4096, 0);
     let one = |at: usize| ColdReads {

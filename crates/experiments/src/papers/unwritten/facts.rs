@@ -208,7 +208,8 @@ pub struct Observed {
     pub figure1: Option<Figure1>,
 }
 
-/// Observes the trace of `pair` on a device of size `device`, without reads with cold caches and sequential work. `source` has the requests while the application ran, `later` the
+/// Observes the trace of `pair` on a device of size `device`, without reads with cold caches and
+/// sequential work. `source` has the requests while the application ran, `later` the
 /// discards after it, and `symbols` the names in both.
 ///
 /// # Errors

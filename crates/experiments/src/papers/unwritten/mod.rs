@@ -3,8 +3,9 @@
 //! systems: its figures, its tables of medians and its observations.
 //!
 //! There is one trace for each pair of application and file system, with the usual run and reads
-//! with cold caches, and there may be more with sequential work ([`Sequential`]). They are reduced to [`Facts`], the
-//! numbers from which every verdict on an observation follows by its rule ([`OBSERVATIONS`]).
+//! with cold caches, and there may be more with sequential work ([`Sequential`]). They are reduced
+//! to [`Facts`], the numbers from which every verdict on an observation follows by its rule
+//! ([`OBSERVATIONS`]).
 
 mod facts;
 mod figure1;

@@ -232,7 +232,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "Frequent data barriers in applications limit request scale",
         "on every file system SQLite has fewer writes per barrier than the log-structured \
          stores, and no more requests in flight at a write (medians)",
-        UNEXPLAINED,
+        "most likely the checkpoints of the write-ahead log, each of which writes up to a thousand \
+         pages of a large database between two barriers",
         judge::application_barriers,
     ),
     observation(
@@ -250,8 +251,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "Frequent data barriers in file systems limit request scale",
         "Varmail has at least twice as many requests in flight at a write on f2fs as on ext4 \
          and on xfs (medians)",
-        "the traced f2fs ran on another, slower machine under another kernel, with 8 threads \
-         where the paper had 16",
+        "the traced machine has one CPU, on which 16 threads run one after another; whether that \
+         is the cause is not known",
         judge::file_system_barriers,
     ),
     observation(
@@ -279,7 +280,8 @@ pub const OBSERVATIONS: [Observation; 24] = [
          KiB, so that prefetching has to be aggressive; and for one pair at least, random reads \
          fetch at least twice the bytes with 1 MiB as with none, which is enough to show that it \
          has to be accurate",
-        UNEXPLAINED,
+        "Linux reads ahead where it finds a sequence, so more of it changes nothing for small \
+         files, and little for random reads",
         variants::prefetching,
     ),
     observation(
@@ -287,8 +289,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "Aggressively reusing space improves locality",
         "for most applications a cache of 1 % of the map has fewer misses per unit looked up on \
          ext4 and on xfs, which update in place, than on f2fs",
-        "f2fs overwrites in place as well (observation 12), and in runs of half a minute its \
-         log stays within a small part of the map",
+        UNEXPLAINED,
         judge::reuse,
     ),
     observation(
@@ -311,8 +312,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         13,
         "Log structuring can spread data widely across a device and thus reduce locality",
         "for most applications f2fs touches more of the map per byte written than ext4 and xfs do",
-        "a log that has not wrapped around the device is dense; the traces end before f2fs has to \
-         reuse space",
+        UNEXPLAINED,
         judge::spread,
     ),
     observation(
@@ -363,8 +363,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "All file systems have shorter tails with segmented FTLs",
         "on every file system most applications fill their blocks better (valid bytes over \
          bytes of blocks) with an open block for each 128 MiB of addresses than with a single one",
-        "if an application keeps less than 128 MiB, the data that is mapped at the end lies in one \
-         or two such segments, and segments make no difference",
+        UNEXPLAINED,
         later::segmented_tails,
     ),
     observation(
@@ -398,8 +397,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "All file systems have allocation biases",
         "on every file system most applications write the blocks of some sixty-fourth of the \
          addresses at least twice as often as the average block",
-        "probably the length of the runs: those of the paper overwrote the device many times, \
-         these not once",
+        "probably the length of the runs: those of the paper overwrote the device many times",
         later::allocation,
     ),
     observation(
@@ -407,8 +405,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "In-place-update file systems preserve data lifetime of applications",
         "for SQLite in both settings the 10 % of the blocks written most often take a larger share \
          of the writes on ext4 and on xfs than on f2fs",
-        "a rollback journal that is deleted after each transaction gets other blocks on ext4, \
-         which spreads its writes; the difference with the write-ahead log is not explained",
+        UNEXPLAINED,
         later::preserved_lifetimes,
     ),
 ];
