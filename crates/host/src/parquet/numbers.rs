@@ -118,8 +118,7 @@ impl NumbersReader {
             let is_nested = column.max_rep_level() > 0 || column.max_def_level() > 1;
             if !has_numbers || is_other || is_nested {
                 let column = column.path().string();
-                let what = "has no plain numbers; write it as whole numbers or as DOUBLE, outside of \
-                            groups and lists";
+                let what = "has no plain numbers; write whole numbers or DOUBLE, not in a group";
                 return Err(self.wrong(&format!("the column {column:?} {what}")));
             }
         }
