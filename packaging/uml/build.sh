@@ -18,7 +18,7 @@ make -s -C "$source" ARCH=um defconfig
   -e EXT4_FS -e XFS_FS -e F2FS_FS -e TMPFS -e HOSTFS -e DEVTMPFS \
   -e BLK_DEV_UBD -e BLK_DEV_LOOP --set-val BLK_DEV_LOOP_MIN_COUNT 8 \
   -e CGROUPS -e MEMCG -e CRYPTO_CRC32 -e CRYPTO_CRC32C -e LIBCRC32C \
-  -e HIGH_RES_TIMERS -e NO_HZ_IDLE -e STATIC_LINK \
+  -e HIGH_RES_TIMERS -e NO_HZ_IDLE -d STATIC_LINK \
   -d MODULES -d DEBUG_KERNEL -d DEBUG_INFO -d WERROR -d SOUND -d UML_SOUND -d UML_NET -d WIRELESS \
   -d REISERFS_FS -d BTRFS_FS -d QUOTA -d SLIP -d PPP)
 make -s -C "$source" ARCH=um olddefconfig

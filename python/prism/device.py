@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _prism
 from ._common import DeviceLike, PathLike, optional_text, text_of
+from ._toml import toml_of
 
 
 def presets() -> list[str]:
@@ -29,11 +30,11 @@ def device(name: DeviceLike) -> dict[str, Any]:
     Raises ``prism.Error`` if there is no such preset, or the description is not one of a drive.
     """
     if isinstance(name, Mapping):
-        fields = _prism.device_fields("device", None, json.dumps(name))
+        fields = _prism.device_fields("device", toml_of(name))
     elif is_text(name):
         fields = _prism.device_fields("device", os.fspath(name))
     else:
-        fields = _prism.device_fields(os.fspath(name), None)
+        fields = _prism.device_fields(os.fspath(name))
     result: dict[str, Any] = json.loads(fields)
     return result
 
@@ -41,6 +42,14 @@ def device(name: DeviceLike) -> dict[str, Any]:
 def is_text(name: str | os.PathLike[str]) -> bool:
     """Whether this is the text of a device file, not its name."""
     return isinstance(name, str) and "\n" in name
+
+
+def name_and_text(device: DeviceLike) -> tuple[str, str | None]:
+    """The name of a drive, and the text of its file if it is not in one."""
+    if isinstance(device, Mapping):
+        return "device", toml_of(device)
+    name = os.fspath(device)
+    return name, name if is_text(name) else None
 
 
 def device_options(
@@ -55,13 +64,10 @@ def device_options(
     set: Mapping[str, object] | None,
 ) -> dict[str, Any]:
     """The drive of a simulation as the extension takes it."""
-    fields = json.dumps(device) if isinstance(device, Mapping) else None
-    name = "" if isinstance(device, Mapping) else os.fspath(device)
-    text = name if is_text(name) else None
+    name, inline = name_and_text(device)
     return {
         "name": name,
-        "text": text,
-        "fields": fields,
+        "text": inline,
         "capacity": f"{capacity}B" if isinstance(capacity, int) else optional_text(capacity),
         "state": state,
         "save_state": None if save_state is None else os.fspath(save_state),

@@ -15,15 +15,14 @@ Python use the device at once. ``docs/library.md`` describes the levels.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 from . import _prism
 from ._common import Buffer, DeviceLike, PathLike
 from ._prism import FlashError
-from .device import is_text
+from .device import name_and_text
 
 __all__ = [
     "Address",
@@ -245,12 +244,7 @@ def _session(
     preallocate: bool = False,
     read_only: bool = False,
 ) -> dict[str, Any]:
-    drive: tuple[str, str | None, str | None] | None = None
-    if isinstance(timing, Mapping):
-        drive = ("timing", None, json.dumps(timing))
-    elif timing is not None:
-        name = os.fspath(timing)
-        drive = (name, name if is_text(name) else None, None)
+    drive = None if timing is None else name_and_text(timing)
     return {
         "timing": drive,
         "real_time": real_time,

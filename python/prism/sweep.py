@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import math
-import numbers
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from . import _prism
 from ._common import PathLike, Progress, progress_of
+from ._toml import toml_of
 
 __all__ = ["Study", "SweepResult", "run_design", "sweep"]
 
@@ -193,40 +192,13 @@ def _study(
     given = {key: value for key, value in parts.items() if value is not None}
     if study is None:
         # Workers on other machines or in other folders have the same path.
-        return "sweep", os.getcwd(), _file(given)
+        return "sweep", os.getcwd(), toml_of(given)
     if given:
         raise _prism.Error(f"{next(iter(given))}: it is a part of the study; leave out one of both")
     if isinstance(study, Mapping):
-        return "sweep", os.getcwd(), _file(study)
+        return "sweep", os.getcwd(), toml_of(study)
     path = pathlib.Path(study)
     try:
         return str(path), str(path.parent.absolute()), path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise _prism.Error(f"{path}: it cannot be read: {error}") from error
-
-
-def _file(parts: Mapping[str, Any]) -> str:
-    """A file of a sweep, in which settings have the order of the dictionaries."""
-    lines = [f"{key} = {_value(parts[key])}" for key in parts if not isinstance(parts[key], Mapping)]
-    for key, part in parts.items():
-        if isinstance(part, Mapping):
-            lines.append(f"[{key}]")
-            lines += [f"{json.dumps(name)} = {_value(value)}" for name, value in part.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _value(value: object) -> str:
-    """A value in TOML. Numbers of NumPy are numbers."""
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(k)} = {_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, (str, os.PathLike)):
-        return json.dumps(os.fspath(value), ensure_ascii=False)
-    if type(value).__name__ in {"bool", "bool_"}:
-        return "true" if value else "false"
-    if isinstance(value, numbers.Integral):
-        return str(int(value))
-    if isinstance(value, numbers.Real) and math.isfinite(value):
-        return repr(float(value))
-    if isinstance(value, Iterable):
-        return "[" + ", ".join(_value(one) for one in value) + "]"
-    raise _prism.Error(f"{value!r} is no value of a setting")

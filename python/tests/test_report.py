@@ -185,3 +185,29 @@ def test_results_are_those_of_the_command(trace: prism.Trace, sample: str) -> No
     arguments[1:1] = ["--capacity", "256MiB", "--json", "-"]
     output = subprocess.run([prism_command, *arguments], capture_output=True, check=True)
     assert prism.simulate(jobs, capacity="256MiB").json == json.loads(output.stdout)
+
+
+def test_tables_have_the_columns_of_the_parquet_files(
+    trace: prism.Trace, tmp_path: pathlib.Path
+) -> None:
+    """Requests and records in memory are the rows that the command writes to files."""
+    trace.write(tmp_path / "trace.parquet")
+    stored = polars.read_parquet(tmp_path / "trace.parquet")
+    records = polars.DataFrame(trace)
+    assert records.columns == stored.columns
+    assert records.cast(dict(stored.schema)).equals(stored)
+    prism_command = os.environ.get("PRISM_COMMAND")
+    if prism_command is None:
+        pytest.skip("the command is not built")
+    ours = polars.DataFrame(
+        prism.report(trace, what_if="none", passes=1, requests=True).requests
+    )
+    path = str(tmp_path / "requests.parquet")
+    arguments = ["--what-if", "none", "--passes", "1", "--requests", path]
+    subprocess.run(
+        [prism_command, "report", str(tmp_path / "trace.parquet"), *arguments], check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    theirs = polars.read_parquet(path)
+    assert ours.columns == theirs.columns
+    assert ours.cast(dict(theirs.schema)).equals(theirs)

@@ -22,7 +22,7 @@ impl TraceCache {
     /// The trace that `spec` names, whose files must have the digest `wanted`.
     ///
     /// # Errors
-    /// [`HostError::Mixed`] if they have another one, other errors if they cannot be read.
+    /// [`HostError::Content`] if they have another one, other errors if they cannot be read.
     pub fn load(&self, spec: &LoadSpec, wanted: &str) -> Result<LoadedTrace, HostError> {
         // Another thread that needs the same trace waits until it is there.
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +36,7 @@ impl TraceCache {
                         let file = path.display().to_string();
                         let what =
                             "the file has changed since the sweep was planned; begin it again";
-                        return Err(HostError::Mixed { file, what: what.into() });
+                        return Err(HostError::Content { file, what: what.into() });
                     }
                 }
                 (spec.clone(), wanted.to_owned(), load_trace(spec, &Progress::hidden())?)

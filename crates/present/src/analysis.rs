@@ -74,6 +74,22 @@ pub struct Analysis {
 }
 
 impl Analysis {
+    /// The analysis that another one is compared with: of another trace, or on the drive `device`,
+    /// a preset or a device file. It simulates no fixes.
+    ///
+    /// # Errors
+    /// As [`Analysis::of`].
+    pub fn compared(
+        trace: Trace,
+        asked: AnalysisOptions<'_>,
+        device: Option<&str>,
+        env: &impl Env,
+    ) -> Result<Self, PresentError> {
+        let (drive, none) = (asked.drive.compared(device), WhatIfs::Only(Vec::new()));
+        let asked = AnalysisOptions { drive: &drive, what_ifs: &none, ..asked };
+        Self::of(trace, asked, env, &mut |_| true)
+    }
+
     /// Analyses `trace`. `each` is called for every measured request; the replay is interrupted
     /// when it returns false.
     ///

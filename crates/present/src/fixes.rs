@@ -1,6 +1,6 @@
 //! Simulates the fixes of a report.
 
-use prism_base::{Bytes, Nanos, SimTime};
+use prism_base::{Bytes, Nanos};
 use prism_contract::what_if::{
     Change, Comparison, Drives, FigureSource, Figures, Job, MainRuns, Original, Plan, Run, Skipped,
     TraceFacts, WhatIfError, plan, simulate,
@@ -8,10 +8,10 @@ use prism_contract::what_if::{
 use prism_replay::LaidOut;
 use prism_ssd::Drive;
 use prism_trace::{Records, Source};
-use prism_workload::{Finished, Observer, Progress};
 
 use crate::analysis::WhatIfs;
 use crate::drive::Facts;
+use crate::drive::charts::Unwatched;
 use crate::env::{Env, Step};
 use crate::error::PresentError;
 
@@ -114,29 +114,13 @@ impl<E: Env> Fixes<'_, E> {
             move || {
                 let mut source = LaidOut::new(&mut *reader, layout);
                 let begins = (drives, &mut source as &mut dyn Source);
-                simulate(&job.run, job.rewriting.as_ref(), begins, original, &mut Stoppable(env))
+                let mut observer = Unwatched { reached: &|_| env.keeps_going() };
+                simulate(&job.run, job.rewriting.as_ref(), begins, original, &mut observer)
             }
         };
         let work: Vec<_> = jobs.into_iter().map(one).collect();
         let finished = |more: usize| env.show(Step::Reached(done + more as u64));
         env.run_on(env.cores(), work, finished)
-    }
-}
-
-/// Ends a simulation when the environment does not go on.
-struct Stoppable<'a, E>(&'a E);
-
-impl<E: Env> Observer for Stoppable<'_, E> {
-    fn needs_requests(&self) -> bool {
-        false
-    }
-
-    fn finished(&mut self, _: &Finished) {}
-
-    fn in_flight(&mut self, _: SimTime, _: u32) {}
-
-    fn keep_going(&mut self, _: Progress) -> bool {
-        self.0.keeps_going()
     }
 }
 

@@ -48,7 +48,10 @@ impl Plan {
         let mut drive = self.drive.prepared_with_content(&scaled.device, self.seed, env)?;
         let (label, things) = ("simulating:", "requests");
         env.show(Step::Begin { label, things, total: Some(requests) });
-        let reached = |at: prism_workload::Progress| env.show(Step::Reached(at.submitted));
+        let reached = |at: prism_workload::Progress| {
+            env.show(Step::Reached(at.submitted));
+            true
+        };
         let mut observer = Unwatched { reached: &reached };
         let acknowledged = fio::run_until_cut(&mut drive, &jobs, &mut observer, requests);
         env.show(Step::End);

@@ -188,7 +188,12 @@ impl<E: Env> Replays<'_, E> {
         });
         let observer: &mut dyn Observer = match &mut watched {
             Some(watched) => watched,
-            None => &mut Unwatched { reached: &reached },
+            None => &mut Unwatched {
+                reached: &|at| {
+                    reached(at);
+                    true
+                },
+            },
         };
         let mut source = LaidOut::new(&mut *self.records, &self.space.layout);
         let outcome = prism_replay::replay(drive, &mut source, &options, observer);

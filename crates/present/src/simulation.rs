@@ -135,7 +135,12 @@ impl Setup {
             each.map(|each| Watched { charts, each, reached: &reached, interrupted: false });
         let observer: &mut dyn Observer = match &mut watched {
             Some(watched) => watched,
-            None => &mut Unwatched { reached: &reached },
+            None => &mut Unwatched {
+                reached: &|at| {
+                    reached(at);
+                    true
+                },
+            },
         };
         let outcome = fio::run_until(&mut self.drive, &self.jobs, observer, at_read_only);
         env.show(Step::End);

@@ -20,8 +20,6 @@ pub struct DeviceOptions {
     name: String,
     /// The text of a device file.
     text: Option<String>,
-    /// The same as JSON.
-    fields: Option<String>,
     capacity: Option<String>,
     state: String,
     save_state: Option<PathBuf>,
@@ -38,10 +36,7 @@ impl DeviceOptions {
     /// [`Failure`] naming the argument.
     pub fn choice(self) -> Result<(DriveChoice, Option<String>), Failure> {
         let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
-        let text = match &self.fields {
-            Some(fields) => Some(toml_of(fields)?),
-            None => self.text,
-        };
+        let text = self.text;
         let overrides = self.overrides.iter().map(|text| parse_override(text)).collect();
         let save = self.save_state.map(|path| parse_state_file(&path.to_string_lossy()));
         let choice = DriveChoice {
@@ -66,46 +61,34 @@ impl DeviceOptions {
     }
 }
 
-/// A device file from its fields as JSON.
-fn toml_of(fields: &str) -> Result<String, Failure> {
-    let wrong = |error: &dyn std::fmt::Display| Failure::argument("device", error);
-    let fields: toml::Table = serde_json::from_str(fields).map_err(|error| wrong(&error))?;
-    toml::to_string(&fields).map_err(|error| wrong(&error))
-}
-
 /// The names of the presets: those of drives, then those of zoned drives.
 #[pyfunction]
 pub fn preset_names() -> Vec<&'static str> {
     DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()).collect()
 }
 
-/// The text of the device file of a preset or a file called `name`, or of fields as JSON.
+/// The text of a device, or that of the preset or the file called `name`.
 ///
 /// # Errors
 /// [`Failure`] if there is none.
-pub fn device_text(
-    name: &str,
-    text: Option<String>,
-    fields: Option<&str>,
-) -> Result<String, Failure> {
+pub fn device_text(name: &str, text: Option<String>) -> Result<String, Failure> {
     let path = Path::new(name);
     let is_file = path.extension().is_some_and(|e| e == "toml");
-    Ok(match (text, fields) {
-        (Some(text), _) => text,
-        (None, Some(fields)) => toml_of(fields)?,
-        (None, None) if is_file => prism_host::input::read_text(path)?,
-        (None, None) => DriveSpec::preset_text(name)
+    Ok(match text {
+        Some(text) => text,
+        None if is_file => prism_host::input::read_text(path)?,
+        None => DriveSpec::preset_text(name)
             .map_err(|error| Failure::Text(error.to_string()))?
             .to_owned(),
     })
 }
 
 /// The fields of a drive as JSON, checked: those of the preset or file called `name`, or of the
-/// text of a file, or fields as JSON.
+/// text of a file.
 #[pyfunction]
-#[pyo3(signature = (name, text = None, fields = None))]
-pub fn device_fields(name: &str, text: Option<String>, fields: Option<&str>) -> PyResult<String> {
-    let text = device_text(name, text, fields)?;
+#[pyo3(signature = (name, text = None))]
+pub fn device_fields(name: &str, text: Option<String>) -> PyResult<String> {
+    let text = device_text(name, text)?;
     DriveSpec::from_toml(&text).map_err(|error| Failure::argument(name, error))?;
     let fields: toml::Table = text.parse().map_err(|error| Failure::argument(name, error))?;
     Ok(serde_json::to_string(&fields).expect("its keys are strings"))

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use prism_contract::rules::NamedRange;
-use prism_present::analysis::{Analysis, AnalysisOptions, WhatIfs, parse_what_ifs};
+use prism_present::analysis::{Analysis, AnalysisOptions, parse_what_ifs};
 use prism_present::pace::{parse_pace, parse_passes};
 use prism_present::report::Report;
 use prism_replay::Options;
@@ -147,13 +147,8 @@ pub fn report(
     };
     watch::run(py, progress, text, |env| {
         let ranges = options.layout.as_deref().map(prism_host::load_layout).transpose()?;
-        let named = |region: &prism_trace::fs_layout::Region| NamedRange {
-            start: region.start,
-            end: region.end,
-            label: region.label.clone(),
-        };
-        let ranges: Vec<NamedRange> =
-            ranges.iter().flat_map(|layout| layout.regions()).map(named).collect();
+        let ranges =
+            ranges.map_or_else(Vec::new, |layout| NamedRange::of_regions(layout.regions()));
         let asked = AnalysisOptions {
             drive: &drive,
             options: Options { pace, passes },
@@ -175,11 +170,9 @@ pub fn report(
         let compared = match &other {
             None => None,
             Some(other) => {
-                let none = WhatIfs::Only(Vec::new());
-                let drive = asked.drive.compared(other.is_device.then_some(other.name.as_str()));
-                let asked = AnalysisOptions { drive: &drive, what_ifs: &none, ..asked };
+                let drive = other.is_device.then_some(other.name.as_str());
                 let trace = other.trace.for_analysis();
-                Some((&*other.name, Analysis::of(trace, asked, env, &mut |_| true)?))
+                Some((&*other.name, Analysis::compared(trace, asked, drive, env)?))
             }
         };
         let compared = compared.as_ref().map(|(name, analysis)| (*name, analysis));

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
 use arrow_schema::Field;
 use prism_base::{Column, DataTable, Values};
-use prism_host::parquet::{write_csv, write_table};
+use prism_host::parquet::write_data_set;
 use prism_host::{OutputFile, RowStore, RowStoreSpec, TraceCache};
 use prism_present::Env;
 use prism_present::sweep::{
@@ -30,14 +30,14 @@ struct Progress {
     /// Rows that were kept by an earlier run.
     kept: usize,
     store: Option<RowStore>,
-    output: Option<OutputFile>,
+    /// The data set, and where it will be.
+    output: Option<(OutputFile, PathBuf)>,
 }
 
 /// A planned design study.
 #[pyclass(module = "prism._prism", frozen)]
 pub struct Sweep {
     designs: Designs,
-    is_csv: bool,
     progress: Mutex<Progress>,
 }
 
@@ -62,13 +62,12 @@ pub fn plan_sweep(
     watch::run(py, None, None, |env| {
         let designs = Study::parse(name, &folder, text)?.designs(env)?;
         let ends = |end: &str| output.as_ref().is_some_and(|o| o.extension() == Some(end.as_ref()));
-        let is_csv = ends("csv");
-        if output.is_some() && !is_csv && !ends("parquet") {
+        if output.is_some() && !ends("csv") && !ends("parquet") {
             return Err(Failure::argument("output", "the name must end in .parquet or .csv"));
         }
         let mut progress = Progress { rows: BTreeMap::new(), kept: 0, store: None, output: None };
         if let Some(output) = &output {
-            progress.output = Some(OutputFile::create(output)?);
+            progress.output = Some((OutputFile::create(output)?, output.clone()));
             if restart {
                 RowStore::discard(output, (1, 1))?;
             }
@@ -79,7 +78,7 @@ pub fn plan_sweep(
             progress.rows = rows.collect::<Result<_, _>>()?;
             progress.kept = progress.rows.len();
         }
-        Ok(Sweep { designs, is_csv, progress: Mutex::new(progress) })
+        Ok(Sweep { designs, progress: Mutex::new(progress) })
     })
 }
 
@@ -151,10 +150,8 @@ impl Sweep {
             let rows: Vec<Row> = std::mem::take(&mut progress.rows).into_values().collect();
             let data = assemble(&self.designs, &rows)?;
             let summary = Summary::of(&self.designs, &data, progress.kept);
-            if let Some(mut output) = progress.output.take() {
-                let write = if self.is_csv { write_csv } else { write_table };
-                write(&mut output, &data)?;
-                output.commit()?;
+            if let Some((output, path)) = progress.output.take() {
+                write_data_set(output, &path, &data)?;
             }
             if let Some(store) = progress.store.take() {
                 store.remove()?;

@@ -127,12 +127,7 @@ fn check_input(args: &Args) -> Result<(), Failure> {
 /// The named address ranges of a file system.
 fn named_ranges(path: &Path) -> Result<Vec<NamedRange>, Failure> {
     let layout = prism_host::load_layout(path)?;
-    let named = |region: &prism_trace::fs_layout::Region| NamedRange {
-        start: region.start,
-        end: region.end,
-        label: region.label.clone(),
-    };
-    Ok(layout.regions().iter().map(named).collect())
+    Ok(NamedRange::of_regions(layout.regions()))
 }
 
 /// The trace of the files `paths`.
@@ -143,17 +138,13 @@ fn trace(args: &Args, paths: &[PathBuf]) -> Result<Trace, Failure> {
 
 /// The analysis with another drive, or of another trace.
 fn compared(args: &Args, asked: AnalysisOptions<'_>, name: &Path) -> Result<Analysis, Failure> {
-    let none = &WhatIfs::Only(Vec::new());
     let path = name.to_string_lossy();
-    let is_device = is_device(&path);
-    let drive = asked.drive.compared(is_device.then_some(&*path));
-    let trace = if is_device {
-        trace(args, &args.trace.paths)?
-    } else {
-        trace(args, &[name.to_path_buf()])?
+    let drive = is_device(&path).then_some(&*path);
+    let trace = match drive {
+        Some(_) => trace(args, &args.trace.paths)?,
+        None => trace(args, &[name.to_path_buf()])?,
     };
-    let asked = AnalysisOptions { drive: &drive, what_ifs: none, ..asked };
-    Ok(Analysis::of(trace, asked, &ProcessEnv::new(), &mut |_| true)?)
+    Ok(Analysis::compared(trace, asked, drive, &ProcessEnv::new())?)
 }
 
 /// Why the command fails, if a condition holds.

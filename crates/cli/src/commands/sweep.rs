@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use clap::Args as ClapArgs;
-use prism_base::DataTable;
-use prism_host::parquet::{write_csv, write_table};
-use prism_host::{HostError, OutputFile, RowStore, RowStoreSpec};
+use prism_host::parquet::write_data_set;
+use prism_host::{OutputFile, RowStore, RowStoreSpec};
 use prism_present::Env;
 use prism_present::sweep::{Designs, Part, Row, Study, Summary, assemble, execute, parse_row};
 use prism_report::Document;
@@ -92,19 +91,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let kept = rows.len() - new.into_inner();
     let Some(out) = out else { return part_done(args, part, &designs, &rows, kept) };
     let data = assemble(&designs, &rows)?;
-    write(out, &output, &data)?;
+    write_data_set(out, &output, &data)?;
     store.remove()?;
     let summary = Summary::of(&designs, &data, kept);
     args.json.show(&summary, &summary.document(&output.display().to_string()))
-}
-
-fn write(mut out: OutputFile, path: &Path, data: &DataTable) -> Result<(), HostError> {
-    if path.extension().is_some_and(|end| end == "csv") {
-        write_csv(&mut out, data)?;
-    } else {
-        write_table(&mut out, data)?;
-    }
-    out.commit()
 }
 
 /// Reports on a part, whose rows are kept until a run without `--part` makes the data set.

@@ -314,12 +314,18 @@ fn bad_files_give_one_line_and_nothing_runs() {
     check("[grid]\nftl.victim = [\"fifo\", \"best\"]", "no victim policy is called `best`");
     check("[grid]\nflash.t_read = [\"60\"]", "s.toml:2: [grid] flash.t_read=60: ");
     check("[grid]\ndevice = [\"dc-tlc\", \"none\"]", "there is no preset \"none\"");
-    check("[grid]\ndevice = [\"none.toml\"]", "none.toml: there is no such file");
+    check(
+        "[grid]\ndevice = [\"none.toml\"]",
+        "s.toml:2: [grid] device: none.toml: there is no such",
+    );
     check("[grid]\nop = [\"7%\", \"0%\"]", "s.toml:2: [grid] op=0%: ");
     check("[grid]\nseed = [1, -1]", "s.toml:2: [grid] seed=-1: a whole number is expected");
-    check("[grid]\njobs = [\"none.fio\"]", "none.fio: there is no such file");
+    check(
+        "[grid]\njobs = [\"none.fio\"]",
+        "s.toml:2: [grid] jobs: none.fio: there is no such file",
+    );
     check("[grid]\njob.b.rw = [\"read\"]", "no job is called \"b\"; jobs are job");
-    check("[grid]\ntrace = [\"t.csv\"]", "t.csv: there is no such file");
+    check("[grid]\ntrace = [\"t.csv\"]", "s.toml:2: [grid] trace: t.csv: there is no such file");
     check("[grid]\npace = [\"open\"]", "s.toml:2: [grid] pace: this is for a trace: give one");
     check("[grid]\ngc = [\"fifo\"]\nftl.victim = [\"fifo\"]", "s.toml:3: [grid] ftl.victim: this");
     check("repeats = 2\n[grid]\nseed = [1]", "seed: repeats gives seeds, too");

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use prism_base::FastMap;
+use prism_trace::fs_layout::Region;
 use prism_trace::{Flags, Op, Record, Symbol, Symbols};
 
 /// The most groups; records of any further group belong to the group `(other)`. The state of
@@ -120,6 +121,15 @@ pub struct NamedRange {
     pub end: u64,
     /// The name of the range. Several ranges may have the same name.
     pub label: String,
+}
+
+impl NamedRange {
+    /// The regions of a file system.
+    #[must_use]
+    pub fn of_regions(regions: &[Region]) -> Vec<Self> {
+        let named = |of: &Region| Self { start: of.start, end: of.end, label: of.label.clone() };
+        regions.iter().map(named).collect()
+    }
 }
 
 /// Divides the address space into ranges.

@@ -15,7 +15,7 @@ mod write;
 pub use numbers::{Number, NumbersReader, NumbersWriter};
 pub use read::ParquetReader;
 pub use requests::RequestsWriter;
-pub use table::{write_csv, write_table};
+pub use table::{write_csv, write_data_set, write_table};
 pub use write::write;
 
 use std::hash::Hasher;

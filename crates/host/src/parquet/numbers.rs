@@ -109,13 +109,17 @@ impl NumbersReader {
                     | PhysicalType::FLOAT
                     | PhysicalType::DOUBLE
             );
+            // Old writers give dates and decimal fractions the converted type only.
             let is_other = matches!(
                 column.logical_type_ref(),
                 Some(logical) if !matches!(logical, LogicalType::Integer(_))
-            );
-            if !has_numbers || is_other || column.max_rep_level() > 0 {
+            ) || !is_plain(column.converted_type());
+            // In a group that may be missing, a level does not say which of both is.
+            let is_nested = column.max_rep_level() > 0 || column.max_def_level() > 1;
+            if !has_numbers || is_other || is_nested {
                 let column = column.path().string();
-                return Err(self.wrong(&format!("the column {column:?} has no numbers")));
+                let what = "has no plain numbers; write whole numbers or DOUBLE, not in a group";
+                return Err(self.wrong(&format!("the column {column:?} {what}")));
             }
         }
         self.places = places.to_vec();
@@ -177,6 +181,23 @@ impl NumbersReader {
     fn wrong(&self, what: &str) -> HostError {
         HostError::Parquet { file: self.name.clone(), what: what.to_owned() }
     }
+}
+
+/// Whether numbers of this type are what they are stored as.
+fn is_plain(converted: ConvertedType) -> bool {
+    use ConvertedType as Kind;
+    matches!(
+        converted,
+        Kind::NONE
+            | Kind::INT_8
+            | Kind::INT_16
+            | Kind::INT_32
+            | Kind::INT_64
+            | Kind::UINT_8
+            | Kind::UINT_16
+            | Kind::UINT_32
+            | Kind::UINT_64
+    )
 }
 
 fn is_unsigned(column: &ColumnDescriptor) -> bool {
@@ -311,6 +332,8 @@ impl NumbersWriter {
 
 #[cfg(test)]
 mod tests {
+    use parquet::schema::types::SchemaDescriptor;
+
     use super::*;
 
     fn written(real: bool, rows: &[(u64, Number)]) -> File {
@@ -344,6 +367,47 @@ mod tests {
             let rows: Vec<_> = rows.iter().map(|(id, n)| (Number::Whole(*id), *n)).collect();
             assert!(read == rows);
         }
+    }
+
+    /// A file with one row, whose only column has this schema and the value 5.
+    fn of_schema(schema: &str) -> File {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("one.parquet");
+        let schema = Arc::new(parse_message_type(schema).unwrap());
+        let most = SchemaDescriptor::new(schema.clone()).column(0).max_def_level();
+        let mut file =
+            SerializedFileWriter::new(File::create(&path).unwrap(), schema, Arc::default())
+                .unwrap();
+        let mut group = file.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int32Type>().write_batch(&[5], Some(&[most]), None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        file.close().unwrap();
+        File::open(path).unwrap()
+    }
+
+    #[test]
+    fn what_is_no_plain_number_is_refused() {
+        let check = |column: &str, expected: bool| {
+            let file = of_schema(&format!("message t {{ {column} }}"));
+            let mut reader = NumbersReader::open(file, "t").unwrap();
+            let chosen = reader.choose(&[0]);
+            assert_eq!(chosen.is_ok(), expected, "{column}: {chosen:?}");
+            if expected {
+                let mut batch = Vec::new();
+                reader.next_batch(&mut batch).unwrap();
+                assert_eq!(batch, [Number::Whole(5)], "{column}");
+            }
+        };
+        check("REQUIRED INT32 a;", true);
+        check("OPTIONAL INT32 a;", true);
+        check("OPTIONAL INT32 a (INT_16);", true);
+        check("REQUIRED GROUP g { OPTIONAL INT32 a; }", true);
+        check("REQUIRED INT32 a (DATE);", false);
+        check("REQUIRED INT32 a (DECIMAL(9,2));", false);
+        check("REQUIRED INT32 a (TIME_MILLIS);", false);
+        check("OPTIONAL GROUP g { OPTIONAL INT32 a; }", false);
     }
 
     #[test]

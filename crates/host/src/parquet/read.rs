@@ -122,6 +122,7 @@ impl ParquetReader {
                 column.name() == wanted
                     && column.physical_type() == kind
                     && column.max_rep_level() == 0
+                    && column.max_def_level() <= 1
             });
             let Some(place) = place else {
                 let what = format!("the column {wanted} is missing or has another type");

@@ -1,6 +1,7 @@
 //! Writes a table of typed columns: as Parquet, or as CSV.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
@@ -93,6 +94,23 @@ fn quoted(text: &str) -> String {
         return format!("\"{}\"", text.replace('"', "\"\""));
     }
     text.to_owned()
+}
+
+/// Writes a table to a file whose name ends in `.csv`, or else as Parquet, and commits it.
+///
+/// # Errors
+/// [`HostError::Write`] if it cannot be written.
+pub fn write_data_set(
+    mut out: OutputFile,
+    path: &Path,
+    table: &DataTable,
+) -> Result<(), HostError> {
+    if path.extension().is_some_and(|end| end == "csv") {
+        write_csv(&mut out, table)?;
+    } else {
+        write_table(&mut out, table)?;
+    }
+    out.commit()
 }
 
 #[cfg(test)]

@@ -195,8 +195,8 @@ impl Observer for Watched<'_> {
 
 /// Reports the progress of a run and ignores its requests.
 pub struct Unwatched<'a> {
-    /// Called with the progress of the run.
-    pub reached: &'a dyn Fn(Progress),
+    /// Called with the progress of the run; whether that goes on.
+    pub reached: &'a dyn Fn(Progress) -> bool,
 }
 
 impl Observer for Unwatched<'_> {
@@ -209,7 +209,6 @@ impl Observer for Unwatched<'_> {
     fn in_flight(&mut self, _: SimTime, _: u32) {}
 
     fn keep_going(&mut self, progress: Progress) -> bool {
-        (self.reached)(progress);
-        true
+        (self.reached)(progress)
     }
 }

@@ -156,8 +156,12 @@ impl Study {
     pub fn designs(&self, env: &impl SweepEnv) -> Result<Designs, PresentError> {
         let settings = self.settings()?;
         let mut files = Files { folder: self.folder.clone(), ..Files::default() };
+        let places = self.places();
         for setting in settings.iter().flatten() {
-            read(setting, &mut files, env).map_err(PresentError::Outside)?;
+            read(setting, &mut files, env).map_err(|error| {
+                let (at, name) = (self.place(&places, &setting.name), &setting.name);
+                PresentError::Outside(format!("{at} {name}: {error}").into())
+            })?;
         }
         let files = Arc::new(files);
         let of = |(number, settings)| Design::new(number, settings, files.clone());
@@ -236,17 +240,25 @@ impl Study {
         }
     }
 
-    /// Checks designs until each value of a list was in one of them.
-    fn check(&self, designs: &[Design], env: &impl SweepEnv) -> Result<(), PresentError> {
+    /// The line of each setting.
+    fn places(&self) -> BTreeMap<&str, &str> {
         let base = self.base.iter().map(|axis| (canonical(&axis.name), axis.at.as_str()));
         let grid = self.grid.iter().map(|axis| (canonical(&axis.name), axis.at.as_str()));
         let random = self.random.iter().map(|axis| (canonical(&axis.name), axis.at.as_str()));
         // An axis replaces a setting of the base.
-        let places: BTreeMap<&str, &str> = base.chain(grid).chain(random).collect();
-        let at = |name: &str| {
-            let place = places.get(canonical(name)).copied();
-            place.map_or_else(|| self.name.clone() + ":", str::to_owned)
-        };
+        base.chain(grid).chain(random).collect()
+    }
+
+    /// Where the setting `name` was given, for messages.
+    fn place(&self, places: &BTreeMap<&str, &str>, name: &str) -> String {
+        let place = places.get(canonical(name)).copied();
+        place.map_or_else(|| self.name.clone() + ":", str::to_owned)
+    }
+
+    /// Checks designs until each value of a list was in one of them.
+    fn check(&self, designs: &[Design], env: &impl SweepEnv) -> Result<(), PresentError> {
+        let places = self.places();
+        let at = |name: &str| self.place(&places, name);
         let is_listed = |name: &str| self.grid.iter().any(|axis| axis.name == name);
         let is_number = |name: &str| {
             let axis = self.random.iter().find(|axis| axis.name == name);

@@ -45,8 +45,8 @@ impl From<Geometry> for DeviceGeometry {
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct SessionOptions {
-    /// The drive whose times operations take: a preset or a file, the text of one, or its fields.
-    timing: Option<(String, Option<String>, Option<String>)>,
+    /// The drive whose times operations take: a preset or a file, or the text of one.
+    timing: Option<(String, Option<String>)>,
     real_time: bool,
     engine: String,
     depth: u32,
@@ -56,8 +56,8 @@ pub struct SessionOptions {
 
 impl SessionOptions {
     fn options(&self) -> Result<Options, Failure> {
-        let timing = self.timing.as_ref().map(|(name, text, fields)| {
-            let text = device_text(name, text.clone(), fields.as_deref())?;
+        let timing = self.timing.as_ref().map(|(name, text)| {
+            let text = device_text(name, text.clone())?;
             let drive = DriveSpec::from_toml(&text);
             let drive = drive.map_err(|error| Failure::argument("timing", error))?;
             Ok::<_, Failure>(drive.engine_config().timing)
