@@ -1,6 +1,7 @@
 //! `prism reproduce` on the shipped traces and on drives alone: the structure of its results.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use crate::common::{Run, folder, prism, sample};
 use serde_json::Value;
@@ -66,9 +67,15 @@ fn observation(found: &Value, number: u64) -> &Value {
     all.iter().find(|one| one["number"] == number).expect("numbers are 1 to 24")
 }
 
+/// What the shipped traces show of the unwritten contract: one run for all tests.
+fn contract() -> &'static Value {
+    static FOUND: OnceLock<Value> = OnceLock::new();
+    FOUND.get_or_init(|| reproduce("unwritten-contract"))
+}
+
 #[test]
 fn the_shipped_traces_decide_observations() {
-    let found = reproduce("unwritten-contract");
+    let found = contract();
     let used = found["traces"].as_array().unwrap();
     assert_eq!(used.len() + found["missing_traces"].as_array().unwrap().len(), 15);
     for table in ["scores", "sizes", "barriers_and_discards", "rule_numbers", "lifetimes"] {
@@ -92,9 +99,9 @@ fn the_shipped_traces_decide_observations() {
         }
     }
     // SQLite writes little at a time; its reads have cold caches on every file system.
-    assert_eq!(observation(&found, 1)["outcome"], "reproduced");
+    assert_eq!(observation(found, 1)["outcome"], "reproduced");
     for number in [7, 9, 16, 20] {
-        let one = observation(&found, number);
+        let one = observation(found, number);
         let lists = ["supporting", "opposing"].map(|key| one[key].as_array().unwrap().len());
         assert!(lists[0] + lists[1] >= 3, "{one}");
     }
@@ -106,7 +113,7 @@ fn the_shipped_traces_decide_observations() {
 
 #[test]
 fn figure_1_has_a_window_in_which_rocksdb_reads_and_writes() {
-    let found = reproduce("unwritten-contract");
+    let found = contract();
     let windows = rows(&found["figure_1"]["windows"]);
     assert_eq!(windows[0]["pair"], "published");
     let ours = windows.iter().find(|row| row["pair"] == "ext4-rocksdb").expect("it is shipped");

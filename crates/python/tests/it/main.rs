@@ -83,7 +83,8 @@ fn package_passes_its_tests() {
     let source = package.join("prism").display().to_string();
     run(&python, &package, &["-m", "mypy", "--strict", &cache, &source, "python/tests/typed.py"]);
     run(&python, &package, &["-m", "mypy.stubtest", "prism._prism", "--ignore-missing-stub"]);
-    let ini = ["-o", "cache_dir=/dev/null"];
+    // Two files of tests at a time: most wait for other processes now and then.
+    let ini = ["-o", "cache_dir=/dev/null", "-n", "2", "--dist", "loadfile"];
     let mut arguments = vec!["-m", "pytest", "--import-mode=importlib", "python/tests"];
     arguments.extend(ini);
     run(&python, &package, &arguments);
