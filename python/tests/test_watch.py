@@ -39,10 +39,22 @@ class Shown:
         self.note("end", done)
 
 
+class Late(Shown):
+    """As slow as a notebook at the end of a step."""
+
+    def end(self, done: int) -> None:
+        time.sleep(0.1)
+        self.note("end", done)
+
+
 def test_steps_are_shown(sample: str) -> None:
     shown = Shown()
     trace = prism.read_trace(sample, progress=shown)
     assert shown.calls[0][:3] == ("begin", "reading", "bytes")
+    assert shown.calls[-1] == ("end", shown.calls[0][3])
+    # However late the step ends, nothing is reached after that.
+    shown = Late()
+    prism.read_trace(sample, progress=shown)
     assert shown.calls[-1] == ("end", shown.calls[0][3])
     shown = Shown()
     prism.report(trace, what_if=["merge"], progress=shown)

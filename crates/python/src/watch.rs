@@ -41,6 +41,8 @@ struct Watcher {
     checked: AtomicU64,
     /// The progress of the current step.
     done: AtomicU64,
+    /// Whether a step has begun and not ended.
+    in_step: AtomicBool,
     stopped: AtomicBool,
     raised: Mutex<Option<PyErr>>,
 }
@@ -53,6 +55,7 @@ impl Watcher {
             begun: Instant::now(),
             checked: AtomicU64::new(0),
             done: AtomicU64::new(0),
+            in_step: AtomicBool::new(false),
             stopped: AtomicBool::new(false),
             raised: Mutex::new(None),
         }
@@ -68,8 +71,9 @@ impl Watcher {
             let last = Duration::from_nanos(self.checked.load(Ordering::Relaxed));
             if now.saturating_sub(last) >= INTERVAL {
                 self.checked.store(now.as_nanos() as u64, Ordering::Relaxed);
-                self.call(|shown, py| {
-                    shown.call_method1(py, "reached", (self.done.load(Ordering::Relaxed),))
+                self.call(|shown, py| match self.in_step.load(Ordering::Relaxed) {
+                    true => shown.call_method1(py, "reached", (self.done.load(Ordering::Relaxed),)),
+                    false => Ok(py.None()),
                 });
             }
         }
@@ -102,6 +106,7 @@ impl Watcher {
 impl Display for Watcher {
     fn begin(&self, label: &str, things: &str, total: Option<u64>) {
         self.done.store(0, Ordering::Relaxed);
+        self.in_step.store(true, Ordering::Relaxed);
         self.call(|shown, py| shown.call_method1(py, "begin", (label, things, total)));
         self.check();
     }
@@ -116,6 +121,7 @@ impl Display for Watcher {
 
     fn end(&self) {
         let done = self.done.load(Ordering::Relaxed);
+        self.in_step.store(false, Ordering::Relaxed);
         self.call(|shown, py| shown.call_method1(py, "end", (done,)));
         self.check();
     }

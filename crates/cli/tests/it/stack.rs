@@ -163,12 +163,15 @@ fn ended(child: Child) -> (u32, Run) {
 
 /// Waits until the application of `child` runs; the process of the application.
 fn working(child: &Child, app: &str) -> u32 {
-    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let threads = format!("/proc/{}/task", child.id());
     let began = Instant::now();
     // The limit is generous; it only ends a broken run.
     while began.elapsed() < Duration::from_secs(300) {
-        let list = fs::read_to_string(&children).expect("the program still runs");
-        for process in list.split_whitespace() {
+        // A thread may have ended since it was listed.
+        let of = |thread: PathBuf| fs::read_to_string(thread.join("children")).unwrap_or_default();
+        let all = fs::read_dir(&threads).expect("the program still runs");
+        let lists: Vec<String> = all.flatten().map(|entry| of(entry.path())).collect();
+        for process in lists.iter().flat_map(|list| list.split_whitespace()) {
             let comm = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
             if comm.trim_end() == app {
                 return process.parse().expect("a number");
