@@ -27,7 +27,7 @@ python: $(PYTHON)/duckdb-$(DUCKDB)
 
 $(PYTHON)/duckdb-$(DUCKDB):
 	python3 -m venv $(PYTHON)
-	$(PYTHON)/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	$(PYTHON)/bin/python3 -m pip install --quiet --no-compile --disable-pip-version-check \
 	  --retries 1 --timeout 15 duckdb==$(DUCKDB)
 	touch $@
 
@@ -38,7 +38,7 @@ python-package: $(PYTHON_PACKAGE)/made
 
 $(PYTHON_PACKAGE)/made: python/requirements-test.txt
 	python3 -m venv $(PYTHON_PACKAGE)
-	$(PYTHON_PACKAGE)/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	$(PYTHON_PACKAGE)/bin/python3 -m pip install --quiet --no-compile --disable-pip-version-check \
 	  --retries 1 --timeout 15 -r python/requirements-test.txt
 	touch $@
 
@@ -63,7 +63,7 @@ python-bench: python-develop
 WHEELS := $(or $(CARGO_TARGET_DIR),target)/wheels
 wheels:
 	test -x $(WHEELS)/venv/bin/maturin || { python3 -m venv $(WHEELS)/venv && \
-	  $(WHEELS)/venv/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	  $(WHEELS)/venv/bin/python3 -m pip install --quiet --no-compile --disable-pip-version-check \
 	    'maturin>=1.9,<2' ziglang; }
 	rustup target add x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 	for target in x86_64 aarch64; do \
