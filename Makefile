@@ -51,12 +51,12 @@ python-develop: python-package
 
 # Renews the pictures of docs/gallery.md; some minutes.
 gallery: python-develop
-	$(PYTHON_PACKAGE)/bin/python3 python/gallery.py
+	$(PYTHON_PACKAGE)/bin/python3 python/tools/gallery.py
 
 # What the package costs next to the command; docs/python.md has the table. Some 20 minutes.
 python-bench: python-develop
 	cargo build --release
-	$(PYTHON_PACKAGE)/bin/python3 python/bench.py $(ARGS)
+	$(PYTHON_PACKAGE)/bin/python3 python/tools/bench.py $(ARGS)
 
 # Wheels for Linux on x86-64 and aarch64 in the target folder. Zig is the C compiler and linker of
 # both, so that they run with a C library of 2014 (manylinux2014) and no cross compiler is needed.
