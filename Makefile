@@ -27,7 +27,7 @@ python: $(PYTHON)/duckdb-$(DUCKDB)
 
 $(PYTHON)/duckdb-$(DUCKDB):
 	python3 -m venv $(PYTHON)
-	$(PYTHON)/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	$(PYTHON)/bin/python3 -m pip install --quiet --no-compile --disable-pip-version-check \
 	  --retries 1 --timeout 15 duckdb==$(DUCKDB)
 	touch $@
 
@@ -38,7 +38,7 @@ python-package: $(PYTHON_PACKAGE)/made
 
 $(PYTHON_PACKAGE)/made: python/requirements-test.txt
 	python3 -m venv $(PYTHON_PACKAGE)
-	$(PYTHON_PACKAGE)/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	$(PYTHON_PACKAGE)/bin/python3 -m pip install --quiet --no-compile --disable-pip-version-check \
 	  --retries 1 --timeout 15 -r python/requirements-test.txt
 	touch $@
 
@@ -51,19 +51,19 @@ python-develop: python-package
 
 # Renews the pictures of docs/gallery.md; some minutes.
 gallery: python-develop
-	$(PYTHON_PACKAGE)/bin/python3 python/gallery.py
+	$(PYTHON_PACKAGE)/bin/python3 python/tools/gallery.py
 
 # What the package costs next to the command; docs/python.md has the table. Some 20 minutes.
 python-bench: python-develop
 	cargo build --release
-	$(PYTHON_PACKAGE)/bin/python3 python/bench.py $(ARGS)
+	$(PYTHON_PACKAGE)/bin/python3 python/tools/bench.py $(ARGS)
 
 # Wheels for Linux on x86-64 and aarch64 in the target folder. Zig is the C compiler and linker of
 # both, so that they run with a C library of 2014 (manylinux2014) and no cross compiler is needed.
 WHEELS := $(or $(CARGO_TARGET_DIR),target)/wheels
 wheels:
 	test -x $(WHEELS)/venv/bin/maturin || { python3 -m venv $(WHEELS)/venv && \
-	  $(WHEELS)/venv/bin/python3 -m pip install --quiet --disable-pip-version-check \
+	  $(WHEELS)/venv/bin/python3 -m pip install --quiet --no-compile --disable-pip-version-check \
 	    'maturin>=1.9,<2' ziglang; }
 	rustup target add x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 	for target in x86_64 aarch64; do \

@@ -185,7 +185,7 @@ class Device(_Closing):
     ) -> Device:
         """The device of a file; it recovers from a loss of power or a killed process.
 
-        The arguments are those of ``create``.
+        The arguments are those of ``create``; with ``read_only`` nothing in the file is changed.
         """
         session = _session(timing, real_time, engine, depth, read_only=read_only)
         return cls(_prism.FlashDevice.open(os.fspath(path), session))

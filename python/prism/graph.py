@@ -25,13 +25,20 @@ __all__ = ["Values", "ingest", "run"]
 class Values:
     """The result of an algorithm."""
 
-    def __init__(self, figures: dict[str, Any], values: Table) -> None:
+    def __init__(self, figures: dict[str, Any], values: Table | None) -> None:
         self.json = figures
-        """Figures of the run: ``rounds``, ``edges_streamed``, ``read_bytes``, and ``facts`` such as
-        the number of components."""
-        self.values = values
-        """The columns ``vertex``, by its number in the input, and ``value``; null is a vertex that is
-        not reached."""
+        """Figures of the run, with the keys of ``prism graph run --json``: ``rounds``,
+        ``read_bytes``, and ``facts`` such as the number of components."""
+        self._values = values
+
+    @property
+    def values(self) -> Table:
+        """The columns ``vertex``, by its number in the input, and ``value``; null is a vertex that
+        is not reached. Raises ``prism.Error`` after a run with ``values=False``.
+        """
+        if self._values is None:
+            raise _prism.Error("values: there are none after a run with values=False")
+        return self._values
 
     @property
     def top(self) -> list[tuple[int, str]]:
@@ -45,7 +52,7 @@ class Values:
         Of components and communities it is how many have which sizes. Raises ``prism.Error`` after
         a run without ``histogram=True``.
         """
-        histogram = self.json["histogram"]
+        histogram = self.json.get("histogram")
         if histogram is None:
             raise _prism.Error("histogram: there is none; run counts values with histogram=True")
         return table_of_rows(histogram["rows"])
@@ -55,7 +62,7 @@ class Values:
 
     def __repr__(self) -> str:
         algorithm, store = self.json["algorithm"], self.json["store"]
-        return f"<prism.graph.Values: {algorithm} of {store}, {len(self.values):,} vertices>"
+        return f"<prism.graph.Values: {algorithm} of {store}, {self.json['vertices']:,} vertices>"
 
 
 def ingest(
@@ -113,6 +120,7 @@ def run(
     output: PathLike | None = None,
     top: int = 10,
     histogram: bool = False,
+    values: bool = True,
     memory: str = "256MiB",
     threads: int = 2,
     progress: bool | Progress | None = None,
@@ -121,8 +129,9 @@ def run(
 
     Algorithms are ``pagerank``, ``ppr``, ``wcc``, ``bfs``, ``sssp``, ``cdlp``, ``lcc``,
     ``triangles``, ``kcore`` and ``degrees``. With ``output``, a file in the format of its extension
-    (``.csv``, ``.parquet``, else lines with a tab), the values are written there too. Raises ``prism.Error`` if the store or an option cannot
-    be used.
+    (``.csv``, ``.parquet``, else lines with a tab), the values are written there too. The table of
+    ``values`` takes 16 bytes a vertex beyond the limit ``memory``; ``values=False`` leaves it out.
+    Raises ``prism.Error`` if the store or an option cannot be used.
     """
     options = {
         "iterations": iterations,
@@ -135,10 +144,11 @@ def run(
         "output": None if output is None else os.fspath(output),
         "top": top,
         "histogram": histogram,
+        "values": values,
         "memory": memory,
         "threads": threads,
     }
-    figures, values = _prism.graph_run(
+    figures, table = _prism.graph_run(
         algorithm, os.fspath(store), options, progress_of(progress)
     )
-    return Values(json.loads(figures), values)
+    return Values(json.loads(figures), table)

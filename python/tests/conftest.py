@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pathlib
+import subprocess
+from collections.abc import Callable
 
 import pytest
 
@@ -21,3 +25,19 @@ def sample() -> str:
 def trace(sample: str) -> prism.Trace:
     """That trace, its application only."""
     return prism.read_trace(sample, phase="app")
+
+
+@pytest.fixture(scope="session")
+def by_command() -> Callable[..., dict[str, object]]:
+    """A function that runs a command and returns its JSON."""
+    command = os.environ.get("PRISM_COMMAND")
+    if command is None:
+        pytest.skip("the command was not built")
+
+    def run(*arguments: str) -> dict[str, object]:
+        all_of_it = [command, *arguments, "--json", "-"]
+        done = subprocess.run(all_of_it, check=False, stdout=subprocess.PIPE)
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+    return run

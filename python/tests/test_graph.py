@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 import random
+from collections.abc import Callable
 
 import polars
 import pytest
@@ -44,8 +45,12 @@ def test_components_levels_degrees_and_ranks(store: tuple[str, set[tuple[int, in
         near.setdefault(b, set()).add(a)
     levels, level = {0: 0}, [0]
     while level:
-        level = [b for a in level for b in near[a] if b not in levels and not levels.update(
-            {b: levels[a] + 1})]  # type: ignore[func-returns-value]
+        following = []
+        for vertex in level:
+            for other in near[vertex] - levels.keys():
+                levels[other] = levels[vertex] + 1
+                following.append(other)
+        level = following
     found = by_vertex(graph.run("bfs", path, source=0))
     assert {v: x for v, x in found.items() if x is not None} == levels and len(found) == 400
     degrees = by_vertex(graph.run("degrees", path))
@@ -83,6 +88,34 @@ def test_edges_from_a_frame_and_values_in_files(tmp_path: pathlib.Path) -> None:
         graph.run("wcc", path, output=path)
     with pytest.raises(prism.Error, match="there is no column .* columns are to, from, length"):
         graph.ingest(tmp_path / "edges.parquet", tmp_path / "x.prism", columns="a,b")
+
+
+def test_figures_are_those_of_the_command(
+    store: tuple[str, set[tuple[int, int]]],
+    by_command: Callable[..., dict[str, object]],
+    tmp_path: pathlib.Path,
+) -> None:
+    path, _ = store
+    ours = graph.run("pagerank", path, iterations=3, histogram=True, top=2).json
+    options = ["--iterations", "3", "--histogram", "--top", "2"]
+    theirs = by_command("graph", "run", "pagerank", path, *options)
+    times = {"seconds", "edges_per_second"}
+    assert ours.keys() == theirs.keys()
+    assert {k: v for k, v in ours.items() if k not in times} == {
+        k: v for k, v in theirs.items() if k not in times
+    }
+    edges = tmp_path / "edges.txt"
+    edges.write_text("1 2\n2 3\n3 3\n")
+    made = graph.ingest(edges, tmp_path / "a.prism", keep_self_loops=False)
+    output = str(tmp_path / "b.prism")
+    command = by_command("graph", "ingest", str(edges), "-o", output, "--self-loops", "drop")
+    assert made | {"store": ""} == command | {"store": ""}
+    with pytest.raises(prism.Error, match="this is the store"):
+        graph.ingest(tmp_path / "a.prism", tmp_path / "a.prism")
+    bare = graph.run("wcc", path, values=False)
+    assert bare["vertices"] == 400
+    with pytest.raises(prism.Error, match="values=False"):
+        _ = bare.values
 
 
 def test_bad_input_is_named(

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
 import pathlib
-import subprocess
+from collections.abc import Callable
 
 import polars
 import pytest
 
 import prism
 
-
-def by_command(*arguments: str) -> dict[str, object]:
-    """The JSON of a command."""
-    command = os.environ.get("PRISM_COMMAND")
-    if command is None:
-        pytest.skip("the command was not built")
-    done = subprocess.run([command, *arguments, "--json", "-"], check=False, stdout=subprocess.PIPE)
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+ByCommand = Callable[..., dict[str, object]]
 
 
-def test_validation_is_that_of_the_command() -> None:
+def test_validation_is_that_of_the_command(by_command: ByCommand) -> None:
     only = "greedy, OP 0.28"
     again = prism.validate(only, seed=2)
     assert len(again["checks"]) >= 1
@@ -34,7 +24,7 @@ def test_validation_is_that_of_the_command() -> None:
         prism.validate("nothing")
 
 
-def test_calculations_are_those_of_the_command() -> None:
+def test_calculations_are_those_of_the_command(by_command: ByCommand) -> None:
     cleaning = prism.calc_cleaning(["60%", 0.8], pages_per_block=32, seed=3)
     assert cleaning.json == by_command(
         "calc", "cleaning", "--utilization", "60%,80%", "--pages-per-block", "32", "--seed", "3"

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use prism_base::Bytes;
 use prism_graph::input::{Columns, Format, ReadOptions, Reader, read_vertices};
-use prism_graph::{Catalog, Ingest, IngestOptions, Keep};
+use prism_graph::{Catalog, Ingest, IngestOptions, Keep, Pool};
 use prism_host::Progress;
 use prism_host::input::Input;
 use prism_host::interrupt::Scratch;
+use serde::Serialize;
 
-use crate::device::{GraphDevice, SharedMemory, TemporaryFile, Threads, name_of};
+use crate::device::{GraphDevice, SharedMemory, TemporaryFile, name_of, refuse_store};
 use crate::error::StoreError;
 use crate::parquet;
 
@@ -36,8 +37,6 @@ pub struct IngestPlan {
     pub memory: Bytes,
     /// The memory with which algorithms will run, if the state of the vertices may not fit.
     pub run_memory: Option<Bytes>,
-    /// Threads.
-    pub threads: usize,
 }
 
 /// A format of edges.
@@ -102,8 +101,11 @@ impl IngestPlan {
         &self,
         edges: &Path,
         output: &Path,
+        pool: &dyn Pool,
         progress: &Progress,
-    ) -> Result<Catalog, StoreError> {
+    ) -> Result<Ingested, StoreError> {
+        let vertices = self.vertices.as_deref();
+        refuse_store(output, &[Some(edges), vertices])?;
         // A link stays one.
         let store = &output.canonicalize().unwrap_or_else(|_| output.to_owned());
         if store.exists() {
@@ -125,15 +127,16 @@ impl IngestPlan {
         part.push(format!(".{}-{number}.part", std::process::id()));
         let part = PathBuf::from(part);
         let _scratch = Scratch::at(&part);
-        let (device, catalog) = self.ingest(edges, &folder, progress, |bytes, vertices| {
-            GraphDevice::make(Some(&part), bytes, results_bytes(vertices))
-        })?;
+        let (device, catalog) =
+            self.ingest(edges, &folder, pool, progress, |bytes, vertices| {
+                GraphDevice::make(Some(&part), bytes, results_bytes(vertices))
+            })?;
         drop(device);
         let failed =
             |error: std::io::Error| StoreError::Refused(format!("{}: {error}", store.display()));
         std::fs::rename(&part, store).map_err(failed)?;
         File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        Ok(catalog)
+        Ok(Ingested::of(output, &catalog))
     }
 
     /// Reads edges and writes them to a store that `make` makes for this many bytes of graph, and
@@ -145,10 +148,10 @@ impl IngestPlan {
         &self,
         edges: &Path,
         folder: &Path,
+        pool: &dyn Pool,
         progress: &Progress,
         make: impl FnOnce(u64, u64) -> Result<GraphDevice, StoreError>,
     ) -> Result<(GraphDevice, Catalog), StoreError> {
-        let pool = Threads(self.threads);
         let options = IngestOptions {
             directed: self.directed,
             weighted: self.weighted,
@@ -161,13 +164,13 @@ impl IngestPlan {
         let name = name_of(Some(edges));
         let at = |error| StoreError::input(&name, error);
         let mut ingest = Ingest::new(options, &new).map_err(at)?;
-        self.read(edges, progress, &pool, &mut ingest)?;
+        self.read(edges, progress, pool, &mut ingest)?;
         self.read_vertices(edges, &mut ingest)?;
         let prepared = ingest.prepare().map_err(at)?;
         let block = crate::device::block_bytes(prepared.bytes_max(1 << 20));
         let device = make(prepared.bytes_max(block), prepared.vertices())?;
         let (mut space, _) = device.graph(1).map_err(at)?;
-        let catalog = prepared.write(&mut space, &pool).map_err(at)?;
+        let catalog = prepared.write(&mut space, pool).map_err(at)?;
         drop(space);
         Ok((device, catalog))
     }
@@ -176,7 +179,7 @@ impl IngestPlan {
         &self,
         path: &Path,
         progress: &Progress,
-        pool: &Threads,
+        pool: &dyn Pool,
         ingest: &mut Ingest<'_>,
     ) -> Result<(), StoreError> {
         let format = match self.format {
@@ -245,6 +248,42 @@ impl IngestPlan {
             }
         }
         read_vertices(&all, ingest).map_err(|error| StoreError::input(input.name(), error))
+    }
+}
+
+/// What a store was made of, in the words of `prism graph ingest --json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ingested {
+    /// The store.
+    pub store: String,
+    /// Vertices.
+    pub vertices: u32,
+    /// Edges that were kept.
+    pub edges: u64,
+    /// Edges of these from a vertex to itself.
+    pub self_loops: u64,
+    /// Edges that were left out because there was one between the same vertices.
+    pub duplicates_dropped: u64,
+    /// Edges from a vertex to itself that were left out.
+    pub self_loops_dropped: u64,
+    /// Bytes of the graph in the store.
+    pub store_bytes: u64,
+    /// Intervals of vertices.
+    pub intervals: u32,
+}
+
+impl Ingested {
+    fn of(store: &Path, catalog: &Catalog) -> Self {
+        Self {
+            store: store.display().to_string(),
+            vertices: catalog.vertices,
+            edges: catalog.edges,
+            self_loops: catalog.loops,
+            duplicates_dropped: catalog.duplicates,
+            self_loops_dropped: catalog.loops_dropped,
+            store_bytes: catalog.entries.iter().map(|entry| entry.bytes() as u64).sum(),
+            intervals: catalog.intervals,
+        }
     }
 }
 

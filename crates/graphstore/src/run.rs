@@ -1,10 +1,19 @@
-//! The options of an algorithm.
+//! Runs of algorithms on stores.
 
+use std::path::Path;
+use std::time::Instant;
+
+use prism_base::Bytes;
 use prism_graph::algorithms::pagerank::Form;
-use prism_graph::algorithms::{Algorithm, Options};
+use prism_graph::algorithms::{Algorithm, Column, Options};
 use prism_graph::pull::Schedule;
+use prism_graph::{Graph, Pool, Results};
+use serde::Serialize;
 
+use crate::device::{GraphDevice, name_of, refuse_store};
 use crate::error::StoreError;
+use crate::histogram::Histogram;
+use crate::values::{self, Output};
 
 /// An algorithm and its options.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +62,58 @@ impl RunPlan {
         }
     }
 
+    /// Runs the algorithm on the graph in `store`, and calls `then` with the graph and its values.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn run<T>(
+        &self,
+        store: &Path,
+        shown: &Show<'_>,
+        pool: &dyn Pool,
+        then: impl FnOnce(&mut Graph, &Column) -> Result<T, StoreError>,
+    ) -> Result<(Run, T), StoreError> {
+        let name = name_of(Some(store));
+        let failure = |error| StoreError::input(&name, error);
+        self.check()?;
+        refuse_store(store, &[shown.output])?;
+        let output = shown.output.map(Output::create).transpose()?;
+        let device = GraphDevice::open(store)?;
+        let mut graph = device.open_graph(pool.threads(), shown.memory).map_err(failure)?;
+        let begun = Instant::now();
+        let (space, catalog) = device.results().map_err(failure)?;
+        let results = Some(Results::open(space, catalog));
+        let computed = self.algorithm.run(&mut graph, results, pool, &self.options());
+        let computed = computed.map_err(failure)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let (memory_bytes, memory_pinned_bytes) = graph.memory_used();
+        let (top, histogram) = (shown.top, shown.histogram);
+        let shown = values::write(&mut graph, &computed.column, output, top, histogram, &name)?;
+        let (io, flash, catalog) = (graph.io(), graph.flash(), graph.catalog());
+        let run = Run {
+            store: name,
+            algorithm: self.algorithm.name(),
+            vertices: catalog.vertices,
+            edges: catalog.edges,
+            rounds: computed.rounds,
+            seconds,
+            edges_streamed: io.edges,
+            edges_per_second: io.edges as f64 / seconds.max(1e-9),
+            read_bytes: io.read,
+            cached_bytes: io.cached,
+            memory_bytes,
+            memory_pinned_bytes,
+            flash_copies: flash.copies,
+            flash_erases: flash.erases,
+            facts: computed.facts,
+            top: shown.top,
+            histogram: shown.histogram,
+        };
+        Ok((run, then(&mut graph, &computed.column)?))
+    }
+
     /// The options of the algorithm.
-    #[must_use]
-    pub fn options(&self) -> Options {
+    fn options(&self) -> Options {
         Options {
             iterations: self.iterations,
             source: self.source,
@@ -69,6 +127,59 @@ impl RunPlan {
             checkpoint: self.checkpoint,
         }
     }
+}
+
+/// What becomes of the values, and the memory for them.
+#[derive(Clone, Copy, Debug)]
+pub struct Show<'a> {
+    /// The file to which all are written, in the format of its extension.
+    pub output: Option<&'a Path>,
+    /// How many of the largest are listed.
+    pub top: usize,
+    /// Whether it is counted how many vertices have which.
+    pub histogram: bool,
+    /// The limit of memory.
+    pub memory: Bytes,
+}
+
+/// Figures of a run, in the words of `prism graph run --json`.
+#[derive(Debug, Serialize)]
+pub struct Run {
+    /// The store.
+    pub store: String,
+    /// The algorithm.
+    pub algorithm: &'static str,
+    /// Vertices of the graph.
+    pub vertices: u32,
+    /// Edges of the graph.
+    pub edges: u64,
+    /// Rounds until it ended.
+    pub rounds: u32,
+    /// The time of the algorithm, without output.
+    pub seconds: f64,
+    /// Edges that were read, each as often as it was.
+    pub edges_streamed: u64,
+    /// These in a second.
+    pub edges_per_second: f64,
+    /// Bytes read from the device.
+    pub read_bytes: u64,
+    /// Bytes of segments that were in memory.
+    pub cached_bytes: u64,
+    /// Memory at most.
+    pub memory_bytes: u64,
+    /// Memory of these for segments that stay in memory.
+    pub memory_pinned_bytes: u64,
+    /// Copies by cleaning in the results' range.
+    pub flash_copies: u64,
+    /// Erases in the results' range.
+    pub flash_erases: u64,
+    /// What else the algorithm found, such as the number of components.
+    pub facts: Vec<(&'static str, f64)>,
+    /// The largest values, with their vertices, as in the lines of an output.
+    pub top: Vec<(u64, String)>,
+    /// How many vertices have which values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<Histogram>,
 }
 
 /// Parses the name of an algorithm.

@@ -9,16 +9,12 @@ use prism_base::Bytes;
 use prism_graph::algorithms::Column;
 use prism_graph::algorithms::frontier::UNREACHED;
 use prism_graph::pool::Job;
-use prism_graph::{Graph, GraphError, Keep, Pool, Results};
-use prism_graphstore::device::name_of;
-use prism_graphstore::device::refuse_store;
+use prism_graph::{Graph, GraphError, Keep, Pool};
 use prism_graphstore::ingest::{parse_columns, parse_format, parse_run_memory};
-use prism_graphstore::run::parse_algorithm;
-use prism_graphstore::values::{self, Output};
-use prism_graphstore::{GraphDevice, IngestPlan, RunPlan, StoreError};
+use prism_graphstore::run::{Show, parse_algorithm};
+use prism_graphstore::{IngestPlan, RunPlan, StoreError};
 use prism_present::Env;
 use pyo3::prelude::*;
-use serde_json::json;
 
 use crate::error::Failure;
 use crate::table::Table;
@@ -97,7 +93,6 @@ impl IngestOptions {
             loops: keep(self.keep_self_loops),
             memory: bytes("memory", &self.memory)?,
             run_memory: run_memory.map_err(wrong("run_memory"))?,
-            threads: threads(self.threads)?,
         })
     }
 }
@@ -112,18 +107,12 @@ pub fn graph_ingest(
     options: IngestOptions,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
+    let threads = threads(options.threads)?;
     let plan = options.plan()?;
     watch::run(py, progress, None, |env| {
-        let catalog = plan.make(&edges, &store, &env.progress())?;
-        let made = json!({
-            "store": store.display().to_string(),
-            "vertices": catalog.vertices,
-            "edges": catalog.edges,
-            "self_loops": catalog.loops,
-            "duplicates_dropped": catalog.duplicates,
-            "self_loops_dropped": catalog.loops_dropped,
-        });
-        Ok(made.to_string())
+        let pool = WatchedPool { env, threads };
+        let made = plan.make(&edges, &store, &pool, &env.progress())?;
+        Ok(serde_json::to_string(&made).expect("numbers and text"))
     })
 }
 
@@ -141,6 +130,7 @@ pub struct RunOptions {
     output: Option<PathBuf>,
     top: usize,
     histogram: bool,
+    values: bool,
     memory: String,
     threads: usize,
 }
@@ -154,7 +144,8 @@ fn share(name: &str, value: Option<f64>) -> Result<Option<f64>, Failure> {
     }
 }
 
-/// Runs an algorithm; returns figures as JSON, and a table of vertices and their values.
+/// Runs an algorithm; returns figures as JSON and, if it is wanted, a table of vertices and their
+/// values, which is beyond the limit of memory.
 #[pyfunction]
 #[pyo3(signature = (algorithm, store, options, progress))]
 pub fn graph_run(
@@ -163,7 +154,7 @@ pub fn graph_run(
     store: PathBuf,
     options: RunOptions,
     progress: Option<Py<PyAny>>,
-) -> PyResult<(String, Table)> {
+) -> PyResult<(String, Option<Table>)> {
     let algorithm = parse_algorithm(algorithm);
     let algorithm = algorithm.map_err(|what| Failure::argument("algorithm", what))?;
     if options.checkpoint == Some(0) {
@@ -179,40 +170,20 @@ pub fn graph_run(
         asynchronous: options.asynchronous,
         checkpoint: options.checkpoint,
     };
-    plan.check().map_err(Failure::from)?;
-    refuse_store(&store, &[options.output.as_deref()]).map_err(Failure::from)?;
-    let memory = bytes("memory", &options.memory)?;
+    let show = Show {
+        output: options.output.as_deref(),
+        top: options.top,
+        histogram: options.histogram,
+        memory: bytes("memory", &options.memory)?,
+    };
     let threads = threads(options.threads)?;
     watch::run(py, progress, None, |env| {
-        let name = name_of(Some(&store));
-        let output = options.output.as_deref().map(Output::create).transpose()?;
-        let failure = |error: GraphError| Failure::from(StoreError::input(&name, error));
-        let device = GraphDevice::open(&store)?;
-        let mut graph = device.open_graph(threads, memory).map_err(failure)?;
-        let (space, catalog) = device.results().map_err(failure)?;
-        let results = Some(Results::open(space, catalog));
         let pool = WatchedPool { env, threads };
-        let computed = algorithm.run(&mut graph, results, &pool, &plan.options());
-        let computed = computed.map_err(failure)?;
-        let table = table(&mut graph, &computed.column).map_err(failure)?;
-        let (top, histogram) = (options.top, options.histogram);
-        let shown = values::write(&mut graph, &computed.column, output, top, histogram, &name)?;
-        let (io, catalog) = (graph.io(), graph.catalog());
-        let facts: serde_json::Map<_, _> =
-            computed.facts.iter().map(|(name, value)| ((*name).into(), json!(value))).collect();
-        let figures = json!({
-            "store": name,
-            "algorithm": algorithm.name(),
-            "vertices": catalog.vertices,
-            "edges": catalog.edges,
-            "rounds": computed.rounds,
-            "edges_streamed": io.edges,
-            "read_bytes": io.read,
-            "facts": facts,
-            "top": shown.top,
-            "histogram": shown.histogram,
-        });
-        Ok((figures.to_string(), table))
+        let (run, table) = plan.run(&store, &show, &pool, |graph, column| {
+            let failure = |error| StoreError::input(&store.display().to_string(), error);
+            options.values.then(|| table(graph, column)).transpose().map_err(failure)
+        })?;
+        Ok((serde_json::to_string(&run).expect("numbers and text"), table))
     })
 }
 

@@ -183,10 +183,11 @@ fn measure(args: &Args, scale: u32, rows: &mut Vec<Row>) -> Result<(), Failure> 
             let threads = args.threads.to_string();
             let words = ["", "--directed", "--duplicates", "keep", "--threads", &threads];
             let input = Ingesting::parse_from(words).input;
+            let pool = Threads(args.threads.into());
             let begun = Instant::now();
             let progress = Progress::on_stderr();
             let (device, catalog) =
-                input.plan().ingest(path, &args.folder, &progress, |bytes, vertices| {
+                input.plan().ingest(path, &args.folder, &pool, &progress, |bytes, vertices| {
                     GraphDevice::make(Some(&store), bytes, results_bytes(vertices))
                 })?;
             drop(device);

@@ -6,11 +6,10 @@ use clap::{Args as ClapArgs, ValueEnum};
 use prism_base::Bytes;
 use prism_graph::Keep;
 use prism_graph::input::Columns;
-use prism_graphstore::IngestPlan;
 use prism_graphstore::device::refuse_store;
 use prism_graphstore::ingest::{InputFormat, parse_columns, parse_format, parse_run_memory};
+use prism_graphstore::{IngestPlan, Threads};
 use prism_host::Progress;
-use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -106,21 +105,8 @@ impl InputArgs {
             loops: self.self_loops.into(),
             memory: self.memory,
             run_memory: self.run_memory,
-            threads: self.threads.into(),
         }
     }
-}
-
-#[derive(Serialize)]
-struct Ingested {
-    store: String,
-    vertices: u32,
-    edges: u64,
-    self_loops: u64,
-    duplicates_dropped: u64,
-    self_loops_dropped: u64,
-    store_bytes: u64,
-    intervals: u32,
 }
 
 /// Makes the store under a temporary name, and renames it when it is complete.
@@ -129,28 +115,18 @@ struct Ingested {
 /// [`Failure`]; then the store is as it was.
 pub fn run(args: &Args) -> Result<(), Failure> {
     args.json.refuse_same_stdout(&args.output)?;
-    refuse_store(&args.output, &[args.json.path(), Some(&args.edges)])?;
-    let catalog = args.input.plan().make(&args.edges, &args.output, &Progress::on_stderr())?;
-    let bytes: u64 = catalog.entries.iter().map(|entry| entry.bytes() as u64).sum();
-    let ingested = Ingested {
-        store: args.output.display().to_string(),
-        vertices: catalog.vertices,
-        edges: catalog.edges,
-        self_loops: catalog.loops,
-        duplicates_dropped: catalog.duplicates,
-        self_loops_dropped: catalog.loops_dropped,
-        store_bytes: bytes,
-        intervals: catalog.intervals,
-    };
+    refuse_store(&args.output, &[args.json.path()])?;
+    let pool = Threads(args.input.threads.into());
+    let made = args.input.plan().make(&args.edges, &args.output, &pool, &Progress::on_stderr())?;
     let text = format!(
         "{}: {} vertices, {} edges ({} self-loops), {}; left out: {} duplicates, {} self-loops\n",
-        ingested.store,
-        catalog.vertices,
-        catalog.edges,
-        catalog.loops,
-        Bytes(bytes),
-        catalog.duplicates,
-        catalog.loops_dropped
+        made.store,
+        made.vertices,
+        made.edges,
+        made.self_loops,
+        Bytes(made.store_bytes),
+        made.duplicates_dropped,
+        made.self_loops_dropped
     );
-    Ok(args.json.write(&ingested, &text)?)
+    Ok(args.json.write(&made, &text)?)
 }

@@ -1,17 +1,13 @@
 //! `prism graph run`: an algorithm on a graph.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
-use prism_graph::Results;
-use prism_graph::algorithms::{Algorithm, Computed};
-use prism_graphstore::device::{GraphDevice, Threads, name_of, refuse_store};
-use prism_graphstore::histogram::Histogram;
-use prism_graphstore::run::{RunPlan, parse_algorithm, parse_share};
-use prism_graphstore::values::{self, Output};
-use serde::Serialize;
+use prism_graph::algorithms::Algorithm;
+use prism_graphstore::device::refuse_store;
+use prism_graphstore::run::{Run, Show, parse_algorithm, parse_share};
+use prism_graphstore::{RunPlan, Threads};
 
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -93,81 +89,28 @@ impl Args {
     }
 }
 
-#[derive(Serialize)]
-struct Run {
-    store: String,
-    algorithm: String,
-    vertices: u32,
-    edges: u64,
-    rounds: u32,
-    seconds: f64,
-    edges_streamed: u64,
-    edges_per_second: f64,
-    read_bytes: u64,
-    cached_bytes: u64,
-    memory_bytes: u64,
-    memory_pinned_bytes: u64,
-    flash_copies: u64,
-    flash_erases: u64,
-    facts: Vec<(&'static str, f64)>,
-    top: Vec<(u64, String)>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    histogram: Option<Histogram>,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// [`Failure`].
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let name = name_of(Some(&args.store));
-    let failure = |error| Failure::of_graph(&name, error);
-    refuse_store(&args.store, &[args.output.as_deref(), args.json.path()])?;
-    let plan = args.plan();
-    plan.check()?;
+    refuse_store(&args.store, &[args.json.path()])?;
     if let Some(output) = &args.output {
         args.json.refuse_same_stdout(output)?;
     }
-    let output = args.output.as_deref().map(Output::create).transpose()?;
-    let device = GraphDevice::open(&args.store)?;
-    let threads = usize::from(args.threads);
-    let mut graph = device.open_graph(threads, args.memory).map_err(failure)?;
-    let options = plan.options();
-    let begun = Instant::now();
-    let pool = Threads(threads);
-    let (space, catalog) = device.results().map_err(failure)?;
-    let results = Results::open(space, catalog);
-    let computed =
-        args.algorithm.run(&mut graph, Some(results), &pool, &options).map_err(failure)?;
-    let seconds = begun.elapsed().as_secs_f64();
-    let (memory, pinned) = graph.memory_used();
-    let shown =
-        values::write(&mut graph, &computed.column, output, args.top, args.histogram, &name)?;
-    let (io, flash, catalog) = (graph.io(), graph.flash(), graph.catalog());
-    let run = Run {
-        store: name.clone(),
-        algorithm: args.algorithm.name().to_owned(),
-        vertices: catalog.vertices,
-        edges: catalog.edges,
-        rounds: computed.rounds,
-        seconds,
-        edges_streamed: io.edges,
-        edges_per_second: io.edges as f64 / seconds.max(1e-9),
-        read_bytes: io.read,
-        cached_bytes: io.cached,
-        memory_bytes: memory,
-        memory_pinned_bytes: pinned,
-        flash_copies: flash.copies,
-        flash_erases: flash.erases,
-        facts: computed.facts.clone(),
-        top: shown.top,
-        histogram: shown.histogram,
+    let show = Show {
+        output: args.output.as_deref(),
+        top: args.top,
+        histogram: args.histogram,
+        memory: args.memory,
     };
+    let pool = Threads(args.threads.into());
+    let (run, ()) = args.plan().run(&args.store, &show, &pool, |_, _| Ok(()))?;
     let output = args.output.as_deref().unwrap_or(Path::new(""));
-    Ok(args.json.write_with(output, &run, &text(&run, &computed))?)
+    Ok(args.json.write_with(output, &run, &text(&run))?)
 }
 
-fn text(run: &Run, computed: &Computed) -> String {
+fn text(run: &Run) -> String {
     let mut text = format!(
         "{} of {}: {} vertices, {} edges, {} rounds in {:.3} s\n",
         run.algorithm, run.store, run.vertices, run.edges, run.rounds, run.seconds
@@ -180,7 +123,7 @@ fn text(run: &Run, computed: &Computed) -> String {
         Bytes(run.memory_bytes),
         Bytes(run.memory_pinned_bytes)
     ));
-    for (name, value) in &computed.facts {
+    for (name, value) in &run.facts {
         text.push_str(&format!("  {name}: {value}\n"));
     }
     for (id, value) in &run.top {

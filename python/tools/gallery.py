@@ -14,7 +14,7 @@ from typing import Any
 import nbformat
 from nbclient import NotebookClient
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 NOTEBOOKS = ROOT / "python/notebooks"
 PICTURES = ROOT / "docs/gallery"
 PAGE = ROOT / "docs/gallery.md"

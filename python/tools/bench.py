@@ -25,7 +25,7 @@ from distributed import Client, LocalCluster
 
 import prism
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 JOB: dict[str, object] = {"rw": "randwrite", "bs": "4k", "iodepth": 32}
 SCRIPT = """
