@@ -2,7 +2,8 @@
 
 ``prism.report``, ``prism.simulate`` and ``prism.sweep`` are the commands of the same names,
 ``prism.read_trace`` and ``prism.convert`` read and write traces. Results are objects whose tables
-every library that knows Arrow takes without a copy: ``polars.DataFrame(table)``, ``pyarrow.table(table)``, ``duckdb.sql``.
+every library that knows Arrow takes without a copy: ``polars.DataFrame(table)``,
+``pyarrow.table(table)``, ``duckdb.sql``.
 
 >>> import prism
 >>> result = prism.simulate(rw="randwrite", bs="4k", iodepth=32, io_size="64m", capacity="256MiB")

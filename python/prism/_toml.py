@@ -14,26 +14,37 @@ from . import _prism
 
 def toml_of(parts: Mapping[str, Any]) -> str:
     """The text of a file with these keys and tables, in the order of the dictionaries."""
-    lines = [f"{key} = {_value(parts[key])}" for key in parts if not isinstance(parts[key], Mapping)]
-    for key, part in parts.items():
-        if isinstance(part, Mapping):
-            lines.append(f"[{key}]")
-            lines += [f"{json.dumps(name)} = {_value(value)}" for name, value in part.items()]
+    tables = {name: part for name, part in parts.items() if isinstance(part, Mapping)}
+    lines = [_line(name, value) for name, value in parts.items() if name not in tables]
+    for name, part in tables.items():
+        lines += [f"[{_text(name)}]", *(_line(key, value) for key, value in part.items())]
     return "\n".join(lines) + "\n"
 
 
-def _value(value: object) -> str:
+def _line(name: str, value: object) -> str:
+    return f"{_text(name)} = {_value(name, value)}"
+
+
+def _text(text: str) -> str:
+    """A string of JSON is one of TOML, but for one character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(name: str, value: object) -> str:
     """A value in TOML. Numbers of NumPy are numbers."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{json.dumps(k)} = {_value(v)}" for k, v in value.items()) + " }"
-    if isinstance(value, (str, os.PathLike)):
-        return json.dumps(os.fspath(value), ensure_ascii=False)
+        return "{ " + ", ".join(_line(key, one) for key, one in value.items()) + " }"
+    if isinstance(value, os.PathLike):
+        value = os.fspath(value)
+    if isinstance(value, str):
+        return _text(value)
     if type(value).__name__ in {"bool", "bool_"}:
         return "true" if value else "false"
     if isinstance(value, numbers.Integral):
         return str(int(value))
     if isinstance(value, numbers.Real) and math.isfinite(value):
         return repr(float(value))
-    if isinstance(value, Iterable):
-        return "[" + ", ".join(_value(one) for one in value) + "]"
-    raise _prism.Error(f"{value!r} is no value of a setting")
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):
+        return "[" + ", ".join(_value(name, one) for one in value) + "]"
+    what = "give text, a number, True or False, a path, a list or a dictionary"
+    raise _prism.Error(f"{name}: {value!r} is no value of a setting; {what}")

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import pathlib
 import signal
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +17,7 @@ import polars
 import pytest
 
 import prism
+from prism._toml import toml_of
 
 BASE = {"capacity": "64MiB", "rw": "randwrite", "bs": "4k", "io_size": "4m"}
 GRID = {"iodepth": [1, 4], "ftl.victim": ["greedy", "fifo"]}
@@ -131,7 +133,7 @@ def test_failures_are_rows_and_mistakes_are_errors(tmp_path: pathlib.Path) -> No
         ({"iodepht": [1]}, r"sweep:\d+: \[grid\] iodepht=1: no axis of this name"),
         ({"ftl.victim": ["best"]}, "no victim policy is called `best`"),
         ({"iodepth": 4}, "give a list of values"),
-        ({"iodepth": [None]}, "None is no value of a setting"),
+        ({"iodepth": [None]}, "iodepth: None is no value of a setting"),
     ]:
         with pytest.raises(prism.Error, match=message):
             prism.sweep(BASE, grid)
@@ -200,3 +202,14 @@ def designs() -> list[dict[str, Any]]:
     text = '[base]\ncapacity = "64MiB"\nrw = "randwrite"\nio_size = "1m"\n'
     planned = _prism.plan_sweep("s", "", text, None, False)
     return [json.loads(design) for design in planned.open_designs()]
+
+
+def test_dictionaries_become_toml_that_says_the_same() -> None:
+    given = {
+        "a key": "\x7f \U0001f4be \"quoted\" \\",
+        "list": [1, 2.5, True, "x"],
+        "a.b": {"c d": numpy.int64(3), "e": {"f.g": numpy.float64(0.5)}},
+    }
+    assert tomllib.loads(toml_of(given)) == given
+    with pytest.raises(prism.Error, match="flash: b'1' is no value of a setting; give text"):
+        toml_of({"flash": b"1"})

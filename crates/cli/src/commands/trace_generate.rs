@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
-use prism_host::SpoolWriter;
-use prism_trace::Symbols;
+use prism_host::{Progress, trace_of_records};
 use prism_trace::generate::{Arrival, SizeShare};
 use prism_trace::generate_options::{
     GenerateOptions, Preset, generated_facts, parse_arrival, parse_pattern, parse_size,
@@ -82,10 +81,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let records = options.workload().records();
     let records = records.map_err(|error| Failure::Usage(error.to_string()))?;
     let out = args.target.open(&args.output)?;
-    let mut spool = SpoolWriter::new();
-    for record in records {
-        spool.push(record)?;
-    }
-    out.write(&mut spool.finish()?, &Symbols::new(), &generated_facts())?;
+    let progress = Progress::on_stderr();
+    let mut made = trace_of_records("generated", records, generated_facts(), &progress)?;
+    out.write(&mut made.spool, &made.info.symbols, &made.info.facts)?;
     Ok(())
 }
