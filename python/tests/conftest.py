@@ -28,11 +28,17 @@ def trace(sample: str) -> prism.Trace:
 
 
 @pytest.fixture(scope="session")
-def by_command() -> Callable[..., dict[str, object]]:
-    """A function that runs a command and returns its JSON."""
-    command = os.environ.get("PRISM_COMMAND")
-    if command is None:
+def command() -> str:
+    """The path of the command ``prism``."""
+    path = os.environ.get("PRISM_COMMAND")
+    if path is None:
         pytest.skip("the command was not built")
+    return path
+
+
+@pytest.fixture(scope="session")
+def by_command(command: str) -> Callable[..., dict[str, object]]:
+    """A function that runs a command and returns its JSON."""
 
     def run(*arguments: str) -> dict[str, object]:
         all_of_it = [command, *arguments, "--json", "-"]

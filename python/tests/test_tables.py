@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import subprocess
 from collections.abc import Callable
 
 import polars
@@ -70,7 +71,9 @@ def test_a_published_result_is_repeated() -> None:
     assert len(found["compared"]) > 3 and len(found.tables) > 3
 
 
-def test_generated_traces_are_those_of_the_command(tmp_path: pathlib.Path) -> None:
+def test_generated_traces_are_those_of_the_command(
+    command: str, tmp_path: pathlib.Path
+) -> None:
     trace = prism.generate_trace(
         "hotcold:20/80", requests=3000, span="64MiB", size=["4KiB:7", "64KiB:3"], reads=0.3,
         flush_every=100, arrival="poisson:50us", seed=7,
@@ -80,9 +83,6 @@ def test_generated_traces_are_those_of_the_command(tmp_path: pathlib.Path) -> No
     frame = polars.DataFrame(trace)
     assert frame.filter(polars.col("op") != "flush").height == 3000
     trace.write(tmp_path / "ours.iolog", to="fio")
-    command = os.environ.get("PRISM_COMMAND")
-    if command is None:
-        pytest.skip("the command was not built")
     subprocess.run(
         [command, "trace", "generate", "--pattern", "hotcold:20/80", "--requests", "3000",
          "--span", "64MiB", "--size", "4KiB:7,64KiB:3", "--reads", "0.3", "--flush-every", "100",
