@@ -4,8 +4,9 @@
 #   packaging/uml/record.sh KERNEL PRISM DIR ARGUMENTS...
 #   packaging/uml/record.sh linux target/release/prism traces --fs f2fs --app varmail
 #
-# The traces appear in DIR, its output in DIR/run.txt. The machine has one CPU, 1 GiB of memory and a disk in DISK
-# (default: a new file in /dev/shm, of 6 GiB unless DISK_SIZE says otherwise), which is removed.
+# The traces appear in DIR, its output in DIR/run.txt. The machine has one CPU, 1 GiB of memory unless
+# MEMORY says otherwise, and a disk in a new file of DISK_SIZE (6G) in DISK_FOLDER (/dev/shm), which
+# is removed at the end.
 set -eu
 [ $# -gt 3 ] || { echo "usage: $0 KERNEL PRISM DIR ARGUMENTS..." >&2; exit 2; }
 here=$(realpath "$(dirname "$0")") kernel=$(realpath "$1") prism=$(realpath "$2")
