@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import pathlib
-from collections.abc import Iterator, Mapping, Sequence
+import queue
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from . import _prism
@@ -18,7 +20,14 @@ Study: TypeAlias = "PathLike | Mapping[str, Any]"
 """The path of the file of a sweep, or what is in one as a dictionary."""
 
 RETRIES = 3
-"""How often Ray runs a design again whose worker has died. Dask does so by itself."""
+"""How often Ray runs designs again whose worker has died. Dask does so by itself."""
+
+BATCH_SECONDS = 0.5
+"""When a worker returns the rows that it has. Executors need some milliseconds for each task, so a
+task is several short designs, or one long design."""
+
+BATCH_DESIGNS = 16
+"""Designs in a task at most: some kilobytes each."""
 
 
 class SweepResult:
@@ -129,16 +138,47 @@ def _rows(executor: Any, designs: Sequence[str]) -> Iterator[str]:
     )
 
 
+def _batches(designs: Sequence[str], workers: int) -> Iterator[Sequence[str]]:
+    """Designs for a task each, fewer towards the end, so that all workers end at the same time."""
+    begin = 0
+    while begin < len(designs):
+        share = (len(designs) - begin) // (4 * max(workers, 1))
+        end = begin + max(1, min(share, BATCH_DESIGNS))
+        yield designs[begin:end]
+        begin = end
+
+
+def _run_batch(designs: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Runs designs for some time; returns their rows, and batches of those that were not run."""
+    begun = time.monotonic()
+    rows = [run_design(designs[0])]
+    for design in designs[1:]:
+        if time.monotonic() - begun > BATCH_SECONDS:
+            break
+        rows.append(run_design(design))
+    return rows, [[design] for design in designs[len(rows):]]
+
+
 def _by_dask(client: Any, designs: Sequence[str]) -> Iterator[str]:
     import distributed
 
     # It has no types.
     as_completed: Any = distributed.as_completed
-    # Equal designs are no reason to take an earlier result, nor is it kept after this.
-    futures = client.map(run_design, designs, pure=False)
+    done = as_completed(with_results=True)
+    futures = []
+
+    def submit(batches: Iterable[Sequence[str]]) -> None:
+        # Equal designs are no reason to take an earlier result, nor is it kept after this.
+        more = client.map(_run_batch, list(batches), pure=False)
+        futures.extend(more)
+        done.update(more)
+
     try:
-        for _, row in as_completed(futures, with_results=True):
-            yield row
+        submit(_batches(designs, sum(client.nthreads().values())))
+        for _, (rows, rest) in done:
+            yield from rows
+            if rest:
+                submit(rest)
     finally:
         client.cancel(futures)
 
@@ -146,35 +186,53 @@ def _by_dask(client: Any, designs: Sequence[str]) -> Iterator[str]:
 def _by_ray(designs: Sequence[str]) -> Iterator[str]:
     import ray
 
-    remote = ray.remote(max_retries=RETRIES)(run_design)
-    open_rows = [remote.remote(design) for design in designs]
+    remote = ray.remote(max_retries=RETRIES)(_run_batch)
+    # It has no types.
+    resources: Any = ray.cluster_resources
+    workers = int(resources().get("CPU", 1))
+    open_batches = [remote.remote(batch) for batch in _batches(designs, workers)]
     try:
-        while open_rows:
-            done, open_rows = ray.wait(open_rows)
-            yield from ray.get(done)
+        while open_batches:
+            done, open_batches = ray.wait(open_batches)
+            for rows, rest in ray.get(done):
+                yield from rows
+                open_batches.extend(remote.remote(batch) for batch in rest)
     finally:
-        for row in open_rows:
-            ray.cancel(row)
+        for batch in open_batches:
+            ray.cancel(batch)
 
 
 def _by_futures(executor: Any, designs: Sequence[str]) -> Iterator[str]:
-    from concurrent.futures import as_completed
+    done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    open_futures = set()
 
-    futures = [executor.submit(run_design, design) for design in designs]
+    def submit(batches: Iterable[Sequence[str]]) -> None:
+        for batch in batches:
+            future = executor.submit(_run_batch, batch)
+            open_futures.add(future)
+            future.add_done_callback(done.put)
+
     failure: Exception | None = None
     try:
-        for future in as_completed(futures):
+        # The executors of the standard library have this; workers of others are not known.
+        workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
+        submit(_batches(designs, workers))
+        while open_futures:
+            future = done.get()
+            open_futures.discard(future)
             try:
-                row = future.result()
+                rows, rest = future.result()
             except Exception as error:
                 # The rows of designs that run or are done are kept, whatever order they come in.
                 failure = failure or error
-                for other in futures:
+                for other in list(open_futures):
                     other.cancel()
             else:
-                yield row
+                yield from rows
+                if failure is None:
+                    submit(rest)
     finally:
-        for future in futures:
+        for future in open_futures:
             future.cancel()
     if failure is not None:
         raise failure

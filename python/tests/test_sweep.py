@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import importlib
 import json
 import multiprocessing
 import os
@@ -104,14 +105,14 @@ def test_an_interrupted_sweep_goes_on(tmp_path: pathlib.Path, expected: bytes) -
             self.ran = 0
             self.after = after
 
-        def submit(self, function: Any, design: str) -> concurrent.futures.Future[str]:
-            """Runs the design at once."""
-            future: concurrent.futures.Future[str] = concurrent.futures.Future()
-            self.ran += 1
+        def submit(self, function: Any, designs: list[str]) -> concurrent.futures.Future[Any]:
+            """Runs the designs at once."""
+            future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+            self.ran += len(designs)
             if self.ran > self.after:
                 future.set_exception(RuntimeError("the cluster is gone"))
             else:
-                future.set_result(function(design))
+                future.set_result(function(designs))
             return future
 
     path = tmp_path / "out.parquet"
@@ -123,6 +124,30 @@ def test_an_interrupted_sweep_goes_on(tmp_path: pathlib.Path, expected: bytes) -
     assert data(path) == expected
     assert (result.summary["kept"], kept.ran) == (5, 7)
     assert not (tmp_path / "out.parquet.rows").exists()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_tasks_have_several_designs(
+    tmp_path: pathlib.Path, expected: bytes, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    """A worker runs several short designs at once, and returns long ones one by one."""
+    # The name prism.sweep is that of the function.
+    monkeypatch.setattr(importlib.import_module("prism.sweep"), "BATCH_SECONDS", seconds)
+    sizes = []
+
+    class Pool(concurrent.futures.ThreadPoolExecutor):
+        """One thread, which notes the sizes of tasks."""
+
+        def submit(self, function: Any, *designs: Any, **_: Any) -> concurrent.futures.Future[Any]:
+            sizes.append(len(designs[0]))
+            return super().submit(function, *designs)
+
+    path = tmp_path / "out.parquet"
+    with Pool(1) as pool:
+        prism.sweep(BASE, GRID, repeats=3, output=path, executor=pool)
+    assert data(path) == expected
+    singles = 3 if seconds == 0.0 else 0
+    assert sizes == [3, 2, 1, 1, 1, 1, 1, 1, 1] + [1] * singles
 
 
 def test_failures_are_rows_and_mistakes_are_errors(tmp_path: pathlib.Path) -> None:
