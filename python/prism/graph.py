@@ -19,7 +19,7 @@ from ._common import PathLike, Progress, progress_of
 from ._prism import Table
 from .results import table_of_rows
 
-__all__ = ["Values", "ingest", "run"]
+__all__ = ["Values", "export", "info", "ingest", "run", "verify"]
 
 
 class Values:
@@ -152,3 +152,31 @@ def run(
         algorithm, os.fspath(store), options, progress_of(progress)
     )
     return Values(json.loads(figures), table)
+
+
+def info(store: PathLike) -> dict[str, Any]:
+    """What the graph in a store is, and its space and wear, as ``prism graph info --json`` gives it.
+
+    Raises ``prism.Error`` if there is none.
+    """
+    found: dict[str, Any] = json.loads(_prism.graph_info(os.fspath(store)))
+    return found
+
+
+def verify(store: PathLike, *, memory: str = "1GiB") -> dict[str, Any]:
+    """Reads all of a graph and checks it, as ``prism graph verify`` does.
+
+    Returns ``segments`` and ``bytes`` that were read, and ``damage``, a list of texts, which is empty
+    if the graph is whole. Raises ``prism.Error`` if there is no graph.
+    """
+    found: dict[str, Any] = json.loads(_prism.graph_verify(os.fspath(store), memory))
+    return found
+
+
+def export(store: PathLike, output: PathLike, *, memory: str = "1GiB") -> None:
+    """Writes the edges of a graph to a file, as ``prism graph export`` does.
+
+    A line is source, tab, target, and for a graph with weights tab, weight. An undirected edge is
+    written once. Raises ``prism.Error`` if the store or the file cannot be used.
+    """
+    _prism.graph_export(os.fspath(store), os.fspath(output), memory)

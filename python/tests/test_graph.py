@@ -118,6 +118,32 @@ def test_figures_are_those_of_the_command(
         _ = bare.values
 
 
+def test_a_store_is_described_checked_and_exported(
+    store: tuple[str, set[tuple[int, int]]],
+    by_command: Callable[..., dict[str, object]],
+    tmp_path: pathlib.Path,
+) -> None:
+    path, edges = store
+    assert graph.info(path) == by_command("graph", "info", path)
+    assert graph.verify(path) == by_command("graph", "verify", path)
+    assert graph.verify(path)["damage"] == []
+    output = tmp_path / "edges.txt"
+    graph.export(path, output)
+    lines = [line.split("\t") for line in output.read_text().splitlines() if line[0] != "#"]
+    assert {(int(a), int(b)) for a, b in lines} == edges and len(lines) == len(edges)
+    damaged = tmp_path / "damaged.prism"
+    content = bytearray(pathlib.Path(path).read_bytes())
+    content[content.index(b"PRGRAPH1\x01\0\0\0") + 70] ^= 1
+    damaged.write_bytes(content)
+    assert "no root" in graph.verify(damaged)["damage"][0]
+    with pytest.raises(prism.Error, match="no root"):
+        graph.info(damaged)
+    with pytest.raises(prism.Error, match="this is the store"):
+        graph.export(path, path)
+    with pytest.raises(prism.Error, match="memory: "):
+        graph.export(path, output, memory="x")
+
+
 def test_bad_input_is_named(
     store: tuple[str, set[tuple[int, int]]], tmp_path: pathlib.Path
 ) -> None:

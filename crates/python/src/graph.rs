@@ -12,7 +12,7 @@ use prism_graph::pool::Job;
 use prism_graph::{Graph, GraphError, Keep, Pool};
 use prism_graphstore::ingest::{parse_columns, parse_format, parse_run_memory};
 use prism_graphstore::run::{Show, parse_algorithm};
-use prism_graphstore::{IngestPlan, RunPlan, StoreError};
+use prism_graphstore::{Info, IngestPlan, RunPlan, StoreError, Verified, export};
 use prism_present::Env;
 use pyo3::prelude::*;
 
@@ -185,6 +185,31 @@ pub fn graph_run(
         })?;
         Ok((serde_json::to_string(&run).expect("numbers and text"), table))
     })
+}
+
+/// What the graph in a store is, as JSON.
+#[pyfunction]
+pub fn graph_info(py: Python<'_>, store: PathBuf) -> PyResult<String> {
+    watch::run(py, None, None, |_| {
+        Ok(serde_json::to_string(&Info::of(&store)?).expect("numbers and text"))
+    })
+}
+
+/// Reads all of a graph and checks it; returns what was found, as JSON.
+#[pyfunction]
+pub fn graph_verify(py: Python<'_>, store: PathBuf, memory: &str) -> PyResult<String> {
+    let memory = bytes("memory", memory)?;
+    watch::run(py, None, None, |env| {
+        let found = Verified::of(&store, memory, &WatchedPool { env, threads: 1 })?;
+        Ok(serde_json::to_string(&found).expect("numbers and text"))
+    })
+}
+
+/// Writes the edges of a graph to a file as text.
+#[pyfunction]
+pub fn graph_export(py: Python<'_>, store: PathBuf, output: PathBuf, memory: &str) -> PyResult<()> {
+    let memory = bytes("memory", memory)?;
+    watch::run(py, None, None, |env| Ok(export(&store, &output, memory, &|| env.check())?))
 }
 
 /// A row for each vertex: its number in the input and its value, which is null where there is none.

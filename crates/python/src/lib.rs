@@ -42,7 +42,7 @@ mod _prism {
         PolicyLevel, RawLevel,
     };
     #[pymodule_export]
-    use crate::graph::{graph_ingest, graph_run};
+    use crate::graph::{graph_export, graph_info, graph_ingest, graph_run, graph_verify};
     #[pymodule_export]
     use crate::results::{Results, report};
     #[pymodule_export]
