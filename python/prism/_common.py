@@ -19,6 +19,10 @@ DeviceLike: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 """A preset, the path of a device file, the text of one, or its fields as a dictionary."""
 
 
+Size: TypeAlias = "str | int"
+"""A number of bytes, or text with a unit: ``"64MiB"``, ``"1GB"``."""
+
+
 class Progress(Protocol):
     """Shows the progress of long work. An exception of a method ends the work."""
 
@@ -96,3 +100,13 @@ def text_of(value: object) -> str:
 def optional_text(value: object) -> str | None:
     """A value as text, or none."""
     return None if value is None else text_of(value)
+
+
+def size_of(size: Size) -> str:
+    """A size as text with a unit."""
+    return f"{size}B" if isinstance(size, int) else size
+
+
+def sizes_of(sizes: Size | Iterable[Size]) -> list[str]:
+    """One size or several."""
+    return [size_of(one) for one in ([sizes] if isinstance(sizes, (str, int)) else sizes)]

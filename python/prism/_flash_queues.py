@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 from . import _prism
@@ -22,7 +22,7 @@ class Address(NamedTuple):
 class Completion(NamedTuple):
     """A command that was completed."""
 
-    tag: Hashable
+    tag: Any
     """What was passed with the command."""
     end_ns: int
     """When it was complete, in the time of the share; 0 on a device without timing."""
@@ -72,10 +72,10 @@ class _Queue(Closing):
 
     def __init__(self, native: _prism.CommandQueue) -> None:
         self._native = native
-        self._tags: dict[int, Hashable] = {}
+        self._tags: dict[int, Any] = {}
         self._next = 0
 
-    def _number(self, tag: Hashable) -> int:
+    def _number(self, tag: object) -> int:
         self._next += 1
         self._tags[self._next] = tag
         return self._next
@@ -93,7 +93,7 @@ class _Queue(Closing):
         number, end_ns, error = found
         return Completion(self._tags.pop(number), end_ns, error)
 
-    def sync(self, tag: Hashable = None) -> None:
+    def sync(self, tag: object = None) -> None:
         """Submits that everything written before is made durable."""
         self._submitted(self._number(tag), self._native.sync)
 
@@ -112,7 +112,11 @@ class _Queue(Closing):
     def fileno(self) -> int:
         """A file descriptor for event loops; raises ``FlashError`` if the device has none.
 
-        It is readable when a command completes. ``poll`` until ``None`` before each sleep.
+        It becomes readable when a command completes. Before each sleep, ``poll`` until ``None``: that
+        submits the last commands, and completions for which no disk was needed do not make it
+        readable. It changes when another thread takes over the queue. Devices in memory, with the
+        engine ``portable``, or in virtual time have none. A sleep on it can end early with
+        ``InterruptedError`` or without an event: poll and sleep again.
         """
         found = self._native.event_fd()
         if found is None:
@@ -136,18 +140,18 @@ class BlockQueue(_Queue):
     """Commands on pages and blocks in flight, at the raw or the function level."""
 
     def read(
-        self, at: Address, buffer: Buffer, *, offset: int = 0, tag: Hashable = None
+        self, at: Address, buffer: Buffer, *, offset: int = 0, tag: object = None
     ) -> None:
         """Submits a read into a buffer; at the function level, of whole pages."""
         self._submitted(self._number(tag), self._native.read_pages, at, offset, buffer)
 
     def write(
-        self, at: Address, data: Buffer, *, oob: bytes = b"", tag: Hashable = None
+        self, at: Address, data: Buffer, *, oob: bytes = b"", tag: object = None
     ) -> None:
         """Submits a write: a page at the raw level, whole pages at the function level."""
         self._submitted(self._number(tag), self._native.write_pages, at, data, oob)
 
-    def erase(self, at: Address, *, tag: Hashable = None) -> None:
+    def erase(self, at: Address, *, tag: object = None) -> None:
         """Submits an erase of a block; at the function level, a trim."""
         self._submitted(self._number(tag), self._native.erase, at)
 
@@ -155,14 +159,14 @@ class BlockQueue(_Queue):
 class PolicyQueue(_Queue):
     """Commands on addresses in flight."""
 
-    def read(self, at: int, buffer: Buffer, *, tag: Hashable = None) -> None:
+    def read(self, at: int, buffer: Buffer, *, tag: object = None) -> None:
         """Submits a read into a buffer."""
         self._submitted(self._number(tag), self._native.read, at, buffer)
 
-    def write(self, at: int, data: Buffer, *, handle: int = 0, tag: Hashable = None) -> None:
+    def write(self, at: int, data: Buffer, *, handle: int = 0, tag: object = None) -> None:
         """Submits a write, as data of a placement handle."""
         self._submitted(self._number(tag), self._native.write, at, data, handle)
 
-    def trim(self, at: int, length: int, *, tag: Hashable = None) -> None:
+    def trim(self, at: int, length: int, *, tag: object = None) -> None:
         """Submits a trim of whole units."""
         self._submitted(self._number(tag), self._native.trim, at, length)

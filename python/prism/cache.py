@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from . import _prism
-from ._common import PathLike, Progress, progress_of
+from ._common import PathLike, Progress, Size, progress_of, size_of, sizes_of
 from ._prism import Table
 from .results import Result, table_of_rows
 
@@ -25,12 +25,12 @@ def simulate_cache(
     *,
     etc: str | Mapping[str, float] | None = None,
     engine: str | Iterable[str] = ("raw", "policy", "original"),
-    size: str | Iterable[str] = "1GiB",
+    size: Size | Iterable[Size] = "1GiB",
     spare: int = 20,
     max_writes: str | None = None,
-    slab: str = "1MiB",
+    slab: Size = "1MiB",
     channels: int = 4,
-    memory: str = "16MiB",
+    memory: Size = "16MiB",
     items: int | None = None,
     cycles: int = 3000,
     seed: int = 1,
@@ -48,12 +48,12 @@ def simulate_cache(
         etc = ",".join(f"{name}={value}" for name, value in etc.items())
     options = {
         "engines": [engine] if isinstance(engine, str) else list(engine),
-        "sizes": [size] if isinstance(size, str) else list(size),
+        "sizes": sizes_of(size),
         "spare": spare,
         "max_writes": max_writes,
-        "slab": slab,
+        "slab": size_of(slab),
         "channels": channels,
-        "memory": memory,
+        "memory": size_of(memory),
         "items": items,
         "cycles": cycles,
         "seed": seed,

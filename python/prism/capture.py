@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Self
 
 from . import _prism
-from ._common import PathLike, paths_of
+from ._common import PathLike, Size, paths_of, size_of
 from .trace import Trace
 
 
@@ -64,7 +64,7 @@ def capture(
     devices: PathLike | Iterable[PathLike] = (),
     *,
     backend: str | None = None,
-    buffer: str = "16MiB",
+    buffer: Size = "16MiB",
 ) -> Capture:
     """Begins to record the requests to these disks, or to all, as ``prism capture`` does.
 
@@ -77,4 +77,4 @@ def capture(
 
     Raises ``prism.Error``, which says why, where the system does not allow it (it needs root).
     """
-    return Capture(_prism.start_capture(paths_of(devices), backend, buffer))
+    return Capture(_prism.start_capture(paths_of(devices), backend, size_of(buffer)))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _prism
-from ._common import DeviceLike, PathLike, optional_text, text_of
+from ._common import DeviceLike, PathLike, Size, size_of, text_of
 from ._toml import toml_of
 
 
@@ -55,7 +55,7 @@ def name_and_text(device: DeviceLike) -> tuple[str, str | None]:
 def device_options(
     device: DeviceLike,
     *,
-    capacity: str | int | None,
+    capacity: Size | None,
     state: str,
     save_state: PathLike | None,
     faults: str | None,
@@ -68,7 +68,7 @@ def device_options(
     return {
         "name": name,
         "text": inline,
-        "capacity": f"{capacity}B" if isinstance(capacity, int) else optional_text(capacity),
+        "capacity": None if capacity is None else size_of(capacity),
         "state": state,
         "save_state": None if save_state is None else os.fspath(save_state),
         "faults": faults,

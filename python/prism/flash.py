@@ -19,7 +19,7 @@ import os
 from typing import Any, NamedTuple
 
 from . import _prism
-from ._common import DeviceLike, PathLike
+from ._common import DeviceLike, PathLike, Size, size_of
 from ._flash_levels import Container, Function, KeyValue, Objects, Policy, Range, Raw
 from ._flash_queues import Address, BlockQueue, Closing, Completion, PolicyQueue
 from ._prism import FlashError
@@ -150,12 +150,12 @@ class Device(Closing):
         session = _session(timing, real_time, engine, depth, read_only=read_only)
         return cls(_prism.FlashDevice.open(os.fspath(path), session))
 
-    def allocate(self, name: str, capacity: str | int, *, over_provisioning: int = 25) -> Share:
+    def allocate(self, name: str, capacity: Size, *, over_provisioning: int = 25) -> Share:
         """A new share of at least this capacity, ``"64MiB"`` or bytes, in whole LUNs.
 
         ``over_provisioning`` is in percent of the capacity.
         """
-        size = f"{capacity}B" if isinstance(capacity, int) else capacity
+        size = size_of(capacity)
         return Share(self._native.allocate(name, size, over_provisioning), name)
 
     def attach(self, name: str) -> Share:

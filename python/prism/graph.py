@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from . import _prism
-from ._common import PathLike, Progress, progress_of
+from ._common import PathLike, Progress, Size, progress_of, size_of
 from ._prism import Table
 from .results import table_of_rows
 
@@ -76,8 +76,8 @@ def ingest(
     vertices: PathLike | None = None,
     keep_duplicates: bool = False,
     keep_self_loops: bool = True,
-    memory: str = "1GiB",
-    run_memory: str | None = None,
+    memory: Size = "1GiB",
+    run_memory: Size | None = None,
     threads: int = 2,
     progress: bool | Progress | None = None,
 ) -> dict[str, Any]:
@@ -97,8 +97,8 @@ def ingest(
         "vertices": None if vertices is None else os.fspath(vertices),
         "keep_duplicates": keep_duplicates,
         "keep_self_loops": keep_self_loops,
-        "memory": memory,
-        "run_memory": run_memory,
+        "memory": size_of(memory),
+        "run_memory": None if run_memory is None else size_of(run_memory),
         "threads": threads,
     }
     made = _prism.graph_ingest(os.fspath(edges), os.fspath(store), options, progress_of(progress))
@@ -121,7 +121,7 @@ def run(
     top: int = 10,
     histogram: bool = False,
     values: bool = True,
-    memory: str = "256MiB",
+    memory: Size = "256MiB",
     threads: int = 2,
     progress: bool | Progress | None = None,
 ) -> Values:
@@ -145,7 +145,7 @@ def run(
         "top": top,
         "histogram": histogram,
         "values": values,
-        "memory": memory,
+        "memory": size_of(memory),
         "threads": threads,
     }
     figures, table = _prism.graph_run(
@@ -163,20 +163,20 @@ def info(store: PathLike) -> dict[str, Any]:
     return found
 
 
-def verify(store: PathLike, *, memory: str = "1GiB") -> dict[str, Any]:
+def verify(store: PathLike, *, memory: Size = "1GiB") -> dict[str, Any]:
     """Reads all of a graph and checks it, as ``prism graph verify`` does.
 
     Returns ``segments`` and ``bytes`` that were read, and ``damage``, a list of texts, which is empty
     if the graph is whole. Raises ``prism.Error`` if there is no graph.
     """
-    found: dict[str, Any] = json.loads(_prism.graph_verify(os.fspath(store), memory))
+    found: dict[str, Any] = json.loads(_prism.graph_verify(os.fspath(store), size_of(memory)))
     return found
 
 
-def export(store: PathLike, output: PathLike, *, memory: str = "1GiB") -> None:
+def export(store: PathLike, output: PathLike, *, memory: Size = "1GiB") -> None:
     """Writes the edges of a graph to a file, as ``prism graph export`` does.
 
     A line is source, tab, target, and for a graph with weights tab, weight. An undirected edge is
     written once. Raises ``prism.Error`` if the store or the file cannot be used.
     """
-    _prism.graph_export(os.fspath(store), os.fspath(output), memory)
+    _prism.graph_export(os.fspath(store), os.fspath(output), size_of(memory))

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 
 from . import _prism
-from ._common import DeviceLike, PathLike, Progress, progress_of
+from ._common import DeviceLike, PathLike, Progress, Size, progress_of
 from ._prism import Table
 from .device import device_options
 from .results import Result, table_of_rows
@@ -62,7 +62,7 @@ def report(
     trace: Trace | PathLike | Iterable[PathLike],
     *,
     device: DeviceLike = "dc-tlc",
-    capacity: str | int | None = None,
+    capacity: Size | None = None,
     state: str = "filled",
     save_state: PathLike | None = None,
     faults: str | None = None,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from . import _prism
-from ._common import DeviceLike, PathLike, Progress, progress_of
+from ._common import DeviceLike, PathLike, Progress, Size, progress_of
 from ._prism import Table
 from .device import device_options
 from .report import report
@@ -57,7 +57,7 @@ def simulate(
     workload: Workload | None = None,
     *,
     device: DeviceLike = "dc-tlc",
-    capacity: str | int | None = None,
+    capacity: Size | None = None,
     state: str = "filled",
     save_state: PathLike | None = None,
     faults: str | None = None,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from . import _prism
-from ._common import PathLike, Progress, progress_of
+from ._common import PathLike, Progress, Size, progress_of, size_of
 from ._prism import Table
 from .results import Result, table_of_rows
 
@@ -68,7 +68,7 @@ def calc_cleaning(
 
 
 def calc_lifetime(
-    capacity: str,
+    capacity: Size,
     rate: str,
     write_amplification: float,
     *,
@@ -84,7 +84,7 @@ def calc_lifetime(
     >>> round(life["days"])
     289
     """
-    return Result(_prism.calc_lifetime(capacity, cycles, cell, write_amplification, rate))
+    return Result(_prism.calc_lifetime(size_of(capacity), cycles, cell, write_amplification, rate))
 
 
 def papers() -> dict[str, str]:

@@ -8,7 +8,16 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import _prism
-from ._common import PathLike, Progress, optional_text, paths_of, progress_of
+from ._common import (
+    PathLike,
+    Progress,
+    Size,
+    optional_text,
+    paths_of,
+    progress_of,
+    size_of,
+    sizes_of,
+)
 
 
 class Trace:
@@ -64,7 +73,7 @@ def read_trace(
     format: str | None = None,
     map: PathLike | None = None,
     blkparse_format: str | None = None,
-    block_size: str | None = None,
+    block_size: Size | None = None,
     disorder: str | None = None,
     phase: str | None = None,
     source: str | None = None,
@@ -83,7 +92,7 @@ def read_trace(
             format,
             None if map is None else os.fspath(map),
             blkparse_format,
-            optional_text(block_size),
+            None if block_size is None else size_of(block_size),
             optional_text(disorder),
             phase,
             source,
@@ -96,9 +105,9 @@ def generate_trace(
     pattern: str,
     *,
     requests: int = 100_000,
-    span: str = "1GiB",
-    align: str = "4KiB",
-    size: str | Iterable[str] = (),
+    span: Size = "1GiB",
+    align: Size = "4KiB",
+    size: Size | Iterable[Size] = (),
     reads: float | None = None,
     discards: float | None = None,
     flush_every: int | None = None,
@@ -121,9 +130,9 @@ def generate_trace(
     options = {
         "pattern": pattern,
         "requests": requests,
-        "span": span,
-        "align": align,
-        "sizes": size.split(",") if isinstance(size, str) else list(size),
+        "span": size_of(span),
+        "align": size_of(align),
+        "sizes": size.split(",") if isinstance(size, str) else sizes_of(size),
         "reads": reads,
         "discards": discards,
         "flush_every": flush_every,

@@ -15,14 +15,17 @@ import prism
 from prism import flash
 
 
-@pytest.fixture(params=["memory", "file", "timed"])
+@pytest.fixture(params=["memory", "file", "portable", "timed", "real"])
 def device(request: pytest.FixtureRequest, tmp_path: pathlib.Path) -> Iterator[flash.Device]:
     if request.param == "memory":
         made = flash.Device.memory(blocks_per_lun=32)
     elif request.param == "timed":
         made = flash.Device.memory(blocks_per_lun=32, timing="dc-tlc")
+    elif request.param == "real":
+        made = flash.Device.memory(blocks_per_lun=32, timing="dc-tlc", real_time=True)
     else:
-        made = flash.Device.create(tmp_path / "flash.prism", blocks_per_lun=32)
+        engine = "portable" if request.param == "portable" else "best"
+        made = flash.Device.create(tmp_path / "flash.prism", blocks_per_lun=32, engine=engine)
     with made:
         yield made
 
@@ -125,6 +128,20 @@ def test_a_level_is_free_when_its_queues_are_closed() -> None:
             device.attach("raw")
         queue.close()
         device.attach("raw").close()
+
+
+def test_queues_have_at_least_a_command(device: flash.Device) -> None:
+    with device.allocate("raw", "4MiB").raw() as raw:
+        with pytest.raises(prism.FlashError, match="depth: a queue has at least 1 command"):
+            raw.queue(0)
+        with pytest.raises(OverflowError):
+            raw.queue(-1)
+        with raw.queue(1) as queue:
+            # Any object is a tag.
+            tag = {"of": "a command"}
+            queue.read(next(iter(raw.blocks())), bytearray(16), tag=tag)
+            done = queue.complete()
+            assert done is not None and done.tag is tag
 
 
 def test_files_have_event_loops(tmp_path: pathlib.Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import pathlib
 import re
@@ -12,6 +13,16 @@ from nbclient import NotebookClient
 
 FOLDER = pathlib.Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def digest(path: pathlib.Path) -> str:
+    """The digest of a notebook's cells that the page has."""
+    spec = importlib.util.spec_from_file_location("gallery", FOLDER.parent / "tools/gallery.py")
+    assert spec is not None and spec.loader is not None
+    gallery = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(gallery)
+    found: str = gallery.digest(path)
+    return found
 
 
 def test_there_are_notebooks() -> None:
@@ -49,4 +60,4 @@ def test_the_gallery_has_the_cells_and_pictures_of_the_notebooks() -> None:
     sizes = [(docs / "gallery" / name).stat().st_size for name in pictures]
     assert sum(sizes) < 300_000
     for path in NOTEBOOKS:
-        assert path.name in page
+        assert f"<!-- {path.name}, cells {digest(path)} -->" in page, "run make gallery"

@@ -91,5 +91,12 @@ def test_generated_traces_are_those_of_the_command(
         check=True,
     )
     assert (tmp_path / "ours.iolog").read_bytes() == (tmp_path / "theirs.iolog").read_bytes()
-    report = prism.report(trace, capacity="256MiB", what_if="none", passes=1)
+    same = prism.generate_trace(
+        "hotcold:20/80", requests=3000, span=64 << 20, size=["4096B:7", "64KiB:3"], reads=0.3,
+        flush_every=100, arrival="poisson:50us", seed=7,
+    )
+    assert polars.DataFrame(same).equals(frame)
+    sizes = polars.DataFrame(prism.generate_trace("uniform", requests=9, size=8192))["len_bytes"]
+    assert sizes.to_list() == [8192] * 9
+    report = prism.report(trace, capacity=256 << 20, what_if="none", passes=1)
     assert report["result"]["write_amplification"] > 0

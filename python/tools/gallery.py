@@ -7,6 +7,8 @@ each picture has the cell of its notebook that drew it.
 from __future__ import annotations
 
 import base64
+import hashlib
+import json
 import pathlib
 import sys
 from typing import Any
@@ -26,13 +28,20 @@ the notebooks and renews this page.
 """
 
 
+def digest(path: pathlib.Path) -> str:
+    """The digest of the cells of a notebook, which the page has to tell when it is out of date."""
+    cells = [cell["source"] for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
+    return hashlib.sha256(json.dumps(cells).encode()).hexdigest()[:16]
+
+
 def entry(path: pathlib.Path) -> str:
     """The entry of a notebook: its title, its first paragraph, its pictures and their cells."""
     notebook: Any = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(NOTEBOOKS)}}).execute()
     title, text = notebook.cells[0].source.split("\n\n", 1)
     link = f"[The notebook](../python/notebooks/{path.name}) has the simulations."
-    parts = [title.replace("# ", "## ", 1), f"{text}\n{link}"]
+    made = f"<!-- {path.name}, cells {digest(path)} -->"
+    parts = [title.replace("# ", "## ", 1), made, f"{text}\n{link}"]
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             picture = output.get("data", {}).get("image/png")

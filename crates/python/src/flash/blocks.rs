@@ -148,7 +148,7 @@ impl RawLevel {
 
     /// A queue of at most `depth` commands.
     fn queue(&self, py: Python<'_>, depth: usize) -> PyResult<CommandQueue> {
-        py.detach(|| Ok(CommandQueue::of_raw(self.0.share()?, depth)))
+        py.detach(|| CommandQueue::of_raw(self.0.share()?, depth))
     }
 
     /// Whether the share has a clock, and its time in ns, after `pass_ns`.
@@ -271,7 +271,7 @@ impl FunctionLevel {
 
     /// A queue of at most `depth` commands.
     fn queue(&self, py: Python<'_>, depth: usize) -> PyResult<CommandQueue> {
-        py.detach(|| Ok(CommandQueue::of_function(self.0.share()?, depth)))
+        py.detach(|| CommandQueue::of_function(self.0.share()?, depth))
     }
 
     /// Whether the share has a clock, and its time in ns, after `pass_ns`.

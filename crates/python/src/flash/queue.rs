@@ -81,24 +81,36 @@ fn other_level() -> PyErr {
     failed(FlashError::Invalid { what: "the level of this queue has no such command".into() })
 }
 
+fn check(depth: usize) -> PyResult<()> {
+    match depth {
+        0 => Err(failed(FlashError::Invalid {
+            what: "depth: a queue has at least 1 command".into(),
+        })),
+        _ => Ok(()),
+    }
+}
+
 impl CommandQueue {
     fn new(commands: Commands) -> Self {
         Self(Mutex::new(Some(commands)))
     }
 
     /// A queue of the raw level.
-    pub fn of_raw(raw: Arc<Raw>, depth: usize) -> Self {
-        Self::new(Commands::Raw(raw::Queue::new(raw, depth)))
+    pub fn of_raw(raw: Arc<Raw>, depth: usize) -> PyResult<Self> {
+        check(depth)?;
+        Ok(Self::new(Commands::Raw(raw::Queue::new(raw, depth))))
     }
 
     /// A queue of the function level.
-    pub fn of_function(function: Arc<Function>, depth: usize) -> Self {
-        Self::new(Commands::Function(function::Queue::new(function, depth)))
+    pub fn of_function(function: Arc<Function>, depth: usize) -> PyResult<Self> {
+        check(depth)?;
+        Ok(Self::new(Commands::Function(function::Queue::new(function, depth))))
     }
 
     /// A queue of the policy level.
-    pub fn of_policy(policy: Arc<Policy>, depth: usize) -> Self {
-        Self::new(Commands::Policy(policy::Queue::new(policy, depth)))
+    pub fn of_policy(policy: Arc<Policy>, depth: usize) -> PyResult<Self> {
+        check(depth)?;
+        Ok(Self::new(Commands::Policy(policy::Queue::new(policy, depth))))
     }
 
     /// Runs `call` without the interpreter's lock.

@@ -142,7 +142,7 @@ impl PolicyLevel {
 
     /// A queue of at most `depth` commands.
     fn queue(&self, py: Python<'_>, depth: usize) -> PyResult<CommandQueue> {
-        py.detach(|| Ok(CommandQueue::of_policy(self.0.share()?, depth)))
+        py.detach(|| CommandQueue::of_policy(self.0.share()?, depth))
     }
 
     /// Whether the share has a clock, and its time in ns, after `pass_ns`.
