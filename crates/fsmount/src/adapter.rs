@@ -23,9 +23,7 @@ use crate::convert::{
     may_set_group, number, stats, time, time_or_now,
 };
 use crate::open::{AnyStore, now};
-
-/// Bytes of a write at most.
-const WRITE_MAX: u32 = 1 << 20;
+use crate::run::capabilities;
 
 /// What threads share.
 pub struct Shared {
@@ -110,26 +108,14 @@ impl Adapter {
 
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        let mut wanted = vec![
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_READDIRPLUS_AUTO,
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_ASYNC_DIO,
-            InitFlags::FUSE_CACHE_SYMLINKS,
-        ];
-        if self.writeback {
-            wanted.push(InitFlags::FUSE_WRITEBACK_CACHE);
-        }
-        for flag in wanted {
-            // An older kernel goes on without it.
+        capabilities(config, self.writeback);
+        for flag in [InitFlags::FUSE_DO_READDIRPLUS, InitFlags::FUSE_READDIRPLUS_AUTO] {
             let _ = config.add_capabilities(flag);
         }
         // Without the kernel's checks a list would be stored and not obeyed. With them the umask is
         // applied here, because a default list replaces it.
         self.checks_acl = config.add_capabilities(InitFlags::FUSE_POSIX_ACL).is_ok()
             && config.add_capabilities(InitFlags::FUSE_DONT_MASK).is_ok();
-        let _ = config.set_max_write(WRITE_MAX);
-        let _ = config.set_max_readahead(WRITE_MAX);
         Ok(())
     }
 

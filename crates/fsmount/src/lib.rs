@@ -6,8 +6,9 @@ mod batches;
 mod convert;
 mod memory;
 mod open;
+mod passthrough;
 mod run;
 
 pub use memory::{MEMORY, make_in_memory};
 pub use open::{AnyStore, Device, MountError, make, now, open};
-pub use run::{MountOptions, mount, serve};
+pub use run::{MountOptions, mount, pass_through, serve};

@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fuser::{MountOption, SessionACL};
+use fuser::{Filesystem, InitFlags, KernelConfig, MountOption, SessionACL};
 use prism_fs::{Access, Config, Damage, Deferral, Distance, Victim};
 
 use crate::adapter::{Adapter, Shared};
 use crate::open::{Device, MountError, absolute, kernel, now, open};
+use crate::passthrough::Passthrough;
 
 /// Threads that take requests of the kernel.
 const THREADS: usize = 4;
+/// Bytes of a write at most, and of what the kernel reads ahead.
+const WRITE_MAX: u32 = 1 << 20;
 /// The pause between two looks at signals.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The pause between two looks at what is due. Source: SFS writes segments every 5 s.
@@ -172,27 +175,76 @@ pub fn serve(
 ) -> Result<(), MountError> {
     let shared = Arc::new(Shared::new(device.fs));
     let adapter = Adapter::new(Arc::clone(&shared), options.writeback);
+    let tick = || {
+        let mut fs = shared.fs();
+        fs.set_now(now());
+        // A failure makes the file system read-only, which callers see.
+        let _ = fs.tick();
+    };
+    answer_requests(adapter, path, folder, options, ready, stop, tick)?;
+    end(path, &shared)
+}
+
+/// Mounts the folder `source` a second time, on `folder`, until it is unmounted or `stop` says so:
+/// what FUSE costs without a file system of ours. It has files and folders, which is what
+/// `prism bench fs` uses, and no more.
+///
+/// # Errors
+/// [`MountError::Kernel`].
+pub fn pass_through(
+    source: &Path,
+    folder: &Path,
+    options: &MountOptions,
+    ready: impl FnOnce(),
+    stop: impl Fn() -> bool,
+) -> Result<(), MountError> {
+    let through = Passthrough::new(source, options.writeback);
+    let through = through.map_err(|error| kernel(source, folder, error))?;
+    answer_requests(through, source, folder, options, ready, stop, || ())
+}
+
+/// Answers the requests of the kernel, and calls `tick` every few seconds.
+fn answer_requests(
+    requests: impl Filesystem + 'static,
+    path: &Path,
+    folder: &Path,
+    options: &MountOptions,
+    ready: impl FnOnce(),
+    stop: impl Fn() -> bool,
+    tick: impl Fn(),
+) -> Result<(), MountError> {
     let failed = |error| kernel(path, folder, error);
     let session = options.session(&path.display().to_string());
-    let session = fuser::spawn_mount(adapter, folder, &session).map_err(failed)?;
+    let session = fuser::spawn_mount(requests, folder, &session).map_err(failed)?;
     ready();
     let mut ticked = Instant::now();
     while !session.guard.is_finished() {
         if stop() {
-            session.umount_and_join().map_err(failed)?;
-            return end(path, &shared);
+            return session.umount_and_join().map_err(failed);
         }
         thread::sleep(PAUSE);
         if ticked.elapsed() >= TICK {
-            let mut fs = shared.fs();
-            fs.set_now(now());
-            // A failure makes the file system read-only, which callers see.
-            let _ = fs.tick();
+            tick();
             ticked = Instant::now();
         }
     }
-    join(session, folder).map_err(failed)?;
-    end(path, &shared)
+    join(session, folder).map_err(failed)
+}
+
+/// Asks the kernel for what requests of any kind of mount need.
+pub(crate) fn capabilities(config: &mut KernelConfig, writeback: bool) {
+    let wanted = [
+        InitFlags::FUSE_PARALLEL_DIROPS,
+        InitFlags::FUSE_ASYNC_DIO,
+        InitFlags::FUSE_CACHE_SYMLINKS,
+    ];
+    let writeback = writeback.then_some(InitFlags::FUSE_WRITEBACK_CACHE);
+    for flag in wanted.into_iter().chain(writeback) {
+        // An older kernel goes on without it.
+        let _ = config.add_capabilities(flag);
+    }
+    let _ = config.set_max_write(WRITE_MAX);
+    let _ = config.set_max_readahead(WRITE_MAX);
 }
 
 /// Waits for a session that has ended by itself.

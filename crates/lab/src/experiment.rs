@@ -145,8 +145,9 @@ impl<'a> Experiment<'a> {
         let result = self.run_phases(combination, &device, &memory, &capture);
         // The capture must end before the device is detached, also after a failure.
         let captured = capture.stop();
-        result?;
+        // If the capture failed, its marks did too, which says less.
         let mut captured = captured?;
+        result?;
         let recorded = &mut captured.trace;
         parquet::write(
             &mut trace,

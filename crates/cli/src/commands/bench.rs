@@ -7,7 +7,7 @@ use prism_host::{Progress, clock, memory};
 use prism_report::{Document, Section, Table, Unit};
 use serde::Serialize;
 
-use super::{bench_cache, bench_contract, bench_device, bench_flash, bench_graph};
+use super::{bench_cache, bench_contract, bench_device, bench_flash, bench_fs, bench_graph};
 use crate::failure::Failure;
 use crate::output::JsonArg;
 
@@ -52,6 +52,8 @@ enum Part {
     Cache(bench_cache::Args),
     /// Measure ingest and PageRank of random graphs
     Graph(bench_graph::Args),
+    /// Measure the mounted file system, with a folder passed through by FUSE next to it
+    Fs(bench_fs::Args),
 }
 
 #[derive(Serialize)]
@@ -93,6 +95,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Some(Part::Device(args)) => return bench_device::run(args),
         Some(Part::Cache(args)) => return bench_cache::run(args),
         Some(Part::Graph(args)) => return bench_graph::run(args),
+        Some(Part::Fs(args)) => return bench_fs::run(args),
         None => {}
     }
     let part = args.only.as_deref().unwrap_or_default();

@@ -5,6 +5,7 @@ pub mod bench_cache;
 pub mod bench_contract;
 pub mod bench_device;
 pub mod bench_flash;
+pub mod bench_fs;
 pub mod bench_graph;
 pub mod cache_serve;
 pub mod cache_simulate;

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 
 use prism_base::Bytes;
 use prism_fs::{Access, Config, Damage};
-use prism_fsmount::{MountOptions, make, mount, open};
+use prism_fsmount::{MountOptions, make, mount, open, pass_through};
 
 /// A mount in a thread of this process.
 struct Mount {
@@ -21,14 +21,25 @@ struct Mount {
 
 impl Mount {
     fn new(file: &Path, folder: &Path, options: &str) -> Self {
+        let options = MountOptions::parse(options).unwrap();
+        let (file, folder) = (file.to_owned(), folder.to_owned());
+        Self::start(move |ready, stop| mount(&file, &folder, &options, ready, stop).unwrap())
+    }
+
+    fn passed_through(source: &Path, folder: &Path) -> Self {
+        let options = MountOptions::parse("").unwrap();
+        let (source, folder) = (source.to_owned(), folder.to_owned());
+        Self::start(move |ready, stop| {
+            pass_through(&source, &folder, &options, ready, stop).unwrap();
+        })
+    }
+
+    fn start(serve: impl FnOnce(&dyn Fn(), &dyn Fn() -> bool) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = channel();
-        let (file, folder) = (file.to_owned(), folder.to_owned());
-        let options = MountOptions::parse(options).unwrap();
         let flag = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            let ready = || sender.send(()).unwrap();
-            mount(&file, &folder, &options, ready, || flag.load(Ordering::SeqCst)).unwrap();
+            serve(&|| sender.send(()).unwrap(), &|| flag.load(Ordering::SeqCst));
         });
         receiver.recv().expect("it is mounted");
         Self { stop, thread: Some(thread) }
@@ -206,4 +217,42 @@ fn access_control_lists_are_obeyed_and_inherited() {
     assert_eq!(shown(), before);
     assert!(!read());
     drop(mounted);
+}
+
+/// What is done to the mount is done to the folder behind it, and the other way round.
+#[test]
+fn a_folder_is_passed_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((_, at)) = new(folder.path()) else { return };
+    let source = folder.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("before"), b"before").unwrap();
+    let mounted = Mount::passed_through(&source, &at);
+    assert_eq!(fs::read(at.join("before")).unwrap(), b"before");
+    fs::create_dir(at.join("sub")).unwrap();
+    let path = at.join("sub/file");
+    let data = pattern(7, 300_000);
+    fs::write(&path, &data).unwrap();
+    let mut file = OpenOptions::new().read(true).append(true).open(&path).unwrap();
+    file.write_all(b"more").unwrap();
+    file.sync_all().unwrap();
+    assert!(fs::read(source.join("sub/file")).unwrap() == [&data[..], b"more"].concat());
+    file.set_len(10).unwrap();
+    file.sync_data().unwrap();
+    assert_eq!(fs::metadata(source.join("sub/file")).unwrap().len(), 10);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    fs::rename(&path, at.join("moved")).unwrap();
+    assert_eq!(fs::metadata(source.join("moved")).unwrap().mode() & 0o777, 0o600);
+    let new = OpenOptions::new().write(true).create_new(true).open(at.join("moved"));
+    assert_eq!(new.unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+    // A file that was removed is there as long as it is open.
+    fs::remove_file(at.join("moved")).unwrap();
+    assert!(!source.join("moved").exists());
+    let mut found = [0; 10];
+    file.read_exact_at(&mut found, 0).unwrap();
+    assert_eq!(found, data[..10]);
+    fs::remove_dir(at.join("sub")).unwrap();
+    assert!(!source.join("sub").exists());
+    drop((file, mounted));
+    assert_eq!(fs::read_dir(&source).unwrap().count(), 1);
 }

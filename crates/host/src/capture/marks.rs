@@ -10,6 +10,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use super::CaptureError;
 use super::owner::{is_alive, owner};
@@ -146,19 +147,33 @@ fn check(name: &str) -> Result<(), CaptureError> {
     Ok(())
 }
 
+/// How long a mark waits for a capture that has no room for it. A capture looks for marks several
+/// times a second, unless it has stopped to look.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 fn send(path: &Path, name: &str) -> Result<(), CaptureError> {
+    send_within(path, name, PATIENCE)
+}
+
+fn send_within(path: &Path, name: &str, patience: Duration) -> Result<(), CaptureError> {
     check(name)?;
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let time_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     let mut bytes = time_ns.to_le_bytes().to_vec();
     bytes.extend_from_slice(name.as_bytes());
-    let sent = UnixDatagram::unbound().and_then(|socket| socket.send_to(&bytes, path));
+    let sent = UnixDatagram::unbound().and_then(|socket| {
+        socket.set_write_timeout(Some(patience))?;
+        socket.send_to(&bytes, path)
+    });
     sent.map(|_| ()).map_err(|source| {
         no_capture(match source.kind() {
             io::ErrorKind::PermissionDenied => format!(
                 "{}: no permission to send to this capture; run as its owner",
                 path.display()
             ),
+            io::ErrorKind::WouldBlock => {
+                format!("{}: this capture takes no more marks; stop it", path.display())
+            }
             _ => format!("{}: this capture has ended ({source})", path.display()),
         })
     })
@@ -195,6 +210,14 @@ fn sockets(folder: &Path) -> Vec<(PathBuf, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mark_does_not_wait_forever_for_a_capture_that_takes_none() {
+        let socket = MarkSocket::open().expect("a socket");
+        let send = |_| send_within(socket.path(), "phase", Duration::from_millis(10));
+        let failed = (0..100_000).map(send).find_map(Result::err).expect("some time it is full");
+        assert!(failed.to_string().contains("takes no more marks"), "{failed}");
+    }
 
     #[test]
     fn marks_reach_their_capture_and_no_other() {

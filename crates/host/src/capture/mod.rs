@@ -182,6 +182,10 @@ impl Capture {
     /// # Errors
     /// [`CaptureError`] if the capture has ended by itself.
     pub fn mark(&self, name: &str) -> Result<(), CaptureError> {
+        if self.has_ended() {
+            let what = format!("{name}: the capture has ended by itself; stop it to see why");
+            return Err(CaptureError::NoCapture { what });
+        }
         self.mark_socket.mark(name)
     }
 
