@@ -9,8 +9,8 @@ mkdir /mnt/out /mnt/work && mount -t hostfs -o "$PRISM_OUT" none /mnt/out
 # The images of prism capture stack are files here, and their requests go on to the disk of the
 # virtual machine without a page cache between.
 mkfs.ext4 -q -O ^has_journal -E lazy_itable_init=0 /dev/ubda && mount /dev/ubda /mnt/work
-# Without this some virtual machines slept for ever when their last application had ended.
-while sleep 1; do :; done &
+# The root is read only; a long trace needs a temporary file.
+export TMPDIR=/mnt/work
 cd /mnt/out && sh ./run.sh >run.txt 2>&1
 echo $? >run.code
 cd / && umount /mnt/work

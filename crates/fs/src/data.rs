@@ -5,12 +5,19 @@ use prism_segments::Store;
 use crate::error::{FsError, Result};
 use crate::format::BLOCK;
 use crate::fs::{Fs, XATTR};
-use crate::node::{Attr, HOLE, LEAF, Pointer, RESERVED, S_IFDIR, S_IFREG, Time};
+use crate::node::{Attr, HOLE, LEAF, Pointer, RESERVED, S_IFDIR, S_IFREG, S_ISGID, Time};
 
 /// Bytes of a file at most: 16 TiB.
 pub const FILE_MAX: u64 = 1 << 44;
 /// Blocks that are written between two looks at the space that is left.
 const BATCH: u64 = 256;
+
+/// The attribute with the capabilities that a program has.
+const CAPABILITY: &[u8] = b"security.capability";
+/// The bit of a mode that gives a program the owner of its file.
+const S_ISUID: u32 = 0o4000;
+/// The bit of a mode by which the group may execute a file.
+const S_IXGRP: u32 = 0o010;
 
 /// What fallocate does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -331,5 +338,29 @@ impl<S: Store> Fs<S> {
         attr.mtime = set.mtime.unwrap_or(attr.mtime);
         attr.ctime = set.ctime.unwrap_or(now);
         self.get_attr(ino)
+    }
+
+    /// Takes from a file what a write, a new size or a new owner does: the capabilities of a
+    /// program and, if `bits` says so, its set-user-ID bit, and its set-group-ID bit if the group
+    /// may execute it.
+    ///
+    /// # Errors
+    /// As [`Fs::get_attr`] and [`Fs::write`].
+    pub fn drop_privileges(&mut self, ino: u32, bits: bool) -> Result<()> {
+        let attr = self.attr(ino)?;
+        let (mode, xattr_bytes, is_dir) = (attr.mode, attr.xattr_bytes, attr.is_dir());
+        if xattr_bytes > 0 {
+            match self.remove_xattr(ino, CAPABILITY) {
+                Ok(()) | Err(FsError::NoAttribute) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let set_group_id = if mode & S_IXGRP == 0 { 0 } else { S_ISGID };
+        let privileges = mode & (S_ISUID | set_group_id);
+        if !bits || privileges == 0 || is_dir {
+            return Ok(());
+        }
+        let set = SetAttr { mode: Some(mode & !privileges), ..SetAttr::default() };
+        self.set_attr(ino, set).map(drop)
     }
 }

@@ -41,6 +41,6 @@ pub use folder::{DirEntry, NAME_MAX};
 pub use fs::{Access, Fs, ROOT, Space};
 pub use log::Counts;
 pub use names::{LINKS_MAX, NewFile, Rename};
-pub use node::{Attr, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, Time};
+pub use node::{Attr, S_IFCHR, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG, S_ISGID, Time};
 pub use recover::Damage;
 pub use xattr::SetXattr;

@@ -6,7 +6,7 @@ use crate::error::{FsError, Result};
 use crate::folder::NAME_MAX;
 use crate::format::BLOCK;
 use crate::fs::{Fs, XATTR};
-use crate::node::{Attr, Node, S_IFCHR, S_IFDIR, S_IFLNK, XATTRS};
+use crate::node::{Attr, Node, S_IFCHR, S_IFDIR, S_IFLNK, S_ISGID, XATTRS};
 use crate::xattr::Pairs;
 
 /// Links of a file at most.
@@ -14,7 +14,6 @@ pub const LINKS_MAX: u32 = 1 << 24;
 /// Blocks by which a call that adds a name may grow the file system: buckets, their nodes, an
 /// inode.
 const GROWTH: u64 = 40;
-const S_ISGID: u32 = 0o2000;
 
 /// A file to be made.
 #[derive(Clone, Copy, Debug)]

@@ -123,6 +123,8 @@ pub const S_IFREG: u32 = 0o100_000;
 pub const S_IFLNK: u32 = 0o120_000;
 /// A character device.
 pub const S_IFCHR: u32 = 0o020_000;
+/// The bit of a mode that gives a program the group of its file, and a new file that of its folder.
+pub const S_ISGID: u32 = 0o2000;
 
 impl Attr {
     /// Type bits of the mode.

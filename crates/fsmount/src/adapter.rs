@@ -14,13 +14,13 @@ use fuser::{
 };
 use prism_fs::{
     ACL_ACCESS, ACL_DEFAULT, Allocate, Fs, FsError, NAME_MAX, NewFile, ROOT, Rename, S_IFDIR,
-    S_IFMT, Seek, SetAttr, SetXattr,
+    S_IFMT, S_ISGID, Seek, SetAttr, SetXattr,
 };
 
 use crate::batches::Batches;
 use crate::convert::{
-    S_ISGID, STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list,
-    may_set_group, number, stats, time, time_or_now,
+    STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list, may_set_group,
+    number, stats, time, time_or_now,
 };
 use crate::open::{AnyStore, now};
 use crate::run::capabilities;
@@ -72,11 +72,14 @@ pub struct Adapter {
     writeback: bool,
     /// Whether the kernel checks access control lists.
     checks_acl: bool,
+    /// Whether writes take privileges from files here, so that the kernel need not ask before each
+    /// write whether the file has some.
+    drops_privileges: bool,
 }
 
 impl Adapter {
     pub fn new(shared: Arc<Shared>, writeback: bool) -> Self {
-        Self { shared, writeback, checks_acl: false }
+        Self { shared, writeback, checks_acl: false, drops_privileges: false }
     }
 
     fn with<T>(
@@ -116,6 +119,7 @@ impl Filesystem for Adapter {
         // applied here, because a default list replaces it.
         self.checks_acl = config.add_capabilities(InitFlags::FUSE_POSIX_ACL).is_ok()
             && config.add_capabilities(InitFlags::FUSE_DONT_MASK).is_ok();
+        self.drops_privileges = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2).is_ok();
         Ok(())
     }
 
@@ -137,7 +141,7 @@ impl Filesystem for Adapter {
 
     fn setattr(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         mode: Option<u32>,
         uid: Option<u32>,
@@ -155,7 +159,18 @@ impl Filesystem for Adapter {
     ) {
         let (atime, mtime) = (atime.map(time_or_now), mtime.map(time_or_now));
         let set = SetAttr { mode, uid, gid, size, atime, mtime, ctime: ctime.map(time) };
-        match self.with(|fs| fs.set_attr(number(ino), set)) {
+        let set = self.with(|fs| {
+            let ino = number(ino);
+            // As the kernel does where the file system does not: a new owner always takes the bits
+            // away, a new size if the caller is not root.
+            let owned = uid.is_some() || gid.is_some();
+            if self.drops_privileges && (owned || size.is_some()) {
+                let bits = mode.is_none() && (owned || request.uid() != 0);
+                fs.drop_privileges(ino, bits)?;
+            }
+            fs.set_attr(ino, set)
+        });
+        match set {
             Ok(attr) => reply.attr(&TTL, &file_attr(number(ino), &attr)),
             Err(error) => reply.error(error),
         }
@@ -269,12 +284,19 @@ impl Filesystem for Adapter {
         _: FileHandle,
         offset: u64,
         data: &[u8],
-        _: WriteFlags,
+        flags: WriteFlags,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.with(|fs| fs.write(number(ino), offset, data)) {
+        let bits = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let written = self.with(|fs| {
+            if self.drops_privileges {
+                fs.drop_privileges(number(ino), bits)?;
+            }
+            fs.write(number(ino), offset, data)
+        });
+        match written {
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(error),
         }

@@ -13,8 +13,6 @@ use crate::open::{AnyStore, now};
 
 /// How long the kernel may rely on an answer: no other program changes the file system.
 pub const TTL: Duration = Duration::from_secs(3600);
-/// The bit of a mode that gives a program the group of its file.
-pub const S_ISGID: u32 = 0o2000;
 /// An attribute of the uppermost folder that shows space and what was written, by cause.
 pub const STATS: &[u8] = b"user.prism.stats";
 

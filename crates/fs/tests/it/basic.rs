@@ -2,7 +2,7 @@
 
 use prism_fs::{
     Access, Allocate, Config, Damage, Fs, FsError, NewFile, ROOT, Rename, S_IFDIR, S_IFREG, Seek,
-    SetAttr,
+    SetAttr, SetXattr,
 };
 
 use crate::memory::{Kind, MemoryStore};
@@ -194,4 +194,30 @@ fn nothing_is_written_to_a_file_system_that_is_mounted_for_reading() {
     fs.sync().unwrap();
     fs.unmount().unwrap();
     assert_eq!(copy.ops(), 0);
+}
+
+#[test]
+fn privileges_of_a_program_go_when_it_is_changed() {
+    const CAPABILITY: &[u8] = b"security.capability";
+    let (mut fs, _) = new();
+    let mut check = |kind: u32, mode: u32, bits: bool, then: u32| {
+        let new = NewFile { mode: kind | mode, ..FILE };
+        let file = fs.make(ROOT, b"x", new).unwrap();
+        fs.set_xattr(file, CAPABILITY, b"all", SetXattr::Any).unwrap();
+        fs.set_xattr(file, b"user.kept", b"1", SetXattr::Any).unwrap();
+        fs.drop_privileges(file, bits).unwrap();
+        assert_eq!(fs.get_attr(file).unwrap().mode, kind | then, "{mode:o}");
+        assert_eq!(fs.list_xattr(file).unwrap(), [b"user.kept"]);
+        match kind {
+            S_IFDIR => fs.rmdir(ROOT, b"x").unwrap(),
+            _ => fs.unlink(ROOT, b"x").unwrap(),
+        }
+    };
+    check(S_IFREG, 0o6755, true, 0o755);
+    check(S_IFREG, 0o6755, false, 0o6755);
+    // Without a right to execute for the group, the bit means something else.
+    check(S_IFREG, 0o2745, true, 0o2745);
+    check(S_IFREG, 0o644, true, 0o644);
+    // That of a folder is no privilege.
+    check(S_IFDIR, 0o2775, true, 0o2775);
 }

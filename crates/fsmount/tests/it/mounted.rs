@@ -256,3 +256,47 @@ fn a_folder_is_passed_through() {
     drop((file, mounted));
     assert_eq!(fs::read_dir(&source).unwrap().count(), 1);
 }
+
+/// As user 12345 writes, appends to, or cuts a program of root, the program loses its privileges;
+/// root's own changes leave the bits.
+#[test]
+fn changed_programs_lose_their_privileges() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for options in ["", "writethrough"] {
+        let mounted = Mount::new(&file, &at, options);
+        let path = at.join("program");
+        let text = path.to_str().unwrap().to_owned();
+        let mode = || fs::metadata(&path).unwrap().mode() & 0o7777;
+        let set = || {
+            fs::write(&path, [1; 9000]).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o6777)).unwrap();
+            assert_eq!(mode(), 0o6777);
+        };
+        let other = |script: &str| {
+            let mut program = std::process::Command::new("sh");
+            std::os::unix::process::CommandExt::uid(&mut program, 12_345);
+            std::os::unix::process::CommandExt::gid(&mut program, 12_345);
+            assert!(program.args(["-c", script, "sh", &text]).status().unwrap().success());
+        };
+        for script in [
+            "dd if=/dev/zero of=$1 bs=10 count=1 conv=notrunc status=none",
+            "printf x >>$1",
+            "truncate -s 5 $1",
+            ": >$1",
+        ] {
+            set();
+            other(script);
+            assert_eq!(mode(), 0o777, "{script}, {options}");
+        }
+        set();
+        let mut program = OpenOptions::new().append(true).open(&path).unwrap();
+        program.write_all(b"by root").unwrap();
+        program.sync_all().unwrap();
+        assert_eq!(mode(), 0o6777, "{options}");
+        std::os::unix::fs::chown(&path, Some(12_345), None).unwrap();
+        assert_eq!(mode(), 0o777, "{options}");
+        drop((program, mounted));
+    }
+}
