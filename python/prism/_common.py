@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Iterable, Mapping
@@ -103,10 +104,12 @@ def optional_text(value: object) -> str | None:
 
 
 def size_of(size: Size) -> str:
-    """A size as text with a unit."""
-    return f"{size}B" if isinstance(size, int) else size
+    """A size as text with a unit; integers of NumPy are numbers, too."""
+    return size if isinstance(size, str) else f"{operator.index(size)}B"
 
 
 def sizes_of(sizes: Size | Iterable[Size]) -> list[str]:
     """One size or several."""
-    return [size_of(one) for one in ([sizes] if isinstance(sizes, (str, int)) else sizes)]
+    if isinstance(sizes, (str, int)) or hasattr(sizes, "__index__"):
+        return [size_of(sizes)]
+    return [size_of(one) for one in sizes]

@@ -155,7 +155,11 @@ def _run_batch(designs: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     for design in designs[1:]:
         if time.monotonic() - begun > BATCH_SECONDS:
             break
-        rows.append(run_design(design))
+        try:
+            rows.append(run_design(design))
+        except _prism.Error:
+            # The rows so far are kept; the task of this design alone fails.
+            break
     return rows, [[design] for design in designs[len(rows):]]
 
 

@@ -6,6 +6,7 @@ import pathlib
 import subprocess
 from collections.abc import Callable
 
+import numpy
 import polars
 import pytest
 
@@ -96,7 +97,8 @@ def test_generated_traces_are_those_of_the_command(
         flush_every=100, arrival="poisson:50us", seed=7,
     )
     assert polars.DataFrame(same).equals(frame)
-    sizes = polars.DataFrame(prism.generate_trace("uniform", requests=9, size=8192))["len_bytes"]
+    one_size = prism.generate_trace("uniform", requests=9, size=numpy.int64(8192))
+    sizes = polars.DataFrame(one_size)["len_bytes"]
     assert sizes.to_list() == [8192] * 9
     report = prism.report(trace, capacity=256 << 20, what_if="none", passes=1)
     assert report["result"]["write_amplification"] > 0

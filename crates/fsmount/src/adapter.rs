@@ -20,7 +20,7 @@ use prism_fs::{
 use crate::batches::Batches;
 use crate::convert::{
     STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list, may_set_group,
-    number, stats, time, time_or_now,
+    number, stats, takes_bits, time, time_or_now,
 };
 use crate::open::{AnyStore, now};
 use crate::run::capabilities;
@@ -161,12 +161,11 @@ impl Filesystem for Adapter {
         let set = SetAttr { mode, uid, gid, size, atime, mtime, ctime: ctime.map(time) };
         let set = self.with(|fs| {
             let ino = number(ino);
-            // As the kernel does where the file system does not: a new owner always takes the bits
-            // away, a new size if the caller is not root.
-            let owned = uid.is_some() || gid.is_some();
-            if self.drops_privileges && (owned || size.is_some()) {
-                let bits = mode.is_none() && (owned || request.uid() != 0);
-                fs.drop_privileges(ino, bits)?;
+            if self.drops_privileges {
+                let bits = takes_bits(&set, request.uid() == 0);
+                if bits || set.size.is_some() {
+                    fs.drop_privileges(ino, bits)?;
+                }
             }
             fs.set_attr(ino, set)
         });
@@ -290,8 +289,11 @@ impl Filesystem for Adapter {
         reply: ReplyWrite,
     ) {
         let bits = flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        // The kernel took the privileges when the caller wrote to its cache, which was before; the
+        // file may have got others since.
+        let from_cache = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let written = self.with(|fs| {
-            if self.drops_privileges {
+            if self.drops_privileges && !from_cache {
                 fs.drop_privileges(number(ino), bits)?;
             }
             fs.write(number(ino), offset, data)

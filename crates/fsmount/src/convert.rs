@@ -7,7 +7,7 @@ use fuser::{
     Errno, FileAttr, FileType, Generation, INodeNo, ReplyEmpty, ReplyEntry, ReplyXattr, Request,
     TimeOrNow,
 };
-use prism_fs::{Attr, DirEntry, Fs, FsError, S_IFDIR, Time};
+use prism_fs::{Attr, DirEntry, Fs, FsError, S_IFDIR, SetAttr, Time};
 
 use crate::open::{AnyStore, now};
 
@@ -89,6 +89,19 @@ pub fn may_set_group(request: &Request, gid: u32) -> bool {
         let groups = status.lines().find_map(|line| line.strip_prefix("Groups:"));
         groups.is_some_and(|groups| groups.split_whitespace().any(|group| group == gid.to_string()))
     })
+}
+
+/// Whether a change of attributes takes the set-user-ID and set-group-ID bits of a file: a new
+/// owner does, a new size if the caller is not root, and a change of nothing, by which the kernel
+/// says that a caller without the right to keep them is about to change the content. Fuser does not
+/// pass on whether the caller has that right (CAP_FSETID), so for a new size its user decides.
+pub fn takes_bits(set: &SetAttr, is_root: bool) -> bool {
+    let SetAttr { mode, uid, gid, size, atime, mtime, ctime: _ } = set;
+    if mode.is_some() {
+        return false;
+    }
+    let is_empty = size.is_none() && atime.is_none() && mtime.is_none();
+    uid.is_some() || gid.is_some() || is_empty || size.is_some() && !is_root
 }
 
 pub fn answer(result: Result<(), Errno>, reply: ReplyEmpty) {

@@ -5,10 +5,11 @@
 //! It has files and folders and no links, lists, locks or extended attributes, which the benchmark
 //! does not use.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -30,7 +31,7 @@ use crate::run::capabilities;
 /// A file that the kernel has a reference to.
 struct Node {
     /// Opened as a place only (`O_PATH`), so that the inode is not used for another file.
-    place: File,
+    place: Arc<File>,
     references: u64,
 }
 
@@ -40,6 +41,11 @@ pub struct Passthrough {
     files: RwLock<HashMap<u64, Arc<File>>>,
     next: AtomicU64,
     writeback: bool,
+}
+
+thread_local! {
+    /// What a thread reads goes through this.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
@@ -58,8 +64,8 @@ impl Passthrough {
     /// # Errors
     /// If it cannot be opened.
     pub fn new(folder: &Path, writeback: bool) -> io::Result<Self> {
-        let place = fs::open(folder, PLACE.union(OFlags::DIRECTORY), Mode::empty())?.into();
-        let root = Node { place, references: 1 };
+        let place: File = fs::open(folder, PLACE.union(OFlags::DIRECTORY), Mode::empty())?.into();
+        let root = Node { place: Arc::new(place), references: 1 };
         Ok(Self {
             nodes: RwLock::new(HashMap::from([(INodeNo::ROOT.0, root)])),
             files: RwLock::default(),
@@ -68,12 +74,13 @@ impl Passthrough {
         })
     }
 
+    fn place(&self, ino: INodeNo) -> Result<Arc<File>, Errno> {
+        read(&self.nodes).get(&ino.0).map(|node| Arc::clone(&node.place)).ok_or(Errno::ESTALE)
+    }
+
     /// Calls with the place of a file.
     fn at<T>(&self, ino: INodeNo, call: impl FnOnce(&File) -> io::Result<T>) -> Result<T, Errno> {
-        match read(&self.nodes).get(&ino.0) {
-            Some(node) => call(&node.place).map_err(Errno::from),
-            None => Err(Errno::ESTALE),
-        }
+        call(&*self.place(ino)?).map_err(Errno::from)
     }
 
     fn file(&self, handle: FileHandle) -> Result<Arc<File>, Errno> {
@@ -94,7 +101,8 @@ impl Passthrough {
             Ok((place, attr))
         })?;
         let mut nodes = write(&self.nodes);
-        let node = nodes.entry(attr.ino.0).or_insert(Node { place, references: 0 });
+        let node = Node { place: Arc::new(place), references: 0 };
+        let node = nodes.entry(attr.ino.0).or_insert(node);
         node.references += 1;
         Ok((attr, Generation(0)))
     }
@@ -131,7 +139,13 @@ fn attributes(place: &File) -> io::Result<FileAttr> {
 fn open(place: &File) -> io::Result<File> {
     // The kernel reads pages that are written in part, also if the caller only writes.
     let path = path(place);
-    OpenOptions::new().read(true).write(true).open(&path).or_else(|_| File::open(path))
+    match OpenOptions::new().read(true).write(true).open(&path) {
+        Err(error) => match error.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => File::open(path),
+            _ => Err(error),
+        },
+        opened => opened,
+    }
 }
 
 fn path(place: &File) -> String {
@@ -162,12 +176,12 @@ impl Filesystem for Passthrough {
 
     fn forget(&self, _: &Request, ino: INodeNo, nlookup: u64) {
         let mut nodes = write(&self.nodes);
-        if let Some(node) = nodes.get_mut(&ino.0) {
-            node.references = node.references.saturating_sub(nlookup);
-            if node.references == 0 {
-                nodes.remove(&ino.0);
-            }
-        }
+        let Some(node) = nodes.get_mut(&ino.0) else { return };
+        node.references = node.references.saturating_sub(nlookup);
+        let forgotten = if node.references == 0 { nodes.remove(&ino.0) } else { None };
+        // Closing it may free the blocks of a removed file, for which no other request has to wait.
+        drop(nodes);
+        drop(forgotten);
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
@@ -188,7 +202,7 @@ impl Filesystem for Passthrough {
         atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
         _: Option<SystemTime>,
-        _: Option<FileHandle>,
+        handle: Option<FileHandle>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
@@ -207,7 +221,10 @@ impl Filesystem for Passthrough {
                     last_access: timespec(atime),
                     last_modification: timespec(mtime),
                 };
-                fs::utimensat(fs::CWD, path(place), &times, AtFlags::empty())?;
+                match handle.and_then(|handle| self.file(handle).ok()) {
+                    Some(file) => fs::futimens(file, &times)?,
+                    None => fs::utimensat(fs::CWD, path(place), &times, AtFlags::empty())?,
+                }
             }
             Ok(())
         });
@@ -252,14 +269,12 @@ impl Filesystem for Passthrough {
         reply: ReplyEmpty,
     ) {
         let flags = Rename::from_bits_retain(flags.bits());
-        let renamed = read(&self.nodes);
-        let renamed = match (renamed.get(&parent.0), renamed.get(&new_parent.0)) {
-            (Some(from), Some(to)) => {
-                fs::renameat_with(&from.place, name, &to.place, new_name, flags)
-                    .map_err(|error| io::Error::from(error).into())
-            }
-            _ => Err(Errno::ESTALE),
-        };
+        let renamed = self.at(parent, |from| {
+            let to = self
+                .place(new_parent)
+                .map_err(|error| io::Error::from_raw_os_error(error.code()))?;
+            Ok(fs::renameat_with(from, name, &*to, new_name, flags)?)
+        });
         answer(renamed, reply);
     }
 
@@ -304,21 +319,24 @@ impl Filesystem for Passthrough {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let mut data = vec![0; size as usize];
-        let read = self.file(handle).and_then(|file| {
-            let mut done = 0;
-            while done < data.len() {
-                match file.read_at(&mut data[done..], offset + done as u64)? {
-                    0 => break,
-                    more => done += more,
+        BUFFER.with_borrow_mut(|buffer| {
+            let size = size as usize;
+            buffer.resize(buffer.len().max(size), 0);
+            let read = self.file(handle).and_then(|file| {
+                let mut done = 0;
+                while done < size {
+                    match file.read_at(&mut buffer[done..size], offset + done as u64)? {
+                        0 => break,
+                        more => done += more,
+                    }
                 }
+                Ok(done)
+            });
+            match read {
+                Ok(done) => reply.data(&buffer[..done]),
+                Err(error) => reply.error(error),
             }
-            Ok(done)
         });
-        match read {
-            Ok(done) => reply.data(&data[..done]),
-            Err(error) => reply.error(error),
-        }
     }
 
     fn write(

@@ -8,6 +8,10 @@ use serde_json::Value;
 
 use crate::common::{folder, prism};
 
+fn may_mount() -> bool {
+    rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists()
+}
+
 #[test]
 fn a_file_system_is_made_mounted_checked_and_described() {
     let folder = folder();
@@ -20,7 +24,7 @@ fn a_file_system_is_made_mounted_checked_and_described() {
     assert!(again.stderr.contains("the file exists"), "{}", again.stderr);
 
     std::fs::create_dir(place).unwrap();
-    if rustix::process::geteuid().is_root() && Path::new("/dev/fuse").exists() {
+    if may_mount() {
         for round in 0..2_u8 {
             let run = prism(&["mount", file, place]);
             assert_eq!(run.code, 0, "{}", run.stderr);
@@ -73,7 +77,7 @@ fn what_is_no_file_system_is_refused() {
 
 #[test]
 fn a_file_system_in_memory_ends_with_its_mount() {
-    if !rustix::process::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+    if !may_mount() {
         return skipped("prism mount needs root and /dev/fuse", "");
     }
     let folder = folder();
@@ -88,4 +92,51 @@ fn a_file_system_in_memory_ends_with_its_mount() {
         assert_eq!(std::fs::read(&file).unwrap(), vec![7; 3 << 20]);
         assert!(Command::new("umount").arg(place).status().unwrap().success());
     }
+}
+
+/// Parts of the benchmark run; an interrupt in the middle of one leaves no mount and no file.
+#[test]
+fn the_benchmark_measures_and_cleans_up() {
+    if !may_mount() {
+        return skipped("prism bench fs needs root and /dev/fuse", "");
+    }
+    let folder = folder();
+    let path = folder.path().to_str().unwrap();
+    let short = ["--size", "1MiB", "--time", "50ms", "--runs", "1", "--used", "1MiB"];
+    let bench = |only: &str| {
+        prism(&[&["bench", "fs", path, "--only", only, "--json", "-"], &short[..]].concat())
+    };
+    let run = bench("random reads");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    let row = &found["rows"][0];
+    for rate in ["memory_passed_through", "in_memory", "folder_passed_through", "in_file"] {
+        assert!(row[rate].as_f64().unwrap() > 10.0, "{rate}: {row}");
+    }
+    let run = bench("varmail");
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let run = bench("opening");
+    let found: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert!(found["opened"]["crashed_seconds"].as_f64().unwrap() > 0.0, "{found}");
+    let run = bench("nonsense");
+    assert!(run.code == 2 && run.stderr.contains("varmail; opening"), "{}", run.stderr);
+    let missing = folder.path().join("missing");
+    let run = prism(&["bench", "fs", missing.to_str().unwrap(), "--only", "varmail"]);
+    assert!(run.code == 2 && run.stderr.contains("missing") && !missing.exists(), "{}", run.stderr);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    let mut child = Command::new(env!("CARGO_BIN_EXE_prism"))
+        .args(["bench", "fs", path, "--only", "fileserver", "--time", "60s"])
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let home = Path::new("/dev/shm").join(format!("prism-bench-fs-{}", child.id()));
+    while !home.join("source/d00049").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "the benchmark ended by itself");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(status.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!home.exists(), "{}", home.display());
 }

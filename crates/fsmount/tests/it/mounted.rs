@@ -257,8 +257,8 @@ fn a_folder_is_passed_through() {
     assert_eq!(fs::read_dir(&source).unwrap().count(), 1);
 }
 
-/// As user 12345 writes, appends to, or cuts a program of root, the program loses its privileges;
-/// root's own changes leave the bits.
+/// A program of root loses its privileges when another user changes it, also for the kernel, which
+/// remembers modes; root's own writes leave the bits, and a new owner takes them.
 #[test]
 fn changed_programs_lose_their_privileges() {
     let folder = tempfile::tempdir().unwrap();
@@ -270,7 +270,8 @@ fn changed_programs_lose_their_privileges() {
         let text = path.to_str().unwrap().to_owned();
         let mode = || fs::metadata(&path).unwrap().mode() & 0o7777;
         let set = || {
-            fs::write(&path, [1; 9000]).unwrap();
+            let _ = fs::remove_file(&path);
+            fs::copy("/usr/bin/id", &path).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(0o6777)).unwrap();
             assert_eq!(mode(), 0o6777);
         };
@@ -278,18 +279,25 @@ fn changed_programs_lose_their_privileges() {
             let mut program = std::process::Command::new("sh");
             std::os::unix::process::CommandExt::uid(&mut program, 12_345);
             std::os::unix::process::CommandExt::gid(&mut program, 12_345);
-            assert!(program.args(["-c", script, "sh", &text]).status().unwrap().success());
+            let output = program.args(["-c", script, "sh", &text]).output().unwrap();
+            String::from_utf8(output.stdout).unwrap()
         };
+        set();
+        assert_eq!(other("exec $1 -u"), "0\n", "it is root's");
         for script in [
-            "dd if=/dev/zero of=$1 bs=10 count=1 conv=notrunc status=none",
             "printf x >>$1",
-            "truncate -s 5 $1",
-            ": >$1",
+            "dd if=/dev/zero of=$1 seek=9999999 bs=1 count=1 conv=notrunc status=none",
+            "truncate -s +5 $1",
+            "fallocate -l 2M $1",
         ] {
             set();
-            other(script);
+            // Nothing looks at the file in between.
+            assert_eq!(other(&format!("{script}; exec $1 -u")), "12345\n", "{script}, {options}");
             assert_eq!(mode(), 0o777, "{script}, {options}");
         }
+        set();
+        other(": >$1");
+        assert_eq!(mode(), 0o777, "{options}");
         set();
         let mut program = OpenOptions::new().append(true).open(&path).unwrap();
         program.write_all(b"by root").unwrap();
@@ -299,4 +307,29 @@ fn changed_programs_lose_their_privileges() {
         assert_eq!(mode(), 0o777, "{options}");
         drop((program, mounted));
     }
+}
+
+/// Capabilities that a program gets while writes of its content wait in the kernel stay, and go at
+/// the next write.
+#[test]
+fn capabilities_of_programs_outlive_writes_before_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mounted = Mount::new(&file, &at, "");
+    let path = at.join("program");
+    let mut program = File::create(&path).unwrap();
+    program.write_all(&[1; 100_000]).unwrap();
+    // Revision 2, effective, cap_chown.
+    let mut value = 0x0200_0001_u32.to_le_bytes().to_vec();
+    value.extend([1, 0, 0, 0].repeat(2));
+    value.extend([0; 8]);
+    let name = "security.capability";
+    rustix::fs::setxattr(&path, name, &value, rustix::fs::XattrFlags::empty()).unwrap();
+    program.sync_all().unwrap();
+    let mut found = [0; 64];
+    let has = |found: &mut [u8]| rustix::fs::getxattr(&path, name, found).is_ok();
+    assert!(has(&mut found));
+    program.write_all(b"more").unwrap();
+    assert!(!has(&mut found));
+    drop((program, mounted));
 }

@@ -31,6 +31,8 @@ fn pages(args: &Args, at_random: bool) -> Vec<u64> {
 struct Written {
     path: PathBuf,
     file: File,
+    /// The same file of the folder that is passed through.
+    source: Option<File>,
 }
 
 impl Written {
@@ -38,7 +40,9 @@ impl Written {
         let path = mounted.folder().join("file");
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path);
         let file = file.map_err(|error| at_path(&path, &error))?;
-        Ok(Self { path, file })
+        let source = mounted.source().map(|folder| File::open(folder.join("file"))).transpose();
+        let source = source.map_err(|error| at_path(&path, &error))?;
+        Ok(Self { path, file, source })
     }
 
     /// Writes pages, and makes them durable.
@@ -52,10 +56,13 @@ impl Written {
         self.file.sync_all().map_err(|error| at_path(&self.path, &error))
     }
 
-    /// Forgets what the kernel has of the file in memory.
+    /// Forgets what the kernel has of the file in its caches.
     fn forget(&self, advice: Advice) -> Result<(), Failure> {
-        let forgotten = fadvise(&self.file, 0, None, Advice::DontNeed)
-            .and_then(|()| fadvise(&self.file, 0, None, advice));
+        let files = [Some(&self.file), self.source.as_ref()];
+        let forgotten = files.into_iter().flatten().try_for_each(|file| {
+            fadvise(file, 0, None, Advice::DontNeed)?;
+            fadvise(file, 0, None, advice)
+        });
         forgotten.map_err(|error| at_path(&self.path, &error.into()))
     }
 

@@ -1,14 +1,15 @@
 //! A file system that is mounted by this process, on threads with a core of their own.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::{self, JoinHandle};
 
 use prism_base::Bytes;
-use prism_fsmount::{MountError, MountOptions, make, make_in_memory, pass_through, serve};
+use prism_fsmount::{MEMORY, MountError, MountOptions, make, make_in_memory, pass_through, serve};
 use prism_host::interrupt::Undo;
+use rustix::mount::UnmountFlags;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use super::Args;
@@ -17,22 +18,26 @@ use crate::failure::Failure;
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum System {
-    /// A folder that is passed through.
-    PassedThrough,
+    /// A folder in memory (`/dev/shm`) that is passed through.
+    MemoryThrough,
     /// The file system on a device in memory.
     InMemory,
-    /// The file system on a device in a file.
+    /// A folder of the file system that is measured, passed through.
+    FolderThrough,
+    /// The file system on a device in a file of the same folder.
     InFile,
 }
 
 impl System {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::PassedThrough, Self::InMemory, Self::InFile];
+    pub const ALL: [Self; 4] =
+        [Self::MemoryThrough, Self::InMemory, Self::FolderThrough, Self::InFile];
 }
 
 /// A mounted file system.
 pub struct Mounted {
     folder: PathBuf,
+    source: Option<PathBuf>,
     stop: Arc<AtomicBool>,
     server: Option<JoinHandle<Result<(), MountError>>>,
     /// Removes what was made.
@@ -53,17 +58,32 @@ pub fn at_path(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Usage(format!("{}: {error}", path.display()))
 }
 
-/// Restricts this thread, and those that it will start, to a core: the one with this number among
-/// those that the process may use, or any if it has one only.
+/// The cores that the process may use.
+#[must_use]
+pub fn cores() -> &'static [usize] {
+    static CORES: OnceLock<Vec<usize>> = OnceLock::new();
+    CORES.get_or_init(|| {
+        let all = sched_getaffinity(None).unwrap_or_default();
+        (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu)).collect()
+    })
+}
+
+/// Restricts this thread, and those that it will start, to one of two cores, if there are two.
 fn pin(number: usize) {
-    let Ok(all) = sched_getaffinity(None) else { return };
-    let mine: Vec<usize> = (0..CpuSet::MAX_CPU).filter(|&cpu| all.is_set(cpu)).collect();
-    if let [first, second, ..] = mine[..] {
+    if let [first, second, ..] = *cores() {
         let mut one = CpuSet::new();
         one.set([first, second][number]);
         // Without it the figures are less steady, and not wrong.
         let _ = sched_setaffinity(None, &one);
     }
+}
+
+/// Allows as many open files as the system does: what is passed through has one for each file that
+/// the kernel remembers.
+fn open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // A server with too few says so.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 impl Mounted {
@@ -72,36 +92,42 @@ impl Mounted {
     /// # Errors
     /// [`Failure`] if that is not possible.
     pub fn new(args: &Args, system: System) -> Result<Self, Failure> {
-        let name = format!("prism-bench-fs-{}", std::process::id());
-        let home = args.folder.join(name);
-        let removed = home.clone();
+        open_files();
+        let parent = match system {
+            System::MemoryThrough => Path::new("/dev/shm"),
+            _ => &args.folder,
+        };
+        let home = parent.join(format!("prism-bench-fs-{}", std::process::id()));
+        let (folder, source) = (home.join("mounted"), home.join("source"));
+        let (made, removed) = ([home.clone(), folder.clone(), source.clone()], home.clone());
         let files = Undo::of(|| {
-            std::fs::create_dir_all(home.join("mounted"))?;
+            made.iter().try_for_each(std::fs::create_dir)?;
             Ok::<_, std::io::Error>(move || remove(&removed))
         });
         let files = files.map_err(|error| at_path(&home, &error))?;
-        let folder = home.join("mounted");
         let size = Bytes((ROOM * args.size.0).max(ROOM_MIN));
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = mpsc::channel();
-        let (at, flag) = (folder.clone(), Arc::clone(&stop));
+        let (at, from, flag) = (folder.clone(), source.clone(), Arc::clone(&stop));
         let server = thread::spawn(move || {
             pin(0);
             let options = MountOptions::parse("").expect("no options are fine");
             let ready = || sender.send(()).expect("the receiver waits");
             let stop = || flag.load(Ordering::Acquire);
-            let device = match system {
-                System::PassedThrough => {
-                    let source = home.join("source");
-                    std::fs::create_dir_all(&source).map_err(|error| {
-                        MountError::Option(format!("{}: {error}", source.display()))
-                    })?;
-                    return pass_through(&source, &at, &options, ready, stop);
+            let (device, name) = match system {
+                System::MemoryThrough | System::FolderThrough => {
+                    return pass_through(&from, &at, &options, ready, stop);
                 }
-                System::InMemory => make_in_memory(size, None, options.config.clone())?,
-                System::InFile => make(&home.join("device.prism"), size)?,
+                System::InMemory => {
+                    let made = make_in_memory(size, None, options.config.clone())?;
+                    (made, PathBuf::from(MEMORY))
+                }
+                System::InFile => {
+                    let file = home.join("device.prism");
+                    (make(&file, size)?, file)
+                }
             };
-            serve(device, &home, &at, &options, ready, stop)
+            serve(device, &name, &at, &options, ready, stop)
         });
         if receiver.recv().is_err() {
             // It ended before it was mounted.
@@ -111,7 +137,15 @@ impl Mounted {
             };
         }
         pin(1);
-        Ok(Self { folder, stop, server: Some(server), _files: files })
+        let is_through = matches!(system, System::MemoryThrough | System::FolderThrough);
+        let source = is_through.then_some(source);
+        Ok(Self { folder, source, stop, server: Some(server), _files: files })
+    }
+
+    /// The folder that is passed through.
+    #[must_use]
+    pub fn source(&self) -> Option<&Path> {
+        self.source.as_deref()
     }
 
     /// The folder in which its files are.
@@ -143,6 +177,14 @@ impl Drop for Mounted {
 
 /// Unmounts the folder, if it still is mounted, and removes what was made.
 fn remove(home: &Path) {
-    let _ = rustix::mount::unmount(home.join("mounted"), rustix::mount::UnmountFlags::DETACH);
-    let _ = std::fs::remove_dir_all(home);
+    // After a signal a caller of this process may wait for an answer that none will give: by force,
+    // its call fails.
+    let flags = UnmountFlags::FORCE | UnmountFlags::DETACH;
+    let _ = rustix::mount::unmount(home.join("mounted"), flags);
+    for _ in 0..10 {
+        // Other threads may go on until the process ends.
+        if std::fs::remove_dir_all(home).is_ok() {
+            return;
+        }
+    }
 }

@@ -19,8 +19,9 @@ pub const FILES: u32 = 1000;
 /// Bytes of a write or a read at most. Source: Filebench's iosize of these workloads.
 const IO_MAX: usize = 1 << 20;
 
-/// Runs threads until the time is over; returns their operations per second. Each calls with its
-/// number, and is told the path at which it failed.
+/// Runs threads until the time is over; returns their operations per second. `thread` gets its
+/// number and the end of the time, and returns how many operations it did, or the path at which one
+/// failed.
 fn threads(
     args: &Args,
     count: usize,
