@@ -397,7 +397,7 @@ pub const OBSERVATIONS: [Observation; 24] = [
         "All file systems have allocation biases",
         "on every file system most applications write the blocks of some sixty-fourth of the \
          addresses at least twice as often as the average block",
-        "probably the length of the runs: those of the paper overwrote the device many times",
+        UNEXPLAINED,
         later::allocation,
     ),
     observation(
