@@ -1,28 +1,32 @@
-//! Tables as Markdown, and pages whose tables a command writes.
+//! Tables and notes as Markdown, and pages whose tables and notes a command writes.
 //!
 //! In such a page a table stands between two comments: `<!-- table: SECTION, N -->`, which names
-//! the section of the document and which of its tables it is, from 1 on, and `<!-- end -->`. What
-//! is around them is written by hand.
+//! the section of the document and which of its tables it is, from 1 on, and `<!-- end -->`; so does
+//! a list of notes after `<!-- notes: SECTION, N -->`. What is around them is written by hand.
 
 use crate::model::{Block, Document, Table};
+use crate::terminal::wrap;
 
-const BEGIN: &str = "<!-- table: ";
+const TABLE: &str = "<!-- table: ";
+const NOTES: &str = "<!-- notes: ";
 const END: &str = "<!-- end -->";
+/// Columns of the lines of notes.
+const WIDTH: usize = 100;
 
 /// The page cannot be renewed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
     /// The page has no table to be renewed.
-    #[error("no line begins with `{BEGIN}SECTION, N -->`, so there is no table to be renewed")]
+    #[error("no line begins with `{TABLE}SECTION, N -->`, so there is no table to be renewed")]
     NoTables,
-    /// A comment names no table of the document.
-    #[error("line {line}: the result has no table \"{name}\"; its tables are: {known}")]
+    /// A comment names no table or list of notes of the document.
+    #[error("line {line}: the result has no {name}; it has: {known}")]
     Unknown {
         /// The line of the comment, from 1 on.
         line: usize,
         /// What it names.
         name: String,
-        /// The names of all tables of the document.
+        /// The names of all tables and lists of the document.
         known: String,
     },
     /// A table has no end.
@@ -52,46 +56,69 @@ pub fn table(table: &Table) -> String {
     text
 }
 
-/// `page` with the tables of `document` in place of those between its comments.
+/// Notes as a list: those that begin with a number are its items, others have a bullet.
+#[must_use]
+pub fn notes(notes: &[String]) -> String {
+    let mut text = String::new();
+    for note in notes {
+        let number = note.split_once(". ").filter(|(number, _)| number.parse::<u32>().is_ok());
+        let (head, rest) = match number {
+            Some((number, rest)) => (format!("{number}. "), rest),
+            None => ("* ".to_owned(), note.as_str()),
+        };
+        let lines = wrap(rest, WIDTH - head.len());
+        let indent = format!("\n{}", " ".repeat(head.len()));
+        text.push_str(&format!("{head}{}\n", lines.join(&indent)));
+    }
+    text
+}
+
+/// `page` with the tables and notes of `document` in place of those between its comments.
 ///
 /// # Errors
 /// [`PageError`] if there are none, or one is not in the document.
 pub fn renewed(page: &str, document: &Document) -> Result<String, PageError> {
-    let tables = named_tables(document);
+    let parts = named_parts(document);
+    let begins = |line: &str| line.starts_with(TABLE) || line.starts_with(NOTES);
     let mut text = String::new();
     let mut lines = page.lines().enumerate();
     let mut found = false;
     while let Some((number, line)) = lines.next() {
         text.push_str(line);
         text.push('\n');
-        let Some(name) = line.strip_prefix(BEGIN).and_then(|rest| rest.strip_suffix(" -->")) else {
+        if !begins(line) {
             continue;
-        };
+        }
         found = true;
-        let Some((_, of)) = tables.iter().find(|(known, _)| known == name) else {
-            let known: Vec<&str> = tables.iter().map(|(name, _)| name.as_str()).collect();
+        let name = line.trim_start_matches("<!-- ").trim_end_matches(" -->");
+        let Some((_, of)) = parts.iter().find(|(known, _)| known == name) else {
+            let known: Vec<&str> = parts.iter().map(|(name, _)| name.as_str()).collect();
             let (line, name, known) = (number + 1, name.to_owned(), known.join("; "));
             return Err(PageError::Unknown { line, name, known });
         };
-        let ended = lines.find(|(_, line)| *line == END || line.starts_with(BEGIN));
+        let ended = lines.find(|(_, line)| *line == END || begins(line));
         if ended.is_none_or(|(_, line)| line != END) {
             return Err(PageError::NoEnd { line: number + 1 });
         }
-        text.push_str(&format!("\n{}\n{END}\n", table(of)));
+        text.push_str(&format!("\n{of}\n{END}\n"));
     }
     if found { Ok(text) } else { Err(PageError::NoTables) }
 }
 
-/// All tables of a document, with the names by which pages refer to them.
-fn named_tables(document: &Document) -> Vec<(String, &Table)> {
+/// All tables and notes of a document as Markdown, with the names by which pages refer to them.
+fn named_parts(document: &Document) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for section in &document.sections {
-        let tables = section.blocks.iter().filter_map(|block| match block {
-            Block::Table(table) => Some(table),
-            _ => None,
-        });
-        let named = tables.zip(1..).map(|(table, n)| (format!("{}, {n}", section.title), table));
-        all.extend(named);
+        let (mut tables, mut lists) = (0, 0);
+        for block in &section.blocks {
+            let (kind, number, text) = match block {
+                Block::Table(of) => ("table", &mut tables, table(of)),
+                Block::Notes(of) => ("notes", &mut lists, notes(of)),
+                _ => continue,
+            };
+            *number += 1;
+            all.push((format!("{kind}: {}, {number}", section.title), text));
+        }
     }
     all
 }
@@ -111,26 +138,43 @@ mod tests {
             Table::new("Drives", vec![Column::text("drive"), Column::number("WA", Unit::Ratio)]);
         table.rows.push(vec!["a|b".into(), 1.25.into()]);
         table.rows.push(vec!["c".into()]);
-        Document::new("Title", "").with(Section::new("Wear", "").with(table))
+        let long = format!("12. Long: {}.", "word ".repeat(40).trim_end());
+        let notes = Block::Notes(vec!["Short.".into(), long]);
+        Document::new("Title", "").with(Section::new("Wear", "").with(table).with(notes))
     }
 
-    const TABLE: &str = "| drive | WA |\n|---|---:|\n| a\\|b | 1.25 |\n| c | - |\n";
+    const ROWS: &str = "| drive | WA |\n|---|---:|\n| a\\|b | 1.25 |\n| c | - |\n";
 
     #[test]
     fn a_table_between_its_comments_is_replaced_and_nothing_else() {
         let page = "# T\n\n<!-- table: Wear, 1 -->\n\n| old |\n\n<!-- end -->\nafter\n";
         let renewed_once = renewed(page, &document()).unwrap();
-        let expected = format!("# T\n\n<!-- table: Wear, 1 -->\n\n{TABLE}\n<!-- end -->\nafter\n");
+        let expected = format!("# T\n\n<!-- table: Wear, 1 -->\n\n{ROWS}\n<!-- end -->\nafter\n");
         assert_eq!(renewed_once, expected);
         assert_eq!(renewed(&renewed_once, &document()).unwrap(), expected);
+    }
+
+    #[test]
+    fn notes_between_their_comments_are_a_list_of_lines_of_100_columns() {
+        let page = "<!-- notes: Wear, 1 -->\n\n* old\n\n<!-- end -->\n";
+        let list = renewed(page, &document()).unwrap();
+        let lines: Vec<&str> = list.lines().collect();
+        assert_eq!(lines[2], "* Short.");
+        assert!(
+            lines[3].starts_with("12. Long: word") && (95..=100).contains(&lines[3].len()),
+            "{list}"
+        );
+        assert!(lines[4].starts_with("    word word"), "{list}");
+        assert_eq!(list.matches("word").count(), 40);
+        assert_eq!(renewed(&list, &document()).unwrap(), list);
     }
 
     #[test]
     fn pages_without_tables_and_unknown_ones_are_refused() {
         let of = |page| renewed(page, &document()).unwrap_err();
         assert_eq!(of("text\n"), PageError::NoTables);
-        let known = "Wear, 1".to_owned();
-        let unknown = PageError::Unknown { line: 2, name: "Wear, 2".into(), known };
+        let known = "table: Wear, 1; notes: Wear, 1".to_owned();
+        let unknown = PageError::Unknown { line: 2, name: "table: Wear, 2".into(), known };
         assert_eq!(of("x\n<!-- table: Wear, 2 -->\n<!-- end -->\n"), unknown);
         assert_eq!(of("<!-- table: Wear, 1 -->\n"), PageError::NoEnd { line: 1 });
         let two = "<!-- table: Wear, 1 -->\n<!-- table: Wear, 1 -->\n<!-- end -->\n";

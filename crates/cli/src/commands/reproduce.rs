@@ -42,8 +42,8 @@ pub struct Args {
     /// Write the result as JSON to FILE; `-` writes it to standard output instead of text
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Renew the tables of the Markdown page FILE, each of which stands between the lines
-    /// `<!-- table: SECTION, N -->` and `<!-- end -->`
+    /// Renew the tables and lists of the Markdown page FILE, each of which stands between the lines
+    /// `<!-- table: SECTION, N -->` (for a list, `<!-- notes: SECTION, N -->`) and `<!-- end -->`
     #[arg(long, value_name = "FILE", requires = "id")]
     page: Option<PathBuf>,
 }

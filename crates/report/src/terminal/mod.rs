@@ -11,7 +11,8 @@ mod verdicts;
 
 use crate::model::{Block, Document, Figure, Section};
 pub use text::clean;
-use text::{display_width, pad_left, pad_right, shorten, wrap};
+pub(crate) use text::wrap;
+use text::{display_width, pad_left, pad_right, shorten};
 
 /// The smallest width of the layout; narrower screens are treated as this wide.
 const WIDTH_MIN: usize = 40;
