@@ -110,6 +110,6 @@ def size_of(size: Size) -> str:
 
 def sizes_of(sizes: Size | Iterable[Size]) -> list[str]:
     """One size or several."""
-    if isinstance(sizes, (str, int)) or hasattr(sizes, "__index__"):
-        return [size_of(sizes)]
-    return [size_of(one) for one in sizes]
+    if isinstance(sizes, Iterable) and not isinstance(sizes, str):
+        return [size_of(one) for one in sizes]
+    return [size_of(sizes)]

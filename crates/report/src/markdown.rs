@@ -1,8 +1,8 @@
 //! Tables and notes as Markdown, and pages whose tables and notes a command writes.
 //!
 //! In such a page a table stands between two comments: `<!-- table: SECTION, N -->`, which names
-//! the section of the document and which of its tables it is, from 1 on, and `<!-- end -->`; so does
-//! a list of notes after `<!-- notes: SECTION, N -->`. What is around them is written by hand.
+//! the section of the document and which of its tables it is, from 1 on, and `<!-- end -->`; a list
+//! of notes begins with `<!-- notes: SECTION, N -->`. What is around them is written by hand.
 
 use crate::model::{Block, Document, Table};
 use crate::terminal::wrap;
