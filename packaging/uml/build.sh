@@ -7,7 +7,7 @@
 #
 # SOURCE is a folder with the sources of Linux, such as the unpacked
 # /usr/src/linux-source-6.1.tar.xz of Debian's package linux-source-6.1. KERNEL is the file to write.
-# Needs gcc, make, bc, bison and flex; takes some ten minutes on two cores.
+# Needs gcc, make, bc, bison and flex.
 set -eu
 [ $# = 2 ] || { echo "usage: $0 SOURCE KERNEL" >&2; exit 2; }
 source=$1 kernel=$2
