@@ -7,7 +7,7 @@
 # There is a machine for each application on each file system, JOBS (2) of them at once: the usual
 # run with reads with cold caches, and sequential work by one, two and four instances. The device has
 # 1 GiB, as in the paper, so that it can be written several times. An application ends when it has
-# written about WRITE (8GiB) to its files or after TIME (600s), sequential work after WRITE_SEQ (1GiB)
+# written about WRITE (4GiB) to its files or after TIME (600s), sequential work after WRITE_SEQ (1GiB)
 # or TIME_SEQ (120s). What is in DIR already is not recorded again.
 set -eu
 [ $# -ge 3 ] || { echo "usage: $0 KERNEL PRISM DIR" >&2; exit 2; }
@@ -22,7 +22,7 @@ if [ $# -gt 0 ]; then
   if [ "$pattern" = seq ]; then
     set -- --write "${WRITE_SEQ:-1GiB}" --for "${TIME_SEQ:-120s}"
   else
-    set -- --write "${WRITE:-8GiB}" --for "${TIME:-600s}" --cold-reads 0KiB,128KiB,1MiB
+    set -- --write "${WRITE:-4GiB}" --for "${TIME:-600s}" --cold-reads 0KiB,128KiB,1MiB
   fi
   folder=$out/machine-$name
   "$here/record.sh" "$kernel" "$prism" "$folder" --size 1GiB --fs "$fs" --app "$app" \

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import pathlib
 import queue
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from . import _prism
@@ -18,6 +19,9 @@ __all__ = ["Study", "SweepResult", "run_design", "sweep"]
 
 Study: TypeAlias = "PathLike | Mapping[str, Any]"
 """The path of the file of a sweep, or what is in one as a dictionary."""
+
+Rows: TypeAlias = Callable[[Sequence[str]], Iterator[str]]
+"""Runs designs, and gives their rows."""
 
 RETRIES = 3
 """How often Ray runs designs again whose worker has died. Dask does so by itself."""
@@ -91,11 +95,12 @@ def sweep(
 
     Raises ``prism.Error`` with the message of the command if the study cannot be used.
     """
+    by_executor = _rows(executor, jobs)
     name, folder, text = _study(study, base, grid, random, repeats)
     target = None if output is None else os.fspath(output)
     planned = _prism.plan_sweep(name, folder, text, target, restart)
     try:
-        _run(planned, executor, jobs, progress_of(progress))
+        _run(planned, by_executor, jobs, progress_of(progress))
         table, summary = planned.finish()
     finally:
         # The traceback of an exception may outlive this call, and the rows are locked until then.
@@ -103,19 +108,18 @@ def sweep(
     return SweepResult(table, json.loads(summary))
 
 
-def _run(planned: _prism.Sweep, executor: Any, jobs: int | None, shown: Progress | None) -> None:
+def _run(
+    planned: _prism.Sweep, by_executor: Rows | None, jobs: int | None, shown: Progress | None
+) -> None:
     """Runs the designs that have no row yet."""
-    if isinstance(executor, str) and executor == "threads":
+    if by_executor is None:
         planned.execute(jobs, shown)
         return
-    if jobs is not None:
-        raise _prism.Error("jobs: it is for threads; the executor has its own workers")
     designs = planned.open_designs()
     done = len(planned) - len(designs)
-    rows = _rows(executor, designs)
     if shown is not None:
         shown.begin("simulating:", "designs", len(planned))
-    for done, row in enumerate(rows, done + 1):
+    for done, row in enumerate(by_executor(designs), done + 1):
         planned.keep(row)
         if shown is not None:
             shown.reached(done)
@@ -123,15 +127,18 @@ def _run(planned: _prism.Sweep, executor: Any, jobs: int | None, shown: Progress
         shown.end(done)
 
 
-def _rows(executor: Any, designs: Sequence[str]) -> Iterator[str]:
-    """The rows of designs, as they become complete."""
-    kind = type(executor).__module__.split(".")[0]
+def _rows(executor: Any, jobs: int | None) -> Rows | None:
+    """Gives the rows of designs, as they become complete; ``None`` for threads of this process."""
+    if isinstance(executor, str) and executor == "threads":
+        return None
+    if jobs is not None:
+        raise _prism.Error("jobs: it is for threads; the executor has its own workers")
     if isinstance(executor, str) and executor == "ray":
-        return _by_ray(designs)
-    if kind == "distributed":
-        return _by_dask(executor, designs)
+        return _by_ray
+    if type(executor).__module__.split(".")[0] == "distributed":
+        return functools.partial(_by_dask, executor)
     if hasattr(executor, "submit"):
-        return _by_futures(executor, designs)
+        return functools.partial(_by_futures, executor)
     raise _prism.Error(
         f"executor: {executor!r} is none; give \"threads\", \"ray\", a distributed.Client or a "
         "concurrent.futures.Executor"

@@ -167,7 +167,8 @@ def test_failures_are_rows_and_mistakes_are_errors(tmp_path: pathlib.Path) -> No
     with pytest.raises(prism.Error, match="leave out one of both"):
         prism.sweep(BASE, study={"base": BASE})
     with pytest.raises(prism.Error, match="executor: 5 is none"):
-        prism.sweep(BASE, executor=5)
+        prism.sweep(BASE, output=tmp_path / "x.csv", executor=5)
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(prism.Error, match="design: "):
         prism.run_design("{}")
 

@@ -114,6 +114,17 @@ fn observations_are_numbered_and_need_traces() {
     }
 }
 
+/// A rule about all or most traces needs two; one is enough for a rule about at least one.
+#[test]
+fn one_trace_decides_nothing_about_all() {
+    let mut one = facts(App::RocksDb, Fs::Ext4);
+    one.unaligned[1] = Some(0.5);
+    for judged in judge_all(&[one]) {
+        let decides = judged.outcome != ObservationVerdict::NotTestable;
+        assert_eq!(decides, judged.number == 14, "{judged:#?}");
+    }
+}
+
 #[test]
 fn request_scale() {
     let stores_write = |size| when(is_store, move |f| f.writes = scale(100, size, 0));
@@ -275,6 +286,7 @@ fn alignment_and_grouping() {
     undecided(18, |f| f.mixed = [None; 2]);
     holds(19, |f| f.density = [Some(0.5), Some(0.51)]);
     fails(19, |f| f.density = [Some(0.5), Some(if is_f2fs(f) { 0.5 } else { 0.6 })]);
+    undecided(19, |f| f.density = [Some(0.5), None]);
     holds(21, |f| f.dead = Bytes(if is_f2fs(f) { 2 } else { 1 }));
     fails(21, |f| f.dead = Bytes(1));
 }

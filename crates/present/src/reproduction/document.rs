@@ -137,8 +137,8 @@ fn depths(found: &Reproduced) -> Section {
          1, as they would be with one request at a time: so they include it."
             .into(),
         "Deeper reads: a read-ahead is issued in many pieces at once, where the paper's kernel \
-         issued one request; what splits it is not known. Shallower varmail: one CPU serves \
-         its 16 threads. Other differences are unexplained."
+         issued one request; what splits it is not known. Other differences are unexplained; in \
+         the shipped traces one CPU serves the 16 threads of Varmail."
             .into(),
     ],
     ))
@@ -211,11 +211,10 @@ fn reason(judged: &Judged) -> String {
 fn limits(found: &Reproduced) -> Section {
     let mut notes = vec![
         "The traces are of the same applications and file systems, not of the paper's runs: \
-         other versions, kernels and amounts. Traces of prism capture stack have devices of 1 GiB, \
-         as the paper's; traces in ftrace's text have 4 GiB."
+         other versions, kernels and amounts."
             .to_owned(),
-        "In the traces of prism capture stack all file systems ran under one kernel on one machine \
-         with a single CPU; how deep queues are depends on both."
+        "The shipped traces have devices of 1 GiB, as the paper's; all file systems ran under one \
+         kernel on one machine with a single CPU, on both of which it depends how deep queues are."
             .to_owned(),
         "Writes are counted in blocks of 4 KiB, where the paper counts flash pages of 2 KiB; \
          open blocks do not count as zombies, and the map takes no blocks."

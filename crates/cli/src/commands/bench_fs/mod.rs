@@ -205,7 +205,8 @@ fn document(args: &Args, bench: &Bench) -> Document {
             .number("in a file", Unit::PerSec, |row| row.in_file)
             .number("time", Unit::Ratio, |row| row.in_file_times_passed_through)
             .number("goal", Unit::Ratio, |row| row.goal);
-        let title = "Times are multiples of that passed through; the goal is at most.";
+        let title =
+            "Times are multiples of the time passed through; they should be at most the goal.";
         section.push(Block::Table(table.table(title).whole()));
     }
     if let Some(opened) = &bench.opened {

@@ -120,14 +120,11 @@ impl<'a> Server<'a> {
     ) -> Result<(), (PathBuf, io::Error)> {
         let mut workload = self.workload.lock().unwrap_or_else(PoisonError::into_inner);
         let operation = workload.next(thread);
+        // Another thread may make a deleted file again as soon as the workload is free.
+        let held = (operation.call == Call::Delete).then_some(workload);
         let path = self.path(operation.file);
-        let ended = if operation.call == Call::Delete {
-            // Another thread may make the file again as soon as the workload is free.
-            fs::remove_file(&path)
-        } else {
-            drop(workload);
-            self.call(operation, &path, open, buffer)
-        };
+        let ended = self.call(operation, &path, open, buffer);
+        drop(held);
         ended.map_err(|error| (path, error))
     }
 

@@ -1,7 +1,7 @@
 //! The numbers of a pair from which verdicts follow.
 
 use prism_base::Bytes;
-use prism_contract::rules::{Findings, Ranges, Rule, Rules, Side, Subject};
+use prism_contract::rules::{Findings, Ranges, Rule, Rules, SEGMENT, Side, Subject};
 use prism_trace::{Op, Record, Source, SourceError, Symbols};
 
 use super::Pair;
@@ -106,7 +106,7 @@ pub struct Facts {
     /// bytes are dead.
     pub unaligned: [Option<f64>; 2],
     /// Valid bytes over the bytes of all blocks with valid data, for a drive with one open block
-    /// and for one with an open block for each segment of 128 MiB.
+    /// and for one with an open block for each segment of 128 MiB, if it has more than one.
     pub density: [Option<f64>; 2],
     /// Share of the blocks with valid data that also hold garbage, for the same two drives.
     pub mixed: [Option<f64>; 2],
@@ -182,7 +182,8 @@ impl Facts {
                 let merged = found.alignment[size].at_end.copied * UNIT.0;
                 (live > 0).then(|| merged as f64 / live as f64)
             }),
-            density: [grouping.density, grouping.density_segmented],
+            // A device of one segment has one open block for both.
+            density: [grouping.density, grouping.density_segmented.filter(|_| device > SEGMENT)],
             mixed,
             mapped: grouping.mapped,
             dead: grouping.discarded_later,

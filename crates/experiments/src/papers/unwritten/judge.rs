@@ -188,7 +188,7 @@ pub(super) fn block_groups(pairs: &Pairs) -> Decision {
         );
         evidence.add(ext4 > xfs, text);
     }
-    evidence.decide(Needed::All, "Varmail on ext4 and xfs is needed")
+    evidence.decide(Needed::One, "Varmail on ext4 and xfs is needed")
 }
 
 pub(super) fn in_place_on_f2fs(pairs: &Pairs) -> Decision {

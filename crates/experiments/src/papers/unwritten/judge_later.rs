@@ -83,7 +83,7 @@ pub(super) fn segmented_tails(pairs: &Pairs) -> Decision {
         }
         _ => None,
     })
-    .decide(Needed::All, "a trace that fills a block is needed")
+    .decide(Needed::All, "traces that fill a block, of devices larger than 128 MiB, are needed")
 }
 
 /// Compares the dead share of the mapped bytes on f2fs and on the other file systems.
@@ -99,7 +99,7 @@ pub(super) fn lifetimes(pairs: &Pairs) -> Decision {
         enough(facts).then_some(own / data)
     };
     each(pairs.0.iter(), ratio, |ratio| ratio >= FACTOR || ratio <= 1.0 / FACTOR)
-        .decide(Needed::Most, "a trace whose writes say which are metadata is needed")
+        .decide(Needed::Most, "traces whose writes say which are metadata are needed")
 }
 
 pub(super) fn allocation(pairs: &Pairs) -> Decision {
@@ -108,7 +108,7 @@ pub(super) fn allocation(pairs: &Pairs) -> Decision {
         let text = format!("{:.1}", bias.most_over_mean);
         (bias.ranges > 1).then_some((bias.most_over_mean >= FACTOR, text))
     })
-    .decide(Needed::All, "a trace that writes to two ranges of addresses is needed")
+    .decide(Needed::All, "traces that write to two ranges of addresses are needed")
 }
 
 pub(super) fn preserved_lifetimes(pairs: &Pairs) -> Decision {

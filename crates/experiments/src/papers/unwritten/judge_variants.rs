@@ -48,7 +48,7 @@ pub(super) fn fragmentation(pairs: &Pairs) -> Decision {
         };
         return few.untestable(why);
     }
-    evidence.decide(Needed::All, "")
+    evidence.decide(Needed::All, "SQLite on f2fs and on ext4 or xfs is needed")
 }
 
 /// Bytes in flight at a read: median size times median depth.

@@ -102,11 +102,16 @@ impl Evidence {
         self.supporting.is_empty() && self.opposing.is_empty()
     }
 
-    /// The verdict. If there is no comparison, `missing` says which traces are needed.
+    /// The verdict. If there is no comparison, or only one where the rule is about all or most of
+    /// them, `missing` says which traces are needed.
     pub(super) fn decide(self, needed: Needed, missing: &str) -> Decision {
         let (yes, no) = (self.supporting.len(), self.opposing.len());
-        if yes + no == 0 {
-            return Decision::untestable(missing);
+        match (yes + no, needed) {
+            (0, _) => return Decision::untestable(missing),
+            (1, Needed::All | Needed::Most) => {
+                return self.untestable(&format!("one comparison is not enough: {missing}"));
+            }
+            _ => {}
         }
         let holds = match needed {
             Needed::All => no == 0,
