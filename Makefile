@@ -71,6 +71,9 @@ wheels:
 	    --compatibility manylinux2014 --target $$target-unknown-linux-gnu || exit; \
 	done
 
+# Ends a test program that hangs, and prints what its processes wait for.
+RUNNER := --config 'target."cfg(all())".runner = ["$(CURDIR)/xtask/run-test.sh"]'
+
 # The list of skipped tests: tests append to it.
 export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 
@@ -80,7 +83,7 @@ test: lint
 	  "recomputed: no package index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
 	@$(MAKE) --no-print-directory python-package || echo "SKIPPED: the Python package: no package" \
 	  "index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
-	cargo test --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
+	cargo test $(RUNNER) --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
 
 # Every crate, random tests with an eighth of their seeds, without tests that repeat published
 # results, record real applications, or run a report for every sample. Of theory, `theory_fast`
@@ -90,7 +93,7 @@ SLOW := reproduce:: unwritten:: atc09:: linkedin:: sfs:: theory::write_amplifica
 
 test-fast:
 	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)
-	PRISM_FEW=1 cargo test --workspace --lib --tests --no-fail-fast -- $(SLOW:%=--skip %); \
+	PRISM_FEW=1 cargo test $(RUNNER) --workspace --lib --tests --no-fail-fast -- $(SLOW:%=--skip %); \
 	  status=$$?; $(SAY_SKIPPED); exit $$status
 
 SAY_SKIPPED = if [ -s $(PRISM_SKIPPED) ]; then echo; echo "Not tested on this machine:"; \
@@ -104,7 +107,7 @@ fuzz:
 	@end=$$(($$(date +%s) + $(SECONDS))); rounds=0; log=$(dir $(PRISM_SKIPPED))fuzz.log; \
 	while [ $$(date +%s) -lt $$end ]; do \
 	  round=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); echo "PRISM_FUZZ=$$round"; \
-	  PRISM_FUZZ=$$round cargo test --workspace --lib --tests -- random_ >$$log 2>&1 \
+	  PRISM_FUZZ=$$round cargo test $(RUNNER) --workspace --lib --tests -- random_ >$$log 2>&1 \
 	    || { sed -n '/^failures:/,$$p' $$log; exit 1; }; \
 	  rounds=$$((rounds + 1)); \
 	done; echo "$$rounds rounds found nothing"
