@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _prism
+from ._common import size_of
 
 
 def toml_of(parts: Mapping[str, Any]) -> str:
@@ -31,9 +32,10 @@ def _text(text: str) -> str:
 
 
 def _value(name: str, value: object) -> str:
-    """A value in TOML. Numbers of NumPy are numbers."""
+    """A value in TOML. Numbers of NumPy are numbers, and a capacity that is one has bytes."""
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(_line(key, one) for key, one in value.items()) + " }"
+        parts = (f"{_text(key)} = {_value(f'{name}.{key}', one)}" for key, one in value.items())
+        return "{ " + ", ".join(parts) + " }"
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str):
@@ -41,7 +43,8 @@ def _value(name: str, value: object) -> str:
     if type(value).__name__ in {"bool", "bool_"}:
         return "true" if value else "false"
     if isinstance(value, numbers.Integral):
-        return str(int(value))
+        is_capacity = name == "capacity" or name.startswith("capacity.")
+        return _text(size_of(int(value))) if is_capacity else str(int(value))
     if isinstance(value, numbers.Real) and math.isfinite(value):
         return repr(float(value))
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):

@@ -41,9 +41,9 @@ class Values:
         return self._values
 
     @property
-    def top(self) -> list[tuple[int, str]]:
-        """The vertices with the largest values, with their values as text."""
-        return [(vertex, value) for vertex, value in self.json["top"]]
+    def top(self) -> list[tuple[int, int | float]]:
+        """The vertices with the largest values, with their values."""
+        return [(vertex, number_of(value)) for vertex, value in self.json["top"]]
 
     @property
     def histogram(self) -> Table:
@@ -63,6 +63,14 @@ class Values:
     def __repr__(self) -> str:
         algorithm, store = self.json["algorithm"], self.json["store"]
         return f"<prism.graph.Values: {algorithm} of {store}, {self.json['vertices']:,} vertices>"
+
+
+def number_of(text: str) -> int | float:
+    """The value in this text: a whole number, or one with a fraction or an exponent."""
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def ingest(

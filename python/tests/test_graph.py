@@ -72,7 +72,7 @@ def test_edges_from_a_frame_and_values_in_files(tmp_path: pathlib.Path) -> None:
     assert (made["vertices"], made["edges"]) == (6, 4)
     found = graph.run("sssp", path, source=0, output=tmp_path / "far.parquet", histogram=True)
     assert by_vertex(found) == {0: 0.0, 1: 0.5, 2: 2.5, 3: 4.0, 7: None, 8: None}
-    assert found.top[0] == (3, "4.0")
+    assert found.top[0] == (3, 4.0)
     far = polars.read_parquet(tmp_path / "far.parquet")
     assert far.filter(polars.col("value").is_finite()).rows() == [
         (vertex, value) for vertex, value in by_vertex(found).items() if value is not None

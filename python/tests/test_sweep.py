@@ -70,6 +70,17 @@ def test_grid_random_and_repeats_are_rows_with_types() -> None:
     assert same["latency_write_p99_ns"][0] == one["result"]["latency_ns"]["write"]["p99"]
 
 
+def test_numbers_of_channels_are_those_of_the_drive() -> None:
+    """Capacities may be numbers of bytes, and scaling to them keeps the swept channels."""
+    grid = {"flash.channels": [1, 4], "capacity": [64 << 20, 16 << 30]}
+    base = {**BASE, "iodepth": 64, "state": "empty"}
+    frame = polars.DataFrame(prism.sweep(base, grid, progress=False).table)
+    assert frame["error"].null_count() == 4
+    assert frame["capacity_bytes"].to_list() == [64 << 20, 16 << 30] * 2
+    seconds = frame["simulated_ns"]
+    assert (seconds[:2] > 2 * seconds[2:]).all(), seconds
+
+
 def test_threads_and_processes_give_the_same_bytes(tmp_path: pathlib.Path, expected: bytes) -> None:
     """Neither the number of threads nor the order of completion matters."""
     path = tmp_path / "out.parquet"

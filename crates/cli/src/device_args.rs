@@ -46,7 +46,8 @@ pub struct DeviceArgs {
     /// Age of the data on the drive at the start, such as 90d, for a drive that ages
     #[arg(long, value_name = "TIME", value_parser = quantities::nanos)]
     pub retention: Option<Nanos>,
-    /// Change a field of the drive before it is scaled, such as ftl.victim=fifo
+    /// Change a field of the drive before it is scaled, such as ftl.victim=fifo. A number of
+    /// channels or dies changes the capacity, too, and stays when the drive is scaled
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = parse_override)]
     pub overrides: Vec<Override>,
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use prism_base::{Bytes, Nanos};
 use prism_nand::FaultModel;
-use prism_ssd::scale::Scaled;
+use prism_ssd::scale::{Scaled, fit_all_dies};
 use prism_ssd::{DriveSpec, DriveSpecError, fit};
 use prism_workload::fio::options;
 
@@ -50,6 +50,10 @@ pub enum Capacity {
     /// This one; the device is scaled to it.
     Bytes(Bytes),
 }
+
+/// The fields that set the number of dies. The flash grows with them, and so does the capacity,
+/// unless it is set, too.
+const COUNTS_OF_DIES: [&str; 2] = ["flash.channels", "flash.dies_per_channel"];
 
 impl Override {
     fn new(field: &str, value: &str) -> Self {
@@ -105,11 +109,15 @@ impl DriveChoice {
     }
 
     /// `device`, the drive of this choice, scaled to the requested capacity or else to `span`
-    /// bytes of addresses.
+    /// bytes of addresses. Channels and dies that were chosen by number stay; scaling then makes
+    /// blocks smaller.
     ///
     /// # Errors
     /// [`PresentError`] naming the file or the preset.
     pub fn scaled(&self, device: DriveSpec, span: u64) -> Result<Scaled, PresentError> {
+        let keeps_dies =
+            self.overrides.iter().any(|change| COUNTS_OF_DIES.contains(&&*change.field));
+        let fit = if keeps_dies { fit_all_dies } else { fit };
         let fitted = |capacity| {
             fit(&device, capacity).map_err(|error| {
                 self.refused(format!("it cannot be scaled to {capacity}: {error}"))
@@ -241,7 +249,36 @@ fn overridden(
             return Err(wrong(&format!("{what}{near}")));
         }
     }
+    if !overrides.iter().any(|change| change.field == "drive.capacity") {
+        scale_capacity(&text.parse().expect("it was read above"), &mut table);
+    }
     toml::to_string(&table).map_err(|error| error.to_string())
+}
+
+/// Gives `changed` the capacity of `described` times the ratio of their numbers of dies, in whole
+/// zones or mapping units, so that the over-provisioning stays.
+fn scale_capacity(described: &toml::Table, changed: &mut toml::Table) {
+    let field = |table: &toml::Table, field: &str| -> Option<toml::Value> {
+        let (section, name) = field.split_once('.')?;
+        table.get(section)?.get(name).cloned()
+    };
+    let dies = |table| {
+        let counts = COUNTS_OF_DIES.map(|name| field(table, name)?.as_integer());
+        Some(u128::try_from(counts[0]?).ok()? * u128::try_from(counts[1]?).ok()?)
+    };
+    let size = |name| Some(u128::from(Bytes::parse(field(described, name)?.as_str()?).ok()?.0));
+    let scaled = || {
+        let (before, after) = (dies(described)?, dies(changed)?);
+        let unit = size("ftl.zone_size").or_else(|| size("ftl.mapping_unit"))?;
+        let units = (size("drive.capacity")? * after).checked_div(before * unit)?;
+        (before != after).then_some(units * unit)
+    };
+    // Where a field is missing or wrong, reading the description names it.
+    if let Some(capacity) = scaled()
+        && let Some(drive) = changed.get_mut("drive").and_then(toml::Value::as_table_mut)
+    {
+        drive.insert("capacity".into(), format!("{capacity}B").into());
+    }
 }
 
 /// `text` as a value of the type of `now`. If the file lacks the field, the type follows from
@@ -311,6 +348,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn chosen_numbers_of_dies_keep_the_spare_flash_and_stay_when_scaled() {
+        let change = |field: &str, value: &str| Override::new(field, value);
+        let text = |name, changes: &[Override]| {
+            let text =
+                overridden(DriveSpec::preset_text(name).unwrap(), changes, |_| String::new());
+            DriveSpec::from_toml(&text.unwrap())
+        };
+        for name in DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()) {
+            let preset = DriveSpec::preset(name).unwrap();
+            let channels = (preset.flash.channels * 2).to_string();
+            let wide = text(name, &[change("flash.channels", &channels)]).unwrap();
+            let (spare, ours) = (preset.over_provisioning(), wide.over_provisioning());
+            assert!((ours.effective - spare.effective).abs() < 1e-3, "{name}: {ours:?}");
+        }
+        // A capacity that was chosen, too, stays.
+        let (channels, capacity) =
+            (change("flash.channels", "16"), change("drive.capacity", "1TB"));
+        assert_eq!(
+            text("dc-tlc", &[channels, capacity]).unwrap().capacity(),
+            Bytes(1_000_000_000_000)
+        );
+        let mut choice = DriveChoice {
+            name: "dc-tlc".into(),
+            capacity: Some(Capacity::Bytes(Bytes(1 << 30))),
+            state: crate::initial_state::parse_state("empty").unwrap(),
+            save_state: None,
+            faults: None,
+            wear: None,
+            retention: None,
+            overrides: vec![change("flash.channels", "2")],
+        };
+        let device = text("dc-tlc", &choice.overrides).unwrap();
+        assert_eq!(choice.scaled(device.clone(), 0).unwrap().device.flash.channels, 2);
+        choice.overrides.clear();
+        assert_eq!(choice.scaled(device, 0).unwrap().device.flash.channels, 1);
+    }
+
+    #[test]
     fn fields_are_changed_and_unknown_ones_named() {
         let change = |field: &str, value: &str| {
             let change = Override::new(field, value);
@@ -323,7 +398,9 @@ mod tests {
         assert_ne!(other, preset);
         other.ftl.victim = preset.ftl.victim;
         assert_eq!(other, preset);
-        assert_eq!(device(&change("flash.channels", "16").unwrap()).flash.channels, 16);
+        let wide = device(&change("flash.channels", "16").unwrap());
+        assert_eq!((preset.flash.channels, wide.flash.channels), (8, 16));
+        assert_eq!(wide.capacity().0, 2 * preset.capacity().0);
         assert!(!device(&change("flash.multi_plane", "false").unwrap()).flash.multi_plane);
         let check = |field: &str, value: &str, expected: &str| {
             let message = change(field, value).unwrap_err();

@@ -122,9 +122,21 @@ const SPEED_CAPACITY: Bytes = Bytes(16 << 30);
 /// # Errors
 /// As [`fit_wide`].
 pub fn fit_for_speed(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError> {
-    let capacity = capacity.max(SPEED_CAPACITY.min(device.capacity()));
+    fit_all_dies(device, capacity.max(SPEED_CAPACITY.min(device.capacity())))
+}
+
+/// [`fit_wide`] with the changes against `device`.
+///
+/// # Errors
+/// As [`fit_wide`].
+pub fn fit_all_dies(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError> {
     let Scaled { device: wide, .. } = fit_wide(device, capacity)?;
     let mut changes = Vec::new();
+    let unit = device.ftl.mapping_unit;
+    if !device.is_zoned() && wide.capacity().0 > capacity.div_ceil(unit) * unit.0 {
+        let now = wide.capacity();
+        changes.push(format!("capacity {now} instead of {capacity}: the smallest with all dies"));
+    }
     describe(device, &wide, &mut changes);
     Ok(Scaled { device: wide, full_capacity: device.capacity(), changes })
 }

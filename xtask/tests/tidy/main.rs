@@ -9,5 +9,6 @@ mod arrows;
 mod flash;
 mod lengths;
 mod purity;
+mod runner;
 mod source;
 mod vocabulary;
