@@ -73,7 +73,7 @@ def test_grid_random_and_repeats_are_rows_with_types() -> None:
 def test_numbers_of_channels_are_those_of_the_drive() -> None:
     """Capacities may be numbers of bytes, and scaling to them keeps the swept channels."""
     grid = {"flash.channels": [1, 4], "capacity": [64 << 20, 16 << 30]}
-    base = {**BASE, "iodepth": 64, "state": "empty"}
+    base = {"rw": "randread", "bs": "16k", "io_size": "16m", "iodepth": 64}
     frame = polars.DataFrame(prism.sweep(base, grid, progress=False).table)
     assert frame["error"].null_count() == 4
     assert frame["capacity_bytes"].to_list() == [64 << 20, 16 << 30] * 2

@@ -24,6 +24,7 @@ import ray
 from distributed import Client, LocalCluster
 
 import prism
+from prism._toml import toml_of
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -73,8 +74,12 @@ def overhead(command: str, runs: int, size: str) -> dict[str, Cost]:
     return {name: median(costs) for name, costs in found.items()}
 
 
-def sweeps(designs: int, runs: int) -> dict[str, float]:
-    """Seconds of a sweep of as many designs by each executor, with two workers but for the first."""
+def sweeps(command: str, designs: int, runs: int) -> dict[str, float]:
+    """Seconds of a sweep of as many designs by each executor, with two workers but for the first.
+
+    The last are two processes of the command with half of the designs and one thread each, which
+    share nothing: what the machine's second core adds.
+    """
     base = {
         "device": "dc-tlc", "capacity": "256MiB", **JOB, "io_size": "128m", "state": "filled"
     }
@@ -88,6 +93,21 @@ def sweeps(designs: int, runs: int) -> dict[str, float]:
             digests.add(hash(path.read_bytes()))
         return time.perf_counter() - begun
 
+    def apart() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            study = pathlib.Path(folder) / "study.toml"
+            study.write_text(toml_of({"repeats": designs // 2, "base": base}))
+            begun = time.perf_counter()
+            halves = [
+                subprocess.Popen(
+                    [command, "sweep", study, "--jobs", "1", "-o", study.with_suffix(f".{half}.parquet")],
+                    stdout=subprocess.DEVNULL,
+                )
+                for half in range(2)
+            ]
+            assert [half.wait() for half in halves] == [0, 0]
+            return time.perf_counter() - begun
+
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     cluster = LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)  # type: ignore[no-untyped-call]
     client = Client(cluster)  # type: ignore[no-untyped-call]
@@ -96,6 +116,7 @@ def sweeps(designs: int, runs: int) -> dict[str, float]:
         "two threads": lambda: one(jobs=2),
         "Dask, two processes": lambda: one(executor=client),
         "Ray, two processes": lambda: one(executor="ray"),
+        "two commands, half each": apart,
     }
     found: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(runs):
@@ -143,7 +164,7 @@ def main() -> None:
             ratio = [costs[name][at] / command[at] - 1 for at in range(2)]
             print(f"{name}: {ratio[0]:+.1%} wall, {ratio[1]:+.1%} CPU", flush=True)
     if given.only in (None, "sweeps"):
-        result["sweeps"] = seconds = sweeps(given.designs, given.sweeps)
+        result["sweeps"] = seconds = sweeps(given.command, given.designs, given.sweeps)
         for name, value in seconds.items():
             print(f"{name}: {value:.2f} s, {seconds['one thread'] / value:.2f}", flush=True)
     if given.only in (None, "memory"):

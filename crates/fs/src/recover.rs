@@ -8,7 +8,7 @@ use prism_segments::Store;
 use crate::commit::Checkpoint;
 use crate::config::Config;
 use crate::error::{FsError, Result};
-use crate::format::{BLOCK, CHECKPOINT, COMMIT, Entry, Kind, Summary, u32_at};
+use crate::format::{BLOCK, Block, CHECKPOINT, COMMIT, Entry, Kind, Summary, u32_at, zeros};
 use crate::fs::{Access, Fs, ROOT};
 use crate::log::Log;
 use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, S_IFREG, Time};
@@ -236,11 +236,19 @@ impl<S: Store> Fs<S> {
             );
             return Err(FsError::Shape(what));
         }
-        let blocks = match self.log.read(&checkpoint.table, "node table") {
-            Ok(blocks) => blocks,
+        // Blocks in which no node was yet have no address.
+        let written: Vec<(u32, u32)> =
+            checkpoint.table.iter().copied().filter(|block| block.0 != HOLE).collect();
+        let mut blocks = match self.log.read(&written, "node table") {
+            Ok(blocks) => blocks.into_iter(),
             Err(FsError::Damaged { .. }) => return Ok(false),
             Err(error) => return Err(error),
         };
+        let block = |&(addr, _): &(u32, u32)| match addr {
+            HOLE => zeros(),
+            _ => blocks.next().expect("one for each address"),
+        };
+        let blocks: Vec<Block> = checkpoint.table.iter().map(block).collect();
         let max = Self::nodes_max(self.usage.segments.len(), self.log.blocks_per_segment);
         self.table = NodeTable::new(max, checkpoint.table, &blocks);
         self.usage = UsageTable::new(checkpoint.usage, self.log.blocks_per_segment);

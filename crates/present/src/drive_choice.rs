@@ -357,9 +357,13 @@ mod tests {
         };
         for name in DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()) {
             let preset = DriveSpec::preset(name).unwrap();
-            let channels = (preset.flash.channels * 2).to_string();
-            let wide = text(name, &[change("flash.channels", &channels)]).unwrap();
-            let (spare, ours) = (preset.over_provisioning(), wide.over_provisioning());
+            let (field, number) = match preset.flash.channels {
+                1 => ("flash.dies_per_channel", preset.flash.dies_per_channel * 2),
+                channels => ("flash.channels", channels / 2),
+            };
+            let other = text(name, &[change(field, &number.to_string())]).unwrap();
+            assert_ne!(other.capacity(), preset.capacity());
+            let (spare, ours) = (preset.over_provisioning(), other.over_provisioning());
             assert!((ours.effective - spare.effective).abs() < 1e-3, "{name}: {ours:?}");
         }
         // A capacity that was chosen, too, stays.
@@ -399,8 +403,10 @@ mod tests {
         other.ftl.victim = preset.ftl.victim;
         assert_eq!(other, preset);
         let wide = device(&change("flash.channels", "16").unwrap());
-        assert_eq!((preset.flash.channels, wide.flash.channels), (8, 16));
-        assert_eq!(wide.capacity().0, 2 * preset.capacity().0);
+        assert_eq!((preset.flash.channels, wide.flash.channels), (12, 16));
+        assert!(
+            wide.capacity().0.abs_diff(preset.capacity().0 / 12 * 16) <= preset.ftl.mapping_unit.0
+        );
         assert!(!device(&change("flash.multi_plane", "false").unwrap()).flash.multi_plane);
         let check = |field: &str, value: &str, expected: &str| {
             let message = change(field, value).unwrap_err();

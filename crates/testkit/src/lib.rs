@@ -2,6 +2,7 @@
 //!
 //! * [`seeds`], [`seed`] and [`cases`] give random tests their seeds: fixed ones in `make test`,
 //!   fresh ones in `make fuzz`. A failure prints the command that repeats it.
+//! * [`assert_page`] compares a page of `docs` with the tables that a program writes into it.
 //! * [`skipped`] reports what a machine cannot test, and which package would make it possible.
 //!
 //! The environment selects the seeds:
@@ -17,9 +18,11 @@
 //! A test that takes seeds has `random_` in its name. That is how `make fuzz` selects the tests
 //! to run, so these functions panic in a test with another name.
 
+mod pages;
 mod seeds;
 mod skipped;
 mod this_test;
 
+pub use pages::assert_page;
 pub use seeds::{Seeds, all_seeds, cases, seed, seeds};
 pub use skipped::skipped;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use crate::common::{Run, folder, prism, sample};
+use prism_testkit::assert_page;
 use serde_json::Value;
 
 fn root() -> std::path::PathBuf {
@@ -21,40 +22,11 @@ fn reproduce(id: &str) -> Value {
     let run = Run::inside(&root(), &[&args[..], &[copy.to_str().unwrap()]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let renewed = std::fs::read_to_string(&copy).unwrap();
-    let (page, renewed) = (generated(&page), generated(&renewed));
-    assert_eq!(page.len(), renewed.len());
-    for (page, renewed) in page.iter().zip(&renewed) {
-        let (name, ours) = (page[0], page[1]);
-        assert_eq!(ours, renewed[1], "{name}: the columns have changed; run `make pages`");
-        let rows = |table: &[&str]| table[3..].iter().map(|row| key(name, row)).collect::<Vec<_>>();
-        let (page, renewed) = (rows(page), rows(renewed));
-        let missing = renewed.iter().find(|row| !page.contains(row));
-        assert_eq!(missing, None, "{name}: docs/{id}.md lacks a row; run `make pages`");
-        // Of the traces of the unwritten contract some are not shipped; the file system of SFS has
-        // fewer runs at this scale.
-        let fewer = id == "unwritten-contract" || name.starts_with("File system");
-        assert!(page.len() == renewed.len() || fewer, "{name}: surplus rows");
-    }
+    // Of the traces of the unwritten contract some are not shipped; the file system of SFS has fewer
+    // runs at this scale.
+    let has_more = |name: &str| id == "unwritten-contract" || name.starts_with("File system");
+    assert_page(&page, &renewed, has_more);
     serde_json::from_str(&run.stdout).expect("JSON")
-}
-
-/// The comments that begin tables of a page, each with the lines of its table.
-fn generated(page: &str) -> Vec<Vec<&str>> {
-    let parts = page.split("<!-- table: ").skip(1);
-    parts
-        .map(|part| {
-            let table = part.split("<!-- end -->").next().unwrap();
-            table.lines().filter(|line| !line.is_empty()).collect()
-        })
-        .collect()
-}
-
-/// The cells of a row that do not depend on the scale: in comparisons what is compared, its place
-/// and the published value, in other tables the name of the row.
-fn key(table: &str, row: &str) -> Vec<String> {
-    let compares = table.starts_with("Compared, 1") || table.starts_with("Published and ours, 1");
-    let cells = row.split('|').skip(1).take(if compares { 3 } else { 1 });
-    cells.map(|cell| cell.trim().to_owned()).collect()
 }
 
 fn rows(table: &Value) -> &[Value] {

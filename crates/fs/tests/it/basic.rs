@@ -46,6 +46,22 @@ fn a_synced_file_is_there_without_an_unmount() {
     assert_eq!(fs.check().unwrap().problems, []);
 }
 
+/// The node table grows by blocks before nodes are in them; a checkpoint may come in between.
+#[test]
+fn a_checkpoint_with_many_nodes_can_be_mounted_whenever_it_was_made() {
+    let store = MemoryStore::new(128, 256, Kind::Flash);
+    let mut fs = Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap();
+    for number in 0..6000 {
+        fs.make(ROOT, format!("{number}").as_bytes(), FILE).unwrap();
+        if number > 4000 && number % 100 == 0 {
+            fs.checkpoint().unwrap();
+            let mut fs = again(&store);
+            assert!(fs.lookup(ROOT, format!("{number}").as_bytes()).is_ok());
+            assert_eq!(fs.check().unwrap().problems, []);
+        }
+    }
+}
+
 #[test]
 fn a_rename_over_a_file_never_shows_an_empty_one() {
     let (mut fs, store) = new();
