@@ -373,19 +373,21 @@ impl<S: Store> Log<S> {
     /// The first failure of a write or of the sync; the file system is read-only from then on.
     pub fn sync(&mut self) -> Result<()> {
         self.emit(0)?;
-        self.wait_until(|log, _| log.writes.is_empty());
-        self.check_failed()?;
+        if !self.unsynced || !self.store.syncs_writes_in_flight() {
+            self.wait_until(|log, _| log.writes.is_empty());
+            self.check_failed()?;
+        }
         if !self.unsynced {
             return Ok(());
         }
         let tag = self.tag();
         self.store.sync(tag);
         let mut result = None;
-        self.wait_until(|_, done| {
+        self.wait_until(|log, done| {
             if let Some(done) = done.filter(|done| done.tag == tag) {
                 result = Some(done.result);
             }
-            result.is_some()
+            result.is_some() && log.writes.is_empty()
         });
         if let Some(Err(error)) = result {
             self.failed.get_or_insert(error.into());

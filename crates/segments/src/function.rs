@@ -107,6 +107,10 @@ impl Store for FunctionStore {
         self.queue.submit_sync(tag).expect("the queue is long");
     }
 
+    fn syncs_writes_in_flight(&self) -> bool {
+        true
+    }
+
     fn buffer(&self, len: usize) -> Buffer {
         self.function.share().device().buffer(len)
     }

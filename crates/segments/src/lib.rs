@@ -97,6 +97,9 @@ impl<T: Store + ?Sized> Store for Box<T> {
     fn sync(&mut self, tag: u64) {
         (**self).sync(tag);
     }
+    fn syncs_writes_in_flight(&self) -> bool {
+        (**self).syncs_writes_in_flight()
+    }
     fn buffer(&self, len: usize) -> Buffer {
         (**self).buffer(len)
     }
@@ -161,6 +164,11 @@ pub trait Store {
 
     /// Makes durable what was written and freed before.
     fn sync(&mut self, tag: u64);
+
+    /// Whether a sync also makes the writes durable that are in flight when it is submitted.
+    fn syncs_writes_in_flight(&self) -> bool {
+        false
+    }
 
     /// A buffer for commands.
     fn buffer(&self, len: usize) -> Buffer;

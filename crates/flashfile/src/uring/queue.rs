@@ -66,11 +66,25 @@ impl Flight {
     }
 }
 
+/// The ring of a thread.
+struct ThreadRing {
+    thread: ThreadId,
+    ring: IoUring,
+    /// Whether the kernel watches the inbox and the ring of commits for it.
+    watching: bool,
+    watching_commit: bool,
+}
+
+/// Rings that are kept for threads which take turns; a new one takes a tenth of a millisecond.
+const THREADS: usize = 8;
+
 /// A queue.
 pub(crate) struct UringQueue {
     file: Arc<FlashFile>,
+    /// The ring of the thread that uses the queue, and those of threads that did before.
     ring: IoUring,
     thread: ThreadId,
+    others: Vec<ThreadRing>,
     flights: Slab<Option<Box<Flight>>>,
     /// Operations that the kernel has or gets with the next system call, and of those the latter.
     in_flight: usize,
@@ -102,6 +116,7 @@ impl UringQueue {
             file,
             ring: ring::new(limit + 3, true)?,
             thread: thread::current().id(),
+            others: Vec::new(),
             flights: Slab::new(),
             in_flight: 0,
             pushed: 0,
@@ -270,20 +285,35 @@ impl UringQueue {
         }
     }
 
-    /// With a ring of this thread: completions are processed by the thread that submitted.
+    /// With the ring of this thread: completions are processed by the thread that submitted.
     fn own_thread(&mut self) {
-        if self.thread == thread::current().id() {
+        let thread = thread::current().id();
+        if self.thread == thread {
             return;
         }
         while self.in_flight > 0 {
             self.enter(1, None);
             while self.process_one() {}
         }
-        if let Ok(ring) = ring::new(self.limit + 3, true) {
-            // The old ring no longer watches the others.
-            (self.ring, self.pushed) = (ring, 0);
-            (self.watching, self.watching_commit) = (false, false);
-            self.thread = thread::current().id();
+        let kept = self.others.iter().position(|other| other.thread == thread);
+        let next = match kept {
+            Some(at) => self.others.remove(at),
+            None => match ring::new(self.limit + 3, true) {
+                Ok(ring) => ThreadRing { thread, ring, watching: false, watching_commit: false },
+                Err(_) => return,
+            },
+        };
+        // What was pushed and not submitted yet only watches.
+        self.enter(0, None);
+        self.others.push(ThreadRing {
+            thread: mem::replace(&mut self.thread, thread),
+            ring: mem::replace(&mut self.ring, next.ring),
+            watching: mem::replace(&mut self.watching, next.watching),
+            watching_commit: mem::replace(&mut self.watching_commit, next.watching_commit),
+        });
+        self.pushed = self.ring.submission().len();
+        if self.others.len() >= THREADS {
+            self.others.remove(0);
         }
     }
 

@@ -247,6 +247,10 @@ impl Store for MemoryStore {
         device.done.push_back(Done { tag, end: SimTime::ZERO, result: Ok(()), data });
     }
 
+    fn syncs_writes_in_flight(&self) -> bool {
+        true
+    }
+
     fn buffer(&self, len: usize) -> Buffer {
         vec![0; len].into()
     }
