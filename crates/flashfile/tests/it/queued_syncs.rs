@@ -2,6 +2,7 @@
 //! thread does not look at, and everything that a sync covers is there when the file is opened
 //! again.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -114,6 +115,44 @@ fn a_sync_outlives_the_thread_that_submitted_it() {
             assert_eq!((done.tag, done.result), (2, Ok(())));
         }
         60
+    });
+}
+
+/// One submits and another takes, more of them than have rings.
+#[test]
+fn threads_take_turns_with_a_queue() {
+    on_every_engine(|raw| {
+        const PAGES: u32 = 1500;
+        let shared = Mutex::new((raw.queue(8), 0));
+        thread::scope(|scope| {
+            for _ in 0..12 {
+                scope.spawn(|| {
+                    loop {
+                        let mut guard = shared.lock().unwrap();
+                        let (queue, next) = &mut *guard;
+                        if *next == PAGES {
+                            return;
+                        }
+                        queue.submit(write(*next), u64::from(*next)).unwrap();
+                        *next += 1;
+                        if next.is_multiple_of(3) {
+                            queue.submit(Command::Sync, 10_000).unwrap();
+                        }
+                        while queue.len() > 4 {
+                            assert_eq!(queue.complete().unwrap().result, Ok(()));
+                        }
+                        drop(guard);
+                        thread::yield_now();
+                    }
+                });
+            }
+        });
+        let (mut queue, _) = shared.into_inner().unwrap();
+        queue.submit(Command::Sync, 10_000).unwrap();
+        while let Some(done) = queue.complete() {
+            assert_eq!(done.result, Ok(()));
+        }
+        PAGES
     });
 }
 
