@@ -11,6 +11,7 @@ set -eu
 [ $# -gt 3 ] || { echo "usage: $0 KERNEL PRISM DIR ARGUMENTS..." >&2; exit 2; }
 here=$(realpath "$(dirname "$0")") kernel=$(realpath "$1") prism=$(realpath "$2")
 mkdir -p "$3" && out=$(realpath "$3")
+rm -f "$out/run.code"
 shift 3
 disk=$(mktemp "${DISK_FOLDER:-/dev/shm}/prism-uml.XXXXXX")
 trap 'rm -f "$disk"' EXIT
@@ -23,5 +24,14 @@ cp "$here/init.sh" "$out/init.sh"
 } >"$out/run.sh"
 "$kernel" mem="${MEMORY:-1G}" rootfstype=hostfs rootflags=/ ro init="$out/init.sh" \
   PRISM_OUT="$out" ubd0="$disk" con=null con0=null,fd:1 </dev/null >"$out/console.txt" 2>&1 || true
+if [ ! -f "$out/run.code" ]; then
+  echo "$0: the virtual machine ended too early; $out/console.txt says why" >&2
+  # Linux 6.1 has too little room for the registers of such a processor, and its first process
+  # dies with SIGSEGV.
+  if grep -qw amx_tile /proc/cpuinfo; then
+    echo "this processor has AMX, on which User-mode Linux 6.1 does not run: use another machine" >&2
+  fi
+  exit 2
+fi
 cat "$out/run.txt"
 exit "$(cat "$out/run.code")"
