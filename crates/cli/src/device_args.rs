@@ -47,7 +47,7 @@ pub struct DeviceArgs {
     #[arg(long, value_name = "TIME", value_parser = quantities::nanos)]
     pub retention: Option<Nanos>,
     /// Change a field of the drive before it is scaled, such as ftl.victim=fifo. A number of
-    /// channels or dies changes the capacity, too, and stays when the drive is scaled
+    /// channels or dies changes the capacity, too; `prism sim` keeps it when it scales the drive
     #[arg(long = "set", value_name = "FIELD=VALUE", value_parser = parse_override)]
     pub overrides: Vec<Override>,
 }

@@ -109,15 +109,31 @@ impl DriveChoice {
     }
 
     /// `device`, the drive of this choice, scaled to the requested capacity or else to `span`
-    /// bytes of addresses. Channels and dies that were chosen by number stay; scaling then makes
-    /// blocks smaller.
+    /// bytes of addresses.
     ///
     /// # Errors
     /// [`PresentError`] naming the file or the preset.
     pub fn scaled(&self, device: DriveSpec, span: u64) -> Result<Scaled, PresentError> {
-        let keeps_dies =
-            self.overrides.iter().any(|change| COUNTS_OF_DIES.contains(&&*change.field));
-        let fit = if keeps_dies { fit_all_dies } else { fit };
+        self.scaled_by(fit, device, span)
+    }
+
+    /// The same for jobs, which show how fast the drive is: channels and dies that were chosen by
+    /// number stay, and scaling makes blocks smaller.
+    ///
+    /// # Errors
+    /// As [`DriveChoice::scaled`].
+    pub fn scaled_for_jobs(&self, device: DriveSpec, span: u64) -> Result<Scaled, PresentError> {
+        let chosen = |change: &Override| COUNTS_OF_DIES.contains(&&*change.field);
+        let keeps_dies = !device.is_zoned() && self.overrides.iter().any(chosen);
+        self.scaled_by(if keeps_dies { fit_all_dies } else { fit }, device, span)
+    }
+
+    fn scaled_by(
+        &self,
+        fit: fn(&DriveSpec, Bytes) -> Result<Scaled, DriveSpecError>,
+        device: DriveSpec,
+        span: u64,
+    ) -> Result<Scaled, PresentError> {
         let fitted = |capacity| {
             fit(&device, capacity).map_err(|error| {
                 self.refused(format!("it cannot be scaled to {capacity}: {error}"))
@@ -249,35 +265,52 @@ fn overridden(
             return Err(wrong(&format!("{what}{near}")));
         }
     }
-    if !overrides.iter().any(|change| change.field == "drive.capacity") {
-        scale_capacity(&text.parse().expect("it was read above"), &mut table);
+    let ratio = ratio_of_dies(&text.parse().expect("it was read above"), &table);
+    if let Some(ratio) = ratio {
+        for field in ["drive.capacity", "slc.below"] {
+            if !overrides.iter().any(|change| change.field == field) {
+                scale_size(&mut table, field, ratio);
+            }
+        }
     }
     toml::to_string(&table).map_err(|error| error.to_string())
 }
 
-/// Gives `changed` the capacity of `described` times the ratio of their numbers of dies, in whole
-/// zones or mapping units, so that the over-provisioning stays.
-fn scale_capacity(described: &toml::Table, changed: &mut toml::Table) {
-    let field = |table: &toml::Table, field: &str| -> Option<toml::Value> {
-        let (section, name) = field.split_once('.')?;
-        table.get(section)?.get(name).cloned()
-    };
+/// The value of a field.
+fn value_of<'a>(table: &'a toml::Table, field: &str) -> Option<&'a toml::Value> {
+    let (section, name) = field.split_once('.')?;
+    table.get(section)?.get(name)
+}
+
+/// A size in bytes. Where it is missing or wrong, reading the description says so.
+fn size_of(table: &toml::Table, field: &str) -> Option<u128> {
+    Some(Bytes::parse(value_of(table, field)?.as_str()?).ok()?.0.into())
+}
+
+/// The number of dies after a change and before it, if they differ. A zoned drive has none: its
+/// capacity follows from the number of its zones.
+fn ratio_of_dies(described: &toml::Table, changed: &toml::Table) -> Option<(u128, u128)> {
     let dies = |table| {
-        let counts = COUNTS_OF_DIES.map(|name| field(table, name)?.as_integer());
+        let counts = COUNTS_OF_DIES.map(|field| value_of(table, field)?.as_integer());
         Some(u128::try_from(counts[0]?).ok()? * u128::try_from(counts[1]?).ok()?)
     };
-    let size = |name| Some(u128::from(Bytes::parse(field(described, name)?.as_str()?).ok()?.0));
+    let (before, after) = (dies(described)?, dies(changed)?);
+    let is_zoned = value_of(changed, "ftl.zone_size").is_some();
+    (before != after && before > 0 && !is_zoned).then_some((after, before))
+}
+
+/// Multiplies a size, in whole mapping units, so that the over-provisioning stays.
+fn scale_size(table: &mut toml::Table, field: &str, (after, before): (u128, u128)) {
     let scaled = || {
-        let (before, after) = (dies(described)?, dies(changed)?);
-        let unit = size("ftl.zone_size").or_else(|| size("ftl.mapping_unit"))?;
-        let units = (size("drive.capacity")? * after).checked_div(before * unit)?;
-        (before != after).then_some(units * unit)
+        let unit = size_of(table, "ftl.mapping_unit")?;
+        let units = (size_of(table, field)? * after).checked_div(before * unit)?;
+        Some(units * unit)
     };
-    // Where a field is missing or wrong, reading the description names it.
-    if let Some(capacity) = scaled()
-        && let Some(drive) = changed.get_mut("drive").and_then(toml::Value::as_table_mut)
+    if let Some(bytes) = scaled()
+        && let Some((section, name)) = field.split_once('.')
+        && let Some(section) = table.get_mut(section).and_then(toml::Value::as_table_mut)
     {
-        drive.insert("capacity".into(), format!("{capacity}B").into());
+        section.insert(name.to_owned(), format!("{bytes}B").into());
     }
 }
 
@@ -355,14 +388,19 @@ mod tests {
                 overridden(DriveSpec::preset_text(name).unwrap(), changes, |_| String::new());
             DriveSpec::from_toml(&text.unwrap())
         };
-        for name in DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()) {
+        for name in DriveSpec::preset_names() {
             let preset = DriveSpec::preset(name).unwrap();
-            let (field, number) = match preset.flash.channels {
-                1 => ("flash.dies_per_channel", preset.flash.dies_per_channel * 2),
-                channels => ("flash.channels", channels / 2),
+            let (channels, dies) = (preset.flash.channels, preset.flash.dies_per_channel);
+            let (field, number) = match channels % 2 {
+                0 => ("flash.channels", channels / 2),
+                _ => ("flash.dies_per_channel", dies * 2),
             };
-            let other = text(name, &[change(field, &number.to_string())]).unwrap();
-            assert_ne!(other.capacity(), preset.capacity());
+            // Superblocks must fit.
+            let members = preset.flash.superblock_dies.min(channels * dies / 2).max(1).to_string();
+            let changes =
+                [change(field, &number.to_string()), change("flash.superblock_dies", &members)];
+            let other = text(name, &changes).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert_ne!(other.capacity(), preset.capacity(), "{name}");
             let (spare, ours) = (preset.over_provisioning(), other.over_provisioning());
             assert!((ours.effective - spare.effective).abs() < 1e-3, "{name}: {ours:?}");
         }
@@ -384,9 +422,10 @@ mod tests {
             overrides: vec![change("flash.channels", "2")],
         };
         let device = text("dc-tlc", &choice.overrides).unwrap();
-        assert_eq!(choice.scaled(device.clone(), 0).unwrap().device.flash.channels, 2);
+        assert_eq!(choice.scaled_for_jobs(device.clone(), 0).unwrap().device.flash.channels, 2);
+        assert_eq!(choice.scaled(device.clone(), 0).unwrap().device.flash.channels, 1);
         choice.overrides.clear();
-        assert_eq!(choice.scaled(device, 0).unwrap().device.flash.channels, 1);
+        assert_eq!(choice.scaled_for_jobs(device, 0).unwrap().device.flash.channels, 1);
     }
 
     #[test]

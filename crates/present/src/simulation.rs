@@ -87,7 +87,7 @@ impl Plan {
         sections: &[Section],
         env: &impl Env,
     ) -> Result<(Scaled, Vec<Job>), PresentError> {
-        let mut scaled = self.drive.scaled(self.drive.device(env)?, CAPACITY.0)?;
+        let mut scaled = self.drive.scaled_for_jobs(self.drive.device(env)?, CAPACITY.0)?;
         if self.drive.capacity.is_none() {
             scaled.changes.insert(0, format!("{CAPACITY} because no --capacity is given"));
         }

@@ -130,10 +130,14 @@ pub fn fit_for_speed(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, Driv
 /// # Errors
 /// As [`fit_wide`].
 pub fn fit_all_dies(device: &DriveSpec, capacity: Bytes) -> Result<Scaled, DriveSpecError> {
+    if device.is_zoned() {
+        // It keeps its dies in any case.
+        return zoned::fit(device, capacity);
+    }
     let Scaled { device: wide, .. } = fit_wide(device, capacity)?;
     let mut changes = Vec::new();
     let unit = device.ftl.mapping_unit;
-    if !device.is_zoned() && wide.capacity().0 > capacity.div_ceil(unit) * unit.0 {
+    if wide.capacity().0 > capacity.div_ceil(unit) * unit.0 {
         let now = wide.capacity();
         changes.push(format!("capacity {now} instead of {capacity}: the smallest with all dies"));
     }

@@ -1,9 +1,9 @@
 //! Pages of `docs` whose tables a program writes.
 
 /// Checks that the tables of a page are those of the program: `renewed` is a copy of `page` into
-/// which it has written its tables, at a smaller scale. They have the same columns, and every row of
-/// the copy is in the page. The page has no more rows than that, except in tables for whose name
-/// `has_more` is true.
+/// which it has written its tables, at a smaller scale. They have the same columns, and every row
+/// of the copy is in the page. The page has no more rows than that, except in tables for whose
+/// name `has_more` is true.
 ///
 /// # Panics
 /// If they differ.

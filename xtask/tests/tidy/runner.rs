@@ -13,6 +13,7 @@ fn run(script: &str) -> std::process::Output {
 fn a_program_ends_as_it_would_alone() {
     let output = run("echo out; exit 3");
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(3), &b"out\n"[..]));
+    assert_eq!(output.stderr, b"");
 }
 
 #[test]

@@ -22,8 +22,8 @@ fn reproduce(id: &str) -> Value {
     let run = Run::inside(&root(), &[&args[..], &[copy.to_str().unwrap()]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let renewed = std::fs::read_to_string(&copy).unwrap();
-    // Of the traces of the unwritten contract some are not shipped; the file system of SFS has fewer
-    // runs at this scale.
+    // Of the traces of the unwritten contract some are not shipped; the file system of SFS has
+    // fewer runs at this scale.
     let has_more = |name: &str| id == "unwritten-contract" || name.starts_with("File system");
     assert_page(&page, &renewed, has_more);
     serde_json::from_str(&run.stdout).expect("JSON")

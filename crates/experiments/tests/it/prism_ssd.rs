@@ -1,5 +1,5 @@
-//! Why the drive copies below the cache of Prism-SSD. What the paper reports is compared in the tests
-//! of the crate `present`.
+//! Why the drive copies below the cache of Prism-SSD. What the paper reports is compared in the
+//! tests of the crate `present`.
 
 use prism_cache::cache::Eviction;
 use prism_experiments::Scale;

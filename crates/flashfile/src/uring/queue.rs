@@ -298,13 +298,18 @@ impl UringQueue {
         let kept = self.others.iter().position(|other| other.thread == thread);
         let next = match kept {
             Some(at) => self.others.remove(at),
-            None => match ring::new(self.limit + 3, true) {
-                Ok(ring) => ThreadRing { thread, ring, watching: false, watching_commit: false },
-                Err(_) => return,
-            },
+            None => {
+                let new = || ring::new(self.limit + 3, true);
+                let Ok(ring) = new().or_else(|_| {
+                    // Too many descriptors, perhaps of threads that have ended.
+                    self.others.clear();
+                    new()
+                }) else {
+                    return;
+                };
+                ThreadRing { thread, ring, watching: false, watching_commit: false }
+            }
         };
-        // What was pushed and not submitted yet only watches.
-        self.enter(0, None);
         self.others.push(ThreadRing {
             thread: mem::replace(&mut self.thread, thread),
             ring: mem::replace(&mut self.ring, next.ring),
