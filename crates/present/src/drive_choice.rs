@@ -228,6 +228,7 @@ fn overridden(
     at: impl Fn(&str) -> String,
 ) -> Result<String, String> {
     let mut table: toml::Table = text.parse().map_err(|error| format!("{error}"))?;
+    let described = dies_of(&table);
     for Override { field, value } in overrides {
         let known = fields(&table);
         let wrong = |what: &str| format!("{} {field}={value}: {what}", at(field));
@@ -265,11 +266,14 @@ fn overridden(
             return Err(wrong(&format!("{what}{near}")));
         }
     }
-    let ratio = ratio_of_dies(&text.parse().expect("it was read above"), &table);
-    if let Some(ratio) = ratio {
+    // The capacity of a zoned drive follows from the number of its zones.
+    let is_zoned = value_of(&table, "ftl.zone_size").is_some();
+    if let (Some(before), Some(after), false) = (described, dies_of(&table), is_zoned)
+        && before != after
+    {
         for field in ["drive.capacity", "slc.below"] {
             if !overrides.iter().any(|change| change.field == field) {
-                scale_size(&mut table, field, ratio);
+                scale_size(&mut table, field, (after, before));
             }
         }
     }
@@ -287,16 +291,10 @@ fn size_of(table: &toml::Table, field: &str) -> Option<u128> {
     Some(Bytes::parse(value_of(table, field)?.as_str()?).ok()?.0.into())
 }
 
-/// The number of dies after a change and before it, if they differ. A zoned drive has none: its
-/// capacity follows from the number of its zones.
-fn ratio_of_dies(described: &toml::Table, changed: &toml::Table) -> Option<(u128, u128)> {
-    let dies = |table| {
-        let counts = COUNTS_OF_DIES.map(|field| value_of(table, field)?.as_integer());
-        Some(u128::try_from(counts[0]?).ok()? * u128::try_from(counts[1]?).ok()?)
-    };
-    let (before, after) = (dies(described)?, dies(changed)?);
-    let is_zoned = value_of(changed, "ftl.zone_size").is_some();
-    (before != after && before > 0 && !is_zoned).then_some((after, before))
+/// The number of dies.
+fn dies_of(table: &toml::Table) -> Option<u128> {
+    let counts = COUNTS_OF_DIES.map(|field| value_of(table, field)?.as_integer());
+    Some(u128::try_from(counts[0]?).ok()? * u128::try_from(counts[1]?).ok()?)
 }
 
 /// Multiplies a size, in whole mapping units, so that the over-provisioning stays.

@@ -152,7 +152,8 @@ impl<R: Deref<Target = Raw>> Queue<R> {
     /// A file descriptor for event loops (epoll), which becomes readable when a command completes.
     /// Before each sleep, [`Queue::poll`] until there is no completion: that submits the last
     /// commands, and completions for which no disk was needed do not make it readable. It changes
-    /// when another thread takes over the queue. `None` on a device whose commands are complete as
+    /// when another thread takes over the queue, and the one before is to be removed from the event
+    /// loop, because it may stay open. `None` on a device whose commands are complete as
     /// soon as they are submitted, or in virtual time.
     ///
     /// A sleep on it can end early with `EINTR`, without a signal: the kernel interrupts the thread
