@@ -164,7 +164,8 @@ impl Graph {
         self.workers(pool) * (depth as u64 + self.parts_max - 1) * self.segment_bytes()
     }
 
-    fn segment_bytes(&self) -> u64 {
+    /// Bytes of a segment.
+    pub(crate) fn segment_bytes(&self) -> u64 {
         self.space.shape().segment_bytes.into()
     }
 
@@ -305,8 +306,23 @@ impl Graph {
     ///
     /// # Errors
     /// [`GraphError::Damaged`]; [`GraphError::Flash`]; that of `take`.
-    pub fn ids(&mut self, mut take: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
+    pub fn ids(&mut self, take: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
+        self.ids_of(0..self.catalog.vertices, take)
+    }
+
+    /// As [`Graph::ids`], of some vertices.
+    ///
+    /// # Errors
+    /// As [`Graph::ids`].
+    pub fn ids_of(
+        &mut self,
+        range: Range<u32>,
+        mut take: impl FnMut(u32, u64) -> Result<()>,
+    ) -> Result<()> {
         for entry in self.catalog.of_kind(Kind::Ids) {
+            if entry.first >= range.end || entry.first + entry.vertices <= range.start {
+                continue;
+            }
             let bytes = self.space.read(entry.segment, entry.payload, Kind::Ids)?;
             let (mut at, mut id) = (0, 0);
             for vertex in entry.first..entry.first + entry.vertices {
@@ -316,7 +332,9 @@ impl Graph {
                     segment: entry.segment,
                     what: "it has too few numbers",
                 })?;
-                take(vertex, id)?;
+                if range.contains(&vertex) {
+                    take(vertex, id)?;
+                }
             }
         }
         Ok(())

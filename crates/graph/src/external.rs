@@ -36,25 +36,8 @@ pub fn run<P: VertexProgram>(
     program: &mut P,
     (key, last): (&str, u32),
 ) -> Result<u32> {
-    let directions = program.directions();
-    let state = state_bytes::<P>(graph);
-    graph.reserve("the state of two intervals of vertices", state, &directions, pool)?;
+    let (mut round, totals) = begin(graph, results, pool, program, (key, last))?;
     let content = graph.catalog().content;
-    let vertices = graph.catalog().vertices;
-    let (mut round, totals) = match results.round(content, key, last) {
-        Some(begun) => begun,
-        None => {
-            let mut totals = [0.0; 2];
-            graph.degrees_of(0..vertices, |number, [_, degree]| {
-                let vertex = Vertex { number, degree };
-                let value = program.initial(vertex);
-                add(&mut totals, program.totals(vertex, value, value));
-                results.push(P::Cell::bits(value))
-            })?;
-            results.commit(content, key, 0, totals)?;
-            (0, totals)
-        }
-    };
     let mut go_on = program.next_round(round, totals);
     while go_on {
         let totals = make_round(graph, results, pool, program)?;
@@ -65,12 +48,39 @@ pub fn run<P: VertexProgram>(
     Ok(round)
 }
 
+/// Reserves the memory, and makes the initial values those of round 0, if no round is there.
+/// Returns the round that is there, and its totals.
+pub(crate) fn begin<P: VertexProgram>(
+    graph: &mut Graph,
+    results: &mut Results,
+    pool: &dyn Pool,
+    program: &P,
+    (key, last): (&str, u32),
+) -> Result<(u32, Totals)> {
+    let state = state_bytes::<P>(graph);
+    let directions = program.directions();
+    graph.reserve("the state of two intervals of vertices", state, &directions, pool)?;
+    let (content, vertices) = (graph.catalog().content, graph.catalog().vertices);
+    if let Some(begun) = results.round(content, key, last) {
+        return Ok(begun);
+    }
+    let mut totals = [0.0; 2];
+    graph.degrees_of(0..vertices, |number, [_, degree]| {
+        let vertex = Vertex { number, degree };
+        let value = program.initial(vertex);
+        add(&mut totals, program.totals(vertex, value, value));
+        results.push(P::Cell::bits(value))
+    })?;
+    results.commit(content, key, 0, totals)?;
+    Ok((0, totals))
+}
+
 fn add(totals: &mut Totals, [a, b]: Totals) {
     *totals = [totals[0] + a, totals[1] + b];
 }
 
 /// Pushes the values of a round.
-fn make_round<P: VertexProgram>(
+pub(crate) fn make_round<P: VertexProgram>(
     graph: &mut Graph,
     results: &mut Results,
     pool: &dyn Pool,
@@ -129,19 +139,19 @@ fn make_round<P: VertexProgram>(
     Ok(totals)
 }
 
-/// The failure of a computation that needs so many bytes, of which neither all values fit nor two
-/// intervals of them.
+/// The failure of a computation that needs `whole` bytes with all values in memory, and `part`
+/// bytes with values on flash.
 #[must_use]
-pub fn too_little(graph: &Graph, needed: u64) -> GraphError {
+pub fn too_little(graph: &Graph, whole: u64, part: u64) -> GraphError {
     let vertices = u64::from(graph.catalog().vertices);
-    let again = match graph.catalog().intervals {
-        1 => ", or ingest the graph again with --run-memory",
-        _ => "",
+    let (whole, part) = (prism_base::Bytes(whole), prism_base::Bytes(part));
+    let else_by = match graph.catalog().intervals {
+        1 => ", or ingest the graph again with --run-memory".to_owned(),
+        _ => format!(" (with values on flash {part} are needed)"),
     };
     GraphError::Refused(format!(
-        "the state of {vertices} vertices needs {}, and {} are allowed; give more by \
-         --memory{again}",
-        prism_base::Bytes(needed),
+        "the state of {vertices} vertices needs {whole}, and {} are allowed; give more by \
+         --memory{else_by}",
         prism_base::Bytes(graph.memory()),
     ))
 }

@@ -18,6 +18,7 @@ pub mod external;
 pub mod ids;
 pub mod ingest;
 pub mod input;
+mod lists;
 pub mod pool;
 pub mod pull;
 pub mod results;

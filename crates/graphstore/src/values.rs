@@ -108,7 +108,7 @@ pub fn write(
     let failure = |error| StoreError::input(name, error);
     let vertices = graph.catalog().vertices;
     let mut ids: Vec<u64> = Vec::new();
-    if column.has_labels() {
+    if column.needs_ids() {
         ids.reserve(vertices as usize);
         let all = graph.ids(|_, id| {
             ids.push(id);

@@ -6,10 +6,32 @@
 
 use std::sync::atomic::AtomicU32;
 
+use crate::algorithms::by_lists::ListProgram;
 use crate::algorithms::windows::{Windows, directions};
 use crate::engine::Graph;
 use crate::error::Result;
 use crate::pool::{Cell, Pool};
+
+/// Bytes of memory that [`cdlp`] needs next to buffers: labels, and a window for each thread.
+pub(crate) fn state_bytes(graph: &Graph, pool: &dyn Pool) -> u64 {
+    let windows = Windows::new(graph.catalog());
+    u64::from(graph.catalog().vertices) * 8 + pool.threads() as u64 * windows.bytes_max()
+}
+
+/// Label propagation with labels on flash: a vertex takes the label of most of its neighbours.
+pub(crate) struct Propagation;
+
+impl ListProgram for Propagation {
+    const DISTINCT: bool = false;
+
+    fn initial(&self, vertex: u32) -> u32 {
+        vertex
+    }
+
+    fn apply(&self, old: u32, neighbours: &mut [u32]) -> u32 {
+        most_frequent(neighbours).unwrap_or(old)
+    }
+}
 
 /// The label, a vertex, of each vertex after `rounds` rounds; it ends early if nothing changes.
 ///
@@ -18,8 +40,7 @@ use crate::pool::{Cell, Pool};
 pub fn cdlp(graph: &mut Graph, pool: &dyn Pool, rounds: u32) -> Result<(Vec<u32>, u32)> {
     let vertices = graph.catalog().vertices;
     let windows = Windows::new(graph.catalog());
-    let threads = pool.threads() as u64;
-    let state = u64::from(vertices) * 8 + threads * windows.bytes_max();
+    let state = state_bytes(graph, pool);
     graph.reserve("the labels", state, &directions(graph.catalog()), pool)?;
     let mut labels: Vec<AtomicU32> = (0..vertices).map(AtomicU32::new).collect();
     let next: Vec<AtomicU32> = (0..vertices).map(AtomicU32::new).collect();

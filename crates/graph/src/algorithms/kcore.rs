@@ -8,11 +8,38 @@
 
 use std::sync::atomic::AtomicU32;
 
+use crate::algorithms::by_lists::ListProgram;
 use crate::algorithms::frontier::Bits;
 use crate::algorithms::windows::{Windows, directions};
 use crate::engine::Graph;
 use crate::error::Result;
 use crate::pool::{Cell, Pool};
+
+/// Bytes of memory that [`kcore`] needs next to buffers: bounds, two bits, and a window for each
+/// thread.
+pub(crate) fn state_bytes(graph: &Graph, pool: &dyn Pool) -> u64 {
+    let windows = Windows::new(graph.catalog());
+    let vertices = u64::from(graph.catalog().vertices);
+    vertices * 4 + vertices / 4 + pool.threads() as u64 * windows.bytes_max()
+}
+
+/// Core numbers with bounds on flash.
+pub(crate) struct Bounds;
+
+impl ListProgram for Bounds {
+    const DISTINCT: bool = true;
+
+    fn initial(&self, _vertex: u32) -> u32 {
+        u32::MAX
+    }
+
+    fn apply(&self, old: u32, neighbours: &mut [u32]) -> u32 {
+        neighbours.sort_unstable_by(|a, b| b.cmp(a));
+        // The bounds fall while h grows.
+        let reach = (1..).zip(&*neighbours).take_while(|(h, bound)| h <= *bound).count() as u32;
+        reach.min(old)
+    }
+}
 
 /// The core number of each vertex, and the rounds.
 ///
@@ -21,8 +48,7 @@ use crate::pool::{Cell, Pool};
 pub fn kcore(graph: &mut Graph, pool: &dyn Pool) -> Result<(Vec<u32>, u32)> {
     let vertices = graph.catalog().vertices;
     let windows = Windows::new(graph.catalog());
-    let threads = pool.threads() as u64;
-    let state = u64::from(vertices) * 4 + u64::from(vertices) / 4 + threads * windows.bytes_max();
+    let state = state_bytes(graph, pool);
     graph.reserve("the core numbers", state, &directions(graph.catalog()), pool)?;
     let bounds: Vec<AtomicU32> = (0..vertices).map(|_| AtomicU32::new(u32::MAX)).collect();
     let (mut active, mut next) = (Bits::new(vertices), Bits::new(vertices));

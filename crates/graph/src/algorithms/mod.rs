@@ -6,15 +6,17 @@ use std::sync::Mutex;
 use crate::error::{GraphError, Result};
 use crate::results::Results;
 
+mod by_lists;
 pub mod cdlp;
 pub mod frontier;
 pub mod kcore;
 pub mod pagerank;
 pub mod paths;
 mod run;
+mod stored;
 pub mod triangles;
 pub mod wcc;
-mod windows;
+pub(crate) mod windows;
 
 pub use run::{Algorithm, Computed, Options};
 
@@ -51,12 +53,28 @@ impl fmt::Display for Value {
     }
 }
 
+/// The value of a vertex that was not reached, as in LDBC's files.
+const UNREACHED: Value = Value::Whole(i64::MAX as u64);
+
+/// What the values of [`Stored`] are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoredKind {
+    /// Numbers such as ranks.
+    Reals,
+    /// Levels as reals, infinite if the vertex was not reached.
+    Levels,
+    /// Counts.
+    Counts,
+    /// Vertices as labels, by their numbers in the input.
+    Labels,
+}
+
 /// Values in the space of results, read in the order of vertices.
 pub struct Stored {
     /// The space.
     pub results: Mutex<Results>,
-    /// Whether they are levels.
-    pub levels: bool,
+    /// What they are.
+    pub kind: StoredKind,
     /// The first failure; values are 0 from then on.
     pub failed: Mutex<Option<GraphError>>,
 }
@@ -64,21 +82,41 @@ pub struct Stored {
 impl Stored {
     /// The values of the current round.
     #[must_use]
-    pub fn new(results: Results, levels: bool) -> Self {
-        Self { results: Mutex::new(results), levels, failed: Mutex::new(None) }
+    pub fn new(results: Results, kind: StoredKind) -> Self {
+        Self { results: Mutex::new(results), kind, failed: Mutex::new(None) }
     }
 
-    fn value(&self, vertex: u32) -> f64 {
-        let mut value = 0.0;
+    fn bits(&self, vertex: u32) -> u64 {
+        let mut bits = 0;
         let mut results = self.results.lock().expect("no thread panics in the lock");
-        let read = results.values(vertex, vertex + 1, |_, bits| {
-            value = f64::from_bits(bits);
+        let read = results.values(vertex, vertex + 1, |_, found| {
+            bits = found;
             Ok(())
         });
         if let Err(error) = read {
             self.failed.lock().expect("no thread panics in the lock").get_or_insert(error);
         }
-        value
+        bits
+    }
+
+    fn value(&self, vertex: u32) -> Value {
+        let bits = self.bits(vertex);
+        match self.kind {
+            StoredKind::Reals => Value::Real(f64::from_bits(bits)),
+            StoredKind::Levels => match f64::from_bits(bits) {
+                level if level.is_infinite() => UNREACHED,
+                level => Value::Whole(level as u64),
+            },
+            StoredKind::Counts | StoredKind::Labels => Value::Whole(bits),
+        }
+    }
+
+    fn number(&self, vertex: u32) -> f64 {
+        let bits = self.bits(vertex);
+        match self.kind {
+            StoredKind::Reals | StoredKind::Levels => f64::from_bits(bits),
+            StoredKind::Counts | StoredKind::Labels => bits as f64,
+        }
     }
 }
 
@@ -86,7 +124,6 @@ impl Column {
     /// The value of a vertex; `id` has the number of a vertex in the input.
     #[must_use]
     pub fn value(&self, vertex: u32, id: &dyn Fn(u32) -> u64) -> Value {
-        const UNREACHED: Value = Value::Whole(i64::MAX as u64);
         let at = vertex as usize;
         match self {
             Self::Reals(values) => Value::Real(values[at]),
@@ -94,11 +131,7 @@ impl Column {
             Self::Levels(levels) => Value::Whole(levels[at].into()),
             Self::Labels(labels) => Value::Whole(id(labels[at])),
             Self::Counts(counts) => Value::Whole(counts[at]),
-            Self::Stored(stored) => match stored.value(vertex) {
-                value if !stored.levels => Value::Real(value),
-                value if value.is_infinite() => UNREACHED,
-                value => Value::Whole(value as u64),
-            },
+            Self::Stored(stored) => stored.value(vertex),
         }
     }
 
@@ -108,7 +141,7 @@ impl Column {
         match self {
             Self::Reals(_) => true,
             Self::Levels(_) | Self::Labels(_) | Self::Counts(_) => false,
-            Self::Stored(stored) => !stored.levels,
+            Self::Stored(stored) => stored.kind == StoredKind::Reals,
         }
     }
 
@@ -121,7 +154,7 @@ impl Column {
             Self::Levels(levels) if levels[at] == frontier::UNREACHED => f64::INFINITY,
             Self::Levels(values) | Self::Labels(values) => values[at].into(),
             Self::Counts(counts) => counts[at] as f64,
-            Self::Stored(stored) => stored.value(vertex),
+            Self::Stored(stored) => stored.number(vertex),
         }
     }
 
@@ -138,9 +171,19 @@ impl Column {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Whether the value of a vertex is the number of another one.
+    /// Whether values are vertices, as labels of groups.
     #[must_use]
     pub fn has_labels(&self) -> bool {
+        match self {
+            Self::Labels(_) => true,
+            Self::Stored(stored) => stored.kind == StoredKind::Labels,
+            _ => false,
+        }
+    }
+
+    /// Whether [`Column::value`] needs the number in the input of any vertex.
+    #[must_use]
+    pub fn needs_ids(&self) -> bool {
         matches!(self, Self::Labels(_))
     }
 }

@@ -1,6 +1,8 @@
-//! Levels and distances as programs that pull, for graphs whose vertices do not fit into memory.
+//! Levels, distances and components as programs that pull, for graphs whose vertices do not fit
+//! into memory.
 
-use crate::pool::CellF64;
+use crate::catalog::Direction;
+use crate::pool::{CellF64, CellU32};
 use crate::pull::{Totals, Vertex, VertexProgram};
 
 /// The lengths of shortest paths from a source: by weights, or by edges.
@@ -37,6 +39,50 @@ impl VertexProgram for Paths {
     }
 
     fn totals(&self, _vertex: Vertex, old: f64, new: f64) -> Totals {
+        [f64::from(u8::from(old != new)), 0.0]
+    }
+
+    fn next_round(&mut self, round: u32, [changed, _]: Totals) -> bool {
+        round == 0 || changed > 0.0
+    }
+}
+
+/// Labels of components: each vertex takes the smallest label next to it.
+#[derive(Clone, Copy, Debug)]
+pub struct Smallest {
+    /// Whether edges have a direction, which does not count.
+    pub directed: bool,
+}
+
+impl VertexProgram for Smallest {
+    type Cell = CellU32;
+    type Sum = CellU32;
+
+    fn directions(&self) -> Vec<Direction> {
+        if self.directed { vec![Direction::In, Direction::Out] } else { vec![Direction::In] }
+    }
+
+    fn initial(&self, vertex: Vertex) -> u32 {
+        vertex.number
+    }
+
+    fn empty(&self) -> u32 {
+        u32::MAX
+    }
+
+    fn gather(&self, sum: u32, neighbour: u32, _weight: f64) -> u32 {
+        sum.min(neighbour)
+    }
+
+    fn merge(&self, one: u32, other: u32) -> u32 {
+        one.min(other)
+    }
+
+    fn apply(&self, _vertex: Vertex, sum: u32, old: u32) -> u32 {
+        sum.min(old)
+    }
+
+    fn totals(&self, _vertex: Vertex, old: u32, new: u32) -> Totals {
         [f64::from(u8::from(old != new)), 0.0]
     }
 

@@ -1,18 +1,18 @@
 //! The algorithms by name, and their options.
 
-use crate::algorithms::cdlp::cdlp;
+use crate::algorithms::cdlp::{self, cdlp};
 use crate::algorithms::frontier::{Bits, UNREACHED, bfs, sssp};
-use crate::algorithms::kcore::kcore;
+use crate::algorithms::kcore::{self, kcore};
 use crate::algorithms::pagerank::{Form, PageRank, Until};
-use crate::algorithms::paths::Paths;
+use crate::algorithms::paths::{Paths, Smallest};
 use crate::algorithms::triangles::{self, Count};
 use crate::algorithms::wcc::wcc;
-use crate::algorithms::{Column, Stored};
+use crate::algorithms::{Column, by_lists, stored};
 use crate::engine::Graph;
 use crate::error::{GraphError, Result};
 use crate::external;
 use crate::pool::{Cell, CellF64, Pool};
-use crate::pull::{self, Schedule, Vertex, VertexProgram};
+use crate::pull::{self, Schedule, Vertex};
 use crate::results::Results;
 
 /// An algorithm.
@@ -123,52 +123,102 @@ impl Algorithm {
             }
             _ => None,
         };
-        match self {
-            Self::Pagerank | Self::Ppr => {
+        let key = options.key(self.name());
+        let (whole, part) = self.state_bytes(graph, pool, options.schedule);
+        let place = place(graph, pool, whole, part, results)?;
+        match (self, place) {
+            (Self::Pagerank | Self::Ppr, place) => {
                 let mut program = page_rank(graph, options, source);
-                let key = options.key(self.name());
-                let intervals = graph.catalog().intervals;
-                let whole = pull::state_bytes::<PageRank>(options.schedule, intervals);
-                match by_intervals::<PageRank>(graph, pool, whole, results)? {
-                    (Some(_), true) if options.schedule == Schedule::Asynchronous => {
+                match place {
+                    Place::Flash(_) if options.schedule == Schedule::Asynchronous => {
                         let what = "rounds with values on flash see those of the round before; \
                                     give more by --memory, or leave --async away";
                         Err(GraphError::Refused(what.into()))
                     }
-                    (Some(results), true) => {
-                        pagerank_external(graph, results, pool, &mut program, &key)
+                    Place::Flash(results) => {
+                        stored::pagerank(graph, results, pool, &mut program, &key)
                     }
-                    (results, _) => pagerank(graph, results, pool, &mut program, options, &key),
+                    Place::Memory(results) => {
+                        pagerank(graph, results, pool, &mut program, options, &key)
+                    }
                 }
             }
-            Self::Wcc => {
-                let labels = wcc(graph, pool)?;
-                let roots = (0..).zip(&labels).filter(|(vertex, label)| vertex == *label).count();
-                let facts = vec![("components", roots as f64)];
-                Ok(Computed { column: Column::Labels(labels), rounds: 1, facts })
-            }
-            Self::Bfs | Self::Sssp => {
+            (Self::Bfs | Self::Sssp, place) => {
                 let source = source.expect("it was checked");
                 let weighted = self == Self::Sssp;
                 refuse_negative(graph, weighted)?;
-                // Levels or distances, degrees, and two bits.
-                let whole = 9;
-                match by_intervals::<Paths>(graph, pool, whole, results)? {
-                    (Some(results), true) => {
-                        let key = options.key(self.name());
-                        paths_external(graph, results, pool, Paths { source, weighted }, &key)
+                match place {
+                    Place::Flash(results) => {
+                        stored::paths(graph, results, pool, Paths { source, weighted }, &key)
                     }
-                    _ if weighted => distances(graph, pool, source),
-                    _ => levels(graph, pool, source),
+                    Place::Memory(_) if weighted => distances(graph, pool, source),
+                    Place::Memory(_) => levels(graph, pool, source),
                 }
             }
-            Self::Cdlp => communities(graph, pool, options.iterations.unwrap_or(ROUNDS_CDLP)),
-            Self::Lcc => coefficients(graph, pool),
-            Self::Triangles => all_triangles(graph, pool),
-            Self::Kcore => cores(graph, pool),
-            Self::Degrees => degrees(graph, pool),
+            (_, Place::Flash(results)) => {
+                self.run_on_flash(graph, results, pool, &key, options.iterations)
+            }
+            (Self::Wcc, _) => components(graph, pool),
+            (Self::Cdlp, _) => communities(graph, pool, options.iterations.unwrap_or(ROUNDS_CDLP)),
+            (Self::Lcc, _) => coefficients(graph, pool),
+            (Self::Triangles, _) => all_triangles(graph, pool),
+            (Self::Kcore, _) => cores(graph, pool),
+            (Self::Degrees, _) => degrees(graph, pool),
         }
     }
+
+    /// Bytes of memory that it needs next to buffers: with the values of all vertices in memory, and
+    /// with values on flash.
+    #[must_use]
+    pub fn state_bytes(self, graph: &Graph, pool: &dyn Pool, schedule: Schedule) -> (u64, u64) {
+        let vertices = u64::from(graph.catalog().vertices);
+        match self {
+            Self::Pagerank | Self::Ppr => {
+                let intervals = graph.catalog().intervals;
+                let whole = pull::state_bytes::<PageRank>(schedule, intervals);
+                (vertices * whole, external::state_bytes::<PageRank>(graph))
+            }
+            Self::Wcc => (vertices * 4, external::state_bytes::<Smallest>(graph)),
+            // Levels or distances, degrees, and two bits.
+            Self::Bfs | Self::Sssp => (vertices * 9, external::state_bytes::<Paths>(graph)),
+            Self::Cdlp => (cdlp::state_bytes(graph, pool), by_lists::bytes_min(graph)),
+            Self::Kcore => (kcore::state_bytes(graph, pool), by_lists::bytes_min(graph)),
+            Self::Lcc | Self::Triangles => {
+                (triangles::bytes_min(graph, pool), by_lists::triangles_bytes_min(graph))
+            }
+            Self::Degrees => (vertices * 8, by_lists::SEGMENTS * graph.segment_bytes()),
+        }
+    }
+
+    /// Runs one of the algorithms that need no source and no options but rounds, with values on
+    /// flash.
+    fn run_on_flash(
+        self,
+        graph: &mut Graph,
+        results: Results,
+        pool: &dyn Pool,
+        key: &str,
+        iterations: Option<u32>,
+    ) -> Result<Computed> {
+        match self {
+            Self::Wcc => stored::components(graph, results, pool, key),
+            Self::Cdlp => {
+                let until = (key, iterations.unwrap_or(ROUNDS_CDLP));
+                stored::communities(graph, results, pool, until)
+            }
+            Self::Kcore => stored::cores(graph, results, pool, key),
+            Self::Lcc => stored::coefficients(graph, results, pool, key),
+            Self::Triangles => stored::triangles(graph, results, pool, key),
+            _ => stored::degrees(graph, results, pool, key),
+        }
+    }
+}
+
+fn components(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
+    let labels = wcc(graph, pool)?;
+    let roots = (0..).zip(&labels).filter(|(vertex, label)| vertex == *label).count();
+    let facts = vec![("components", roots as f64)];
+    Ok(Computed { column: Column::Labels(labels), rounds: 1, facts })
 }
 
 /// Rounds of label propagation if nothing is given: those of LDBC.
@@ -232,25 +282,33 @@ impl Options {
     }
 }
 
-/// Whether values of `whole` bytes for each vertex have to be in the results, not in memory.
-fn by_intervals<P: VertexProgram>(
+/// Where the values of vertices are.
+enum Place {
+    /// In memory.
+    Memory(Option<Results>),
+    /// In the results.
+    Flash(Results),
+}
+
+/// Where the values are if they and what else is needed have `whole` bytes in memory, and `part`
+/// bytes are needed with values on flash.
+fn place(
     graph: &Graph,
     pool: &dyn Pool,
     whole: u64,
+    part: u64,
     results: Option<Results>,
-) -> Result<(Option<Results>, bool)> {
-    let needed = u64::from(graph.catalog().vertices) * whole;
-    if needed <= graph.state_max(pool) {
-        return Ok((results, false));
-    }
+) -> Result<Place> {
+    let left = graph.state_max(pool);
     match results {
-        Some(results)
-            if graph.catalog().intervals > 1
-                && external::state_bytes::<P>(graph) <= graph.state_max(pool) =>
-        {
-            Ok((Some(results), true))
+        Some(results) if whole > left && graph.catalog().intervals > 1 && part <= left => {
+            Ok(Place::Flash(results))
         }
-        _ => Err(external::too_little(graph, needed + graph.buffers_min(pool))),
+        Some(_) if whole > left => {
+            let buffers = graph.buffers_min(pool);
+            Err(external::too_little(graph, whole + buffers, part + buffers))
+        }
+        results => Ok(Place::Memory(results)),
     }
 }
 
@@ -276,61 +334,12 @@ fn distances(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<Computed
     Ok(Computed { column: Column::Reals(lengths), rounds, facts })
 }
 
-fn paths_external(
-    graph: &mut Graph,
-    mut results: Results,
-    pool: &dyn Pool,
-    mut program: Paths,
-    key: &str,
-) -> Result<Computed> {
-    let rounds = external::run(graph, &mut results, pool, &mut program, (key, u32::MAX))?;
-    let mut reached = 0_u64;
-    results.values(0, graph.catalog().vertices, |_, bits| {
-        reached += u64::from(f64::from_bits(bits).is_finite());
-        Ok(())
-    })?;
-    let facts = vec![("vertices reached", reached as f64)];
-    let column = Column::Stored(Box::new(Stored::new(results, !program.weighted)));
-    Ok(Computed { column, rounds, facts })
-}
-
 fn page_rank(graph: &Graph, options: &Options, source: Option<u32>) -> PageRank {
     let until = match (options.tolerance, options.iterations) {
         (Some(change), rounds) => Until::Change(change, rounds.unwrap_or(ROUNDS_MAX)),
         (None, rounds) => Until::Rounds(rounds.unwrap_or(ROUNDS_USUAL)),
     };
     PageRank::new(graph.catalog().vertices, options.damping, options.form, source, until)
-}
-
-fn pagerank_external(
-    graph: &mut Graph,
-    mut results: Results,
-    pool: &dyn Pool,
-    program: &mut PageRank,
-    key: &str,
-) -> Result<Computed> {
-    let until = (key, program.rounds_max());
-    let rounds = external::run(graph, &mut results, pool, program, until)?;
-    // Ranks replace what vertices give along edges.
-    let (content, per) = (graph.catalog().content, graph.catalog().interval_vertices);
-    let (vertices, mut sum) = (graph.catalog().vertices, 0.0);
-    for first in (0..vertices).step_by(per as usize) {
-        let end = first.saturating_add(per).min(vertices);
-        let mut values = Vec::new();
-        results.values(first, end, |_, bits| {
-            values.push(f64::from_bits(bits));
-            Ok(())
-        })?;
-        graph.degrees_of(first..end, |number, [_, degree]| {
-            let value = values[(number - first) as usize];
-            let rank = PageRank::rank(Vertex { number, degree }, value);
-            sum += rank;
-            results.push(rank.to_bits())
-        })?;
-    }
-    results.commit(content, &format!("{key} done"), rounds, [0.0; 2])?;
-    let facts = vec![("sum of ranks", sum), ("last change", program.change())];
-    Ok(Computed { column: Column::Stored(Box::new(Stored::new(results, false))), rounds, facts })
 }
 
 /// Runs PageRank with the values in memory, with checkpoints between rounds if they are wanted.

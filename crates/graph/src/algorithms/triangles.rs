@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::algorithms::windows::{Windows, directions};
+use crate::catalog::Catalog;
 use crate::engine::Graph;
 use crate::error::Result;
 use crate::pool::{Cell, Pool};
@@ -46,6 +47,24 @@ struct Part {
 /// Bytes of an element of a list.
 const ELEMENT: u64 = size_of::<(u32, u8)>() as u64;
 
+/// Bytes next to lists: counts, neighbours, lengths and ends of lists; for each thread a window,
+/// and the lists of it.
+fn fixed_bytes(catalog: &Catalog, windows: &Windows, pool: &dyn Pool) -> u64 {
+    let threads = pool.threads() as u64;
+    u64::from(catalog.vertices) * (8 + 4 + 4 + 8) + 3 * threads * windows.bytes_max()
+}
+
+/// Bytes of the longest list that there can be.
+fn least_bytes(catalog: &Catalog) -> u64 {
+    u64::from(catalog.degree_max) * 2 * ELEMENT
+}
+
+/// The least memory that [`count`] needs next to buffers.
+pub(crate) fn bytes_min(graph: &Graph, pool: &dyn Pool) -> u64 {
+    let windows = Windows::new(graph.catalog());
+    fixed_bytes(graph.catalog(), &windows, pool) + least_bytes(graph.catalog())
+}
+
 /// Counts at each vertex.
 ///
 /// # Errors
@@ -54,10 +73,7 @@ pub fn count(graph: &mut Graph, pool: &dyn Pool, what: Count) -> Result<Counted>
     let catalog = graph.catalog().clone();
     let vertices = catalog.vertices;
     let windows = Windows::new(&catalog).single();
-    let threads = pool.threads() as u64;
-    // Counts, neighbours, lengths and ends of lists; a window, and the lists of it.
-    let fixed = u64::from(vertices) * (8 + 4 + 4 + 8) + 3 * threads * windows.bytes_max();
-    let least = u64::from(catalog.degree_max) * 2 * ELEMENT;
+    let (fixed, least) = (fixed_bytes(&catalog, &windows, pool), least_bytes(&catalog));
     let left = graph.state_max(pool).saturating_sub(fixed);
     // An undirected graph has each edge twice, and a list has it once.
     let most = if catalog.directed { catalog.arcs } else { catalog.arcs / 2 } * ELEMENT;
@@ -227,12 +243,14 @@ fn add_triangles(
 #[must_use]
 pub fn coefficients(counted: &Counted, directed: bool) -> Vec<f64> {
     let pairs = counted.counts.iter().zip(&counted.neighbours);
-    let coefficient = |(count, neighbours): (&u64, &u32)| {
-        let neighbours = f64::from(*neighbours);
-        let possible = neighbours * (neighbours - 1.0);
-        // An undirected edge counts in both directions.
-        let count = *count as f64 * if directed { 1.0 } else { 2.0 };
-        if possible > 0.0 { count / possible } else { 0.0 }
-    };
-    pairs.map(coefficient).collect()
+    pairs.map(|(count, neighbours)| coefficient(*count, *neighbours, directed)).collect()
+}
+
+/// The coefficient of a vertex with so many different neighbours, and edges between these.
+pub(crate) fn coefficient(count: u64, neighbours: u32, directed: bool) -> f64 {
+    let neighbours = f64::from(neighbours);
+    let possible = neighbours * (neighbours - 1.0);
+    // An undirected edge counts in both directions.
+    let count = count as f64 * if directed { 1.0 } else { 2.0 };
+    if possible > 0.0 { count / possible } else { 0.0 }
 }

@@ -4,5 +4,6 @@ mod common;
 mod formats;
 mod memory;
 mod models;
+mod on_flash;
 mod power;
 mod published;

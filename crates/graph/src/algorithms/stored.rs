@@ -1,0 +1,258 @@
+//! The algorithms with values on flash.
+
+use crate::algorithms::by_lists::{self, values};
+use crate::algorithms::cdlp::Propagation;
+use crate::algorithms::frontier::Bits;
+use crate::algorithms::kcore::Bounds;
+use crate::algorithms::pagerank::PageRank;
+use crate::algorithms::paths::{Paths, Smallest};
+use crate::algorithms::run::Computed;
+use crate::algorithms::triangles::{Count, coefficient};
+use crate::algorithms::{Column, Stored, StoredKind};
+use crate::engine::Graph;
+use crate::error::Result;
+use crate::external;
+use crate::pool::Pool;
+use crate::pull::Vertex;
+use crate::results::Results;
+
+/// The ranges of the intervals.
+fn intervals(graph: &Graph) -> impl Iterator<Item = std::ops::Range<u32>> + use<> {
+    let (vertices, per) = (graph.catalog().vertices, graph.catalog().interval_vertices);
+    let range = move |first: u32| first..first.saturating_add(per).min(vertices);
+    (0..vertices).step_by(per as usize).map(range)
+}
+
+fn computed(
+    results: Results,
+    kind: StoredKind,
+    rounds: u32,
+    facts: Vec<(&'static str, f64)>,
+) -> Computed {
+    Computed { column: Column::Stored(Box::new(Stored::new(results, kind))), rounds, facts }
+}
+
+/// Levels or distances.
+pub(crate) fn paths(
+    graph: &mut Graph,
+    mut results: Results,
+    pool: &dyn Pool,
+    mut program: Paths,
+    key: &str,
+) -> Result<Computed> {
+    let rounds = external::run(graph, &mut results, pool, &mut program, (key, u32::MAX))?;
+    let mut reached = 0_u64;
+    results.values(0, graph.catalog().vertices, |_, bits| {
+        reached += u64::from(f64::from_bits(bits).is_finite());
+        Ok(())
+    })?;
+    let facts = vec![("vertices reached", reached as f64)];
+    let kind = if program.weighted { StoredKind::Reals } else { StoredKind::Levels };
+    Ok(computed(results, kind, rounds, facts))
+}
+
+/// Ranks.
+pub(crate) fn pagerank(
+    graph: &mut Graph,
+    mut results: Results,
+    pool: &dyn Pool,
+    program: &mut PageRank,
+    key: &str,
+) -> Result<Computed> {
+    let until = (key, program.rounds_max());
+    let rounds = external::run(graph, &mut results, pool, program, until)?;
+    // Ranks replace what vertices give along edges.
+    let mut sum = 0.0;
+    for range in intervals(graph) {
+        let mut values = Vec::with_capacity(range.len());
+        results.values(range.start, range.end, |_, bits| {
+            values.push(f64::from_bits(bits));
+            Ok(())
+        })?;
+        graph.degrees_of(range.clone(), |number, [_, degree]| {
+            let value = values[(number - range.start) as usize];
+            let rank = PageRank::rank(Vertex { number, degree }, value);
+            sum += rank;
+            results.push(rank.to_bits())
+        })?;
+    }
+    end(graph, &mut results, key, rounds)?;
+    let facts = vec![("sum of ranks", sum), ("last change", program.change())];
+    Ok(computed(results, StoredKind::Reals, rounds, facts))
+}
+
+/// Commits values that are not those with which rounds go on.
+fn end(graph: &Graph, results: &mut Results, key: &str, rounds: u32) -> Result<()> {
+    results.commit(graph.catalog().content, &format!("{key} done"), rounds, [0.0; 2])
+}
+
+/// The smallest vertex of each component. Rounds in which vertices take the smallest label next to
+/// them alternate with rounds in which each takes the label of the vertex that its label is, which
+/// doubles how far a label gets. Source: Shiloach and Vishkin, J. Algorithms 1982 (shortcuts).
+pub(crate) fn components(
+    graph: &mut Graph,
+    mut results: Results,
+    pool: &dyn Pool,
+    key: &str,
+) -> Result<Computed> {
+    let program = Smallest { directed: graph.catalog().directed };
+    let content = graph.catalog().content;
+    let begun = external::begin(graph, &mut results, pool, &program, (key, u32::MAX))?;
+    let (mut round, mut totals) = begun;
+    // Odd rounds are along edges; if one of them changes nothing, nothing will.
+    while round % 2 == 0 || totals[0] > 0.0 {
+        if round % 2 == 0 {
+            totals = external::make_round(graph, &mut results, pool, &program)?;
+        } else {
+            follow_labels(graph, &mut results)?;
+        }
+        round += 1;
+        results.commit(content, key, round, totals)?;
+    }
+    let mut roots = 0_u64;
+    results.values(0, graph.catalog().vertices, |vertex, label| {
+        roots += u64::from(label == u64::from(vertex));
+        Ok(())
+    })?;
+    labels_of_input(graph, &mut results, key, round)?;
+    Ok(computed(results, StoredKind::Labels, round, vec![("components", roots as f64)]))
+}
+
+/// Pushes, for each vertex, the label of the vertex that its label is.
+fn follow_labels(graph: &Graph, results: &mut Results) -> Result<()> {
+    for own in intervals(graph) {
+        let old = values(results, own)?;
+        let mut new = old.clone();
+        // A label is not larger than its vertex.
+        let last = old.iter().copied().max().unwrap_or(0);
+        for range in intervals(graph).take_while(|range| range.start <= last) {
+            let labels = values(results, range.clone())?;
+            for (old, new) in old.iter().zip(&mut new) {
+                if range.contains(old) {
+                    *new = labels[(*old - range.start) as usize];
+                }
+            }
+        }
+        new.into_iter().try_for_each(|label| results.push(label.into()))?;
+    }
+    Ok(())
+}
+
+/// Replaces labels by the numbers that these vertices have in the input, and commits.
+fn labels_of_input(graph: &mut Graph, results: &mut Results, key: &str, rounds: u32) -> Result<()> {
+    for own in intervals(graph) {
+        let labels = values(results, own)?;
+        let mut ids_of_labels = vec![0_u64; labels.len()];
+        for range in intervals(graph) {
+            let mut ids = Vec::with_capacity(range.len());
+            graph.ids_of(range.clone(), |_, id| {
+                ids.push(id);
+                Ok(())
+            })?;
+            for (label, id) in labels.iter().zip(&mut ids_of_labels) {
+                if range.contains(label) {
+                    *id = ids[(*label - range.start) as usize];
+                }
+            }
+        }
+        ids_of_labels.into_iter().try_for_each(|id| results.push(id))?;
+    }
+    end(graph, results, key, rounds)
+}
+
+/// Labels of communities.
+pub(crate) fn communities(
+    graph: &mut Graph,
+    mut results: Results,
+    pool: &dyn Pool,
+    (key, last): (&str, u32),
+) -> Result<Computed> {
+    let rounds = by_lists::run(graph, &mut results, pool, &Propagation, (key, last))?;
+    let vertices = graph.catalog().vertices;
+    let mut used = 0;
+    for range in intervals(graph) {
+        let seen = Bits::new(range.len() as u32);
+        results.values(0, vertices, |_, label| {
+            if range.contains(&(label as u32)) {
+                seen.set(label as u32 - range.start);
+            }
+            Ok(())
+        })?;
+        used += seen.count();
+    }
+    labels_of_input(graph, &mut results, key, rounds)?;
+    Ok(computed(results, StoredKind::Labels, rounds, vec![("communities", used as f64)]))
+}
+
+/// Core numbers.
+pub(crate) fn cores(
+    graph: &mut Graph,
+    mut results: Results,
+    pool: &dyn Pool,
+    key: &str,
+) -> Result<Computed> {
+    let rounds = by_lists::run(graph, &mut results, pool, &Bounds, (key, u32::MAX))?;
+    let mut most = 0;
+    results.values(0, graph.catalog().vertices, |_, core| {
+        most = most.max(core);
+        Ok(())
+    })?;
+    let facts = vec![("largest core number", most as f64)];
+    Ok(computed(results, StoredKind::Counts, rounds, facts))
+}
+
+/// Clustering coefficients.
+pub(crate) fn coefficients(
+    graph: &mut Graph,
+    mut results: Results,
+    pool: &dyn Pool,
+    key: &str,
+) -> Result<Computed> {
+    let (directed, vertices) = (graph.catalog().directed, graph.catalog().vertices);
+    let mut sum = 0.0;
+    let passes = by_lists::triangles(graph, pool, Count::Arcs, |count, neighbours| {
+        let value = coefficient(count, neighbours, directed);
+        sum += value;
+        results.push(value.to_bits())
+    })?;
+    end(graph, &mut results, key, 1)?;
+    let facts = vec![("mean coefficient", sum / f64::from(vertices.max(1)))];
+    Ok(computed(results, StoredKind::Reals, passes, facts))
+}
+
+/// Triangles at each vertex.
+pub(crate) fn triangles(
+    graph: &mut Graph,
+    mut results: Results,
+    pool: &dyn Pool,
+    key: &str,
+) -> Result<Computed> {
+    let mut sum = 0;
+    let passes = by_lists::triangles(graph, pool, Count::Triangles, |count, _| {
+        sum += count;
+        results.push(count)
+    })?;
+    end(graph, &mut results, key, 1)?;
+    let facts = vec![("triangles", (sum / 3) as f64)];
+    Ok(computed(results, StoredKind::Counts, passes, facts))
+}
+
+/// Edges of each vertex.
+pub(crate) fn degrees(
+    graph: &mut Graph,
+    mut results: Results,
+    pool: &dyn Pool,
+    key: &str,
+) -> Result<Computed> {
+    let state = by_lists::SEGMENTS * graph.segment_bytes();
+    graph.reserve("the degrees", state, &[], pool)?;
+    let (vertices, directed) = (graph.catalog().vertices, graph.catalog().directed);
+    let mut most = 0;
+    graph.degrees_of(0..vertices, |_, [to, from]| {
+        let both = if directed { u64::from(to) + u64::from(from) } else { to.into() };
+        most = most.max(both);
+        results.push(both)
+    })?;
+    end(graph, &mut results, key, 1)?;
+    Ok(computed(results, StoredKind::Counts, 1, vec![("largest degree", most as f64)]))
+}

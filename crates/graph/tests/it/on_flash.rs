@@ -1,0 +1,120 @@
+//! Every algorithm with the values of vertices on flash.
+
+use prism_base::Rng;
+use prism_graph::algorithms::{Algorithm, Column, Computed, Options};
+use prism_graph::input::Format;
+use prism_graph::{Graph, GraphError, Keep, Results, Serial, Space};
+
+use crate::common::{Input, PAGES, Threads, by_id, options, policy};
+
+/// A graph of some 15,000 vertices in six intervals: chains, triangles, a vertex with many edges,
+/// edges that are there twice, loops.
+fn text(rng: &mut Rng) -> String {
+    const IDS: u64 = 26_000;
+    let mut text = String::new();
+    let mut edge = |a: u64, b: u64| text.push_str(&format!("{a} {b}\n"));
+    for _ in 0..11_000 {
+        let (a, b) = (rng.below(IDS), rng.below(IDS));
+        edge(a, b);
+        if rng.chance(0.1) {
+            edge(b, a);
+        }
+        if rng.chance(0.1) {
+            let c = rng.below(IDS);
+            [(b, c), (c, a), (a, b)].iter().for_each(|(a, b)| edge(*a, *b));
+        }
+    }
+    for other in 0..300 {
+        edge(7, other * 50);
+        edge(other * 50, other * 50 + 50);
+        edge(other, other);
+    }
+    text
+}
+
+fn graph(text: &str, directed: bool, duplicates: Keep, threads: usize) -> Graph {
+    let state_memory = Some(48 * 2700);
+    let input =
+        Input { state_memory, duplicates, ..Input::new(text.as_bytes(), Format::Edges, directed) };
+    input.graph_with(threads, 64 << 20)
+}
+
+fn results() -> Results {
+    let (space, catalog) = Space::open(policy(256, PAGES, 1)).unwrap();
+    Results::open(space, catalog)
+}
+
+/// Runs an algorithm with the least memory with which it runs, and `more` bytes.
+fn with_least_memory(
+    graph: &mut Graph,
+    algorithm: Algorithm,
+    options: &Options,
+    more: u64,
+) -> Computed {
+    let (_, least) = algorithm.state_bytes(graph, &Serial, options.schedule);
+    graph.set_memory(least + graph.buffers_min(&Serial) - 1);
+    let refused = algorithm.run(graph, Some(results()), &Serial, options);
+    assert!(matches!(refused, Err(GraphError::Refused(_))), "{}", algorithm.name());
+    graph.set_memory(graph.memory() + 1 + more);
+    algorithm.run(graph, Some(results()), &Serial, options).unwrap()
+}
+
+fn options_of(algorithm: Algorithm) -> Options {
+    let rounds = matches!(algorithm, Algorithm::Pagerank | Algorithm::Ppr | Algorithm::Cdlp);
+    Options {
+        source: algorithm.has_source().then_some(7),
+        iterations: rounds.then_some(4),
+        ..options()
+    }
+}
+
+#[test]
+fn random_graphs_have_the_values_on_flash_that_they_have_in_memory() {
+    for seed in prism_testkit::seeds(0..3) {
+        let mut rng = Rng::stream(seed, "on flash");
+        let text = text(&mut rng);
+        let duplicates = if seed == 1 { Keep::Keep } else { Keep::Drop };
+        for directed in [false, true] {
+            let mut graph = graph(&text, directed, duplicates, 2);
+            assert!(graph.catalog().intervals >= 5, "{} intervals", graph.catalog().intervals);
+            for (algorithm, name) in Algorithm::ALL {
+                let options = options_of(algorithm);
+                graph.set_memory(64 << 20);
+                let whole = algorithm.run(&mut graph, None, &Threads(2), &options).unwrap();
+                let expected = by_id(&mut graph, &whole);
+                // Passes over the graph are as many as batches of lists.
+                let passes = matches!(algorithm, Algorithm::Lcc | Algorithm::Triangles);
+                let little = if passes { 60 << 10 } else { 4 << 10 };
+                for more in [little, 5 * little] {
+                    let stored = with_least_memory(&mut graph, algorithm, &options, more);
+                    if more == little {
+                        let is_stored = matches!(stored.column, Column::Stored(_));
+                        assert!(is_stored, "{name} has its values in memory");
+                    }
+                    assert_eq!(stored.column.has_labels(), whole.column.has_labels(), "{name}");
+                    assert_eq!(stored.column.is_real(), whole.column.is_real(), "{name}");
+                    let found = by_id(&mut graph, &stored);
+                    stored.column.check().unwrap();
+                    for (id, value) in &expected {
+                        assert_eq!(found[id], *value, "{name}, vertex {id}, directed {directed}");
+                    }
+                    for ((what, fact), (_, other)) in whole.facts.iter().zip(&stored.facts) {
+                        let near = (fact - other).abs() <= 1e-9 * fact.abs();
+                        assert!(near, "{name}: {what} {fact} {other}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A chain is as deep as it is long; labels of components cross it in few rounds.
+#[test]
+fn labels_of_components_cross_a_chain_in_few_rounds() {
+    let text: String = (0..12_000).map(|i| format!("{i} {}\n", i + 1)).collect();
+    let mut graph = graph(&text, true, Keep::Drop, 1);
+    let computed = with_least_memory(&mut graph, Algorithm::Wcc, &options(), 0);
+    assert!(matches!(computed.column, Column::Stored(_)));
+    assert_eq!(computed.facts, [("components", 1.0)]);
+    assert!(computed.rounds < 60, "{} rounds", computed.rounds);
+}
