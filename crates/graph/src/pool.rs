@@ -76,6 +76,31 @@ impl Cell for AtomicU32 {
     }
 }
 
+/// A cell of a `u64`.
+pub type CellU64 = AtomicU64;
+
+impl Cell for AtomicU64 {
+    type Value = u64;
+    const BYTES: usize = 8;
+    fn new(value: u64) -> Self {
+        Self::new(value)
+    }
+    #[inline]
+    fn get(&self) -> u64 {
+        self.load(Ordering::Relaxed)
+    }
+    #[inline]
+    fn set(&self, value: u64) {
+        self.store(value, Ordering::Relaxed);
+    }
+    fn bits(value: u64) -> u64 {
+        value
+    }
+    fn of_bits(bits: u64) -> u64 {
+        bits
+    }
+}
+
 /// A cell of an `f64`.
 #[derive(Debug)]
 pub struct CellF64(AtomicU64);

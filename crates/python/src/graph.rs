@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{Field, Schema};
 use prism_base::Bytes;
-use prism_graph::algorithms::Column;
 use prism_graph::algorithms::frontier::UNREACHED;
+use prism_graph::algorithms::{Column, StoredKind, Value};
 use prism_graph::pool::Job;
 use prism_graph::{Graph, GraphError, Keep, Pool};
 use prism_graphstore::ingest::{parse_columns, parse_format, parse_run_memory};
@@ -233,10 +233,24 @@ fn table(graph: &mut Graph, column: &Column) -> Result<Table, GraphError> {
             Arc::new(labels.iter().map(|&label| Some(ids[label as usize])).collect::<UInt64Array>())
         }
         Column::Counts(counts) => Arc::new(UInt64Array::from(counts.clone())),
-        Column::Stored(_) => {
-            let value = |vertex| finite(column.number(vertex));
-            Arc::new((0..vertices).map(value).collect::<Float64Array>())
-        }
+        // The same types as in memory.
+        Column::Stored(stored) => match stored.kind {
+            StoredKind::Reals => {
+                let value = |vertex| finite(column.number(vertex));
+                Arc::new((0..vertices).map(value).collect::<Float64Array>())
+            }
+            StoredKind::Levels => {
+                let level = |vertex| finite(column.number(vertex)).map(|level| level as u32);
+                Arc::new((0..vertices).map(level).collect::<UInt32Array>())
+            }
+            StoredKind::Counts | StoredKind::Labels => {
+                let value = |vertex| match column.value(vertex, &|_| 0) {
+                    Value::Whole(value) => Some(value),
+                    Value::Real(_) => None,
+                };
+                Arc::new((0..vertices).map(value).collect::<UInt64Array>())
+            }
+        },
     };
     column.check()?;
     let kinds = [

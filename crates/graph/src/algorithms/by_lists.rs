@@ -115,7 +115,7 @@ fn make_batch<P: ListProgram>(
     Ok(changed.into_inner())
 }
 
-/// The values of a range of vertices.
+/// The values of a range of vertices, without their upper halves.
 pub(crate) fn values(results: &mut Results, range: Range<u32>) -> Result<Vec<u32>> {
     let mut values = Vec::with_capacity(range.len());
     results.values(range.start, range.end, |_, value| {

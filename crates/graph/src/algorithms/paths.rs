@@ -2,7 +2,7 @@
 //! into memory.
 
 use crate::catalog::Direction;
-use crate::pool::{CellF64, CellU32};
+use crate::pool::{CellF64, CellU32, CellU64};
 use crate::pull::{Totals, Vertex, VertexProgram};
 
 /// The lengths of shortest paths from a source: by weights, or by edges.
@@ -47,7 +47,8 @@ impl VertexProgram for Paths {
     }
 }
 
-/// Labels of components: each vertex takes the smallest label next to it.
+/// Labels of components: a round along edges finds the smallest label next to each vertex. The old
+/// label is in the upper half of the new value.
 #[derive(Clone, Copy, Debug)]
 pub struct Smallest {
     /// Whether edges have a direction, which does not count.
@@ -55,35 +56,35 @@ pub struct Smallest {
 }
 
 impl VertexProgram for Smallest {
-    type Cell = CellU32;
+    type Cell = CellU64;
     type Sum = CellU32;
 
     fn directions(&self) -> Vec<Direction> {
         if self.directed { vec![Direction::In, Direction::Out] } else { vec![Direction::In] }
     }
 
-    fn initial(&self, vertex: Vertex) -> u32 {
-        vertex.number
+    fn initial(&self, vertex: Vertex) -> u64 {
+        vertex.number.into()
     }
 
     fn empty(&self) -> u32 {
         u32::MAX
     }
 
-    fn gather(&self, sum: u32, neighbour: u32, _weight: f64) -> u32 {
-        sum.min(neighbour)
+    fn gather(&self, sum: u32, neighbour: u64, _weight: f64) -> u32 {
+        sum.min(neighbour as u32)
     }
 
     fn merge(&self, one: u32, other: u32) -> u32 {
         one.min(other)
     }
 
-    fn apply(&self, _vertex: Vertex, sum: u32, old: u32) -> u32 {
-        sum.min(old)
+    fn apply(&self, _vertex: Vertex, sum: u32, old: u64) -> u64 {
+        old << 32 | u64::from(sum).min(old)
     }
 
-    fn totals(&self, _vertex: Vertex, old: u32, new: u32) -> Totals {
-        [f64::from(u8::from(old != new)), 0.0]
+    fn totals(&self, _vertex: Vertex, old: u64, new: u64) -> Totals {
+        [f64::from(u8::from(old != new & u64::from(u32::MAX))), 0.0]
     }
 
     fn next_round(&mut self, round: u32, [changed, _]: Totals) -> bool {

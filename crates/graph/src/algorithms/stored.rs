@@ -86,9 +86,12 @@ fn end(graph: &Graph, results: &mut Results, key: &str, rounds: u32) -> Result<(
     results.commit(graph.catalog().content, &format!("{key} done"), rounds, [0.0; 2])
 }
 
-/// The smallest vertex of each component. Rounds in which vertices take the smallest label next to
-/// them alternate with rounds in which each takes the label of the vertex that its label is, which
-/// doubles how far a label gets. Source: Shiloach and Vishkin, J. Algorithms 1982 (shortcuts).
+/// The smallest vertex of each component. Of three rounds the first is along edges and finds the
+/// smallest label next to each vertex; in the second, a vertex that is the label of others takes
+/// the smallest of what these found; in the third, each vertex takes what its label has. Labels
+/// cross a component in a number of rounds that grows with the logarithm of its size, not with its
+/// diameter. Source: Liu and Tarjan, "Simple concurrent labeling algorithms for connected
+/// components", SOSA'19 (parent-connect and shortcut).
 pub(crate) fn components(
     graph: &mut Graph,
     mut results: Results,
@@ -99,37 +102,64 @@ pub(crate) fn components(
     let content = graph.catalog().content;
     let begun = external::begin(graph, &mut results, pool, &program, (key, u32::MAX))?;
     let (mut round, mut totals) = begun;
-    // Odd rounds are along edges; if one of them changes nothing, nothing will.
-    while round % 2 == 0 || totals[0] > 0.0 {
-        if round % 2 == 0 {
-            totals = external::make_round(graph, &mut results, pool, &program)?;
-        } else {
-            follow_labels(graph, &mut results)?;
+    // If nothing changes along edges, nothing will.
+    while round % 3 != 1 || totals[0] > 0.0 {
+        match round % 3 {
+            0 => totals = external::make_round(graph, &mut results, pool, &program)?,
+            1 => gather_at_labels(graph, &mut results)?,
+            _ => follow_labels(graph, &mut results)?,
         }
         round += 1;
         results.commit(content, key, round, totals)?;
     }
     let mut roots = 0_u64;
     results.values(0, graph.catalog().vertices, |vertex, label| {
-        roots += u64::from(label == u64::from(vertex));
+        roots += u64::from(label as u32 == vertex);
         Ok(())
     })?;
     labels_of_input(graph, &mut results, key, round)?;
     Ok(computed(results, StoredKind::Labels, round, vec![("components", roots as f64)]))
 }
 
-/// Pushes, for each vertex, the label of the vertex that its label is.
+/// Pushes, for each vertex, its label in the upper half and, in the lower half, the smallest of
+/// what it and the vertices with this label found along their edges.
+fn gather_at_labels(graph: &Graph, results: &mut Results) -> Result<()> {
+    for own in intervals(graph) {
+        let (mut labels, mut least) =
+            (Vec::with_capacity(own.len()), values(results, own.clone())?);
+        results.values(own.start, own.end, |_, value| {
+            labels.push((value >> 32) as u32);
+            Ok(())
+        })?;
+        results.values(0, graph.catalog().vertices, |_, value| {
+            let label = (value >> 32) as u32;
+            if own.contains(&label) {
+                let least = &mut least[(label - own.start) as usize];
+                *least = (*least).min(value as u32);
+            }
+            Ok(())
+        })?;
+        let pairs = labels.into_iter().zip(least);
+        let mut pairs = pairs.map(|(label, least)| u64::from(label) << 32 | u64::from(least));
+        pairs.try_for_each(|pair| results.push(pair))?;
+    }
+    Ok(())
+}
+
+/// Pushes, for each vertex, the smaller of what it and its label have.
 fn follow_labels(graph: &Graph, results: &mut Results) -> Result<()> {
     for own in intervals(graph) {
-        let old = values(results, own)?;
-        let mut new = old.clone();
+        let (mut labels, mut new) = (Vec::with_capacity(own.len()), values(results, own.clone())?);
+        results.values(own.start, own.end, |_, value| {
+            labels.push((value >> 32) as u32);
+            Ok(())
+        })?;
         // A label is not larger than its vertex.
-        let last = old.iter().copied().max().unwrap_or(0);
-        for range in intervals(graph).take_while(|range| range.start <= last) {
-            let labels = values(results, range.clone())?;
-            for (old, new) in old.iter().zip(&mut new) {
-                if range.contains(old) {
-                    *new = labels[(*old - range.start) as usize];
+        for range in intervals(graph).take_while(|range| range.start < own.end) {
+            let least = values(results, range.clone())?;
+            for (label, new) in labels.iter().zip(&mut new) {
+                if range.contains(label) {
+                    *new = (*new).min(least[(*label - range.start) as usize]);
                 }
             }
         }

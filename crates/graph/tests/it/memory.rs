@@ -4,10 +4,10 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use prism_graph::algorithms::Algorithm;
+use prism_graph::algorithms::{Algorithm, Column, Options};
 use prism_graph::input::Format;
 use prism_graph::rmat::Rmat;
-use prism_graph::{GraphError, Results, Serial, Space};
+use prism_graph::{GraphError, Keep, Results, Serial, Space};
 
 use crate::common::{Input, options, policy};
 
@@ -68,7 +68,7 @@ fn algorithms_stay_within_their_memory() {
             Input { weighted: true, ..Input::new(text.as_bytes(), Format::Edges, directed) };
         let mut graph = input.graph_with(1, 0);
         let source = Some(2);
-        let options = prism_graph::algorithms::Options { source, iterations: Some(3), ..options() };
+        let options = Options { source, iterations: Some(3), ..options() };
         // Lists of segments and tasks are not counted.
         let lists = 400 * graph.catalog().entries.len() as u64 + (16 << 10);
         for (algorithm, name) in Algorithm::ALL {
@@ -99,8 +99,7 @@ fn values_on_flash_cost_what_the_design_says() {
     let mut graph = input.graph_with(1, 1 << 30);
     let intervals = u64::from(graph.catalog().intervals);
     assert!(intervals >= 3, "{intervals} intervals");
-    let options =
-        |rounds| prism_graph::algorithms::Options { iterations: Some(rounds), ..options() };
+    let options = |rounds| Options { iterations: Some(rounds), ..options() };
     let whole = Algorithm::Pagerank.run(&mut graph, None, &Serial, &options(5)).unwrap();
     let vertices = graph.catalog().vertices;
     let memory = 176 << 10;
@@ -115,9 +114,7 @@ fn values_on_flash_cost_what_the_design_says() {
         let done = Algorithm::Pagerank.run(&mut graph, Some(results), &Serial, &options(rounds));
         let computed = done.unwrap();
         values = (0..vertices).map(|v| computed.column.value(v, &|_| 0).to_string()).collect();
-        let prism_graph::algorithms::Column::Stored(stored) = &computed.column else {
-            panic!("it is on flash")
-        };
+        let Column::Stored(stored) = &computed.column else { panic!("it is on flash") };
         let stored = stored.results.lock().unwrap();
         let io = graph.io();
         let edges = io.read + io.cached - before.read - before.cached;
@@ -140,4 +137,50 @@ fn values_on_flash_cost_what_the_design_says() {
         (lists..lists + lists / 2 + all / 4).contains(&edges),
         "{edges} read, {lists} of lists"
     );
+}
+
+/// With values on flash the lists of neighbours are in memory in parts: all of them do not fit.
+#[test]
+fn algorithms_stay_within_their_memory_with_values_on_flash() {
+    let text: String =
+        (0..160_000_u64).map(|i| format!("{} {}\n", i * 7919 % 15_013, i * i % 15_013)).collect();
+    let (state_memory, duplicates) = (Some(48 * 2700), Keep::Keep);
+    for directed in [false, true] {
+        let input = Input {
+            state_memory,
+            duplicates,
+            ..Input::new(text.as_bytes(), Format::Edges, directed)
+        };
+        let mut graph = input.graph_with(1, 0);
+        let vertices = u64::from(graph.catalog().vertices);
+        // Lists of segments and tasks are not counted.
+        let lists = 400 * graph.catalog().entries.len() as u64 + (64 << 10);
+        let (mut stores, mut ran) = (policy(256, 32, 1), 0);
+        // The first run is so long that it writes every block of the device, which is in memory.
+        let runs = [(Algorithm::Pagerank, "", 60)].into_iter();
+        let runs = runs.chain(Algorithm::ALL.map(|(algorithm, name)| (algorithm, name, 2)));
+        for (algorithm, name, iterations) in runs {
+            let options = Options { source: Some(2), iterations: Some(iterations), ..options() };
+            let (whole, least) = algorithm.state_bytes(&graph, &Serial, options.schedule);
+            let state = least + (40 << 10);
+            if whole <= state {
+                continue;
+            }
+            let memory = state + graph.buffers_min(&Serial);
+            graph.set_memory(memory);
+            let (space, catalog) = Space::open(stores).unwrap();
+            let results = Results::open(space, catalog);
+            let (done, used) = peak(|| algorithm.run(&mut graph, Some(results), &Serial, &options));
+            let Column::Stored(stored) = done.unwrap().column else {
+                panic!("{name} is in memory")
+            };
+            stores = stored.results.into_inner().unwrap().into_space().into_stores();
+            let allowed = memory + lists;
+            let of_neighbours = if directed { 8 } else { 4 } * graph.catalog().arcs;
+            assert!(2 * allowed < of_neighbours + 16 * vertices, "all lists would fit");
+            assert!(used <= allowed || name.is_empty(), "{name}: {used} bytes, {memory} allowed");
+            ran += 1;
+        }
+        assert!(ran >= 5, "{ran} runs with values on flash");
+    }
 }
