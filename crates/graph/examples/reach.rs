@@ -65,7 +65,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut ingest = Ingest::new(options, &InMemory::make)?;
     let edges = [(1, 2), (2, 3), (1, 3), (3, 1)];
     ingest.add(&edges.map(|(source, target)| Edge { source, target, weight: 1.0 }))?;
-    let catalog = ingest.prepare()?.write(&mut space, &Serial)?;
+    let catalog = ingest.prepare(&Serial)?.write(&mut space, &Serial)?;
 
     let mut graph = Graph::open(space, Some(catalog.encode()), 16 << 20)?;
     let (schedule, after) = (Schedule::Synchronous, &mut |_, _: Totals, _: &[_]| Ok(()));

@@ -11,9 +11,10 @@ use twox_hash::XxHash3_64;
 use crate::bits;
 use crate::builder::{Built, SegmentBuilder};
 use crate::catalog::{Catalog, Entry, VERSION};
+use crate::distribute::distribute;
 use crate::error::{GraphError, Result};
 use crate::ids::{IdMap, IdSet};
-use crate::pool::Pool;
+use crate::pool::{Job, Pool};
 use crate::scratch::{NewScratch, Records};
 use crate::segment::{HEADER_BYTES, Header, Kind};
 use crate::sort::{Bucket, Sorted};
@@ -130,12 +131,12 @@ impl<'a> Ingest<'a> {
         if self.options.weighted { self.edges[1].push(weight) } else { Ok(()) }
     }
 
-    /// Sorts edges into buckets, after the last one.
+    /// Sorts edges into buckets, after the last one, on several threads.
     ///
     /// # Errors
     /// [`GraphError::Unusable`] if there are no vertices, or more than 2^32 - 1;
     /// [`GraphError::Scratch`].
-    pub fn prepare(self) -> Result<Prepared> {
+    pub fn prepare(self, pool: &dyn Pool) -> Result<Prepared> {
         let Self { options, new_scratch, ids, mut edges, negative, loops_dropped } = self;
         edges.iter_mut().try_for_each(Records::flush).map_err(GraphError::Scratch)?;
         let ids = ids.into_map();
@@ -164,7 +165,8 @@ impl<'a> Ingest<'a> {
             let new = || Records::new(new_scratch).map_err(GraphError::Scratch);
             sets.push((0..count).map(|_| new()).collect::<Result<Vec<_>>>()?);
         }
-        distribute(options, &ids, &edges, width, &mut sets).map_err(GraphError::Scratch)?;
+        let sets = distribute(options, (&ids, &edges), width as u32, sets, pool)
+            .map_err(GraphError::Scratch)?;
         let plan = Plan {
             width: width as u32,
             intervals: intervals as u32,
@@ -183,52 +185,8 @@ fn widths(vertices: u64, buckets: u64, intervals: u64) -> (u64, u64) {
 }
 
 /// Bytes of the weight of a record.
-fn extra(options: IngestOptions) -> u64 {
+pub(crate) fn extra(options: IngestOptions) -> u64 {
     if options.weighted { 8 } else { 0 }
-}
-
-/// Puts edges, with dense numbers, into the buckets of their targets, and of their sources.
-fn distribute(
-    options: IngestOptions,
-    ids: &IdMap,
-    edges: &[Records; 2],
-    width: u64,
-    sets: &mut [Vec<Records>],
-) -> io::Result<()> {
-    let put = |set: &mut Vec<Records>, key: u64, other: u64, weight: &[u8]| {
-        let records = &mut set[(key / width) as usize];
-        records.push((key << 32 | other).to_le_bytes())?;
-        match weight.try_into() {
-            Ok(weight) => records.push::<8>(weight),
-            Err(_) => Ok(()),
-        }
-    };
-    let mut edge = |source: u64, target: u64, weight: &[u8]| -> io::Result<()> {
-        let (source, target) = (ids.dense(source), ids.dense(target));
-        put(&mut sets[0], target, source, weight)?;
-        match sets.get_mut(1) {
-            Some(set) => put(set, source, target, weight),
-            None if source == target => Ok(()),
-            None => put(&mut sets[0], source, target, weight),
-        }
-    };
-    let u64_at = |record: &[u8], at: usize| {
-        u64::from_le_bytes(record[at..at + 8].try_into().expect("eight"))
-    };
-    let narrow = 8 + extra(options) as usize;
-    edges[0].read(narrow, |bytes| {
-        bytes.chunks_exact(narrow).try_for_each(|record| {
-            let pair = u64_at(record, 0);
-            edge(pair & u64::from(u32::MAX), pair >> 32, &record[8..])
-        })
-    })?;
-    let wide = narrow + 8;
-    edges[1].read(wide, |bytes| {
-        bytes
-            .chunks_exact(wide)
-            .try_for_each(|record| edge(u64_at(record, 0), u64_at(record, 8), &record[16..]))
-    })?;
-    sets.iter_mut().flatten().try_for_each(Records::flush)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -350,7 +308,7 @@ impl<'a> Writer<'a> {
         kind: Kind,
         buckets: &[Records],
         pool: &dyn Pool,
-        count: &mut dyn FnMut(&Sorted),
+        count: &mut (dyn FnMut(&Sorted) + Send),
     ) -> Result<()> {
         let Plan { width, intervals, interval_vertices } = self.prepared.plan;
         let options = self.prepared.options;
@@ -359,28 +317,40 @@ impl<'a> Writer<'a> {
         let mut builders: Vec<_> = (0..intervals).map(|_| builder(0)).collect();
         let vertices = self.prepared.ids.len() as u32;
         let threads = pool.threads().max(1);
-        for (at, some) in buckets.chunks(threads).enumerate() {
-            let first = |i: usize| (at * threads + i) as u32 * width;
+        // Some buckets are sorted while the lists of those before are written.
+        let mut ready: Vec<(u32, Sorted)> = Vec::new();
+        let mut rest = buckets.iter().enumerate().map(|(at, bucket)| (at as u32 * width, bucket));
+        loop {
+            let some: Vec<(u32, &Records)> = rest.by_ref().take(threads).collect();
+            if some.is_empty() && ready.is_empty() {
+                return self.flush(&mut builders);
+            }
             let mut sorted: Vec<io::Result<Sorted>> = Vec::new();
             sorted.resize_with(some.len(), || Ok(Sorted::default()));
-            let jobs = some.iter().zip(&mut sorted).enumerate().map(|(i, (records, sorted))| {
-                let vertices = width.min(vertices - first(i));
-                let bucket = Bucket { records, first: first(i), vertices, options };
-                Box::new(move || *sorted = bucket.sort()) as Box<dyn FnOnce() + Send + '_>
-            });
-            pool.run(jobs.collect());
-            for (i, sorted) in sorted.into_iter().enumerate() {
-                let sorted = sorted.map_err(GraphError::Scratch)?;
-                count(&sorted);
-                let begins = first(i).is_multiple_of(interval_vertices);
-                if begins && first(i) > 0 {
-                    self.flush(&mut builders)?;
-                    builders = (0..intervals).map(|_| builder(first(i))).collect();
-                }
-                self.add(&sorted, &mut builders)?;
+            let mut written = Ok(());
+            let of_before = std::mem::take(&mut ready);
+            let write = || {
+                written = of_before.into_iter().try_for_each(|(first, sorted)| {
+                    count(&sorted);
+                    if first > 0 && first.is_multiple_of(interval_vertices) {
+                        self.flush(&mut builders)?;
+                        builders = (0..intervals).map(|_| builder(first)).collect();
+                    }
+                    self.add(&sorted, &mut builders)
+                });
+            };
+            let mut jobs: Vec<Job<'_>> = vec![Box::new(write)];
+            jobs.extend(some.iter().zip(&mut sorted).map(|(&(first, records), sorted)| {
+                let vertices = width.min(vertices - first);
+                let bucket = Bucket { records, first, vertices, options };
+                Box::new(move || *sorted = bucket.sort()) as Job<'_>
+            }));
+            pool.run(jobs);
+            written?;
+            for ((first, _), sorted) in some.iter().zip(sorted) {
+                ready.push((*first, sorted.map_err(GraphError::Scratch)?));
             }
         }
-        self.flush(&mut builders)
     }
 
     /// Adds the lists of a bucket.

@@ -127,6 +127,33 @@ impl Cell for CellF64 {
     }
 }
 
+/// A cell of an `f64` that is kept as an `f32`: half the memory, and a relative error of up to
+/// 6e-8 with each change.
+#[derive(Debug)]
+pub struct CellF32(AtomicU32);
+
+impl Cell for CellF32 {
+    type Value = f64;
+    const BYTES: usize = 4;
+    fn new(value: f64) -> Self {
+        Self(AtomicU32::new((value as f32).to_bits()))
+    }
+    #[inline]
+    fn get(&self) -> f64 {
+        f32::from_bits(self.0.load(Ordering::Relaxed)).into()
+    }
+    #[inline]
+    fn set(&self, value: f64) {
+        self.0.store((value as f32).to_bits(), Ordering::Relaxed);
+    }
+    fn bits(value: f64) -> u64 {
+        value.to_bits()
+    }
+    fn of_bits(bits: u64) -> f64 {
+        f64::from_bits(bits)
+    }
+}
+
 impl CellF64 {
     /// Makes the value `value`, if that is less; returns whether it was. Neither may be negative:
     /// the bits of such numbers are ordered as the numbers are.

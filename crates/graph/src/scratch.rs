@@ -103,6 +103,12 @@ impl Records {
         if self.buffer.len() + 32 > BUFFER { self.flush() } else { Ok(()) }
     }
 
+    /// Appends whole records.
+    pub(crate) fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(records);
+        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         self.scratch.append(&self.buffer)?;
         self.buffer.clear();
@@ -119,13 +125,25 @@ impl Records {
     pub(crate) fn read(
         &self,
         record: usize,
+        take: impl FnMut(&[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        self.read_part(record, (0, 1), take)
+    }
+
+    /// As [`Records::read`], a part of all records: the number of the part, and of how many.
+    pub(crate) fn read_part(
+        &self,
+        record: usize,
+        (part, parts): (u64, u64),
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         assert!(self.buffer.is_empty(), "records are flushed before they are read");
+        let records = self.scratch.len() / record as u64;
+        let begin = |part: u64| records * part / parts * record as u64;
         let mut piece = vec![0; (BUFFER / record * record).max(record) * 16];
-        let mut at = 0;
-        while at < self.scratch.len() {
-            let len = (self.scratch.len() - at).min(piece.len() as u64) as usize;
+        let (mut at, end) = (begin(part), begin(part + 1));
+        while at < end {
+            let len = (end - at).min(piece.len() as u64) as usize;
             self.scratch.read_at(at, &mut piece[..len])?;
             take(&piece[..len])?;
             at += len as u64;

@@ -166,7 +166,7 @@ impl IngestPlan {
         let mut ingest = Ingest::new(options, &new).map_err(at)?;
         self.read(edges, progress, pool, &mut ingest)?;
         self.read_vertices(edges, &mut ingest)?;
-        let prepared = ingest.prepare().map_err(at)?;
+        let prepared = ingest.prepare(pool).map_err(at)?;
         let block = crate::device::block_bytes(prepared.bytes_max(1 << 20));
         let device = make(prepared.bytes_max(block), prepared.vertices())?;
         let (mut space, _) = device.graph(1).map_err(at)?;

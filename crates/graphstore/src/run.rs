@@ -32,6 +32,8 @@ pub struct RunPlan {
     pub graphchi_compat: bool,
     /// Whether rounds see their own changes.
     pub asynchronous: bool,
+    /// Whether PageRank keeps its values in four bytes.
+    pub single_precision: bool,
     /// Rounds after which PageRank is saved.
     pub checkpoint: Option<u32>,
 }
@@ -51,6 +53,7 @@ impl RunPlan {
             ("--tolerance", self.tolerance.is_some(), ranks),
             ("--graphchi-compat", self.graphchi_compat, ranks),
             ("--async", self.asynchronous, ranks),
+            ("--single-precision", self.single_precision, ranks),
             ("--checkpoint", self.checkpoint.is_some(), ranks),
         ];
         match given.iter().find(|(_, given, used)| *given && !used) {
@@ -124,6 +127,7 @@ impl RunPlan {
                 true => Schedule::Asynchronous,
                 false => Schedule::Synchronous,
             },
+            single: self.single_precision,
             checkpoint: self.checkpoint,
         }
     }

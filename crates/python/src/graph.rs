@@ -126,6 +126,7 @@ pub struct RunOptions {
     tolerance: Option<f64>,
     graphchi_compat: bool,
     asynchronous: bool,
+    single_precision: bool,
     checkpoint: Option<u32>,
     output: Option<PathBuf>,
     top: usize,
@@ -168,6 +169,7 @@ pub fn graph_run(
         tolerance: share("tolerance", options.tolerance)?,
         graphchi_compat: options.graphchi_compat,
         asynchronous: options.asynchronous,
+        single_precision: options.single_precision,
         checkpoint: options.checkpoint,
     };
     let show = Show {

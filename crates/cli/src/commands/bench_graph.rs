@@ -166,6 +166,17 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     args.json.show(&rows, &document.with(section))
 }
 
+/// Runs of PageRank: when rounds see changes, whether segments are in memory, and whether values
+/// have four bytes.
+const PAGERANKS: [(&str, Schedule, bool, bool); 6] = [
+    ("PageRank from disk", Schedule::Synchronous, false, false),
+    ("asynchronous", Schedule::Asynchronous, false, false),
+    ("PageRank, cached", Schedule::Synchronous, true, false),
+    ("asynchronous, cached", Schedule::Asynchronous, true, false),
+    ("cached, single precision", Schedule::Synchronous, true, true),
+    ("asynchronous, cached, single", Schedule::Asynchronous, true, true),
+];
+
 fn measure(args: &Args, scale: u32, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let name =
         |part: &str| args.folder.join(format!("prism-bench-{}-{scale}{part}", std::process::id()));
@@ -206,14 +217,8 @@ fn measure(args: &Args, scale: u32, rows: &mut Vec<Row>) -> Result<(), Failure> 
         });
     }
     let disk = disk_rate(&store)?;
-    let schedules = [
-        ("PageRank from disk", Schedule::Synchronous, false),
-        ("asynchronous", Schedule::Asynchronous, false),
-        ("PageRank, cached", Schedule::Synchronous, true),
-        ("asynchronous, cached", Schedule::Asynchronous, true),
-    ];
-    for (what, schedule, cached) in schedules {
-        rows.push(pagerank(args, scale, &store, what, schedule, cached, disk)?);
+    for work in PAGERANKS {
+        rows.push(pagerank(args, scale, &store, work, disk)?);
     }
     Ok(())
 }
@@ -222,9 +227,7 @@ fn pagerank(
     args: &Args,
     scale: u32,
     store: &Path,
-    what: &str,
-    schedule: Schedule,
-    cached: bool,
+    (what, schedule, cached, single): (&str, Schedule, bool, bool),
     disk: f64,
 ) -> Result<Row, Failure> {
     let failure = |error: GraphError| Failure::of_graph(&store.display().to_string(), error);
@@ -236,6 +239,7 @@ fn pagerank(
         tolerance: None,
         form: Form::Normalised,
         schedule,
+        single,
         checkpoint: None,
     };
     let (mut seconds, mut used, mut edges) = (Vec::new(), 0, 0);

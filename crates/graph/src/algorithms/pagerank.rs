@@ -3,6 +3,8 @@
 //! Source: Graphalytics specification 1.0.5, section 2.3.2 (PR); Page et al. 1999. The mass of
 //! vertices without edges from them is given to all vertices, or back to the source.
 
+use std::marker::PhantomData;
+
 use crate::pool::{Cell, CellF64};
 use crate::pull::{Totals, Vertex, VertexProgram};
 
@@ -27,9 +29,9 @@ pub enum Until {
 }
 
 /// PageRank as a program. A value is the rank that a vertex gives along each edge from it; without
-/// such edges it is the rank.
+/// such edges it is the rank. Values are kept in cells of the type `C`; sums are always `f64`.
 #[derive(Clone, Debug)]
-pub struct PageRank {
+pub struct PageRank<C = CellF64> {
     vertices: f64,
     damping: f64,
     form: Form,
@@ -39,14 +41,24 @@ pub struct PageRank {
     base: f64,
     /// The change of the last round.
     change: f64,
+    cell: PhantomData<fn() -> C>,
 }
 
-impl PageRank {
+impl<C> PageRank<C> {
     /// For a graph of this many vertices.
     #[must_use]
     pub fn new(vertices: u32, damping: f64, form: Form, source: Option<u32>, until: Until) -> Self {
         let vertices = f64::from(vertices);
-        Self { vertices, damping, form, source, until, base: 0.0, change: f64::INFINITY }
+        Self {
+            vertices,
+            damping,
+            form,
+            source,
+            until,
+            base: 0.0,
+            change: f64::INFINITY,
+            cell: PhantomData,
+        }
     }
 
     /// Rounds at most.
@@ -70,8 +82,8 @@ impl PageRank {
     }
 }
 
-impl VertexProgram for PageRank {
-    type Cell = CellF64;
+impl<C: Cell<Value = f64>> VertexProgram for PageRank<C> {
+    type Cell = C;
     type Sum = CellF64;
 
     fn initial(&self, vertex: Vertex) -> f64 {
@@ -128,10 +140,4 @@ impl VertexProgram for PageRank {
             Until::Change(least, rounds) => round < rounds && self.change >= least * sum,
         }
     }
-}
-
-/// The value of a cell, for results.
-#[must_use]
-pub fn value(cell: &CellF64) -> f64 {
-    cell.get()
 }

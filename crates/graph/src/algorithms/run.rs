@@ -11,7 +11,7 @@ use crate::algorithms::{Column, by_lists, stored};
 use crate::engine::Graph;
 use crate::error::{GraphError, Result};
 use crate::external;
-use crate::pool::{Cell, CellF64, Pool};
+use crate::pool::{Cell, CellF32, CellF64, Pool};
 use crate::pull::{self, Schedule, Vertex};
 use crate::results::Results;
 
@@ -55,6 +55,8 @@ pub struct Options {
     pub form: Form,
     /// When rounds see changes.
     pub schedule: Schedule,
+    /// Whether PageRank keeps its values in four bytes, not eight.
+    pub single: bool,
     /// PageRank is saved after each multiple of this many rounds, and goes on after the last one
     /// that was saved.
     pub checkpoint: Option<u32>,
@@ -124,24 +126,21 @@ impl Algorithm {
             _ => None,
         };
         let key = options.key(self.name());
-        let (whole, part) = self.state_bytes(graph, pool, options.schedule);
+        let (whole, part) = self.state_bytes(graph, pool, options);
         let place = place(graph, pool, whole, part, results)?;
         match (self, place) {
-            (Self::Pagerank | Self::Ppr, place) => {
+            (Self::Pagerank | Self::Ppr, Place::Memory(results)) if options.single => {
+                let mut program = page_rank::<CellF32>(graph, options, source);
+                pagerank(graph, results, pool, &mut program, options, &key)
+            }
+            (Self::Pagerank | Self::Ppr, Place::Memory(results)) => {
+                let mut program = page_rank::<CellF64>(graph, options, source);
+                pagerank(graph, results, pool, &mut program, options, &key)
+            }
+            (Self::Pagerank | Self::Ppr, Place::Flash(results)) => {
+                refuse_in_memory_only(options)?;
                 let mut program = page_rank(graph, options, source);
-                match place {
-                    Place::Flash(_) if options.schedule == Schedule::Asynchronous => {
-                        let what = "rounds with values on flash see those of the round before; \
-                                    give more by --memory, or leave --async away";
-                        Err(GraphError::Refused(what.into()))
-                    }
-                    Place::Flash(results) => {
-                        stored::pagerank(graph, results, pool, &mut program, &key)
-                    }
-                    Place::Memory(results) => {
-                        pagerank(graph, results, pool, &mut program, options, &key)
-                    }
-                }
+                stored::pagerank(graph, results, pool, &mut program, &key)
             }
             (Self::Bfs | Self::Sssp, place) => {
                 let source = source.expect("it was checked");
@@ -170,12 +169,16 @@ impl Algorithm {
     /// Bytes of memory that it needs next to buffers: with the values of all vertices in memory, and
     /// with values on flash.
     #[must_use]
-    pub fn state_bytes(self, graph: &Graph, pool: &dyn Pool, schedule: Schedule) -> (u64, u64) {
+    pub fn state_bytes(self, graph: &Graph, pool: &dyn Pool, options: &Options) -> (u64, u64) {
+        let Options { schedule, single, .. } = *options;
         let vertices = u64::from(graph.catalog().vertices);
         match self {
             Self::Pagerank | Self::Ppr => {
                 let intervals = graph.catalog().intervals;
-                let whole = pull::state_bytes::<PageRank>(schedule, intervals);
+                let whole = match single {
+                    true => pull::state_bytes::<PageRank<CellF32>>(schedule, intervals),
+                    false => pull::state_bytes::<PageRank>(schedule, intervals),
+                };
                 (vertices * whole, external::state_bytes::<PageRank>(graph))
             }
             Self::Wcc => (vertices * 4, external::state_bytes::<Smallest>(graph)),
@@ -277,8 +280,9 @@ const ROUNDS_USUAL: u32 = 20;
 impl Options {
     /// What values depend on, apart from the graph and the number of rounds.
     fn key(&self, name: &str) -> String {
-        let Self { source, damping, form, schedule, tolerance, .. } = self;
-        format!("{name} {source:?} {damping} {form:?} {schedule:?} {tolerance:?}")
+        let Self { source, damping, form, schedule, tolerance, single, .. } = self;
+        let precision = if *single { " single" } else { "" };
+        format!("{name} {source:?} {damping} {form:?} {schedule:?} {tolerance:?}{precision}")
     }
 }
 
@@ -312,6 +316,20 @@ fn place(
     }
 }
 
+/// Refuses options that values on flash do not have.
+fn refuse_in_memory_only(options: &Options) -> Result<()> {
+    let what = match (options.schedule, options.single) {
+        (Schedule::Asynchronous, _) => "see those of the round before; leave --async away",
+        (_, true) => "have eight bytes; leave --single-precision away",
+        _ => return Ok(()),
+    };
+    let what = format!(
+        "the values do not fit into memory, and values on flash {what}, or give \
+                        more by --memory"
+    );
+    Err(GraphError::Refused(what))
+}
+
 fn refuse_negative(graph: &Graph, weighted: bool) -> Result<()> {
     if !weighted || !graph.catalog().negative {
         return Ok(());
@@ -334,7 +352,7 @@ fn distances(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<Computed
     Ok(Computed { column: Column::Reals(lengths), rounds, facts })
 }
 
-fn page_rank(graph: &Graph, options: &Options, source: Option<u32>) -> PageRank {
+fn page_rank<C>(graph: &Graph, options: &Options, source: Option<u32>) -> PageRank<C> {
     let until = match (options.tolerance, options.iterations) {
         (Some(change), rounds) => Until::Change(change, rounds.unwrap_or(ROUNDS_MAX)),
         (None, rounds) => Until::Rounds(rounds.unwrap_or(ROUNDS_USUAL)),
@@ -343,11 +361,11 @@ fn page_rank(graph: &Graph, options: &Options, source: Option<u32>) -> PageRank 
 }
 
 /// Runs PageRank with the values in memory, with checkpoints between rounds if they are wanted.
-fn pagerank(
+fn pagerank<C: Cell<Value = f64>>(
     graph: &mut Graph,
     mut results: Option<Results>,
     pool: &dyn Pool,
-    program: &mut PageRank,
+    program: &mut PageRank<C>,
     options: &Options,
     key: &str,
 ) -> Result<Computed> {
@@ -359,7 +377,7 @@ fn pagerank(
     {
         let mut values = Vec::with_capacity(vertices as usize);
         results.values(0, vertices, |_, bits| {
-            values.push(CellF64::new(f64::from_bits(bits)));
+            values.push(C::new(f64::from_bits(bits)));
             Ok(())
         })?;
         begin = Some((round, totals, values));
@@ -380,7 +398,7 @@ fn pagerank(
     drop(state.values);
     graph.degrees(|number, [_, degree]| {
         let rank = &mut ranks[number as usize];
-        *rank = PageRank::rank(Vertex { number, degree }, *rank);
+        *rank = PageRank::<C>::rank(Vertex { number, degree }, *rank);
     })?;
     let facts = vec![("sum of ranks", ranks.iter().sum()), ("last change", program.change())];
     Ok(Computed { column: Column::Reals(ranks), rounds: state.rounds, facts })

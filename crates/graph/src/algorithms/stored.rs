@@ -12,7 +12,7 @@ use crate::algorithms::{Column, Stored, StoredKind};
 use crate::engine::Graph;
 use crate::error::Result;
 use crate::external;
-use crate::pool::Pool;
+use crate::pool::{CellF64, Pool};
 use crate::pull::Vertex;
 use crate::results::Results;
 
@@ -71,7 +71,7 @@ pub(crate) fn pagerank(
         })?;
         graph.degrees_of(range.clone(), |number, [_, degree]| {
             let value = values[(number - range.start) as usize];
-            let rank = PageRank::rank(Vertex { number, degree }, value);
+            let rank = PageRank::<CellF64>::rank(Vertex { number, degree }, value);
             sum += rank;
             results.push(rank.to_bits())
         })?;

@@ -112,7 +112,7 @@ impl<'a> Input<'a> {
         }
         reader.read(pool, b"", true, &mut ingest)?;
         read_vertices(self.vertices, &mut ingest)?;
-        ingest.prepare()?.write(space, pool).map(drop)
+        ingest.prepare(pool)?.write(space, pool).map(drop)
     }
 
     /// The graph on a device at the policy level with memory for everything.
@@ -145,6 +145,7 @@ pub fn options() -> RunOptions {
         tolerance: None,
         form: Form::Normalised,
         schedule: Schedule::Synchronous,
+        single: false,
         checkpoint: None,
     }
 }

@@ -161,7 +161,7 @@ fn algorithms_stay_within_their_memory_with_values_on_flash() {
         let runs = runs.chain(Algorithm::ALL.map(|(algorithm, name)| (algorithm, name, 2)));
         for (algorithm, name, iterations) in runs {
             let options = Options { source: Some(2), iterations: Some(iterations), ..options() };
-            let (whole, least) = algorithm.state_bytes(&graph, &Serial, options.schedule);
+            let (whole, least) = algorithm.state_bytes(&graph, &Serial, &options);
             let state = least + (40 << 10);
             if whole <= state {
                 continue;

@@ -214,6 +214,29 @@ fn random_graphs_have_the_results_of_definitions() {
     }
 }
 
+/// Values of four bytes are within a hundredth of what LDBC allows.
+#[test]
+fn random_graphs_have_nearly_the_same_ranks_in_single_precision() {
+    let mut differ = 0;
+    for seed in prism_testkit::seeds(200..220) {
+        let mut rng = Rng::stream(seed, "graphs");
+        let model = model(&mut rng);
+        let mut graph = model.graph(&mut rng);
+        for algorithm in [Algorithm::Pagerank, Algorithm::Ppr] {
+            let double = with(model.ids[0], 10);
+            let single = Options { single: true, ..double };
+            let [double, single] =
+                [double, single].map(|options| run(&mut graph, algorithm, &options));
+            for (id, double) in double {
+                let [double, single] = [&double, &single[&id]].map(|v| v.parse::<f64>().unwrap());
+                differ += u32::from(double != single);
+                assert!((double - single).abs() <= 1e-6 * double, "{id}: {double} {single}");
+            }
+        }
+    }
+    assert!(differ > 100, "{differ} values differ");
+}
+
 /// Core numbers by removing vertices.
 fn cores(sets: &[BTreeSet<u32>]) -> Vec<u32> {
     let (mut cores, mut left) =

@@ -52,7 +52,7 @@ fn with_least_memory(
     options: &Options,
     more: u64,
 ) -> Computed {
-    let (_, least) = algorithm.state_bytes(graph, pool, options.schedule);
+    let (_, least) = algorithm.state_bytes(graph, pool, options);
     graph.set_memory(least + graph.buffers_min(pool) - 1);
     let refused = algorithm.run(graph, Some(results()), pool, options);
     assert!(matches!(refused, Err(GraphError::Refused(_))), "{}", algorithm.name());
@@ -85,7 +85,7 @@ fn random_graphs_have_the_values_on_flash_that_they_have_in_memory() {
             let expected = by_id(&mut graph, &whole);
             // Passes over the graph are as many as batches of lists.
             let passes = matches!(algorithm, Algorithm::Lcc | Algorithm::Triangles);
-            let little = if passes { 60 << 10 } else { 4 << 10 };
+            let little = if passes { 200 << 10 } else { 4 << 10 };
             let more = if seed % 3 == 0 { little } else { 5 * little };
             let stored = with_least_memory(&mut graph, algorithm, &pool, &options, more);
             if more == little {

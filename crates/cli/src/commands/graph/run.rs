@@ -56,6 +56,10 @@ pub struct Args {
     /// the default)
     #[arg(long)]
     sync: bool,
+    /// Keep the values of PageRank in four bytes, not eight: less memory, faster, and errors of about
+    /// a millionth
+    #[arg(long)]
+    single_precision: bool,
     /// Save PageRank after every N rounds, and go on after the round that was saved last
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     checkpoint: Option<u32>,
@@ -84,6 +88,7 @@ impl Args {
             tolerance: self.tolerance,
             graphchi_compat: self.graphchi_compat,
             asynchronous: self.asynchronous,
+            single_precision: self.single_precision,
             checkpoint: self.checkpoint,
         }
     }
