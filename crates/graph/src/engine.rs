@@ -13,6 +13,7 @@ use prism_segments::{FlashCounts, Shape};
 
 use crate::bits;
 use crate::catalog::{Catalog, Direction, Entry};
+use crate::check::{self, Limits};
 use crate::error::{GraphError, Result};
 use crate::pool::{Job, Pool};
 use crate::segment::{Adjacency, HEADER_BYTES, Header, Kind};
@@ -48,6 +49,8 @@ pub struct Graph {
     /// For each segment of the device its number in `pinned`, or `u32::MAX`.
     pins: Vec<u32>,
     pinned: Vec<OnceLock<Vec<u8>>>,
+    /// For each segment of the device the hash with which its lists were checked, or 0.
+    known: Vec<AtomicU64>,
     counts: IoCounts,
 }
 
@@ -62,6 +65,9 @@ struct Shared<'a> {
     failed: Mutex<Option<GraphError>>,
     pins: &'a [u32],
     pinned: &'a [OnceLock<Vec<u8>>],
+    known: &'a [AtomicU64],
+    catalog: &'a Catalog,
+    generation: u64,
     work: &'a (dyn Fn(usize, &[Adjacency<'_>]) -> Result<()> + Sync),
     depth: usize,
     read: AtomicU64,
@@ -74,17 +80,17 @@ impl Graph {
     /// `memory` bytes for the state of vertices, buffers and pinned segments.
     ///
     /// # Errors
-    /// [`GraphError::NoGraph`] if there is none; [`GraphError::NoRoot`] if it is damaged.
+    /// [`GraphError::NoGraph`] if there is none; [`GraphError::NoRoot`] or
+    /// [`GraphError::Damaged`] if it is damaged.
     pub fn open(space: Space, catalog: Option<Vec<u8>>, memory: u64) -> Result<Self> {
         let catalog = catalog.ok_or(match space.headers() {
             0 => GraphError::NoGraph,
             segments => GraphError::NoRoot(segments),
         })?;
-        let catalog = Catalog::decode(&catalog).ok_or_else(|| {
-            let what = "its catalog is of another version of Prism; ingest the graph again";
-            GraphError::Refused(what.into())
-        })?;
-        let pins = vec![u32::MAX; space.shape().segments as usize];
+        let catalog = check::catalog(&catalog, &space)?;
+        let segments = space.shape().segments as usize;
+        let pins = vec![u32::MAX; segments];
+        let known = (0..segments).map(|_| AtomicU64::new(0)).collect();
         let is_part = |a: &Entry, b: &Entry| {
             a.part && b.part && (a.kind, a.first, a.column) == (b.kind, b.first, b.column)
         };
@@ -99,6 +105,7 @@ impl Graph {
             parts_max,
             pins,
             pinned: Vec::new(),
+            known,
             counts: IoCounts::default(),
         })
     }
@@ -235,6 +242,9 @@ impl Graph {
             failed: Mutex::new(None),
             pins: &self.pins,
             pinned: &self.pinned,
+            known: &self.known,
+            catalog: &self.catalog,
+            generation: self.space.generation(),
             work,
             depth: self.depth,
             read: AtomicU64::new(0),
@@ -279,26 +289,53 @@ impl Graph {
         range: Range<u32>,
         mut take: impl FnMut(u32, [u32; 2]) -> Result<()>,
     ) -> Result<()> {
+        let (mut sums, mut most) = ([0; 2], 0);
         for entry in self.catalog.of_kind(Kind::Degrees) {
-            let vertices = entry.first..entry.first + entry.vertices;
-            if vertices.end <= range.start || range.end <= vertices.start {
+            if entry.first + entry.vertices <= range.start || range.end <= entry.first {
                 continue;
             }
-            let bytes = self.space.read(entry.segment, entry.payload, Kind::Degrees)?;
-            self.counts.read += bytes.len() as u64;
-            let damaged =
-                || GraphError::Damaged { segment: entry.segment, what: "it has too few degrees" };
-            let mut at = 0;
-            for vertex in vertices {
-                let mut next = || bits::get_varint(&bytes, &mut at).ok_or_else(damaged);
-                let to = next()? as u32;
-                let from = if self.catalog.directed { next()? as u32 } else { to };
-                if range.contains(&vertex) {
-                    take(vertex, [to, from])?;
-                }
-            }
+            self.degrees_in(&entry, |vertex, both| {
+                sums = [sums[0] + u64::from(both[0]), sums[1] + u64::from(both[1])];
+                most = both[0].max(both[1]).max(most);
+                if range.contains(&vertex) { take(vertex, both) } else { Ok(()) }
+            })?;
+        }
+        let Catalog { vertices, arcs, degree_max, .. } = self.catalog;
+        if range == (0..vertices) && (sums, most) != ([arcs; 2], degree_max) {
+            let segment = self.space.root().unwrap_or(0);
+            let what = "its counts of edges are not those of the degrees";
+            return Err(GraphError::Damaged { segment, what });
         }
         Ok(())
+    }
+
+    /// The degrees in one segment of them.
+    ///
+    /// # Errors
+    /// As [`Graph::degrees`]; that of `take`.
+    pub(crate) fn degrees_in(
+        &mut self,
+        entry: &Entry,
+        mut take: impl FnMut(u32, [u32; 2]) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = self.space.read(entry.segment, entry.header(Kind::Degrees))?;
+        self.counts.read += bytes.len() as u64;
+        let most = u64::from(self.catalog.degree_max);
+        let damaged = || {
+            let what = "its degrees are not those of its vertices";
+            GraphError::Damaged { segment: entry.segment, what }
+        };
+        let mut at = 0;
+        let mut next = || {
+            let degree = bits::get_varint(&bytes, &mut at).filter(|degree| *degree <= most);
+            degree.map(|degree| degree as u32).ok_or_else(damaged)
+        };
+        for vertex in entry.first..entry.first + entry.vertices {
+            let to = next()?;
+            let from = if self.catalog.directed { next()? } else { to };
+            take(vertex, [to, from])?;
+        }
+        if at == bytes.len() { Ok(()) } else { Err(damaged()) }
     }
 
     /// The numbers of all vertices in the input, in order.
@@ -306,20 +343,37 @@ impl Graph {
     /// # Errors
     /// [`GraphError::Damaged`]; [`GraphError::Flash`]; that of `take`.
     pub fn ids(&mut self, mut take: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
+        let mut last = None;
         for entry in self.catalog.of_kind(Kind::Ids) {
-            let bytes = self.space.read(entry.segment, entry.payload, Kind::Ids)?;
-            let (mut at, mut id) = (0, 0);
-            for vertex in entry.first..entry.first + entry.vertices {
-                let next = bits::get_varint(&bytes, &mut at);
-                let next = next.and_then(|next| u64::checked_add(id, next));
-                id = next.ok_or(GraphError::Damaged {
-                    segment: entry.segment,
-                    what: "it has too few numbers",
-                })?;
-                take(vertex, id)?;
-            }
+            last = self.ids_in(&entry, last, &mut take)?;
         }
         Ok(())
+    }
+
+    /// The numbers in one segment of them, which are larger than `last`; returns the last one.
+    ///
+    /// # Errors
+    /// As [`Graph::ids`].
+    pub(crate) fn ids_in(
+        &mut self,
+        entry: &Entry,
+        mut last: Option<u64>,
+        take: &mut dyn FnMut(u32, u64) -> Result<()>,
+    ) -> Result<Option<u64>> {
+        let bytes = self.space.read(entry.segment, entry.header(Kind::Ids))?;
+        let damaged = || {
+            let what = "its numbers are not those of its vertices, or do not ascend";
+            GraphError::Damaged { segment: entry.segment, what }
+        };
+        let (mut at, mut id) = (0, 0);
+        for vertex in entry.first..entry.first + entry.vertices {
+            let next = bits::get_varint(&bytes, &mut at);
+            let next = next.and_then(|next| u64::checked_add(id, next));
+            id = next.filter(|id| last.is_none_or(|last| last < *id)).ok_or_else(damaged)?;
+            last = Some(id);
+            take(vertex, id)?;
+        }
+        if at == bytes.len() { Ok(last) } else { Err(damaged()) }
     }
 
     /// The vertex that has this number in the input.
@@ -343,6 +397,11 @@ impl Entry {
     #[must_use]
     pub fn bytes(&self) -> usize {
         HEADER_BYTES + self.payload as usize
+    }
+
+    /// The header that the segment has to have if it has no neighbours.
+    fn header(&self, kind: Kind) -> Header {
+        Header { payload: self.payload, ..Header::plain(kind, self.first, self.vertices) }
     }
 }
 
@@ -507,7 +566,8 @@ impl<'a> Worker<'a> {
         for (entry, part) in entries.iter().zip(&pending.parts) {
             let bytes = match part {
                 Bytes::Read(buffer) => {
-                    let bytes = checked(entry, buffer)?;
+                    let bytes = checked(entry, buffer, self.shared.generation)?;
+                    self.check_lists(entry, bytes)?;
                     let pin = self.shared.pins[entry.segment as usize];
                     if let Some(pinned) = self.shared.pinned.get(pin as usize) {
                         pinned.get_or_init(|| bytes.to_vec());
@@ -516,24 +576,42 @@ impl<'a> Worker<'a> {
                 }
                 part => part.bytes(),
             };
-            let damaged = GraphError::Damaged {
-                segment: entry.segment,
-                what: "its parts have other lengths than its header says",
-            };
-            lists.push(Adjacency::new(bytes).ok_or(damaged)?);
+            lists.push(adjacency(entry, bytes)?);
             self.shared.edges.fetch_add(entry.edges.into(), Ordering::Relaxed);
         }
         (self.shared.work)(pending.task, &lists)
     }
+
+    /// Checks all lists of a segment, if these bytes were not checked before: that takes about as
+    /// long as computing on them.
+    fn check_lists(&self, entry: &Entry, bytes: &[u8]) -> Result<()> {
+        let known = &self.shared.known[entry.segment as usize];
+        let hash = Header::hash(bytes);
+        if known.load(Ordering::Relaxed) == hash && hash != 0 {
+            return Ok(());
+        }
+        let checked = Limits::of(self.shared.catalog, entry).check(&adjacency(entry, bytes)?);
+        checked.map_err(|what| GraphError::Damaged { segment: entry.segment, what })?;
+        known.store(hash, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The lists of a segment.
+fn adjacency<'b>(entry: &Entry, bytes: &'b [u8]) -> Result<Adjacency<'b>> {
+    Adjacency::new(bytes).ok_or(GraphError::Damaged {
+        segment: entry.segment,
+        what: "its parts have other lengths than its header says",
+    })
 }
 
 /// The used bytes of a segment, if it is the one that the catalog describes.
-fn checked<'b>(entry: &Entry, bytes: &'b [u8]) -> Result<&'b [u8]> {
+fn checked<'b>(entry: &Entry, bytes: &'b [u8], generation: u64) -> Result<&'b [u8]> {
     let damaged = |what| GraphError::Damaged { segment: entry.segment, what };
     let (header, _) = Header::open(bytes).ok_or_else(|| damaged("its hash is wrong"))?;
     let is = (header.kind as u32, header.first, header.vertices, header.edges, header.payload);
     let wanted = (entry.kind, entry.first, entry.vertices, entry.edges, entry.payload);
-    if is != wanted {
+    if is != wanted || header.generation != generation {
         return Err(damaged("it is another segment than the catalog says"));
     }
     Ok(&bytes[..entry.bytes()])

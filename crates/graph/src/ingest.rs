@@ -59,7 +59,7 @@ pub struct IngestOptions {
 /// value and degree of a source, value, degree and sum of a target, twice for read-ahead.
 const STATE_BYTES: u64 = 48;
 /// Intervals at most: each needs a segment in memory while the graph is made.
-const INTERVALS_MAX: u64 = 64;
+pub(crate) const INTERVALS_MAX: u64 = 64;
 /// Bytes of records of a bucket that are aimed at: they are sorted within a core's cache.
 const BUCKET_BYTES: u64 = 4 << 20;
 /// Buckets at most: each has a buffer.
@@ -111,7 +111,7 @@ impl<'a> Ingest<'a> {
                 self.loops_dropped += 1;
                 continue;
             }
-            self.negative |= edge.weight < 0.0;
+            self.negative |= self.options.weighted && edge.weight < 0.0;
             self.push(edge).map_err(GraphError::Scratch)?;
         }
         Ok(())

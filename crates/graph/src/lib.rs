@@ -12,6 +12,7 @@ pub mod algorithms;
 pub mod bits;
 pub mod builder;
 pub mod catalog;
+mod check;
 pub mod engine;
 pub mod error;
 pub mod external;

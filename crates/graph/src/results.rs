@@ -4,6 +4,8 @@
 //! Each round is a generation of the space of results: its segments are written, the root commits
 //! them, and only then those of the round before are freed, all of them.
 
+use std::collections::BTreeSet;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::error::{GraphError, Result};
@@ -32,6 +34,23 @@ struct Part {
     count: u32,
 }
 
+impl Generation {
+    /// Whether its parts have values of consecutive vertices from 0 on, and are those of the root.
+    fn is_possible(&self, space: &Space) -> bool {
+        let mut segments = BTreeSet::new();
+        let mut end = Some(0_u32);
+        for part in &self.parts {
+            let follows = end == Some(part.first) && part.count > 0;
+            let bytes = u64::from(part.count) * VALUE as u64;
+            if !follows || bytes != part.payload.into() || !segments.insert(part.segment) {
+                return false;
+            }
+            end = part.first.checked_add(part.count);
+        }
+        end.is_some() && segments == *space.live()
+    }
+}
+
 /// Bytes of a value.
 const VALUE: usize = 8;
 
@@ -49,10 +68,12 @@ pub struct Results {
 }
 
 impl Results {
-    /// Those of a space that was opened, with its catalog.
+    /// Those of a space that was opened, with its catalog. One that cannot be is as none: then a
+    /// computation begins anew.
     #[must_use]
     pub fn open(space: Space, catalog: Option<Vec<u8>>) -> Self {
         let current = catalog.and_then(|bytes| Generation::try_from_slice(&bytes).ok());
+        let current = current.filter(|current| current.is_possible(&space));
         Self {
             space,
             current,
@@ -164,7 +185,9 @@ impl Results {
         if !self.cached.as_ref().is_some_and(|(part, _)| has(part)) {
             let parts = self.current.iter().flat_map(|current| &current.parts);
             let Some(part) = parts.copied().find(|part| has(part)) else { return Ok(None) };
-            let bytes = self.space.read(part.segment, part.payload, Kind::Values)?;
+            let header = Header::plain(Kind::Values, part.first, part.count);
+            let header = Header { payload: part.payload, ..header };
+            let bytes = self.space.read(part.segment, header)?;
             self.read += u64::from(part.payload);
             self.cached = Some((part, bytes));
         }

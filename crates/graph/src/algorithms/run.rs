@@ -255,7 +255,7 @@ fn by_intervals<P: VertexProgram>(
 }
 
 fn refuse_negative(graph: &Graph, weighted: bool) -> Result<()> {
-    if !weighted || !graph.catalog().negative {
+    if !weighted || !graph.catalog().weighted || !graph.catalog().negative {
         return Ok(());
     }
     let what = "the graph has negative weights, with which shortest paths are not computed";
@@ -283,7 +283,9 @@ fn paths_external(
     mut program: Paths,
     key: &str,
 ) -> Result<Computed> {
-    let rounds = external::run(graph, &mut results, pool, &mut program, (key, u32::MAX))?;
+    // No path has more edges than there are vertices.
+    let until = (key, graph.catalog().vertices);
+    let rounds = external::run(graph, &mut results, pool, &mut program, until)?;
     let mut reached = 0_u64;
     results.values(0, graph.catalog().vertices, |_, bits| {
         reached += u64::from(f64::from_bits(bits).is_finite());

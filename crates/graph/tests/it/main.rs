@@ -2,7 +2,9 @@
 
 mod common;
 mod formats;
+mod hostile;
 mod memory;
 mod models;
+mod plain;
 mod power;
 mod published;
