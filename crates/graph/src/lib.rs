@@ -32,7 +32,7 @@ pub mod verify;
 pub use catalog::{Catalog, Direction};
 pub use engine::Graph;
 pub use error::GraphError;
-pub use ingest::{Edge, Ingest, IngestOptions, Keep, Prepared};
+pub use ingest::{Edge, Ingest, IngestOptions, Keep, Prepared, Saved};
 pub use pool::{Pool, Serial};
 pub use pull::VertexProgram;
 pub use results::Results;

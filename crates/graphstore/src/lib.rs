@@ -9,8 +9,10 @@ pub mod error;
 pub mod histogram;
 pub mod ingest;
 pub mod inspect;
+mod kept;
 mod parquet;
 pub mod run;
+pub mod scratch;
 pub mod values;
 
 pub use device::{GraphDevice, Threads};

@@ -10,7 +10,7 @@ use prism_graph::algorithms::Column;
 use prism_graph::algorithms::frontier::UNREACHED;
 use prism_graph::pool::Job;
 use prism_graph::{Graph, GraphError, Keep, Pool};
-use prism_graphstore::ingest::{parse_columns, parse_format, parse_run_memory};
+use prism_graphstore::ingest::{SAVE_EVERY, parse_columns, parse_format, parse_run_memory};
 use prism_graphstore::run::{Show, parse_algorithm};
 use prism_graphstore::{Info, IngestPlan, RunPlan, StoreError, Verified, export};
 use prism_present::Env;
@@ -59,6 +59,7 @@ pub struct IngestOptions {
     keep_self_loops: bool,
     memory: String,
     run_memory: Option<String>,
+    restart: bool,
     threads: usize,
 }
 
@@ -93,6 +94,8 @@ impl IngestOptions {
             loops: keep(self.keep_self_loops),
             memory: bytes("memory", &self.memory)?,
             run_memory: run_memory.map_err(wrong("run_memory"))?,
+            restart: self.restart,
+            save_every: SAVE_EVERY,
         })
     }
 }

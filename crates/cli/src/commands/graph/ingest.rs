@@ -7,7 +7,9 @@ use prism_base::Bytes;
 use prism_graph::Keep;
 use prism_graph::input::Columns;
 use prism_graphstore::device::refuse_store;
-use prism_graphstore::ingest::{InputFormat, parse_columns, parse_format, parse_run_memory};
+use prism_graphstore::ingest::{
+    InputFormat, SAVE_EVERY, parse_columns, parse_format, parse_run_memory,
+};
 use prism_graphstore::{IngestPlan, Threads};
 use prism_host::Progress;
 
@@ -32,6 +34,9 @@ pub struct Args {
     /// The store to make; a graph that is there is replaced when the new one is complete
     #[arg(short, long, value_name = "STORE")]
     output: PathBuf,
+    /// Forget an ingest to this store that was interrupted, and begin anew
+    #[arg(long)]
+    restart: bool,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -105,6 +110,8 @@ impl InputArgs {
             loops: self.self_loops.into(),
             memory: self.memory,
             run_memory: self.run_memory,
+            restart: false,
+            save_every: SAVE_EVERY,
         }
     }
 }
@@ -117,7 +124,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     args.json.refuse_same_stdout(&args.output)?;
     refuse_store(&args.output, &[args.json.path()])?;
     let pool = Threads(args.input.threads.into());
-    let made = args.input.plan().make(&args.edges, &args.output, &pool, &Progress::on_stderr())?;
+    let plan = IngestPlan { restart: args.restart, ..args.input.plan() };
+    let made = plan.make(&args.edges, &args.output, &pool, &Progress::on_stderr())?;
     let text = format!(
         "{}: {} vertices, {} edges ({} self-loops), {}; left out: {} duplicates, {} self-loops\n",
         made.store,
