@@ -12,9 +12,10 @@ use prism_graph::pool::Job;
 use prism_graph::space::AnyStore;
 use prism_graph::{Graph, GraphError, Pool, Space};
 use prism_host::jobs;
-use prism_segments::PolicyStore;
+use prism_segments::{PolicyStore, Store};
 
 use crate::error::StoreError;
+use crate::temporary::{Spaces, Work};
 
 /// Channels of a new device.
 const CHANNELS: u32 = 4;
@@ -54,6 +55,15 @@ pub fn block_bytes(bytes: u64) -> u64 {
     (bytes / 16_384).next_power_of_two().clamp(fine, 16 << 20)
 }
 
+/// Segments of `block` bytes for these bytes of graph and of results.
+pub(crate) fn segments(graph: u64, results: u64, block: u64) -> (u32, u32) {
+    // A block of a range has fewer bytes than one of flash if its tables need some.
+    let blocks = |bytes: u64| (bytes + bytes / 64).div_ceil(block) + 4;
+    // A list that is longer than half a block leaves the rest of another unused, and a long one is
+    // cut as if its numbers had four bytes. What is not written takes no space.
+    (3 * blocks(graph) as u32, blocks(results) as u32)
+}
+
 fn geometry(graph: u64, results: u64, block: u64) -> DeviceGeometry {
     let page: u32 = if block < 512 << 10 { 4096 } else { 16 << 10 };
     let blocks = graph + results;
@@ -82,11 +92,8 @@ impl GraphDevice {
     pub fn make(path: Option<&Path>, graph: u64, results: u64) -> Result<Self, StoreError> {
         let name = name_of(path);
         let block = block_bytes(graph);
-        // A block of the range has fewer bytes than one of flash if its tables need some.
-        let blocks = |bytes: u64| (bytes + bytes / 64).div_ceil(block) + 4;
-        // A list that is longer than half a block leaves the rest of another unused, and a long one
-        // is cut as if its numbers had four bytes. What is not written is a hole in the file.
-        let (graph, results) = (3 * blocks(graph), blocks(results));
+        let (graph, results) = segments(graph, results, block);
+        let (graph, results) = (u64::from(graph), u64::from(results));
         let geometry = geometry(graph, results, block);
         let (device, identity) = match path {
             Some(path) => {
@@ -153,29 +160,35 @@ impl GraphDevice {
         Space::open((0..threads.max(1)).map(new).collect())
     }
 
-    /// The space of the graph, and its catalog.
-    ///
-    /// # Errors
-    /// [`GraphError::Flash`].
-    pub fn graph(&self, threads: usize) -> Result<Opened, GraphError> {
-        self.space(0, threads)
-    }
-
-    /// The space of results, and its catalog.
-    ///
-    /// # Errors
-    /// [`GraphError::Flash`].
-    pub fn results(&self) -> Result<Opened, GraphError> {
-        self.space(1, 1)
-    }
-
     /// Opens the graph.
     ///
     /// # Errors
     /// [`GraphError`].
     pub fn open_graph(&self, threads: usize, memory: Bytes) -> Result<Graph, GraphError> {
-        let (space, catalog) = self.graph(threads)?;
+        let (space, catalog) = self.space(0, threads)?;
         Graph::open(space, catalog, memory.0)
+    }
+}
+
+impl Spaces for GraphDevice {
+    fn graph(&self, threads: usize) -> Result<Opened, GraphError> {
+        self.space(0, threads)
+    }
+
+    fn results(&self) -> Result<Opened, GraphError> {
+        self.space(1, 1)
+    }
+
+    fn work(&self) -> Work {
+        let counts = PolicyStore::shared(self.policy.clone(), 0, 0, self.identity).counts();
+        let page = self.policy.share().geometry().map_or(0, |found| found.page_size.into());
+        Work {
+            read_bytes: counts.reads * page,
+            written_bytes: counts.programs * page,
+            copied_bytes: counts.copies * page,
+            erases: counts.erases,
+            virtual_seconds: None,
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::kept::Kept;
 pub use crate::kept::SAVE_EVERY;
 use crate::parquet;
 use crate::scratch::{SharedMemory, TemporaryFile};
+use crate::temporary::Spaces;
 
 /// How edges are read, and what becomes of them.
 #[derive(Clone, Debug)]
@@ -175,7 +176,7 @@ impl IngestPlan {
         let _ = std::fs::remove_file(&part);
         let _scratch = Scratch::at(&part);
         let (device, catalog) = write(prepared, edges, pool, |bytes, vertices| {
-            GraphDevice::make(Some(&part), bytes, results_bytes(vertices))
+            Ok(Box::new(GraphDevice::make(Some(&part), bytes, results_bytes(vertices))?))
         })?;
         drop(device);
         let failed =
@@ -204,9 +205,9 @@ impl IngestPlan {
         all.map(|(name, value)| (name.to_owned(), value)).into()
     }
 
-    /// Reads edges and writes them to a store in memory that `make` makes for this many bytes of
-    /// graph, and vertices; what does not fit in the memory of the plan is in files without a name
-    /// in `folder`.
+    /// Reads edges and writes them to a device that `make` makes for this many bytes of graph, and
+    /// vertices. Edges that do not fit into the memory of the plan are in files without a name in
+    /// `folder`; nothing is kept if it is interrupted.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -216,8 +217,8 @@ impl IngestPlan {
         folder: &Path,
         pool: &dyn Pool,
         progress: &Progress,
-        make: impl FnOnce(u64, u64) -> Result<GraphDevice, StoreError>,
-    ) -> Result<(GraphDevice, Catalog), StoreError> {
+        make: impl FnOnce(u64, u64) -> Result<Box<dyn Spaces>, StoreError>,
+    ) -> Result<(Box<dyn Spaces>, Catalog), StoreError> {
         let shared = SharedMemory::new(self.memory.0);
         let prepared = self.prepare(edges, folder, (&shared, &mut None), pool, progress)?;
         write(prepared, edges, pool, make)
@@ -387,8 +388,8 @@ fn write(
     prepared: Prepared,
     edges: &Path,
     pool: &dyn Pool,
-    make: impl FnOnce(u64, u64) -> Result<GraphDevice, StoreError>,
-) -> Result<(GraphDevice, Catalog), StoreError> {
+    make: impl FnOnce(u64, u64) -> Result<Box<dyn Spaces>, StoreError>,
+) -> Result<(Box<dyn Spaces>, Catalog), StoreError> {
     let name = name_of(Some(edges));
     let at = |error| StoreError::input(&name, error);
     let block = crate::device::block_bytes(prepared.bytes_max(1 << 20));

@@ -13,6 +13,7 @@ mod kept;
 mod parquet;
 pub mod run;
 pub mod scratch;
+pub mod temporary;
 pub mod values;
 
 pub use device::{GraphDevice, Threads};
@@ -20,3 +21,4 @@ pub use error::StoreError;
 pub use ingest::IngestPlan;
 pub use inspect::{Info, Verified, export};
 pub use run::RunPlan;
+pub use temporary::MEMORY;
