@@ -18,7 +18,7 @@ use crate::kept::Kept;
 pub use crate::kept::SAVE_EVERY;
 use crate::parquet;
 use crate::scratch::{SharedMemory, TemporaryFile};
-use crate::temporary::Spaces;
+use crate::temporary::{MEMORY, Spaces};
 
 /// How edges are read, and what becomes of them.
 #[derive(Clone, Debug)]
@@ -125,6 +125,12 @@ impl IngestPlan {
         pool: &dyn Pool,
         progress: &Progress,
     ) -> Result<Ingested, StoreError> {
+        if output.as_os_str() == MEMORY {
+            let what = "memory: a graph in memory ends with the command that made it, so it is \
+                        made where an algorithm runs: prism graph run ALGORITHM memory --edges \
+                        FILE (a file of this name is ./memory)";
+            return Err(StoreError::Refused(what.into()));
+        }
         let vertices = self.vertices.as_deref();
         refuse_store(output, &[Some(edges), vertices])?;
         // A link stays one.

@@ -144,12 +144,6 @@ impl InputArgs {
 /// # Errors
 /// [`Failure`]; then the store is as it was.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    if args.output.as_os_str() == prism_graphstore::MEMORY {
-        let what = "a graph in memory ends with the command that made it: make it and compute on \
-                    it by `prism graph run ALGORITHM memory --edges FILE` (a file of that name is \
-                    ./memory)";
-        return Err(Failure::Usage(what.into()));
-    }
     args.json.refuse_same_stdout(&args.output)?;
     refuse_store(&args.output, &[args.json.path()])?;
     let pool = Threads(args.input.threads.into());
