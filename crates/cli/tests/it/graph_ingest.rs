@@ -97,7 +97,12 @@ fn an_ingest_that_was_stopped_goes_on() {
     fs::write(&edges, lines).unwrap();
     assert!(Command::new("mkfifo").arg(&vertices).status().unwrap().success());
     let common = ["graph", "ingest", &edges, "-o", &store, "--memory", "64KiB"];
-    let with = |more: &[&str]| [&common[..], more].concat();
+    let with = |more: &[&str]| -> Vec<String> {
+        common.iter().chain(more).map(|&word| word.to_owned()).collect()
+    };
+    let prism = |arguments: Vec<String>| {
+        prism(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+    };
     let start = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_prism"));
         command.args(with(&["--vertices", &vertices])).stderr(Stdio::piped());
@@ -116,7 +121,7 @@ fn an_ingest_that_was_stopped_goes_on() {
         (with(&[]), "it is with --vertices "),
         (with(&["--vertices", &vertices, "--directed"]), "it is without --directed;"),
     ] {
-        let run = prism(&arguments);
+        let run = prism(arguments);
         assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{}", run.stderr);
         for part in ["g.prism.ingest: ", why, "--restart"] {
             assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
@@ -136,7 +141,7 @@ fn an_ingest_that_was_stopped_goes_on() {
     let child = start();
     drop(fs::OpenOptions::new().write(true).open(&vertices).unwrap());
     drop(child.wait_with_output().unwrap());
-    let run = prism(&with(&["--restart", "--directed"]));
+    let run = prism(with(&["--restart", "--directed"]));
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
 }
 

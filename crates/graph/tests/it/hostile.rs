@@ -409,6 +409,35 @@ fn random_changes_with_right_hashes_are_found_or_are_another_graph() {
     }
 }
 
+/// A saved result that was changed is found by the check, and a run does not use it.
+#[test]
+fn a_changed_result_is_found_and_not_used() {
+    let text: String = (0..900).map(|at| format!("{at} {}\n", at * 7 % 901)).collect();
+    let image = Image::new(&Input::new(text.as_bytes(), Format::Edges, true), MEMORY);
+    let results = |image: &Image| {
+        let (space, catalog) = Space::open(image.results.stores()).unwrap();
+        Results::open(space, catalog)
+    };
+    assert_eq!(results(&image).verify(), [""; 0]);
+    let wanted = image.copy().run(Algorithm::Pagerank, MEMORY, None).unwrap();
+    let (segment, header, live, catalog) = root(&image.results).unwrap();
+    let changed = image.copy();
+    // The vertices of the last part are others.
+    let mut bytes = catalog.clone();
+    let at = bytes.len() - 8;
+    bytes[at] ^= 1;
+    set_root(&changed.results, segment, header, &live, &bytes);
+    assert_eq!(results(&changed).verify().len(), 1);
+    assert_eq!(changed.run(Algorithm::Pagerank, MEMORY, None).unwrap(), wanted);
+    let changed = image.copy();
+    let (at, header, mut payload) =
+        changed.results.written().into_iter().find(|(at, ..)| *at == live[0]).unwrap();
+    payload.truncate(100);
+    changed.results.set(at, header, &payload);
+    assert_eq!(results(&changed).verify().len(), 1);
+    assert!(changed.run(Algorithm::Pagerank, MEMORY, None).is_err());
+}
+
 /// What a segment with a right hash can do at most: a neighbour that is no vertex.
 #[test]
 fn a_neighbour_that_is_no_vertex_is_named() {
