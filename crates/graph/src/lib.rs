@@ -27,6 +27,7 @@ pub mod scratch;
 pub mod segment;
 mod sort;
 pub mod space;
+mod tables;
 pub mod verify;
 
 pub use catalog::{Catalog, Direction};

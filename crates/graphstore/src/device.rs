@@ -14,6 +14,7 @@ use prism_graph::{Graph, GraphError, Pool, Space};
 use prism_host::jobs;
 use prism_segments::{PolicyStore, Store};
 
+use crate::counted::{Amounts, Counted};
 use crate::error::StoreError;
 use crate::temporary::{Spaces, Work};
 
@@ -43,6 +44,7 @@ impl Pool for Threads {
 pub struct GraphDevice {
     policy: Arc<Policy>,
     identity: u64,
+    amounts: Arc<Amounts>,
     /// The device, which knows the wear of its blocks.
     pub flash: Device,
 }
@@ -122,7 +124,7 @@ impl GraphDevice {
             let end = begin + blocks * block;
             policy.configure(begin, end, config).map_err(usage(&name))?;
         }
-        Ok(Self { policy: Arc::new(policy), identity, flash })
+        Ok(Self { policy: Arc::new(policy), identity, amounts: Arc::default(), flash })
     }
 
     /// Opens the device of a file.
@@ -145,7 +147,7 @@ impl GraphDevice {
             let what = "the making of the device was interrupted; remove the file";
             return Err(StoreError::Refused(format!("{name}: {what}")));
         }
-        Ok(Self { policy: Arc::new(policy), identity, flash })
+        Ok(Self { policy: Arc::new(policy), identity, amounts: Arc::default(), flash })
     }
 
     /// The space of the graph, or of results, with a store for each of `threads` threads.
@@ -155,7 +157,7 @@ impl GraphDevice {
         let policy = || self.policy.clone();
         let new = |_| {
             let store = PolicyStore::shared(policy(), range.begin, bytes, self.identity);
-            Box::new(store) as AnyStore
+            Box::new(Counted { store, amounts: Arc::clone(&self.amounts) }) as AnyStore
         };
         Space::open((0..threads.max(1)).map(new).collect())
     }
@@ -181,11 +183,12 @@ impl Spaces for GraphDevice {
 
     fn work(&self) -> Work {
         let counts = PolicyStore::shared(self.policy.clone(), 0, 0, self.identity).counts();
-        let page = self.policy.share().geometry().map_or(0, |found| found.page_size.into());
+        let page = self.policy.share().geometry().map_or(0, |found| found.page_size);
+        let (read_bytes, written_bytes) = self.amounts.get();
         Work {
-            read_bytes: counts.reads * page,
-            written_bytes: counts.programs * page,
-            copied_bytes: counts.copies * page,
+            read_bytes,
+            written_bytes,
+            copied_bytes: counts.copies * u64::from(page),
             erases: counts.erases,
             virtual_seconds: None,
         }

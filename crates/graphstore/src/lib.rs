@@ -4,8 +4,10 @@
 //! `prism-graph` knows neither files nor threads; this crate provides both, with the files and
 //! threads of `host`.
 
+mod counted;
 pub mod device;
 pub mod error;
+mod format;
 pub mod histogram;
 pub mod ingest;
 pub mod inspect;

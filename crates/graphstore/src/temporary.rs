@@ -13,6 +13,7 @@ use prism_segments::{Done, DriveStore, FlashCounts, Shape, Store};
 use prism_ssd::{Drive, DriveSpec, fit};
 use serde::Serialize;
 
+use crate::counted::{Amounts, Counted};
 use crate::device::{GraphDevice, Opened, block_bytes, segments};
 use crate::error::StoreError;
 
@@ -89,6 +90,7 @@ struct SimulatedDrive {
     shared: Arc<Mutex<Shared>>,
     /// Segments of the graph, which come first, and of results.
     segments: [u32; 2],
+    amounts: Arc<Amounts>,
 }
 
 /// What the ranges share.
@@ -98,8 +100,6 @@ struct Shared {
     done: [VecDeque<Done>; 2],
     /// Segments of each range that were written.
     used: [BTreeSet<u32>; 2],
-    read: u64,
-    written: u64,
 }
 
 /// The segments of one range.
@@ -131,14 +131,9 @@ impl SimulatedDrive {
             let why = format!("its drive is too small: {there} of {} segments", graph + results);
             return Err(refused(why));
         }
-        let shared = Shared {
-            store,
-            done: Default::default(),
-            used: Default::default(),
-            read: 0,
-            written: 0,
-        };
-        Ok(Self { shared: Arc::new(Mutex::new(shared)), segments: [graph, results] })
+        let shared = Shared { store, done: Default::default(), used: Default::default() };
+        let shared = Arc::new(Mutex::new(shared));
+        Ok(Self { shared, segments: [graph, results], amounts: Arc::default() })
     }
 
     fn space(&self, side: usize) -> Result<Opened, GraphError> {
@@ -149,7 +144,8 @@ impl SimulatedDrive {
         drop(inner);
         let first = if side == 0 { 0 } else { self.segments[0] };
         let range = Range { shared: Arc::clone(&self.shared), side, first, shape, free };
-        Space::open(vec![Box::new(range) as AnyStore])
+        let store = Counted { store: range, amounts: Arc::clone(&self.amounts) };
+        Space::open(vec![Box::new(store) as AnyStore])
     }
 }
 
@@ -178,9 +174,10 @@ impl Spaces for SimulatedDrive {
     fn work(&self) -> Work {
         let inner = lock(&self.shared);
         let counts = inner.store.counts();
+        let (read_bytes, written_bytes) = self.amounts.get();
         Work {
-            read_bytes: inner.read,
-            written_bytes: inner.written,
+            read_bytes,
+            written_bytes,
             copied_bytes: counts.copies * u64::from(inner.store.shape().page_bytes),
             erases: counts.erases,
             virtual_seconds: Some(inner.store.now().0 as f64 / 1e9),
@@ -228,15 +225,12 @@ impl Store for Range {
 
     fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
         let mut inner = lock(&self.shared);
-        inner.written += data.len() as u64;
         inner.used[self.side].insert(segment);
         inner.store.write(self.first + segment, offset, data, self.tag(tag));
     }
 
     fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
-        let mut inner = lock(&self.shared);
-        inner.read += data.len() as u64;
-        inner.store.read(self.first + segment, offset, data, self.tag(tag));
+        lock(&self.shared).store.read(self.first + segment, offset, data, self.tag(tag));
     }
 
     fn free(&mut self, segment: u32) -> Result<(), FlashError> {

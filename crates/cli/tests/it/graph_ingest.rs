@@ -100,9 +100,8 @@ fn an_ingest_that_was_stopped_goes_on() {
     let with = |more: &[&str]| -> Vec<String> {
         common.iter().chain(more).map(|&word| word.to_owned()).collect()
     };
-    let prism = |arguments: Vec<String>| {
-        prism(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
-    };
+    let prism =
+        |arguments: Vec<String>| prism(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
     let start = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_prism"));
         command.args(with(&["--vertices", &vertices])).stderr(Stdio::piped());
