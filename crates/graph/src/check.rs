@@ -1,5 +1,5 @@
-//! What comes from a device is checked once, where it enters, so that nothing after it has to: a
-//! store may be damaged, or have been changed on purpose, with right hashes.
+//! The content of a device is checked once, where it enters, so that no later code has to: a store
+//! may be damaged, or have been changed on purpose, with right hashes.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -82,7 +82,7 @@ impl Report {
 
 /// What is known of lists after they were read.
 #[derive(Default)]
-struct Found {
+struct EdgeSums {
     /// Sums of hashes of edges: in a directed graph of all, else of those towards larger and those
     /// towards smaller vertices. Each edge is in two of them.
     sums: Vec<u64>,
@@ -96,7 +96,7 @@ fn hash(from: u32, to: u32, weight: f64) -> u64 {
     XxHash3_64::oneshot_with_seed(weight.to_bits(), &pair)
 }
 
-impl Found {
+impl EdgeSums {
     /// Adds an edge of the list of `vertex`.
     fn add(&mut self, direction: Direction, directed: bool, vertex: u32, other: u32, weight: f64) {
         self.loops += u64::from(vertex == other);
@@ -120,9 +120,9 @@ fn lists(
     direction: Direction,
     mut degrees: Vec<u32>,
     report: &mut Report,
-) -> Found {
+) -> EdgeSums {
     let sums = vec![0; if catalog.directed { 1 } else { 2 }];
-    let all = Mutex::new((&mut degrees, Found { sums, ..Found::default() }));
+    let all = Mutex::new((&mut degrees, EdgeSums { sums, ..EdgeSums::default() }));
     for task in tasks(&catalog.neighbours(direction)) {
         let segment = task[0].segment;
         let checked = graph.stream(pool, &[task], &|_, lists| {

@@ -136,8 +136,8 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Reads all of the graph in `store`, and the result that is saved with it, and checks them. That
-    /// the root or the catalog of the graph cannot be used is a damage.
+    /// Reads all of the graph in `store`, and the result that is saved with it, and checks them. A
+    /// root or catalog of the graph that cannot be used is a damage.
     ///
     /// # Errors
     /// [`StoreError`] if it has no graph, or cannot be read for another reason than damage.

@@ -46,7 +46,7 @@ struct Source {
 
 /// Where reading goes on.
 #[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
-pub(crate) struct Place {
+pub(crate) struct Position {
     /// Unpacked bytes, or rows of a table, that were read.
     pub(crate) position: u64,
     /// Whether these are all.
@@ -60,7 +60,7 @@ pub(crate) struct Place {
 struct State {
     version: u32,
     source: Source,
-    place: Place,
+    place: Position,
     saved: Saved,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Kept {
     folder: Arc<Folder>,
     source: Source,
     parts: [SharedFile; 3],
-    begun: Option<(Place, Saved)>,
+    begun: Option<(Position, Saved)>,
     every: u64,
     /// The position that was saved last.
     last: u64,
@@ -215,7 +215,7 @@ impl Kept {
     }
 
     /// Where an earlier process was interrupted, and what it had collected.
-    pub(crate) fn begun(&self) -> Option<&(Place, Saved)> {
+    pub(crate) fn begun(&self) -> Option<&(Position, Saved)> {
         self.begun.as_ref()
     }
 
@@ -252,7 +252,7 @@ impl Kept {
         let files = self.parts.each_ref().map(SharedFile::file);
         let files: io::Result<Vec<Arc<File>>> = files.into_iter().collect();
         let files = files.map_err(|error| self.folder.failed(error))?;
-        let place = Place { position, complete, reader: reader() };
+        let place = Position { position, complete, reader: reader() };
         let state = State { version: VERSION, source: self.source.clone(), place, saved };
         let folder = Arc::clone(&self.folder);
         self.saving = Some(thread::spawn(move || save(&folder, &files, &state)));

@@ -186,8 +186,8 @@ impl Input {
         Ok(filled)
     }
 
-    /// Leaves out the first `count` unpacked bytes, before anything is read: without reading them if
-    /// it is an uncompressed file. Returns how many there were, fewer only if the input is shorter.
+    /// Leaves out the first `count` unpacked bytes, before any is read; an uncompressed file is not
+    /// read for it. Returns how many there were, fewer only if the input is shorter.
     ///
     /// # Errors
     /// As [`Input::read_full`].

@@ -75,7 +75,8 @@ impl Progress {
     /// is hidden or shown elsewhere.
     pub fn note(&self, line: &str) {
         if self.on_stderr {
-            self.bar.suspend(|| eprintln!("{line}"));
+            // The display is not essential, and neither is what it says.
+            let _ = self.bar.suspend(|| console::Term::stderr().write_line(line));
         }
     }
 

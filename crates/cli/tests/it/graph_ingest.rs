@@ -39,7 +39,7 @@ fn write_edges(path: &str) {
 }
 
 /// Runs `prism` with a limit of the size of each file, in KiB. A process that goes beyond it is
-/// killed, or, with `trap`, told that the file is too large.
+/// killed, or, with `trap`, its write fails.
 fn limited(kib: u32, trap: &str, arguments: &[&str]) -> Output {
     let script = format!("{trap} ulimit -c 0; ulimit -f {}; exec \"$0\" \"$@\"", kib * 2);
     let mut command = Command::new("sh");

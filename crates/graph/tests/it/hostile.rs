@@ -402,7 +402,6 @@ fn random_changes_with_right_hashes_are_found_or_are_another_graph() {
             cases += 1;
         }
     }
-    eprintln!("{cases} cases: {outcomes:?}");
     if cases >= 2000 {
         let Outcomes { refused, damaged, clean } = outcomes;
         assert!(refused > cases / 4 && damaged > cases / 8 && clean > cases / 50, "{outcomes:?}");
