@@ -74,7 +74,7 @@ impl TemporaryFile {
     ///
     /// # Errors
     /// The error of the system.
-    fn to_file(&mut self) -> io::Result<()> {
+    fn spill(&mut self) -> io::Result<()> {
         if self.file.is_some() {
             return Ok(());
         }
@@ -119,7 +119,7 @@ impl SharedFile {
     /// The error of the system.
     pub(crate) fn file(&self) -> io::Result<Arc<File>> {
         let mut inner = self.write();
-        inner.to_file()?;
+        inner.spill()?;
         Ok(Arc::clone(&inner.file.as_ref().expect("it was moved there").0))
     }
 }
@@ -157,7 +157,7 @@ impl Scratch for TemporaryFile {
         if self.shared.take(bytes.len() as u64) {
             return self.memory.append(bytes);
         }
-        self.to_file()?;
+        self.spill()?;
         self.append(bytes)
     }
 
