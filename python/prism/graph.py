@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _prism
@@ -73,6 +73,37 @@ def number_of(text: str) -> int | float:
         return float(text)
 
 
+def ingest_options(
+    *,
+    directed: bool = False,
+    weighted: bool = False,
+    format: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    vertices: PathLike | None = None,
+    keep_duplicates: bool = False,
+    keep_self_loops: bool = True,
+    memory: Size = "1GiB",
+    run_memory: Size | None = None,
+    restart: bool = False,
+    threads: int = 2,
+) -> dict[str, Any]:
+    """The options of ``ingest``, as the extension takes them."""
+    names = columns if columns is None or isinstance(columns, str) else ",".join(columns)
+    return {
+        "directed": directed,
+        "weighted": weighted,
+        "format": format,
+        "columns": names,
+        "vertices": None if vertices is None else os.fspath(vertices),
+        "keep_duplicates": keep_duplicates,
+        "keep_self_loops": keep_self_loops,
+        "memory": size_of(memory),
+        "run_memory": None if run_memory is None else size_of(run_memory),
+        "restart": restart,
+        "threads": threads,
+    }
+
+
 def ingest(
     edges: PathLike,
     store: PathLike,
@@ -86,6 +117,7 @@ def ingest(
     keep_self_loops: bool = True,
     memory: Size = "1GiB",
     run_memory: Size | None = None,
+    restart: bool = False,
     threads: int = 2,
     progress: bool | Progress | None = None,
 ) -> dict[str, Any]:
@@ -93,22 +125,23 @@ def ingest(
 
     Edges are text, Matrix Market, METIS, binary or Parquet (``docs/graph.md``); ``columns``
     names the columns of sources, targets and weights in CSV and Parquet.
-    A graph that is there is replaced when the new one is complete. Returns the numbers of vertices
+    A graph that is there is replaced when the new one is complete. After an interruption the same
+    call goes on where it was; ``restart=True`` begins anew. Returns the numbers of vertices
     and edges. Raises ``prism.Error``, which names the file and the line, if they cannot be read.
     """
-    names = columns if columns is None or isinstance(columns, str) else ",".join(columns)
-    options = {
-        "directed": directed,
-        "weighted": weighted,
-        "format": format,
-        "columns": names,
-        "vertices": None if vertices is None else os.fspath(vertices),
-        "keep_duplicates": keep_duplicates,
-        "keep_self_loops": keep_self_loops,
-        "memory": size_of(memory),
-        "run_memory": None if run_memory is None else size_of(run_memory),
-        "threads": threads,
-    }
+    options = ingest_options(
+        directed=directed,
+        weighted=weighted,
+        format=format,
+        columns=columns,
+        vertices=vertices,
+        keep_duplicates=keep_duplicates,
+        keep_self_loops=keep_self_loops,
+        memory=memory,
+        run_memory=run_memory,
+        restart=restart,
+        threads=threads,
+    )
     made = _prism.graph_ingest(os.fspath(edges), os.fspath(store), options, progress_of(progress))
     result: dict[str, Any] = json.loads(made)
     return result
@@ -116,8 +149,11 @@ def ingest(
 
 def run(
     algorithm: str,
-    store: PathLike,
+    store: PathLike = "memory",
     *,
+    edges: PathLike | None = None,
+    edge_options: Mapping[str, Any] | None = None,
+    preset: str | None = None,
     iterations: int | None = None,
     source: int | None = None,
     damping: float | None = None,
@@ -142,6 +178,9 @@ def run(
     ``single_precision`` keeps the values of PageRank in four bytes, with errors of about a
     millionth. The table of
     ``values`` takes 16 bytes a vertex beyond the limit ``memory``; ``values=False`` leaves it out.
+    Instead of a store, ``edges`` names a file of edges, and ``edge_options`` has arguments of
+    ``ingest``: then the graph is in memory, or on a simulated drive of the kind ``preset``, until
+    the end of the call, and ``json["device"]`` has what that device did.
     Raises ``prism.Error`` if the store or an option cannot be used.
     """
     options = {
@@ -160,8 +199,13 @@ def run(
         "memory": size_of(memory),
         "threads": threads,
     }
+    in_memory = None
+    if edges is not None:
+        in_memory = (os.fspath(edges), ingest_options(**(edge_options or {})), preset)
+    elif edge_options is not None or preset is not None:
+        raise ValueError("edge_options and preset are for a graph of edges")
     figures, table = _prism.graph_run(
-        algorithm, os.fspath(store), options, progress_of(progress)
+        algorithm, os.fspath(store), options, in_memory, progress_of(progress)
     )
     return Values(json.loads(figures), table)
 

@@ -164,3 +164,29 @@ def test_bad_input_is_named(
     check("damping: 2 is not", lambda: graph.run("pagerank", path, damping=2.0))
     check("nowhere.prism", lambda: graph.run("wcc", "nowhere.prism"))
     assert not (tmp_path / "g.prism").exists()
+
+
+def test_a_graph_may_be_in_memory_or_on_a_simulated_drive(tmp_path: pathlib.Path) -> None:
+    edges = tmp_path / "edges.txt"
+    edges.write_text("".join(f"{at % 31} {at * 7 % 29}\n" for at in range(500)))
+    graph.ingest(edges, tmp_path / "g.prism", directed=True, restart=True)
+    expected = by_vertex(graph.run("pagerank", tmp_path / "g.prism"))
+    options = {"directed": True}
+    memory = graph.run("pagerank", edges=edges, edge_options=options)
+    assert by_vertex(memory) == expected
+    assert memory["device"]["kind"] == "memory"
+    drive = graph.run("pagerank", edges=edges, edge_options=options, preset="dc-tlc")
+    assert by_vertex(drive) == expected
+    assert drive["device"]["kind"] == "dc-tlc"
+    assert drive["device"]["ingest"]["virtual_seconds"] > 0
+    with pytest.raises(prism.Error, match="edges"):
+        graph.run("pagerank")
+    with pytest.raises(prism.Error, match="edges"):
+        graph.run("pagerank", tmp_path / "g.prism", edges=edges)
+    with pytest.raises(prism.Error, match="preset"):
+        graph.run("pagerank", edges=edges, preset="none")
+    with pytest.raises(ValueError, match="preset"):
+        graph.run("pagerank", tmp_path / "g.prism", preset="dc-tlc")
+    with pytest.raises(prism.Error, match="memory"):
+        graph.ingest(edges, "memory")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.txt", "g.prism"]

@@ -98,12 +98,15 @@ impl Catalog {
         borsh::to_vec(self).expect("memory takes any bytes")
     }
 
-    /// The catalog that these bytes are.
+    /// The catalog that these bytes are; `None` if they are none. What it says is not checked.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        let catalog = Self::try_from_slice(bytes).ok()?;
-        let (intervals, per) = (u64::from(catalog.intervals), u64::from(catalog.interval_vertices));
-        let covers = intervals * per >= u64::from(catalog.vertices);
-        (catalog.version == VERSION && covers).then_some(catalog)
+        Self::try_from_slice(bytes).ok()
+    }
+
+    /// The version of the format of these bytes.
+    #[must_use]
+    pub fn version(bytes: &[u8]) -> Option<u32> {
+        bytes.first_chunk().map(|version| u32::from_le_bytes(*version))
     }
 }

@@ -4,15 +4,14 @@
 //! are read once and stay in memory. A scan that begins again when it has ended would find nothing
 //! in a cache of recently used segments, so those pinned are the first ones.
 
-use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use prism_flash::Buffer;
 use prism_segments::{FlashCounts, Shape};
 
-use crate::bits;
 use crate::catalog::{Catalog, Direction, Entry};
+use crate::check::{self, Limits};
 use crate::error::{GraphError, Result};
 use crate::pool::{Job, Pool};
 use crate::segment::{Adjacency, HEADER_BYTES, Header, Kind};
@@ -36,8 +35,8 @@ pub struct IoCounts {
 
 /// A graph on a device.
 pub struct Graph {
-    space: Space,
-    catalog: Catalog,
+    pub(crate) space: Space,
+    pub(crate) catalog: Catalog,
     /// Bytes of memory that computations may use.
     memory: u64,
     /// Bytes of them that are in use, without pinned segments.
@@ -48,7 +47,9 @@ pub struct Graph {
     /// For each segment of the device its number in `pinned`, or `u32::MAX`.
     pins: Vec<u32>,
     pinned: Vec<OnceLock<Vec<u8>>>,
-    counts: IoCounts,
+    /// For each segment of the device the hash with which its lists were checked, or 0.
+    known: Vec<AtomicU64>,
+    pub(crate) counts: IoCounts,
 }
 
 /// Segments that are computed on together.
@@ -62,6 +63,9 @@ struct Shared<'a> {
     failed: Mutex<Option<GraphError>>,
     pins: &'a [u32],
     pinned: &'a [OnceLock<Vec<u8>>],
+    known: &'a [AtomicU64],
+    catalog: &'a Catalog,
+    generation: u64,
     work: &'a (dyn Fn(usize, &[Adjacency<'_>]) -> Result<()> + Sync),
     depth: usize,
     read: AtomicU64,
@@ -74,17 +78,17 @@ impl Graph {
     /// `memory` bytes for the state of vertices, buffers and pinned segments.
     ///
     /// # Errors
-    /// [`GraphError::NoGraph`] if there is none; [`GraphError::NoRoot`] if it is damaged.
+    /// [`GraphError::NoGraph`] if there is none; [`GraphError::NoRoot`] or
+    /// [`GraphError::Damaged`] if it is damaged.
     pub fn open(space: Space, catalog: Option<Vec<u8>>, memory: u64) -> Result<Self> {
         let catalog = catalog.ok_or(match space.headers() {
             0 => GraphError::NoGraph,
             segments => GraphError::NoRoot(segments),
         })?;
-        let catalog = Catalog::decode(&catalog).ok_or_else(|| {
-            let what = "its catalog is of another version of Prism; ingest the graph again";
-            GraphError::Refused(what.into())
-        })?;
-        let pins = vec![u32::MAX; space.shape().segments as usize];
+        let catalog = check::catalog(&catalog, &space)?;
+        let segments = space.shape().segments as usize;
+        let pins = vec![u32::MAX; segments];
+        let known = (0..segments).map(|_| AtomicU64::new(0)).collect();
         let is_part = |a: &Entry, b: &Entry| {
             a.part && b.part && (a.kind, a.first, a.column) == (b.kind, b.first, b.column)
         };
@@ -99,6 +103,7 @@ impl Graph {
             parts_max,
             pins,
             pinned: Vec::new(),
+            known,
             counts: IoCounts::default(),
         })
     }
@@ -236,6 +241,9 @@ impl Graph {
             failed: Mutex::new(None),
             pins: &self.pins,
             pinned: &self.pinned,
+            known: &self.known,
+            catalog: &self.catalog,
+            generation: self.space.generation(),
             work,
             depth: self.depth,
             read: AtomicU64::new(0),
@@ -258,102 +266,6 @@ impl Graph {
             None => Ok(()),
         }
     }
-
-    /// The degrees of all vertices: edges to each vertex, and, in a directed graph, from it.
-    ///
-    /// # Errors
-    /// [`GraphError::Damaged`]; [`GraphError::Flash`].
-    pub fn degrees(&mut self, mut take: impl FnMut(u32, [u32; 2])) -> Result<()> {
-        let all = 0..self.catalog.vertices;
-        self.degrees_of(all, |vertex, degrees| {
-            take(vertex, degrees);
-            Ok(())
-        })
-    }
-
-    /// As [`Graph::degrees`], of some vertices.
-    ///
-    /// # Errors
-    /// As [`Graph::degrees`]; that of `take`.
-    pub fn degrees_of(
-        &mut self,
-        range: Range<u32>,
-        mut take: impl FnMut(u32, [u32; 2]) -> Result<()>,
-    ) -> Result<()> {
-        for entry in self.catalog.of_kind(Kind::Degrees) {
-            let vertices = entry.first..entry.first + entry.vertices;
-            if vertices.end <= range.start || range.end <= vertices.start {
-                continue;
-            }
-            let bytes = self.space.read(entry.segment, entry.payload, Kind::Degrees)?;
-            self.counts.read += bytes.len() as u64;
-            let damaged =
-                || GraphError::Damaged { segment: entry.segment, what: "it has too few degrees" };
-            let mut at = 0;
-            for vertex in vertices {
-                let mut next = || bits::get_varint(&bytes, &mut at).ok_or_else(damaged);
-                let to = next()? as u32;
-                let from = if self.catalog.directed { next()? as u32 } else { to };
-                if range.contains(&vertex) {
-                    take(vertex, [to, from])?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The numbers of all vertices in the input, in order.
-    ///
-    /// # Errors
-    /// [`GraphError::Damaged`]; [`GraphError::Flash`]; that of `take`.
-    pub fn ids(&mut self, take: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
-        self.ids_of(0..self.catalog.vertices, take)
-    }
-
-    /// As [`Graph::ids`], of some vertices.
-    ///
-    /// # Errors
-    /// As [`Graph::ids`].
-    pub fn ids_of(
-        &mut self,
-        range: Range<u32>,
-        mut take: impl FnMut(u32, u64) -> Result<()>,
-    ) -> Result<()> {
-        for entry in self.catalog.of_kind(Kind::Ids) {
-            if entry.first >= range.end || entry.first + entry.vertices <= range.start {
-                continue;
-            }
-            let bytes = self.space.read(entry.segment, entry.payload, Kind::Ids)?;
-            let (mut at, mut id) = (0, 0);
-            for vertex in entry.first..entry.first + entry.vertices {
-                let next = bits::get_varint(&bytes, &mut at);
-                let next = next.and_then(|next| u64::checked_add(id, next));
-                id = next.ok_or(GraphError::Damaged {
-                    segment: entry.segment,
-                    what: "it has too few numbers",
-                })?;
-                if range.contains(&vertex) {
-                    take(vertex, id)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The vertex that has this number in the input.
-    ///
-    /// # Errors
-    /// [`GraphError::NoVertex`] if there is none; as [`Graph::ids`].
-    pub fn vertex(&mut self, id: u64) -> Result<u32> {
-        let mut found = None;
-        self.ids(|vertex, other| {
-            if other == id {
-                found = Some(vertex);
-            }
-            Ok(())
-        })?;
-        found.ok_or(GraphError::NoVertex(id))
-    }
 }
 
 impl Entry {
@@ -361,6 +273,11 @@ impl Entry {
     #[must_use]
     pub fn bytes(&self) -> usize {
         HEADER_BYTES + self.payload as usize
+    }
+
+    /// The header that the segment has to have if it has no neighbours.
+    pub(crate) fn header(&self, kind: Kind) -> Header {
+        Header { payload: self.payload, ..Header::plain(kind, self.first, self.vertices) }
     }
 }
 
@@ -525,7 +442,8 @@ impl<'a> Worker<'a> {
         for (entry, part) in entries.iter().zip(&pending.parts) {
             let bytes = match part {
                 Bytes::Read(buffer) => {
-                    let bytes = checked(entry, buffer)?;
+                    let bytes = checked(entry, buffer, self.shared.generation)?;
+                    self.check_lists(entry, bytes)?;
                     let pin = self.shared.pins[entry.segment as usize];
                     if let Some(pinned) = self.shared.pinned.get(pin as usize) {
                         pinned.get_or_init(|| bytes.to_vec());
@@ -534,24 +452,42 @@ impl<'a> Worker<'a> {
                 }
                 part => part.bytes(),
             };
-            let damaged = GraphError::Damaged {
-                segment: entry.segment,
-                what: "its parts have other lengths than its header says",
-            };
-            lists.push(Adjacency::new(bytes).ok_or(damaged)?);
+            lists.push(adjacency(entry, bytes)?);
             self.shared.edges.fetch_add(entry.edges.into(), Ordering::Relaxed);
         }
         (self.shared.work)(pending.task, &lists)
     }
+
+    /// Checks all lists of a segment, if these bytes were not checked before: that takes about as
+    /// long as computing on them.
+    fn check_lists(&self, entry: &Entry, bytes: &[u8]) -> Result<()> {
+        let known = &self.shared.known[entry.segment as usize];
+        let hash = Header::hash(bytes);
+        if known.load(Ordering::Relaxed) == hash && hash != 0 {
+            return Ok(());
+        }
+        let checked = Limits::of(self.shared.catalog, entry).check(&adjacency(entry, bytes)?);
+        checked.map_err(|what| GraphError::Damaged { segment: entry.segment, what })?;
+        known.store(hash, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// The lists of a segment.
+fn adjacency<'b>(entry: &Entry, bytes: &'b [u8]) -> Result<Adjacency<'b>> {
+    Adjacency::new(bytes).ok_or(GraphError::Damaged {
+        segment: entry.segment,
+        what: "its parts have other lengths than its header says",
+    })
 }
 
 /// The used bytes of a segment, if it is the one that the catalog describes.
-fn checked<'b>(entry: &Entry, bytes: &'b [u8]) -> Result<&'b [u8]> {
+fn checked<'b>(entry: &Entry, bytes: &'b [u8], generation: u64) -> Result<&'b [u8]> {
     let damaged = |what| GraphError::Damaged { segment: entry.segment, what };
     let (header, _) = Header::open(bytes).ok_or_else(|| damaged("its hash is wrong"))?;
     let is = (header.kind as u32, header.first, header.vertices, header.edges, header.payload);
     let wanted = (entry.kind, entry.first, entry.vertices, entry.edges, entry.payload);
-    if is != wanted {
+    if is != wanted || header.generation != generation {
         return Err(damaged("it is another segment than the catalog says"));
     }
     Ok(&bytes[..entry.bytes()])

@@ -6,6 +6,7 @@
 
 use std::io;
 
+use borsh::{BorshDeserialize, BorshSerialize};
 use twox_hash::XxHash3_64;
 
 use crate::bits;
@@ -15,7 +16,7 @@ use crate::distribute::distribute;
 use crate::error::{GraphError, Result};
 use crate::ids::{IdMap, IdSet};
 use crate::pool::{Job, Pool};
-use crate::scratch::{NewScratch, Records};
+use crate::scratch::{NewScratch, Records, Scratch};
 use crate::segment::{HEADER_BYTES, Header, Kind};
 use crate::sort::{Bucket, Sorted};
 use crate::space::Space;
@@ -60,7 +61,7 @@ pub struct IngestOptions {
 /// value and degree of a source, value, degree and sum of a target, twice for read-ahead.
 const STATE_BYTES: u64 = 48;
 /// Intervals at most: each needs a segment in memory while the graph is made.
-const INTERVALS_MAX: u64 = 64;
+pub(crate) const INTERVALS_MAX: u64 = 64;
 /// Bytes of records of a bucket that are aimed at: they are sorted within a core's cache.
 const BUCKET_BYTES: u64 = 4 << 20;
 /// Buckets at most: each has a buffer.
@@ -75,8 +76,31 @@ pub struct Ingest<'a> {
     ids: IdSet,
     /// Edges between numbers below 2^32, and others.
     edges: [Records; 2],
+    /// Vertices that may have no edges, to find them again.
+    alone: Records,
+    saved: Saved,
+}
+
+/// What was collected, as far as it is in temporary space, so that an ingest that is interrupted
+/// can go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+pub struct Saved {
+    /// Bytes of each part of the temporary space: edges between numbers below 2^32, other edges,
+    /// vertices.
+    pub bytes: [u64; 3],
+    /// Vertices from 1 up to this number are there.
+    up_to: u64,
     negative: bool,
     loops_dropped: u64,
+}
+
+impl Saved {
+    /// The number of edges.
+    #[must_use]
+    pub fn edges(&self, weighted: bool) -> u64 {
+        let extra = if weighted { 8 } else { 0 };
+        self.bytes[0] / (8 + extra) + self.bytes[1] / (16 + extra)
+    }
 }
 
 impl<'a> Ingest<'a> {
@@ -85,18 +109,84 @@ impl<'a> Ingest<'a> {
     /// # Errors
     /// [`GraphError::Scratch`] if there is no temporary space.
     pub fn new(options: IngestOptions, new_scratch: NewScratch<'a>) -> Result<Self> {
-        let records = || Records::new(new_scratch).map_err(GraphError::Scratch);
-        let (edges, ids) = ([records()?, records()?], IdSet::default());
-        Ok(Self { options, new_scratch, ids, edges, negative: false, loops_dropped: 0 })
+        let new = || new_scratch().map_err(GraphError::Scratch);
+        Self::resume(options, new_scratch, [new()?, new()?, new()?], Saved::default())
+    }
+
+    /// With the edges that are in `parts` of temporary space, which are as long as `saved` says.
+    ///
+    /// # Errors
+    /// [`GraphError::Scratch`] if they cannot be read.
+    pub fn resume(
+        options: IngestOptions,
+        new_scratch: NewScratch<'a>,
+        parts: [Box<dyn Scratch>; 3],
+        saved: Saved,
+    ) -> Result<Self> {
+        let [narrow, wide, alone] = parts.map(Records::of);
+        let (edges, ids) = ([narrow, wide], IdSet::default());
+        let mut ingest = Self { options, new_scratch, ids, edges, alone, saved };
+        ingest.find_ids().map_err(GraphError::Scratch)?;
+        Ok(ingest)
+    }
+
+    /// Adds the vertices of what is in temporary space.
+    fn find_ids(&mut self) -> io::Result<()> {
+        let Self { ids, edges, alone, saved, .. } = self;
+        (1..=saved.up_to).for_each(|id| ids.insert(id));
+        let record = 8 + extra(self.options) as usize;
+        edges[0].read(record, |bytes| {
+            for record in bytes.chunks_exact(record) {
+                let pair = u64_at(record, 0);
+                ids.insert(pair & u64::from(u32::MAX));
+                ids.insert(pair >> 32);
+            }
+            Ok(())
+        })?;
+        edges[1].read(record + 8, |bytes| {
+            for record in bytes.chunks_exact(record + 8) {
+                ids.insert(u64_at(record, 0));
+                ids.insert(u64_at(record, 8));
+            }
+            Ok(())
+        })?;
+        alone.read(8, |bytes| {
+            bytes.chunks_exact(8).for_each(|id| ids.insert(u64_at(id, 0)));
+            Ok(())
+        })
+    }
+
+    /// Moves everything to temporary space; returns what [`Ingest::resume`] needs.
+    ///
+    /// # Errors
+    /// [`GraphError::Scratch`] if temporary space is full.
+    pub fn save(&mut self) -> Result<Saved> {
+        let [narrow, wide] = &mut self.edges;
+        for (records, bytes) in
+            [narrow, wide, &mut self.alone].into_iter().zip(&mut self.saved.bytes)
+        {
+            records.flush().map_err(GraphError::Scratch)?;
+            *bytes = records.len();
+        }
+        Ok(self.saved)
     }
 
     /// Adds vertices, which need not have edges.
-    pub fn add_vertices(&mut self, ids: &[u64]) {
-        ids.iter().for_each(|id| self.ids.insert(*id));
+    ///
+    /// # Errors
+    /// [`GraphError::Scratch`] if temporary space is full.
+    pub fn add_vertices(&mut self, ids: &[u64]) -> Result<()> {
+        ids.iter().try_for_each(|id| self.add_alone(*id)).map_err(GraphError::Scratch)
+    }
+
+    fn add_alone(&mut self, id: u64) -> io::Result<()> {
+        self.ids.insert(id);
+        self.alone.push(id.to_le_bytes())
     }
 
     /// Adds all vertices from 1 up to this number.
     pub fn add_vertices_up_to(&mut self, last: u64) {
+        self.saved.up_to = self.saved.up_to.max(last);
         (1..=last).for_each(|id| self.ids.insert(id));
     }
 
@@ -106,13 +196,14 @@ impl<'a> Ingest<'a> {
     /// [`GraphError::Scratch`] if temporary space is full.
     pub fn add(&mut self, edges: &[Edge]) -> Result<()> {
         for edge in edges {
-            self.ids.insert(edge.source);
-            self.ids.insert(edge.target);
             if edge.source == edge.target && self.options.loops == Keep::Drop {
-                self.loops_dropped += 1;
+                self.saved.loops_dropped += 1;
+                self.add_alone(edge.source).map_err(GraphError::Scratch)?;
                 continue;
             }
-            self.negative |= edge.weight < 0.0;
+            self.ids.insert(edge.source);
+            self.ids.insert(edge.target);
+            self.saved.negative |= self.options.weighted && edge.weight < 0.0;
             self.push(edge).map_err(GraphError::Scratch)?;
         }
         Ok(())
@@ -137,7 +228,8 @@ impl<'a> Ingest<'a> {
     /// [`GraphError::Unusable`] if there are no vertices, or more than 2^32 - 1;
     /// [`GraphError::Scratch`].
     pub fn prepare(self, pool: &dyn Pool) -> Result<Prepared> {
-        let Self { options, new_scratch, ids, mut edges, negative, loops_dropped } = self;
+        let Self { options, new_scratch, ids, mut edges, saved, .. } = self;
+        let Saved { negative, loops_dropped, .. } = saved;
         edges.iter_mut().try_for_each(Records::flush).map_err(GraphError::Scratch)?;
         let ids = ids.into_map();
         let vertices = ids.len();
@@ -187,6 +279,10 @@ fn widths(vertices: u64, buckets: u64, intervals: u64) -> (u64, u64) {
 /// Bytes of the weight of a record.
 pub(crate) fn extra(options: IngestOptions) -> u64 {
     if options.weighted { 8 } else { 0 }
+}
+
+fn u64_at(record: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(record[at..at + 8].try_into().expect("eight"))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,8 @@
 //! Each round is a generation of the space of results: its segments are written, the root commits
 //! them, and only then those of the round before are freed, all of them.
 
+use std::collections::BTreeSet;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::error::{GraphError, Result};
@@ -32,6 +34,30 @@ struct Part {
     count: u32,
 }
 
+impl Part {
+    /// The header that the segment has to have.
+    fn header(&self) -> Header {
+        Header { payload: self.payload, ..Header::plain(Kind::Values, self.first, self.count) }
+    }
+}
+
+impl Generation {
+    /// Whether its parts have values of consecutive vertices from 0 on, and are those of the root.
+    fn is_possible(&self, space: &Space) -> bool {
+        let mut segments = BTreeSet::new();
+        let mut end = Some(0_u32);
+        for part in &self.parts {
+            let follows = end == Some(part.first) && part.count > 0;
+            let bytes = u64::from(part.count) * VALUE as u64;
+            if !follows || bytes != part.payload.into() || !segments.insert(part.segment) {
+                return false;
+            }
+            end = part.first.checked_add(part.count);
+        }
+        end.is_some() && segments == *space.live()
+    }
+}
+
 /// Bytes of a value.
 const VALUE: usize = 8;
 
@@ -39,6 +65,8 @@ const VALUE: usize = 8;
 pub struct Results {
     space: Space,
     current: Option<Generation>,
+    /// Whether there was a catalog that cannot be.
+    is_damaged: bool,
     /// The next round: its parts, and values that are not written.
     next: Vec<Part>,
     first: u32,
@@ -49,12 +77,16 @@ pub struct Results {
 }
 
 impl Results {
-    /// Those of a space that was opened, with its catalog.
+    /// Those of a space that was opened, with its catalog. One that cannot be is as none: then a
+    /// computation begins anew.
     #[must_use]
     pub fn open(space: Space, catalog: Option<Vec<u8>>) -> Self {
-        let current = catalog.and_then(|bytes| Generation::try_from_slice(&bytes).ok());
+        let read = |bytes: &Vec<u8>| Generation::try_from_slice(bytes).ok();
+        let current = catalog.as_ref().and_then(read);
+        let current = current.filter(|current| current.is_possible(&space));
         Self {
             space,
+            is_damaged: catalog.is_some() && current.is_none(),
             current,
             next: Vec::new(),
             first: 0,
@@ -70,6 +102,20 @@ impl Results {
         let current = self.current.as_ref()?;
         let is_of_it = current.graph == graph && current.key == key && current.round <= last;
         is_of_it.then_some((current.round, current.totals))
+    }
+
+    /// Reads all saved values; returns everything that is wrong, a sentence each.
+    pub fn verify(&mut self) -> Vec<String> {
+        let mut damage = Vec::new();
+        if self.is_damaged {
+            damage.push("the catalog of the saved result is damaged; it is not used".to_owned());
+        }
+        for part in self.current.iter().flat_map(|current| &current.parts) {
+            if let Err(error) = self.space.read(part.segment, part.header()) {
+                damage.push(format!("the saved result: {error}"));
+            }
+        }
+        damage
     }
 
     /// Bytes that were read and written.
@@ -164,7 +210,7 @@ impl Results {
         if !self.cached.as_ref().is_some_and(|(part, _)| has(part)) {
             let parts = self.current.iter().flat_map(|current| &current.parts);
             let Some(part) = parts.copied().find(|part| has(part)) else { return Ok(None) };
-            let bytes = self.space.read(part.segment, part.payload, Kind::Values)?;
+            let bytes = self.space.read(part.segment, part.header())?;
             self.read += u64::from(part.payload);
             self.cached = Some((part, bytes));
         }

@@ -93,7 +93,12 @@ pub(crate) struct Records {
 
 impl Records {
     pub(crate) fn new(new: NewScratch<'_>) -> io::Result<Self> {
-        Ok(Self { scratch: new()?, buffer: Vec::with_capacity(BUFFER) })
+        Ok(Self::of(new()?))
+    }
+
+    /// Those in `scratch`, and more after them.
+    pub(crate) fn of(scratch: Box<dyn Scratch>) -> Self {
+        Self { scratch, buffer: Vec::with_capacity(BUFFER) }
     }
 
     /// Appends a record, of at most 32 bytes.

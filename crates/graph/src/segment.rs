@@ -127,12 +127,17 @@ impl Header {
         })
     }
 
+    /// The hash of the payload, in the bytes of a header.
+    pub(crate) fn hash(bytes: &[u8]) -> u64 {
+        u64::from_le_bytes(bytes[48..56].try_into().expect("eight"))
+    }
+
     /// The header and what follows it, if both are as they were written.
     #[must_use]
     pub fn open(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let header = Self::decode(bytes)?;
         let payload = bytes.get(HEADER_BYTES..HEADER_BYTES + header.payload as usize)?;
-        let hash = u64::from_le_bytes(bytes[48..56].try_into().expect("eight"));
+        let hash = Self::hash(bytes);
         (hash == XxHash3_64::oneshot(payload)).then_some((header, payload))
     }
 }
@@ -194,14 +199,21 @@ impl<'a> Adjacency<'a> {
         let (mut at, mut from) = (0, 0);
         for vertex in 0..self.header.vertices {
             let Some(degree) = bits::get_varint(self.degrees, &mut at) else { return false };
-            let to = from + degree as usize;
-            if to > self.header.edges as usize {
+            if degree > (self.header.edges as usize - from) as u64 {
                 return false;
             }
+            let to = from + degree as usize;
             take(self.header.first + vertex, self.neighbours(from, to));
             from = to;
         }
-        from == self.header.edges as usize
+        from == self.header.edges as usize && at == self.degrees.len()
+    }
+
+    /// The weights of all edges, in the order of the neighbours; none in a graph without weights.
+    pub(crate) fn weights(&self) -> impl Iterator<Item = f64> + use<'a> {
+        let edges = if self.header.weight_bytes == 0 { 0 } else { self.header.edges as usize };
+        let all = self.neighbours(0, edges);
+        (0..edges).map(move |at| all.weight(at))
     }
 
     #[inline]

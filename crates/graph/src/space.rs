@@ -18,6 +18,9 @@ const WRITES_MAX: usize = 8;
 /// Reads of first pages in flight, when a space is opened.
 const PROBES_MAX: usize = 64;
 
+/// The last generation that a root may have: commits reach no such number.
+const GENERATION_MAX: u64 = u64::MAX / 2;
+
 /// A store at any level, which a thread can have.
 pub type AnyStore = Box<dyn Store + Send>;
 
@@ -59,14 +62,14 @@ impl Space {
     /// If `stores` is empty.
     pub fn open(mut stores: Vec<AnyStore>) -> Result<(Self, Option<Vec<u8>>)> {
         let store = stores.first_mut().expect("a store");
-        let used = store.used()?;
+        let used: BTreeSet<u32> = store.used()?.into_iter().collect();
         let mut best: Option<Root> = None;
         let found = probe(store, &used);
         let headers = found.len();
         for (segment, header) in found {
             let newer = best.as_ref().is_none_or(|best| header.generation > best.generation);
             if header.kind == Kind::Root && newer {
-                best = read_root(store, segment).or(best);
+                best = read_root(store, segment, &used).or(best);
             }
         }
         let mut space = Self {
@@ -131,6 +134,16 @@ impl Space {
     /// The stores, for threads that read.
     pub(crate) fn stores(&mut self) -> &mut [AnyStore] {
         &mut self.stores
+    }
+
+    /// The segment of the root; `None` if there is none.
+    pub(crate) fn root(&self) -> Option<u32> {
+        self.root
+    }
+
+    /// The segments that the root names.
+    pub(crate) fn live(&self) -> &BTreeSet<u32> {
+        &self.live
     }
 
     /// The generation that is current.
@@ -255,19 +268,22 @@ impl Space {
         waited
     }
 
-    /// The payload of a segment, as it was written.
+    /// The payload of a segment of the current generation, whose header is to be `wanted`.
     ///
     /// # Errors
     /// [`GraphError::Damaged`] if it is not; [`GraphError::Flash`] if the device fails.
-    pub fn read(&mut self, segment: u32, payload: u32, kind: Kind) -> Result<Vec<u8>> {
-        self.wait_until(0)?;
-        let page = self.shape().page_bytes as usize;
-        let len = (HEADER_BYTES + payload as usize).next_multiple_of(page);
-        let data = read_now(&mut self.stores[0], segment, len)?;
+    pub fn read(&mut self, segment: u32, wanted: Header) -> Result<Vec<u8>> {
         let damaged = |what| GraphError::Damaged { segment, what };
+        let (shape, len) = (self.shape(), HEADER_BYTES as u64 + u64::from(wanted.payload));
+        if segment >= shape.segments || len > u64::from(shape.segment_bytes) {
+            return Err(damaged("there is no segment with this number and length"));
+        }
+        self.wait_until(0)?;
+        let len = (len as usize).next_multiple_of(shape.page_bytes as usize);
+        let data = read_now(&mut self.stores[0], segment, len)?;
         let (header, payload) = Header::open(&data).ok_or_else(|| damaged("its hash is wrong"))?;
-        if header.kind != kind {
-            return Err(damaged("it is of another kind"));
+        if header != (Header { generation: self.generation, ..wanted }) {
+            return Err(damaged("it is another segment than the catalog says"));
         }
         Ok(payload.to_vec())
     }
@@ -290,7 +306,7 @@ fn read_now(store: &mut AnyStore, segment: u32, len: usize) -> Result<Buffer> {
 }
 
 /// The headers that segments begin with.
-fn probe(store: &mut AnyStore, used: &[u32]) -> Vec<(u32, Header)> {
+fn probe(store: &mut AnyStore, used: &BTreeSet<u32>) -> Vec<(u32, Header)> {
     let page = store.shape().page_bytes as usize;
     let (mut found, mut in_flight) = (Vec::new(), 0);
     let mut left = used.iter();
@@ -321,7 +337,7 @@ fn probe(store: &mut AnyStore, used: &[u32]) -> Vec<(u32, Header)> {
 }
 
 /// A root, if it is whole.
-fn read_root(store: &mut AnyStore, segment: u32) -> Option<Root> {
+fn read_root(store: &mut AnyStore, segment: u32, used: &BTreeSet<u32>) -> Option<Root> {
     let shape = store.shape();
     let first = read_now(store, segment, shape.page_bytes as usize).ok()?;
     let bytes = HEADER_BYTES + Header::decode(&first)?.payload as usize;
@@ -332,10 +348,14 @@ fn read_root(store: &mut AnyStore, segment: u32) -> Option<Root> {
     let count = u32::from_le_bytes(count.try_into().ok()?) as usize;
     let (live, catalog) = rest.split_at_checked(count * 4)?;
     let live = live.chunks_exact(4).map(|n| u32::from_le_bytes(n.try_into().expect("four")));
-    Some(Root {
+    let live: Vec<u32> = live.collect();
+    // What it names will be freed one day, and its generation is counted on.
+    let is_possible = header.generation <= GENERATION_MAX
+        && live.iter().all(|other| used.contains(other) && *other != segment);
+    is_possible.then(|| Root {
         segment,
         generation: header.generation,
-        live: live.collect(),
+        live,
         catalog: catalog.to_vec(),
     })
 }

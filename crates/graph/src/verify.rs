@@ -2,6 +2,8 @@
 
 use std::sync::Mutex;
 
+use twox_hash::XxHash3_64;
+
 use crate::catalog::{Catalog, Direction};
 use crate::engine::{Graph, tasks};
 use crate::error::{GraphError, Result};
@@ -19,7 +21,8 @@ pub struct Report {
     pub damage: Vec<String>,
 }
 
-/// Reads every segment: the hashes, and that vertices, neighbours and degrees agree.
+/// Reads every segment: the hashes, and that vertices, numbers, neighbours, degrees and counts
+/// agree with each other, and both directions of the edges.
 ///
 /// # Errors
 /// [`GraphError::Memory`] if eight bytes a vertex are too much. Damage is no error.
@@ -29,24 +32,39 @@ pub fn verify(graph: &mut Graph, pool: &dyn Pool) -> Result<Report> {
     let state = u64::from(catalog.vertices) * 8;
     graph.reserve("the degrees", state, &[], pool)?;
     let mut degrees = vec![[0_u32; 2]; catalog.vertices as usize];
-    let read = graph.degrees(|vertex, both| degrees[vertex as usize] = both);
-    report.note(read);
-    let mut last = None;
-    let mut count = 0_u64;
-    let read = graph.ids(|_, id| {
-        let ascends = last.is_none_or(|last| last < id);
-        (last, count) = (Some(id), count + 1);
-        if ascends { Ok(()) } else { Err(GraphError::Refused("ids do not ascend".into())) }
-    });
-    report.note(read);
-    if count != u64::from(catalog.vertices) && report.damage.is_empty() {
-        report.damage.push(format!("{count} ids of {} vertices", catalog.vertices));
+    for entry in catalog.of_kind(Kind::Degrees) {
+        let read = graph.degrees_in(&entry, |vertex, both| {
+            degrees[vertex as usize] = both;
+            Ok(())
+        });
+        report.note(read);
     }
+    if report.damage.is_empty() {
+        report.note(graph.degrees(|_, _| ()));
+    }
+    let mut last = None;
+    for entry in catalog.of_kind(Kind::Ids) {
+        match graph.ids_in(&entry, last, &mut |_, _| Ok(())) {
+            Ok(id) => last = id,
+            Err(error) => report.note(Err(error)),
+        }
+    }
+    let (mut sums, mut negative) = (Vec::new(), false);
     let directions = [Direction::In, Direction::Out];
     for (side, direction) in directions.into_iter().enumerate() {
         if side == 0 || catalog.directed {
             let degrees: Vec<u32> = degrees.iter().map(|both| both[side]).collect();
-            lists(graph, pool, &catalog, direction, degrees, &mut report);
+            let found = lists(graph, pool, &catalog, direction, degrees, &mut report);
+            negative |= found.negative;
+            sums.extend(found.sums);
+        }
+    }
+    if report.damage.is_empty() {
+        if sums[0] != sums[1] {
+            report.damage.push("some edges are in the lists of one of their ends only".into());
+        }
+        if catalog.weighted && catalog.negative && !negative {
+            report.damage.push("the catalog knows of negative weights, and there are none".into());
         }
     }
     report.segments = catalog.entries.len() as u64;
@@ -62,6 +80,38 @@ impl Report {
     }
 }
 
+/// What is known of lists after they were read.
+#[derive(Default)]
+struct EdgeSums {
+    /// Sums of hashes of edges: in a directed graph of all, else of those towards larger and those
+    /// towards smaller vertices. Each edge is in two of them.
+    sums: Vec<u64>,
+    loops: u64,
+    negative: bool,
+}
+
+/// A hash of an edge from one vertex to another.
+fn hash(from: u32, to: u32, weight: f64) -> u64 {
+    let pair = (u64::from(from) << 32 | u64::from(to)).to_le_bytes();
+    XxHash3_64::oneshot_with_seed(weight.to_bits(), &pair)
+}
+
+impl EdgeSums {
+    /// Adds an edge of the list of `vertex`.
+    fn add(&mut self, direction: Direction, directed: bool, vertex: u32, other: u32, weight: f64) {
+        self.loops += u64::from(vertex == other);
+        self.negative |= weight < 0.0;
+        let (low, high) = (vertex.min(other), vertex.max(other));
+        let (side, hash) = match direction {
+            Direction::In if directed => (0, hash(other, vertex, weight)),
+            Direction::Out if directed => (0, hash(vertex, other, weight)),
+            _ if vertex == other => return,
+            _ => (usize::from(vertex > other), hash(low, high, weight)),
+        };
+        self.sums[side] = self.sums[side].wrapping_add(hash);
+    }
+}
+
 /// Checks the lists of one direction; every damaged segment is named.
 fn lists(
     graph: &mut Graph,
@@ -70,45 +120,39 @@ fn lists(
     direction: Direction,
     mut degrees: Vec<u32>,
     report: &mut Report,
-) {
-    let entries = catalog.neighbours(direction);
-    let arcs: u64 = entries.iter().map(|entry| u64::from(entry.edges)).sum();
-    if arcs != catalog.arcs {
-        report.damage.push(format!("{arcs} edges in segments, {} in all", catalog.arcs));
-    }
-    let left = Mutex::new(&mut degrees);
-    for task in tasks(&entries) {
+) -> EdgeSums {
+    let sums = vec![0; if catalog.directed { 1 } else { 2 }];
+    let all = Mutex::new((&mut degrees, EdgeSums { sums, ..EdgeSums::default() }));
+    for task in tasks(&catalog.neighbours(direction)) {
         let segment = task[0].segment;
         let checked = graph.stream(pool, &[task], &|_, lists| {
-            let mut left = left.lock().expect("no thread panics in the lock");
+            let (left, found) = &mut *all.lock().expect("no thread panics in the lock");
+            let mut right = true;
             for list in lists {
-                let mut right = true;
-                let whole = list.for_each(|vertex, neighbours| {
-                    let mut before = None;
-                    for neighbour in neighbours.iter() {
-                        right &= neighbour < catalog.vertices;
-                        right &= before.is_none_or(|before| before <= neighbour);
-                        before = Some(neighbour);
+                list.for_each(|vertex, neighbours| {
+                    for (neighbour, weight) in neighbours.weighted() {
+                        found.add(direction, catalog.directed, vertex, neighbour, weight);
                     }
-                    let degree = left.get_mut(vertex as usize);
-                    let rest = degree.as_ref().and_then(|d| d.checked_sub(neighbours.len() as u32));
-                    match (degree, rest) {
-                        (Some(degree), Some(rest)) => *degree = rest,
-                        _ => right = false,
-                    }
+                    let degree = &mut left[vertex as usize];
+                    let rest = degree.checked_sub(neighbours.len() as u32);
+                    right &= rest.is_some();
+                    *degree = rest.unwrap_or(0);
                 });
-                if !(right && whole) {
-                    let what = "its lists do not agree with the rest of the graph";
-                    return Err(GraphError::Damaged { segment, what });
-                }
             }
-            Ok(())
+            let what = "its lists are longer than the degrees of their vertices";
+            if right { Ok(()) } else { Err(GraphError::Damaged { segment, what }) }
         });
         report.note(checked);
     }
+    let (_, found) = all.into_inner().expect("no thread panics in the lock");
     if report.damage.is_empty() && degrees.iter().any(|left| *left > 0) {
         report.damage.push("vertices have fewer neighbours than their degrees".into());
     }
+    if report.damage.is_empty() && found.loops != catalog.loops {
+        let (found, said) = (found.loops, catalog.loops);
+        report.damage.push(format!("{found} edges from a vertex to itself, and {said} in all"));
+    }
+    found
 }
 
 /// Passes each edge to `take`, with the numbers of the input; an undirected edge once. With one

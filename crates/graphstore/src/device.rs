@@ -1,25 +1,22 @@
 //! The devices of graphs: two ranges of the policy level, one for segments of the graph, which are
 //! never updated, and one for results, of which two generations are kept.
 
-use std::fs::File;
-use std::io;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use prism_base::Bytes;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::{Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options};
 use prism_flashfile::FlashFile;
 use prism_graph::pool::Job;
-use prism_graph::scratch::{InMemory, Scratch};
 use prism_graph::space::AnyStore;
 use prism_graph::{Graph, GraphError, Pool, Space};
 use prism_host::jobs;
-use prism_segments::PolicyStore;
+use prism_segments::{PolicyStore, Store};
 
+use crate::counted::{Amounts, Counted};
 use crate::error::StoreError;
+use crate::temporary::{Spaces, Work};
 
 /// Channels of a new device.
 const CHANNELS: u32 = 4;
@@ -47,6 +44,7 @@ impl Pool for Threads {
 pub struct GraphDevice {
     policy: Arc<Policy>,
     identity: u64,
+    amounts: Arc<Amounts>,
     /// The device, which knows the wear of its blocks.
     pub flash: Device,
 }
@@ -57,6 +55,15 @@ pub struct GraphDevice {
 pub fn block_bytes(bytes: u64) -> u64 {
     let fine = (bytes / 128).next_power_of_two().clamp(64 << 10, 1 << 20);
     (bytes / 16_384).next_power_of_two().clamp(fine, 16 << 20)
+}
+
+/// Segments of `block` bytes for these bytes of graph and of results.
+pub(crate) fn segments(graph: u64, results: u64, block: u64) -> (u32, u32) {
+    // A block of a range has fewer bytes than one of flash if its tables need some.
+    let blocks = |bytes: u64| (bytes + bytes / 64).div_ceil(block) + 4;
+    // A list that is longer than half a block leaves the rest of another unused, and a long one is
+    // cut as if its numbers had four bytes. What is not written takes no space.
+    (3 * blocks(graph) as u32, blocks(results) as u32)
 }
 
 fn geometry(graph: u64, results: u64, block: u64) -> DeviceGeometry {
@@ -76,7 +83,7 @@ fn geometry(graph: u64, results: u64, block: u64) -> DeviceGeometry {
 }
 
 fn usage(name: &str) -> impl Fn(prism_flash::FlashError) -> StoreError + '_ {
-    move |error| StoreError::Refused(format!("{name}: {error}"))
+    move |error| StoreError::Device(format!("{name}: {error}"))
 }
 
 impl GraphDevice {
@@ -87,11 +94,8 @@ impl GraphDevice {
     pub fn make(path: Option<&Path>, graph: u64, results: u64) -> Result<Self, StoreError> {
         let name = name_of(path);
         let block = block_bytes(graph);
-        // A block of the range has fewer bytes than one of flash if its tables need some.
-        let blocks = |bytes: u64| (bytes + bytes / 64).div_ceil(block) + 4;
-        // A list that is longer than half a block leaves the rest of another unused, and a long one
-        // is cut as if its numbers had four bytes. What is not written is a hole in the file.
-        let (graph, results) = (3 * blocks(graph), blocks(results));
+        let (graph, results) = segments(graph, results, block);
+        let (graph, results) = (u64::from(graph), u64::from(results));
         let geometry = geometry(graph, results, block);
         let (device, identity) = match path {
             Some(path) => {
@@ -120,7 +124,7 @@ impl GraphDevice {
             let end = begin + blocks * block;
             policy.configure(begin, end, config).map_err(usage(&name))?;
         }
-        Ok(Self { policy: Arc::new(policy), identity, flash })
+        Ok(Self { policy: Arc::new(policy), identity, amounts: Arc::default(), flash })
     }
 
     /// Opens the device of a file.
@@ -143,7 +147,7 @@ impl GraphDevice {
             let what = "the making of the device was interrupted; remove the file";
             return Err(StoreError::Refused(format!("{name}: {what}")));
         }
-        Ok(Self { policy: Arc::new(policy), identity, flash })
+        Ok(Self { policy: Arc::new(policy), identity, amounts: Arc::default(), flash })
     }
 
     /// The space of the graph, or of results, with a store for each of `threads` threads.
@@ -153,25 +157,9 @@ impl GraphDevice {
         let policy = || self.policy.clone();
         let new = |_| {
             let store = PolicyStore::shared(policy(), range.begin, bytes, self.identity);
-            Box::new(store) as AnyStore
+            Box::new(Counted { store, amounts: Arc::clone(&self.amounts) }) as AnyStore
         };
         Space::open((0..threads.max(1)).map(new).collect())
-    }
-
-    /// The space of the graph, and its catalog.
-    ///
-    /// # Errors
-    /// [`GraphError::Flash`].
-    pub fn graph(&self, threads: usize) -> Result<Opened, GraphError> {
-        self.space(0, threads)
-    }
-
-    /// The space of results, and its catalog.
-    ///
-    /// # Errors
-    /// [`GraphError::Flash`].
-    pub fn results(&self) -> Result<Opened, GraphError> {
-        self.space(1, 1)
     }
 
     /// Opens the graph.
@@ -179,8 +167,31 @@ impl GraphDevice {
     /// # Errors
     /// [`GraphError`].
     pub fn open_graph(&self, threads: usize, memory: Bytes) -> Result<Graph, GraphError> {
-        let (space, catalog) = self.graph(threads)?;
+        let (space, catalog) = self.space(0, threads)?;
         Graph::open(space, catalog, memory.0)
+    }
+}
+
+impl Spaces for GraphDevice {
+    fn graph(&self, threads: usize) -> Result<Opened, GraphError> {
+        self.space(0, threads)
+    }
+
+    fn results(&self) -> Result<Opened, GraphError> {
+        self.space(1, 1)
+    }
+
+    fn work(&self) -> Work {
+        let counts = PolicyStore::shared(self.policy.clone(), 0, 0, self.identity).counts();
+        let page = self.policy.share().geometry().map_or(0, |found| found.page_size);
+        let (read_bytes, written_bytes) = self.amounts.get();
+        Work {
+            read_bytes,
+            written_bytes,
+            copied_bytes: counts.copies * u64::from(page),
+            erases: counts.erases,
+            virtual_seconds: None,
+        }
     }
 }
 
@@ -209,119 +220,4 @@ pub fn refuse_store(store: &Path, outputs: &[Option<&Path>]) -> Result<(), Store
 #[must_use]
 pub fn name_of(path: Option<&Path>) -> String {
     path.map_or("memory".to_owned(), |path| path.display().to_string())
-}
-
-/// Memory that the parts of temporary space share.
-#[derive(Clone, Debug)]
-pub struct SharedMemory {
-    held: Arc<AtomicU64>,
-    limit: u64,
-}
-
-impl SharedMemory {
-    /// Up to `limit` bytes.
-    #[must_use]
-    pub fn new(limit: u64) -> Self {
-        Self { held: Arc::default(), limit }
-    }
-
-    /// Takes memory, if there is as much.
-    fn take(&self, bytes: u64) -> bool {
-        let held = self.held.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let fits = held <= self.limit;
-        if !fits {
-            self.held.fetch_sub(bytes, Ordering::Relaxed);
-        }
-        fits
-    }
-}
-
-/// Temporary space: in memory as long as there is some, then in a file without a name.
-pub struct TemporaryFile {
-    memory: InMemory,
-    shared: SharedMemory,
-    folder: PathBuf,
-    file: Option<(File, u64)>,
-}
-
-impl TemporaryFile {
-    /// Empty temporary space, with a file in `folder`.
-    #[must_use]
-    pub fn new(shared: SharedMemory, folder: &Path) -> Self {
-        Self { memory: InMemory::default(), shared, folder: folder.to_owned(), file: None }
-    }
-}
-
-impl Drop for TemporaryFile {
-    fn drop(&mut self) {
-        self.shared.held.fetch_sub(self.memory.len(), Ordering::Relaxed);
-    }
-}
-
-/// Bytes that move from memory to a file at once.
-const MOVED: u64 = 1 << 20;
-
-impl Scratch for TemporaryFile {
-    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if let Some((file, len)) = &mut self.file {
-            file.write_all_at(bytes, *len)?;
-            *len += bytes.len() as u64;
-            return Ok(());
-        }
-        if self.shared.take(bytes.len() as u64) {
-            return self.memory.append(bytes);
-        }
-        let file = tempfile::tempfile_in(&self.folder)?;
-        let len = self.memory.len();
-        for at in (0..len).step_by(MOVED as usize) {
-            let mut some = vec![0; (len - at).min(MOVED) as usize];
-            self.memory.read_at(at, &mut some)?;
-            file.write_all_at(&some, at)?;
-        }
-        self.memory = InMemory::default();
-        self.shared.held.fetch_sub(len, Ordering::Relaxed);
-        self.file = Some((file, len));
-        self.append(bytes)
-    }
-
-    fn len(&self) -> u64 {
-        self.file.as_ref().map_or(self.memory.len(), |(_, len)| *len)
-    }
-
-    fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
-        match &self.file {
-            Some((file, _)) => file.read_exact_at(into, at),
-            None => self.memory.read_at(at, into),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Parts share their memory; what does not fit is in files, and is read as it was written.
-    #[test]
-    fn temporary_space_goes_to_files_beyond_its_memory() {
-        let folder = tempfile::tempdir().unwrap();
-        let shared = SharedMemory::new(3 << 20);
-        let mut parts: Vec<TemporaryFile> =
-            (0..4).map(|_| TemporaryFile::new(shared.clone(), folder.path())).collect();
-        for round in 0..30_u8 {
-            for (part, number) in parts.iter_mut().zip(0..) {
-                part.append(&vec![round * 4 + number; 50_000]).unwrap();
-            }
-        }
-        let in_files = parts.iter().filter(|part| part.file.is_some()).count();
-        assert!((1..4).contains(&in_files), "{in_files} files");
-        for (part, number) in parts.iter().zip(0..) {
-            for round in 0..30_u8 {
-                let mut found = vec![0; 50_000];
-                part.read_at(u64::from(round) * 50_000, &mut found).unwrap();
-                assert!(found.iter().all(|byte| *byte == round * 4 + number));
-            }
-        }
-        drop(parts);
-        assert_eq!(shared.held.load(Ordering::Relaxed), 0);
-    }
 }

@@ -14,6 +14,9 @@ pub enum StoreError {
     /// The flash file of the store cannot be used.
     #[error(transparent)]
     FlashFile(#[from] FlashFileError),
+    /// A device, or the space for temporary files, is full or failed.
+    #[error("{0}")]
+    Device(String),
     /// The options or the input are invalid.
     #[error("{0}")]
     Refused(String),
@@ -25,7 +28,26 @@ impl StoreError {
     pub fn input(name: &str, error: GraphError) -> Self {
         match error {
             GraphError::Input { .. } => Self::Refused(format!("{name}:{error}")),
+            error @ (GraphError::Scratch(_) | GraphError::Flash(_) | GraphError::NoSpace) => {
+                Self::Device(format!("{name}: {error}"))
+            }
             error => Self::Refused(format!("{name}: {error}")),
+        }
+    }
+
+    /// Whether the same input and options fail again, at the same place.
+    #[must_use]
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::Refused(_) => true,
+            Self::Host(error) => !matches!(
+                error,
+                HostError::Open { .. }
+                    | HostError::Read { .. }
+                    | HostError::Write { .. }
+                    | HostError::Temporary(_)
+            ),
+            Self::FlashFile(_) | Self::Device(_) => false,
         }
     }
 }

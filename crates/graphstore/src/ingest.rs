@@ -6,15 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use prism_base::Bytes;
 use prism_graph::input::{Columns, Format, ReadOptions, Reader, read_vertices};
-use prism_graph::{Catalog, Ingest, IngestOptions, Keep, Pool};
+use prism_graph::{Catalog, Ingest, IngestOptions, Keep, Pool, Prepared};
 use prism_host::Progress;
 use prism_host::input::Input;
 use prism_host::interrupt::Scratch;
 use serde::Serialize;
 
-use crate::device::{GraphDevice, SharedMemory, TemporaryFile, name_of, refuse_store};
+use crate::device::{GraphDevice, name_of, refuse_store};
 use crate::error::StoreError;
+pub use crate::format::{InputFormat, parse_columns, parse_format, parse_run_memory};
+use crate::kept::Kept;
+pub use crate::kept::SAVE_EVERY;
 use crate::parquet;
+use crate::scratch::{SharedMemory, TemporaryFile};
+use crate::temporary::{MEMORY, Spaces};
 
 /// How edges are read, and what becomes of them.
 #[derive(Clone, Debug)]
@@ -37,55 +42,10 @@ pub struct IngestPlan {
     pub memory: Bytes,
     /// The memory with which algorithms will run, if the state of the vertices may not fit.
     pub run_memory: Option<Bytes>,
-}
-
-/// A format of edges.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InputFormat {
-    /// One that is read from the first byte to the last.
-    Stream(Format),
-    /// Parquet, which begins with its end.
-    Parquet,
-}
-
-/// Parses the name of a format.
-///
-/// # Errors
-/// The formats that exist.
-pub fn parse_format(text: &str) -> Result<InputFormat, String> {
-    const PARQUET: &str = "parquet";
-    let found = Format::ALL.into_iter().find(|(_, name)| *name == text);
-    match found {
-        Some((format, _)) => Ok(InputFormat::Stream(format)),
-        None if text == PARQUET => Ok(InputFormat::Parquet),
-        None => {
-            let names: Vec<&str> = Format::ALL.into_iter().map(|(_, name)| name).collect();
-            Err(format!("formats are {}, {PARQUET}", names.join(", ")))
-        }
-    }
-}
-
-/// Parses the names of the columns of sources, targets and weights: `from,to,length`.
-///
-/// # Errors
-/// What is expected.
-pub fn parse_columns(text: &str) -> Result<Columns, String> {
-    let mut names = text.split(',').map(str::to_owned);
-    let (Some(source), Some(target)) = (names.next(), names.next()) else {
-        return Err("give two or three names, such as from,to,length".into());
-    };
-    Ok(Columns { source, target, weight: names.next().unwrap_or_else(|| "weight".into()) })
-}
-
-/// Parses the memory with which algorithms will run.
-///
-/// # Errors
-/// What is wrong with it.
-pub fn parse_run_memory(text: &str) -> Result<Bytes, String> {
-    // Buffers of values and of edges take a dozen blocks.
-    const LEAST: Bytes = Bytes(16 << 20);
-    let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
-    if bytes < LEAST { Err(format!("at least {LEAST} are needed")) } else { Ok(bytes) }
+    /// Whether an ingest that was interrupted is forgotten, and begins anew.
+    pub restart: bool,
+    /// Bytes of input after which progress is saved; [`SAVE_EVERY`] costs no time.
+    pub save_every: Bytes,
 }
 
 /// Bytes that are read and parsed at once.
@@ -104,6 +64,12 @@ impl IngestPlan {
         pool: &dyn Pool,
         progress: &Progress,
     ) -> Result<Ingested, StoreError> {
+        if output.as_os_str() == MEMORY {
+            let what = "memory: a graph in memory ends with the command that made it, so it is \
+                        made where an algorithm runs: prism graph run ALGORITHM memory --edges \
+                        FILE (a file of this name is ./memory)";
+            return Err(StoreError::Refused(what.into()));
+        }
         let vertices = self.vertices.as_deref();
         refuse_store(output, &[Some(edges), vertices])?;
         // A link stays one.
@@ -120,27 +86,73 @@ impl IngestPlan {
             let what = format!("{}: there is no folder to write it to", store.display());
             return Err(StoreError::Refused(what));
         }
-        let mut part = store.clone().into_os_string();
-        // Two processes or threads may make the same store: the last one to end replaces it.
-        static MADE: AtomicU64 = AtomicU64::new(0);
-        let number = MADE.fetch_add(1, Ordering::Relaxed);
-        part.push(format!(".{}-{number}.part", std::process::id()));
-        let part = PathBuf::from(part);
-        let _scratch = Scratch::at(&part);
-        let (device, catalog) =
-            self.ingest(edges, &folder, pool, progress, |bytes, vertices| {
-                GraphDevice::make(Some(&part), bytes, results_bytes(vertices))
-            })?;
-        drop(device);
-        let failed =
-            |error: std::io::Error| StoreError::Refused(format!("{}: {error}", store.display()));
-        std::fs::rename(&part, store).map_err(failed)?;
-        File::open(&folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        let shared = SharedMemory::new(self.memory.0);
+        let (options, every) = (self.options(), self.save_every);
+        let mut kept = Kept::begin(edges, store, options, self.restart, &shared, every)?;
+        let made = self.make_at(edges, store, &folder, (&shared, &mut kept), pool, progress);
+        let catalog = match (made, kept) {
+            (Ok(catalog), kept) => {
+                kept.into_iter().for_each(Kept::remove);
+                catalog
+            }
+            (Err(error), Some(kept)) if error.is_lasting() => {
+                kept.remove();
+                return Err(error);
+            }
+            (Err(error), Some(kept)) => return Err(kept.keep(error)),
+            (Err(error), None) => return Err(error),
+        };
         Ok(Ingested::of(output, &catalog))
     }
 
-    /// Reads edges and writes them to a store that `make` makes for this many bytes of graph, and
-    /// vertices.
+    /// Makes the store under another name, and renames it.
+    fn make_at(
+        &self,
+        edges: &Path,
+        store: &Path,
+        folder: &Path,
+        (shared, kept): (&SharedMemory, &mut Option<Kept>),
+        pool: &dyn Pool,
+        progress: &Progress,
+    ) -> Result<Catalog, StoreError> {
+        let prepared = self.prepare(edges, folder, (shared, kept), pool, progress)?;
+        let part = kept.as_ref().and_then(Kept::store).unwrap_or_else(|| part_of(store));
+        // One that was interrupted may be there.
+        let _ = std::fs::remove_file(&part);
+        let _scratch = Scratch::at(&part);
+        let (device, catalog) = write(prepared, edges, pool, |bytes, vertices| {
+            Ok(Box::new(GraphDevice::make(Some(&part), bytes, results_bytes(vertices))?))
+        })?;
+        drop(device);
+        let failed =
+            |error: std::io::Error| StoreError::Device(format!("{}: {error}", store.display()));
+        std::fs::rename(&part, store).map_err(failed)?;
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        Ok(catalog)
+    }
+
+    /// The options on which the graph depends, with their values.
+    fn options(&self) -> Vec<(String, String)> {
+        let yes = |given: bool| if given { "yes".to_owned() } else { String::new() };
+        let keep = |keep: Keep| if keep == Keep::Keep { "keep" } else { "drop" }.to_owned();
+        let columns =
+            |columns: &Columns| format!("{},{},{}", columns.source, columns.target, columns.weight);
+        let all = [
+            ("--directed", yes(self.directed)),
+            ("--weighted", yes(self.weighted)),
+            ("--format", self.format.map(InputFormat::name).unwrap_or_default().to_owned()),
+            ("--columns", self.columns.as_ref().map(columns).unwrap_or_default()),
+            ("--vertices", self.vertices.as_ref().map_or(String::new(), |p| name_of(Some(p)))),
+            ("--duplicates", keep(self.duplicates)),
+            ("--self-loops", keep(self.loops)),
+            ("--run-memory", self.run_memory.map_or(String::new(), |bytes| bytes.0.to_string())),
+        ];
+        all.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+
+    /// Reads edges and writes them to a device that `make` makes for this many bytes of graph, and
+    /// vertices. Edges that do not fit into the memory of the plan are in files without a name in
+    /// `folder`; nothing is kept if it is interrupted.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -150,8 +162,22 @@ impl IngestPlan {
         folder: &Path,
         pool: &dyn Pool,
         progress: &Progress,
-        make: impl FnOnce(u64, u64) -> Result<GraphDevice, StoreError>,
-    ) -> Result<(GraphDevice, Catalog), StoreError> {
+        make: impl FnOnce(u64, u64) -> Result<Box<dyn Spaces>, StoreError>,
+    ) -> Result<(Box<dyn Spaces>, Catalog), StoreError> {
+        let shared = SharedMemory::new(self.memory.0);
+        let prepared = self.prepare(edges, folder, (&shared, &mut None), pool, progress)?;
+        write(prepared, edges, pool, make)
+    }
+
+    /// Reads edges and sorts them into buckets.
+    fn prepare(
+        &self,
+        edges: &Path,
+        folder: &Path,
+        (shared, kept): (&SharedMemory, &mut Option<Kept>),
+        pool: &dyn Pool,
+        progress: &Progress,
+    ) -> Result<Prepared, StoreError> {
         let options = IngestOptions {
             directed: self.directed,
             weighted: self.weighted,
@@ -159,20 +185,27 @@ impl IngestPlan {
             loops: self.loops,
             state_memory: self.run_memory.map(|memory| memory.0 / 2),
         };
-        let shared = SharedMemory::new(self.memory.0);
         let new = || Ok(Box::new(TemporaryFile::new(shared.clone(), folder)) as Box<_>);
         let name = name_of(Some(edges));
         let at = |error| StoreError::input(&name, error);
-        let mut ingest = Ingest::new(options, &new).map_err(at)?;
-        self.read(edges, progress, pool, &mut ingest)?;
+        let (parts, begun) = match kept {
+            Some(kept) => (kept.parts(), kept.begun().cloned()),
+            None => (
+                [(); 3].map(|()| Box::new(TemporaryFile::new(shared.clone(), folder)) as Box<_>),
+                None,
+            ),
+        };
+        if let Some((_, saved)) = &begun {
+            let edges = saved.edges(self.weighted);
+            progress.note(&format!("going on from {edges} edges of {name}"));
+        }
+        let saved = begun.as_ref().map(|(_, saved)| *saved).unwrap_or_default();
+        let mut ingest = Ingest::resume(options, &new, parts, saved).map_err(at)?;
+        if !begun.is_some_and(|(place, _)| place.complete) {
+            self.read(edges, progress, pool, &mut ingest, kept)?;
+        }
         self.read_vertices(edges, &mut ingest)?;
-        let prepared = ingest.prepare(pool).map_err(at)?;
-        let block = crate::device::block_bytes(prepared.bytes_max(1 << 20));
-        let device = make(prepared.bytes_max(block), prepared.vertices())?;
-        let (mut space, _) = device.graph(1).map_err(at)?;
-        let catalog = prepared.write(&mut space, pool).map_err(at)?;
-        drop(space);
-        Ok((device, catalog))
+        ingest.prepare(pool).map_err(at)
     }
 
     fn read(
@@ -181,21 +214,22 @@ impl IngestPlan {
         progress: &Progress,
         pool: &dyn Pool,
         ingest: &mut Ingest<'_>,
+        kept: &mut Option<Kept>,
     ) -> Result<(), StoreError> {
         let format = match self.format {
             Some(InputFormat::Stream(format)) => Some(format),
             None if !parquet::is_parquet(path) => None,
             _ => {
                 let columns = self.columns.as_ref();
-                return parquet::read(path, columns, self.weighted, progress, ingest);
+                return parquet::read(path, columns, self.weighted, progress, ingest, kept);
             }
         };
         let mut input = Input::open(path)?;
         input.read_once();
         progress.start_bytes("reading:", input.size());
         let name = input.name().to_owned();
-        let mut piece = vec![0; PIECE];
-        let mut reader = None;
+        let mut piece = vec![0; PIECE.min(self.save_every.0.max(1) as usize)];
+        let (mut reader, mut position) = self.begun(kept.as_ref(), &name, &mut input)?;
         loop {
             let done = reader.as_ref().map_or(0, Reader::done);
             let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, done))?;
@@ -203,14 +237,51 @@ impl IngestPlan {
                 Some(reading) => reading,
                 None => self.reader(format, &name, &piece[..bytes])?,
             };
-            let read = reading.read(pool, &piece[..bytes], bytes < PIECE, ingest);
-            reader = Some(reading);
+            let last = bytes < piece.len();
+            let read = reading.read(pool, &piece[..bytes], last, ingest);
             read.map_err(|error| StoreError::input(&name, error))?;
+            position += bytes as u64;
+            if let Some(kept) = kept {
+                let (state, again) = reading.save();
+                kept.reached(position - again as u64, 1, last, ingest, || Some(state))?;
+            }
+            reader = Some(reading);
             progress.reached(input.taken());
-            if bytes < PIECE {
+            if last {
                 progress.clear();
                 return Ok(());
             }
+        }
+    }
+
+    /// The reader of an ingest that was interrupted, if it was, and the position from which it goes
+    /// on.
+    fn begun(
+        &self,
+        kept: Option<&Kept>,
+        name: &str,
+        input: &mut Input,
+    ) -> Result<(Option<Reader>, u64), StoreError> {
+        let Some((place, _)) = kept.and_then(Kept::begun) else { return Ok((None, 0)) };
+        let Some(state) = place.reader.clone() else { return Ok((None, 0)) };
+        let reader = Reader::resume(self.read_options(Format::Edges), state);
+        let reader = reader.map(|reader| reader.map_err(|error| StoreError::input(name, error)));
+        let skipped = input.skip(place.position).map_err(|error| input.explain(error, 0))?;
+        match reader {
+            Some(reader) if skipped == place.position => Ok((Some(reader?), skipped)),
+            _ => {
+                let what = "is shorter than when its ingest was interrupted; give --restart";
+                Err(StoreError::Refused(format!("{name}: it {what}")))
+            }
+        }
+    }
+
+    fn read_options(&self, format: Format) -> ReadOptions {
+        ReadOptions {
+            format,
+            directed: self.directed,
+            weighted: self.weighted,
+            columns: self.columns.clone(),
         }
     }
 
@@ -220,12 +291,8 @@ impl IngestPlan {
         name: &str,
         head: &[u8],
     ) -> Result<Reader, StoreError> {
-        let reader = Reader::new(ReadOptions {
-            format: format.unwrap_or_else(|| Format::recognise(name, head)),
-            directed: self.directed,
-            weighted: self.weighted,
-            columns: self.columns.clone(),
-        });
+        let format = format.unwrap_or_else(|| Format::recognise(name, head));
+        let reader = Reader::new(self.read_options(format));
         reader.map_err(|error| StoreError::input(name, error))
     }
 
@@ -249,6 +316,33 @@ impl IngestPlan {
         }
         read_vertices(&all, ingest).map_err(|error| StoreError::input(input.name(), error))
     }
+}
+
+/// The name of a store that is not complete.
+fn part_of(store: &Path) -> PathBuf {
+    // Two processes or threads may make the same store: the last one to end replaces it.
+    static MADE: AtomicU64 = AtomicU64::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let mut part = store.to_owned().into_os_string();
+    part.push(format!(".{}-{number}.part", std::process::id()));
+    part.into()
+}
+
+/// Writes a graph to a store that `make` makes for this many bytes of graph, and vertices.
+fn write(
+    prepared: Prepared,
+    edges: &Path,
+    pool: &dyn Pool,
+    make: impl FnOnce(u64, u64) -> Result<Box<dyn Spaces>, StoreError>,
+) -> Result<(Box<dyn Spaces>, Catalog), StoreError> {
+    let name = name_of(Some(edges));
+    let at = |error| StoreError::input(&name, error);
+    let block = crate::device::block_bytes(prepared.bytes_max(1 << 20));
+    let device = make(prepared.bytes_max(block), prepared.vertices())?;
+    let (mut space, _) = device.graph(1).map_err(at)?;
+    let catalog = prepared.write(&mut space, pool).map_err(at)?;
+    drop(space);
+    Ok((device, catalog))
 }
 
 /// What a store was made of, in the words of `prism graph ingest --json`.

@@ -7,12 +7,13 @@ use std::path::Path;
 use prism_base::Bytes;
 use prism_graph::segment::Kind;
 use prism_graph::verify::{bytes_of, edges, isolated, verify};
-use prism_graph::{GraphError, Pool};
+use prism_graph::{GraphError, Pool, Results};
 use prism_host::OutputFile;
 use serde::Serialize;
 
 use crate::device::{GraphDevice, name_of, refuse_store};
 use crate::error::StoreError;
+use crate::temporary::Spaces;
 
 /// What a graph is, and its space and wear.
 #[derive(Clone, Debug, Serialize)]
@@ -135,7 +136,8 @@ pub struct Verified {
 }
 
 impl Verified {
-    /// Reads all of the graph in `store` and checks it. That its root cannot be read is a damage.
+    /// Reads all of the graph in `store`, and the result that is saved with it, and checks them. A
+    /// root or catalog of the graph that cannot be used is a damage.
     ///
     /// # Errors
     /// [`StoreError`] if it has no graph, or cannot be read for another reason than damage.
@@ -144,15 +146,17 @@ impl Verified {
         let failure = |error| StoreError::input(&name, error);
         let device = GraphDevice::open(store)?;
         let mut graph = match device.open_graph(1, memory) {
-            Err(error @ GraphError::NoRoot(_)) => {
+            Err(error @ (GraphError::NoRoot(_) | GraphError::Damaged { .. })) => {
                 let damage = vec![error.to_string()];
                 return Ok(Self { store: name, segments: 0, bytes: 0, damage });
             }
             other => other.map_err(failure)?,
         };
         let report = verify(&mut graph, pool).map_err(failure)?;
-        let (segments, bytes) = (report.segments, report.bytes);
-        Ok(Self { store: name, segments, bytes, damage: report.damage })
+        let (segments, bytes, mut damage) = (report.segments, report.bytes, report.damage);
+        let (space, catalog) = device.results().map_err(failure)?;
+        damage.extend(Results::open(space, catalog).verify());
+        Ok(Self { store: name, segments, bytes, damage })
     }
 
     /// What was read, and a line for each damage.

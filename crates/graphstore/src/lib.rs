@@ -4,13 +4,18 @@
 //! `prism-graph` knows neither files nor threads; this crate provides both, with the files and
 //! threads of `host`.
 
+mod counted;
 pub mod device;
 pub mod error;
+mod format;
 pub mod histogram;
 pub mod ingest;
 pub mod inspect;
+mod kept;
 mod parquet;
 pub mod run;
+pub mod scratch;
+pub mod temporary;
 pub mod values;
 
 pub use device::{GraphDevice, Threads};
@@ -18,3 +23,4 @@ pub use error::StoreError;
 pub use ingest::IngestPlan;
 pub use inspect::{Info, Verified, export};
 pub use run::RunPlan;
+pub use temporary::MEMORY;

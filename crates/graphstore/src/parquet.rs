@@ -10,6 +10,7 @@ use prism_host::{HostError, Progress};
 
 use crate::device::name_of;
 use crate::error::StoreError;
+use crate::kept::Kept;
 
 /// Whether a file begins as Parquet does.
 pub fn is_parquet(path: &Path) -> bool {
@@ -32,6 +33,7 @@ pub fn read(
     weighted: bool,
     progress: &Progress,
     ingest: &mut Ingest<'_>,
+    kept: &mut Option<Kept>,
 ) -> Result<(), StoreError> {
     let name = name_of(Some(path));
     let file = File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
@@ -40,12 +42,20 @@ pub fn read(
     reader.choose(&places)?;
     progress.start_count("reading:", "edges", Some(reader.rows_total()));
     let (mut batch, mut edges) = (Vec::new(), Vec::new());
+    let begun = kept.as_ref().and_then(Kept::begun).map_or(0, |(place, _)| place.position);
+    // Progress is saved between two batches, which are the same each time.
+    while reader.rows() < begun {
+        reader.next_batch(&mut batch)?;
+        if batch.is_empty() {
+            break;
+        }
+    }
     loop {
         let before = reader.rows();
         reader.next_batch(&mut batch)?;
         if batch.is_empty() {
             progress.clear();
-            return Ok(());
+            return save(kept, reader.rows(), true, ingest);
         }
         edges.clear();
         for (row, numbers) in batch.chunks_exact(places.len()).enumerate() {
@@ -65,6 +75,22 @@ pub fn read(
         }
         ingest.add(&edges).map_err(|error| StoreError::input(&name, error))?;
         progress.reached(reader.rows());
+        save(kept, reader.rows(), false, ingest)?;
+    }
+}
+
+/// Saves progress, of which a row is taken as this many bytes.
+const ROW: u64 = 16;
+
+fn save(
+    kept: &mut Option<Kept>,
+    rows: u64,
+    complete: bool,
+    ingest: &mut Ingest<'_>,
+) -> Result<(), StoreError> {
+    match kept {
+        Some(kept) => kept.reached(rows, ROW, complete, ingest, || None),
+        None => Ok(()),
     }
 }
 

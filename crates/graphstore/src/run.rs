@@ -8,11 +8,15 @@ use prism_graph::algorithms::pagerank::Form;
 use prism_graph::algorithms::{Algorithm, Column, Options};
 use prism_graph::pull::Schedule;
 use prism_graph::{Graph, Pool, Results};
+use prism_host::Progress;
+use prism_ssd::DriveSpec;
 use serde::Serialize;
 
 use crate::device::{GraphDevice, name_of, refuse_store};
 use crate::error::StoreError;
 use crate::histogram::Histogram;
+use crate::ingest::{IngestPlan, results_bytes};
+use crate::temporary::{MEMORY, Spaces, Work, make_in_memory};
 use crate::values::{self, Output};
 
 /// An algorithm and its options.
@@ -76,13 +80,56 @@ impl RunPlan {
         pool: &dyn Pool,
         then: impl FnOnce(&mut Graph, &Column) -> Result<T, StoreError>,
     ) -> Result<(Run, T), StoreError> {
-        let name = name_of(Some(store));
-        let failure = |error| StoreError::input(&name, error);
         self.check()?;
         refuse_store(store, &[shown.output])?;
         let output = shown.output.map(Output::create).transpose()?;
         let device = GraphDevice::open(store)?;
-        let mut graph = device.open_graph(pool.threads(), shown.memory).map_err(failure)?;
+        self.run_on(&device, &name_of(Some(store)), shown, output, pool, then)
+    }
+
+    /// As [`RunPlan::run`], on a device in memory, or a simulated drive, that is made of `edges`
+    /// first and is gone at the end.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub fn run_in_memory<T>(
+        &self,
+        edges: &InMemory<'_>,
+        shown: &Show<'_>,
+        pool: &dyn Pool,
+        progress: &Progress,
+        then: impl FnOnce(&mut Graph, &Column) -> Result<T, StoreError>,
+    ) -> Result<(Run, T), StoreError> {
+        self.check()?;
+        let InMemory { path, plan, drive } = *edges;
+        let inputs = [Some(path), plan.vertices.as_deref()];
+        shown.output.map_or(Ok(()), |output| refuse_store(output, &inputs))?;
+        let output = shown.output.map(Output::create).transpose()?;
+        let (begun, folder) = (Instant::now(), std::env::temp_dir());
+        let (device, _) = plan.ingest(path, &folder, pool, progress, |graph, vertices| {
+            make_in_memory(drive, graph, results_bytes(vertices))
+        })?;
+        let (ingest, seconds) = (device.work(), begun.elapsed().as_secs_f64());
+        let (run, then) = self.run_on(&*device, MEMORY, shown, output, pool, then)?;
+        let kind = drive.map_or(MEMORY.to_owned(), |drive| drive.name.clone());
+        let run_work = device.work().since(&ingest);
+        let device = InMemoryWork { kind, ingest_seconds: seconds, ingest, run: run_work };
+        Ok((Run { device: Some(device), ..run }, then))
+    }
+
+    /// Runs the algorithm on the graph of a device.
+    fn run_on<T>(
+        &self,
+        device: &dyn Spaces,
+        name: &str,
+        shown: &Show<'_>,
+        output: Option<Output>,
+        pool: &dyn Pool,
+        then: impl FnOnce(&mut Graph, &Column) -> Result<T, StoreError>,
+    ) -> Result<(Run, T), StoreError> {
+        let failure = |error| StoreError::input(name, error);
+        let (space, catalog) = device.graph(pool.threads()).map_err(failure)?;
+        let mut graph = Graph::open(space, catalog, shown.memory.0).map_err(failure)?;
         let begun = Instant::now();
         let (space, catalog) = device.results().map_err(failure)?;
         let results = Some(Results::open(space, catalog));
@@ -91,10 +138,10 @@ impl RunPlan {
         let seconds = begun.elapsed().as_secs_f64();
         let (memory_bytes, memory_pinned_bytes) = graph.memory_used();
         let (top, histogram) = (shown.top, shown.histogram);
-        let shown = values::write(&mut graph, &computed.column, output, top, histogram, &name)?;
+        let shown = values::write(&mut graph, &computed.column, output, top, histogram, name)?;
         let (io, flash, catalog) = (graph.io(), graph.flash(), graph.catalog());
         let run = Run {
-            store: name,
+            store: name.to_owned(),
             algorithm: self.algorithm.name(),
             vertices: catalog.vertices,
             edges: catalog.edges,
@@ -108,6 +155,7 @@ impl RunPlan {
             memory_pinned_bytes,
             flash_copies: flash.copies,
             flash_erases: flash.erases,
+            device: None,
             facts: computed.facts,
             top: shown.top,
             histogram: shown.histogram,
@@ -146,6 +194,30 @@ pub struct Show<'a> {
     pub memory: Bytes,
 }
 
+/// Edges that become a graph on a device that ends with the run.
+#[derive(Clone, Copy, Debug)]
+pub struct InMemory<'a> {
+    /// The file of edges.
+    pub path: &'a Path,
+    /// How they are read.
+    pub plan: &'a IngestPlan,
+    /// The kind of the simulated drive; `None` for memory.
+    pub drive: Option<&'a DriveSpec>,
+}
+
+/// What a device did that ends with the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct InMemoryWork {
+    /// `memory`, or the name of the drive.
+    pub kind: String,
+    /// The time of the ingest.
+    pub ingest_seconds: f64,
+    /// What the device did for the ingest.
+    pub ingest: Work,
+    /// And for the run, with its output.
+    pub run: Work,
+}
+
 /// Figures of a run, in the words of `prism graph run --json`.
 #[derive(Debug, Serialize)]
 pub struct Run {
@@ -177,6 +249,9 @@ pub struct Run {
     pub flash_copies: u64,
     /// Erases in the results' range.
     pub flash_erases: u64,
+    /// What the device did, if it ends with the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<InMemoryWork>,
     /// What else the algorithm found, such as the number of components.
     pub facts: Vec<(&'static str, f64)>,
     /// The largest values, with their vertices, as in the lines of an output.

@@ -186,6 +186,34 @@ impl Input {
         Ok(filled)
     }
 
+    /// Leaves out the first `count` unpacked bytes, before any is read; an uncompressed file is not
+    /// read for it. Returns how many there were, fewer only if the input is shorter.
+    ///
+    /// # Errors
+    /// As [`Input::read_full`].
+    pub fn skip(&mut self, count: u64) -> io::Result<u64> {
+        if let (Codec::Plain, Again::Path(path), Some(size)) = (self.codec, &self.again, self.size)
+        {
+            let mut file = File::open(path)?;
+            let there = count.min(size);
+            file.seek(io::SeekFrom::Start(there))?;
+            self.taken.set(there);
+            let inner = BufReader::with_capacity(READ_BYTES, file);
+            self.bytes = Box::new(Counted { inner, taken: Rc::clone(&self.taken) });
+            return Ok(there);
+        }
+        let (mut buffer, mut skipped) = (vec![0; READ_BYTES], 0);
+        while skipped < count {
+            let wanted = (count - skipped).min(READ_BYTES as u64) as usize;
+            let read = self.read_full(&mut buffer[..wanted])?;
+            skipped += read as u64;
+            if read < wanted {
+                break;
+            }
+        }
+        Ok(skipped)
+    }
+
     /// The error of a read, after `lines` whole lines or records.
     #[must_use]
     pub fn explain(&self, error: io::Error, lines: u64) -> HostError {
@@ -373,6 +401,23 @@ mod tests {
         assert_eq!(read(&[gzip(TEXT), gzip(TEXT)].concat()).unwrap(), twice);
         assert_eq!(read(&[zstd(TEXT), zstd(TEXT)].concat()).unwrap(), twice);
         assert_eq!(read(&skippable).unwrap(), TEXT);
+    }
+
+    #[test]
+    fn bytes_can_be_left_out() {
+        for bytes in [TEXT.to_vec(), gzip(TEXT), zstd(TEXT)] {
+            let mut file = tempfile::NamedTempFile::new().unwrap();
+            file.write_all(&bytes).unwrap();
+            for count in [0, 4, TEXT.len(), TEXT.len() + 9] {
+                let mut input = Input::open(file.path()).unwrap();
+                let there = count.min(TEXT.len());
+                assert_eq!(input.skip(count as u64).unwrap(), there as u64);
+                let mut rest = vec![0; 99];
+                let read = input.read_full(&mut rest).unwrap();
+                assert_eq!(rest[..read], TEXT[there..]);
+                assert_eq!(input.taken(), bytes.len() as u64);
+            }
+        }
     }
 
     #[test]

@@ -23,6 +23,7 @@ pub trait Display: Send + Sync {
 pub struct Progress {
     bar: ProgressBar,
     display: Option<Arc<dyn Display>>,
+    on_stderr: bool,
 }
 
 /// Redraws per second: few, so that they cost no time.
@@ -32,13 +33,13 @@ impl Progress {
     /// No display, whatever standard error is.
     #[must_use]
     pub fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden(), display: None }
+        Self { bar: ProgressBar::hidden(), display: None, on_stderr: false }
     }
 
     /// Everything is shown by `display`.
     #[must_use]
     pub fn shown_by(display: Arc<dyn Display>) -> Self {
-        Self { bar: ProgressBar::hidden(), display: Some(display) }
+        Self { bar: ProgressBar::hidden(), display: Some(display), on_stderr: false }
     }
 
     /// A display on standard error, if that is a terminal.
@@ -46,7 +47,8 @@ impl Progress {
     pub fn on_stderr() -> Self {
         // The target hides itself if standard error is not a terminal.
         let target = ProgressDrawTarget::stderr_with_hz(REDRAWS_PER_SECOND);
-        Self { bar: ProgressBar::with_draw_target(None, target), display: None }
+        let bar = ProgressBar::with_draw_target(None, target);
+        Self { bar, display: None, on_stderr: true }
     }
 
     /// Starts a step called `label` over `bytes` bytes, if the number is known.
@@ -66,6 +68,15 @@ impl Progress {
         self.bar.set_position(done);
         if let Some(display) = &self.display {
             display.reached(done);
+        }
+    }
+
+    /// Writes a line above the display, also if there is none: on standard error, unless progress
+    /// is hidden or shown elsewhere.
+    pub fn note(&self, line: &str) {
+        if self.on_stderr {
+            // The display is not essential, and neither is what it says.
+            let _ = self.bar.suspend(|| console::Term::stderr().write_line(line));
         }
     }
 

@@ -10,10 +10,11 @@ use prism_graph::algorithms::frontier::UNREACHED;
 use prism_graph::algorithms::{Column, StoredKind, Value};
 use prism_graph::pool::Job;
 use prism_graph::{Graph, GraphError, Keep, Pool};
-use prism_graphstore::ingest::{parse_columns, parse_format, parse_run_memory};
-use prism_graphstore::run::{Show, parse_algorithm};
-use prism_graphstore::{Info, IngestPlan, RunPlan, StoreError, Verified, export};
+use prism_graphstore::ingest::{SAVE_EVERY, parse_columns, parse_format, parse_run_memory};
+use prism_graphstore::run::{InMemory, Show, parse_algorithm};
+use prism_graphstore::{Info, IngestPlan, MEMORY, RunPlan, StoreError, Verified, export};
 use prism_present::Env;
+use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
 use crate::error::Failure;
@@ -59,6 +60,7 @@ pub struct IngestOptions {
     keep_self_loops: bool,
     memory: String,
     run_memory: Option<String>,
+    restart: bool,
     threads: usize,
 }
 
@@ -93,6 +95,8 @@ impl IngestOptions {
             loops: keep(self.keep_self_loops),
             memory: bytes("memory", &self.memory)?,
             run_memory: run_memory.map_err(wrong("run_memory"))?,
+            restart: self.restart,
+            save_every: SAVE_EVERY,
         })
     }
 }
@@ -146,14 +150,16 @@ fn share(name: &str, value: Option<f64>) -> Result<Option<f64>, Failure> {
 }
 
 /// Runs an algorithm; returns figures as JSON and, if it is wanted, a table of vertices and their
-/// values, which is beyond the limit of memory.
+/// values, which is beyond the limit of memory. With edges, their options and perhaps a preset the
+/// graph is made in memory, or on a simulated drive, first.
 #[pyfunction]
-#[pyo3(signature = (algorithm, store, options, progress))]
+#[pyo3(signature = (algorithm, store, options, edges, progress))]
 pub fn graph_run(
     py: Python<'_>,
     algorithm: &str,
     store: PathBuf,
     options: RunOptions,
+    edges: Option<(PathBuf, IngestOptions, Option<String>)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, Option<Table>)> {
     let algorithm = parse_algorithm(algorithm);
@@ -179,12 +185,29 @@ pub fn graph_run(
         memory: bytes("memory", &options.memory)?,
     };
     let threads = threads(options.threads)?;
+    if edges.is_some() != (store.as_os_str() == MEMORY) {
+        let what = "the store \"memory\" needs edges, and a store in a file has its own";
+        return Err(Failure::argument("edges", what).into());
+    }
+    let in_memory = edges.map(|(path, ingest, preset)| {
+        let drive = preset.map(|name| DriveSpec::preset(&name)).transpose();
+        let drive = drive.map_err(|error| Failure::argument("preset", error))?;
+        Ok::<_, Failure>((path, ingest.plan()?, drive))
+    });
+    let in_memory = in_memory.transpose()?;
     watch::run(py, progress, None, |env| {
         let pool = WatchedPool { env, threads };
-        let (run, table) = plan.run(&store, &show, &pool, |graph, column| {
+        let then = |graph: &mut Graph, column: &Column| {
             let failure = |error| StoreError::input(&store.display().to_string(), error);
             options.values.then(|| table(graph, column)).transpose().map_err(failure)
-        })?;
+        };
+        let (run, table) = match &in_memory {
+            None => plan.run(&store, &show, &pool, then)?,
+            Some((path, ingest, drive)) => {
+                let edges = InMemory { path, plan: ingest, drive: drive.as_ref() };
+                plan.run_in_memory(&edges, &show, &pool, &env.progress(), then)?
+            }
+        };
         Ok((serde_json::to_string(&run).expect("numbers and text"), table))
     })
 }

@@ -50,7 +50,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ),
     ("host", &["base", "trace", "workload"]),
     // Graphs in files, with threads and progress.
-    ("graphstore", &["base", "flash", "flashfile", "segments", "graph", "host"]),
+    ("graphstore", &["base", "nand", "ssd", "flash", "flashfile", "segments", "graph", "host"]),
     // Runs real applications and captures their requests.
     ("lab", &["base", "host"]),
     // Results as documents and JSON, for the command line and for Python.

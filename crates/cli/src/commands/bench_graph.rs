@@ -199,7 +199,8 @@ fn measure(args: &Args, scale: u32, rows: &mut Vec<Row>) -> Result<(), Failure> 
             let progress = Progress::on_stderr();
             let (device, catalog) =
                 input.plan().ingest(path, &args.folder, &pool, &progress, |bytes, vertices| {
-                    GraphDevice::make(Some(&store), bytes, results_bytes(vertices))
+                    let device = GraphDevice::make(Some(&store), bytes, results_bytes(vertices))?;
+                    Ok(Box::new(device))
                 })?;
             drop(device);
             edges = catalog.edges;

@@ -13,6 +13,7 @@ mod contract;
 mod device;
 mod fs;
 mod graph;
+mod graph_ingest;
 mod import;
 mod layout;
 mod power_cut;

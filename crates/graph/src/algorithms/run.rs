@@ -331,7 +331,7 @@ fn refuse_in_memory_only(options: &Options) -> Result<()> {
 }
 
 fn refuse_negative(graph: &Graph, weighted: bool) -> Result<()> {
-    if !weighted || !graph.catalog().negative {
+    if !weighted || !graph.catalog().weighted || !graph.catalog().negative {
         return Ok(());
     }
     let what = "the graph has negative weights, with which shortest paths are not computed";

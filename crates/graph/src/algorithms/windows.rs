@@ -6,7 +6,7 @@
 
 use crate::catalog::{Catalog, Direction, Entry};
 use crate::engine::{Graph, Task};
-use crate::error::Result;
+use crate::error::{GraphError, Result};
 use crate::pool::Pool;
 use crate::segment::Adjacency;
 
@@ -82,6 +82,11 @@ impl Windows {
         pool: &dyn Pool,
         work: &(dyn Fn(&mut Window) -> Result<()> + Sync),
     ) -> Result<()> {
+        let edges = |task: &Task| task.iter().map(|entry| u64::from(entry.edges)).sum::<u64>();
+        if self.tasks.iter().any(|task| edges(task) > u32::MAX.into()) {
+            let what = "some vertices have more than 2^32 edges together, which is too much for it";
+            return Err(GraphError::Refused(what.into()));
+        }
         graph.stream(pool, &self.tasks, &|task, lists| {
             work(&mut Window::new(self.ranges[task], lists, self.single))
         })

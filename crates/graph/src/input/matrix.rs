@@ -1,11 +1,13 @@
 //! Matrix Market and METIS: formats with a header and vertices from 1 on.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 use super::fields::{Fields, is_comment, lines, shown};
 use super::{Parse, Parsed, ReadOptions};
 use crate::ingest::{Edge, VERTICES_MAX};
 
 /// The state of a reader of Matrix Market. Source: math.nist.gov/MatrixMarket/formats.html.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, BorshSerialize, BorshDeserialize)]
 pub(crate) struct State {
     banner: Option<Banner>,
     /// Rows and columns.
@@ -14,7 +16,7 @@ pub(crate) struct State {
     seen: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
 struct Banner {
     pattern: bool,
     symmetric: bool,
@@ -113,7 +115,7 @@ fn banner(fields: &mut Fields<'_>, weighted: bool) -> Parse<Banner> {
 }
 
 /// The state of a reader of METIS. Source: METIS 5.1 manual, section 4.1.1.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, BorshSerialize, BorshDeserialize)]
 pub(crate) struct MetisState {
     header: Option<Metis>,
     /// Vertices of which the line was read.
@@ -122,7 +124,7 @@ pub(crate) struct MetisState {
     seen: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
 struct Metis {
     vertices: u64,
     edges: u64,

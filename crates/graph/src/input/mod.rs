@@ -6,6 +6,8 @@ mod matrix;
 mod pairs;
 mod table;
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 use crate::error::{GraphError, Result};
 use crate::ingest::{Edge, Ingest};
 use crate::pool::{Job, Pool};
@@ -116,7 +118,16 @@ pub(crate) type Parse<T> = std::result::Result<T, Wrong>;
 pub struct Reader {
     options: ReadOptions,
     rest: Vec<u8>,
-    /// Lines, or bytes of a binary format, before `rest`.
+    /// What is known of the bytes before `rest`.
+    state: ReaderState,
+}
+
+/// What a reader knows of the bytes that it has read, so that another one can go on.
+#[derive(Clone, Debug, Default, BorshSerialize, BorshDeserialize)]
+pub struct ReaderState {
+    /// The name of the format.
+    format: String,
+    /// Lines, or bytes of a binary format.
     done: u64,
     matrix: matrix::State,
     metis: matrix::MetisState,
@@ -148,20 +159,34 @@ impl Reader {
             }
             _ => {}
         }
-        Ok(Self {
-            options,
-            rest: Vec::new(),
-            done: 0,
-            matrix: matrix::State::default(),
-            metis: matrix::MetisState::default(),
-            table: None,
-        })
+        Ok(Self { options, rest: Vec::new(), state: ReaderState::default() })
+    }
+
+    /// After bytes that another reader with these options has read; `None` if their format is none
+    /// that exists.
+    ///
+    /// # Errors
+    /// As [`Reader::new`].
+    pub fn resume(options: ReadOptions, state: ReaderState) -> Option<Result<Self>> {
+        let known = Format::ALL.into_iter().find(|(_, name)| *name == state.format);
+        let options = ReadOptions { format: known?.0, ..options };
+        Some(Self::new(options).map(|reader| Self { state, ..reader }))
+    }
+
+    /// What another reader needs to go on, and how many of the last bytes it has to read again.
+    #[must_use]
+    pub fn save(&self) -> (ReaderState, usize) {
+        let (_, name) = Format::ALL
+            .into_iter()
+            .find(|(format, _)| *format == self.options.format)
+            .expect("every format has a name");
+        (ReaderState { format: name.to_owned(), ..self.state.clone() }, self.rest.len())
     }
 
     /// Lines, or bytes of a binary format, that were read.
     #[must_use]
     pub fn done(&self) -> u64 {
-        self.done
+        self.state.done
     }
 
     /// Reads a piece; `last` if none follows. On several threads if the format allows it.
@@ -200,7 +225,7 @@ impl Reader {
         rest.extend_from_slice(after);
         if rest.len() > LINE_MAX {
             let what = "the line is longer than 1 GiB; check --format".to_owned();
-            return Err(GraphError::Input { at: (self.done + 1).to_string(), what });
+            return Err(GraphError::Input { at: (self.state.done + 1).to_string(), what });
         }
         self.rest = rest;
         if last { self.end() } else { Ok(()) }
@@ -220,29 +245,31 @@ impl Reader {
             Format::Adjacency => on_threads(pool, bytes, &lines::adjacency),
             Format::Csv => {
                 let options = &self.options;
-                let (places, skipped) = match self.table.take() {
+                let (places, skipped) = match self.state.table.take() {
                     Some(places) => (places, 0),
-                    None => table::header(bytes, options).map_err(|wrong| wrong.at(self.done))?,
+                    None => {
+                        table::header(bytes, options).map_err(|wrong| wrong.at(self.state.done))?
+                    }
                 };
                 let lines = u64::from(skipped > 0);
-                self.done += lines;
+                self.state.done += lines;
                 let rows = |part: &[u8]| table::rows(part, &places);
                 let parts = on_threads(pool, &bytes[skipped..], &rows);
-                self.table = Some(places);
+                self.state.table = Some(places);
                 parts
             }
             Format::MatrixMarket => {
-                vec![(self.matrix.lines(bytes, &self.options), count_lines(bytes))]
+                vec![(self.state.matrix.lines(bytes, &self.options), count_lines(bytes))]
             }
-            Format::Metis => vec![(self.metis.lines(bytes, weighted), count_lines(bytes))],
+            Format::Metis => vec![(self.state.metis.lines(bytes, weighted), count_lines(bytes))],
             Format::Pairs32 | Format::Pairs64 => unreachable!("they have no lines"),
         };
         for (parsed, lines) in parts {
-            let parsed = parsed.map_err(|wrong| wrong.at(self.done))?;
-            into.add_vertices(&parsed.vertices);
+            let parsed = parsed.map_err(|wrong| wrong.at(self.state.done))?;
+            into.add_vertices(&parsed.vertices)?;
             into.add_vertices_up_to(parsed.up_to);
             into.add(&parsed.edges)?;
-            self.done += lines;
+            self.state.done += lines;
         }
         Ok(())
     }
@@ -253,18 +280,18 @@ impl Reader {
         let whole = self.rest.len() / record * record;
         let edges = pairs::edges(self.options.format, self.options.weighted, &self.rest[..whole]);
         let edges = edges.map_err(|at| GraphError::Input {
-            at: format!("byte {}", self.done + at),
+            at: format!("byte {}", self.state.done + at),
             what: "the weight is not a finite number".into(),
         })?;
         into.add(&edges)?;
-        self.done += whole as u64;
+        self.state.done += whole as u64;
         self.rest.drain(..whole);
         if last && !self.rest.is_empty() {
             let what = format!(
                 "the file ends within an edge of {record} bytes; it is cut off, or has another \
                  --format"
             );
-            return Err(GraphError::Input { at: format!("byte {}", self.done), what });
+            return Err(GraphError::Input { at: format!("byte {}", self.state.done), what });
         }
         Ok(())
     }
@@ -272,12 +299,12 @@ impl Reader {
     /// Checks that nothing is missing at the end.
     fn end(&self) -> Result<()> {
         let missing = match self.options.format {
-            Format::MatrixMarket => self.matrix.missing(),
-            Format::Metis => self.metis.missing(),
+            Format::MatrixMarket => self.state.matrix.missing(),
+            Format::Metis => self.state.metis.missing(),
             _ => None,
         };
         match missing {
-            Some(what) => Err(GraphError::Input { at: (self.done + 1).to_string(), what }),
+            Some(what) => Err(GraphError::Input { at: (self.state.done + 1).to_string(), what }),
             None => Ok(()),
         }
     }
@@ -328,6 +355,5 @@ fn on_threads(
 /// # Errors
 /// [`GraphError::Input`] for the first line that is wrong.
 pub fn read_vertices(bytes: &[u8], into: &mut Ingest<'_>) -> Result<()> {
-    into.add_vertices(&lines::vertices(bytes).map_err(|wrong| wrong.at(0))?);
-    Ok(())
+    into.add_vertices(&lines::vertices(bytes).map_err(|wrong| wrong.at(0))?)
 }

@@ -1,11 +1,13 @@
 //! CSV: columns with names.
 
+use borsh::{BorshDeserialize, BorshSerialize};
+
 use super::fields::{Fields, is_comment, lines, shown};
 use super::{Parse, Parsed, ReadOptions, Wrong};
 use crate::ingest::Edge;
 
 /// Where the columns are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Places {
     separator: u8,
     source: usize,

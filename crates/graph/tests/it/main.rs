@@ -2,8 +2,10 @@
 
 mod common;
 mod formats;
+mod hostile;
 mod memory;
 mod models;
 mod on_flash;
+mod plain;
 mod power;
 mod published;

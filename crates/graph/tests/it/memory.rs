@@ -46,7 +46,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// The most bytes that `work` holds at once, beyond those held before.
-fn peak<T>(work: impl FnOnce() -> T) -> (T, u64) {
+pub fn peak<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let before = HELD.get();
     PEAK.set(before);
     let result = work();

@@ -3,11 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
 use prism_base::Bytes;
-use prism_graph::algorithms::Algorithm;
+use prism_graph::Graph;
+use prism_graph::algorithms::{Algorithm, Column};
 use prism_graphstore::device::refuse_store;
-use prism_graphstore::run::{Run, Show, parse_algorithm, parse_share};
-use prism_graphstore::{RunPlan, Threads};
+use prism_graphstore::run::{InMemory, InMemoryWork, Run, Show, parse_algorithm, parse_share};
+use prism_graphstore::temporary::Work;
+use prism_graphstore::{MEMORY, RunPlan, Threads};
+use prism_host::Progress;
+use prism_ssd::DriveSpec;
+
+use super::ingest::EdgeArgs;
 
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -18,14 +25,27 @@ use crate::quantities;
 #[command(after_help = "Examples:
   prism graph run pagerank pokec.prism --iterations 10 --output ranks.tsv
   prism graph run pagerank pokec.prism --tolerance 1e-6 --async
-  prism graph run bfs pokec.prism --source 1 --memory 64MiB --json -")]
+  prism graph run bfs pokec.prism --source 1 --memory 64MiB --json -
+  prism graph run pagerank memory --edges pokec.txt.gz --directed
+  prism graph run pagerank memory --edges pokec.txt.gz --directed --preset dc-tlc
+
+With --preset the graph is on a simulated drive: the time that it takes is shown, in which computing
+takes none.")]
 pub struct Args {
     /// The algorithm
     #[arg(value_name = "ALGORITHM", value_parser = parse_algorithm)]
     algorithm: Algorithm,
-    /// The store
+    /// The store; `memory` for one that is made of --edges and ends with the command (a file of
+    /// that name is ./memory)
     #[arg(value_name = "STORE")]
     store: PathBuf,
+    /// The file of edges of a graph in memory
+    #[arg(id = "edges", long = "edges", value_name = "EDGES", help_heading = IN_MEMORY)]
+    edge_file: Option<PathBuf>,
+    /// A graph in memory is on a simulated drive of this kind: a preset
+    #[arg(long, value_name = "NAME", requires = "edges", help_heading = IN_MEMORY)]
+    #[arg(value_parser = PossibleValuesParser::new(DriveSpec::preset_names()))]
+    preset: Option<String>,
     /// Rounds: exactly as many, or with --tolerance at most; 20 for PageRank, 10 for cdlp
     #[arg(long, value_name = "N")]
     iterations: Option<u32>,
@@ -76,7 +96,12 @@ pub struct Args {
     histogram: bool,
     #[command(flatten)]
     json: JsonArg,
+    #[command(flatten, next_help_heading = IN_MEMORY)]
+    input: EdgeArgs,
 }
+
+/// The heading of options of graphs in memory.
+const IN_MEMORY: &str = "Options of a graph in memory";
 
 impl Args {
     fn plan(&self) -> RunPlan {
@@ -110,7 +135,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         memory: args.memory,
     };
     let pool = Threads(args.threads.into());
-    let (run, ()) = args.plan().run(&args.store, &show, &pool, |_, _| Ok(()))?;
+    let (plan, then) = (args.plan(), |_: &mut Graph, _: &Column| Ok(()));
+    let (run, ()) = match (args.store.as_os_str() == MEMORY, &args.edge_file) {
+        (false, None) => plan.run(&args.store, &show, &pool, then)?,
+        (true, Some(path)) => {
+            let spec = args.preset.as_deref().map(DriveSpec::preset).transpose();
+            let spec = spec.map_err(|error| Failure::Usage(error.to_string()))?;
+            let ingest = args.input.plan();
+            let edges = InMemory { path, plan: &ingest, drive: spec.as_ref() };
+            plan.run_in_memory(&edges, &show, &pool, &Progress::on_stderr(), then)?
+        }
+        _ => {
+            let what = "`prism graph run ALGORITHM memory` needs --edges FILE, and a store in a \
+                        file has its edges (a file of that name is ./memory)";
+            return Err(Failure::Usage(what.into()));
+        }
+    };
     let output = args.output.as_deref().unwrap_or(Path::new(""));
     Ok(args.json.write_with(output, &run, &text(&run))?)
 }
@@ -128,6 +168,9 @@ fn text(run: &Run) -> String {
         Bytes(run.memory_bytes),
         Bytes(run.memory_pinned_bytes)
     ));
+    if let Some(device) = &run.device {
+        text.push_str(&work(device));
+    }
     for (name, value) in &run.facts {
         text.push_str(&format!("  {name}: {value}\n"));
     }
@@ -138,4 +181,21 @@ fn text(run: &Run) -> String {
         text.push_str(&histogram.text());
     }
     text
+}
+
+/// What a device did that ends with the run.
+fn work(device: &InMemoryWork) -> String {
+    let line = |what: &str, work: &Work| {
+        let time = work.virtual_seconds.map(|seconds| format!("{seconds:.6} s; "));
+        format!(
+            "  {} for the {what}: {}read {}, written {}, copied {}; {} erases\n",
+            device.kind,
+            time.unwrap_or_default(),
+            Bytes(work.read_bytes),
+            Bytes(work.written_bytes),
+            Bytes(work.copied_bytes),
+            work.erases
+        )
+    };
+    line("ingest", &device.ingest) + &line("run", &device.run)
 }

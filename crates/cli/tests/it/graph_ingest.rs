@@ -1,0 +1,201 @@
+//! `prism graph`: ingests that are interrupted, and graphs in memory.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::common::{folder, prism};
+
+fn at(folder: &Path, name: &str) -> String {
+    folder.join(name).to_str().unwrap().to_owned()
+}
+
+fn good(arguments: &[&str]) -> String {
+    let run = prism(arguments);
+    assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
+    run.stdout
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder).unwrap();
+    let names = names.map(|name| name.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// Writes edges: so many that they are read in several pieces.
+fn write_edges(path: &str) {
+    let mut lines = String::new();
+    for at in 0..1_300_000_u64 {
+        lines.push_str(&format!("{} {}\n", at * 7_919 % 300_007 + 1_000_000, at % 900_001));
+    }
+    assert!(lines.len() > 18 << 20);
+    fs::write(path, lines).unwrap();
+}
+
+/// Runs `prism` with a limit of the size of each file, in KiB. A process that goes beyond it is
+/// killed, or, with `trap`, its write fails.
+fn limited(kib: u32, trap: &str, arguments: &[&str]) -> Output {
+    let script = format!("{trap} ulimit -c 0; ulimit -f {}; exec \"$0\" \"$@\"", kib * 2);
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, env!("CARGO_BIN_EXE_prism")]).args(arguments);
+    command.output().unwrap()
+}
+
+#[test]
+fn an_ingest_that_was_killed_goes_on() {
+    let folder = folder();
+    let [edges, whole, store] =
+        ["edges.txt", "whole.prism", "g.prism"].map(|name| at(folder.path(), name));
+    write_edges(&edges);
+    good(&["graph", "ingest", &edges, "-o", &whole, "--directed"]);
+    let exported = good(&["graph", "export", &whole]);
+    let ingest = ["graph", "ingest", &edges, "-o", &store, "--directed", "--memory", "1MiB"];
+    // In the first piece, in later ones, while the store is written.
+    for (kib, kept) in [(2_000, false), (7_000, true), (9_000, true), (11_000, true)] {
+        let killed = limited(kib, "", &ingest);
+        let stderr = String::from_utf8(killed.stderr).unwrap();
+        assert_eq!(killed.status.signal(), Some(25), "{kib} KiB: {stderr}");
+        let folder = folder.path().join("g.prism.ingest");
+        assert_eq!(folder.join("state").exists(), kept, "{kib} KiB");
+        assert_eq!(stderr.contains("going on from "), kib > 7_000, "{kib} KiB: {stderr}");
+    }
+    // The disk is full, which is said, and nothing is lost.
+    let full = limited(11_000, "trap '' XFSZ;", &ingest);
+    let stderr = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(full.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("what was read is kept in "), "{stderr}");
+    assert_eq!(stderr.lines().count(), 2, "{stderr}");
+    let run = prism(&ingest);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    let said = format!("going on from 1300000 edges of {edges}");
+    assert!(run.stderr.contains(&said), "{}", run.stderr);
+    assert_eq!(names(folder.path()), ["edges.txt", "g.prism", "whole.prism"]);
+    assert!(good(&["graph", "export", &store]) == exported);
+    assert!(good(&["graph", "verify", &store]).contains("no damage"));
+    let json = |store: &str| {
+        let text = good(&["graph", "info", store, "--json", "-"]);
+        let mut json: Value = serde_json::from_str(&text).unwrap();
+        json["store"] = Value::Null;
+        json
+    };
+    assert_eq!(json(&store), json(&whole));
+}
+
+/// Ctrl-C comes when all edges were read and the vertices are waited for.
+#[test]
+fn an_ingest_that_was_stopped_goes_on() {
+    let folder = folder();
+    let [edges, vertices, store] =
+        ["edges.txt", "vertices", "g.prism"].map(|name| at(folder.path(), name));
+    let lines: String = (0..50_000).map(|at| format!("{} {}\n", at % 977, at % 1013)).collect();
+    fs::write(&edges, lines).unwrap();
+    assert!(Command::new("mkfifo").arg(&vertices).status().unwrap().success());
+    let common = ["graph", "ingest", &edges, "-o", &store, "--memory", "64KiB"];
+    let with = |more: &[&str]| -> Vec<String> {
+        common.iter().chain(more).map(|&word| word.to_owned()).collect()
+    };
+    let prism =
+        |arguments: Vec<String>| prism(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let start = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_prism"));
+        command.args(with(&["--vertices", &vertices])).stderr(Stdio::piped());
+        command.stdout(Stdio::null()).spawn().unwrap()
+    };
+    let child = start();
+    // This waits until the pipe is opened for reading.
+    let pipe = fs::OpenOptions::new().write(true).open(&vertices).unwrap();
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    drop(pipe);
+    assert_eq!(names(folder.path()), ["edges.txt", "g.prism.ingest", "vertices"]);
+    // Other options, and another input.
+    for (arguments, why) in [
+        (with(&[]), "it is with --vertices "),
+        (with(&["--vertices", &vertices, "--directed"]), "it is without --directed;"),
+    ] {
+        let run = prism(arguments);
+        assert_eq!((run.code, run.stderr.lines().count()), (2, 1), "{}", run.stderr);
+        for part in ["g.prism.ingest: ", why, "--restart"] {
+            assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
+        }
+    }
+    let child = start();
+    let mut pipe = fs::OpenOptions::new().write(true).open(&vertices).unwrap();
+    pipe.write_all(b"777777\n").unwrap();
+    drop(pipe);
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains("going on from 50000 edges of "), "{stderr}");
+    assert!(good(&["graph", "info", &store]).contains("Vertices             1014"));
+    assert_eq!(names(folder.path()), ["edges.txt", "g.prism", "vertices"]);
+    // What was interrupted can be forgotten.
+    let child = start();
+    drop(fs::OpenOptions::new().write(true).open(&vertices).unwrap());
+    drop(child.wait_with_output().unwrap());
+    let run = prism(with(&["--restart", "--directed"]));
+    assert_eq!((run.code, run.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn a_graph_may_be_in_memory_or_on_a_simulated_drive() {
+    let folder = folder();
+    let [edges, store, out, other] =
+        ["e.txt", "g.prism", "out.tsv", "other.tsv"].map(|name| at(folder.path(), name));
+    let lines: String =
+        (0..30_000).map(|at| format!("{} {}\n", at * 31 % 4099, at % 4001)).collect();
+    fs::write(&edges, lines).unwrap();
+    good(&["graph", "ingest", &edges, "-o", &store, "--directed"]);
+    let in_memory = ["memory", "--edges", &edges, "--directed"];
+    for algorithm in ["pagerank", "wcc", "degrees"] {
+        good(&["graph", "run", algorithm, &store, "--output", &out]);
+        for preset in [&[][..], &["--preset", "dc-tlc"]] {
+            let words = [&["graph", "run", algorithm], &in_memory[..], preset].concat();
+            let text = good(&[&words[..], &["--output", &other]].concat());
+            assert!(fs::read(&other).unwrap() == fs::read(&out).unwrap(), "{words:?}");
+            let kind = if preset.is_empty() { "memory" } else { "dc-tlc" };
+            assert!(text.contains(&format!("\n  {kind} for the ingest: ")), "{text}");
+            assert!(text.contains(&format!("\n  {kind} for the run: ")), "{text}");
+        }
+    }
+    let json = |words: &[&str]| {
+        let head = ["graph", "run", "pagerank", "--iterations", "3", "--json", "-"];
+        let text = good(&[&head[..], &in_memory, words].concat());
+        serde_json::from_str::<Value>(&text).unwrap()["device"].clone()
+    };
+    // Every run takes the same virtual time, and a checkpoint is written to the drive.
+    let drive = ["--preset", "dc-tlc", "--memory", "3MiB"];
+    let found = json(&drive);
+    assert_eq!(found["run"], json(&drive)["run"]);
+    let (ingest, run) = (&found["ingest"], &found["run"]);
+    assert!(ingest["written_bytes"].as_u64().unwrap() > 100_000, "{found}");
+    assert!(run["read_bytes"].as_u64().unwrap() > 100_000, "{found}");
+    assert_eq!(run["written_bytes"], 0, "{found}");
+    let seconds = |work: &Value| work["virtual_seconds"].as_f64().unwrap();
+    assert!(seconds(ingest) > 0.0001 && seconds(ingest) < 1.0, "{found}");
+    assert!(seconds(run) > 0.0001 && seconds(run) < 1.0, "{found}");
+    let saved = json(&[&drive[..], &["--checkpoint", "1"]].concat());
+    assert!(saved["run"]["written_bytes"].as_u64().unwrap() >= 3 * 8 * 4099, "{saved}");
+    let memory = json(&["--memory", "3MiB"]);
+    assert!(memory["run"]["read_bytes"].as_u64().unwrap() > 100_000, "{memory}");
+    assert!(memory["run"].get("virtual_seconds").is_none(), "{memory}");
+    for (words, part) in [
+        (&["graph", "run", "wcc", "memory"][..], "needs --edges FILE"),
+        (&["graph", "run", "wcc", &store, "--edges", &edges], "has its edges"),
+        (&["graph", "run", "wcc", &store, "--preset", "dc-tlc"], "--edges"),
+        (&["graph", "run", "wcc", &store, "--directed"], "--edges"),
+        (&["graph", "ingest", &edges, "-o", "memory"], "run ALGORITHM memory --edges FILE"),
+        (&["graph", "run", "wcc", "memory", "--edges", "none.txt"], "no such file"),
+    ] {
+        let run = prism(words);
+        assert_eq!(run.code, 2, "{words:?}: {}", run.stdout);
+        assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
+    }
+}

@@ -1,0 +1,67 @@
+//! Formats of edges, and options of their ingest as text.
+
+use prism_base::Bytes;
+use prism_graph::input::{Columns, Format};
+
+/// A format of edges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InputFormat {
+    /// One that is read from the first byte to the last.
+    Stream(Format),
+    /// Parquet, which begins with its end.
+    Parquet,
+}
+
+impl InputFormat {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let named = |format| Format::ALL.into_iter().find(|(other, _)| *other == format);
+        match self {
+            Self::Stream(format) => named(format).map_or("", |(_, name)| name),
+            Self::Parquet => PARQUET,
+        }
+    }
+}
+
+/// The name of [`InputFormat::Parquet`].
+const PARQUET: &str = "parquet";
+
+/// Parses the name of a format.
+///
+/// # Errors
+/// The formats that exist.
+pub fn parse_format(text: &str) -> Result<InputFormat, String> {
+    let found = Format::ALL.into_iter().find(|(_, name)| *name == text);
+    match found {
+        Some((format, _)) => Ok(InputFormat::Stream(format)),
+        None if text == PARQUET => Ok(InputFormat::Parquet),
+        None => {
+            let names: Vec<&str> = Format::ALL.into_iter().map(|(_, name)| name).collect();
+            Err(format!("formats are {}, {PARQUET}", names.join(", ")))
+        }
+    }
+}
+
+/// Parses the names of the columns of sources, targets and weights: `from,to,length`.
+///
+/// # Errors
+/// What is expected.
+pub fn parse_columns(text: &str) -> Result<Columns, String> {
+    let mut names = text.split(',').map(str::to_owned);
+    let (Some(source), Some(target)) = (names.next(), names.next()) else {
+        return Err("give two or three names, such as from,to,length".into());
+    };
+    Ok(Columns { source, target, weight: names.next().unwrap_or_else(|| "weight".into()) })
+}
+
+/// Parses the memory with which algorithms will run.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse_run_memory(text: &str) -> Result<Bytes, String> {
+    // Buffers of values and of edges take a dozen blocks.
+    const LEAST: Bytes = Bytes(16 << 20);
+    let bytes = Bytes::parse(text).map_err(|error| error.to_string())?;
+    if bytes < LEAST { Err(format!("at least {LEAST} are needed")) } else { Ok(bytes) }
+}

@@ -1,0 +1,360 @@
+//! What is kept of an ingest that is interrupted: a folder next to the store, with the edges that
+//! were read and a file that says how far that is.
+//!
+//! The file is replaced as a whole, and only after the bytes that it names were synced. Syncing and
+//! replacing are done on a thread of their own, while edges are read.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::UNIX_EPOCH;
+
+use borsh::{BorshDeserialize, BorshSerialize};
+use prism_base::Bytes;
+use prism_flashfile::{Lock, lock_soon};
+use prism_graph::input::ReaderState;
+use prism_graph::scratch::Scratch;
+use prism_graph::{Ingest, Saved};
+use prism_host::{HostError, read_state, write_state};
+
+use crate::error::StoreError;
+use crate::scratch::{SharedFile, SharedMemory, TemporaryFile};
+
+/// The version of the format of the state.
+const VERSION: u32 = 1;
+/// The files of the folder: the state, the parts of temporary space, a store that is being written.
+const STATE: &str = "state";
+const PARTS: [&str; 3] = ["edges32", "edges64", "vertices"];
+const STORE: &str = "store";
+
+/// Bytes of input after which progress is saved, if nothing else is said.
+pub const SAVE_EVERY: Bytes = Bytes(256 << 20);
+
+/// How far an ingest is.
+#[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
+struct Source {
+    /// The file of edges.
+    path: String,
+    size: u64,
+    /// The time of its last change: seconds and nanoseconds.
+    modified: (u64, u32),
+    /// Options on which the graph depends: as they are given, and their values.
+    options: Vec<(String, String)>,
+}
+
+/// Where reading goes on.
+#[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
+pub(crate) struct Position {
+    /// Unpacked bytes, or rows of a table, that were read.
+    pub(crate) position: u64,
+    /// Whether these are all.
+    pub(crate) complete: bool,
+    /// What the reader of lines knows of them.
+    pub(crate) reader: Option<ReaderState>,
+}
+
+/// The file of the state.
+#[derive(Clone, Debug, BorshSerialize, BorshDeserialize)]
+struct State {
+    version: u32,
+    source: Source,
+    place: Position,
+    saved: Saved,
+}
+
+/// The folder, which is made when it is needed.
+struct Folder {
+    path: PathBuf,
+    /// That no other process uses it.
+    lock: Mutex<Option<Lock>>,
+}
+
+/// What is kept of an ingest.
+pub(crate) struct Kept {
+    folder: Arc<Folder>,
+    source: Source,
+    parts: [SharedFile; 3],
+    begun: Option<(Position, Saved)>,
+    every: u64,
+    /// The position that was saved last.
+    last: u64,
+    has_state: bool,
+    saving: Option<JoinHandle<Result<(), HostError>>>,
+}
+
+impl Folder {
+    fn failed(&self, source: io::Error) -> StoreError {
+        HostError::Write { file: self.path.display().to_string(), source }.into()
+    }
+
+    /// Locks it, if it is there.
+    fn lock(&self) -> Result<bool, StoreError> {
+        let folder = match File::open(&self.path) {
+            Ok(folder) => folder,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(self.failed(error)),
+        };
+        let lock = lock_soon(&self.path, &folder)?;
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
+        Ok(true)
+    }
+
+    fn is_locked(&self) -> bool {
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Makes it, if that was not done.
+    fn make(&self) -> io::Result<()> {
+        if self.is_locked() {
+            return Ok(());
+        }
+        fs::create_dir(&self.path)?;
+        if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            File::open(parent)?.sync_all()?;
+        }
+        self.lock().map_err(io::Error::other).map(drop)
+    }
+
+    fn open(&self, name: &str, new: bool) -> io::Result<File> {
+        let path = self.path.join(name);
+        OpenOptions::new().read(true).write(true).create(new).truncate(new).open(path)
+    }
+
+    /// Removes what this program has put there, and the folder, unless it has other files.
+    fn remove(&self) {
+        if !self.is_locked() {
+            return;
+        }
+        // The state first: it must not name what is not there.
+        for name in [STATE].into_iter().chain(PARTS).chain([STORE]) {
+            // It may not be there.
+            let _ = fs::remove_file(self.path.join(name));
+        }
+        let _ = fs::remove_dir(&self.path);
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Source {
+    fn of(edges: &Path, options: Vec<(String, String)>) -> io::Result<Self> {
+        let meta = edges.metadata()?;
+        let since = meta.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let modified = (since.as_secs(), since.subsec_nanos());
+        let path = edges.canonicalize()?.display().to_string();
+        Ok(Self { path, size: meta.len(), modified, options })
+    }
+
+    /// Why an ingest of `self` cannot go on as one of `now`.
+    fn differs(&self, now: &Self) -> Option<String> {
+        if self.path != now.path {
+            return Some(format!("it is of {}", self.path));
+        }
+        if (self.size, self.modified) != (now.size, now.modified) {
+            return Some(format!("{} was changed since", self.path));
+        }
+        let pairs = self.options.iter().zip(&now.options);
+        let changed = pairs.into_iter().find(|(before, now)| before != now);
+        changed.map(|((name, before), _)| match before.as_str() {
+            "" => format!("it is without {name}"),
+            "yes" => format!("it is with {name}"),
+            value => format!("it is with {name} {value}"),
+        })
+    }
+}
+
+impl Kept {
+    /// What is kept of an ingest of `edges` to `store`, which is that of an earlier process if it
+    /// was interrupted; with `restart` that is removed. `None` if `edges` cannot be read again, as
+    /// standard input.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] if there is something of another input or other options, or if it is
+    /// damaged; [`StoreError`] if another process uses it.
+    pub(crate) fn begin(
+        edges: &Path,
+        store: &Path,
+        options: Vec<(String, String)>,
+        restart: bool,
+        shared: &SharedMemory,
+        every: Bytes,
+    ) -> Result<Option<Self>, StoreError> {
+        let mut path = store.to_owned().into_os_string();
+        path.push(".ingest");
+        let folder = Arc::new(Folder { path: path.into(), lock: Mutex::new(None) });
+        let found = folder.lock()?;
+        let name = folder.path.display().to_string();
+        let regular = edges != Path::new("-") && edges.metadata().is_ok_and(|of| of.is_file());
+        if found && restart {
+            folder.remove();
+        }
+        let state = if found && !restart { read(&folder)? } else { None };
+        if !regular {
+            return match state {
+                Some(state) => Err(refused(&name, &format!("it is of {}", state.source.path))),
+                None => Ok(None),
+            };
+        }
+        let source = Source::of(edges, options);
+        let source = source.map_err(|source| {
+            StoreError::from(HostError::Open { file: edges.display().to_string(), source })
+        })?;
+        if let Some(why) = state.as_ref().and_then(|state| state.source.differs(&source)) {
+            return Err(refused(&name, &why));
+        }
+        if found && state.is_none() {
+            // Nothing was saved.
+            folder.remove();
+        }
+        let parts = parts(&folder, shared, state.as_ref().map(|state| state.saved))?;
+        let (has_state, begun) = (state.is_some(), state.map(|state| (state.place, state.saved)));
+        let last = begun.as_ref().map_or(0, |(place, _)| place.position);
+        let every = every.0.max(1);
+        Ok(Some(Self { folder, source, parts, begun, every, last, has_state, saving: None }))
+    }
+
+    /// Where an earlier process was interrupted, and what it had collected.
+    pub(crate) fn begun(&self) -> Option<&(Position, Saved)> {
+        self.begun.as_ref()
+    }
+
+    /// The parts of temporary space.
+    pub(crate) fn parts(&self) -> [Box<dyn Scratch>; 3] {
+        self.parts.clone().map(|part| Box::new(part) as Box<dyn Scratch>)
+    }
+
+    /// Where the store is written until it is complete, if progress was saved.
+    pub(crate) fn store(&self) -> Option<PathBuf> {
+        self.has_state.then(|| self.folder.path.join(STORE))
+    }
+
+    /// Saves progress if enough was read since the last time, or if edges are in files anyway and
+    /// nothing was saved. `each` is the bytes of a step of the position.
+    ///
+    /// # Errors
+    /// [`StoreError::Device`] if there is no space, also for what was saved last.
+    pub(crate) fn reached(
+        &mut self,
+        position: u64,
+        each: u64,
+        complete: bool,
+        ingest: &mut Ingest<'_>,
+        reader: impl FnOnce() -> Option<ReaderState>,
+    ) -> Result<(), StoreError> {
+        let first = !self.has_state && self.parts.iter().any(SharedFile::is_in_file);
+        let due = position.saturating_sub(self.last).saturating_mul(each) >= self.every;
+        if !(due || first || complete && self.has_state) {
+            return Ok(());
+        }
+        self.wait()?;
+        let saved = ingest.save().map_err(|error| StoreError::input(&self.name(), error))?;
+        let files = self.parts.each_ref().map(SharedFile::file);
+        let files: io::Result<Vec<Arc<File>>> = files.into_iter().collect();
+        let files = files.map_err(|error| self.folder.failed(error))?;
+        let place = Position { position, complete, reader: reader() };
+        let state = State { version: VERSION, source: self.source.clone(), place, saved };
+        let folder = Arc::clone(&self.folder);
+        self.saving = Some(thread::spawn(move || save(&folder, &files, &state)));
+        (self.last, self.has_state) = (position, true);
+        if complete { self.wait() } else { Ok(()) }
+    }
+
+    /// Waits until what was saved last is durable.
+    fn wait(&mut self) -> Result<(), StoreError> {
+        let Some(saving) = self.saving.take() else { return Ok(()) };
+        let failed = |_| StoreError::Device(format!("{}: it cannot be saved", self.name()));
+        Ok(saving.join().map_err(failed)??)
+    }
+
+    fn name(&self) -> String {
+        self.folder.path.display().to_string()
+    }
+
+    /// Removes everything, after success, or a failure that would come again.
+    pub(crate) fn remove(mut self) {
+        // What it says does not matter any more.
+        let _ = self.wait();
+        self.folder.remove();
+    }
+
+    /// The same failure, saying that what was saved is kept, if it is.
+    pub(crate) fn keep(mut self, error: StoreError) -> StoreError {
+        let _ = self.wait();
+        if !self.folder.path.join(STATE).exists() {
+            return error;
+        }
+        let folder = self.name();
+        let what =
+            format!("what was read is kept in {folder}: the same command goes on from there");
+        StoreError::Device(format!("{error}; {what}"))
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        // A thread that is left behind would write to what the next ingest uses.
+        let _ = self.wait();
+        if !self.folder.path.join(STATE).exists() {
+            self.folder.remove();
+        }
+    }
+}
+
+fn refused(name: &str, why: &str) -> StoreError {
+    let what = "an ingest was interrupted that this one cannot go on with";
+    StoreError::Refused(format!(
+        "{name}: {what}: {why}; give the same input and options, or --restart to begin anew"
+    ))
+}
+
+/// The state in the folder; `None` if there is none.
+fn read(folder: &Folder) -> Result<Option<State>, StoreError> {
+    let path = folder.path.join(STATE);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let name = folder.path.display().to_string();
+    let damaged = || refused(&name, "its state is damaged, or of another version of Prism");
+    let bytes = read_state(&path).map_err(|_| damaged())?;
+    let state = State::try_from_slice(&bytes).ok().filter(|state| state.version == VERSION);
+    state.map(Some).ok_or_else(damaged)
+}
+
+/// The parts of temporary space, with what was saved of them.
+fn parts(
+    folder: &Arc<Folder>,
+    shared: &SharedMemory,
+    saved: Option<Saved>,
+) -> Result<[SharedFile; 3], StoreError> {
+    let name = folder.path.display().to_string();
+    let part = |number: usize| {
+        let Some(saved) = saved else {
+            let folder = Arc::clone(folder);
+            let make = move || {
+                folder.make()?;
+                folder.open(PARTS[number], true)
+            };
+            return Ok(SharedFile::new(TemporaryFile::with(shared.clone(), Box::new(make))));
+        };
+        let file = folder.open(PARTS[number], false).map_err(|error| folder.failed(error))?;
+        let there = file.metadata().map_err(|error| folder.failed(error))?.len();
+        if there < saved.bytes[number] {
+            return Err(refused(&name, "some of its edges are missing"));
+        }
+        let file = TemporaryFile::of(shared.clone(), file, saved.bytes[number]);
+        Ok(SharedFile::new(file.map_err(|error| folder.failed(error))?))
+    };
+    Ok([part(0)?, part(1)?, part(2)?])
+}
+
+/// Makes durable what a state names, and then the state.
+fn save(folder: &Folder, files: &[Arc<File>], state: &State) -> Result<(), HostError> {
+    let failed = |source| HostError::Write { file: folder.path.display().to_string(), source };
+    for file in files {
+        file.sync_data().map_err(failed)?;
+    }
+    let bytes = borsh::to_vec(state).expect("memory takes any bytes");
+    write_state(&folder.path.join(STATE), &bytes)?;
+    File::open(&folder.path).and_then(|folder| folder.sync_all()).map_err(failed)
+}

@@ -1,0 +1,3 @@
+//! Stores of graphs in files.
+
+mod resume;
