@@ -7,15 +7,13 @@ use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
 use prism_flash::{FlashError, Share};
 use prism_segments::PolicyStore;
 
-/// Blocks of each range, and how results are mapped.
+/// The ranges of shards and of results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) struct Ranges {
-    /// Blocks for shards.
-    pub(in super::super) shards: u64,
-    /// Blocks for results.
-    pub(in super::super) results: u64,
-    /// The mapping of results; that of shards is by blocks.
-    pub(in super::super) mapping: Mapping,
+    /// Blocks of each.
+    pub(in super::super) blocks: [u64; 2],
+    /// The mapping of each.
+    pub(in super::super) mappings: [Mapping; 2],
 }
 
 /// Opens both ranges of a new share: stores of shards and of results. Each has the paper's static
@@ -28,10 +26,11 @@ pub(in super::super) fn open(
     ranges: Ranges,
 ) -> Result<(Arc<Policy>, [PolicyStore; 2]), FlashError> {
     let policy = Arc::new(Policy::open(share)?);
-    let block = policy.block_bytes();
-    let (middle, end) = (ranges.shards * block, (ranges.shards + ranges.results) * block);
-    policy.configure(0, middle, RangeConfig::new(Mapping::Block, Cleaning::Greedy))?;
-    policy.configure(middle, end, RangeConfig::new(ranges.mapping, Cleaning::Greedy))?;
+    let [shards, results] = ranges.blocks.map(|blocks| blocks * policy.block_bytes());
+    let (middle, end) = (shards, shards + results);
+    let config = ranges.mappings.map(|mapping| RangeConfig::new(mapping, Cleaning::Greedy));
+    policy.configure(0, middle, config[0])?;
+    policy.configure(middle, end, config[1])?;
     let store = |begin, end| PolicyStore::shared(policy.clone(), begin, end - begin, 1);
     let stores = [store(0, middle), store(middle, end)];
     Ok((policy, stores))

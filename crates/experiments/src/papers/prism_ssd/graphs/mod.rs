@@ -76,6 +76,8 @@ named_enum! {
         None = "",
         /// At the policy level results are mapped by blocks, edge values with them.
         Blocks = "results by blocks",
+        /// At the policy level all is mapped by pages, which are spread over LUNs.
+        Pages = "all by pages",
         /// The drive does not save its buffer when power fails: a flush writes it.
         Capacitors = "drive without capacitors",
         /// Ten iterations that compute.
@@ -107,7 +109,7 @@ pub struct GraphRow {
     pub run: GraphRun,
     /// Vertices.
     pub vertices: u32,
-    /// Edges, without those from a vertex to itself at GraphChi.
+    /// Edges, without those from a vertex to itself.
     pub edges: u64,
     /// Virtual time from the first edge of the input to shards that are durable.
     pub preprocessing: Nanos,
@@ -151,10 +153,14 @@ impl GraphRun {
         let Self { system, below, change } = self;
         if system == System::Own {
             return below == Below::Policy
-                && !matches!(change, GraphChange::Blocks | GraphChange::Capacitors);
+                && !matches!(
+                    change,
+                    GraphChange::Blocks | GraphChange::Pages | GraphChange::Capacitors
+                );
         }
         match change {
             GraphChange::Blocks => system == System::Windows && below == Below::Policy,
+            GraphChange::Pages => below == Below::Policy,
             GraphChange::Capacitors => below == Below::Original,
             _ => true,
         }
@@ -194,13 +200,15 @@ impl GraphRun {
         if self.change == GraphChange::Iterations { MORE } else { ITERATIONS }
     }
 
-    /// Sliding windows rewrite parts of blocks, so results are mapped by pages; else by blocks, as
-    /// in the paper.
-    fn mapping(self) -> Mapping {
+    /// The mappings of shards and of results: by blocks, as in the paper. But sliding windows
+    /// rewrite parts of blocks in results.
+    fn mappings(self) -> [Mapping; 2] {
         match (self.system, self.change) {
-            (System::Windows, GraphChange::Blocks) => Mapping::Block,
-            (System::Windows, _) => Mapping::Page,
-            _ => Mapping::Block,
+            (_, GraphChange::Pages) => [Mapping::Page; 2],
+            (System::Windows, change) if change != GraphChange::Blocks => {
+                [Mapping::Block, Mapping::Page]
+            }
+            _ => [Mapping::Block; 2],
         }
     }
 }
@@ -219,7 +227,7 @@ struct Input {
 impl Input {
     fn new(scale: Scale, seed: u64, change: GraphChange) -> Self {
         let (power, divisor) = match scale {
-            Scale::Full => (20, 4),
+            Scale::Full => (18, 16),
             Scale::Quarter => (16, 64),
         };
         let each = if change == GraphChange::Density { GRAPH_500 } else { LIVE_JOURNAL };
@@ -237,9 +245,9 @@ impl Input {
     }
 
     /// The two ranges: a third of what is not spare is for results.
-    fn ranges(self, mapping: Mapping) -> Ranges {
+    fn ranges(self, mappings: [Mapping; 2]) -> Ranges {
         let kept = u64::from(self.board.blocks * (100 - SPARE) / 100);
-        Ranges { shards: kept - kept / 3, results: kept / 3, mapping }
+        Ranges { blocks: [kept - kept / 3, kept / 3], mappings }
     }
 }
 
@@ -260,7 +268,7 @@ fn prepare(run: GraphRun, input: Input) -> Result<(Volume, Config), FlashError> 
         }
         Below::Policy => {
             let share = input.board.share(OWN_BLOCKS)?;
-            let (_, stores) = open_ranges(share, input.ranges(run.mapping()))?;
+            let (_, stores) = open_ranges(share, input.ranges(run.mappings()))?;
             stores.map(|store: PolicyStore| Box::new(store) as Box<dyn Store>).into()
         }
     };

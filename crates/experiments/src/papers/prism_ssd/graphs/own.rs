@@ -172,7 +172,7 @@ pub(super) fn ranks(
     input: Input,
     iterations: u32,
 ) -> Result<(GraphRow, Vec<f64>), GraphError> {
-    let ranges: Ranges = input.ranges(Mapping::Block);
+    let ranges: Ranges = input.ranges([Mapping::Block; 2]);
     let (policy, [store, results]) = open_ranges(input.board.share(OWN_BLOCKS)?, ranges)?;
     let (charge, cpu) = (Arc::<Charge>::default(), run.cpu());
     let before = results.counts();
