@@ -104,7 +104,8 @@ pub fn document(result: &PrismSsd) -> Document {
             "Table IV: lines of code",
             "What differs between the programs: the file of the level, without comments and blank \
              lines. The paper counts what was added to fatcache, all of ULFS-SSD, and what \
-             ULFS-Prism adds to that. GraphChi: segments instead of files, and the two ranges, too.",
+             ULFS-Prism adds to that. GraphChi: segments instead of files, and the two ranges, \
+             too.",
         )
         .with(lines()),
         limits(),
@@ -230,11 +231,11 @@ fn file_copies(found: &Results) -> Table {
 
 fn graph_sections(found: &Results) -> [Section; 2] {
     let lead = format!(
-        "PageRank; virtual time. CPU time of an edge was measured elsewhere: text {PARSE} ns, shards \
-         {SHARD}, an iteration {IN_MEMORY} with vertices in memory and {WINDOWS} by sliding windows; \
-         Prism's engine {INGEST} for ingest, {OWN} for an iteration. Read and written: by execution. \
-         Saved: by how much Policy is shorter than Original; where a change concerns one of them, \
-         the other is without it."
+        "PageRank; virtual time. CPU time of an edge was measured elsewhere: text {PARSE} ns, \
+         shards {SHARD}, an iteration {IN_MEMORY} with vertices in memory and {WINDOWS} by sliding \
+         windows; Prism's engine {INGEST} for ingest, {OWN} for an iteration. Read and written: \
+         by execution. Saved: by how much Policy is shorter than Original; where a change concerns \
+         one of them, the other is without it."
     );
     [
         Section::new("Figure 9: graph engines", lead)

@@ -1,7 +1,7 @@
 //! The key-value cache, the file system and the graph engine of Prism-SSD (Shen, Chen, Shao: "One
-//! size never fits all: a flexible storage interface for SSDs", ICDCS 2019, section VI) at the levels
-//! of the library, in virtual time: Figures 4 to 7 and Table I, Figure 8 and Table II, Figure 9 and
-//! Table III.
+//! size never fits all: a flexible storage interface for SSDs", ICDCS 2019, section VI) at the
+//! levels of the library, in virtual time: Figures 4 to 7 and Table I, Figure 8 and Table II,
+//! Figure 9 and Table III.
 //!
 //! The cache is crate `cache` with the store of each level, the file system crate `fs`;
 //! `docs/prism-ssd.md` and `docs/design/ulfs.md` have the set-up and the rules by which numbers are

@@ -1,5 +1,5 @@
-//! Files of a program as lists of segments, in one or two ranges of flash: what Prism-SSD puts in the
-//! place of GraphChi's files ("we divide the data of each shard into block-sized segments").
+//! Files of a program as lists of segments, in one or two ranges of flash: what Prism-SSD puts in
+//! the place of GraphChi's files ("we divide the data of each shard into block-sized segments").
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,5 +1,5 @@
-//! PageRank by parallel sliding windows: the value of an edge is the share of its source's rank, and
-//! is rewritten in each iteration.
+//! PageRank by parallel sliding windows: the value of an edge is the share of its source's rank,
+//! and is rewritten in each iteration.
 
 use std::ops::Range;
 

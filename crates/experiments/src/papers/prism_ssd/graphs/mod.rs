@@ -1,6 +1,6 @@
-//! The graph engine of Prism-SSD (section VI.C) in virtual time: GraphChi's design on a conventional
-//! drive and on the policy level, and Prism's own engine there. Figure 9 and Table III;
-//! `docs/prism-ssd.md` has the set-up.
+//! The graph engine of Prism-SSD (section VI.C) in virtual time: GraphChi's design on a
+//! conventional drive and on the policy level, and Prism's own engine there. Figure 9 and Table
+//! III; `docs/prism-ssd.md` has the set-up.
 
 mod own;
 pub(super) mod published;

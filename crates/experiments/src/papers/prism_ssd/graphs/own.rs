@@ -165,8 +165,8 @@ fn ingest(
     Ok(space.into_stores())
 }
 
-/// Ingests the graph and runs PageRank in GraphChi's form, with as many iterations that compute: the
-/// row, and the ranks.
+/// Ingests the graph and runs PageRank in GraphChi's form, with as many iterations that compute:
+/// the row, and the ranks.
 pub(super) fn ranks(
     run: GraphRun,
     input: Input,

@@ -7,14 +7,14 @@ use crate::comparison::{Basis, Comparison, Quantity, Why};
 
 const FIGURE_9: &str = "Figure 9";
 
-/// By how much preprocessing, execution and both are shorter at the policy level, in percent, on the
-/// graph that the text calls Soc-Journal.
+/// By how much preprocessing, execution and both are shorter at the policy level, in percent, on
+/// the graph that the text calls Soc-Journal.
 const SAVED: [(&str, f64); 3] = [("preprocessing", 5.2), ("execution", 7.6), ("total", 5.7)];
 
 const KERNEL: Why = Why::Unexplained(
-    "block mapping keeps fewer LUNs busy here; by pages, execution takes as long as on the drive, and \
-     not less: GraphChi's threads and files, the file system, the page cache and the kernel, which the \
-     paper replaces, are not modelled",
+    "block mapping keeps fewer LUNs busy here; by pages, execution takes as long as on the drive, \
+     and not less: GraphChi's threads and files, the file system, the page cache and the kernel, \
+     which the paper replaces, are not modelled",
 );
 const SHARE: Why = Why::NotGiven("the paper gives neither iterations nor threads nor memory");
 

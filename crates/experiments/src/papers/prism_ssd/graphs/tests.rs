@@ -1,3 +1,5 @@
+//! GraphChi's design computes what its definition says, and writes and waits for what it should.
+
 use std::collections::BTreeMap;
 
 use super::*;
