@@ -45,7 +45,7 @@ const ARROWS: [(&str, &[&str]); 28] = [
         "experiments",
         &[
             "base", "nand", "trace", "ftl", "engine", "ssd", "flash", "segments", "cache", "fs",
-            "workload", "replay", "contract",
+            "graph", "workload", "replay", "contract",
         ],
     ),
     ("host", &["base", "trace", "workload"]),

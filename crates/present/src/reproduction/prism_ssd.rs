@@ -3,8 +3,9 @@
 use prism_experiments::Scale;
 use prism_experiments::comparison::Comparison;
 use prism_experiments::prism_ssd::{
-    BACKEND, CALL, CPU, Change, DEVIATION, EXPONENT, Engine, FsRow, FsSum, GcRow, HitRow, Results,
-    ServerRow, Setup, Shape, USED, USED_BY_FEW, Variant, compare, shapes,
+    BACKEND, CALL, CPU, Change, DEVIATION, EXPONENT, Engine, FsRow, FsSum, GRAPHS, GcRow, GraphRow,
+    HitRow, IN_MEMORY, INGEST, OWN, PARSE, Results, SHARD, Saving, ServerRow, Setup, Shape, USED,
+    USED_BY_FEW, Variant, WINDOWS, compare, lines_of_graphs, shapes,
 };
 use prism_report::json::table;
 use prism_report::{Block, Column, Document, Section, Table, Unit};
@@ -51,6 +52,9 @@ pub fn json(result: &PrismSsd) -> Json {
         "table_1": table(&cleaning(&found.gc)),
         "figure_8": table(&workloads(&found.files)),
         "table_2": table(&file_copies(found)),
+        "figure_9": table(&graph_engines(&found.graphs)),
+        "figure_9_saved": table(&savings(found)),
+        "table_3": table(&graphs()),
         "table_4": table(&lines()),
     })
 }
@@ -61,14 +65,14 @@ pub fn document(result: &PrismSsd) -> Document {
     let Setup { divisor, .. } = Setup::new(result.scale, result.seed);
     let subtitle = format!(
         "Shen, Chen, Shao, ICDCS 2019: the key-value cache at each level, 1/{divisor} of the \
-         bytes, and the file system, seed {}",
+         bytes, the file system and the graph engine, seed {}",
         result.seed
     );
     let found = &result.found;
     let lead = "Published numbers that are independent. The deviation of the keys in Figure 4 and \
                 the time of the backend in Figure 5 are fitted to one number each, which is not \
                 compared.";
-    let mut document = Document::new("The cache and the file system of Prism-SSD", subtitle);
+    let mut document = Document::new("The applications of Prism-SSD", subtitle);
     document.sections = vec![
         comparison_tables::section("Compared", lead, &result.compared),
         Section::new("Relations", "What the paper says about the order of the caches.")
@@ -100,13 +104,15 @@ pub fn document(result: &PrismSsd) -> Document {
             "Table IV: lines of code",
             "What differs between the programs: the file of the level, without comments and blank \
              lines. The paper counts what was added to fatcache, all of ULFS-SSD, and what \
-             ULFS-Prism adds to that.",
+             ULFS-Prism adds to that. GraphChi: segments instead of files, and the two ranges, \
+             too.",
         )
         .with(lines()),
         limits(),
     ];
     let place = document.sections.len() - 2;
-    document.sections.splice(place..place, file_systems(found));
+    let files = file_systems(found).into_iter();
+    document.sections.splice(place..place, files.chain(graph_sections(found)));
     if !found.backend.is_empty() {
         let lead =
             format!("Flash of 10 % of the data; a miss costs {BACKEND}, then the item is set.");
@@ -223,6 +229,65 @@ fn file_copies(found: &Results) -> Table {
         .whole()
 }
 
+fn graph_sections(found: &Results) -> [Section; 2] {
+    let lead = format!(
+        "PageRank; virtual time. CPU time of an edge was measured elsewhere: text {PARSE} ns, \
+         shards {SHARD}, an iteration {IN_MEMORY} with vertices in memory and {WINDOWS} by sliding \
+         windows; Prism's engine {INGEST} for ingest, {OWN} for an iteration. Read and written: \
+         by execution. Saved: by how much Policy is shorter than Original; where a change concerns \
+         one of them, the other is without it."
+    );
+    [
+        Section::new("Figure 9: graph engines", lead)
+            .with(graph_engines(&found.graphs))
+            .with(savings(found)),
+        Section::new("Table III: graphs", "Not compared: what the paper ran, and what ran here.")
+            .with(graphs()),
+    ]
+}
+
+fn graph_engines(rows: &[GraphRow]) -> Table {
+    let sum = |[shards, results]: [u64; 2]| shards + results;
+    Table::listing(rows)
+        .text("engine", |row| row.run.system.name())
+        .text("on", |row| row.run.below.name())
+        .text("changed", |row| row.run.change.name())
+        .number("edges", Unit::Count, |row| row.edges)
+        .number("preprocessing", Unit::Nanos, |row| row.preprocessing)
+        .number("execution", Unit::Nanos, |row| row.execution)
+        .number("total", Unit::Nanos, GraphRow::total)
+        .number("read", Unit::Bytes, |row| sum(row.traffic.read))
+        .number("written", Unit::Bytes, |row| sum(row.traffic.written))
+        .number("pages copied", Unit::Count, |row| row.flash.copies)
+        .number("erases", Unit::Count, |row| row.flash.erases)
+        .table("")
+        .whole()
+}
+
+fn savings(found: &Results) -> Table {
+    let percent = |step: usize| move |row: &Saving| row.percent[step] / 100.0;
+    Table::listing(&Saving::all(found))
+        .text("engine", |row| row.system.name())
+        .text("changed", |row| row.change.name())
+        .number("preprocessing saved", Unit::Percent, percent(0))
+        .number("execution saved", Unit::Percent, percent(1))
+        .number("total saved", Unit::Percent, percent(2))
+        .table("")
+        .whole()
+}
+
+fn graphs() -> Table {
+    Table::listing(&GRAPHS)
+        .text("graph", |graph| graph.name)
+        .text("nodes", |graph| graph.vertices)
+        .text("edges", |graph| graph.edges)
+        .text("size", |graph| graph.size)
+        .text("remark", |graph| graph.remark)
+        .text("here", |graph| graph.here)
+        .table("")
+        .whole()
+}
+
 fn lines() -> Table {
     let published = [None, Some(210), Some(860), Some(1450), Some(2100)];
     let mut rows: Vec<(&str, Option<u64>, usize)> = Engine::ALL
@@ -232,6 +297,7 @@ fn lines() -> Table {
         .collect();
     let files = Variant::ALL.into_iter().zip([Some(2880), Some(660)]);
     rows.extend(files.map(|(one, published)| (one.name(), published, one.lines())));
+    rows.push(("GraphChi at the policy level", Some(490), lines_of_graphs()));
     Table::listing(&rows)
         .text("program", |row| row.0)
         .column(Column::number("published", Unit::Count), |row| row.1)
@@ -242,7 +308,9 @@ fn lines() -> Table {
 
 fn limits() -> Section {
     Section::new("Limits", "").with(Block::Notes(vec![
-        "Virtual time is that of flash, without CPU time of clients, kernel and library.".into(),
+        "Virtual time is that of flash, without CPU time of clients, kernel and library; of graph \
+         engines it has the CPU time that is named."
+            .into(),
         "The number of blocks is the paper's; blocks, items in the cache and requests are divided, \
          sizes of items are not. The time of an erase is divided as blocks are."
             .into(),

@@ -54,7 +54,7 @@ impl Paper {
             Self::PrismSsd,
             "prism-ssd",
             "Shen et al., \"One size never fits all\" (Prism-SSD), ICDCS'19: key-value cache, file \
-             system",
+             system, graph engine",
         ),
     ];
 

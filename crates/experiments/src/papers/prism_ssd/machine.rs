@@ -23,7 +23,7 @@ pub(super) const PAGE: u32 = 16 << 10;
 /// The erase unit that Table I implies.
 pub(super) const BLOCK: u64 = 8 << 20;
 /// Blocks of each LUN for the tables of the library, beyond those of the cache.
-const OWN_BLOCKS: u32 = 8;
+pub(super) const OWN_BLOCKS: u32 = 8;
 /// The share of the flash that is spare where over-provisioning is static, in percent.
 pub(super) const SPARE: u32 = 25;
 /// Slabs in memory: two for each LUN.

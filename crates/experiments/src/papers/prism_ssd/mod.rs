@@ -1,6 +1,7 @@
-//! The key-value cache and the file system of Prism-SSD (Shen, Chen, Shao: "One size never fits
-//! all: a flexible storage interface for SSDs", ICDCS 2019, section VI) at the levels of the
-//! library, in virtual time: Figures 4 to 7 and Table I, Figure 8 and Table II.
+//! The key-value cache, the file system and the graph engine of Prism-SSD (Shen, Chen, Shao: "One
+//! size never fits all: a flexible storage interface for SSDs", ICDCS 2019, section VI) at the
+//! levels of the library, in virtual time: Figures 4 to 7 and Table I, Figure 8 and Table II,
+//! Figure 9 and Table III.
 //!
 //! The cache is crate `cache` with the store of each level, the file system crate `fs`;
 //! `docs/prism-ssd.md` and `docs/design/ulfs.md` have the set-up and the rules by which numbers are
@@ -10,6 +11,8 @@
 
 mod figures;
 mod files;
+mod graphchi;
+mod graphs;
 mod machine;
 mod published;
 mod server;
@@ -24,6 +27,11 @@ pub use figures::{
     ServerRow,
 };
 pub use files::{CALL, Change, FsRow, USED, USED_BY_FEW, Variant};
+pub use graphchi::Traffic;
+pub use graphs::{
+    Below, GRAPHS, Graph, GraphChange, GraphRow, GraphRun, IN_MEMORY, INGEST, OWN, PARSE, SHARD,
+    Saving, System, WINDOWS, lines as lines_of_graphs,
+};
 pub use prism_fs::workload::Personality;
 pub use published::{Shape, compare, shapes};
 pub use server::Served;
@@ -144,6 +152,8 @@ pub enum Part {
     Gc(Design, &'static str, f64, Setup),
     /// Figure 8 and Table II: a workload on a file system.
     Files(Variant, Personality, Change),
+    /// Figure 9: a graph engine.
+    Graphs(GraphRun),
 }
 
 impl Part {
@@ -163,6 +173,7 @@ impl Part {
             all.extend(timed.map(|engine| Self::Server(engine, false)));
             all.extend(table);
             all.extend(Self::file_systems(&[Change::None]));
+            all.extend(GraphRun::all(scale).into_iter().map(Self::Graphs));
             return all;
         }
         all.extend(Self::changed(setup));
@@ -173,6 +184,7 @@ impl Part {
         }
         all.extend(table);
         all.extend(Self::file_systems(&Change::ALL));
+        all.extend(GraphRun::all(scale).into_iter().map(Self::Graphs));
         all
     }
 
@@ -237,6 +249,7 @@ impl Part {
             Self::Files(variant, workload, change) => {
                 found.files.push(files::run(scale, seed, variant, workload, change));
             }
+            Self::Graphs(run) => found.graphs.push(run.run(scale, seed)),
         }
         found
     }
@@ -255,6 +268,8 @@ pub struct Results {
     pub gc: Vec<GcRow>,
     /// Figure 8 and Table II.
     pub files: Vec<FsRow>,
+    /// Figure 9.
+    pub graphs: Vec<GraphRow>,
 }
 
 /// A row of Table II.
@@ -295,9 +310,17 @@ impl Results {
             all.server.extend(part.server);
             all.gc.extend(part.gc);
             all.files.extend(part.files);
+            all.graphs.extend(part.graphs);
         }
         all.hits.sort_by_key(|row| (row.keys as u32, row.percent, row.engine as u32));
         all
+    }
+
+    /// A graph engine.
+    #[must_use]
+    pub fn graph(&self, system: System, below: Below, change: GraphChange) -> Option<&GraphRow> {
+        let wanted = GraphRun { system, below, change };
+        self.graphs.iter().find(|row| row.run == wanted)
     }
 
     /// A workload on a file system.
