@@ -107,7 +107,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn plan() -> IngestPlan {
+/// A directed graph of which progress is saved often.
+pub fn plan() -> IngestPlan {
     IngestPlan {
         directed: true,
         weighted: false,
