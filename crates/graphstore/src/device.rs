@@ -203,12 +203,20 @@ pub type Opened = (Space, Option<Vec<u8>>);
 /// # Errors
 /// [`StoreError::Refused`].
 pub fn refuse_store(store: &Path, outputs: &[Option<&Path>]) -> Result<(), StoreError> {
-    let Ok(of_store) = store.canonicalize() else { return Ok(()) };
+    refuse_same("the store", store, outputs)
+}
+
+/// As [`refuse_store`], for the file `path`, which is `what` in the message.
+///
+/// # Errors
+/// [`StoreError::Refused`].
+pub fn refuse_same(what: &str, path: &Path, outputs: &[Option<&Path>]) -> Result<(), StoreError> {
+    let Ok(path) = path.canonicalize() else { return Ok(()) };
     for output in outputs.iter().flatten() {
-        if output.canonicalize().is_ok_and(|output| output == of_store) {
+        if output.canonicalize().is_ok_and(|output| output == path) {
             let output = output.display();
             let what = format!(
-                "{output}: this is the store, which the result would replace; name another file"
+                "{output}: this is {what}, which the result would replace; name another file"
             );
             return Err(StoreError::Refused(what));
         }

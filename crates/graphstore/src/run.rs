@@ -12,7 +12,7 @@ use prism_host::Progress;
 use prism_ssd::DriveSpec;
 use serde::Serialize;
 
-use crate::device::{GraphDevice, name_of, refuse_store};
+use crate::device::{GraphDevice, name_of, refuse_same, refuse_store};
 use crate::error::StoreError;
 use crate::histogram::Histogram;
 use crate::ingest::{IngestPlan, results_bytes};
@@ -102,8 +102,9 @@ impl RunPlan {
     ) -> Result<(Run, T), StoreError> {
         self.check()?;
         let InMemory { path, plan, drive } = *edges;
-        let inputs = [Some(path), plan.vertices.as_deref()];
-        shown.output.map_or(Ok(()), |output| refuse_store(output, &inputs))?;
+        for input in [Some(path), plan.vertices.as_deref()].into_iter().flatten() {
+            refuse_same("the input", input, &[shown.output])?;
+        }
         let output = shown.output.map(Output::create).transpose()?;
         let (begun, folder) = (Instant::now(), std::env::temp_dir());
         let (device, _) = plan.ingest(path, &folder, pool, progress, |graph, vertices| {

@@ -8,7 +8,7 @@ use prism_base::{Bytes, Nanos, SimTime};
 use prism_flash::{Buffer, FlashError};
 use prism_graph::space::AnyStore;
 use prism_graph::{GraphError, Space};
-use prism_nand::{Cause, Nand};
+use prism_nand::Cause;
 use prism_segments::{Done, DriveStore, FlashCounts, Shape, Store};
 use prism_ssd::{Drive, DriveSpec, fit};
 use serde::Serialize;
@@ -119,9 +119,11 @@ impl SimulatedDrive {
         let refused = |why: String| StoreError::Refused(format!("--preset: {why}"));
         let block = block_bytes(graph);
         let (graph, results) = segments(graph, results, block);
+        // Some drives have units that are longer than blocks of a small graph.
+        let block = block.next_multiple_of(spec.geometry().unit.0);
         let size = Bytes(u64::from(graph + results) * block);
         let scaled = fit(spec, size).map_err(|error| refused(error.to_string()))?.device;
-        let nand = Nand::with_content(scaled.geometry());
+        let nand = scaled.erased_with_content();
         let channels = scaled.flash.channels;
         let drive = Drive::with_nand(scaled, nand, 1);
         let drive = drive.map_err(|error| refused(error.to_string()))?;

@@ -193,6 +193,8 @@ fn a_graph_may_be_in_memory_or_on_a_simulated_drive() {
         (&["graph", "run", "wcc", &store, "--directed"], "--edges"),
         (&["graph", "ingest", &edges, "-o", "memory"], "run ALGORITHM memory --edges FILE"),
         (&["graph", "run", "wcc", "memory", "--edges", "none.txt"], "no such file"),
+        (&["graph", "run", "wcc", "memory", "--edges", &edges, "--output", &edges], "the input"),
+        (&["graph", "run", "wcc", "memory", "--edges", &edges, "--json", &edges], "the input"),
     ] {
         let run = prism(words);
         assert_eq!(run.code, 2, "{words:?}: {}", run.stdout);

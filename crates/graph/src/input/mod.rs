@@ -201,7 +201,7 @@ impl Reader {
         into: &mut Ingest<'_>,
     ) -> Result<()> {
         match self.options.format {
-            Format::Pairs32 | Format::Pairs64 => return self.read_pairs(piece, last, into),
+            Format::Pairs32 | Format::Pairs64 => return self.read_pairs(pool, piece, last, into),
             _ => {}
         }
         let mut rest = std::mem::take(&mut self.rest);
@@ -274,16 +274,28 @@ impl Reader {
         Ok(())
     }
 
-    fn read_pairs(&mut self, piece: &[u8], last: bool, into: &mut Ingest<'_>) -> Result<()> {
+    fn read_pairs(
+        &mut self,
+        pool: &dyn Pool,
+        piece: &[u8],
+        last: bool,
+        into: &mut Ingest<'_>,
+    ) -> Result<()> {
         self.rest.extend_from_slice(piece);
-        let record = pairs::record(self.options.format, self.options.weighted);
+        let ReadOptions { format, weighted, .. } = self.options;
+        let record = pairs::record(format, weighted);
         let whole = self.rest.len() / record * record;
-        let edges = pairs::edges(self.options.format, self.options.weighted, &self.rest[..whole]);
-        let edges = edges.map_err(|at| GraphError::Input {
-            at: format!("byte {}", self.state.done + at),
-            what: "the weight is not a finite number".into(),
-        })?;
-        into.add(&edges)?;
+        let count = pool.threads().min(whole / PART_MIN).max(1);
+        let part = (whole / record).div_ceil(count).max(1) * record;
+        let parts: Vec<&[u8]> = self.rest[..whole].chunks(part).collect();
+        let edges = each(pool, &parts, &|part| pairs::edges(format, weighted, part));
+        for (edges, first) in edges.into_iter().zip((0..).step_by(part)) {
+            let edges = edges.map_err(|at| GraphError::Input {
+                at: format!("byte {}", self.state.done + first + at),
+                what: "the weight is not a finite number".into(),
+            })?;
+            into.add(&edges)?;
+        }
         self.state.done += whole as u64;
         self.rest.drain(..whole);
         if last && !self.rest.is_empty() {
@@ -341,13 +353,16 @@ fn on_threads(
         parts.push(part);
         rest = after;
     }
-    let mut results: Vec<(Parse<Parsed>, u64)> = Vec::new();
-    results.resize_with(parts.len(), || (Ok(Parsed::default()), 0));
-    let jobs = parts.iter().zip(&mut results).map(|(part, result)| {
-        Box::new(move || *result = (parse(part), count_lines(part))) as Job<'_>
-    });
+    each(pool, &parts, &|part| (parse(part), count_lines(part)))
+}
+
+/// Calls `parse` with each part, on several threads; returns the results in the order of the parts.
+fn each<T: Send>(pool: &dyn Pool, parts: &[&[u8]], parse: &(dyn Fn(&[u8]) -> T + Sync)) -> Vec<T> {
+    let mut results: Vec<Option<T>> = parts.iter().map(|_| None).collect();
+    let jobs = parts.iter().zip(&mut results);
+    let jobs = jobs.map(|(part, result)| Box::new(move || *result = Some(parse(part))) as Job<'_>);
     pool.run(jobs.collect());
-    results
+    results.into_iter().map(|result| result.expect("every job has run")).collect()
 }
 
 /// Adds the vertices of a list, LDBC's `.v`: a number in each line, other columns are ignored.

@@ -1,3 +1,4 @@
 //! Stores of graphs in files.
 
 mod resume;
+mod temporary;

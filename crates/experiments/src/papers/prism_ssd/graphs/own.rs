@@ -147,7 +147,7 @@ fn ingest(
         state_memory: None,
     };
     let mut ingest = Ingest::new(options, &InMemory::make)?;
-    ingest.add_vertices(&(0..1 << input.scale).collect::<Vec<u64>>());
+    ingest.add_vertices(&(0..1 << input.scale).collect::<Vec<u64>>())?;
     let mut edges = 0;
     let all: Vec<[u32; 2]> = input.edges().collect();
     for some in all.chunks(1 << 16) {
@@ -190,6 +190,7 @@ pub(super) fn ranks(
         tolerance: None,
         form: Form::GraphChi,
         schedule: Schedule::Asynchronous,
+        single: false,
         checkpoint: None,
     };
     let computed = Algorithm::Pagerank.run(&mut graph, None, &Serial, &options)?;
