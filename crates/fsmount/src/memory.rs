@@ -5,7 +5,7 @@ use std::path::Path;
 use prism_base::Bytes;
 use prism_flash::{Cache, MemoryDevice, Options};
 use prism_fs::{Config, Fs};
-use prism_nand::{Cause, Nand};
+use prism_nand::Cause;
 use prism_segments::{DriveStore, FlashCounts};
 use prism_ssd::{Drive, DriveSpec, fit};
 
@@ -46,7 +46,7 @@ pub fn make_in_memory(
 fn drive_of(spec: &DriveSpec, size: Bytes, segment: u32) -> Result<DriveStore<Drive>, MountError> {
     let refused = |why: String| MountError::Option(format!("--preset, --size {size}: {why}"));
     let scaled = fit(spec, size).map_err(|error| refused(error.to_string()))?.device;
-    let nand = Nand::with_content(scaled.geometry());
+    let nand = scaled.erased_with_content();
     let channels = scaled.flash.channels;
     let drive = Drive::with_nand(scaled, nand, 1).map_err(|error| refused(error.to_string()))?;
     Ok(DriveStore::new(drive, segment, channels, true, counts))
@@ -91,6 +91,21 @@ mod tests {
         let spec = DriveSpec::preset("dc-tlc").unwrap();
         let drive = write_and_read(Some(&spec));
         assert!(drive.programs >= 40_000 && drive.erases > 0, "{drive:?}");
+    }
+
+    /// Drives whose blocks may be programmed with gaps are no exception.
+    #[test]
+    fn a_file_system_is_on_a_drive_of_any_preset() {
+        for name in DriveSpec::preset_names() {
+            let spec = DriveSpec::preset(name).unwrap();
+            let made = make_in_memory(Bytes(64 << 20), Some(&spec), Config::NORMAL);
+            let mut fs = made.unwrap_or_else(|error| panic!("{name}: {error}")).fs;
+            let new = NewFile { mode: S_IFREG | 0o644, uid: 0, gid: 0, rdev: 0, umask: 0 };
+            let file = fs.make(ROOT, b"file", new).unwrap();
+            fs.write(file, 0, &[7; 1 << 20]).unwrap();
+            fs.checkpoint().unwrap();
+            assert_eq!(fs.read(file, 0, 1 << 20).unwrap(), [7; 1 << 20], "{name}");
+        }
     }
 
     #[test]

@@ -161,6 +161,6 @@ fn drive(size: Size, blocks_per_lun: u32, pages: u64) -> Drive {
     device.ftl.mapping_unit = device.flash.page;
     device.drive.capacity = Bytes(pages * u64::from(size.page_size));
     device.drive.write_buffer = Bytes(BUFFER_PAGES as u64 * u64::from(size.page_size));
-    let nand = Nand::with_content(device.geometry());
+    let nand = device.erased_with_content();
     Drive::with_nand(device, nand, 1).expect("a drive with spare flash")
 }

@@ -160,7 +160,7 @@ impl Board {
         device.drive.capacity = Bytes(blocks * self.block_bytes);
         device.drive.power_loss_protection = capacitors;
         device.drive.write_buffer = Bytes(DRIVE_BUFFER * u64::from(PAGE));
-        let nand = Nand::with_content(device.geometry());
+        let nand = device.erased_with_content();
         let drive = Drive::with_nand(device, nand, self.seed).expect("a drive with spare flash");
         DriveStore::new(drive, segment, CHANNELS, trims, counts)
     }
