@@ -5,7 +5,7 @@ use prism_engine::block::BlockDevice;
 use prism_flash::function::Function;
 use prism_flash::policy::{Block, Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::{Cache, Device, DeviceGeometry, MemoryDevice, Raw, Result, Share};
-use prism_nand::{Cause, Nand};
+use prism_nand::Cause;
 use prism_ssd::Drive;
 
 use super::block::BlockStore;

@@ -6,7 +6,7 @@ use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::raw::Raw;
 use prism_flash::{Device, DeviceGeometry, MemoryDevice, Options, Result, Share, SharedMemory};
-use prism_nand::{Cause, Nand};
+use prism_nand::Cause;
 use prism_segments::{
     DriveStore, FlashCounts, FunctionStore, IdealStore, PolicyStore, RawStore, Store,
 };
