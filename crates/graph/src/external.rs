@@ -144,11 +144,14 @@ pub(crate) fn make_round<P: VertexProgram>(
 #[must_use]
 pub fn too_little(graph: &Graph, whole: u64, part: u64) -> GraphError {
     let vertices = u64::from(graph.catalog().vertices);
-    let (whole, part) = (prism_base::Bytes(whole), prism_base::Bytes(part));
     let else_by = match graph.catalog().intervals {
         1 => ", or ingest the graph again with --run-memory".to_owned(),
-        _ => format!(" (with values on flash {part} are needed)"),
+        _ if part < whole => {
+            format!(" (with values on flash {} are needed)", prism_base::Bytes(part))
+        }
+        _ => String::new(),
     };
+    let whole = prism_base::Bytes(whole);
     GraphError::Refused(format!(
         "the state of {vertices} vertices needs {whole}, and {} are allowed; give more by \
          --memory{else_by}",

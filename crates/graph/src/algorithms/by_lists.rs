@@ -19,6 +19,9 @@ use crate::results::Results;
 /// Segments that are in memory next to lists and values: of degrees, of values read and written.
 pub(crate) const SEGMENTS: u64 = 6;
 
+/// Batches at most: each costs a pass over all values, or over the graph.
+const BATCHES_MAX: u64 = 64;
+
 /// How the value of a vertex changes in a round.
 pub(crate) trait ListProgram: Sync {
     /// Whether a neighbour counts once, however many edges there are to it and from it.
@@ -37,14 +40,19 @@ fn fixed_bytes(graph: &Graph) -> u64 {
     values + SEGMENTS * u64::from(graph.shape().segment_bytes)
 }
 
-/// The least memory of [`run`].
-pub(crate) fn bytes_min(graph: &Graph) -> u64 {
-    fixed_bytes(graph) + bytes_of_one(graph)
+/// The least bytes of a batch of lists.
+fn batch_min(graph: &Graph) -> u64 {
+    bytes_of_one(graph).max(bytes_of_all(graph).div_ceil(BATCHES_MAX))
 }
 
-/// The least memory of [`triangles`].
+/// The least memory of [`run`].
+pub(crate) fn bytes_min(graph: &Graph) -> u64 {
+    fixed_bytes(graph) + batch_min(graph)
+}
+
+/// The least memory of [`triangles`], which has lists of two batches.
 pub(crate) fn triangles_bytes_min(graph: &Graph) -> u64 {
-    SEGMENTS * u64::from(graph.shape().segment_bytes) + 2 * bytes_of_one(graph)
+    SEGMENTS * u64::from(graph.shape().segment_bytes) + 2 * batch_min(graph)
 }
 
 /// Runs a program for up to `last` rounds, or until nothing changes; its values are in `results`
@@ -62,7 +70,7 @@ pub(crate) fn run<P: ListProgram>(
 ) -> Result<u32> {
     let fixed = fixed_bytes(graph);
     let room = graph.state_max(pool).saturating_sub(fixed).min(bytes_of_all(graph));
-    graph.reserve("a list of neighbours", fixed + room.max(bytes_of_one(graph)), &[], pool)?;
+    graph.reserve("lists of neighbours", fixed + room.max(batch_min(graph)), &[], pool)?;
     let batches = ranges(graph, room)?;
     let (content, vertices) = (graph.catalog().content, graph.catalog().vertices);
     let (mut round, [mut changed, _]) = match results.round(content, key, last) {
@@ -140,7 +148,8 @@ pub(crate) fn triangles(
     let fixed = SEGMENTS * u64::from(graph.shape().segment_bytes);
     let (all, one) = (bytes_of_all(graph), bytes_of_one(graph));
     let room = graph.state_max(pool).saturating_sub(fixed).min(2 * all);
-    graph.reserve("two lists of neighbours", fixed + room.max(2 * one), &[], pool)?;
+    let least = 2 * batch_min(graph);
+    graph.reserve("lists of neighbours", fixed + room.max(least), &[], pool)?;
     // The larger the part that is held, the fewer passes over the others.
     let along = (room / 8).clamp(one, all);
     let others = ranges(graph, along)?;
