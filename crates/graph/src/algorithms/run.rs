@@ -129,15 +129,15 @@ impl Algorithm {
         let (whole, part) = self.state_bytes(graph, pool, options);
         let place = place(graph, pool, whole, part, results)?;
         match (self, place) {
-            (Self::Pagerank | Self::Ppr, Place::Memory(results)) if options.single => {
+            (Self::Pagerank | Self::Ppr, ValuesAt::Memory(results)) if options.single => {
                 let mut program = page_rank::<CellF32>(graph, options, source);
                 pagerank(graph, results, pool, &mut program, options, &key)
             }
-            (Self::Pagerank | Self::Ppr, Place::Memory(results)) => {
+            (Self::Pagerank | Self::Ppr, ValuesAt::Memory(results)) => {
                 let mut program = page_rank::<CellF64>(graph, options, source);
                 pagerank(graph, results, pool, &mut program, options, &key)
             }
-            (Self::Pagerank | Self::Ppr, Place::Flash(results)) => {
+            (Self::Pagerank | Self::Ppr, ValuesAt::Flash(results)) => {
                 refuse_in_memory_only(options)?;
                 let mut program = page_rank(graph, options, source);
                 stored::pagerank(graph, results, pool, &mut program, &key)
@@ -147,14 +147,14 @@ impl Algorithm {
                 let weighted = self == Self::Sssp;
                 refuse_negative(graph, weighted)?;
                 match place {
-                    Place::Flash(results) => {
+                    ValuesAt::Flash(results) => {
                         stored::paths(graph, results, pool, Paths { source, weighted }, &key)
                     }
-                    Place::Memory(_) if weighted => distances(graph, pool, source),
-                    Place::Memory(_) => levels(graph, pool, source),
+                    ValuesAt::Memory(_) if weighted => distances(graph, pool, source),
+                    ValuesAt::Memory(_) => levels(graph, pool, source),
                 }
             }
-            (_, Place::Flash(results)) => {
+            (_, ValuesAt::Flash(results)) => {
                 self.run_on_flash(graph, results, pool, &key, options.iterations)
             }
             (Self::Wcc, _) => components(graph, pool),
@@ -166,8 +166,8 @@ impl Algorithm {
         }
     }
 
-    /// Bytes of memory that it needs next to buffers: with the values of all vertices in memory, and
-    /// with values on flash.
+    /// Bytes of memory that it needs next to buffers: with the values of all vertices in memory,
+    /// and with values on flash.
     #[must_use]
     pub fn state_bytes(self, graph: &Graph, pool: &dyn Pool, options: &Options) -> (u64, u64) {
         let Options { schedule, single, .. } = *options;
@@ -287,7 +287,7 @@ impl Options {
 }
 
 /// Where the values of vertices are.
-enum Place {
+enum ValuesAt {
     /// In memory.
     Memory(Option<Results>),
     /// In the results.
@@ -302,17 +302,17 @@ fn place(
     whole: u64,
     part: u64,
     results: Option<Results>,
-) -> Result<Place> {
+) -> Result<ValuesAt> {
     let left = graph.state_max(pool);
     match results {
         Some(results) if whole > left && graph.catalog().intervals > 1 && part <= left => {
-            Ok(Place::Flash(results))
+            Ok(ValuesAt::Flash(results))
         }
         Some(_) if whole > left => {
             let buffers = graph.buffers_min(pool);
             Err(external::too_little(graph, whole + buffers, part + buffers))
         }
-        results => Ok(Place::Memory(results)),
+        results => Ok(ValuesAt::Memory(results)),
     }
 }
 

@@ -246,7 +246,8 @@ pub fn coefficients(counted: &Counted, directed: bool) -> Vec<f64> {
     pairs.map(|(count, neighbours)| coefficient(*count, *neighbours, directed)).collect()
 }
 
-/// The coefficient of a vertex with so many different neighbours, and edges between these.
+/// The coefficient of a vertex with `neighbours` different neighbours and `count` edges between
+/// these.
 pub(crate) fn coefficient(count: u64, neighbours: u32, directed: bool) -> f64 {
     let neighbours = f64::from(neighbours);
     let possible = neighbours * (neighbours - 1.0);
