@@ -32,7 +32,7 @@ const STORE: &str = "store";
 /// Bytes of input after which progress is saved, if nothing else is said.
 pub const SAVE_EVERY: Bytes = Bytes(256 << 20);
 
-/// How far an ingest is.
+/// What an ingest is of: its input and options.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
 struct Source {
     /// The file of edges.
@@ -110,7 +110,11 @@ impl Folder {
         if self.is_locked() {
             return Ok(());
         }
-        fs::create_dir(&self.path)?;
+        match fs::create_dir(&self.path) {
+            // It had a file that is not of this program, and was left.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.path.is_dir() => {}
+            made => made?,
+        }
         if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             File::open(parent)?.sync_all()?;
         }
@@ -131,6 +135,14 @@ impl Folder {
         for name in [STATE].into_iter().chain(PARTS).chain([STORE]) {
             // It may not be there.
             let _ = fs::remove_file(self.path.join(name));
+        }
+        // A state that was being written when the process ended.
+        for file in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let name = file.file_name();
+            let name = name.to_string_lossy();
+            if name.starts_with(".prism-") && name.ends_with(".tmp") {
+                let _ = fs::remove_file(file.path());
+            }
         }
         let _ = fs::remove_dir(&self.path);
         *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -182,6 +194,12 @@ impl Kept {
     ) -> Result<Option<Self>, StoreError> {
         let mut path = store.to_owned().into_os_string();
         path.push(".ingest");
+        if edges != Path::new("-") {
+            // Before --restart removes anything.
+            edges.metadata().map_err(|source| {
+                StoreError::from(HostError::Open { file: edges.display().to_string(), source })
+            })?;
+        }
         let folder = Arc::new(Folder { path: path.into(), lock: Mutex::new(None) });
         let found = folder.lock()?;
         let name = folder.path.display().to_string();
