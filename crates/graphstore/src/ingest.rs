@@ -233,6 +233,10 @@ impl IngestPlan {
         loop {
             let done = reader.as_ref().map_or(0, Reader::done);
             let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, done))?;
+            if bytes < piece.len() {
+                // A compressed input that is cut off or damaged fails after its last good bytes.
+                input.read_full(&mut [0]).map_err(|e| input.explain(e, done))?;
+            }
             let mut reading = match reader.take() {
                 Some(reading) => reading,
                 None => self.reader(format, &name, &piece[..bytes])?,
