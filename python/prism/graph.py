@@ -200,6 +200,9 @@ def run(
         "threads": threads,
     }
     in_memory = None
+    for name in ("restart", "threads"):
+        if edge_options is not None and name in edge_options:
+            raise ValueError(f"edge_options: a graph in memory has no {name}; leave it out")
     if edges is not None:
         in_memory = (os.fspath(edges), ingest_options(**(edge_options or {})), preset)
     elif edge_options is not None or preset is not None:

@@ -172,6 +172,9 @@ def test_a_graph_may_be_in_memory_or_on_a_simulated_drive(tmp_path: pathlib.Path
     graph.ingest(edges, tmp_path / "g.prism", directed=True, restart=True)
     expected = by_vertex(graph.run("pagerank", tmp_path / "g.prism"))
     options = {"directed": True}
+    for ignored in ("threads", "restart"):
+        with pytest.raises(ValueError, match=ignored):
+            graph.run("pagerank", edges=edges, edge_options={**options, ignored: 1})
     memory = graph.run("pagerank", edges=edges, edge_options=options)
     assert by_vertex(memory) == expected
     assert memory["device"]["kind"] == "memory"

@@ -1,5 +1,7 @@
 //! The catalog of a graph: what the graph is, and which segment has which vertices.
 
+use std::ops::Range;
+
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use crate::segment::Kind;
@@ -87,6 +89,13 @@ impl Catalog {
             Direction::Out if self.directed => self.of_kind(Kind::Out),
             _ => self.of_kind(Kind::In),
         }
+    }
+
+    /// The vertices of an interval.
+    #[must_use]
+    pub fn interval(&self, number: u32) -> Range<u32> {
+        let first = number.saturating_mul(self.interval_vertices).min(self.vertices);
+        first..first.saturating_add(self.interval_vertices).min(self.vertices)
     }
 
     /// The catalog as bytes.

@@ -85,14 +85,14 @@ fn is_possible(catalog: &Catalog, entry: &Entry, shape: Shape) -> Checked {
 /// Whether the segments have every vertex, in each direction and each pair of intervals, and no
 /// other segments are there.
 fn covers(catalog: &Catalog) -> Checked {
-    let (vertices, per) = (catalog.vertices, catalog.interval_vertices);
+    let vertices = catalog.vertices;
     let mut rest = &catalog.entries[..];
     let kinds: &[Kind] = if catalog.directed { &[Kind::In, Kind::Out] } else { &[Kind::In] };
     for kind in kinds {
         let mut arcs = 0;
         for row in 0..catalog.intervals {
             for column in 0..catalog.intervals {
-                let group = Group { kind: *kind, column, vertices: interval(row, per, vertices) };
+                let group = Group { kind: *kind, column, vertices: catalog.interval(row) };
                 arcs += group.take(&mut rest, catalog.degree_max)?;
             }
         }
@@ -102,12 +102,6 @@ fn covers(catalog: &Catalog) -> Checked {
         Group { kind, column: 0, vertices: 0..vertices }.take(&mut rest, 0)?;
     }
     check(rest.is_empty(), "it names segments that the graph does not have")
-}
-
-/// The vertices of an interval.
-pub(crate) fn interval(number: u32, per: u32, vertices: u32) -> Range<u32> {
-    let first = number.saturating_mul(per).min(vertices);
-    first..first.saturating_add(per).min(vertices)
 }
 
 /// Segments that follow each other and have some vertices once.
@@ -162,9 +156,8 @@ pub(crate) struct Limits {
 impl Limits {
     /// Those of a segment of a graph.
     pub(crate) fn of(catalog: &Catalog, entry: &Entry) -> Self {
-        let per = catalog.interval_vertices;
         Self {
-            neighbours: interval(entry.column, per, catalog.vertices),
+            neighbours: catalog.interval(entry.column),
             degree_max: catalog.degree_max,
             weighted: catalog.weighted,
             negative: catalog.negative,

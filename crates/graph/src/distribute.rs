@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use crate::ids::IdMap;
 use crate::ingest::{IngestOptions, extra};
 use crate::pool::{Job, Pool};
-use crate::scratch::Records;
+use crate::scratch::{Records, u64_at};
 
 /// Bytes for a bucket that a thread collects before it locks the bucket.
 const COLLECTED: usize = 4 << 10;
@@ -62,20 +62,17 @@ impl Thread<'_> {
         edges: &[Records; 2],
         part: (u64, u64),
     ) -> io::Result<()> {
-        let number = |record: &[u8], at: usize| {
-            u64::from_le_bytes(record[at..at + 8].try_into().expect("eight"))
-        };
         let narrow = 8 + extra(options) as usize;
         edges[0].read_part(narrow, part, |bytes| {
             bytes.chunks_exact(narrow).try_for_each(|record| {
-                let pair = number(record, 0);
+                let pair = u64_at(record, 0);
                 self.edge(pair & u64::from(u32::MAX), pair >> 32, &record[8..])
             })
         })?;
         let wide = narrow + 8;
         edges[1].read_part(wide, part, |bytes| {
             bytes.chunks_exact(wide).try_for_each(|record| {
-                self.edge(number(record, 0), number(record, 8), &record[16..])
+                self.edge(u64_at(record, 0), u64_at(record, 8), &record[16..])
             })
         })?;
         (0..self.buckets.len()).try_for_each(|bucket| self.flush(bucket))

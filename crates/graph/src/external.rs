@@ -13,7 +13,7 @@ use crate::pull::{Totals, Vertex, VertexProgram, gather};
 use crate::results::Results;
 
 /// Segments that are in memory next to values and sums: of degrees, of values read and written.
-const SEGMENTS: u64 = 6;
+pub(crate) const SEGMENTS: u64 = 6;
 
 /// Bytes of memory that a program needs.
 #[must_use]
@@ -87,20 +87,15 @@ pub(crate) fn make_round<P: VertexProgram>(
     program: &P,
 ) -> Result<Totals> {
     let catalog = graph.catalog();
-    let (vertices, per) = (catalog.vertices, catalog.interval_vertices);
     let intervals = catalog.intervals;
     let directions = program.directions();
     let streams: Vec<Vec<Entry>> = directions.iter().map(|d| catalog.neighbours(*d)).collect();
-    let range = |interval: u32| {
-        let first = interval.saturating_mul(per);
-        first..first.saturating_add(per).min(vertices)
-    };
     let mut totals = [0.0; 2];
     for interval in 0..intervals {
-        let own = range(interval);
+        let own = graph.catalog().interval(interval);
         let sums: Vec<P::Sum> = own.clone().map(|_| P::Sum::new(program.empty())).collect();
         for column in 0..intervals {
-            let of = range(column);
+            let of = graph.catalog().interval(column);
             let mut values = Vec::with_capacity(of.len());
             results.values(of.start, of.end, |_, bits| {
                 values.push(P::Cell::of_bits(bits));

@@ -16,7 +16,7 @@ use crate::distribute::distribute;
 use crate::error::{GraphError, Result};
 use crate::ids::{IdMap, IdSet};
 use crate::pool::{Job, Pool};
-use crate::scratch::{NewScratch, Records, Scratch};
+use crate::scratch::{NewScratch, Records, Scratch, u64_at};
 use crate::segment::{HEADER_BYTES, Header, Kind};
 use crate::sort::{Bucket, Sorted};
 use crate::space::Space;
@@ -279,10 +279,6 @@ fn widths(vertices: u64, buckets: u64, intervals: u64) -> (u64, u64) {
 /// Bytes of the weight of a record.
 pub(crate) fn extra(options: IngestOptions) -> u64 {
     if options.weighted { 8 } else { 0 }
-}
-
-fn u64_at(record: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(record[at..at + 8].try_into().expect("eight"))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -44,19 +44,9 @@ impl List<'_> {
         &mut self.all[..*self.length as usize]
     }
 
-    /// Sorts the neighbours from the `from`-th on, and leaves out those for which `keep` is false,
-    /// which is called with a neighbour and the one that was kept before.
+    /// Sorts the neighbours from the `from`-th on, and leaves out those for which `keep` is false.
     fn tidy(&mut self, from: usize, keep: impl Fn(u32, Option<u32>) -> bool) {
-        let list = &mut self.all[from..*self.length as usize];
-        list.sort_unstable();
-        let mut kept = 0_usize;
-        for at in 0..list.len() {
-            let before = kept.checked_sub(1).map(|at| list[at]);
-            if keep(list[at], before) {
-                list[kept] = list[at];
-                kept += 1;
-            }
-        }
+        let kept = tidy(&mut self.all[from..*self.length as usize], keep);
         *self.length = (from + kept) as u32;
     }
 
@@ -64,6 +54,20 @@ impl List<'_> {
     pub(crate) fn make_distinct(&mut self) {
         self.tidy(0, |neighbour, before| before != Some(neighbour));
     }
+}
+
+/// Sorts a list and moves those for which `keep` is true to its front; returns how many. It is
+/// called with an element and the one that was kept before.
+pub(crate) fn tidy(list: &mut [u32], keep: impl Fn(u32, Option<u32>) -> bool) -> usize {
+    list.sort_unstable();
+    let mut kept = 0_usize;
+    for at in 0..list.len() {
+        if keep(list[at], kept.checked_sub(1).map(|at| list[at])) {
+            list[kept] = list[at];
+            kept += 1;
+        }
+    }
+    kept
 }
 
 /// Bytes of the lists of all vertices.
@@ -164,7 +168,12 @@ impl Lists {
         let mut end = 0;
         begins.push(end);
         graph.degrees_of(range.clone(), |_, degrees| {
-            end += length(degrees, directed);
+            let length = length(degrees, directed);
+            if length > u32::MAX as usize {
+                let what = "a vertex has more than 2^32 - 1 neighbours in both directions";
+                return Err(GraphError::Refused(what.into()));
+            }
+            end += length;
             begins.push(end);
             Ok(())
         })?;

@@ -69,12 +69,14 @@ pub struct State<P: VertexProgram> {
     pub rounds: u32,
 }
 
-/// Bytes of memory that a program needs for each vertex.
+/// Bytes of memory that a program needs for each vertex: in rounds, or at its end, when short
+/// values become results of eight bytes.
 #[must_use]
 pub fn state_bytes<P: VertexProgram>(schedule: Schedule, intervals: u32) -> u64 {
     let values = if schedule == Schedule::Synchronous { 2 } else { 1 };
     let sums = if intervals > 1 { P::Sum::BYTES } else { 0 };
-    (values * P::Cell::BYTES + sums + 4) as u64
+    let at_end = if P::Cell::BYTES < 8 { P::Cell::BYTES + 8 } else { 8 };
+    (values * P::Cell::BYTES + sums + 4).max(at_end) as u64
 }
 
 /// What is called after each round with the number of the round, the totals and the values; an
@@ -175,12 +177,9 @@ impl<P: VertexProgram> Round<'_, P> {
             })?;
             return Ok(merge_totals(&totals));
         }
-        let vertices = graph.catalog().vertices;
-        let per = graph.catalog().interval_vertices;
         let mut all = [0.0; 2];
         for interval in 0..graph.catalog().intervals {
-            let range =
-                interval * per..interval.saturating_add(1).saturating_mul(per).min(vertices);
+            let range = graph.catalog().interval(interval);
             range.clone().for_each(|v| self.sums[v as usize].set(self.program.empty()));
             for entries in streams {
                 for column in 0..graph.catalog().intervals {

@@ -82,6 +82,12 @@ impl Scratch for InMemory {
     }
 }
 
+/// The number at a place of a record.
+#[inline]
+pub(crate) fn u64_at(record: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(record[at..at + 8].try_into().expect("eight"))
+}
+
 /// Bytes that are collected before they are appended.
 const BUFFER: usize = 64 << 10;
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::ingest::{IngestOptions, Keep};
-use crate::scratch::Records;
+use crate::scratch::{Records, u64_at};
 
 /// Edges of consecutive vertices, in any order.
 pub(crate) struct Bucket<'a> {
@@ -22,10 +22,6 @@ pub(crate) struct Sorted {
     pub(crate) weights: Vec<f64>,
     pub(crate) loops: u64,
     pub(crate) duplicates: u64,
-}
-
-fn u64_at(record: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(record[at..at + 8].try_into().expect("eight"))
 }
 
 impl Bucket<'_> {

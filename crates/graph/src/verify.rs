@@ -25,11 +25,11 @@ pub struct Report {
 /// agree with each other, and both directions of the edges.
 ///
 /// # Errors
-/// [`GraphError::Memory`] if eight bytes a vertex are too much. Damage is no error.
+/// [`GraphError::Memory`] if twelve bytes a vertex are too much. Damage is no error.
 pub fn verify(graph: &mut Graph, pool: &dyn Pool) -> Result<Report> {
     let catalog = graph.catalog().clone();
     let mut report = Report::default();
-    let state = u64::from(catalog.vertices) * 8;
+    let state = u64::from(catalog.vertices) * 12;
     graph.reserve("the degrees", state, &[], pool)?;
     let mut degrees = vec![[0_u32; 2]; catalog.vertices as usize];
     for entry in catalog.of_kind(Kind::Degrees) {

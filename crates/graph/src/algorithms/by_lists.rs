@@ -12,12 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::algorithms::triangles::Count;
 use crate::engine::Graph;
 use crate::error::Result;
+use crate::external::SEGMENTS;
 use crate::lists::{Lists, bytes_of_all, bytes_of_one, ranges};
 use crate::pool::Pool;
 use crate::results::Results;
-
-/// Segments that are in memory next to lists and values: of degrees, of values read and written.
-pub(crate) const SEGMENTS: u64 = 6;
 
 /// Batches at most: each costs a pass over all values, or over the graph.
 const BATCHES_MAX: u64 = 64;
@@ -104,10 +102,10 @@ fn make_batch<P: ListProgram>(
     if P::DISTINCT {
         lists.for_each(pool, &|_, list| list.make_distinct());
     }
-    let (vertices, per) = (graph.catalog().vertices, graph.catalog().interval_vertices);
-    for first in (0..vertices).step_by(per as usize) {
-        let values = values(results, first..first.saturating_add(per).min(vertices))?;
-        lists.replace(pool, first, &values);
+    for interval in 0..graph.catalog().intervals {
+        let range = graph.catalog().interval(interval);
+        let values = values(results, range.clone())?;
+        lists.replace(pool, range.start, &values);
     }
     let old = values(results, batch.clone())?;
     let changed = AtomicU64::new(0);

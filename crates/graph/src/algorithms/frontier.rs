@@ -156,7 +156,7 @@ pub fn sssp(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<(Vec<f64>
     loop {
         let some = active.active(&out);
         if some.is_empty() {
-            return Ok((distances.iter().map(Cell::get).collect(), rounds));
+            return Ok((distances.into_iter().map(|cell| cell.get()).collect(), rounds));
         }
         rounds += 1;
         graph.stream(pool, &tasks(&some), &|_, lists| {

@@ -13,6 +13,7 @@ use crate::algorithms::frontier::Bits;
 use crate::algorithms::windows::{Windows, directions};
 use crate::engine::Graph;
 use crate::error::Result;
+use crate::lists::tidy;
 use crate::pool::{Cell, Pool};
 
 /// Bytes of memory that [`kcore`] needs next to buffers: bounds, two bits, and a window for each
@@ -66,7 +67,8 @@ pub fn kcore(graph: &mut Graph, pool: &dyn Pool) -> Result<(Vec<u32>, u32)> {
                 if !active.has(vertex) {
                     return;
                 }
-                let list = distinct(list);
+                let count = tidy(list, |other, before| before != Some(other));
+                let list = &list[..count];
                 let old = bounds[vertex as usize].get();
                 let new = h_index(list, old, &bounds, &mut counts);
                 if new < old {
@@ -80,19 +82,6 @@ pub fn kcore(graph: &mut Graph, pool: &dyn Pool) -> Result<(Vec<u32>, u32)> {
         std::mem::swap(&mut active, &mut next);
         next.clear();
     }
-}
-
-/// Sorts a list and leaves each element once.
-fn distinct(list: &mut [u32]) -> &[u32] {
-    list.sort_unstable();
-    let mut kept = 0;
-    for at in 0..list.len() {
-        if at == 0 || list[at] != list[kept - 1] {
-            list[kept] = list[at];
-            kept += 1;
-        }
-    }
-    &list[..kept]
 }
 
 /// The largest h, at most `limit`, for which h neighbours have bounds of h or more.

@@ -189,7 +189,7 @@ impl Algorithm {
             Self::Lcc | Self::Triangles => {
                 (triangles::bytes_min(graph, pool), by_lists::triangles_bytes_min(graph))
             }
-            Self::Degrees => (vertices * 8, by_lists::SEGMENTS * graph.segment_bytes()),
+            Self::Degrees => (vertices * 8, external::SEGMENTS * graph.segment_bytes()),
         }
     }
 
@@ -394,8 +394,7 @@ fn pagerank<C: Cell<Value = f64>>(
             _ => Ok(()),
         }
     })?;
-    let mut ranks: Vec<f64> = state.values.iter().map(Cell::get).collect();
-    drop(state.values);
+    let mut ranks: Vec<f64> = state.values.into_iter().map(|cell| cell.get()).collect();
     graph.degrees(|number, [_, degree]| {
         let rank = &mut ranks[number as usize];
         *rank = PageRank::<C>::rank(Vertex { number, degree }, *rank);

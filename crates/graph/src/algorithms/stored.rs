@@ -1,5 +1,7 @@
 //! The algorithms with values on flash.
 
+use std::ops::Range;
+
 use crate::algorithms::by_lists::{self, values};
 use crate::algorithms::cdlp::Propagation;
 use crate::algorithms::frontier::Bits;
@@ -17,10 +19,15 @@ use crate::pull::Vertex;
 use crate::results::Results;
 
 /// The ranges of the intervals.
-fn intervals(graph: &Graph) -> impl Iterator<Item = std::ops::Range<u32>> + use<> {
-    let (vertices, per) = (graph.catalog().vertices, graph.catalog().interval_vertices);
-    let range = move |first: u32| first..first.saturating_add(per).min(vertices);
-    (0..vertices).step_by(per as usize).map(range)
+fn intervals(graph: &Graph) -> impl Iterator<Item = Range<u32>> + use<> {
+    pieces(graph, graph.catalog().interval_vertices)
+}
+
+/// Ranges of up to `len` vertices.
+fn pieces(graph: &Graph, len: u32) -> impl Iterator<Item = Range<u32>> + use<> {
+    let vertices = graph.catalog().vertices;
+    let range = move |first: u32| first..first.saturating_add(len).min(vertices);
+    (0..vertices).step_by(len as usize).map(range)
 }
 
 fn computed(
@@ -175,15 +182,11 @@ fn follow_labels(graph: &Graph, results: &mut Results) -> Result<()> {
 /// Replaces labels by the numbers that these vertices have in the input, and commits. A quarter of
 /// an interval's labels and an eighth of its numbers are in memory: four bytes a vertex of it.
 fn labels_of_input(graph: &mut Graph, results: &mut Results, key: &str, rounds: u32) -> Result<()> {
-    let (vertices, per) = (graph.catalog().vertices, graph.catalog().interval_vertices);
-    let pieces = |len: u32| {
-        let range = move |first: u32| first..first.saturating_add(len).min(vertices);
-        (0..vertices).step_by(len as usize).map(range)
-    };
-    for own in pieces(per.div_ceil(4)) {
+    let per = graph.catalog().interval_vertices;
+    for own in pieces(graph, per.div_ceil(4)) {
         let labels = values(results, own)?;
         let mut ids_of_labels = vec![0_u64; labels.len()];
-        for range in pieces(per.div_ceil(8)) {
+        for range in pieces(graph, per.div_ceil(8)) {
             let mut ids = Vec::with_capacity(range.len());
             graph.ids_of(range.clone(), |_, id| {
                 ids.push(id);
@@ -284,7 +287,7 @@ pub(crate) fn degrees(
     pool: &dyn Pool,
     key: &str,
 ) -> Result<Computed> {
-    let state = by_lists::SEGMENTS * graph.segment_bytes();
+    let state = external::SEGMENTS * graph.segment_bytes();
     graph.reserve("the degrees", state, &[], pool)?;
     let (vertices, directed) = (graph.catalog().vertices, graph.catalog().directed);
     let mut most = 0;

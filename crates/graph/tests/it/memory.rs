@@ -6,6 +6,7 @@ use std::cell::Cell;
 
 use prism_graph::algorithms::{Algorithm, Column, Options};
 use prism_graph::input::Format;
+use prism_graph::pull::Schedule;
 use prism_graph::rmat::Rmat;
 use prism_graph::{GraphError, Keep, Results, Serial, Space};
 
@@ -71,7 +72,12 @@ fn algorithms_stay_within_their_memory() {
         let options = Options { source, iterations: Some(3), ..options() };
         // Lists of segments and tasks are not counted.
         let lists = 400 * graph.catalog().entries.len() as u64 + (16 << 10);
-        for (algorithm, name) in Algorithm::ALL {
+        let pagerank = |schedule, single| (Algorithm::Pagerank, "pagerank", schedule, single);
+        let (sync, at_once) = (Schedule::Synchronous, Schedule::Asynchronous);
+        let all = Algorithm::ALL.map(|(algorithm, name)| (algorithm, name, sync, false));
+        let others = [pagerank(sync, true), pagerank(at_once, false), pagerank(at_once, true)];
+        for (algorithm, name, schedule, single) in all.into_iter().chain(others) {
+            let options = Options { schedule, single, ..options };
             let mut ran = 0;
             for memory in (16..6400).step_by(480).map(|kib| kib << 10) {
                 graph.set_memory(memory);

@@ -378,3 +378,30 @@ fn a_small_input_is_not_saved() {
     assert!(catch_unwind(AssertUnwindSafe(|| case.ingest(&store, 1, End::Unwinds))).is_err());
     assert_eq!(names(folder.path()), ["edges.txt"]);
 }
+
+/// A kill while the state is written leaves a file of another name, and a user may put one there:
+/// the next ingest works all the same, and removes only what is its own.
+#[test]
+fn files_that_were_left_do_not_stop_an_ingest() {
+    let folder = tempfile::tempdir().unwrap();
+    let edges = folder.path().join("edges.txt");
+    let text: String = (0..200_000_u64).map(|i| format!("{i} {}\n", i * 7 % 9_001)).collect();
+    fs::write(&edges, text).unwrap();
+    let store = folder.path().join("store.prism");
+    let kept = folder.path().join("store.prism.ingest");
+    for (left, stays) in [(".prism-1-2.tmp", false), ("notes.txt", true)] {
+        fs::create_dir_all(&kept).unwrap();
+        fs::write(kept.join(left), "left").unwrap();
+        for restart in [false, true] {
+            let plan = IngestPlan { restart, ..plan() };
+            plan.make(&edges, &store, &Serial, &Progress::hidden()).unwrap();
+        }
+        assert_eq!(kept.join(left).exists(), stays, "{left}");
+    }
+    // A wrong name removes nothing.
+    let plan = IngestPlan { restart: true, ..plan() };
+    fs::write(kept.join("state"), "of another ingest").unwrap();
+    let missing = folder.path().join("missing.txt");
+    assert!(plan.make(&missing, &store, &Serial, &Progress::hidden()).is_err());
+    assert!(kept.join("state").exists());
+}

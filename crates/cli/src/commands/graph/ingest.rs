@@ -25,7 +25,7 @@ use crate::quantities;
   prism graph ingest links.parquet -o links.prism --columns src,dst
   prism graph ingest graph.mtx -o graph.prism --self-loops drop
 
-An ingest of much that was interrupted leaves STORE.ingest, and the same command goes on from there.
+A large ingest that is interrupted leaves STORE.ingest, and the same command goes on from there.
 
 Inputs but Parquet may be compressed (.gz, .zst). Next to FILE.e, FILE.v is read for vertices
 without edges.")]

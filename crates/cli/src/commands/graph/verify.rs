@@ -13,7 +13,8 @@ use crate::quantities;
 
 /// Arguments of `prism graph verify`.
 #[derive(Clone, Debug, ClapArgs)]
-#[command(after_help = "Exit code 1 means that the graph is damaged.
+#[command(after_help = "Exit code 1 means that the graph is damaged, 2 that the store cannot
+be read at all.
 
 Example:
   prism graph verify pokec.prism")]
