@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use prism_base::{Bytes, Nanos};
-use regex::bytes::Regex;
+use regex::bytes::RegexBuilder;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -145,7 +145,8 @@ fn splitter(text: &str, toml: &MapToml) -> Result<Splitter, TraceError> {
                 Err(wrong(text, delimiter.span().start, what.to_owned()))
             }
         },
-        (None, Some(regex)) => match Regex::new(regex.get_ref()) {
+        // Logs are bytes: `.` is any of them but a line feed, and `\d`, `\w` and `\s` are ASCII.
+        (None, Some(regex)) => match RegexBuilder::new(regex.get_ref()).unicode(false).build() {
             Ok(compiled) => Ok(Splitter::Regex(compiled)),
             Err(error) => {
                 let what = format!("regex does not compile: {error}");

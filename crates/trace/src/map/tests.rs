@@ -117,6 +117,27 @@ fn a_regular_expression_cuts_what_no_delimiter_can() {
 }
 
 #[test]
+fn a_regular_expression_passes_over_bytes_that_are_not_utf8() {
+    let map = r#"
+        regex = '^(?<t>\d+) (?<op>\w+) (?<at>\d+) (?<bytes>\d+) name=.*$'
+        [columns]
+        issue = { column = "t", unit = "ns" }
+        operation = { column = "op" }
+        offset = { column = "at", unit = "bytes" }
+        length = { column = "bytes", unit = "bytes" }
+        [operations]
+        write = ["W"]
+    "#;
+    let mut parser = MapParser::new(map).expect("a right map");
+    let mut sink = Sink::new(0);
+    // The e of this name has its accent in Latin-1, which is no UTF-8.
+    parser.line(b"7 W 4096 512 name=caf\xe9", 1, &mut sink).expect("readable");
+    let mut records = Vec::new();
+    sink.drain(true, &mut records);
+    assert_eq!(records.len(), 1, "the line is not skipped");
+}
+
+#[test]
 fn empty_fields_between_tabs_stay_fields() {
     let map = SMALL.replace("whitespace", "\\t");
     let (_, parsed) = run(&map, "116444736000000000\tR\t0\t1\t\r\n\tR\t0\t1\t\n");
