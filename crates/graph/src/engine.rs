@@ -5,7 +5,7 @@
 //! in a cache of recently used segments, so those pinned are the first ones.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use prism_flash::Buffer;
 use prism_segments::{FlashCounts, Shape};
@@ -50,7 +50,12 @@ pub struct Graph {
     /// For each segment of the device the hash with which its lists were checked, or 0.
     known: Vec<AtomicU64>,
     pub(crate) counts: IoCounts,
+    watch: Option<Watch>,
 }
+
+/// Shows progress: it is called with the number of edges that were streamed since the graph was
+/// opened.
+type Watch = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// Segments that are computed on together.
 pub type Task = Vec<Entry>;
@@ -71,6 +76,9 @@ struct Shared<'a> {
     read: AtomicU64,
     cached: AtomicU64,
     edges: AtomicU64,
+    /// Edges of earlier streams.
+    edges_before: u64,
+    watch: Option<Watch>,
 }
 
 impl Graph {
@@ -105,6 +113,7 @@ impl Graph {
             pinned: Vec::new(),
             known,
             counts: IoCounts::default(),
+            watch: None,
         })
     }
 
@@ -118,6 +127,12 @@ impl Graph {
     #[must_use]
     pub fn io(&self) -> IoCounts {
         self.counts
+    }
+
+    /// Calls `watch` after each segment of lists that is streamed, on any thread, with the number
+    /// of edges that were streamed since the graph was opened.
+    pub fn watch(&mut self, watch: impl Fn(u64) + Send + Sync + 'static) {
+        self.watch = Some(Arc::new(watch));
     }
 
     /// The segments of the device.
@@ -249,6 +264,8 @@ impl Graph {
             read: AtomicU64::new(0),
             cached: AtomicU64::new(0),
             edges: AtomicU64::new(0),
+            edges_before: self.counts.edges,
+            watch: self.watch.clone(),
         };
         let workers = pool.threads().clamp(1, tasks.len().max(1));
         let stores = self.space.stores().iter_mut().take(workers);
@@ -455,7 +472,11 @@ impl<'a> Worker<'a> {
                 part => part.bytes(),
             };
             lists.push(adjacency(entry, bytes)?);
-            self.shared.edges.fetch_add(entry.edges.into(), Ordering::Relaxed);
+            let edges = u64::from(entry.edges);
+            let before = self.shared.edges.fetch_add(edges, Ordering::Relaxed);
+            if let Some(watch) = &self.shared.watch {
+                watch(self.shared.edges_before + before + edges);
+            }
         }
         (self.shared.work)(pending.task, &lists)
     }

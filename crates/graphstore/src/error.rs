@@ -20,6 +20,9 @@ pub enum StoreError {
     /// The options or the input are invalid.
     #[error("{0}")]
     Refused(String),
+    /// The file of vertices is invalid; that of edges is not.
+    #[error("{0}")]
+    Vertices(String),
 }
 
 impl StoreError {
@@ -47,7 +50,7 @@ impl StoreError {
                     | HostError::Write { .. }
                     | HostError::Temporary(_)
             ),
-            Self::FlashFile(_) | Self::Device(_) => false,
+            Self::FlashFile(_) | Self::Device(_) | Self::Vertices(_) => false,
         }
     }
 }

@@ -204,7 +204,12 @@ impl IngestPlan {
         if !begun.is_some_and(|(place, _)| place.complete) {
             self.read(edges, progress, pool, &mut ingest, kept)?;
         }
-        self.read_vertices(edges, &mut ingest)?;
+        // The edges need not be read again when the vertices are right.
+        let vertices = self.read_vertices(edges, &mut ingest);
+        vertices.map_err(|error| match error.is_lasting() {
+            true => StoreError::Vertices(error.to_string()),
+            false => error,
+        })?;
         ingest.prepare(pool).map_err(at)
     }
 
@@ -224,6 +229,10 @@ impl IngestPlan {
                 return parquet::read(path, columns, self.weighted, progress, ingest, kept);
             }
         };
+        let is_empty = path.metadata().is_ok_and(|file| file.is_file() && file.len() == 0);
+        if is_empty && self.vertices_of(path).is_some() {
+            return Ok(());
+        }
         let mut input = Input::open(path)?;
         input.read_once();
         progress.start_bytes("reading:", input.size());
@@ -300,14 +309,19 @@ impl IngestPlan {
         reader.map_err(|error| StoreError::input(name, error))
     }
 
-    /// Reads the vertices, if they are named or next to the edges.
-    fn read_vertices(&self, edges: &Path, ingest: &mut Ingest<'_>) -> Result<(), StoreError> {
+    /// The file of vertices, if it is named or next to the edges.
+    fn vertices_of(&self, edges: &Path) -> Option<PathBuf> {
         let next_to = edges.to_str().and_then(|name| {
             let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
             let found = PathBuf::from(format!("{}.v", name.strip_suffix(".e")?));
             found.exists().then_some(found)
         });
-        let Some(path) = self.vertices.clone().or(next_to) else { return Ok(()) };
+        self.vertices.clone().or(next_to)
+    }
+
+    /// Reads the vertices, if there is a file of them.
+    fn read_vertices(&self, edges: &Path, ingest: &mut Ingest<'_>) -> Result<(), StoreError> {
+        let Some(path) = self.vertices_of(edges) else { return Ok(()) };
         let mut input = Input::open(&path)?;
         input.read_once();
         let (mut all, mut piece) = (Vec::new(), vec![0; PIECE]);

@@ -8,7 +8,7 @@ use prism_base::Bytes;
 use prism_graph::segment::Kind;
 use prism_graph::verify::{bytes_of, edges, isolated, verify};
 use prism_graph::{GraphError, Pool, Results};
-use prism_host::OutputFile;
+use prism_host::{OutputFile, Progress};
 use serde::Serialize;
 
 use crate::device::{GraphDevice, name_of, refuse_store};
@@ -141,7 +141,12 @@ impl Verified {
     ///
     /// # Errors
     /// [`StoreError`] if it has no graph, or cannot be read for another reason than damage.
-    pub fn of(store: &Path, memory: Bytes, pool: &dyn Pool) -> Result<Self, StoreError> {
+    pub fn of(
+        store: &Path,
+        memory: Bytes,
+        pool: &dyn Pool,
+        progress: &Progress,
+    ) -> Result<Self, StoreError> {
         let name = name_of(Some(store));
         let failure = |error| StoreError::input(&name, error);
         let device = GraphDevice::open(store)?;
@@ -152,7 +157,14 @@ impl Verified {
             }
             other => other.map_err(failure)?,
         };
-        let report = verify(&mut graph, pool).map_err(failure)?;
+        let catalog = graph.catalog();
+        let edges = catalog.arcs * if catalog.directed { 2 } else { 1 };
+        progress.start_count("verifying:", "edges", Some(edges));
+        let shown_by = progress.clone();
+        graph.watch(move |edges| shown_by.reached(edges));
+        let report = verify(&mut graph, pool);
+        progress.clear();
+        let report = report.map_err(failure)?;
         let (segments, bytes, mut damage) = (report.segments, report.bytes, report.damage);
         let (space, catalog) = device.results().map_err(failure)?;
         damage.extend(Results::open(space, catalog).verify());
@@ -172,8 +184,8 @@ impl Verified {
 }
 
 /// Writes the edges of the graph in `store` to a file as text: lines that begin with # and say what
-/// the graph is, then source TAB target, and TAB weight if the graph has weights. `each` is called
-/// before each piece of text is written; if it panics, nothing is left of the file.
+/// the graph is, then source TAB target, and TAB weight if the graph has weights. If `progress`
+/// panics, nothing is left of the file.
 ///
 /// # Errors
 /// [`StoreError`]; then there is no file.
@@ -181,7 +193,7 @@ pub fn export(
     store: &Path,
     output: &Path,
     memory: Bytes,
-    each: &(dyn Fn() + Sync),
+    progress: &Progress,
 ) -> Result<(), StoreError> {
     let name = name_of(Some(store));
     let failure = |error| StoreError::input(&name, error);
@@ -196,17 +208,19 @@ pub fn export(
     let (vertices, count) = (catalog.vertices, catalog.edges);
     let head = format!("# {kind}: {vertices} vertices ({alone} without edges), {count} edges\n");
     out.write_all(head.as_bytes()).map_err(|error| out.failed(error))?;
-    let mut lines = Vec::new();
+    progress.start_count("writing:", "edges", Some(count));
+    let (mut lines, mut done) = (Vec::new(), 0);
     let written = edges(&mut graph, &mut |source, target, weight| {
         let line = match weighted {
             true => writeln!(lines, "{source}\t{target}\t{weight}"),
             false => writeln!(lines, "{source}\t{target}"),
         };
         line.map_err(GraphError::Scratch)?;
+        done += 1;
         if lines.len() < 1 << 16 {
             return Ok(());
         }
-        each();
+        progress.reached(done);
         let written = out.write_all(&lines).map_err(GraphError::Scratch);
         lines.clear();
         written
@@ -216,5 +230,6 @@ pub fn export(
         other => other.map_err(failure)?,
     }
     out.write_all(&lines).map_err(|error| out.failed(error))?;
+    progress.clear();
     Ok(out.commit()?)
 }

@@ -28,6 +28,9 @@ const VERSION: u32 = 1;
 const STATE: &str = "state";
 const PARTS: [&str; 3] = ["edges32", "edges64", "vertices"];
 const STORE: &str = "store";
+/// The file that says what the folder is, so that no other folder of this name loses files.
+const MARK: &str = "prism-ingest.txt";
+const MARK_TEXT: &str = "An ingest of a graph that is not complete: the same command goes on.\n";
 
 /// Bytes of input after which progress is saved, if nothing else is said.
 pub const SAVE_EVERY: Bytes = Bytes(256 << 20);
@@ -101,6 +104,12 @@ impl Folder {
         Ok(true)
     }
 
+    /// Whether this program has made it. The mark is its first file and the last to go.
+    fn is_ours(&self) -> bool {
+        let is_empty = || fs::read_dir(&self.path).is_ok_and(|mut files| files.next().is_none());
+        self.path.join(MARK).is_file() || is_empty()
+    }
+
     fn is_locked(&self) -> bool {
         self.lock.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
@@ -111,10 +120,10 @@ impl Folder {
             return Ok(());
         }
         match fs::create_dir(&self.path) {
-            // It had a file that is not of this program, and was left.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.path.is_dir() => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.is_ours() => {}
             made => made?,
         }
+        fs::write(self.path.join(MARK), MARK_TEXT)?;
         if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
             File::open(parent)?.sync_all()?;
         }
@@ -128,7 +137,7 @@ impl Folder {
 
     /// Removes what this program has put there, and the folder, unless it has other files.
     fn remove(&self) {
-        if !self.is_locked() {
+        if !self.is_locked() || !self.is_ours() {
             return;
         }
         // The state first: it must not name what is not there.
@@ -144,7 +153,11 @@ impl Folder {
                 let _ = fs::remove_file(file.path());
             }
         }
-        let _ = fs::remove_dir(&self.path);
+        let only_mark = fs::read_dir(&self.path).is_ok_and(|files| files.count() <= 1);
+        if only_mark {
+            let _ = fs::remove_file(self.path.join(MARK));
+            let _ = fs::remove_dir(&self.path);
+        }
         *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
@@ -203,6 +216,14 @@ impl Kept {
         let folder = Arc::new(Folder { path: path.into(), lock: Mutex::new(None) });
         let found = folder.lock()?;
         let name = folder.path.display().to_string();
+        if found && !folder.is_ours() {
+            let what = format!(
+                "{name}: this folder is where an ingest to {} keeps what it has read, and it has \
+                 files of another program; move it away, or name another store",
+                store.display()
+            );
+            return Err(StoreError::Refused(what));
+        }
         let regular = edges != Path::new("-") && edges.metadata().is_ok_and(|of| of.is_file());
         if found && restart {
             folder.remove();

@@ -60,13 +60,18 @@ impl RunPlan {
             ("--single-precision", self.single_precision, ranks),
             ("--checkpoint", self.checkpoint.is_some(), ranks),
         ];
+        let refused = StoreError::Refused;
         match given.iter().find(|(_, given, used)| *given && !used) {
-            None => Ok(()),
+            None => {}
             Some((flag, ..)) => {
                 let name = self.algorithm.name();
-                Err(StoreError::Refused(format!("{name} has no use for {flag}; leave it away")))
+                return Err(refused(format!("{name} has no use for {flag}; leave it away")));
             }
         }
+        if self.iterations == Some(0) {
+            return Err(refused("--iterations 0: there is at least one round".into()));
+        }
+        Ok(())
     }
 
     /// Runs the algorithm on the graph in `store`, and calls `then` with the graph and its values.
@@ -78,13 +83,14 @@ impl RunPlan {
         store: &Path,
         shown: &Show<'_>,
         pool: &dyn Pool,
+        progress: &Progress,
         then: impl FnOnce(&mut Graph, &Column) -> Result<T, StoreError>,
     ) -> Result<(Run, T), StoreError> {
         self.check()?;
         refuse_store(store, &[shown.output])?;
         let output = shown.output.map(Output::create).transpose()?;
         let device = GraphDevice::open(store)?;
-        self.run_on(&device, &name_of(Some(store)), shown, output, pool, then)
+        self.run_on(&device, &name_of(Some(store)), (shown, output), pool, progress, then)
     }
 
     /// As [`RunPlan::run`], on a device in memory, or a simulated drive, that is made of `edges`
@@ -111,7 +117,7 @@ impl RunPlan {
             make_in_memory(drive, graph, results_bytes(vertices))
         })?;
         let (ingest, seconds) = (device.work(), begun.elapsed().as_secs_f64());
-        let (run, then) = self.run_on(&*device, MEMORY, shown, output, pool, then)?;
+        let (run, then) = self.run_on(&*device, MEMORY, (shown, output), pool, progress, then)?;
         let kind = drive.map_or(MEMORY.to_owned(), |drive| drive.name.clone());
         let run_work = device.work().since(&ingest);
         let device = InMemoryWork { kind, ingest_seconds: seconds, ingest, run: run_work };
@@ -123,18 +129,22 @@ impl RunPlan {
         &self,
         device: &dyn Spaces,
         name: &str,
-        shown: &Show<'_>,
-        output: Option<Output>,
+        (shown, output): (&Show<'_>, Option<Output>),
         pool: &dyn Pool,
+        progress: &Progress,
         then: impl FnOnce(&mut Graph, &Column) -> Result<T, StoreError>,
     ) -> Result<(Run, T), StoreError> {
         let failure = |error| StoreError::input(name, error);
         let (space, catalog) = device.graph(pool.threads()).map_err(failure)?;
         let mut graph = Graph::open(space, catalog, shown.memory.0).map_err(failure)?;
+        progress.start_count(&format!("{}:", self.algorithm.name()), "edges", None);
+        let shown_by = progress.clone();
+        graph.watch(move |edges| shown_by.reached(edges));
         let begun = Instant::now();
         let (space, catalog) = device.results().map_err(failure)?;
         let results = Some(Results::open(space, catalog));
         let computed = self.algorithm.run(&mut graph, results, pool, &self.options());
+        progress.clear();
         let computed = computed.map_err(failure)?;
         let seconds = begun.elapsed().as_secs_f64();
         let (memory_bytes, memory_pinned_bytes) = graph.memory_used();

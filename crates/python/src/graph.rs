@@ -202,7 +202,7 @@ pub fn graph_run(
             options.values.then(|| table(graph, column)).transpose().map_err(failure)
         };
         let (run, table) = match &in_memory {
-            None => plan.run(&store, &show, &pool, then)?,
+            None => plan.run(&store, &show, &pool, &env.progress(), then)?,
             Some((path, ingest, drive)) => {
                 let edges = InMemory { path, plan: ingest, drive: drive.as_ref() };
                 plan.run_in_memory(&edges, &show, &pool, &env.progress(), then)?
@@ -225,7 +225,8 @@ pub fn graph_info(py: Python<'_>, store: PathBuf) -> PyResult<String> {
 pub fn graph_verify(py: Python<'_>, store: PathBuf, memory: &str) -> PyResult<String> {
     let memory = bytes("memory", memory)?;
     watch::run(py, None, None, |env| {
-        let found = Verified::of(&store, memory, &WatchedPool { env, threads: 1 })?;
+        let found =
+            Verified::of(&store, memory, &WatchedPool { env, threads: 1 }, &env.progress())?;
         Ok(serde_json::to_string(&found).expect("numbers and text"))
     })
 }
@@ -234,7 +235,7 @@ pub fn graph_verify(py: Python<'_>, store: PathBuf, memory: &str) -> PyResult<St
 #[pyfunction]
 pub fn graph_export(py: Python<'_>, store: PathBuf, output: PathBuf, memory: &str) -> PyResult<()> {
     let memory = bytes("memory", memory)?;
-    watch::run(py, None, None, |env| Ok(export(&store, &output, memory, &|| env.check())?))
+    watch::run(py, None, None, |env| Ok(export(&store, &output, memory, &env.progress())?))
 }
 
 /// A row for each vertex: its number in the input and its value, which is null where there is none.

@@ -108,6 +108,8 @@ fn what_is_wrong_is_said_and_nothing_is_half_made() {
     refused(&["graph", "run", "wcc", &edges], &["edges.txt"]);
     // What the command would ignore.
     refused(&["graph", "run", "wcc", &store, "--iterations", "5"], &["wcc", "--iterations"]);
+    let zero = ["graph", "run", "pagerank", &store, "--iterations", "0"];
+    refused(&zero, &["--iterations 0", "at least one"]);
     let ingest = |words: &[&str], parts: &[&str]| {
         refused(&[&["graph", "ingest", &edges, "-o", &store][..], words].concat(), parts);
     };
@@ -122,7 +124,22 @@ fn what_is_wrong_is_said_and_nothing_is_half_made() {
     ingest(&["--format", "matrix-market"], &["edges.txt:2: ", "4294967295"]);
     fs::write(&edges, "1 0 010 999999999999999999\n1\n").unwrap();
     ingest(&["--format", "metis"], &["edges.txt:2: "]);
-    // A result does not replace the store.
+    // A result replaces neither the store, nor an input, nor another result.
+    fs::write(&edges, "1 2\n").unwrap();
+    let [vertices, values] = ["vertices.txt", "values"].map(|name| at(&folder, name));
+    fs::write(&vertices, "5\n").unwrap();
+    let run = |words: &[&str]| {
+        let head = ["graph", "run", "wcc", "memory", "--edges", &edges, "--vertices", &vertices];
+        refused(&[&head[..], words].concat(), &["name "]);
+    };
+    for input in [&edges, &vertices] {
+        run(&["--json", input]);
+        run(&["--output", input]);
+    }
+    run(&["--json", &values, "--output", &values]);
+    assert_eq!(fs::read_to_string(&edges).unwrap(), "1 2\n");
+    assert_eq!(fs::read_to_string(&vertices).unwrap(), "5\n");
+    assert!(!Path::new(&values).exists());
     let before = fs::read(&store).unwrap();
     refused(&["graph", "run", "wcc", &store, "--output", &store], &["g.prism", "replace"]);
     refused(&["graph", "info", &store, "--json", &store], &["replace"]);

@@ -50,6 +50,7 @@ impl Format {
     /// compression.
     #[must_use]
     pub fn recognise(name: &str, head: &[u8]) -> Self {
+        let head = without_mark(head);
         if head.starts_with(b"%%MatrixMarket") {
             return Self::MatrixMarket;
         }
@@ -68,6 +69,11 @@ impl Format {
             _ => Self::Edges,
         }
     }
+}
+
+/// A text without the mark of UTF-8 with which some programs begin theirs.
+fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
 }
 
 /// The names of the columns of a table.
@@ -236,6 +242,7 @@ impl Reader {
         if bytes.is_empty() {
             return Ok(());
         }
+        let bytes = if self.state.done == 0 { without_mark(bytes) } else { bytes };
         let weighted = self.options.weighted;
         let parts: Vec<(Parse<Parsed>, u64)> = match self.options.format {
             Format::Edges => {
@@ -370,5 +377,5 @@ fn each<T: Send>(pool: &dyn Pool, parts: &[&[u8]], parse: &(dyn Fn(&[u8]) -> T +
 /// # Errors
 /// [`GraphError::Input`] for the first line that is wrong.
 pub fn read_vertices(bytes: &[u8], into: &mut Ingest<'_>) -> Result<()> {
-    into.add_vertices(&lines::vertices(bytes).map_err(|wrong| wrong.at(0))?)
+    into.add_vertices(&lines::vertices(without_mark(bytes)).map_err(|wrong| wrong.at(0))?)
 }

@@ -15,12 +15,33 @@ pub(crate) struct Places {
     weight: Option<usize>,
 }
 
+/// The cells of a row, without the quotes around them, between which separators are text.
 fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
-    line.split(move |byte| *byte == separator).map(|cell| {
-        let cell = cell.trim_ascii();
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let quote = text.iter().take_while(|byte| **byte == b' ').count();
+        let quoted = text.get(quote) == Some(&b'"');
+        let from = if quoted { end_of_quotes(text, quote + 1) } else { 0 };
+        let end = memchr::memchr(separator, &text[from..]).map(|at| from + at);
+        rest = end.map(|end| &text[end + 1..]);
+        let cell = text[..end.unwrap_or(text.len())].trim_ascii();
         let inner = cell.strip_prefix(b"\"").and_then(|cell| cell.strip_suffix(b"\""));
-        inner.unwrap_or(cell)
+        Some(inner.unwrap_or(cell))
     })
+}
+
+/// The byte after the quote that ends the text from `at`; two quotes are one of the text. 0 if
+/// none ends it.
+fn end_of_quotes(text: &[u8], mut at: usize) -> usize {
+    while let Some(quote) = memchr::memchr(b'"', &text[at..]) {
+        at += quote + 1;
+        if text.get(at) != Some(&b'"') {
+            return at;
+        }
+        at += 1;
+    }
+    0
 }
 
 /// The places of the columns that `options` name, and the bytes of the header.
@@ -64,19 +85,28 @@ pub(crate) fn rows(bytes: &[u8], places: &Places) -> Parse<Parsed> {
             let missing = || Wrong { line: number, what: format!("column {} is missing", at + 1) };
             cells.get(at).copied().ok_or_else(missing)
         };
-        let id = |at: usize| {
-            let cell = cell(at)?;
-            let mut fields = Fields::new(number, cell);
-            let id = fields.id()?;
-            let rest = fields.is_empty();
-            if rest { Ok(id) } else { fields.wrong(format!("{:?} is no number", shown(cell))) }
-        };
+        let id = |at: usize| whole(number, cell(at)?, Fields::id);
         let (source, target) = (id(places.source)?, id(places.target)?);
         let weight = match places.weight {
-            Some(at) => Fields::new(number, cell(at)?).weight()?,
+            Some(at) => whole(number, cell(at)?, Fields::weight)?,
             None => 1.0,
         };
         parsed.edges.push(Edge { source, target, weight });
     }
     Ok(parsed)
+}
+
+/// The number that a cell is, as `parse` reads one; nothing may follow it.
+fn whole<'a, T>(
+    line: u64,
+    cell: &'a [u8],
+    parse: impl FnOnce(&mut Fields<'a>) -> Parse<T>,
+) -> Parse<T> {
+    let mut fields = Fields::new(line, cell);
+    let value = parse(&mut fields)?;
+    match fields.is_empty() {
+        true => Ok(value),
+        // Such as a decimal comma.
+        false => fields.wrong(format!("{:?} is no number", shown(cell))),
+    }
 }

@@ -45,6 +45,11 @@ fn every_format_is_read() {
     check(Format::Metis, false, true, b"3 2 011 1\n9 2 .5\n9 1 .5 3 7\n9 2 7\n", &heavy);
     check(Format::Csv, true, false, b"from,to\n1,2\n\"2\",3\n", &plain);
     check(Format::Csv, true, true, b"a;b;weight\n1;2;0.5\n2;3;7\n", &heavy);
+    // Columns of text with the separator and quotes in it.
+    let named = b"a;b;name;weight\n1;2;\"x;y\";0.5\n2;3; \"5\"\"; z\";7\n";
+    check(Format::Csv, true, true, named, &heavy);
+    let tabs = b"a\tb\tname\tweight\n1\t2\t\t.5\n2\t3\t\"u\t1\"\t7";
+    check(Format::Csv, true, true, tabs, &heavy);
     let u32s: Vec<u8> = [1_u32, 2, 2, 3].iter().flat_map(|n| n.to_le_bytes()).collect();
     check(Format::Pairs32, true, false, &u32s, &plain);
     let u64s: Vec<u8> = [1_u64, 2, 2, 3].iter().flat_map(|n| n.to_le_bytes()).collect();
@@ -53,6 +58,18 @@ fn every_format_is_read() {
     let text = format!("{large} 5\n4294967296 4294967295\n");
     let expected = [(1 << 32, (1 << 32) - 1, 1.0), (u64::MAX, 5, 1.0)];
     check(Format::Edges, true, false, text.as_bytes(), &expected);
+}
+
+/// Some programs begin a text with the mark of UTF-8.
+#[test]
+fn a_mark_of_utf8_is_no_part_of_the_first_line() {
+    let plain = [(1, 2, 1.0), (2, 3, 1.0)];
+    check(Format::Edges, true, false, b"\xEF\xBB\xBF1 2\n2 3\n", &plain);
+    check(Format::Csv, true, false, b"\xEF\xBB\xBFfrom,to\n1,2\n2,3\n", &plain);
+    let head = b"\xEF\xBB\xBF%%MatrixMarket matrix coordinate pattern general\n3 3 2\n1 2\n2 3\n";
+    check(Format::MatrixMarket, true, false, head, &plain);
+    assert_eq!(Format::recognise("edges.txt", head), Format::MatrixMarket);
+    assert_eq!(Format::recognise("edges.csv", b"\xEF\xBB\xBF1,2\n"), Format::Edges);
 }
 
 #[test]
@@ -90,6 +107,9 @@ fn what_is_wrong_is_named() {
     check(Format::Pairs32, false, &[0; 12], &["byte 8", "within an edge"]);
     check(Format::Csv, true, b"a,b\n1,2\n", &["1: ", "no column \"weight\"", "a, b"]);
     check(Format::Csv, false, b"a,b\n1,2\n3\n", &["3: ", "column 2 is missing"]);
+    check(Format::Csv, true, b"a;b;weight\n1;2;0,5\n", &["2: ", "\"0,5\" is no number"]);
+    // A quote that nothing ends.
+    check(Format::Csv, false, b"a,b\n1,\"2,3\n", &["2: ", "is not the number of a vertex"]);
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn content(store: &Path) -> (Catalog, String) {
     let catalog = device.open_graph(1, Bytes(1 << 20)).unwrap().catalog().clone();
     drop(device);
     let text = store.with_extension("exported");
-    export(store, &text, Bytes(1 << 20), &|| ()).unwrap();
+    export(store, &text, Bytes(1 << 20), &Progress::hidden()).unwrap();
     let edges = fs::read_to_string(&text).unwrap();
     fs::remove_file(text).unwrap();
     (catalog, edges)
@@ -281,9 +281,12 @@ fn interrupted(folder: &Path, text: &str) -> (Case, PathBuf) {
     assert!(end.is_err_and(|panic| panic.is::<Unwound>()));
     assert_eq!(names(folder), ["edges.txt", "g.prism.ingest"]);
     let kept = names(&folder.join("g.prism.ingest"));
-    assert_eq!(kept, ["edges32", "edges64", "state", "vertices"]);
+    assert_eq!(kept, ["edges32", "edges64", MARK, "state", "vertices"]);
     (case, store)
 }
+
+/// The file that says that the folder is of an ingest.
+const MARK: &str = "prism-ingest.txt";
 
 fn lines() -> String {
     (0..4000).map(|at| format!("{} {}\n", at * 7 % 1000, at * 3 % 900)).collect()
@@ -391,17 +394,77 @@ fn files_that_were_left_do_not_stop_an_ingest() {
     let kept = folder.path().join("store.prism.ingest");
     for (left, stays) in [(".prism-1-2.tmp", false), ("notes.txt", true)] {
         fs::create_dir_all(&kept).unwrap();
+        fs::write(kept.join(MARK), "").unwrap();
         fs::write(kept.join(left), "left").unwrap();
         for restart in [false, true] {
-            let plan = IngestPlan { restart, ..plan() };
+            let plan = IngestPlan { restart, save_every: Bytes(1 << 20), ..plan() };
             plan.make(&edges, &store, &Serial, &Progress::hidden()).unwrap();
         }
         assert_eq!(kept.join(left).exists(), stays, "{left}");
     }
+    assert_eq!(names(&kept), ["notes.txt", MARK]);
     // A wrong name removes nothing.
     let plan = IngestPlan { restart: true, ..plan() };
     fs::write(kept.join("state"), "of another ingest").unwrap();
     let missing = folder.path().join("missing.txt");
     assert!(plan.make(&missing, &store, &Serial, &Progress::hidden()).is_err());
     assert!(kept.join("state").exists());
+}
+
+/// A folder of another program loses nothing, whatever its files are called.
+#[test]
+fn a_folder_that_is_not_of_an_ingest_stays_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let (edges, store) = (folder.path().join("edges.txt"), folder.path().join("g.prism"));
+    fs::write(&edges, lines()).unwrap();
+    let other = folder.path().join("g.prism.ingest");
+    fs::create_dir(&other).unwrap();
+    let files = ["edges32", "state", "store", "vertices"];
+    files.iter().for_each(|name| fs::write(other.join(name), name).unwrap());
+    for (restart, save_every) in [(false, EVERY), (true, EVERY), (true, SAVE_EVERY)] {
+        let case =
+            Case { edges: edges.clone(), plan: IngestPlan { restart, save_every, ..plan() } };
+        let error = case.ingest(&store, 0, End::Never).err().unwrap().to_string();
+        assert!(error.contains("g.prism.ingest: this folder"), "{error}");
+        assert_eq!(names(&other), files);
+        assert!(files.iter().all(|name| fs::read_to_string(other.join(name)).unwrap() == *name));
+    }
+    assert!(!store.exists());
+}
+
+/// A mistake in the file of vertices does not cost the edges that were read.
+#[test]
+fn wrong_vertices_leave_what_was_read_of_the_edges() {
+    let folder = tempfile::tempdir().unwrap();
+    let [edges, vertices] = ["edges.txt", "vertices.txt"].map(|name| folder.path().join(name));
+    fs::write(&edges, lines()).unwrap();
+    fs::write(&vertices, "5000\nx\n").unwrap();
+    let case = Case { edges, plan: IngestPlan { vertices: Some(vertices.clone()), ..plan() } };
+    let store = folder.path().join("g.prism");
+    for _ in 0..2 {
+        let error = case.ingest(&store, 0, End::Never).err().unwrap().to_string();
+        let parts = ["vertices.txt:2: ", "is kept in"];
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        assert!(folder.path().join("g.prism.ingest/state").exists());
+    }
+    fs::write(&vertices, "5000\n5001\n").unwrap();
+    let vertices = case.ingest(&store, 0, End::Never).unwrap().vertices;
+    let afresh = folder.path().join("afresh.prism");
+    assert_eq!(vertices, case.ingest(&afresh, 0, End::Never).unwrap().vertices);
+    assert_eq!(content(&store), content(&afresh));
+    assert!(!folder.path().join("g.prism.ingest").exists());
+}
+
+/// A graph may have vertices and no edges.
+#[test]
+fn an_empty_file_of_edges_is_a_graph_if_there_are_vertices() {
+    let folder = tempfile::tempdir().unwrap();
+    let edges = folder.path().join("alone.e");
+    fs::write(&edges, "").unwrap();
+    let (case, store) = (Case { edges, plan: plan() }, folder.path().join("g.prism"));
+    let error = case.ingest(&store, 0, End::Never).err().unwrap().to_string();
+    assert!(error.contains("alone.e: the file is empty"), "{error}");
+    fs::write(folder.path().join("alone.v"), "7\n8\n").unwrap();
+    let made = case.ingest(&store, 0, End::Never).unwrap();
+    assert_eq!((made.vertices, made.edges), (2, 0));
 }

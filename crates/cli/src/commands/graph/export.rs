@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_base::Bytes;
+use prism_host::Progress;
 
 use crate::failure::Failure;
 use crate::quantities;
@@ -32,5 +33,8 @@ pub struct Args {
 /// # Errors
 /// [`Failure`].
 pub fn run(args: &Args) -> Result<(), Failure> {
-    Ok(prism_graphstore::export(&args.store, &args.output, args.memory, &|| ())?)
+    // Lines on a terminal would be mixed with a display of progress.
+    let on_stdout = args.output.as_os_str() == "-";
+    let progress = if on_stdout { Progress::hidden() } else { Progress::on_stderr() };
+    Ok(prism_graphstore::export(&args.store, &args.output, args.memory, &progress)?)
 }

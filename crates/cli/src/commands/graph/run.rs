@@ -127,7 +127,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     refuse_store(&args.store, &[args.json.path()])?;
     if let Some(output) = &args.output {
         args.json.refuse_same_stdout(output)?;
+        if args.json.path() == Some(output) {
+            let what = "--output and --json are the same file; name two";
+            return Err(Failure::Usage(what.into()));
+        }
     }
+    let progress = Progress::on_stderr();
     let show = Show {
         output: args.output.as_deref(),
         top: args.top,
@@ -137,14 +142,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let pool = Threads(args.threads.into());
     let (plan, then) = (args.plan(), |_: &mut Graph, _: &Column| Ok(()));
     let (run, ()) = match (args.store.as_os_str() == MEMORY, &args.edge_file) {
-        (false, None) => plan.run(&args.store, &show, &pool, then)?,
+        (false, None) => plan.run(&args.store, &show, &pool, &progress, then)?,
         (true, Some(path)) => {
             let spec = args.preset.as_deref().map(DriveSpec::preset).transpose();
             let spec = spec.map_err(|error| Failure::Usage(error.to_string()))?;
-            refuse_same("the input", path, &[args.json.path()])?;
             let ingest = args.input.plan();
+            for input in [Some(path.as_path()), ingest.vertices.as_deref()].into_iter().flatten() {
+                refuse_same("the input", input, &[args.json.path()])?;
+            }
             let edges = InMemory { path, plan: &ingest, drive: spec.as_ref() };
-            plan.run_in_memory(&edges, &show, &pool, &Progress::on_stderr(), then)?
+            plan.run_in_memory(&edges, &show, &pool, &progress, then)?
         }
         _ => {
             let what = "`prism graph run ALGORITHM memory` needs --edges FILE, and a store in a \

@@ -6,6 +6,7 @@ use clap::Args as ClapArgs;
 use prism_base::Bytes;
 use prism_graphstore::device::refuse_store;
 use prism_graphstore::{Threads, Verified};
+use prism_host::Progress;
 
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -35,7 +36,7 @@ pub struct Args {
 /// [`Failure::Finding`] if the graph is damaged.
 pub fn run(args: &Args) -> Result<(), Failure> {
     refuse_store(&args.store, &[args.json.path()])?;
-    let verified = Verified::of(&args.store, args.memory, &Threads(1))?;
+    let verified = Verified::of(&args.store, args.memory, &Threads(1), &Progress::on_stderr())?;
     args.json.write(&verified, &verified.text())?;
     let store = &verified.store;
     match verified.damage.as_slice() {
