@@ -1,12 +1,10 @@
 //! A store of which the bytes are counted that the engine reads and writes.
 
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use prism_base::{Nanos, SimTime};
-use prism_flash::{Buffer, FlashError};
-use prism_segments::{Done, FlashCounts, Shape, Store};
+use prism_flash::Buffer;
+use prism_segments::{Store, Wrapper};
 
 /// Bytes that were read and written.
 #[derive(Debug, Default)]
@@ -28,58 +26,22 @@ pub(crate) struct Counted<S> {
     pub(crate) amounts: Arc<Amounts>,
 }
 
-impl<S: Store> Store for Counted<S> {
-    fn shape(&self) -> Shape {
-        self.store.shape()
+impl<S: Store> Wrapper for Counted<S> {
+    type Inner = S;
+
+    fn inner(&self) -> &S {
+        &self.store
     }
-    fn identity(&self) -> u64 {
-        self.store.identity()
+
+    fn inner_mut(&mut self) -> &mut S {
+        &mut self.store
     }
-    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
-        self.store.used()
-    }
-    fn available(&mut self) -> u32 {
-        self.store.available()
-    }
-    fn erasing(&mut self) -> u32 {
-        self.store.erasing()
-    }
-    fn open(&mut self) -> Result<Option<u32>, FlashError> {
-        self.store.open()
-    }
-    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+
+    fn on_write(&mut self, _segment: u32, _offset: u32, data: &Buffer) {
         self.amounts.written.fetch_add(data.len() as u64, Ordering::Relaxed);
-        self.store.write(segment, offset, data, tag);
     }
-    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+
+    fn on_read(&mut self, data: &Buffer) {
         self.amounts.read.fetch_add(data.len() as u64, Ordering::Relaxed);
-        self.store.read(segment, offset, data, tag);
-    }
-    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
-        self.store.free(segment)
-    }
-    fn sync(&mut self, tag: u64) {
-        self.store.sync(tag);
-    }
-    fn syncs_writes_in_flight(&self) -> bool {
-        self.store.syncs_writes_in_flight()
-    }
-    fn buffer(&self, len: usize) -> Buffer {
-        self.store.buffer(len)
-    }
-    fn poll(&mut self) -> Option<Done> {
-        self.store.poll()
-    }
-    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        self.store.wait(timeout)
-    }
-    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.store.event_fd()
-    }
-    fn counts(&self) -> FlashCounts {
-        self.store.counts()
-    }
-    fn now(&self) -> SimTime {
-        self.store.now()
     }
 }

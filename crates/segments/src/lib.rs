@@ -8,6 +8,7 @@ mod policy;
 mod raw;
 mod sim;
 mod stripes;
+mod wrapper;
 
 use std::os::fd::BorrowedFd;
 
@@ -23,6 +24,7 @@ pub use policy::PolicyStore;
 pub use raw::RawStore;
 pub use sim::{Level, SimStore};
 pub use stripes::StripeStore;
+pub use wrapper::Wrapper;
 
 /// The segments of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,60 +66,6 @@ pub struct FlashCounts {
     pub reads: u64,
     /// Blocks erased.
     pub erases: u64,
-}
-
-impl<T: Store + ?Sized> Store for Box<T> {
-    fn shape(&self) -> Shape {
-        (**self).shape()
-    }
-    fn identity(&self) -> u64 {
-        (**self).identity()
-    }
-    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
-        (**self).used()
-    }
-    fn available(&mut self) -> u32 {
-        (**self).available()
-    }
-    fn erasing(&mut self) -> u32 {
-        (**self).erasing()
-    }
-    fn open(&mut self) -> Result<Option<u32>, FlashError> {
-        (**self).open()
-    }
-    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
-        (**self).write(segment, offset, data, tag);
-    }
-    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
-        (**self).read(segment, offset, data, tag);
-    }
-    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
-        (**self).free(segment)
-    }
-    fn sync(&mut self, tag: u64) {
-        (**self).sync(tag);
-    }
-    fn syncs_writes_in_flight(&self) -> bool {
-        (**self).syncs_writes_in_flight()
-    }
-    fn buffer(&self, len: usize) -> Buffer {
-        (**self).buffer(len)
-    }
-    fn poll(&mut self) -> Option<Done> {
-        (**self).poll()
-    }
-    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        (**self).wait(timeout)
-    }
-    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        (**self).event_fd()
-    }
-    fn counts(&self) -> FlashCounts {
-        (**self).counts()
-    }
-    fn now(&self) -> SimTime {
-        (**self).now()
-    }
 }
 
 /// Segments of flash. A segment is opened, written in order, read, and freed. Commands are queued

@@ -1,9 +1,8 @@
 //! A store whose completions come late and in any order, as those of a disk do. Devices in memory
 //! complete every command at once, so that nothing would ever happen between two of them.
 
-use prism_base::{Nanos, Rng, SimTime};
-use prism_flash::{Buffer, FlashError};
-use prism_segments::{Done, FlashCounts, Shape, Store};
+use prism_base::{Nanos, Rng};
+use prism_segments::{Done, Store, Wrapper};
 
 pub struct Late {
     store: Box<dyn Store>,
@@ -19,42 +18,18 @@ impl Late {
     }
 }
 
-impl Store for Late {
-    fn shape(&self) -> Shape {
-        self.store.shape()
-    }
-    fn identity(&self) -> u64 {
-        self.store.identity()
-    }
-    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
-        self.store.used()
-    }
-    fn available(&mut self) -> u32 {
-        self.store.available()
-    }
-    fn erasing(&mut self) -> u32 {
-        self.store.erasing()
-    }
-    fn open(&mut self) -> Result<Option<u32>, FlashError> {
-        self.store.open()
-    }
-    fn write(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        self.store.write(slab, offset, data, tag);
-    }
-    fn read(&mut self, slab: u32, offset: u32, data: Buffer, tag: u64) {
-        self.store.read(slab, offset, data, tag);
-    }
-    fn free(&mut self, slab: u32) -> Result<(), FlashError> {
-        self.store.free(slab)
-    }
-    fn sync(&mut self, tag: u64) {
-        self.store.sync(tag);
-    }
-    fn buffer(&self, len: usize) -> Buffer {
-        self.store.buffer(len)
+impl Wrapper for Late {
+    type Inner = Box<dyn Store>;
+
+    fn inner(&self) -> &Self::Inner {
+        &self.store
     }
 
-    fn poll(&mut self) -> Option<Done> {
+    fn inner_mut(&mut self) -> &mut Self::Inner {
+        &mut self.store
+    }
+
+    fn next_done(&mut self) -> Option<Done> {
         while let Some(done) = self.store.poll() {
             self.held.push(done);
         }
@@ -66,15 +41,8 @@ impl Store for Late {
         Some(self.held.swap_remove(which))
     }
 
-    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+    fn wait_for(&mut self, timeout: Option<Nanos>) -> bool {
         self.waited = !self.held.is_empty() || self.store.wait(timeout);
         self.waited
-    }
-
-    fn counts(&self) -> FlashCounts {
-        self.store.counts()
-    }
-    fn now(&self) -> SimTime {
-        self.store.now()
     }
 }

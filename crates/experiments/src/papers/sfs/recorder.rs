@@ -1,11 +1,8 @@
 //! What a file system writes to its segments, and what that costs below it, on drives with FAST and
 //! with page-level mapping.
 
-use std::os::fd::BorrowedFd;
-
-use prism_base::Nanos;
-use prism_flash::{Buffer, FlashError};
-use prism_segments::{Done, FlashCounts, IdealStore, Shape, Store};
+use prism_flash::Buffer;
+use prism_segments::{IdealStore, Shape, Store, Wrapper};
 
 use super::Map;
 use super::segments::untimed;
@@ -36,70 +33,23 @@ impl Recorder {
     }
 }
 
-impl Store for Recorder {
-    fn shape(&self) -> Shape {
-        self.inner.shape()
+impl Wrapper for Recorder {
+    type Inner = IdealStore;
+
+    fn inner(&self) -> &IdealStore {
+        &self.inner
     }
 
-    fn identity(&self) -> u64 {
-        self.inner.identity()
+    fn inner_mut(&mut self) -> &mut IdealStore {
+        &mut self.inner
     }
 
-    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
-        self.inner.used()
-    }
-
-    fn available(&mut self) -> u32 {
-        self.inner.available()
-    }
-
-    fn erasing(&mut self) -> u32 {
-        self.inner.erasing()
-    }
-
-    fn open(&mut self) -> Result<Option<u32>, FlashError> {
-        self.inner.open()
-    }
-
-    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
+    fn on_write(&mut self, segment: u32, offset: u32, data: &Buffer) {
         let Shape { segment_bytes, page_bytes, .. } = self.shape();
         if let Some(written) = &mut self.written {
             let first = segment * (segment_bytes / page_bytes) + offset / page_bytes;
             written.extend(first..first + data.len() as u32 / page_bytes);
         }
-        self.inner.write(segment, offset, data, tag);
-    }
-
-    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
-        self.inner.read(segment, offset, data, tag);
-    }
-
-    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
-        self.inner.free(segment)
-    }
-
-    fn sync(&mut self, tag: u64) {
-        self.inner.sync(tag);
-    }
-
-    fn buffer(&self, len: usize) -> Buffer {
-        self.inner.buffer(len)
-    }
-
-    fn poll(&mut self) -> Option<Done> {
-        self.inner.poll()
-    }
-
-    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        self.inner.wait(timeout)
-    }
-
-    fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.event_fd()
-    }
-
-    fn counts(&self) -> FlashCounts {
-        self.inner.counts()
     }
 }
 
