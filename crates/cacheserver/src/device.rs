@@ -355,8 +355,8 @@ impl OpenOptions {
             let share = device.allocate(&name(engine), Allocation::new(capacity, 0));
             return Ok((engine, share.map_err(|error| self.flash(error))?));
         };
-        let mut engines = Engine::ALL.into_iter().map(|(engine, _)| engine);
-        let Some(engine) = engines.find(|engine| name(*engine) == first.name) else {
+        let Some(engine) = Engine::ALL.into_iter().find(|engine| name(*engine) == first.name)
+        else {
             let what = format!(
                 "{}: the device has a share {:?} of another program; give the cache a file of its \
                  own",

@@ -39,35 +39,19 @@ pub struct Opened {
     pub notes: Vec<String>,
 }
 
-/// The level of the flash library that the cache uses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Engine {
-    /// Blocks are allocated, erased and cleaned by the cache.
-    Raw,
-    /// The library allocates and erases blocks, the cache cleans.
-    Function,
-    /// The library maps and cleans, at the level of blocks.
-    Policy,
-    /// As a conventional drive: page-level mapping, 25 % over-provisioning.
-    Original,
-    /// The device itself, without the library: no spare blocks, no wear levelling.
-    Ideal,
-}
-
-impl Engine {
-    /// All engines, with their names.
-    pub const ALL: [(Self, &'static str); 5] = [
-        (Self::Raw, "raw"),
-        (Self::Function, "function"),
-        (Self::Policy, "policy"),
-        (Self::Original, "original"),
-        (Self::Ideal, "ideal"),
-    ];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(engine, _)| *engine == self).expect("all are listed").1
+prism_base::named_enum! {
+    /// The level of the flash library that the cache uses.
+    pub enum Engine {
+        /// Blocks are allocated, erased and cleaned by the cache.
+        Raw = "raw",
+        /// The library allocates and erases blocks, the cache cleans.
+        Function = "function",
+        /// The library maps and cleans, at the level of blocks.
+        Policy = "policy",
+        /// As a conventional drive: page-level mapping, 25 % over-provisioning.
+        Original = "original",
+        /// The device itself, without the library: no spare blocks, no wear levelling.
+        Ideal = "ideal",
     }
 }
 
@@ -352,8 +336,8 @@ mod tests {
     #[test]
     fn a_file_is_opened_again() {
         let folder = tempfile::tempdir().unwrap();
-        for (engine, name) in Engine::ALL {
-            let path = folder.path().join(name);
+        for engine in Engine::ALL {
+            let path = folder.path().join(engine.name());
             for round in 0..3_u32 {
                 let mut cache = options(&path, engine).open().unwrap().cache;
                 assert_eq!(cache.len(), u64::from(round) * 1000, "{engine:?}");
@@ -383,7 +367,7 @@ mod tests {
             let other = if engine == Engine::Raw { Engine::Policy } else { Engine::Raw };
             let error =
                 options(&path, other).open().map(drop).expect_err("another engine").to_string();
-            assert!(error.contains(&format!("--engine {name}; leave")), "{error}");
+            assert!(error.contains(&format!("--engine {}; leave", engine.name())), "{error}");
         }
     }
 
@@ -418,10 +402,10 @@ mod tests {
     #[test]
     fn what_is_set_after_a_loss_of_the_state_stays() {
         let folder = tempfile::tempdir().unwrap();
-        for (engine, name) in Engine::ALL {
+        for engine in Engine::ALL {
             // The slab in a buffer goes on in the block of the first slab, or of one before.
             for slabs in [1, 2, 30] {
-                let path = folder.path().join(format!("{name}-{slabs}"));
+                let path = folder.path().join(format!("{}-{slabs}", engine.name()));
                 let mut cache = options(&path, engine).open().unwrap().cache;
                 (0..slabs * 250).for_each(|key| set(&mut cache, key));
                 cache.close().unwrap();
@@ -443,8 +427,8 @@ mod tests {
     #[test]
     fn a_damaged_state_is_reported() {
         let folder = tempfile::tempdir().unwrap();
-        for (engine, name) in Engine::ALL {
-            let path = folder.path().join(name);
+        for engine in Engine::ALL {
+            let path = folder.path().join(engine.name());
             let state = state_path(&path);
             let fill = || {
                 let opened = options(&path, engine).open().unwrap();

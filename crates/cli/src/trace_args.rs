@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::quantities;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use prism_base::Nanos;
+use prism_base::{Named, Nanos};
 use prism_host::{HostError, LoadSpec, LoadedTrace, Progress, load_trace};
 use prism_trace::{Format, LogicalBlock};
 

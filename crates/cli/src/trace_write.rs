@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use prism_base::Named;
 use prism_host::{HostError, Progress, TraceFile, TraceTarget};
 use prism_trace::{Source, Symbols, TraceFacts};
 
@@ -30,7 +31,7 @@ fn target_parser() -> impl TypedValueParser<Value = TraceTarget> {
         TraceTarget::Fio => "fio's iolog, version 3",
         TraceTarget::Mqsim => "MQSim's ASCII trace, times in nanoseconds",
     };
-    let value = |(target, name)| PossibleValue::new(name).help(help(target));
+    let value = |target: TraceTarget| PossibleValue::new(target.name()).help(help(target));
     let names = PossibleValuesParser::new(TraceTarget::ALL.map(value));
     names.map(|name| TraceTarget::from_name(&name).expect("only names of formats are possible"))
 }

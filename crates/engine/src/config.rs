@@ -3,91 +3,51 @@
 use prism_base::{Bytes, Nanos};
 use prism_nand::Timing;
 
-/// Which of several waiting operations begins first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scheduler {
-    /// First come, first served.
-    Fcfs,
-    /// Host reads go before programs, erases and copies of the same die.
-    ReadFirst,
-    /// Of the commands queued in the drive, the one with the shortest wait for its die (SWTF;
-    /// Rajimwale, Prabhakaran, Davis, USENIX ATC'09, section 3.2).
-    ShortestWait,
-    /// Commands marked urgent, and reads for them, go first.
-    Priority,
-}
-
-impl Scheduler {
-    /// Every scheduler.
-    pub const ALL: [Self; 4] = [Self::Fcfs, Self::ReadFirst, Self::ShortestWait, Self::Priority];
-
-    /// The name in device files and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fcfs => "fcfs",
-            Self::ReadFirst => "read-first",
-            Self::ShortestWait => "swtf",
-            Self::Priority => "priority",
-        }
+prism_base::named_enum! {
+    /// Which of several waiting operations begins first.
+    pub enum Scheduler {
+        /// First come, first served.
+        Fcfs = "fcfs",
+        /// Host reads go before programs, erases and copies of the same die.
+        ReadFirst = "read-first",
+        /// Of the commands queued in the drive, the one with the shortest wait for its die (SWTF;
+        /// Rajimwale, Prabhakaran, Davis, USENIX ATC'09, section 3.2).
+        ShortestWait = "swtf",
+        /// Commands marked urgent, and reads for them, go first.
+        Priority = "priority",
     }
 }
 
-/// Which of several uses that wait for a channel begins first. A channel sends the command cycles
-/// of an operation (command and address), and transfers data: that of a program to the die, that of
-/// a read, once its array is done, from the die. Uses of one kind are served in the order of
-/// requests.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ChannelArbitration {
-    /// Commands: they interrupt a transfer of data, which continues after them.
-    #[default]
-    CommandsFirst,
-    /// The one requested first. The data of a program follows its command.
-    Fifo,
-    /// The data of reads. A command waits until the channel is free and no data of a read waits;
-    /// the data of a program follows its command.
-    DataFirst,
-}
-
-impl ChannelArbitration {
-    /// Every order.
-    pub const ALL: [Self; 3] = [Self::CommandsFirst, Self::Fifo, Self::DataFirst];
-
-    /// The name in device files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::CommandsFirst => "commands-first",
-            Self::Fifo => "fifo",
-            Self::DataFirst => "data-first",
-        }
+prism_base::named_enum! {
+    /// Which of several uses that wait for a channel begins first. A channel sends the command
+    /// cycles of an operation (command and address), and transfers data: that of a program to the
+    /// die, that of a read, once its array is done, from the die. Uses of one kind are served in
+    /// the order of requests.
+    #[derive(Default)]
+    pub enum ChannelArbitration {
+        /// Commands: they interrupt a transfer of data, which continues after them.
+        #[default]
+        CommandsFirst = "commands-first",
+        /// The one requested first. The data of a program follows its command.
+        Fifo = "fifo",
+        /// The data of reads. A command waits until the channel is free and no data of a read
+        /// waits; the data of a program follows its command.
+        DataFirst = "data-first",
     }
 }
 
 /// The sector of [`ReadTransfer::Sectors`].
 pub const SECTOR: Bytes = Bytes(512);
 
-/// What the read of a part of a mapping unit transfers over the channel.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReadTransfer {
-    /// The whole unit, or of a unit of several pages those that are needed.
-    #[default]
-    Unit,
-    /// The sectors of 512 bytes that are needed.
-    Sectors,
-}
-
-impl ReadTransfer {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::Unit, Self::Sectors];
-
-    /// The name in device files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Unit => "unit",
-            Self::Sectors => "sectors",
-        }
+prism_base::named_enum! {
+    /// What the read of a part of a mapping unit transfers over the channel.
+    #[derive(Default)]
+    pub enum ReadTransfer {
+        /// The whole unit, or of a unit of several pages those that are needed.
+        #[default]
+        Unit = "unit",
+        /// The sectors of 512 bytes that are needed.
+        Sectors = "sectors",
     }
 }
 
@@ -102,30 +62,16 @@ pub struct Suspend {
     pub cost: Nanos,
 }
 
-/// When copies of a die group may be made between its low and its critical number of erased blocks.
-/// Below the critical one they always may.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CleaningMode {
-    /// Whenever there are few erased blocks, interleaved with host operations.
-    Foreground,
-    /// One step at a time, while no host operation waits for the die group.
-    Partial,
-    /// While no urgent command is in the drive (ATC'09, section 3.6).
-    PriorityAware,
-}
-
-impl CleaningMode {
-    /// Every mode.
-    pub const ALL: [Self; 3] = [Self::Foreground, Self::Partial, Self::PriorityAware];
-
-    /// The name in device files and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Foreground => "foreground",
-            Self::Partial => "partial",
-            Self::PriorityAware => "priority-aware",
-        }
+prism_base::named_enum! {
+    /// When copies of a die group may be made between its low and its critical number of erased
+    /// blocks. Below the critical one they always may.
+    pub enum CleaningMode {
+        /// Whenever there are few erased blocks, interleaved with host operations.
+        Foreground = "foreground",
+        /// One step at a time, while no host operation waits for the die group.
+        Partial = "partial",
+        /// While no urgent command is in the drive (ATC'09, section 3.6).
+        PriorityAware = "priority-aware",
     }
 }
 

@@ -13,8 +13,8 @@
 //! numbers, the loop in which a host issues requests (`load`), the preparation of drives
 //! (`drives`), and flash with an FTL but without time (`untimed`).
 
-#[macro_use]
-mod named;
+#[macro_use(named_enum)]
+extern crate prism_base;
 
 mod benches;
 pub mod calculators;

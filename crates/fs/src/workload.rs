@@ -7,15 +7,16 @@
 
 use prism_base::Rng;
 
-/// A workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Personality {
-    /// Files are made, written, appended to, read and deleted.
-    FileServer,
-    /// Files are read; a log is appended to.
-    WebServer,
-    /// Mails are made, appended to and read, with an fsync after each change.
-    VarMail,
+prism_base::named_enum! {
+    /// A workload.
+    pub enum Personality {
+        /// Files are made, written, appended to, read and deleted.
+        FileServer = "fileserver",
+        /// Files are read; a log is appended to.
+        WebServer = "webserver",
+        /// Mails are made, appended to and read, with an fsync after each change.
+        VarMail = "varmail",
+    }
 }
 
 /// What an operation does.
@@ -106,19 +107,6 @@ const VARMAIL: [Call; 13] = [
 ];
 
 impl Personality {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::FileServer, Self::WebServer, Self::VarMail];
-
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::FileServer => "fileserver",
-            Self::WebServer => "webserver",
-            Self::VarMail => "varmail",
-        }
-    }
-
     /// Filebench's number of threads.
     #[must_use]
     pub fn threads(self) -> usize {

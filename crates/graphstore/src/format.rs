@@ -1,6 +1,6 @@
 //! Formats of edges, and options of their ingest as text.
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Named};
 use prism_graph::input::{Columns, Format};
 
 /// A format of edges.
@@ -16,9 +16,8 @@ impl InputFormat {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
-        let named = |format| Format::ALL.into_iter().find(|(other, _)| *other == format);
         match self {
-            Self::Stream(format) => named(format).map_or("", |(_, name)| name),
+            Self::Stream(format) => format.name(),
             Self::Parquet => PARQUET,
         }
     }
@@ -32,14 +31,10 @@ const PARQUET: &str = "parquet";
 /// # Errors
 /// The formats that exist.
 pub fn parse_format(text: &str) -> Result<InputFormat, String> {
-    let found = Format::ALL.into_iter().find(|(_, name)| *name == text);
-    match found {
-        Some((format, _)) => Ok(InputFormat::Stream(format)),
+    match Format::from_name(text) {
+        Some(format) => Ok(InputFormat::Stream(format)),
         None if text == PARQUET => Ok(InputFormat::Parquet),
-        None => {
-            let names: Vec<&str> = Format::ALL.into_iter().map(|(_, name)| name).collect();
-            Err(format!("formats are {}, {PARQUET}", names.join(", ")))
-        }
+        None => Err(format!("formats are {}, {PARQUET}", Format::names())),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Named};
 use prism_graph::algorithms::pagerank::Form;
 use prism_graph::algorithms::{Algorithm, Column, Options};
 use prism_graph::pull::Schedule;
@@ -277,11 +277,7 @@ pub struct Run {
 /// # Errors
 /// The algorithms that exist.
 pub fn parse_algorithm(text: &str) -> Result<Algorithm, String> {
-    let found = Algorithm::ALL.into_iter().find(|(_, name)| *name == text);
-    found.map(|(algorithm, _)| algorithm).ok_or_else(|| {
-        let names: Vec<&str> = Algorithm::ALL.into_iter().map(|(_, name)| name).collect();
-        format!("algorithms are {}", names.join(", "))
-    })
+    Algorithm::from_name(text).ok_or_else(|| format!("algorithms are {}", Algorithm::names()))
 }
 
 /// Parses a number between 0 and 1.

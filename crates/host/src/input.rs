@@ -19,12 +19,13 @@ const READ_BYTES: usize = 256 << 10;
 /// Bytes of the longest signature that is looked for.
 const MAGIC_BYTES: usize = 4;
 
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Codec {
-    Plain,
-    Gzip,
-    Zstd,
+prism_base::named_enum! {
+    /// How a file is compressed.
+    enum Codec {
+        Plain = "plain",
+        Gzip = "gzip",
+        Zstd = "zstd",
+    }
 }
 
 impl Codec {
@@ -35,14 +36,6 @@ impl Codec {
             // A zstd file may begin with a skippable frame.
             [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
             _ => Self::Plain,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Plain => "plain",
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
         }
     }
 }

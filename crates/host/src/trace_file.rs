@@ -12,16 +12,18 @@ use crate::error::HostError;
 use crate::parquet;
 use crate::progress::Progress;
 
-/// A format that can be written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceTarget {
-    /// Prism's own format: lossless, readable by DuckDB, Polars and pandas
-    Parquet,
-    /// fio's iolog, version 3
-    Fio,
-    /// MQSim's ASCII trace, times in nanoseconds
-    Mqsim,
+prism_base::named_enum! {
+    /// A format that can be written.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum TraceTarget {
+        /// Prism's own format: lossless, readable by DuckDB, Polars and pandas
+        Parquet = "parquet",
+        /// fio's iolog, version 3
+        Fio = "fio",
+        /// MQSim's ASCII trace, times in nanoseconds
+        Mqsim = "mqsim",
+    }
 }
 
 /// An open output file and its format.
@@ -46,16 +48,6 @@ pub struct WrittenTrace {
 }
 
 impl TraceTarget {
-    /// Every format, with its name.
-    pub const ALL: [(Self, &'static str); 3] =
-        [(Self::Parquet, "parquet"), (Self::Fio, "fio"), (Self::Mqsim, "mqsim")];
-
-    /// The format called `name`.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(_, other)| *other == name).map(|(target, _)| target)
-    }
-
     /// The format of the extension of `path`.
     fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {

@@ -12,7 +12,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::error::StackError;
 use crate::ioctls;
-use crate::kinds::{FileSystem, Named};
+use crate::kinds::FileSystem;
 
 /// Another process may attach the free device first, so this many are tried.
 const ATTACH_TRIES: u32 = 100;

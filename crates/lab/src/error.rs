@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use prism_host::HostError;
 use prism_host::capture::CaptureError;
 
-use crate::kinds::{App, FileSystem, Named};
+use crate::kinds::{App, FileSystem};
 
 /// An error of an experiment. The text is one line.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ use crate::cgroup::{self, MemoryCgroups};
 use crate::child;
 use crate::disk::{self, LoopDevice, Mounted};
 use crate::error::StackError;
-use crate::kinds::{App, Combination, FileSystem, Named};
+use crate::kinds::{App, Combination, FileSystem};
 use crate::leftovers::{own_name, remove_folder};
 use crate::library::SharedLibrary;
 use crate::worker::{Step, WorkerSpec};

@@ -2,52 +2,60 @@
 
 use std::fmt;
 
-/// An application: a library, or our own implementation of varmail.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum App {
-    /// SQLite with a rollback journal, which is deleted at each commit.
-    SqliteRb,
-    /// SQLite with a write-ahead log.
-    SqliteWal,
-    /// RocksDB.
-    RocksDb,
-    /// LevelDB.
-    LevelDb,
-    /// A mail server, as in filebench's workload of that name.
-    Varmail,
+prism_base::named_enum! {
+    /// An application: a library, or our own implementation of varmail.
+    #[derive(PartialOrd, Ord)]
+    pub enum App {
+        /// SQLite with a rollback journal, which is deleted at each commit.
+        SqliteRb = "sqlite-rb",
+        /// SQLite with a write-ahead log.
+        SqliteWal = "sqlite-wal",
+        /// RocksDB.
+        RocksDb = "rocksdb",
+        /// LevelDB.
+        LevelDb = "leveldb",
+        /// A mail server, as in filebench's workload of that name.
+        Varmail = "varmail",
+    }
 }
 
-/// A file system that can be made and mounted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum FileSystem {
-    /// ext4.
-    Ext4,
-    /// XFS.
-    Xfs,
-    /// Btrfs.
-    Btrfs,
-    /// F2FS.
-    F2fs,
+prism_base::named_enum! {
+    /// A file system that can be made and mounted.
+    #[derive(PartialOrd, Ord)]
+    pub enum FileSystem {
+        /// ext4.
+        Ext4 = "ext4",
+        /// XFS.
+        Xfs = "xfs",
+        /// Btrfs.
+        Btrfs = "btrfs",
+        /// F2FS.
+        F2fs = "f2fs",
+    }
 }
 
-/// The access pattern of an application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pattern {
-    /// Updates in ascending order of keys, repeated.
-    Seq,
-    /// Updates of uniformly random keys.
-    Rand,
-    /// Alternating updates and reads of uniformly random keys.
-    Mix,
+prism_base::named_enum! {
+    /// The access pattern of an application.
+    #[derive(PartialOrd, Ord)]
+    pub enum Pattern {
+        /// Updates in ascending order of keys, repeated.
+        Seq = "seq",
+        /// Updates of uniformly random keys.
+        Rand = "rand",
+        /// Alternating updates and reads of uniformly random keys.
+        Mix = "mix",
+    }
 }
 
-/// Whether files go through the page cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Io {
-    /// Files use the page cache.
-    Buffered,
-    /// Files bypass the page cache as far as the application can: tables of RocksDB.
-    Direct,
+prism_base::named_enum! {
+    /// Whether files go through the page cache.
+    #[derive(PartialOrd, Ord)]
+    pub enum Io {
+        /// Files use the page cache.
+        Buffered = "buffered",
+        /// Files bypass the page cache as far as the application can: tables of RocksDB.
+        Direct = "direct",
+    }
 }
 
 /// An application on a file system.
@@ -67,71 +75,6 @@ pub struct Combination {
 
 /// Most instances of an application at once: each has its own process and memory.
 pub const INSTANCES_MAX: u32 = 16;
-
-/// An enum whose variants have names on the command line.
-pub trait Named: Copy + Sized + 'static {
-    /// All variants, in the order of listings.
-    const ALL: &'static [Self];
-
-    /// The name.
-    fn name(self) -> &'static str;
-
-    /// The variant with that name.
-    fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|member| member.name() == name)
-    }
-}
-
-impl Named for App {
-    const ALL: &'static [Self] =
-        &[Self::SqliteRb, Self::SqliteWal, Self::RocksDb, Self::LevelDb, Self::Varmail];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::SqliteRb => "sqlite-rb",
-            Self::SqliteWal => "sqlite-wal",
-            Self::RocksDb => "rocksdb",
-            Self::LevelDb => "leveldb",
-            Self::Varmail => "varmail",
-        }
-    }
-}
-
-impl Named for FileSystem {
-    const ALL: &'static [Self] = &[Self::Ext4, Self::Xfs, Self::Btrfs, Self::F2fs];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Ext4 => "ext4",
-            Self::Xfs => "xfs",
-            Self::Btrfs => "btrfs",
-            Self::F2fs => "f2fs",
-        }
-    }
-}
-
-impl Named for Pattern {
-    const ALL: &'static [Self] = &[Self::Seq, Self::Rand, Self::Mix];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Seq => "seq",
-            Self::Rand => "rand",
-            Self::Mix => "mix",
-        }
-    }
-}
-
-impl Named for Io {
-    const ALL: &'static [Self] = &[Self::Buffered, Self::Direct];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Buffered => "buffered",
-            Self::Direct => "direct",
-        }
-    }
-}
 
 impl App {
     /// Whether the application can bypass the page cache. SQLite and LevelDB have no such option,
@@ -190,6 +133,8 @@ impl fmt::Display for Combination {
 
 #[cfg(test)]
 mod tests {
+    use prism_base::Named;
+
     use super::*;
 
     fn check_names<T: Named + PartialEq + fmt::Debug>(names: &str) {

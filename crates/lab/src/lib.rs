@@ -31,7 +31,7 @@ pub use error::StackError;
 pub use experiment::{
     Experiment, ExperimentSpec, PHASES, REMOVE_PHASE, Recorded, check, read_phase,
 };
-pub use kinds::{App, Combination, FileSystem, INSTANCES_MAX, Io, Named, Pattern};
+pub use kinds::{App, Combination, FileSystem, INSTANCES_MAX, Io, Pattern};
 pub use leftovers::{Leftovers, remove_leftovers};
 pub use worker::{Step, WorkerSpec, work};
 

@@ -20,34 +20,22 @@ use crate::amounts::{
 use crate::cgroup;
 use crate::error::StackError;
 use crate::keys::{Operation, Operations, Values, key};
-use crate::kinds::{App, Io, Named, Pattern};
+use crate::kinds::{App, Io, Pattern};
 use crate::lsm::{LsmSetup, LsmStore};
 use crate::mail::{MailThread, Round};
 use crate::sqlite::Sqlite;
 
-/// A step of the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Write the live records.
-    Load,
-    /// Run the operations.
-    App,
-    /// Read records in ascending order of keys, or every mail.
-    ReadSeq,
-    /// Read random records or mails.
-    ReadRand,
-}
-
-impl Named for Step {
-    const ALL: &'static [Self] = &[Self::Load, Self::App, Self::ReadSeq, Self::ReadRand];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::App => "app",
-            Self::ReadSeq => "read-seq",
-            Self::ReadRand => "read-rand",
-        }
+prism_base::named_enum! {
+    /// A step of the work.
+    pub enum Step {
+        /// Write the live records.
+        Load = "load",
+        /// Run the operations.
+        App = "app",
+        /// Read records in ascending order of keys, or every mail.
+        ReadSeq = "read-seq",
+        /// Read random records or mails.
+        ReadRand = "read-rand",
     }
 }
 

@@ -2,69 +2,39 @@
 
 use std::ops::{Index, IndexMut};
 
-/// Why a flash operation happens. Every operation carries its cause from where it is issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Cause {
-    /// A request of the host.
-    Host = 0,
-    /// Cleaning (garbage collection).
-    Gc = 1,
-    /// Wear levelling.
-    Wear = 2,
-    /// The mapping itself: translation pages, tombstones of trimmed ranges.
-    Map = 3,
-    /// Merges of block-granular mappings.
-    Merge = 4,
-    /// Refresh of data that ages.
-    Scrub = 5,
-    /// Parity over dies.
-    Parity = 6,
-    /// Filling up a program unit that had to be programmed before it was full.
-    Pad = 7,
-    /// Reading the rest of a unit of which the host wrote a part.
-    Rmw = 8,
-    /// Moves of data from an SLC write cache to its final place.
-    Fold = 9,
-    /// Moving valid data out of a block that has failed.
-    Retire = 10,
+prism_base::named_enum! {
+    /// Why a flash operation happens. Every operation carries its cause from where it is issued.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Cause {
+        /// A request of the host.
+        Host = "host",
+        /// Cleaning (garbage collection).
+        Gc = "gc",
+        /// Wear levelling.
+        Wear = "wear",
+        /// The mapping itself: translation pages, tombstones of trimmed ranges.
+        Map = "map",
+        /// Merges of block-granular mappings.
+        Merge = "merge",
+        /// Refresh of data that ages.
+        Scrub = "scrub",
+        /// Parity over dies.
+        Parity = "parity",
+        /// Filling up a program unit that had to be programmed before it was full.
+        Pad = "pad",
+        /// Reading the rest of a unit of which the host wrote a part.
+        Rmw = "rmw",
+        /// Moves of data from an SLC write cache to its final place.
+        Fold = "fold",
+        /// Moving valid data out of a block that has failed.
+        Retire = "retire",
+    }
 }
 
 impl Cause {
     /// The number of causes.
     pub const COUNT: usize = 11;
-    /// Every cause, in the order of its number.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Host,
-        Self::Gc,
-        Self::Wear,
-        Self::Map,
-        Self::Merge,
-        Self::Scrub,
-        Self::Parity,
-        Self::Pad,
-        Self::Rmw,
-        Self::Fold,
-        Self::Retire,
-    ];
-
-    /// The name used in reports and JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Host => "host",
-            Self::Gc => "gc",
-            Self::Wear => "wear",
-            Self::Map => "map",
-            Self::Merge => "merge",
-            Self::Scrub => "scrub",
-            Self::Parity => "parity",
-            Self::Pad => "pad",
-            Self::Rmw => "rmw",
-            Self::Fold => "fold",
-            Self::Retire => "retire",
-        }
-    }
 }
 
 /// One number for each cause.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use prism_base::Bytes;
+use prism_base::{Bytes, Named};
 use prism_host::capture::{self, Backend, Capture, CaptureError, CaptureSpec};
 use pyo3::prelude::*;
 
@@ -61,8 +61,8 @@ pub fn start_capture(
     buffer: &str,
 ) -> PyResult<CaptureSession> {
     let backend_of = |name: &str| {
-        Backend::ALL.into_iter().find(|backend| backend.name() == name).ok_or_else(|| {
-            let names = Backend::ALL.map(Backend::name).join(", ");
+        Backend::from_name(name).ok_or_else(|| {
+            let names = Backend::names();
             Failure::argument("backend", format!("{name:?} is unknown; known are {names}"))
         })
     };

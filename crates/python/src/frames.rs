@@ -94,7 +94,7 @@ fn number_column<'a>(
         });
         (DataType::Float64, Arc::new(numbers.collect::<Float64Array>()))
     };
-    let metadata = HashMap::from([(UNIT.to_owned(), unit.key().to_owned())]);
+    let metadata = HashMap::from([(UNIT.to_owned(), unit.name().to_owned())]);
     (Field::new(name, kind, true).with_metadata(metadata), array)
 }
 

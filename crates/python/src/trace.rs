@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
-use prism_base::{Bytes, Nanos};
+use prism_base::{Bytes, Named, Nanos};
 use prism_host::{
     LoadSpec, LoadedTrace, Spool, TraceFile, TraceTarget, load_trace, trace_of_records,
 };
@@ -102,8 +102,7 @@ impl Trace {
 /// The output format called `name`.
 fn target(name: &str) -> Result<TraceTarget, Failure> {
     TraceTarget::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = TraceTarget::ALL.iter().map(|(_, name)| *name).collect();
-        let what = format!("{name:?} is no format; formats are {}", names.join(", "));
+        let what = format!("{name:?} is no format; formats are {}", TraceTarget::names());
         Failure::argument("to", what)
     })
 }
@@ -240,8 +239,8 @@ pub fn generate_trace(
 
 fn format_of(name: &str) -> Result<Format, Failure> {
     Format::from_name(name).ok_or_else(|| {
-        let names = Format::ALL.map(Format::name).join(", ");
-        Failure::argument("format", format!("{name:?} is no format; formats are {names}"))
+        let what = format!("{name:?} is no format; formats are {}", Format::names());
+        Failure::argument("format", what)
     })
 }
 

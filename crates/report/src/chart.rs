@@ -20,13 +20,14 @@ pub enum Chart {
     Heatmap(Heatmap),
 }
 
-/// How values map to positions on an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scale {
-    /// Equal distances are equal differences; starts at zero.
-    Linear,
-    /// Equal distances are equal ratios; values that are not positive are not drawn.
-    Log,
+prism_base::named_enum! {
+    /// How values map to positions on an axis.
+    pub enum Scale {
+        /// Equal distances are equal differences; starts at zero.
+        Linear = "linear",
+        /// Equal distances are equal ratios; values that are not positive are not drawn.
+        Log = "log",
+    }
 }
 
 /// A value axis.
@@ -202,17 +203,6 @@ impl Chart {
             Self::Bars(chart) => chart.numbers(),
             Self::Stacked(chart) => chart.numbers(),
             Self::Heatmap(chart) => chart.numbers(),
-        }
-    }
-}
-
-impl Scale {
-    /// Its name in JSON.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Log => "log",
         }
     }
 }

@@ -32,15 +32,16 @@ pub struct Curve {
     pub shape: CurveShape,
 }
 
-/// How neighbouring points of a curve are connected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CurveShape {
-    /// By a straight line: the points are samples of a quantity that changes gradually.
-    Line,
-    /// By a step: the value of a point holds until the next one.
-    Steps,
-    /// Not at all: each point is drawn alone.
-    Dots,
+prism_base::named_enum! {
+    /// How neighbouring points of a curve are connected.
+    pub enum CurveShape {
+        /// By a straight line: the points are samples of a quantity that changes gradually.
+        Line = "line",
+        /// By a step: the value of a point holds until the next one.
+        Steps = "steps",
+        /// Not at all: each point is drawn alone.
+        Dots = "dots",
+    }
 }
 
 /// A marked value of the x axis.
@@ -62,18 +63,6 @@ impl Curve {
     /// The points whose numbers are finite.
     pub(crate) fn known(&self) -> impl Iterator<Item = (f64, f64)> {
         self.points.iter().copied().filter(|(x, y)| x.is_finite() && y.is_finite())
-    }
-}
-
-impl CurveShape {
-    /// Its name in JSON.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Line => "line",
-            Self::Steps => "steps",
-            Self::Dots => "dots",
-        }
     }
 }
 

@@ -50,7 +50,7 @@ pub fn key(heading: &str) -> String {
 #[must_use]
 pub fn table(table: &Table) -> Json {
     let columns = table.columns.iter().zip(keys(table)).map(|(column, key)| {
-        json!({"key": key, "name": column.name, "unit": column.unit.map(|unit| unit.key())})
+        json!({"key": key, "name": column.name, "unit": column.unit.map(|unit| unit.name())})
     });
     json!({
         "caption": table.caption,
@@ -88,7 +88,7 @@ pub fn figure(figure: &Figure) -> Json {
         "key": key(&figure.label),
         "label": figure.label,
         "value": value(&figure.value),
-        "unit": figure.unit.key(),
+        "unit": figure.unit.name(),
         "note": figure.note,
     })
 }
@@ -101,7 +101,7 @@ pub fn verdict(verdict: &Verdict) -> Json {
     json!({
         "key": key(&verdict.name),
         "name": verdict.name,
-        "grade": verdict.grade.word(),
+        "grade": verdict.grade.name(),
         "score": verdict.score.map_or(Json::Null, number),
         "sentence": verdict.sentence,
         "details": verdict.details.iter().map(detail).collect::<Vec<_>>(),
@@ -148,7 +148,7 @@ pub fn document(document: &Document) -> Json {
 }
 
 fn axis(axis: &Axis) -> Json {
-    json!({"label": axis.label, "unit": axis.unit.key(), "scale": axis.scale.key()})
+    json!({"label": axis.label, "unit": axis.unit.name(), "scale": axis.scale.name()})
 }
 
 fn values(values: &[Option<f64>]) -> Json {
@@ -184,7 +184,7 @@ fn curves(chart: &Curves) -> Json {
     let point = |&(x, y): &(f64, f64)| json!([number(x), number(y)]);
     let curve = |curve: &Curve| {
         let points: Vec<Json> = curve.points.iter().map(point).collect();
-        json!({"name": curve.name, "shape": curve.shape.key(), "points": points})
+        json!({"name": curve.name, "shape": curve.shape.name(), "points": points})
     };
     let mark = |mark: &Mark| json!({"x": number(mark.x), "label": mark.label});
     json!({
@@ -207,7 +207,7 @@ fn bars(chart: &Bars) -> Json {
 fn stacked(chart: &Stacked) -> Json {
     let segment = |s: &crate::chart::Segment| json!({"name": s.name, "value": number(s.value)});
     let segments: Vec<Json> = chart.segments.iter().map(segment).collect();
-    json!({"unit": chart.unit.key(), "segments": segments})
+    json!({"unit": chart.unit.name(), "segments": segments})
 }
 
 fn heatmap(chart: &Heatmap) -> Json {
@@ -219,7 +219,7 @@ fn heatmap(chart: &Heatmap) -> Json {
         "address_range_bytes": [chart.address_range.start, chart.address_range.end],
         "rows": chart.rows,
         "row_height_bytes": chart.row_height,
-        "unit": chart.unit.key(),
+        "unit": chart.unit.name(),
         "layers": chart.layers.iter().map(layer).collect::<Vec<_>>(),
     })
 }

@@ -1,22 +1,23 @@
 //! One way to write each kind of number, shared by every renderer.
 
-/// What kind of number a value is: it decides the base unit and how it is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// A span of time in nanoseconds.
-    Nanos,
-    /// An amount of data in bytes, shown in binary units.
-    Bytes,
-    /// A rate of data in bytes per second, shown in binary units.
-    BytesPerSec,
-    /// A count.
-    Count,
-    /// Events per second.
-    PerSec,
-    /// A plain ratio, such as write amplification.
-    Ratio,
-    /// A fraction of one, shown as a percentage: 0.25 is written `25%`.
-    Percent,
+prism_base::named_enum! {
+    /// What kind of number a value is: it decides the base unit and how it is written.
+    pub enum Unit {
+        /// A span of time in nanoseconds.
+        Nanos = "ns",
+        /// An amount of data in bytes, shown in binary units.
+        Bytes = "bytes",
+        /// A rate of data in bytes per second, shown in binary units.
+        BytesPerSec = "bytes_per_sec",
+        /// A count.
+        Count = "count",
+        /// Events per second.
+        PerSec = "per_sec",
+        /// A plain ratio, such as write amplification.
+        Ratio = "ratio",
+        /// A fraction of one, shown as a percentage: 0.25 is written `25%`.
+        Percent = "fraction",
+    }
 }
 
 /// A unit's prefixes from small to large: the factor and the name of each.
@@ -53,31 +54,6 @@ const RATIO: Ladder = &[(1.0, "")];
 const PERCENT: Ladder = &[(0.01, "%")];
 
 impl Unit {
-    /// Every kind.
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Nanos,
-        Self::Bytes,
-        Self::BytesPerSec,
-        Self::Count,
-        Self::PerSec,
-        Self::Ratio,
-        Self::Percent,
-    ];
-
-    /// The name of the base unit in JSON.
-    #[must_use]
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Nanos => "ns",
-            Self::Bytes => "bytes",
-            Self::BytesPerSec => "bytes_per_sec",
-            Self::Count => "count",
-            Self::PerSec => "per_sec",
-            Self::Ratio => "ratio",
-            Self::Percent => "fraction",
-        }
-    }
-
     /// `value`, given in the base unit, as readers expect it: three significant digits and a
     /// suitable unit. Whole counts are written in full, with commas. A value that is not finite
     /// is written as `n/a`.

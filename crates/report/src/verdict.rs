@@ -16,32 +16,17 @@ pub struct Verdict {
     pub details: Vec<(String, String)>,
 }
 
-/// Whether a rule is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grade {
-    /// The rule is kept.
-    Kept,
-    /// The rule is kept for the most part, or barely.
-    Strained,
-    /// The rule is broken.
-    Broken,
-    /// The data that would show it is missing.
-    Unknown,
-}
-
-impl Grade {
-    /// All of them, the best first.
-    pub const ALL: [Self; 4] = [Self::Kept, Self::Strained, Self::Broken, Self::Unknown];
-
-    /// Its name, also in JSON.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Strained => "strained",
-            Self::Broken => "broken",
-            Self::Unknown => "unknown",
-        }
+prism_base::named_enum! {
+    /// Whether a rule is kept.
+    pub enum Grade {
+        /// The rule is kept.
+        Kept = "kept",
+        /// The rule is kept for the most part, or barely.
+        Strained = "strained",
+        /// The rule is broken.
+        Broken = "broken",
+        /// The data that would show it is missing.
+        Unknown = "unknown",
     }
 }
 

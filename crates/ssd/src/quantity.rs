@@ -1,6 +1,6 @@
 //! Parsers of the quantities in device files: text with a unit.
 
-use prism_base::{Bytes, Nanos};
+use prism_base::{Bytes, Named, Nanos};
 use prism_engine::{ChannelArbitration, CleaningMode, ReadTransfer, Scheduler};
 use prism_ftl::Frontiers;
 use prism_nand::PageTimes;
@@ -70,56 +70,37 @@ pub(crate) fn page_times<'de, D: Deserializer<'de>>(from: D) -> Result<PageTimes
 }
 
 /// Values that device files give by name.
-pub(crate) trait Named: Copy + Sized + 'static {
+pub(crate) trait ByName: Named {
     /// The word for such a value in messages.
     const WHAT: &'static str;
-    /// All values with their names.
-    fn names() -> Vec<(Self, &'static str)>;
 }
 
-impl Named for Scheduler {
+impl ByName for Scheduler {
     const WHAT: &'static str = "scheduler";
-    fn names() -> Vec<(Self, &'static str)> {
-        Self::ALL.map(|value| (value, value.name())).into()
-    }
 }
 
-impl Named for ChannelArbitration {
+impl ByName for ChannelArbitration {
     const WHAT: &'static str = "channel arbitration";
-    fn names() -> Vec<(Self, &'static str)> {
-        Self::ALL.map(|value| (value, value.name())).into()
-    }
 }
 
-impl Named for ReadTransfer {
+impl ByName for ReadTransfer {
     const WHAT: &'static str = "read transfer";
-    fn names() -> Vec<(Self, &'static str)> {
-        Self::ALL.map(|value| (value, value.name())).into()
-    }
 }
 
-impl Named for CleaningMode {
+impl ByName for CleaningMode {
     const WHAT: &'static str = "cleaning mode";
-    fn names() -> Vec<(Self, &'static str)> {
-        Self::ALL.map(|value| (value, value.name())).into()
-    }
 }
 
-impl Named for Frontiers {
+impl ByName for Frontiers {
     const WHAT: &'static str = "arrangement of frontiers";
-    fn names() -> Vec<(Self, &'static str)> {
-        Self::ALL.map(|value| (value, value.name())).into()
-    }
 }
 
 /// A value of `T` by name.
-pub(crate) fn named<'de, D: Deserializer<'de>, T: Named>(from: D) -> Result<T, D::Error> {
+pub(crate) fn named<'de, D: Deserializer<'de>, T: ByName>(from: D) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
-    let names = T::names();
-    if let Some((value, _)) = names.iter().find(|(_, name)| *name == text) {
-        return Ok(*value);
-    }
-    let known: Vec<_> = names.iter().map(|(_, name)| format!("`{name}`")).collect();
-    let (what, known) = (T::WHAT, known.join(", "));
-    Err(D::Error::custom(format!("unknown {what} `{text}`, expected one of {known}")))
+    T::from_name(&text).ok_or_else(|| {
+        let known: Vec<_> = T::ALL.iter().map(|value| format!("`{}`", value.name())).collect();
+        let (what, known) = (T::WHAT, known.join(", "));
+        D::Error::custom(format!("unknown {what} `{text}`, expected one of {known}"))
+    })
 }

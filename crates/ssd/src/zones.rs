@@ -13,40 +13,28 @@ use borsh::{BorshDeserialize, BorshSerialize};
 
 use prism_engine::block::{HostOp, Request, SubmitError};
 
-/// The state of a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
-pub enum ZoneState {
-    /// Nothing is written.
-    Empty,
-    /// Opened by a write.
-    ImplicitlyOpen,
-    /// Opened by a command of the host.
-    ExplicitlyOpen,
-    /// Partly written and not open.
-    Closed,
-    /// Takes no more writes until it is reset.
-    Full,
-    /// Can only be read.
-    ReadOnly,
-    /// Its data is lost.
-    Offline,
+prism_base::named_enum! {
+    /// The state of a zone.
+    #[derive(BorshSerialize, BorshDeserialize)]
+    pub enum ZoneState {
+        /// Nothing is written.
+        Empty = "empty",
+        /// Opened by a write.
+        ImplicitlyOpen = "implicitly open",
+        /// Opened by a command of the host.
+        ExplicitlyOpen = "explicitly open",
+        /// Partly written and not open.
+        Closed = "closed",
+        /// Takes no more writes until it is reset.
+        Full = "full",
+        /// Can only be read.
+        ReadOnly = "read only",
+        /// Its data is lost.
+        Offline = "offline",
+    }
 }
 
 impl ZoneState {
-    /// The name in reports and errors.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Empty => "empty",
-            Self::ImplicitlyOpen => "implicitly open",
-            Self::ExplicitlyOpen => "explicitly open",
-            Self::Closed => "closed",
-            Self::Full => "full",
-            Self::ReadOnly => "read only",
-            Self::Offline => "offline",
-        }
-    }
-
     /// Whether it takes an open resource.
     #[must_use]
     pub fn is_open(self) -> bool {

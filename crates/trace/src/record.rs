@@ -2,43 +2,21 @@
 
 use crate::symbols::Symbol;
 
-/// The operation of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Op {
-    /// Data from the device to the host.
-    Read = 0,
-    /// Data from the host to the device.
-    Write = 1,
-    /// The host no longer needs the data (TRIM, UNMAP, DEALLOCATE).
-    Discard = 2,
-    /// The range reads as zeros from now on; no data is sent.
-    WriteZeroes = 3,
-    /// All writes completed before are durable when this completes. It has no range.
-    Flush = 4,
-}
-
-impl Op {
-    /// Every operation, in the order of its number.
-    pub const ALL: [Self; 5] =
-        [Self::Read, Self::Write, Self::Discard, Self::WriteZeroes, Self::Flush];
-
-    /// The name used in Parquet files, JSON and on the terminal.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Discard => "discard",
-            Self::WriteZeroes => "write_zeroes",
-            Self::Flush => "flush",
-        }
-    }
-
-    /// The operation called `name`, as [`Op::name`] prints it.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|op| op.name() == name)
+prism_base::named_enum! {
+    /// The operation of a request.
+    #[derive(PartialOrd, Ord, Hash)]
+    #[repr(u8)]
+    pub enum Op {
+        /// Data from the device to the host.
+        Read = "read",
+        /// Data from the host to the device.
+        Write = "write",
+        /// The host no longer needs the data (TRIM, UNMAP, DEALLOCATE).
+        Discard = "discard",
+        /// The range reads as zeros from now on; no data is sent.
+        WriteZeroes = "write_zeroes",
+        /// All writes completed before are durable when this completes. It has no range.
+        Flush = "flush",
     }
 }
 

@@ -45,7 +45,7 @@ fn samples(answer: &str) -> BTreeMap<String, f64> {
 
 #[test]
 fn prometheus_reads_what_stats_says() {
-    for (engine, _) in Engine::ALL {
+    for engine in Engine::ALL {
         let server = Running::start(options(None, engine), Settings::default());
         let mut client = server.connect();
         assert_eq!(client.set("k", b"1"), "STORED");

@@ -177,7 +177,7 @@ fn many_clients(engine: Engine) {
 
 #[test]
 fn many_clients_find_what_they_set() {
-    Engine::ALL.into_iter().for_each(|(engine, _)| many_clients(engine));
+    Engine::ALL.into_iter().for_each(many_clients);
 }
 
 /// Pipelined commands are answered in their order, also if some of them read flash.

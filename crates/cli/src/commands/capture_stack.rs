@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
-use prism_base::{Bytes, Nanos};
+use prism_base::{Bytes, Named, Nanos};
 use prism_host::{HostError, OutputFile, Progress};
 use prism_lab::{
     App, Combination, Experiment, ExperimentSpec, FileSystem, INSTANCES_MAX, Io, Leftovers,
-    MemoryCgroups, Named, Pattern, StackError, WorkerSpec, remove_leftovers,
+    MemoryCgroups, Pattern, StackError, WorkerSpec, remove_leftovers,
 };
 use prism_present::PresentError;
 use prism_present::analysis::{Analysis, AnalysisOptions, Trace, WhatIfs};
@@ -404,8 +404,5 @@ fn read_ahead(text: &str) -> Result<Bytes, String> {
 /// # Errors
 /// The known names.
 pub fn parse_name<T: Named>(text: &str) -> Result<T, String> {
-    T::from_name(text).ok_or_else(|| {
-        let names: Vec<_> = T::ALL.iter().map(|member| member.name()).collect();
-        format!("known are {}", names.join(", "))
-    })
+    T::from_name(text).ok_or_else(|| format!("known are {}", T::names()))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use prism_base::{Bytes, Nanos};
-use prism_lab::{App, Io, Named, Pattern, Step, WorkerSpec, work};
+use prism_lab::{App, Io, Pattern, Step, WorkerSpec, work};
 
 use super::capture_stack::parse_name;
 use crate::failure::Failure;

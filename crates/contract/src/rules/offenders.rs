@@ -20,62 +20,47 @@ const LISTED: usize = 5;
 /// Offenders with a smaller share are not listed.
 const SHARE_MIN: f64 = 0.01;
 
-/// The attribute by which offenders are distinguished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Dimension {
-    /// The command name of the process that issued the request.
-    Process,
-    /// The file, by its name or its inode number.
-    File,
-    /// The directory of the file, if the file name has one.
-    Directory,
-    /// The part of the device: a named part of the file system's layout, or a range of
-    /// addresses.
-    Range,
-    /// The phase of the experiment.
-    Phase,
-    /// The kind of request ([`Class`]).
-    Operation,
-}
-
-impl Dimension {
-    /// All dimensions, in the order of reports.
-    pub const ALL: [Self; 6] =
-        [Self::Process, Self::File, Self::Directory, Self::Range, Self::Phase, Self::Operation];
-
-    /// The name in text and JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Process => "process",
-            Self::File => "file",
-            Self::Directory => "directory",
-            Self::Range => "range",
-            Self::Phase => "phase",
-            Self::Operation => "operation",
-        }
+prism_base::named_enum! {
+    /// The attribute by which offenders are distinguished.
+    #[derive(PartialOrd, Ord)]
+    pub enum Dimension {
+        /// The command name of the process that issued the request.
+        Process = "process",
+        /// The file, by its name or its inode number.
+        File = "file",
+        /// The directory of the file, if the file name has one.
+        Directory = "directory",
+        /// The part of the device: a named part of the file system's layout, or a range of
+        /// addresses.
+        Range = "range",
+        /// The phase of the experiment.
+        Phase = "phase",
+        /// The kind of request ([`Class`]).
+        Operation = "operation",
     }
 }
 
-/// Kinds of requests, by operation and flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
-    /// A read that the application waits for.
-    Read,
-    /// A read-ahead.
-    ReadAhead,
-    /// A write in the background.
-    Write,
-    /// A write that the application waits for.
-    SyncWrite,
-    /// A write of the file system's metadata.
-    MetadataWrite,
-    /// A write with FUA or a preflush, such as a journal commit.
-    DurableWrite,
-    /// A discard or a write-zeroes request.
-    Discard,
-    /// A flush.
-    Flush,
+prism_base::named_enum! {
+    /// Kinds of requests, by operation and flags.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum Class {
+        /// A read that the application waits for.
+        Read = "read",
+        /// A read-ahead.
+        ReadAhead = "read ahead",
+        /// A write in the background.
+        Write = "write",
+        /// A write that the application waits for.
+        SyncWrite = "synchronous write",
+        /// A write of the file system's metadata.
+        MetadataWrite = "metadata write",
+        /// A write with FUA or a preflush, such as a journal commit.
+        DurableWrite = "durable write",
+        /// A discard or a write-zeroes request.
+        Discard = "discard",
+        /// A flush.
+        Flush = "flush",
+    }
 }
 
 impl Class {
@@ -93,21 +78,6 @@ impl Class {
             Op::Write if record.flags.has(Flags::META) => Self::MetadataWrite,
             Op::Write if record.flags.has(Flags::SYNC) => Self::SyncWrite,
             Op::Write => Self::Write,
-        }
-    }
-
-    /// The name in text and JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::ReadAhead => "read ahead",
-            Self::Write => "write",
-            Self::SyncWrite => "synchronous write",
-            Self::MetadataWrite => "metadata write",
-            Self::DurableWrite => "durable write",
-            Self::Discard => "discard",
-            Self::Flush => "flush",
         }
     }
 }

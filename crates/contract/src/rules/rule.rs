@@ -15,29 +15,18 @@ pub enum Rule {
     UniformLifetime,
 }
 
-/// The assessment of a score.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// The rule is kept.
-    Kept,
-    /// The score is between the thresholds.
-    Strained,
-    /// The rule is broken.
-    Broken,
-    /// The trace does not determine a score.
-    Unknown,
-}
-
-impl Verdict {
-    /// The name in text and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Strained => "strained",
-            Self::Broken => "broken",
-            Self::Unknown => "unknown",
-        }
+prism_base::named_enum! {
+    /// The assessment of a score.
+    #[derive(PartialOrd, Ord)]
+    pub enum Verdict {
+        /// The rule is kept.
+        Kept = "kept",
+        /// The score is between the thresholds.
+        Strained = "strained",
+        /// The rule is broken.
+        Broken = "broken",
+        /// The trace does not determine a score.
+        Unknown = "unknown",
     }
 }
 

@@ -39,27 +39,16 @@ pub const NO_WEAR_DAYS: f64 = 100.0 * 5.0 * 365.0;
 /// more than one operation in ten is noticeable in throughput.
 pub const LITTLE_BACKGROUND: f64 = 0.1;
 
-/// An entry of the paper's Table 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quoted {
-    /// T: the term holds.
-    True,
-    /// F: the term does not hold.
-    False,
-    /// T with a dagger: the term holds approximately, because devices have become more
-    /// complex.
-    Approximately,
-}
-
-impl Quoted {
-    /// The name in text and in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::True => "true",
-            Self::False => "false",
-            Self::Approximately => "approximately",
-        }
+prism_base::named_enum! {
+    /// An entry of the paper's Table 1.
+    pub enum Quoted {
+        /// T: the term holds.
+        True = "true",
+        /// F: the term does not hold.
+        False = "false",
+        /// T with a dagger: the term holds approximately, because devices have become more
+        /// complex.
+        Approximately = "approximately",
     }
 }
 

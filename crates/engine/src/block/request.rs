@@ -2,47 +2,36 @@
 
 use prism_base::{Nanos, SimTime};
 
-/// The commands of a host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum HostOp {
-    /// Read.
-    Read,
-    /// Write.
-    Write,
-    /// TRIM. Only whole mapping units inside the range are unmapped.
-    Discard,
-    /// The range reads as zeros: whole units are unmapped, the rest is written.
-    WriteZeroes,
-    /// Makes writes that were complete before it durable.
-    Flush,
-    /// Writes at the write pointer of the zone that begins at the offset.
-    ZoneAppend,
-    /// Opens a zone.
-    ZoneOpen,
-    /// Closes a zone.
-    ZoneClose,
-    /// Makes a zone full.
-    ZoneFinish,
-    /// Empties a zone.
-    ZoneReset,
+prism_base::named_enum! {
+    /// The commands of a host.
+    #[derive(PartialOrd, Ord, Hash)]
+    pub enum HostOp {
+        /// Read.
+        Read = "read",
+        /// Write.
+        Write = "write",
+        /// TRIM. Only whole mapping units inside the range are unmapped.
+        Discard = "discard",
+        /// The range reads as zeros: whole units are unmapped, the rest is written.
+        WriteZeroes = "write_zeroes",
+        /// Makes writes that were complete before it durable.
+        Flush = "flush",
+        /// Writes at the write pointer of the zone that begins at the offset.
+        ZoneAppend = "zone_append",
+        /// Opens a zone.
+        ZoneOpen = "zone_open",
+        /// Closes a zone.
+        ZoneClose = "zone_close",
+        /// Makes a zone full.
+        ZoneFinish = "zone_finish",
+        /// Empties a zone.
+        ZoneReset = "zone_reset",
+    }
 }
 
 impl HostOp {
     /// Number of commands.
     pub const COUNT: usize = 10;
-    /// Every command.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::Read,
-        Self::Write,
-        Self::Discard,
-        Self::WriteZeroes,
-        Self::Flush,
-        Self::ZoneAppend,
-        Self::ZoneOpen,
-        Self::ZoneClose,
-        Self::ZoneFinish,
-        Self::ZoneReset,
-    ];
     /// The commands of drives without zones.
     pub const COMMON: [Self; 5] =
         [Self::Read, Self::Write, Self::Discard, Self::WriteZeroes, Self::Flush];
@@ -59,23 +48,6 @@ impl HostOp {
     #[inline]
     pub fn manages_zone(self) -> bool {
         matches!(self, Self::ZoneOpen | Self::ZoneClose | Self::ZoneFinish | Self::ZoneReset)
-    }
-
-    /// The name used in reports and JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Discard => "discard",
-            Self::WriteZeroes => "write_zeroes",
-            Self::Flush => "flush",
-            Self::ZoneAppend => "zone_append",
-            Self::ZoneOpen => "zone_open",
-            Self::ZoneClose => "zone_close",
-            Self::ZoneFinish => "zone_finish",
-            Self::ZoneReset => "zone_reset",
-        }
     }
 }
 
@@ -129,31 +101,21 @@ pub struct Cost {
     pub buffer_wait: Nanos,
 }
 
-/// How a request ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Status {
-    /// It was done.
-    #[default]
-    Done,
-    /// A read met units that cannot be corrected, or whose content was lost before.
-    Unreadable,
-    /// The drive is read-only and refuses requests that would write, or make written data durable.
-    ReadOnly,
-    /// A write to a zone, or a command that manages it, failed because the flash of the zone has
-    /// failed and the zone can only be read. None of the data of the write is guaranteed.
-    WriteFault,
-}
-
-impl Status {
-    /// The name used in reports and JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Unreadable => "unreadable",
-            Self::ReadOnly => "read_only",
-            Self::WriteFault => "write_fault",
-        }
+prism_base::named_enum! {
+    /// How a request ended.
+    #[derive(Default, Hash)]
+    pub enum Status {
+        /// It was done.
+        #[default]
+        Done = "done",
+        /// A read met units that cannot be corrected, or whose content was lost before.
+        Unreadable = "unreadable",
+        /// The drive is read-only and refuses requests that would write, or make written data
+        /// durable.
+        ReadOnly = "read_only",
+        /// A write to a zone, or a command that manages it, failed because the flash of the zone
+        /// has failed and the zone can only be read. None of the data of the write is guaranteed.
+        WriteFault = "write_fault",
     }
 }
 

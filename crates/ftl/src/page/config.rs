@@ -8,31 +8,17 @@ use crate::config::{ConfigError, OverProvisioning};
 use crate::plan::UnitWrite;
 use crate::victim::VictimPolicy;
 
-/// Open blocks for copies on each die group, in addition to those of the host's streams.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Frontiers {
-    /// Host data (of the first stream) and copies share one open block.
-    Shared,
-    /// Copies have an open block of their own, so that data that survived a cleaning is not mixed
-    /// with new data.
-    Separate,
-    /// Copies of each stream have an open block of their own, so that streams stay separate, as
-    /// NVMe's persistently isolated reclaim units do.
-    PerStream,
-}
-
-impl Frontiers {
-    /// Every arrangement.
-    pub const ALL: [Self; 3] = [Self::Shared, Self::Separate, Self::PerStream];
-
-    /// The name in device files and on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Shared => "shared",
-            Self::Separate => "separate",
-            Self::PerStream => "per-stream",
-        }
+prism_base::named_enum! {
+    /// Open blocks for copies on each die group, in addition to those of the host's streams.
+    pub enum Frontiers {
+        /// Host data (of the first stream) and copies share one open block.
+        Shared = "shared",
+        /// Copies have an open block of their own, so that data that survived a cleaning is not
+        /// mixed with new data.
+        Separate = "separate",
+        /// Copies of each stream have an open block of their own, so that streams stay separate, as
+        /// NVMe's persistently isolated reclaim units do.
+        PerStream = "per-stream",
     }
 }
 

@@ -15,29 +15,30 @@ use crate::pool::{Cell, CellF32, CellF64, Pool};
 use crate::pull::{self, Schedule, Vertex};
 use crate::results::Results;
 
-/// An algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// PageRank
-    Pagerank,
-    /// Personalised PageRank of a source
-    Ppr,
-    /// Weakly connected components: the smallest vertex of each
-    Wcc,
-    /// Fewest edges from a source
-    Bfs,
-    /// Shortest paths from a source by weights
-    Sssp,
-    /// Communities by label propagation
-    Cdlp,
-    /// Local clustering coefficients
-    Lcc,
-    /// Triangles at each vertex
-    Triangles,
-    /// Core numbers
-    Kcore,
-    /// Edges of each vertex
-    Degrees,
+prism_base::named_enum! {
+    /// An algorithm.
+    pub enum Algorithm {
+        /// PageRank
+        Pagerank = "pagerank",
+        /// Personalised PageRank of a source
+        Ppr = "ppr",
+        /// Weakly connected components: the smallest vertex of each
+        Wcc = "wcc",
+        /// Fewest edges from a source
+        Bfs = "bfs",
+        /// Shortest paths from a source by weights
+        Sssp = "sssp",
+        /// Communities by label propagation
+        Cdlp = "cdlp",
+        /// Local clustering coefficients
+        Lcc = "lcc",
+        /// Triangles at each vertex
+        Triangles = "triangles",
+        /// Core numbers
+        Kcore = "kcore",
+        /// Edges of each vertex
+        Degrees = "degrees",
+    }
 }
 
 /// Options of algorithms.
@@ -73,29 +74,6 @@ pub struct Computed {
 }
 
 impl Algorithm {
-    /// Every algorithm, with its name.
-    pub const ALL: [(Self, &'static str); 10] = [
-        (Self::Pagerank, "pagerank"),
-        (Self::Ppr, "ppr"),
-        (Self::Wcc, "wcc"),
-        (Self::Bfs, "bfs"),
-        (Self::Sssp, "sssp"),
-        (Self::Cdlp, "cdlp"),
-        (Self::Lcc, "lcc"),
-        (Self::Triangles, "triangles"),
-        (Self::Kcore, "kcore"),
-        (Self::Degrees, "degrees"),
-    ];
-
-    /// Its name.
-    ///
-    /// # Panics
-    /// Never: all are listed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|(algorithm, _)| *algorithm == self).expect("all are listed").1
-    }
-
     /// Whether it needs a source.
     #[must_use]
     pub fn has_source(self) -> bool {

@@ -7,6 +7,7 @@ mod pairs;
 mod table;
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use prism_base::Named;
 
 use crate::error::{GraphError, Result};
 use crate::ingest::{Edge, Ingest};
@@ -14,38 +15,28 @@ use crate::pool::{Job, Pool};
 
 pub use fields::is_comment;
 
-/// A format of graphs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// A line for each edge: source, target, and perhaps a weight. SNAP, LDBC `.e`, GAP `.el` and
-    /// `.wel`.
-    Edges,
-    /// A line for each vertex: its number, and those of its neighbours.
-    Adjacency,
-    /// Matrix Market, coordinates.
-    MatrixMarket,
-    /// METIS.
-    Metis,
-    /// Pairs of little-endian `u32`.
-    Pairs32,
-    /// Pairs of little-endian `u64`.
-    Pairs64,
-    /// Columns with names.
-    Csv,
+prism_base::named_enum! {
+    /// A format of graphs.
+    pub enum Format {
+        /// A line for each edge: source, target, and perhaps a weight. SNAP, LDBC `.e`, GAP `.el`
+        /// and `.wel`.
+        Edges = "edges",
+        /// A line for each vertex: its number, and those of its neighbours.
+        Adjacency = "adjacency",
+        /// Matrix Market, coordinates.
+        MatrixMarket = "matrix-market",
+        /// METIS.
+        Metis = "metis",
+        /// Pairs of little-endian `u32`.
+        Pairs32 = "pairs32",
+        /// Pairs of little-endian `u64`.
+        Pairs64 = "pairs64",
+        /// Columns with names.
+        Csv = "csv",
+    }
 }
 
 impl Format {
-    /// Every format, with its name.
-    pub const ALL: [(Self, &'static str); 7] = [
-        (Self::Edges, "edges"),
-        (Self::Adjacency, "adjacency"),
-        (Self::MatrixMarket, "matrix-market"),
-        (Self::Metis, "metis"),
-        (Self::Pairs32, "pairs32"),
-        (Self::Pairs64, "pairs64"),
-        (Self::Csv, "csv"),
-    ];
-
     /// The format of an input, by its first bytes, else by the ending of its name without those of
     /// compression.
     #[must_use]
@@ -174,19 +165,15 @@ impl Reader {
     /// # Errors
     /// As [`Reader::new`].
     pub fn resume(options: ReadOptions, state: ReaderState) -> Option<Result<Self>> {
-        let known = Format::ALL.into_iter().find(|(_, name)| *name == state.format);
-        let options = ReadOptions { format: known?.0, ..options };
+        let options = ReadOptions { format: Format::from_name(&state.format)?, ..options };
         Some(Self::new(options).map(|reader| Self { state, ..reader }))
     }
 
     /// What another reader needs to go on, and how many of the last bytes it has to read again.
     #[must_use]
     pub fn save(&self) -> (ReaderState, usize) {
-        let (_, name) = Format::ALL
-            .into_iter()
-            .find(|(format, _)| *format == self.options.format)
-            .expect("every format has a name");
-        (ReaderState { format: name.to_owned(), ..self.state.clone() }, self.rest.len())
+        let format = self.options.format.name().to_owned();
+        (ReaderState { format, ..self.state.clone() }, self.rest.len())
     }
 
     /// Lines, or bytes of a binary format, that were read.

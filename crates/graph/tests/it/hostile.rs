@@ -286,10 +286,9 @@ fn try_all(image: &Image, outcomes: &mut Outcomes) {
         result
     };
     let runs = |memory: u64| {
-        let of = |(algorithm, _): (Algorithm, &str)| {
+        Algorithm::ALL.map(|algorithm| {
             limited(&|| image.copy().run(algorithm, memory, Some(0)).map(drop)).is_ok()
-        };
-        Algorithm::ALL.map(of)
+        })
     };
     if limited(&|| image.open(MEMORY).map(drop)).is_err() {
         outcomes.refused += 1;
@@ -331,7 +330,8 @@ fn compare(image: &Image, catalog: &Catalog, edges: &str, vertices: &str) {
             Ok(())
         })
         .unwrap();
-    for (algorithm, name) in Algorithm::ALL {
+    for algorithm in Algorithm::ALL {
+        let name = algorithm.name();
         // Sums depend on the order of intervals.
         if matches!(algorithm, Algorithm::Pagerank | Algorithm::Ppr) {
             continue;
@@ -447,7 +447,8 @@ fn a_neighbour_that_is_no_vertex_is_named() {
         lists.into_iter().find(|(_, header, _)| header.kind == Kind::In).unwrap();
     header.base += 4;
     image.graph.set(segment, header, &payload);
-    for (algorithm, name) in Algorithm::ALL {
+    for algorithm in Algorithm::ALL {
+        let name = algorithm.name();
         let unsaved = Image { results: Plain::default(), ..image.copy() };
         let error = match unsaved.run(algorithm, MEMORY, Some(0)) {
             // These read other segments.

@@ -74,7 +74,7 @@ fn algorithms_stay_within_their_memory() {
         let lists = 400 * graph.catalog().entries.len() as u64 + (16 << 10);
         let pagerank = |schedule, single| (Algorithm::Pagerank, "pagerank", schedule, single);
         let (sync, at_once) = (Schedule::Synchronous, Schedule::Asynchronous);
-        let all = Algorithm::ALL.map(|(algorithm, name)| (algorithm, name, sync, false));
+        let all = Algorithm::ALL.map(|algorithm| (algorithm, algorithm.name(), sync, false));
         let others = [pagerank(sync, true), pagerank(at_once, false), pagerank(at_once, true)];
         for (algorithm, name, schedule, single) in all.into_iter().chain(others) {
             let options = Options { schedule, single, ..options };
@@ -164,7 +164,7 @@ fn algorithms_stay_within_their_memory_with_values_on_flash() {
         let (mut stores, mut ran) = (policy(256, 32, 1), 0);
         // The first run is so long that it writes every block of the device, which is in memory.
         let runs = [(Algorithm::Pagerank, "", 60)].into_iter();
-        let runs = runs.chain(Algorithm::ALL.map(|(algorithm, name)| (algorithm, name, 2)));
+        let runs = runs.chain(Algorithm::ALL.map(|algorithm| (algorithm, algorithm.name(), 2)));
         for (algorithm, name, iterations) in runs {
             let options = Options { source: Some(2), iterations: Some(iterations), ..options() };
             let (whole, least) = algorithm.state_bytes(&graph, &Serial, &options);

@@ -78,7 +78,8 @@ fn random_graphs_have_the_values_on_flash_that_they_have_in_memory() {
         let (directed, pool) = (seed % 2 == 1, Threads(1 + seed as usize / 2 % 2));
         let mut graph = graph(&text, directed, duplicates, 2);
         assert!(graph.catalog().intervals >= 5, "{} intervals", graph.catalog().intervals);
-        for (algorithm, name) in Algorithm::ALL {
+        for algorithm in Algorithm::ALL {
+            let name = algorithm.name();
             let options = options_of(algorithm);
             graph.set_memory(64 << 20);
             let whole = algorithm.run(&mut graph, None, &Threads(2), &options).unwrap();

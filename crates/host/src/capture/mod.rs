@@ -38,29 +38,15 @@ pub use wait::{AFTER, Ended, Until, wait};
 /// events that a million requests per second cause in this time.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A source of events, in the order in which they are tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Backend {
-    /// Prism's own BPF programs.
-    Bpf,
-    /// ftrace events in a separate instance.
-    Ftrace,
-    /// The `blk` tracer.
-    Blk,
-}
-
-impl Backend {
-    /// Every backend, best first.
-    pub const ALL: [Self; 3] = [Self::Bpf, Self::Ftrace, Self::Blk];
-
-    /// Its name on the command line.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Bpf => "bpf",
-            Self::Ftrace => "ftrace",
-            Self::Blk => "blk",
-        }
+prism_base::named_enum! {
+    /// A source of events, in the order in which they are tried.
+    pub enum Backend {
+        /// Prism's own BPF programs.
+        Bpf = "bpf",
+        /// ftrace events in a separate instance.
+        Ftrace = "ftrace",
+        /// The `blk` tracer.
+        Blk = "blk",
     }
 }
 

@@ -7,6 +7,7 @@ use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_typed_column_r
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use prism_base::Named;
 use prism_trace::{Flags, Op, Record, Symbol, Symbols, TraceFacts};
 
 use super::{Digest, FLAGS, META_KEY, Meta, VERSION, known_time};

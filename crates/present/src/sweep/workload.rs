@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use prism_base::{Bytes, Nanos};
+use prism_base::{Bytes, Named, Nanos};
 use prism_replay::{Options, Pace, Passes};
 use prism_ssd::DriveSpec;
 use prism_trace::{Format, LoadSpec, LogicalBlock};
@@ -223,10 +223,8 @@ fn trace(
 }
 
 fn format(text: &str) -> Result<Format, String> {
-    Format::from_name(text).ok_or_else(|| {
-        let names = Format::ALL.map(Format::name);
-        format!("there is no such format; formats are {}", names.join(", "))
-    })
+    Format::from_name(text)
+        .ok_or_else(|| format!("there is no such format; formats are {}", Format::names()))
 }
 
 #[cfg(test)]

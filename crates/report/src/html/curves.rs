@@ -42,7 +42,7 @@ pub fn render(page: &mut Page, chart: &Curves) {
         drawing += &format!(
             "<g data-series=\"{i}\" class=\"k{}\" data-shape=\"{}\" data-points=\"{}\">{}</g>",
             colours[i],
-            curve.shape.key(),
+            curve.shape.name(),
             readings(&placed),
             stroke(curve.shape, &placed)
         );
@@ -89,11 +89,11 @@ fn axes(chart: &Curves, x: &Range) -> String {
          data-y-scale=\"{}\" data-y-unit=\"{}\"",
         x.low,
         x.high,
-        x.scale.key(),
+        x.scale.name(),
         escape(&chart.x.label),
-        chart.x.unit.key(),
-        chart.y.scale.key(),
-        chart.y.unit.key()
+        chart.x.unit.name(),
+        chart.y.scale.name(),
+        chart.y.unit.name()
     )
 }
 

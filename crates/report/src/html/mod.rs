@@ -95,7 +95,7 @@ fn style() -> String {
 fn units() -> String {
     let rung = |&(scale, name): &(f64, &str)| format!("{scale},{name}");
     let rungs = |unit: Unit| unit.ladder().iter().map(rung).collect::<Vec<_>>().join(";");
-    let unit = |unit: Unit| format!("{}:{}", unit.key(), rungs(unit));
+    let unit = |unit: Unit| format!("{}:{}", unit.name(), rungs(unit));
     escape(&Unit::ALL.map(unit).join("|"))
 }
 

@@ -67,7 +67,7 @@ fn rows(table: &Table) -> String {
             out += &match i {
                 0 => format!("<th scope=row{}>{text}", classes[i]),
                 _ => match table.cell(row, i).grade() {
-                    Some(grade) => format!("<td class=\"n {}\">{text}", grade.word()),
+                    Some(grade) => format!("<td class=\"n {}\">{text}", grade.name()),
                     None => format!("<td{}>{text}", classes[i]),
                 },
             };

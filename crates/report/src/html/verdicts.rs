@@ -19,7 +19,7 @@ fn tally(page: &mut Page, verdicts: &[Verdict]) {
     for grade in Grade::ALL {
         let count = verdicts.iter().filter(|verdict| verdict.grade == grade).count();
         if count > 0 {
-            let (word, icon) = (grade.word(), icon(grade));
+            let (word, icon) = (grade.name(), icon(grade));
             page.push(&format!("<span class=\"{word}\">{icon}{count} {word}</span> "));
         }
     }
@@ -27,7 +27,7 @@ fn tally(page: &mut Page, verdicts: &[Verdict]) {
 }
 
 fn row(page: &mut Page, verdict: &Verdict) {
-    let grade = verdict.grade.word();
+    let grade = verdict.grade.name();
     page.push(&format!(
         "<li class=\"{grade}\">\n<p class=\"grade\">{}{grade}</p>\n<h3>{}</h3>\n{}\
          <p class=\"why\">{}</p>\n",

@@ -11,7 +11,7 @@ const SCORE: usize = 4;
 
 pub(super) fn render(screen: &mut Screen, verdicts: &[Verdict]) {
     let style = screen.style;
-    let word = Grade::ALL.iter().map(|grade| grade.word().len()).max().unwrap_or(0);
+    let word = Grade::ALL.iter().map(|grade| grade.name().len()).max().unwrap_or(0);
     let names: Vec<String> = verdicts.iter().map(|verdict| screen.clean(&verdict.name)).collect();
     let widest = names.iter().map(|name| display_width(name)).max().unwrap_or(0);
     let name = widest.min(screen.width / 3);
@@ -19,7 +19,7 @@ pub(super) fn render(screen: &mut Screen, verdicts: &[Verdict]) {
     let remaining = screen.width.saturating_sub(before + name + 2);
     let indent = if remaining < SENTENCE_MIN { before } else { before + name + 2 };
     for (verdict, text) in verdicts.iter().zip(&names) {
-        let grade = paint(style, verdict.grade, &pad_right(verdict.grade.word(), word));
+        let grade = paint(style, verdict.grade, &pad_right(verdict.grade.name(), word));
         let score = pad_left(&verdict.score_text(style.missing()), SCORE);
         let rule = pad_right(&shorten(text, name, style.unicode), name);
         let head = format!("  {grade}  {score}  {}", style.bold(&rule));

@@ -88,24 +88,23 @@ fn one() -> u32 {
     1
 }
 
-/// Kinds of cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cell {
-    /// One.
-    Slc,
-    /// Two.
-    Mlc,
-    /// Three.
-    Tlc,
-    /// Four.
-    Qlc,
+prism_base::named_enum! {
+    /// Kinds of cells.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Cell {
+        /// One.
+        Slc = "SLC",
+        /// Two.
+        Mlc = "MLC",
+        /// Three.
+        Tlc = "TLC",
+        /// Four.
+        Qlc = "QLC",
+    }
 }
 
 impl Cell {
-    /// All kinds, fewest bits first.
-    pub const ALL: [Self; 4] = [Self::Slc, Self::Mlc, Self::Tlc, Self::Qlc];
-
     /// Bits per cell.
     #[must_use]
     pub fn bits(self) -> u32 {
@@ -114,17 +113,6 @@ impl Cell {
             Self::Mlc => 2,
             Self::Tlc => 3,
             Self::Qlc => 4,
-        }
-    }
-
-    /// Upper-case abbreviation, for reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Slc => "SLC",
-            Self::Mlc => "MLC",
-            Self::Tlc => "TLC",
-            Self::Qlc => "QLC",
         }
     }
 }
@@ -230,48 +218,32 @@ fn foreground() -> CleaningMode {
     CleaningMode::Foreground
 }
 
-/// Mappings by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Mapping {
-    /// Page-level mapping, the whole map in memory.
-    Page,
-    /// Block-level mapping: a rewritten logical block is copied to another block.
-    Block,
-    /// Hybrid mapping with log blocks that belong to one logical block each (Kim and others, IEEE
-    /// TCE 2002).
-    Bast,
-    /// Hybrid mapping with log blocks that all logical blocks share, and one for sequential writes
-    /// (Lee and others, ACM TECS 2007).
-    Fast,
-    /// Hybrid mapping with log blocks that N logical blocks share (N/K, SAST).
-    Hybrid,
-    /// Page-level mapping, the map on flash and a part of it cached (Gupta, Kim, Urgaonkar,
-    /// ASPLOS'09).
-    Dftl,
-    /// Zone mapping: zones that the host writes in order and resets, each one block.
-    Zns,
+prism_base::named_enum! {
+    /// Mappings by name.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Mapping {
+        /// Page-level mapping, the whole map in memory.
+        Page = "page",
+        /// Block-level mapping: a rewritten logical block is copied to another block.
+        Block = "block",
+        /// Hybrid mapping with log blocks that belong to one logical block each (Kim and others,
+        /// IEEE TCE 2002).
+        Bast = "bast",
+        /// Hybrid mapping with log blocks that all logical blocks share, and one for sequential
+        /// writes (Lee and others, ACM TECS 2007).
+        Fast = "fast",
+        /// Hybrid mapping with log blocks that N logical blocks share (N/K, SAST).
+        Hybrid = "hybrid",
+        /// Page-level mapping, the map on flash and a part of it cached (Gupta, Kim, Urgaonkar,
+        /// ASPLOS'09).
+        Dftl = "dftl",
+        /// Zone mapping: zones that the host writes in order and resets, each one block.
+        Zns = "zns",
+    }
 }
 
 impl Mapping {
-    /// Every mapping of drives without zones, in the order in which they came into use.
-    pub const ALL: [Self; 6] =
-        [Self::Block, Self::Bast, Self::Fast, Self::Hybrid, Self::Page, Self::Dftl];
-
-    /// The name in device files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Block => "block",
-            Self::Bast => "bast",
-            Self::Fast => "fast",
-            Self::Hybrid => "hybrid",
-            Self::Dftl => "dftl",
-            Self::Zns => "zns",
-        }
-    }
-
     /// Whether this is a block-level or hybrid mapping, which needs merges.
     #[must_use]
     pub fn is_by_block(self) -> bool {

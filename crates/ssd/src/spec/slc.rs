@@ -48,24 +48,15 @@ pub struct SlcSpec {
     pub endurance: u32,
 }
 
-/// Use of SLC blocks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SlcUsage {
-    /// They hold the data that a rule selects.
-    Region,
-    /// Host data is written there first and folded into the other blocks later.
-    Cache,
-}
-
-impl SlcUsage {
-    /// The name in device files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Region => "region",
-            Self::Cache => "cache",
-        }
+prism_base::named_enum! {
+    /// Use of SLC blocks.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum SlcUsage {
+        /// They hold the data that a rule selects.
+        Region = "region",
+        /// Host data is written there first and folded into the other blocks later.
+        Cache = "cache",
     }
 }
 

@@ -2,6 +2,7 @@
 //! skipped and why, the capabilities of the trace, and how it is recognised.
 
 use crate::common::{Whole, data, options, read, read_pieces};
+use prism_base::Named;
 use prism_trace::{Capabilities, Format, Record, Symbols, TraceError, detect};
 
 /// What is expected of a sample.

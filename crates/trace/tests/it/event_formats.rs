@@ -1,7 +1,7 @@
 //! The examples of the document on formats of events are read as it says.
 
 use crate::common::{options, read};
-use prism_base::Bytes;
+use prism_base::{Bytes, Named};
 use prism_trace::{CountFrom, Format, LogicalBlock, Record, Symbols, detect};
 
 const DOCUMENT: &str = include_str!("../../../../docs/spec/event-formats.md");

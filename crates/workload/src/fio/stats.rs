@@ -3,31 +3,19 @@
 use prism_base::{Latencies, Nanos, SimTime};
 use prism_ssd::{HostOp, Status};
 
-/// Directions of I/O, in fio's order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dir {
-    /// Reads.
-    Read,
-    /// Writes.
-    Write,
-    /// Trims.
-    Trim,
+prism_base::named_enum! {
+    /// Directions of I/O, in fio's order.
+    pub enum Dir {
+        /// Reads.
+        Read = "read",
+        /// Writes.
+        Write = "write",
+        /// Trims.
+        Trim = "trim",
+    }
 }
 
 impl Dir {
-    /// The order of arrays by direction.
-    pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
-
-    /// The key in fio's JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Trim => "trim",
-        }
-    }
-
     /// The direction of a command; `None` for a FLUSH or a zone management command.
     #[must_use]
     pub fn of(op: HostOp) -> Option<Self> {

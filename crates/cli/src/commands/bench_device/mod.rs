@@ -59,46 +59,26 @@ pub struct Args {
     json: JsonArg,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pattern {
-    ReadInOrder,
-    ReadAtRandom,
-    WriteInOrder,
-    WriteAtRandom,
+prism_base::named_enum! {
+    pub(crate) enum Pattern {
+        ReadInOrder = "read",
+        ReadAtRandom = "randread",
+        WriteInOrder = "write",
+        WriteAtRandom = "randwrite",
+    }
 }
 
 impl Pattern {
-    const ALL: [Self; 4] =
-        [Self::ReadInOrder, Self::ReadAtRandom, Self::WriteInOrder, Self::WriteAtRandom];
-
-    /// The name in fio's option `rw`.
-    fn name(self) -> &'static str {
-        match self {
-            Self::ReadInOrder => "read",
-            Self::ReadAtRandom => "randread",
-            Self::WriteInOrder => "write",
-            Self::WriteAtRandom => "randwrite",
-        }
-    }
-
     fn reads(self) -> bool {
         matches!(self, Self::ReadInOrder | Self::ReadAtRandom)
     }
 }
 
-/// The level of the library.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Level {
-    Raw,
-    Function,
-}
-
-impl Level {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Raw => "raw",
-            Self::Function => "function",
-        }
+prism_base::named_enum! {
+    /// The level of the library.
+    pub(crate) enum Level {
+        Raw = "raw",
+        Function = "function",
     }
 }
 

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use prism_base::Bytes;
+use prism_base::{Bytes, Named};
 use prism_cache::cache::Durability;
 use prism_cache::items::Items;
 use prism_cache::protocol::{Settings, Shared, Users};
@@ -155,9 +155,7 @@ pub struct Args {
 }
 
 fn engine(text: &str) -> Result<Engine, String> {
-    let found = Engine::ALL.into_iter().find(|(_, name)| *name == text);
-    let names = || Engine::ALL.map(|(_, name)| name).join(", ");
-    found.map(|(engine, _)| engine).ok_or_else(|| format!("engines are {}", names()))
+    Engine::from_name(text).ok_or_else(|| format!("engines are {}", Engine::names()))
 }
 
 fn no_udp(text: &str) -> Result<u16, String> {

@@ -55,51 +55,27 @@ impl Variant {
     }
 }
 
-/// What differs from the file systems that are compared with the paper's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// Nothing.
-    None,
-    /// The drive gets trims.
-    Trims,
-    /// The drive does not save its buffer when power fails: a flush writes it.
-    Capacitors,
-    /// A call takes no time.
-    Calls,
-    /// All data fit in memory.
-    Memory,
-    /// A segment is a block of each channel.
-    Stripes,
-    /// Another seed.
-    Seed,
+named_enum! {
+    /// What differs from the file systems that are compared with the paper's.
+    pub enum Change {
+        /// Nothing.
+        None = "",
+        /// The drive gets trims.
+        Trims = "with trims",
+        /// The drive does not save its buffer when power fails: a flush writes it.
+        Capacitors = "drive without capacitors",
+        /// A call takes no time.
+        Calls = "no time for calls",
+        /// All data fit in memory.
+        Memory = "all data in memory",
+        /// A segment is a block of each channel.
+        Stripes = "segments over all channels",
+        /// Another seed.
+        Seed = "second seed",
+    }
 }
 
 impl Change {
-    /// All changes.
-    pub const ALL: [Self; 7] = [
-        Self::None,
-        Self::Trims,
-        Self::Capacitors,
-        Self::Calls,
-        Self::Memory,
-        Self::Stripes,
-        Self::Seed,
-    ];
-
-    /// Its name in tables; empty if there is none.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Trims => "with trims",
-            Self::Capacitors => "drive without capacitors",
-            Self::Calls => "no time for calls",
-            Self::Memory => "all data in memory",
-            Self::Stripes => "segments over all channels",
-            Self::Seed => "second seed",
-        }
-    }
-
     /// Whether it changes anything for this variant.
     #[must_use]
     pub fn concerns(self, variant: Variant) -> bool {
