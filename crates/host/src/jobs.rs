@@ -5,17 +5,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Runs `jobs` on as many threads as there are cores, as [`run_on`] does.
-///
-/// # Panics
-/// If a job panics.
-pub fn run_all<T: Send>(
-    jobs: Vec<impl FnOnce() -> T + Send>,
-    finished: impl Fn(usize) + Sync,
-) -> Vec<T> {
-    run_on(thread::available_parallelism().map_or(1, usize::from), jobs, finished)
-}
-
 /// Runs `jobs` on `threads` threads, at least one. The result does not depend on the number of
 /// threads or on which job finishes first. `finished` is called with the number of jobs that
 /// are done.
@@ -66,10 +55,9 @@ mod tests {
     fn results_keep_the_order_of_the_jobs() {
         let jobs = || (0..100).map(|i| move || i * i).collect::<Vec<_>>();
         let expected: Vec<_> = (0..100).map(|i| i * i).collect();
-        assert_eq!(run_all(jobs(), |_| {}), expected);
         for threads in [0, 1, 2, 7, 1000] {
             assert_eq!(run_on(threads, jobs(), |_| {}), expected);
         }
-        assert!(run_all(Vec::<fn() -> u32>::new(), |_| {}).is_empty());
+        assert!(run_on(2, Vec::<fn() -> u32>::new(), |_| {}).is_empty());
     }
 }

@@ -35,7 +35,6 @@ pub(crate) struct Player<'a, B> {
     /// Set while requests are passed to the observer: (first pass, start).
     pub(crate) observing: Option<(u32, SimTime)>,
     pub(crate) passes: u32,
-    pub(crate) last_round: Option<f64>,
     /// No request is submitted once the drive is read-only.
     pub(crate) until_read_only: bool,
 }
@@ -64,7 +63,6 @@ impl<'a, B: ReplayDevice> Player<'a, B> {
             host_ftl: None,
             observing: None,
             passes: 0,
-            last_round: None,
             until_read_only: false,
         }
     }
@@ -148,7 +146,6 @@ impl<'a, B: ReplayDevice> Player<'a, B> {
             passes: self.passes,
             submitted,
             measuring: self.observing.is_some(),
-            last_round: self.last_round,
         })
     }
 

@@ -323,7 +323,6 @@ fn search<B: ReplayDevice>(
             break;
         }
         let figure = player.measured.write_amplification().expect("something is written");
-        player.last_round = Some(figure);
         if cleaning {
             outcome.rounds.push(figure);
             window.push_back(std::mem::take(&mut player.measured));

@@ -1,13 +1,11 @@
-//! The same report for programs: numbers in base units, keys in a fixed order.
+//! Tables and charts of a report for programs: numbers in base units, keys in a fixed order.
 //!
-//! A caller that has its own schema uses [`number`] and [`table`]; [`document`] writes a whole
-//! report. A value that is not known or not finite is `null`: JSON has no such number, and zero
+//! A value that is not known or not finite is `null`: JSON has no such number, and zero
 //! would be wrong.
 
 use crate::chart::{Axis, Band, Bars, Chart, Heatmap, Lines, Series, Stacked};
 use crate::curves::{Curve, Curves, Mark};
-use crate::model::{Block, Document, Figure, Table, Value};
-use crate::verdict::Verdict;
+use crate::model::{Table, Value};
 use serde_json::{Map, Number, Value as Json, json};
 
 /// A number; `null` if it is not finite.
@@ -81,33 +79,6 @@ fn keys(table: &Table) -> Vec<String> {
     keys
 }
 
-/// A key figure.
-#[must_use]
-pub fn figure(figure: &Figure) -> Json {
-    json!({
-        "key": key(&figure.label),
-        "label": figure.label,
-        "value": value(&figure.value),
-        "unit": figure.unit.name(),
-        "note": figure.note,
-    })
-}
-
-/// A verdict.
-#[must_use]
-pub fn verdict(verdict: &Verdict) -> Json {
-    let detail =
-        |(name, value): &(String, String)| json!({"key": key(name), "name": name, "value": value});
-    json!({
-        "key": key(&verdict.name),
-        "name": verdict.name,
-        "grade": verdict.grade.name(),
-        "score": verdict.score.map_or(Json::Null, number),
-        "sentence": verdict.sentence,
-        "details": verdict.details.iter().map(detail).collect::<Vec<_>>(),
-    })
-}
-
 /// A chart with all its numbers.
 #[must_use]
 pub fn chart(chart: &Chart) -> Json {
@@ -119,32 +90,6 @@ pub fn chart(chart: &Chart) -> Json {
         Chart::Heatmap(chart) => ("heatmap", heatmap(chart)),
     };
     json!({"kind": kind, "title": chart.title(), "caption": chart.caption(), "data": data})
-}
-
-/// A whole report. Each block is an object with one key, its kind.
-#[must_use]
-pub fn document(document: &Document) -> Json {
-    let block = |block: &Block| match block {
-        Block::KeyFigures(figures) => {
-            json!({"key_figures": figures.iter().map(figure).collect::<Vec<_>>()})
-        }
-        Block::Verdicts(verdicts) => {
-            json!({"verdicts": verdicts.iter().map(verdict).collect::<Vec<_>>()})
-        }
-        Block::Table(block) => json!({"table": table(block)}),
-        Block::Chart(block) => json!({"chart": chart(block)}),
-        Block::Notes(notes) => json!({"notes": notes}),
-        Block::Text(text) => json!({"text": text}),
-    };
-    let sections = document.sections.iter().map(|section| {
-        let blocks: Vec<Json> = section.blocks.iter().map(block).collect();
-        json!({"title": section.title, "lead": section.lead, "blocks": blocks})
-    });
-    json!({
-        "title": document.title,
-        "subtitle": document.subtitle,
-        "sections": sections.collect::<Vec<_>>(),
-    })
 }
 
 fn axis(axis: &Axis) -> Json {

@@ -1,8 +1,8 @@
 //! The parts of a report, and how they are rendered.
 //!
-//! A caller fills a [`Document`] with verdicts, figures, tables and charts, and one of three
-//! renderers turns it into text: [`terminal`] for a screen, [`html`] for one self-contained
-//! file, [`json`] for programs. [`markdown`] writes its tables into pages.
+//! A caller fills a [`Document`] with verdicts, figures, tables and charts, and a renderer turns
+//! it into text: [`terminal`] for a screen, [`html`] for one self-contained file. [`json`] writes
+//! tables and charts for programs, [`markdown`] writes tables into pages.
 //! [`accumulate`] holds the counters that a simulation updates
 //! while it runs: their memory is bounded, however long the run is.
 //!

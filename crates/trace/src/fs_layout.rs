@@ -139,36 +139,4 @@ impl FsLayout {
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
-
-    /// The region of the byte `offset`; `None` outside of all regions.
-    #[must_use]
-    pub fn region(&self, offset: u64) -> Option<&Region> {
-        let behind = self.regions.partition_point(|region| region.start <= offset);
-        let region = &self.regions[behind.checked_sub(1)?];
-        (offset < region.end).then_some(region)
-    }
-
-    /// The label of the byte `offset`; `None` outside of all regions.
-    #[must_use]
-    pub fn label(&self, offset: u64) -> Option<&str> {
-        self.region(offset).map(|region| region.label.as_str())
-    }
-
-    /// The group of the byte `offset`; `None` outside of all regions.
-    #[must_use]
-    pub fn group(&self, offset: u64) -> Option<&str> {
-        self.region(offset).map(|region| region.group.as_str())
-    }
-
-    /// The regions that contain some of the bytes from `start` up to before `end`, in order: a
-    /// request may cover several.
-    #[must_use]
-    pub fn overlapping(&self, start: u64, end: u64) -> &[Region] {
-        if start >= end {
-            return &[];
-        }
-        let first = self.regions.partition_point(|region| region.end <= start);
-        let behind = self.regions.partition_point(|region| region.start < end);
-        &self.regions[first..behind]
-    }
 }

@@ -16,7 +16,6 @@ mod event;
 pub mod extents;
 pub mod facts;
 pub mod fields;
-pub mod filter;
 pub mod fio;
 mod flushes;
 mod format;

@@ -80,8 +80,6 @@ pub struct Progress {
     pub submitted: u64,
     /// Whether the current requests are measured.
     pub measuring: bool,
-    /// Write amplification in the last round of the search for a steady state, if there was one.
-    pub last_round: Option<f64>,
 }
 
 /// An observer that ignores everything.

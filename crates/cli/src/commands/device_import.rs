@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use prism_present::import::import_to;
+use prism_present::import::import;
 
 use crate::failure::Failure;
 use crate::output::write_whole;
@@ -51,7 +51,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => format!("{stem}.fio"),
         false => args.output.display().to_string(),
     };
-    let imported = import_to(&text, &stem, &jobs, args.scenario)
+    let imported = import(&text, &stem, &jobs, args.scenario)
         .map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
     write_whole(&args.output, imported.text.as_bytes())?;
     let line = prism_report::terminal::clean(&format!("{name}: {}", imported.summary), true);

@@ -176,7 +176,7 @@ pub fn simulate(
     original: &Original,
     observer: &mut dyn Observer,
 ) -> Result<Figures, WhatIfError> {
-    let preparing = Progress { passes: 0, submitted: 0, measuring: false, last_round: None };
+    let preparing = Progress { passes: 0, submitted: 0, measuring: false };
     let keep_going = |_, _| observer.keep_going(preparing);
     let Some(mut drive) = drives.prepared(run, keep_going)? else {
         return Err(ReplayError::Interrupted.into());

@@ -111,7 +111,7 @@ mod tests {
             slc: None,
         };
         let config = PageConfig::simple(700, VictimPolicy::Greedy, Frontiers::Shared);
-        let map = PageMap::steady(geometry, config, 1).unwrap();
+        let map = PageMap::steady(geometry, config, None, 1, std::iter::empty()).unwrap();
         let at = map.lookup(5).expect("every unit is mapped").0 as usize;
         (map, at)
     }

@@ -1,6 +1,6 @@
 //! Recovery of the page-level map from the flash after a loss of power.
 
-use prism_nand::{BlockId, Nand, ProgramUnitId, Pun, UnitTag};
+use prism_nand::{BlockId, ProgramUnitId, Pun, UnitTag};
 
 use super::state::BlockState;
 use super::{P2L_TOMBSTONE, PageConfig, PageMap, TRIMMED};
@@ -40,20 +40,6 @@ struct Scan {
 }
 
 impl PageMap {
-    /// The map from the content of `nand`, and the highest version found: [`PageMap::recover_from`]
-    /// with no trims but those of tombstones.
-    ///
-    /// # Errors
-    /// As [`PageMap::recover_from`].
-    ///
-    /// # Panics
-    /// If `nand` keeps no content.
-    pub fn recover(nand: &Nand, config: PageConfig, seed: u64) -> Result<(Self, u64), ConfigError> {
-        assert!(nand.keeps_content(), "recovery needs a device that keeps content");
-        let (map, found) = Self::recover_from(&mut { nand }, config, seed, &[])?;
-        Ok((map, found.newest_version))
-    }
-
     /// Scans the out-of-band bytes of every programmed unit. For each logical unit the highest
     /// version wins, of data, the range of a tombstone, or one of `trims`, which are durable
     /// elsewhere and leave nothing in the map.
@@ -216,7 +202,7 @@ impl PageMap {
 #[cfg(test)]
 mod tests {
     use prism_base::Bytes;
-    use prism_nand::{DieGroupId, Geometry, StoredUnit};
+    use prism_nand::{DieGroupId, Geometry, Nand, StoredUnit};
 
     use super::*;
     use crate::page::Frontiers;
@@ -250,9 +236,9 @@ mod tests {
             nand.program_end(program_unit);
             assert_eq!(nand.sequence(program_unit), order as u64 + 1);
         }
-        let (mut map, newest) = PageMap::recover(&nand, config, 1).unwrap();
+        let (mut map, found) = PageMap::recover_from(&mut &nand, config, 1, &[]).unwrap();
         map.assert_consistent();
-        assert_eq!((newest, map.mapped(), map.free_blocks(DieGroupId(0))), (4, 3, 4));
+        assert_eq!((found.newest_version, map.mapped(), map.free_blocks(DieGroupId(0))), (4, 3, 4));
         let victims: Vec<_> = (0..5).map(|_| map.pick_victim(DieGroupId(0))).collect();
         assert_eq!(victims, [Some(2), Some(3), Some(1), Some(0), None].map(|v| v.map(BlockId)));
     }

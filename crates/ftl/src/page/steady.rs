@@ -60,22 +60,15 @@ impl PageMap {
     /// cleaned in lockstep. Blocks are sealed in the order of their valid units, fewest first.
     /// Translation pages, if there are any, have been written once. Erase counts are zero.
     ///
-    /// [`PageMap::program_units_written`] has the program units that the flash must have.
+    /// [`PageMap::program_units_written`] has the program units that the flash must have. Blocks
+    /// in `bad` are not used. With a `write_amplification` below that of uniform writes, only the
+    /// first logical units have been overwritten, as many as give this write amplification, and the
+    /// other blocks hold cold data and are full of it.
     ///
     /// # Errors
-    /// [`SteadyError`] if no closed form is known, or the configuration is invalid.
-    pub fn steady(geometry: Geometry, config: PageConfig, seed: u64) -> Result<Self, SteadyError> {
-        Self::steady_without(geometry, config, None, seed, std::iter::empty())
-    }
-
-    /// As [`PageMap::steady`], on flash of which `bad` blocks are not used. With a
-    /// `write_amplification` below that of uniform writes, only the first logical units have been
-    /// overwritten, as many as give this write amplification, and the other blocks hold cold data
-    /// and are full of it.
-    ///
-    /// # Errors
-    /// As [`PageMap::steady`], and [`ConfigError::BadBlocks`].
-    pub fn steady_without(
+    /// [`SteadyError`] if no closed form is known, or the configuration is invalid, and
+    /// [`ConfigError::BadBlocks`].
+    pub fn steady(
         geometry: Geometry,
         config: PageConfig,
         write_amplification: Option<f64>,

@@ -85,7 +85,6 @@ pub struct Capture {
     shared: Arc<Shared>,
     backend: Backend,
     refused: Vec<Refusal>,
-    disks: Vec<Disk>,
     mark_socket: MarkSocket,
 }
 
@@ -104,8 +103,6 @@ pub struct Captured {
     pub backend: Backend,
     /// The backends that were tried before, and why they do not work here.
     pub refused: Vec<Refusal>,
-    /// The selected disks; empty for all.
-    pub disks: Vec<Disk>,
     /// Events that the kernel dropped because its buffer was full.
     pub lost: u64,
 }
@@ -131,9 +128,9 @@ pub fn start(spec: &CaptureSpec) -> Result<Capture, CaptureError> {
     let mark_socket = MarkSocket::open()?;
     let marks = mark_socket.listener()?;
     let shared = Arc::new(Shared::default());
-    let (theirs, wanted) = (Arc::clone(&shared), disks.clone());
+    let theirs = Arc::clone(&shared);
     let run = move || {
-        let result = run(&mut source, &mut live, &marks, &wanted, &theirs);
+        let result = run(&mut source, &mut live, &marks, &disks, &theirs);
         // In any case the kernel's tracing is restored.
         source.undo();
         result
@@ -141,7 +138,7 @@ pub fn start(spec: &CaptureSpec) -> Result<Capture, CaptureError> {
     let thread = thread::Builder::new().name("capture".into()).spawn(run);
     let thread = thread
         .map_err(|source| CaptureError::Kernel { file: "a thread of its own".into(), source })?;
-    Ok(Capture { thread, shared, backend, refused, disks, mark_socket })
+    Ok(Capture { thread, shared, backend, refused, mark_socket })
 }
 
 impl Capture {
@@ -201,7 +198,6 @@ impl Capture {
             trace: recording.trace,
             backend: self.backend,
             refused: self.refused,
-            disks: self.disks,
             lost: recording.lost,
         })
     }

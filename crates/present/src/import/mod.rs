@@ -47,20 +47,12 @@ enum Kind<'a> {
 }
 
 /// Converts the configuration `text`. `name` is the name of its file without folder and extension;
-/// `scenario`, from 1, selects one of the scenarios of a workload.
+/// jobs go to the file `jobs`; `scenario`, from 1, selects one of the scenarios of a workload.
 ///
 /// # Errors
 /// [`ImportError`] if the text is not a configuration of a known simulator, is damaged, or
 /// describes a drive that Prism cannot simulate.
-pub fn import(text: &str, name: &str, scenario: Option<usize>) -> Result<Imported, ImportError> {
-    import_to(text, name, &format!("{name}.fio"), scenario)
-}
-
-/// As [`import`], where jobs go to the file `jobs`.
-///
-/// # Errors
-/// As [`import`].
-pub fn import_to(
+pub fn import(
     text: &str,
     name: &str,
     jobs: &str,

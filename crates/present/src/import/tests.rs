@@ -16,7 +16,7 @@ const QLC: &str = include_str!("../../tests/data/import/femu-qlc.conf");
 const BUFFER: &str = include_str!("../../tests/data/import/femu-write-buffer.conf");
 
 fn converted(text: &str) -> Imported {
-    import(text, "it", None).unwrap_or_else(|error| panic!("{error}"))
+    import(text, "it", "it.fio", None).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Checks every field of the device file that `text` becomes, except those with the same value in
@@ -303,10 +303,10 @@ fn mqsims_workload_becomes_jobs() {
     }
     assert!(all.summary.contains("2 synthetic (jobs), 1 with a trace"), "{}", all.summary);
     assert!(!all.text.contains("stonewall"));
-    let second = import(WORKLOAD, "it", Some(2)).unwrap();
+    let second = import(WORKLOAD, "it", "it.fio", Some(2)).unwrap();
     assert!(!second.text.contains("[scenario1"), "{}", second.text);
     assert!(second.text.contains("so there are no jobs") && !second.text.contains("[global]"));
-    let none = import(WORKLOAD, "it", Some(3)).unwrap_err().to_string();
+    let none = import(WORKLOAD, "it", "it.fio", Some(3)).unwrap_err().to_string();
     assert_eq!(none, "there is no scenario 3; the file has 2");
 }
 
@@ -402,7 +402,7 @@ fn extreme_values_are_imported_or_refused() {
                 let lines = text.lines().enumerate();
                 let lines: Vec<_> =
                     lines.map(|(n, line)| if n == at { changed.as_str() } else { line }).collect();
-                match import(&lines.join("\n"), "it", None) {
+                match import(&lines.join("\n"), "it", "it.fio", None) {
                     Ok(imported) => assert!(imported.text.contains("line ")),
                     Err(error) => assert!(!error.to_string().contains('\n'), "{changed}: {error}"),
                 }
@@ -418,7 +418,7 @@ fn extreme_values_are_imported_or_refused() {
 #[test]
 fn damaged_files_give_one_clear_line() {
     let check = |text: &str, expected: &str| {
-        let message = import(text, "it", None).unwrap_err().to_string();
+        let message = import(text, "it", "it.fio", None).unwrap_err().to_string();
         assert!(message.contains(expected), "{expected:?} is not in {message:?}");
         assert!(!message.contains('\n'), "{message}");
     };
@@ -463,6 +463,6 @@ fn damaged_files_give_one_clear_line() {
     check("<MQSim_IO_Scenarios/>", "line 1: there is no <IO_Scenario>");
     let nameless = WORKLOAD.replace("traces\\tpcc-small.trace", "");
     check(&nameless, "line 58: File_Path = : the name of a trace is expected");
-    let refused = import(MQSIM, "it", Some(1)).unwrap_err().to_string();
+    let refused = import(MQSIM, "it", "it.fio", Some(1)).unwrap_err().to_string();
     assert!(refused.contains("--scenario is for workload files"), "{refused}");
 }

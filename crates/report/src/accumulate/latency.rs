@@ -18,7 +18,6 @@ const CLASSES: u64 = 1 << CLASS_BITS;
 pub struct LogHistogram {
     counts: Vec<u64>,
     total: u64,
-    sum: u128,
     max: u64,
 }
 
@@ -60,26 +59,7 @@ impl LogHistogram {
         }
         self.counts[class] += 1;
         self.total += 1;
-        self.sum += u128::from(value);
         self.max = self.max.max(value);
-    }
-
-    /// How many values were counted.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.total
-    }
-
-    /// The exact mean; none if nothing was counted.
-    #[must_use]
-    pub fn mean(&self) -> Option<f64> {
-        (self.total > 0).then(|| self.sum as f64 / self.total as f64)
-    }
-
-    /// The exact maximum; none if nothing was counted.
-    #[must_use]
-    pub fn max(&self) -> Option<u64> {
-        (self.total > 0).then_some(self.max)
     }
 
     /// An upper bound of the value that `per_mille` thousandths of the values do not
@@ -111,7 +91,6 @@ impl Bucket for LogHistogram {
             *mine += theirs;
         }
         self.total += later.total;
-        self.sum += later.sum;
         self.max = self.max.max(later.max);
     }
 }
@@ -148,22 +127,6 @@ impl Finished<LogHistogram> {
         let of = |bucket: &LogHistogram| bucket.percentile(per_mille).map(|v| v as f64);
         self.buckets.iter().map(of).collect()
     }
-
-    /// The exact mean of each bucket; none where nothing was recorded.
-    #[must_use]
-    pub fn means(&self) -> Vec<Option<f64>> {
-        self.buckets.iter().map(LogHistogram::mean).collect()
-    }
-
-    /// All buckets together: the percentiles of the whole run.
-    #[must_use]
-    pub fn total(&self) -> LogHistogram {
-        let mut total = LogHistogram::default();
-        for bucket in &self.buckets {
-            total.absorb(bucket);
-        }
-        total
-    }
 }
 
 #[cfg(test)]
@@ -193,6 +156,5 @@ mod tests {
         assert_eq!(histogram.percentile(500), Some(3));
         assert_eq!(histogram.percentile(800), Some(4));
         assert_eq!(histogram.percentile(1000), Some(1000), "never above the maximum");
-        assert_eq!(histogram.mean(), Some(202.0));
     }
 }

@@ -38,12 +38,6 @@ impl LevelSeries {
         Self { timeline: Timeline::new(start, width, buckets), now: start, level: 0 }
     }
 
-    /// The level as last set.
-    #[must_use]
-    pub fn level(&self) -> u64 {
-        self.level
-    }
-
     /// The level is `level` from `at` on.
     ///
     /// # Panics
@@ -98,12 +92,5 @@ impl Finished<LevelBucket> {
     #[must_use]
     pub fn maxima(&self) -> Vec<Option<f64>> {
         self.buckets.iter().map(|bucket| Some(bucket.max as f64)).collect()
-    }
-
-    /// The integral over the whole run, in levels times nanoseconds. For requests in
-    /// flight it equals the sum of their latencies.
-    #[must_use]
-    pub fn integral(&self) -> u128 {
-        self.buckets.iter().map(|bucket| bucket.integral).sum()
     }
 }

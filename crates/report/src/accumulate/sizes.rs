@@ -19,7 +19,6 @@ pub struct SizeHistogram {
     exact: [u64; POWERS],
     /// At `k`: sizes above 2^k and below 2^(k+1).
     between: [u64; POWERS],
-    sum: u128,
 }
 
 /// A class of sizes.
@@ -35,7 +34,7 @@ pub enum SizeClass {
 
 impl Default for SizeHistogram {
     fn default() -> Self {
-        Self { zero: 0, exact: [0; POWERS], between: [0; POWERS], sum: 0 }
+        Self { zero: 0, exact: [0; POWERS], between: [0; POWERS] }
     }
 }
 
@@ -69,7 +68,6 @@ impl SizeHistogram {
             SizeClass::Exactly(power) => self.exact[power as usize] += 1,
             SizeClass::Above(power) => self.between[power as usize] += 1,
         }
-        self.sum += u128::from(size.0);
     }
 
     /// How many sizes of `class` were counted.
@@ -80,18 +78,6 @@ impl SizeHistogram {
             SizeClass::Exactly(power) => self.exact.get(power as usize).copied().unwrap_or(0),
             SizeClass::Above(power) => self.between.get(power as usize).copied().unwrap_or(0),
         }
-    }
-
-    /// How many sizes were counted.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.zero + self.exact.iter().sum::<u64>() + self.between.iter().sum::<u64>()
-    }
-
-    /// The sum of all sizes, in bytes.
-    #[must_use]
-    pub fn sum(&self) -> u128 {
-        self.sum
     }
 
     /// The classes that were seen, with their counts, from small to large.

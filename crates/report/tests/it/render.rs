@@ -239,11 +239,11 @@ fn a_plain_terminal_gets_ascii_within_its_width() {
 #[test]
 fn degenerate_charts_render() {
     let empty = |chart| {
+        assert!(json::chart(&chart).is_object());
         let document = one_block(Block::Chart(chart));
         let page = html::render(&document);
         assert!(!page.contains("NaN") && !page.contains("inf\""), "only numbers on the page");
         assert!(!terminal::render(&document, 80, Style::PLAIN).is_empty());
-        assert!(json::document(&document).is_object());
     };
     let (title, caption) = (String::from("t"), String::from("c"));
     empty(Chart::Lines(Lines {
@@ -366,15 +366,6 @@ fn verdicts_say_the_same_everywhere() {
     for shown in ["</svg>kept", "</svg>broken", "<b>0.03</b>", "--part:1.0000", "<dd>3 of 4</dd>"] {
         assert!(page.contains(shown), "{shown} on the page");
     }
-    let json = json::document(&document);
-    assert_eq!(
-        json["sections"][0]["blocks"][0]["verdicts"][1].to_string(),
-        concat!(
-            r#"{"key":"long_name","name":"Long name","grade":"broken","score":0.034,"#,
-            r#""sentence":"Why.","details":[{"key":"seen","name":"seen","value":"3 of 4"}]}"#
-        )
-    );
-    assert_eq!(json["sections"][0]["blocks"][0]["verdicts"][2]["score"], serde_json::Value::Null);
 }
 
 #[test]
@@ -446,12 +437,9 @@ fn json_keeps_numbers_units_and_order() {
         )
     );
     assert_eq!(json::number(f64::INFINITY), serde_json::Value::Null);
-    let document = json::document(&sample::document());
-    assert_eq!(document["sections"][0]["blocks"][0]["key_figures"][0]["value"], 1.834);
-    assert_eq!(
-        document["sections"][2]["blocks"][3]["chart"]["data"]["layers"][2]["name"],
-        "discard"
-    );
+    let document = sample::document();
+    let Block::Chart(heatmap) = &document.sections[2].blocks[3] else { panic!("no heat map") };
+    assert_eq!(json::chart(heatmap)["data"]["layers"][2]["name"], "discard");
 }
 
 /// The name of a row and its marks stay readable on a narrow screen.
@@ -528,5 +516,13 @@ fn graded_cells_have_marks_colours_and_plain_numbers() {
 fn the_same_document_gives_the_same_bytes() {
     let (one, two) = (sample::document(), sample::document());
     assert_eq!(html::render(&one), html::render(&two));
-    assert_eq!(json::document(&one).to_string(), json::document(&two).to_string());
+    let charts = |document: &Document| -> Vec<String> {
+        let blocks = document.sections.iter().flat_map(|section| &section.blocks);
+        let chart = |block: &Block| match block {
+            Block::Chart(chart) => Some(json::chart(chart).to_string()),
+            _ => None,
+        };
+        blocks.filter_map(chart).collect()
+    };
+    assert_eq!(charts(&one), charts(&two));
 }

@@ -246,7 +246,7 @@ fn lay_out(
         _ => None,
     };
     let (geometry, bad) = (device.geometry(), nand.bad_blocks());
-    let ftl = PageMap::steady_without(geometry, config, write_amplification, seed, bad)?;
+    let ftl = PageMap::steady(geometry, config, write_amplification, seed, bad)?;
     for block in (0..nand.geometry().blocks()).map(BlockId) {
         let first = nand.layout().first_program_unit(block);
         nand.program_bulk(first, ftl.program_units_written(block)).expect("the flash is erased");

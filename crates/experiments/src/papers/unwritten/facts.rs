@@ -198,13 +198,11 @@ impl Facts {
     }
 }
 
-/// The numbers and findings of a trace.
+/// What is observed in a trace.
 #[derive(Debug)]
 pub struct Observed {
     /// The numbers from which verdicts follow.
     pub facts: Facts,
-    /// The findings of the rules.
-    pub findings: Findings,
     /// The window of Figure 1, if the trace has one.
     pub figure1: Option<Figure1>,
 }
@@ -252,5 +250,5 @@ pub fn observe(
     later.iter().for_each(|record| rules.after(record));
     let findings = rules.finish(symbols);
     let facts = Facts::of(pair, &findings, later.len() as u64, &writes, device);
-    Ok(Observed { facts, findings, figure1: Figure1::of(&moving) })
+    Ok(Observed { facts, figure1: Figure1::of(&moving) })
 }

@@ -2,6 +2,7 @@
 
 use prism_trace::fs_layout::ProbeError;
 
+use super::Names;
 use super::image::{Image, check};
 
 const SUPER: u64 = 1024;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use prism_trace::FsLayout;
 use prism_trace::fs_layout::ProbeError;
 
+use super::Names;
+
 /// The error of reading beyond the end.
 pub const ENDS: &str = "ends too early";
 

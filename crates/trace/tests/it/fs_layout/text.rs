@@ -3,6 +3,8 @@
 use prism_trace::FsLayout;
 use prism_trace::fs_layout::{LayoutError, Region};
 
+use super::Names;
+
 const DOCUMENT: &str = include_str!("../../../../../docs/spec/fs-layout.md");
 
 /// The documented example.

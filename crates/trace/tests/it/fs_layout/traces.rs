@@ -24,8 +24,9 @@ fn groups<'a>(whole: &Whole, layout: &'a FsLayout, phase: &str, meta: Kind) -> B
     for record in writes {
         // Neighbours are merged into one request.
         let end = record.offset + record.len;
-        let touched = layout.overlapping(record.offset, end);
-        let named = |region: &Region| region.end.min(end) - region.start.max(record.offset);
+        let is_touched = |region: &&Region| region.start < end && region.end > record.offset;
+        let touched: Vec<&Region> = layout.regions().iter().filter(is_touched).collect();
+        let named = |region: &&Region| region.end.min(end) - region.start.max(record.offset);
         let is_whole = touched.iter().map(named).sum::<u64>() == record.len;
         groups.extend(touched.iter().map(|region| region.group.as_str()));
         groups.extend((!is_whole).then_some("nowhere"));

@@ -1,5 +1,6 @@
 //! XFS.
 
+use super::Names;
 use super::image::{Image, check};
 
 /// What `mkfs.xfs` 6.1 makes of 4 GiB.

@@ -188,7 +188,6 @@ impl<D: BlockDevice + ?Sized> Runner<'_, D> {
             passes: 0,
             submitted,
             measuring: self.origin.is_some(),
-            last_round: None,
         });
         if keep_going { Ok(()) } else { Err(RunError::Interrupted) }
     }
