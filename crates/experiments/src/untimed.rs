@@ -1,6 +1,5 @@
 //! Flash and FTL without time, for simulations that ask only what is programmed and erased.
 
-use prism_base::Bytes;
 use prism_engine::{FlashCounts, Immediate};
 use prism_ftl::Ftl;
 use prism_nand::{Geometry, Nand};
@@ -10,17 +9,9 @@ use prism_nand::{Geometry, Nand};
 pub(crate) fn geometry(dies: u32, blocks: u32, pages_per_block: u32) -> Geometry {
     Geometry {
         channels: dies,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: blocks.div_ceil(dies),
         pages_per_block,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
-        page: Bytes(4096),
-        unit: Bytes(4096),
-        slc: None,
+        ..Geometry::SMALLEST
     }
 }
 

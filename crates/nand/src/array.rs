@@ -446,22 +446,12 @@ mod tests {
     use super::*;
     use crate::geometry::Slc;
     use crate::store::UnitTag;
-    use prism_base::Bytes;
 
     fn device() -> Nand {
         Nand::with_content(Geometry {
-            channels: 1,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
             blocks_per_plane: 2,
             pages_per_block: 2,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
+            ..Geometry::SMALLEST
         })
     }
 

@@ -158,6 +158,23 @@ pub enum GeometryError {
 }
 
 impl Geometry {
+    /// One die with one plane and one block of one page of 4 KiB, which is also the mapping unit:
+    /// other geometries name what differs from it.
+    pub const SMALLEST: Self = Self {
+        channels: 1,
+        dies_per_channel: 1,
+        planes: 1,
+        planes_ganged: 1,
+        blocks_per_plane: 1,
+        pages_per_block: 1,
+        pages_per_program: 1,
+        dies_per_superblock: 1,
+        parity: false,
+        page: Bytes(4096),
+        unit: Bytes(4096),
+        slc: None,
+    };
+
     /// Units that can be addressed: the FTL uses one of the 32 bits, and one value for "none".
     pub const UNITS_MAX: u64 = (1 << 31) - 2;
 
@@ -378,12 +395,8 @@ mod tests {
             planes_ganged: 2,
             blocks_per_plane: 8,
             pages_per_block: 4,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
             page: Bytes(8192),
-            unit: Bytes(4096),
-            slc: None,
+            ..Geometry::SMALLEST
         }
     }
 

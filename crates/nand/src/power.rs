@@ -91,7 +91,6 @@ fn wordline_of(layout: &Layout, program_units: u32, program_unit: ProgramUnitId)
 
 #[cfg(test)]
 mod tests {
-    use prism_base::Bytes;
 
     use super::*;
     use crate::error::NandError;
@@ -101,17 +100,10 @@ mod tests {
     fn device(dies: u32, wordline: u32) -> Nand {
         let mut nand = Nand::with_content(Geometry {
             channels: dies,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
             blocks_per_plane: 2,
             pages_per_block: 8,
-            pages_per_program: 1,
             dies_per_superblock: dies,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
+            ..Geometry::SMALLEST
         });
         nand.pair_program_units(wordline);
         nand

@@ -96,17 +96,11 @@ impl SimStore {
 fn drive(blocks: u32, segments: u32, pages: u32, channels: u32) -> Option<Immediate<Nand, Ftl>> {
     let geometry = Geometry {
         channels,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: blocks / channels,
         pages_per_block: pages,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
         page: Bytes(PAGE.into()),
         unit: Bytes(PAGE.into()),
-        slc: None,
+        ..Geometry::SMALLEST
     };
     let units = segments * pages;
     let config = PageConfig::simple(units, VictimPolicy::Greedy, Frontiers::Separate);

@@ -15,16 +15,12 @@ fn random_setup(rng: &mut Rng) -> (Geometry, EngineConfig) {
     let geometry = Geometry {
         channels: 1 + rng.below(2) as u32,
         dies_per_channel: 4,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: 12,
         pages_per_block: 8,
-        pages_per_program: 1,
         dies_per_superblock: superblock,
-        parity: false,
         page: Bytes(32),
         unit: Bytes(16),
-        slc: None,
+        ..Geometry::SMALLEST
     };
     // Short durations of few values, so that many events coincide.
     let mut time = |most: u64| Nanos(1 + rng.below(most));

@@ -10,18 +10,11 @@ const LOGICAL: u32 = 600;
 
 fn parts() -> (Nand, Ftl) {
     let geometry = Geometry {
-        channels: 1,
         dies_per_channel: 2,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: 16,
         pages_per_block: 16,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
         page: Bytes(8192),
-        unit: Bytes(4096),
-        slc: None,
+        ..Geometry::SMALLEST
     };
     let config = PageConfig::simple(LOGICAL, VictimPolicy::Greedy, Frontiers::Separate);
     let ftl = PageMap::new(geometry.clone(), config, 1).unwrap();

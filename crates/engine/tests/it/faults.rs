@@ -15,17 +15,12 @@ fn geometry(rng: &mut Rng) -> Geometry {
     let together = rng.chance(0.4) && dies > 1;
     Geometry {
         channels: dies,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: 40 + rng.below(60) as u32,
         pages_per_block: 4 + rng.below(8) as u32,
-        pages_per_program: 1,
         dies_per_superblock: if together { dies } else { 1 },
         parity: together && rng.chance(0.5),
-        slc: None,
         page: Bytes(4096 * (1 + rng.below(2))),
-        unit: Bytes(4096),
+        ..Geometry::SMALLEST
     }
 }
 

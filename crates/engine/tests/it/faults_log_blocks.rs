@@ -1,7 +1,6 @@
 //! Block-level and hybrid mapping on flash of which single operations fail, checked operation by
 //! operation: a program in a log block, in a data block, in the target of a merge, and an erase.
 
-use prism_base::Bytes;
 use prism_engine::{Flash, Immediate};
 use prism_ftl::{Ftl, Hybrid, HybridConfig, UnitWrite};
 use prism_nand::{BlockId, Cause, Geometry, Nand, ProgramUnitId, Pun, Status, UnitTag};
@@ -81,20 +80,8 @@ struct Drive {
 impl Drive {
     /// With three blocks in addition to data, log and merge blocks.
     fn new(config: HybridConfig) -> Self {
-        let geometry = Geometry {
-            channels: 1,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
-            blocks_per_plane: BLOCKS,
-            pages_per_block: BLOCK,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
-        };
+        let geometry =
+            Geometry { blocks_per_plane: BLOCKS, pages_per_block: BLOCK, ..Geometry::SMALLEST };
         let config = HybridConfig { reserve_blocks: 2, ..config };
         let nand = Nand::with_content(geometry.clone()).with_gaps(config.gaps);
         let ftl = Ftl::from(Hybrid::new(geometry, config).unwrap());

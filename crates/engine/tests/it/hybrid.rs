@@ -16,17 +16,10 @@ const LOGICAL: u32 = 24;
 fn geometry(blocks_per_plane: u32, pages_per_block: u32) -> Geometry {
     Geometry {
         channels: 2,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane,
         pages_per_block,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
         page: Bytes(u64::from(PROGRAM_UNIT) * 4096),
-        unit: Bytes(4096),
-        slc: None,
+        ..Geometry::SMALLEST
     }
 }
 

@@ -2,7 +2,6 @@
 //! write cache. This test replays it on a small drive and compares the sentences in the picture
 //! with the operations counted. Pictures of other mappings: `life_of_a_write.rs`.
 
-use prism_base::Bytes;
 use prism_engine::{FlashCounts, Immediate};
 use prism_ftl::{Frontiers, Ftl, FtlConfig, PageConfig, SlcConfig, SlcUse, VictimPolicy};
 use prism_nand::{Cause, Geometry, Nand, Slc};
@@ -15,18 +14,10 @@ const UNITS: u32 = 4 * PROGRAM_UNITS;
 
 fn drive() -> Immediate<Nand, Ftl> {
     let geometry = Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: 12,
         pages_per_block: PROGRAM_UNITS,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
-        page: Bytes(4096),
-        unit: Bytes(4096),
         slc: Some(Slc { blocks: 2, bits: 2 }),
+        ..Geometry::SMALLEST
     };
     let usage = SlcUse::Cache { fold_when_idle: true };
     let config = PageConfig {

@@ -1,7 +1,6 @@
 //! The pictures in docs/mappings show what one host write causes. These tests replay them on small
 //! drives and compare the sentences in the pictures with the operations counted.
 
-use prism_base::Bytes;
 use prism_engine::Immediate;
 use prism_ftl::{
     Frontiers, Ftl, FtlConfig, HybridConfig, PageConfig, RangeConfig, RangesConfig, VictimPolicy,
@@ -33,18 +32,9 @@ impl Life {
     /// A drive that was filled in order.
     fn new(blocks: u32, config: FtlConfig) -> Self {
         let geometry = Geometry {
-            channels: 1,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
             blocks_per_plane: blocks,
             pages_per_block: PROGRAM_UNITS,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            slc: None,
-            page: Bytes(4096),
-            unit: Bytes(4096),
+            ..Geometry::SMALLEST
         };
         let nand = Nand::new(geometry.clone()).with_gaps(true);
         let ftl = Ftl::new(geometry, config, 1).unwrap();

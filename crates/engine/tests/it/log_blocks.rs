@@ -29,17 +29,9 @@ impl Drive {
     fn new(config: HybridConfig) -> Self {
         let geometry = Geometry {
             channels: 2,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
             blocks_per_plane: 12,
             pages_per_block: BLOCK,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
+            ..Geometry::SMALLEST
         };
         let nand = Nand::with_content(geometry.clone()).with_gaps(config.gaps);
         let ftl = Ftl::from(Hybrid::new(geometry, config).unwrap());

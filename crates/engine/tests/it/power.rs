@@ -108,18 +108,11 @@ fn a_logical_block_rewritten_in_order_is_switched() {
     const BLOCK: u32 = 8;
     const LOGICAL: u32 = 6;
     let geometry = Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: 10,
         pages_per_block: BLOCK / 2,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
         page: Bytes(32),
         unit: Bytes(16),
-        slc: None,
+        ..Geometry::SMALLEST
     };
     let config = FtlConfig::Hybrid(HybridConfig {
         logs: Logs::Groups,

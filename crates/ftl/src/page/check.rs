@@ -87,7 +87,6 @@ impl PageMap {
 mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
-    use prism_base::Bytes;
     use prism_nand::Geometry;
 
     use super::*;
@@ -98,17 +97,9 @@ mod tests {
     fn steady() -> (PageMap, usize) {
         let geometry = Geometry {
             channels: 2,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
             blocks_per_plane: 16,
             pages_per_block: 32,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
+            ..Geometry::SMALLEST
         };
         let config = PageConfig::simple(700, VictimPolicy::Greedy, Frontiers::Shared);
         let map = PageMap::steady(geometry, config, None, 1, std::iter::empty()).unwrap();

@@ -201,7 +201,6 @@ impl PageMap {
 
 #[cfg(test)]
 mod tests {
-    use prism_base::Bytes;
     use prism_nand::{DieGroupId, Geometry, Nand, StoredUnit};
 
     use super::*;
@@ -210,20 +209,7 @@ mod tests {
 
     #[test]
     fn recovery_keeps_ages_and_dead_blocks_go_first() {
-        let geometry = Geometry {
-            channels: 1,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
-            blocks_per_plane: 8,
-            pages_per_block: 2,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
-        };
+        let geometry = Geometry { blocks_per_plane: 8, pages_per_block: 2, ..Geometry::SMALLEST };
         let config = PageConfig::simple(5, VictimPolicy::Fifo, Frontiers::Shared);
         let mut nand = Nand::with_content(geometry.clone());
         // Block 3 is the oldest, then 1 and 0; 2 has an old version only.

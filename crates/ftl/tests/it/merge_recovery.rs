@@ -1,6 +1,5 @@
 //! Recovery from a merge during which the host continued to write, operation by operation.
 
-use prism_base::Bytes;
 use prism_ftl::{Ftl, FtlConfig, HybridConfig, Logs, UnitWrite, Units, VictimPolicy};
 use prism_nand::{DieGroupId, Geometry, Nand, ProgramUnitId, StoredUnit, UnitTag};
 
@@ -26,20 +25,8 @@ struct Flash {
 
 impl Flash {
     fn new() -> Self {
-        let geometry = Geometry {
-            channels: 1,
-            dies_per_channel: 1,
-            planes: 1,
-            planes_ganged: 1,
-            blocks_per_plane: 8,
-            pages_per_block: BLOCK,
-            pages_per_program: 1,
-            dies_per_superblock: 1,
-            parity: false,
-            page: Bytes(4096),
-            unit: Bytes(4096),
-            slc: None,
-        };
+        let geometry =
+            Geometry { blocks_per_plane: 8, pages_per_block: BLOCK, ..Geometry::SMALLEST };
         let config = FtlConfig::Hybrid(HybridConfig {
             logical_units: 3 * BLOCK,
             logs: Logs::Groups,

@@ -29,18 +29,11 @@ const POLICIES: [VictimPolicy; 9] = [
 
 fn geometry() -> Geometry {
     Geometry {
-        channels: 1,
         dies_per_channel: 2,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: 12,
         pages_per_block: 6,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
         page: Bytes(8192),
-        unit: Bytes(4096),
-        slc: None,
+        ..Geometry::SMALLEST
     }
 }
 

@@ -1,6 +1,5 @@
 //! SLC blocks: cases worked out by hand.
 
-use prism_base::Bytes;
 use prism_ftl::{
     ConfigError, Frontiers, Ftl, PageConfig, PageMap, Placement, SlcConfig, SlcRule, SlcUse,
     UnitWrite, Units, VictimPolicy,
@@ -12,18 +11,10 @@ const DIE_GROUP: DieGroupId = DieGroupId(0);
 /// One die with blocks of four program units of one unit; SLC blocks have two program units.
 fn geometry(blocks: u32, slc: u32) -> Geometry {
     Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: blocks,
         pages_per_block: 4,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
-        page: Bytes(4096),
-        unit: Bytes(4096),
         slc: Some(Slc { blocks: slc, bits: 2 }),
+        ..Geometry::SMALLEST
     }
 }
 

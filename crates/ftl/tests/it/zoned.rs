@@ -10,16 +10,11 @@ fn geometry() -> Geometry {
     Geometry {
         channels: 2,
         dies_per_channel: 2,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: 6,
         pages_per_block: 4,
-        pages_per_program: 1,
         dies_per_superblock: 2,
-        parity: false,
-        slc: None,
         page: Bytes(8192),
-        unit: Bytes(4096),
+        ..Geometry::SMALLEST
     }
 }
 

@@ -1,6 +1,6 @@
 //! The closed forms at values computed by hand, and failure counts against their expectation.
 
-use prism_base::{Bytes, Nanos, SimTime};
+use prism_base::{Nanos, SimTime};
 
 use super::*;
 use crate::{BlockId, Geometry, Nand, ProgramUnitId, Pun, Status};
@@ -102,20 +102,8 @@ fn cell_types_lose_a_few_blocks_within_their_endurance() {
 }
 
 fn device(blocks: u32, model: FaultModel) -> Nand {
-    let mut nand = Nand::new(Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
-        blocks_per_plane: blocks,
-        pages_per_block: 16,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
-        slc: None,
-        page: Bytes(4096),
-        unit: Bytes(4096),
-    });
+    let mut nand =
+        Nand::new(Geometry { blocks_per_plane: blocks, pages_per_block: 16, ..Geometry::SMALLEST });
     nand.set_faults(model, 7);
     nand
 }

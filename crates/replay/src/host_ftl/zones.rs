@@ -82,18 +82,11 @@ pub(super) struct ZoneFlash {
 /// The first `zones` zones as blocks of one die.
 pub(super) fn geometry(shape: &ZoneShape, zones: u32) -> Geometry {
     Geometry {
-        channels: 1,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: zones,
         pages_per_block: (shape.capacity / shape.block) as u32,
-        pages_per_program: 1,
-        dies_per_superblock: 1,
-        parity: false,
         page: Bytes(shape.block),
         unit: Bytes(shape.block),
-        slc: None,
+        ..Geometry::SMALLEST
     }
 }
 

@@ -39,17 +39,12 @@ fn geometry(rng: &mut Rng) -> Geometry {
     let (channels, superblock) = one_of(rng, &[(1, 1), (2, 1), (2, 1), (3, 1), (2, 2)]);
     Geometry {
         channels,
-        dies_per_channel: 1,
-        planes: 1,
-        planes_ganged: 1,
         blocks_per_plane: 6 + rng.below(8) as u32,
         pages_per_block: one_of(rng, &[2, 4, 8]),
-        pages_per_program: 1,
         dies_per_superblock: superblock,
-        parity: false,
         page: Bytes(16 * one_of(rng, &[1, 2, 4])),
         unit: Bytes(16),
-        slc: None,
+        ..Geometry::SMALLEST
     }
 }
 
