@@ -247,10 +247,6 @@ impl Store for Range {
         lock(&self.shared).store.sync(self.tag(tag));
     }
 
-    fn buffer(&self, len: usize) -> Buffer {
-        vec![0; len].into()
-    }
-
     fn poll(&mut self) -> Option<Done> {
         let mut inner = lock(&self.shared);
         inner.take();

@@ -114,10 +114,6 @@ impl<D: BlockDevice> Store for DriveStore<D> {
         self.submit(HostOp::Flush, 0, 0, Buffer::default(), tag);
     }
 
-    fn buffer(&self, len: usize) -> Buffer {
-        vec![0; len].into()
-    }
-
     fn poll(&mut self) -> Option<Done> {
         self.done.pop_front()
     }

@@ -164,10 +164,6 @@ impl Store for SimStore {
         self.finish(tag, Buffer::default());
     }
 
-    fn buffer(&self, len: usize) -> Buffer {
-        vec![0; len].into()
-    }
-
     fn poll(&mut self) -> Option<Done> {
         self.done.pop_front()
     }

@@ -10,6 +10,7 @@ use prism_host::{Progress, clock};
 use prism_report::{Block, Document, Section, Table, Unit};
 use serde::Serialize;
 
+use crate::commands::bench_device::median;
 use crate::failure::Failure;
 use crate::output::JsonArg;
 
@@ -161,9 +162,9 @@ fn measure(args: &Args, call: Call, page_bytes: u32) -> Result<CallRow, Failure>
         call: call.name(),
         page_bytes,
         bytes: calls.bytes,
-        call_ns: median(level),
-        copy_ns: median(copy),
-        beyond_copy_ns: median(beyond),
+        call_ns: median(&level),
+        copy_ns: median(&copy),
+        beyond_copy_ns: median(&beyond),
         target_ns: call.target_ns(),
     })
 }
@@ -183,7 +184,7 @@ fn recover(args: &Args, blocks_per_lun: u32) -> Result<RecoveryRow, Failure> {
         device_bytes: reopened.pages * recovery::PAGE,
         mapped_bytes: reopened.mapped.0,
         pages: reopened.pages,
-        cpu_seconds: median(seconds),
+        cpu_seconds: median(&seconds),
         device_ns: reopened.device_time.0,
     })
 }
@@ -199,12 +200,7 @@ fn real(args: &Args, level: Level, depth: usize) -> Result<RealRow, Failure> {
         real.push(medians.real.0 as f64);
         model = medians.model.0;
     }
-    Ok(RealRow { level: level.name(), depth, model_p50_ns: model, real_p50_ns: median(real) })
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    Ok(RealRow { level: level.name(), depth, model_p50_ns: model, real_p50_ns: median(&real) })
 }
 
 fn work_row(pattern: Pattern, level: Level, outcome: &LevelFigures) -> WorkRow {

@@ -24,6 +24,7 @@ use prism_host::{Progress, memory};
 use prism_report::{Document, Section, Table, Unit};
 use serde::Serialize;
 
+use super::bench_device::median;
 use super::graph::ingest::InputArgs;
 use crate::failure::Failure;
 use crate::output::JsonArg;
@@ -78,11 +79,6 @@ struct Row {
 struct Ingesting {
     #[command(flatten)]
     input: InputArgs,
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
 }
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> Failure + '_ {
@@ -206,7 +202,7 @@ fn measure(args: &Args, scale: u32, rows: &mut Vec<Row>) -> Result<(), Failure> 
             edges = catalog.edges;
             seconds.push(begun.elapsed().as_secs_f64());
         }
-        let seconds = median(seconds);
+        let seconds = median(&seconds);
         rows.push(Row {
             scale,
             what: what.into(),
@@ -260,7 +256,7 @@ fn pagerank(
         let io = graph.io();
         (used, edges) = (if cached { io.read + io.cached } else { io.read }, io.edges);
     }
-    let seconds = median(seconds);
+    let seconds = median(&seconds);
     let rate = used as f64 / seconds;
     Ok(Row {
         scale,

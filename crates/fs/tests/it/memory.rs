@@ -251,10 +251,6 @@ impl Store for MemoryStore {
         true
     }
 
-    fn buffer(&self, len: usize) -> Buffer {
-        vec![0; len].into()
-    }
-
     fn poll(&mut self) -> Option<Done> {
         self.device().done.pop_front()
     }

@@ -145,10 +145,6 @@ impl Store for PlainStore {
         self.complete(tag, Buffer::default());
     }
 
-    fn buffer(&self, len: usize) -> Buffer {
-        vec![0; len].into()
-    }
-
     fn poll(&mut self) -> Option<Done> {
         self.done.pop_front()
     }

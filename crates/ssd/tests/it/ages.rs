@@ -3,11 +3,13 @@
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
-use crate::common::lab::{self, FIRMWARE, READ, UNIT, channel, lab, link, request, serve, times};
+use crate::common::lab::{
+    self, FIRMWARE, READ, UNIT, channel, filled, lab, link, one, request, serve, times,
+};
 use prism_base::{Bytes, Nanos};
 use prism_nand::{Cause, Nand};
 use prism_ssd::spec::{FaultSpec, WriteCache};
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Status};
+use prism_ssd::{Drive, DriveSpec, HostOp, Status};
 
 /// The drive of [`lab`] with a fault model in which nothing fails.
 fn ageing() -> DriveSpec {
@@ -24,20 +26,6 @@ fn ageing() -> DriveSpec {
 
 fn spec(device: &mut DriveSpec) -> &mut FaultSpec {
     device.faults.as_mut().expect("it ages")
-}
-
-fn filled(device: &DriveSpec) -> Drive {
-    let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_, _| true);
-    prepared.unwrap().unwrap().0
-}
-
-fn one(drive: &mut Drive, op: HostOp, unit: u64) -> Completion {
-    let mut done = Vec::new();
-    drive.submit(request(op, unit, 1), drive.now()).unwrap();
-    while done.is_empty() {
-        drive.step(&mut done);
-    }
-    done[0]
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::common::lab::*;
 use prism_base::{Bytes, Nanos};
 use prism_nand::Cause;
 use prism_ssd::spec::{FaultSpec, SlcUsage};
-use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Status};
+use prism_ssd::{DriveSpec, HostOp, Status};
 
 /// Cells of `kind` in which nothing fails.
 fn without_failures(kind: &str) -> FaultSpec {
@@ -26,15 +26,6 @@ fn ageing(usage: SlcUsage, change: impl FnOnce(&mut FaultSpec)) -> DriveSpec {
     change(&mut slc);
     device.faults = Some(FaultSpec { slc: Some(Box::new(slc)), ..without_failures("mlc") });
     device
-}
-
-fn one(drive: &mut Drive, op: HostOp, unit: u64) -> Completion {
-    let mut done = Vec::new();
-    drive.submit(request(op, unit, 1), drive.now()).unwrap();
-    while done.is_empty() {
-        drive.step(&mut done);
-    }
-    done[0]
 }
 
 /// Every program of an SLC block fails: the first write tries each block of the cache once, and

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::common::lab::filled;
 use crate::common::tiny;
 use prism_base::{Bytes, Nanos, SimTime};
 use prism_nand::timing::transfer_time;
 use prism_ssd::spec::{Cell, SlcUsage, WriteCache};
-use prism_ssd::{Drive, DriveSpec, HostOp, InitialState, Request};
+use prism_ssd::{Drive, DriveSpec, HostOp, Request};
 
 fn request(op: HostOp, unit: u64, units: u64) -> Request {
     Request::new(op, unit * 4096, units * 4096, 0)
@@ -31,11 +32,6 @@ fn run(drive: &mut Drive, requests: impl IntoIterator<Item = Request>) -> (f64, 
     }
     drive.assert_consistent();
     (sum as f64 / count as f64, max)
-}
-
-fn filled(device: &DriveSpec) -> Drive {
-    let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_, _| true);
-    prepared.unwrap().unwrap().0
 }
 
 /// The set of latencies, one request at a time.

@@ -3,6 +3,7 @@
 
 #![allow(clippy::print_stdout, reason = "a test that fails shows what it saw")]
 
+use crate::common::swarm::one_of;
 use crate::common::zoned::{self, CAPACITY_UNITS, UNIT, ZONE_UNITS, request};
 use prism_base::{Bytes, Rng};
 use prism_engine::FaultCounts;
@@ -13,10 +14,6 @@ use prism_testkit::{all_seeds, seeds};
 
 /// Zones of the drives.
 const ZONES: u64 = 24;
-
-fn one_of<T: Copy>(rng: &mut Rng, items: &[T]) -> T {
-    items[rng.below(items.len() as u64) as usize]
-}
 
 /// A zoned drive whose flash often fails, with some spare blocks.
 fn faulty(rng: &mut Rng) -> DriveSpec {

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::clients::{Clients, Command};
 use super::server::Process;
-use super::{Args, CONNECTIONS, SMALL_VALUE, TemporaryFile, VALUE, loads, median};
+use super::{Args, CONNECTIONS, SMALL_VALUE, TemporaryFile, VALUE, loads};
+use crate::commands::bench_device::median;
 use crate::failure::Failure;
 
 /// Something that was measured, and what it should be at most.
@@ -54,7 +55,7 @@ pub fn memory_hits(args: &Args) -> Result<Option<Measurement>, Failure> {
             cpu.push(server.measure(&command, args.time)?.cpu_ns);
         }
     }
-    let [ours, memcached] = cpu.map(median);
+    let [ours, memcached] = cpu.map(|runs| median(&runs));
     Ok(Some(Measurement {
         what: "get of an item in memory: CPU time over memcached's".to_owned(),
         value: ours / memcached,
@@ -83,7 +84,7 @@ pub fn latency(args: &Args) -> Result<Measurement, Failure> {
         busy.push(both[0].p99_ns);
         sets_per_second.push(both[1].operations as f64 / both[1].seconds);
     }
-    let [idle, busy, sets] = [idle, busy, sets_per_second].map(median);
+    let [idle, busy, sets] = [idle, busy, sets_per_second].map(|runs| median(&runs));
     Ok(Measurement {
         what: "gets while 16 connections set: p99 over that of the idle server".to_owned(),
         value: busy / idle,

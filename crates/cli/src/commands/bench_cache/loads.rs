@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use super::clients::{Command, Measured};
 use super::server::Process;
-use super::{Args, CONNECTIONS, TemporaryFile, VALUE, median};
+use super::{Args, CONNECTIONS, TemporaryFile, VALUE};
 use crate::commands::bench_device::fio::{self, Job};
+use crate::commands::bench_device::median;
 use crate::failure::Failure;
 
 /// A row of the table: medians.
@@ -121,9 +122,10 @@ fn rows(servers: &[Process], all: &[Vec<Measured>], fio: &[Vec<f64>]) -> Vec<Row
     for (place, server) in servers.iter().enumerate() {
         for (number, &(load, ..)) in LOADS.iter().enumerate() {
             let runs = &all[place * LOADS.len() + number];
-            let of = |what: fn(&Measured) -> f64| median(runs.iter().map(what).collect());
+            let of =
+                |what: fn(&Measured) -> f64| median(&runs.iter().map(what).collect::<Vec<_>>());
             let rate = of(|run| run.operations as f64 / run.seconds);
-            let fio = (!fio[number].is_empty()).then(|| median(fio[number].clone()));
+            let fio = (!fio[number].is_empty()).then(|| median(&fio[number]));
             rows.push(Row {
                 server: server.name(),
                 load,

@@ -92,11 +92,6 @@ impl TemporaryFile {
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 /// Runs the benchmark.
 ///
 /// # Errors

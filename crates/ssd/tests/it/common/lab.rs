@@ -109,6 +109,16 @@ pub fn filled(device: &DriveSpec) -> Drive {
     prepared.unwrap().unwrap().0
 }
 
+/// Submits a request of one unit now and runs until it completes.
+pub fn one(drive: &mut Drive, op: HostOp, unit: u64) -> Completion {
+    let mut done = Vec::new();
+    drive.submit(request(op, unit, 1), drive.now()).unwrap();
+    while done.is_empty() {
+        drive.step(&mut done);
+    }
+    done[0]
+}
+
 /// Submits `request` now and runs until it completes. Returns its latency.
 pub fn serve(drive: &mut Drive, request: Request) -> Nanos {
     let mut done = Vec::new();

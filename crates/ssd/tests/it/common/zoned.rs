@@ -4,7 +4,8 @@ use prism_base::{Bytes, Nanos, Rng};
 use prism_nand::PageTimes;
 use prism_ssd::{Completion, Drive, DriveSpec, HostOp, Request, SubmitError};
 
-pub const UNIT: u64 = 4096;
+pub use super::lab::{UNIT, request};
+
 /// Size and capacity of the zones of [`device`], in units.
 pub const ZONE_UNITS: u64 = 80;
 pub const CAPACITY_UNITS: u64 = 64;
@@ -34,10 +35,6 @@ pub fn device(members: u32) -> DriveSpec {
     device.drive.write_buffer = Bytes(20 * UNIT);
     device.check().unwrap();
     device
-}
-
-pub fn request(op: HostOp, unit: u64, units: u64) -> Request {
-    Request::new(op, unit * UNIT, units * UNIT, 0)
 }
 
 /// Submits `request` and runs until it completes.
