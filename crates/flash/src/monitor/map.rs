@@ -218,8 +218,13 @@ impl DirectPath {
         if self.map.is_closed() { Err(FlashError::Released) } else { Ok(()) }
     }
 
-    pub(crate) fn count_read(&self, cause: Cause) {
-        self.share.reads[cause as usize].fetch_add(1, Ordering::Relaxed);
+    /// Counts the pages of a read of `bytes` bytes from `offset` of the first on.
+    #[inline]
+    pub(crate) fn count_read(&self, cause: Cause, offset: u32, bytes: usize) {
+        let end = u64::from(offset) + bytes as u64;
+        let one = end <= u64::from(self.page_size);
+        let pages = if one { 1 } else { end.div_ceil(u64::from(self.page_size)) };
+        self.share.reads[cause as usize].fetch_add(pages, Ordering::Relaxed);
     }
 
     /// Reads from a page. No lock is held while the device works: if the block moved or was
@@ -243,7 +248,7 @@ impl DirectPath {
             }
             if self.map.entry(virtual_block) == entry {
                 let state = read.map_err(|error| self.named(error, at.block, at.page))?;
-                self.count_read(at.cause);
+                self.count_read(at.cause, offset, data.len());
                 return Ok(state);
             }
         }

@@ -273,8 +273,8 @@ impl ShareQueue {
                     self.begin(Task { number, tag, op, data, oob, again: false });
                 } else {
                     let result = result.map_err(|error| path.named(error, block, page));
-                    if result.is_ok() {
-                        path.count_read(Cause::Host);
+                    if let (Ok(_), ShareOp::Read { offset, .. }) = (&result, op) {
+                        path.count_read(Cause::Host, offset, data.len());
                     }
                     self.done_now(tag, op, result, (data, oob));
                 }

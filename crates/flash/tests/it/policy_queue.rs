@@ -1,18 +1,24 @@
 //! Reads of the policy level that are in flight while the same thread writes, trims, flushes and
 //! cleans; on devices with time, their ends.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_flash::policy::{Cleaning, Completion, Mapping, Policy, Queue, RangeConfig};
-use prism_flash::{Allocation, Cache, Device, DeviceGeometry, FlashError, MemoryDevice, Options};
+use prism_flash::{
+    Allocation, Cache, Device, DeviceGeometry, FlashError, Medium, MediumError, MemoryDevice,
+    Options, PageState,
+};
 use prism_nand::{PageTimes, Timing};
 use prism_testkit::seeds;
 
 const PAGE: usize = 512;
 
-fn policy(oob_size: u32, order: Option<u64>, timing: Option<Timing>) -> Policy {
-    let geometry = DeviceGeometry {
+fn geometry(oob_size: u32) -> DeviceGeometry {
+    DeviceGeometry {
         channels: 2,
         luns_per_channel: 1,
         blocks_per_lun: 24,
@@ -20,12 +26,19 @@ fn policy(oob_size: u32, order: Option<u64>, timing: Option<Timing>) -> Policy {
         page_size: PAGE as u32,
         oob_size,
         max_open_blocks: None,
-    };
-    let memory = MemoryDevice::new(geometry, Cache::None).unwrap();
+    }
+}
+
+fn policy(oob_size: u32, order: Option<u64>, timing: Option<Timing>) -> Policy {
+    let memory = MemoryDevice::new(geometry(oob_size), Cache::None).unwrap();
     if let Some(seed) = order {
         memory.complete_in_any_order(seed);
     }
-    let device = Device::format(memory, Options { timing, wear: None }).unwrap();
+    on(Arc::new(memory), timing)
+}
+
+fn on(medium: Arc<dyn Medium>, timing: Option<Timing>) -> Policy {
+    let device = Device::format(medium, Options { timing, wear: None }).unwrap();
     let capacity = Bytes(2 * device.lun_capacity().0);
     Policy::open(device.allocate("a", Allocation::new(capacity, 0)).unwrap()).unwrap()
 }
@@ -134,31 +147,94 @@ fn random_reads_find_a_version_since_their_submission() {
     }
 }
 
+/// A device in memory that counts reads, of however many pages.
+#[derive(Debug)]
+struct Counting {
+    memory: MemoryDevice,
+    reads: AtomicU64,
+}
+
+impl Medium for Counting {
+    fn geometry(&self) -> &DeviceGeometry {
+        self.memory.geometry()
+    }
+
+    fn write_pointer(&self, block: u32) -> u32 {
+        self.memory.write_pointer(block)
+    }
+
+    fn is_open(&self, block: u32) -> bool {
+        self.memory.is_open(block)
+    }
+
+    fn is_factory_bad(&self, block: u32) -> bool {
+        self.memory.is_factory_bad(block)
+    }
+
+    fn has_volatile_cache(&self) -> bool {
+        self.memory.has_volatile_cache()
+    }
+
+    fn read(
+        &self,
+        block: u32,
+        page: u32,
+        offset: u32,
+        data: &mut [u8],
+        oob: &mut [u8],
+    ) -> Result<PageState, MediumError> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.memory.read(block, page, offset, data, oob)
+    }
+
+    fn program(&self, block: u32, page: u32, data: &[u8], oob: &[u8]) -> Result<(), MediumError> {
+        self.memory.program(block, page, data, oob)
+    }
+
+    fn erase(&self, block: u32) -> Result<(), MediumError> {
+        self.memory.erase(block)
+    }
+
+    fn finish(&self, block: u32) -> Result<(), MediumError> {
+        self.memory.finish(block)
+    }
+
+    fn sync(&self) -> Result<(), MediumError> {
+        self.memory.sync()
+    }
+
+    fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync> {
+        self
+    }
+}
+
 #[test]
 fn what_follows_on_flash_is_read_together() {
-    let policy = with_range(policy(64, Some(1), None), Mapping::Block, 160);
+    let memory = MemoryDevice::new(geometry(64), Cache::None).unwrap();
+    let medium = Arc::new(Counting { memory, reads: AtomicU64::new(0) });
+    let policy = with_range(on(medium.clone(), None), Mapping::Block, 160);
     for unit in 0..64 {
         policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
     }
-    let reads = |policy: &Policy| policy.share().counts().unwrap().reads.total();
-    let before = reads(&policy);
+    let reads = || medium.reads.load(Ordering::Relaxed);
+    let before = reads();
     let mut queue = policy.queue(64);
     // One read of many blocks: at most one operation for each.
     queue.submit(0, vec![0; 64 * PAGE], 7).unwrap();
     let done = queue.complete().unwrap();
     let pages = done.data.chunks(PAGE);
     assert!((0..).zip(pages).all(|(unit, page)| version_of(unit, page) == 1));
-    let together = reads(&policy) - before;
+    let together = reads() - before;
     assert!((8..=16).contains(&together), "{together}");
     // Reads of a page, one after the other: joined while the device has enough to do.
-    let before = reads(&policy);
+    let before = reads();
     for unit in 0..64 {
         queue.submit(unit * PAGE as u64, vec![0; PAGE], unit).unwrap();
     }
     let done = all(&mut queue);
     assert_eq!(done.len(), 64);
     assert!(done.iter().all(|done| version_of(done.tag, &done.data) == 1));
-    let single = reads(&policy) - before;
+    let single = reads() - before;
     assert!((16..40).contains(&single), "{single}");
 }
 
@@ -335,4 +411,32 @@ fn blocks_of_two_luns_are_programmed_together() {
     let end = all(&mut queue).last().map(|done| done.end.since(start).0).unwrap();
     // A range of this size has two LUNs, with nearly as many of the blocks on each.
     assert!((4 * serial..6 * serial).contains(&end), "{end} ns, {serial} ns for a block");
+}
+
+/// Reads are counted by pages, as programs are, however many pages the device reads at once.
+#[test]
+fn a_read_of_several_pages_counts_each() {
+    for timing in [None, Some(timing())] {
+        let policy = with_range(policy(64, None, timing), Mapping::Page, 16);
+        for unit in 0..16 {
+            policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
+        }
+        policy.flush().unwrap();
+        let reads = || policy.share().counts().unwrap().reads[prism_nand::Cause::Host];
+        let mut queue = policy.queue(1);
+        for (at, bytes, pages) in [(0, 8, 8), (3, 4, 4), (5, 1, 1)] {
+            let (at, mut data) = (at * PAGE as u64, vec![0; bytes * PAGE]);
+            let before = reads();
+            policy.read(at, &mut data).unwrap();
+            assert_eq!(reads() - before, pages, "{bytes} pages");
+            let before = reads();
+            queue.submit(at, data, 0).unwrap();
+            assert_eq!(queue.complete().map(|done| done.result), Some(Ok(())));
+            assert_eq!(reads() - before, pages, "{bytes} pages, queued");
+        }
+        // Parts of two pages.
+        let before = reads();
+        policy.read(PAGE as u64 - 1, &mut [0; 2]).unwrap();
+        assert_eq!(reads() - before, 2);
+    }
 }
