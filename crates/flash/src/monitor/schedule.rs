@@ -241,6 +241,11 @@ impl LunQueues {
         self.next.first().copied()
     }
 
+    /// Whether a command is queued that does not wait for others.
+    pub(super) fn has_next(&self) -> bool {
+        !self.next.is_empty()
+    }
+
     fn next_of(&self, number: u32) -> Option<Choice> {
         let lun = &self.luns[number as usize];
         let choice = |class: Class| {

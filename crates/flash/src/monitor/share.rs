@@ -8,6 +8,7 @@ use prism_base::{Nanos, SimTime};
 
 use crate::error::{FlashError, Result};
 use crate::monitor::map::DirectPath;
+use crate::monitor::queue::ShareReply;
 use crate::monitor::records::{Record, ShareRecord};
 use crate::monitor::state::{Monitor, OpCounts, ShareState};
 use crate::monitor::timed::Scheduler;
@@ -335,6 +336,11 @@ impl Share {
     /// The queued commands of a share with timing. Its lock comes before the device's.
     pub(crate) fn scheduler(&self) -> MutexGuard<'_, Scheduler> {
         self.0.scheduler.lock().expect("no thread panics while it schedules")
+    }
+
+    /// Completes a command that a queue expects, unless the queue was dropped.
+    pub(crate) fn complete(&self, queue: u64, reply: ShareReply) {
+        self.scheduler().put_done(queue, reply);
     }
 
     /// See [`Medium::luns_work_in_parallel`](crate::Medium::luns_work_in_parallel); on a device

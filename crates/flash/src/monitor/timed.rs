@@ -176,10 +176,12 @@ impl Scheduler {
         }
     }
 
-    fn put_done(&mut self, queue: u64, reply: ShareReply) {
+    pub(super) fn put_done(&mut self, queue: u64, reply: ShareReply) {
         self.ended += 1;
-        let state = self.queues.entry(queue).or_default();
-        state.done.insert((reply.end, self.ended), reply);
+        // A queue that was dropped does not take completions.
+        if let Some(state) = self.queues.get_mut(&queue) {
+            state.done.insert((reply.end, self.ended), reply);
+        }
     }
 
     /// The next completion of a queue that has ended by `now`.
@@ -269,9 +271,13 @@ impl TimedQueue {
 
     /// Adds a command that has taken effect.
     pub(crate) fn put(&self, reply: ShareReply) {
-        let mut all = self.share.scheduler();
-        all.queues.entry(self.number).or_default().len += 1;
-        all.put_done(self.number, reply);
+        self.share.complete(self.expect(), reply);
+    }
+
+    /// Expects a command that [`Share::complete`] will complete; returns the number of the queue.
+    pub(crate) fn expect(&self) -> u64 {
+        self.share.scheduler().queues.entry(self.number).or_default().len += 1;
+        self.number
     }
 
     /// Commands whose completion was not taken.
@@ -314,13 +320,22 @@ impl TimedQueue {
     /// Advances the share's clock to the next completion, by at most `timeout`; returns whether it
     /// is reached.
     pub(crate) fn wait(&self, timeout: Option<Nanos>) -> bool {
+        self.wait_for(timeout, |latest| self.next_end(latest))
+    }
+
+    /// As [`TimedQueue::wait`], with another function for [`TimedQueue::next_end`].
+    pub(crate) fn wait_for(
+        &self,
+        timeout: Option<Nanos>,
+        next_end: impl FnOnce(SimTime) -> Option<SimTime>,
+    ) -> bool {
         if self.len() == 0 {
             return false;
         }
         let now = self.share.now().unwrap_or(SimTime(u64::MAX));
         let latest =
             timeout.map_or(SimTime(u64::MAX), |timeout| SimTime(now.0.saturating_add(timeout.0)));
-        match self.next_end(latest).filter(|&end| end <= latest) {
+        match next_end(latest).filter(|&end| end <= latest) {
             Some(end) => {
                 let _ = self.share.reach(end);
                 true
@@ -345,7 +360,8 @@ impl TimedQueue {
         let mut all = self.share.scheduler();
         loop {
             let state = all.queues.get(&self.number)?;
-            if state.done.len() == state.len {
+            // Writes of the policy level may wait for programs of its own.
+            if state.done.len() == state.len || !all.luns.has_next() {
                 return state.done.last_key_value().map(|(&(end, _), _)| end);
             }
             all.step(&self.share);

@@ -302,7 +302,8 @@ impl<R: Deref<Target = Policy>> BlockDevice for Block<R> {
         if self.requests.in_use() == 0 {
             return None;
         }
-        Some(self.queue.next_end().map_or(self.clock(), |end| end.max(self.clock())))
+        let end = self.queue.next_end(SimTime(u64::MAX));
+        Some(end.map_or(self.clock(), |end| end.max(self.clock())))
     }
 
     fn step(&mut self, out: &mut Vec<Completion>) {
@@ -311,7 +312,7 @@ impl<R: Deref<Target = Policy>> BlockDevice for Block<R> {
     }
 
     fn advance(&mut self, until: SimTime, out: &mut Vec<Completion>) {
-        while self.queue.next_end().is_some_and(|end| end <= until) {
+        while self.queue.next_end(until).is_some_and(|end| end <= until) {
             self.step(out);
         }
         let _ = self.share.reach_if_timed(until);

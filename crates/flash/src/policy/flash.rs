@@ -15,6 +15,12 @@ use crate::medium::PageState;
 use crate::monitor::{Access, Programmed, Share, Urgency};
 use crate::policy::program_units::{ProgramUnitFormat, Tag, decode_header, encode_header};
 
+/// Program units of the host, and copies, that a LUN has at once on a device with timing: it begins
+/// them when it is free, so reads that are submitted meanwhile go before all that wait.
+const TIMED_MAX: u32 = 1;
+/// The same without timing, where operations end when they are submitted: as in the simulated drive.
+const UNTIMED_MAX: u32 = 2;
+
 /// The cause, urgency and start of a read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
@@ -66,6 +72,10 @@ pub(crate) struct RangeFlash {
     ended: Slab<Option<Ended>>,
     counts: FlashCounts,
     loads: Vec<Load>,
+    /// Program units of the host, and copies, that a die has at once.
+    in_flight_max: u32,
+    /// Whether a die takes a block of program units at once, as their writer waits for all.
+    pub(crate) takes_blocks: bool,
     /// Logical units of the range.
     logical_units: u32,
     /// Programs of copies so far.
@@ -98,6 +108,7 @@ impl RangeFlash {
         logical_units: u32,
     ) -> Self {
         let geometry = format.geometry(die_groups, blocks.len() as u32 / die_groups);
+        let in_flight_max = if share.is_timed() { TIMED_MAX } else { UNTIMED_MAX };
         Self {
             layout: Layout::new(&geometry),
             geometry,
@@ -120,6 +131,8 @@ impl RangeFlash {
             ended: Slab::new(),
             counts: FlashCounts::default(),
             loads: vec![Load::default(); die_groups as usize],
+            in_flight_max,
+            takes_blocks: false,
             logical_units,
             copied: 0,
             erased: false,
@@ -458,9 +471,19 @@ impl FlashDevice for RangeFlash {
         }
     }
 
-    /// A block: a level that writes block after block has the next ones begin on other LUNs.
+    fn program_units_max(&self) -> u32 {
+        self.in_flight_max
+    }
+
+    fn copies_max(&self) -> u32 {
+        self.in_flight_max
+    }
+
+    /// A block for a blocking call, so that the next block that it writes begins on another LUN at
+    /// once. Those of queued writes wait for a LUN one by one.
     fn named_program_units_max(&self) -> u32 {
-        self.format.program_units_per_block.max(2)
+        let few = self.program_units_max();
+        if self.takes_blocks { self.format.program_units_per_block.max(few) } else { few }
     }
 
     fn limits_open_blocks(&self) -> bool {

@@ -583,6 +583,19 @@ impl Inner {
         }
     }
 
+    /// When an operation ends for which program units of queued writes may wait.
+    fn next_dispatch(&self) -> Option<SimTime> {
+        self.ranges.iter().filter_map(Range::next_dispatch).min()
+    }
+
+    /// Ends operations by `time` in the ranges in which program units wait, and begins these.
+    fn dispatch(&mut self, time: SimTime) {
+        for range in self.ranges.iter_mut().filter(|range| range.next_dispatch().is_some()) {
+            // A failure is reported by the writes that wait, and by every later call.
+            let _ = range.follow(time);
+        }
+    }
+
     /// Whether a flush has to write trims.
     fn has_trims(&self) -> bool {
         self.ranges.iter().any(Range::has_trims)

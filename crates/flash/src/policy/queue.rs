@@ -132,8 +132,9 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// everything submitted before it, and reads submitted after it find its data. The completion
     /// has its result, and the buffer.
     ///
-    /// On a device with timing it completes when flash has taken the data of the programs that it
-    /// begins, or at once if all of its data is buffered; other commands are in flight meanwhile.
+    /// On a device with timing it completes when flash has taken the data of the program units that
+    /// it fills, or at once if all of its data is buffered; other commands are in flight meanwhile.
+    /// Program units wait in memory until a LUN takes them, and reads go before them.
     /// Without timing the work is done during the submission, as by [`Policy::write`].
     ///
     /// # Errors
@@ -164,9 +165,17 @@ impl<R: Deref<Target = Policy>> Queue<R> {
             return Err(data);
         }
         let mut inner = self.policy.lock();
-        let end = inner
-            .range_of(address, data.len() as u64)
-            .and_then(|(range, offset)| range.begin_write(offset, &data, handle, Urgency::Normal));
+        let found = inner.range_of(address, data.len() as u64);
+        let (end, data) = match (found, &self.mode) {
+            (Err(error), _) => (Err(error), data),
+            (Ok((range, offset)), Mode::Direct(_)) => {
+                (range.begin_write(offset, &data, handle, Urgency::Normal), data)
+            }
+            (Ok((range, offset)), Mode::Timed(queue)) => {
+                range.submit_write(offset, data, handle, (queue.expect(), tag));
+                return Ok(());
+            }
+        };
         drop(inner);
         self.complete_at(tag, end, data);
         Ok(())
@@ -196,10 +205,10 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     }
 
     /// When the next command completes, on a device with timing; `None` on others, or if no
-    /// command is in flight.
-    pub(super) fn next_end(&self) -> Option<SimTime> {
+    /// command is in flight, or none is known to end by `latest`.
+    pub(super) fn next_end(&self, latest: SimTime) -> Option<SimTime> {
         match &self.mode {
-            Mode::Timed(queue) => queue.next_end(SimTime(u64::MAX)),
+            Mode::Timed(queue) => next_end(queue, &self.policy, latest),
             Mode::Direct(_) => None,
         }
     }
@@ -262,7 +271,11 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// commands are complete when the share's clock has reached their end.
     pub fn poll(&mut self) -> Option<Completion> {
         match &mut self.mode {
-            Mode::Timed(queue) => queue.poll().map(ShareReply::completion),
+            Mode::Timed(queue) => {
+                let now = self.share.now().unwrap_or(SimTime::ZERO);
+                next_end(queue, &self.policy, now);
+                queue.poll().map(ShareReply::completion)
+            }
             Mode::Direct(direct) => direct.poll(&self.policy),
         }
     }
@@ -272,7 +285,9 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// completed. On a device with timing the share's clock advances.
     pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
         match &mut self.mode {
-            Mode::Timed(queue) => queue.wait(timeout),
+            Mode::Timed(queue) => {
+                queue.wait_for(timeout, |latest| next_end(queue, &self.policy, latest))
+            }
             Mode::Direct(direct) => direct.wait(&self.policy, timeout),
         }
     }
@@ -280,7 +295,10 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     /// Waits for the next completion; `None` if no command is in flight.
     pub fn complete(&mut self) -> Option<Completion> {
         match &mut self.mode {
-            Mode::Timed(queue) => queue.complete().map(ShareReply::completion),
+            Mode::Timed(queue) => {
+                next_end(queue, &self.policy, SimTime(u64::MAX))?;
+                queue.complete().map(ShareReply::completion)
+            }
             Mode::Direct(direct) => {
                 direct.wait(&self.policy, None);
                 direct.done.pop_front()
@@ -294,6 +312,22 @@ impl<R: Deref<Target = Policy>> Queue<R> {
         match &self.mode {
             Mode::Timed(_) => None,
             Mode::Direct(direct) => direct.runs.event_fd(),
+        }
+    }
+}
+
+/// When the next command of a queue on a device with timing completes. Program units that wait are
+/// programmed up to that time, or to `latest`.
+fn next_end(queue: &TimedQueue, policy: &Policy, latest: SimTime) -> Option<SimTime> {
+    if queue.len() == 0 {
+        return None;
+    }
+    loop {
+        let known = queue.next_end(latest);
+        let mut inner = policy.lock();
+        match inner.next_dispatch() {
+            Some(at) if at <= latest && known.is_none_or(|end| at < end) => inner.dispatch(at),
+            _ => return known,
         }
     }
 }

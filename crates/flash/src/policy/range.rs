@@ -1,7 +1,10 @@
 //! One range: a write buffer of program units, and a controller with an FTL over its blocks.
 
+mod dispatch;
 mod progress;
 mod write;
+
+use std::collections::VecDeque;
 
 use prism_base::{FastMap, SimTime, Slab};
 use prism_engine::{Cleaning, CleaningMode, Controller, Done, FlashCounts, HostUnit};
@@ -16,18 +19,22 @@ use crate::policy::division::ftl_config;
 use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::program_units::ProgramUnitFormat;
 use crate::policy::reads::Piece;
+use dispatch::Write;
 
 /// Erased blocks of a die group below which cleaning has priority over the host.
 const FREE_BLOCKS_CRITICAL: u32 = 2;
 
-/// Units of one stream in memory: buffered until their program unit is full, then until the program
-/// is complete.
+/// Units of one stream in memory: buffered until their program unit is full, then until a die group
+/// takes it, then until the program is complete.
 #[derive(Debug, Default)]
 struct ProgramUnit {
+    stream: u32,
     units: Vec<UnitWrite>,
     bytes: Vec<u8>,
     /// Units whose program is in flight.
     left: usize,
+    /// The write that has filled it, and waits until flash has its data.
+    write: Option<u32>,
 }
 
 /// A range that can be read and written.
@@ -40,8 +47,13 @@ pub(crate) struct Range {
     program_units: Slab<ProgramUnit>,
     /// The program unit that is being filled, by stream.
     filling: Vec<Option<u32>>,
+    /// Program units that wait for a die group, in the order in which they were filled.
+    waiting: VecDeque<u32>,
     /// Program units whose programs are in flight.
     in_flight: u32,
+    /// Writes on a device with timing whose data flash does not have, and the one in progress.
+    writes: Slab<Write>,
+    write: Option<u32>,
     /// Units in memory: program unit, and index there.
     pending: FastMap<u32, (u32, u32)>,
     done: Vec<Done>,
@@ -111,7 +123,10 @@ impl Range {
             units_per_program_unit: format.units as usize,
             program_units: Slab::new(),
             filling,
+            waiting: VecDeque::new(),
             in_flight: 0,
+            writes: Slab::new(),
+            write: None,
             pending: FastMap::default(),
             done: Vec::new(),
             host_units: Vec::new(),
@@ -145,7 +160,10 @@ impl Range {
     /// Notes a failure of the device: the state of the FTL may be wrong from then on.
     fn check(&mut self) -> Result<()> {
         let checked = self.flash().check();
-        self.failed = checked.clone().err();
+        if let Err(error) = &checked {
+            self.failed = Some(error.clone());
+            self.fail_waiting(error);
+        }
         checked
     }
 

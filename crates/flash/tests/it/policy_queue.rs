@@ -319,6 +319,10 @@ fn random_commands_in_virtual_time_find_the_last_version() {
         policy.flush().unwrap();
         assert!(all(&mut queue).iter().all(|done| done.result.is_ok()), "seed {seed}");
         policy.assert_consistent();
+        let mut data = vec![0; UNITS as usize * PAGE];
+        policy.read(0, &mut data).unwrap();
+        let found = (0..).zip(data.chunks(PAGE)).map(|(unit, page)| version_of(unit, page));
+        assert!(found.eq(versions), "seed {seed}, {mapping:?}");
     }
 }
 
@@ -411,6 +415,143 @@ fn blocks_of_two_luns_are_programmed_together() {
     let end = all(&mut queue).last().map(|done| done.end.since(start).0).unwrap();
     // A range of this size has two LUNs, with nearly as many of the blocks on each.
     assert!((4 * serial..6 * serial).contains(&end), "{end} ns, {serial} ns for a block");
+}
+
+/// A range of 160 units with all of them on flash, and nothing in flight.
+fn written(mapping: Mapping) -> Policy {
+    let policy = with_range(policy(64, None, Some(timing())), mapping, 160);
+    for unit in 0..160 {
+        policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
+    }
+    policy.flush().unwrap();
+    policy.share().pass(Nanos(1_000_000_000)).unwrap();
+    policy
+}
+
+/// Writes all units from 32 on, as one command for 8 units each.
+fn overwrite(queue: &mut Queue<&Policy>) {
+    for first in (32..160).step_by(8) {
+        let data: Vec<u8> = (first..first + 8).flat_map(|unit| stamped(unit, 2)).collect();
+        queue.submit_write(first * PAGE as u64, data, first).unwrap();
+    }
+}
+
+/// Each LUN has one program, and the others wait in memory: a read does not wait for those.
+#[test]
+fn a_read_does_not_wait_for_programs_that_have_not_begun() {
+    for mapping in [Mapping::Page, Mapping::Block] {
+        let policy = written(mapping);
+        let mut queue = policy.queue(256);
+        overwrite(&mut queue);
+        let start = policy.share().now().unwrap();
+        for unit in 0..32 {
+            queue.submit(unit * PAGE as u64, vec![0; PAGE], unit).unwrap();
+        }
+        // What waits is read from memory.
+        queue.submit(159 * PAGE as u64, vec![0; PAGE], 1000).unwrap();
+        let now = queue.poll().expect("it takes no time");
+        assert_eq!((now.tag, now.end, version_of(159, &now.data)), (1000, start, 2));
+        let done = all(&mut queue);
+        let of = |reads| done.iter().filter(move |done| (done.tag < 32) == reads);
+        let last = |reads| of(reads).map(|done| done.end.since(start).0).max().unwrap();
+        // At most one program, and all reads, are before the last read.
+        assert!(last(true) <= 600_000 + 32 * 50_000, "{mapping:?}: {} ns", last(true));
+        assert!(last(false) >= 62 * 600_000, "{mapping:?}: {} ns", last(false));
+        assert!(of(true).all(|done| version_of(done.tag, &done.data) == 1));
+        policy.flush().unwrap();
+        policy.assert_consistent();
+    }
+}
+
+/// Under reads without an end, writes go on: a program waits for the reads that were submitted
+/// before it began, and for no others.
+#[test]
+fn reads_do_not_starve_writes() {
+    for mapping in [Mapping::Page, Mapping::Block] {
+        let policy = written(mapping);
+        let mut queue = policy.queue(256);
+        let (start, before) = (policy.share().now().unwrap(), policy.share().counts().unwrap());
+        let mut rng = Rng::stream(1, "policy.starvation");
+        overwrite(&mut queue);
+        for _ in 0..16 {
+            queue.submit(rng.below(32) * PAGE as u64, vec![0; PAGE], 0).unwrap();
+        }
+        let (mut writes, mut reads) = (0, 0);
+        while writes < 16 {
+            let done = queue.complete().expect("reads are in flight");
+            match done.tag {
+                0 => {
+                    reads += 1;
+                    queue.submit(rng.below(32) * PAGE as u64, vec![0; PAGE], 0).unwrap();
+                }
+                _ => writes += 1,
+            }
+        }
+        let took = policy.share().now().unwrap().since(start).0;
+        let after = policy.share().counts().unwrap();
+        let programs = after.programs.total() - before.programs.total();
+        let erases = after.erases.total() - before.erases.total();
+        // At most the 16 reads in flight are before each program and erase.
+        let most = programs * (600_000 + 16 * 50_000) + erases * (3_000_000 + 16 * 50_000);
+        assert!(took < most, "{mapping:?}: {took} of {most} ns");
+        assert!(reads > 64, "{mapping:?}: {reads} reads");
+    }
+}
+
+#[test]
+fn writes_that_wait_survive_their_queue() {
+    for mapping in [Mapping::Page, Mapping::Block] {
+        let policy = written(mapping);
+        let mut queue = policy.queue(256);
+        overwrite(&mut queue);
+        drop(queue);
+        // Two queues: each gets the completions of its own writes.
+        let (mut one, mut two) = (policy.queue(4), policy.queue(4));
+        one.submit_write(0, stamped(0, 2), 1).unwrap();
+        two.submit_write(PAGE as u64, stamped(1, 2), 2).unwrap();
+        let tags = |queue| all(queue).iter().map(|done| done.tag).collect::<Vec<_>>();
+        assert_eq!((tags(&mut two), tags(&mut one)), (vec![2], vec![1]));
+        policy.flush().unwrap();
+        let mut data = vec![0; 160 * PAGE];
+        policy.read(0, &mut data).unwrap();
+        for (unit, page) in (0..).zip(data.chunks(PAGE)) {
+            assert_eq!(version_of(unit, page), if (2..32).contains(&unit) { 1 } else { 2 });
+        }
+        policy.assert_consistent();
+    }
+}
+
+/// What is trimmed while it waits is not programmed, and its write completes.
+#[test]
+fn writes_that_wait_are_trimmed() {
+    for mapping in [Mapping::Page, Mapping::Block] {
+        let policy = written(mapping);
+        let mut queue = policy.queue(256);
+        overwrite(&mut queue);
+        queue.submit_trim(0, 160 * PAGE as u64, 0).unwrap();
+        let programs = || policy.share().counts().unwrap().programs[prism_nand::Cause::Host];
+        let before = programs();
+        let done = all(&mut queue);
+        assert_eq!(done.len(), 17);
+        assert!(done.iter().all(|done| done.result.is_ok()));
+        assert_eq!(programs(), before, "{mapping:?}");
+        let mut data = vec![1; 160 * PAGE];
+        policy.read(0, &mut data).unwrap();
+        assert!(data.iter().all(|&byte| byte == 0));
+        policy.flush().unwrap();
+        policy.assert_consistent();
+    }
+}
+
+#[test]
+fn writes_that_wait_end_with_their_share() {
+    let policy = written(Mapping::Page);
+    let mut queue = policy.queue(256);
+    overwrite(&mut queue);
+    policy.share().release().unwrap();
+    let done = all(&mut queue);
+    assert_eq!(done.len(), 16);
+    assert!(done.iter().any(|done| done.result == Err(FlashError::Released)));
 }
 
 /// Reads are counted by pages, as programs are, however many pages the device reads at once.

@@ -11,7 +11,8 @@ use crate::error::Result;
 const COPIES_PER_HOST_PROGRAM: u64 = 2;
 
 impl Range {
-    /// Ends the next operation in flight, and follows its time.
+    /// Ends the next operation in flight, follows its time, and begins programs that waited for
+    /// it.
     pub(super) fn step(&mut self) -> Result<()> {
         let mut done = std::mem::take(&mut self.done);
         self.now = self.engine.step(&mut done).max(self.now);
@@ -20,7 +21,8 @@ impl Range {
             self.unit_written(tag);
         }
         self.done = done;
-        self.check()
+        self.check()?;
+        self.dispatch()
     }
 
     /// A unit of program unit `place` is on flash.
@@ -56,7 +58,7 @@ impl Range {
     }
 
     /// Ends the operations in flight that end by `time`, which may be ahead of the share's clock.
-    pub(super) fn follow(&mut self, time: SimTime) -> Result<()> {
+    pub(in crate::policy) fn follow(&mut self, time: SimTime) -> Result<()> {
         if self.share().is_timed() {
             while self.engine.next_at() <= time {
                 self.step()?;
@@ -68,6 +70,7 @@ impl Range {
 
     /// Ends all operations in flight, cleaning included.
     pub(in crate::policy) fn settle(&mut self) -> Result<()> {
+        self.program_waiting()?;
         while !self.engine.is_idle() {
             self.step()?;
         }

@@ -1,11 +1,11 @@
-//! Writes: into the buffer of a range, and from there to the controller.
+//! Writes: into the buffer of a range.
 
 use prism_base::SimTime;
-use prism_engine::HostUnit;
 use prism_ftl::UnitWrite;
-use prism_nand::{Cause, DieGroupId};
+use prism_nand::Cause;
 
 use super::Range;
+use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::monitor::Urgency;
 
@@ -24,7 +24,7 @@ impl Range {
     }
 
     /// As [`Range::write`], without waiting for the time at which the data is taken, which it
-    /// returns. Parts of units are completed by a read, which the data after it waits for.
+    /// returns.
     pub(crate) fn begin_write(
         &mut self,
         offset: u64,
@@ -34,9 +34,46 @@ impl Range {
     ) -> Result<SimTime> {
         self.alive()?;
         self.make_progress()?;
+        if !self.share().is_timed() {
+            self.write_units(offset, data, handle, urgency)?;
+            return Ok(SimTime::ZERO);
+        }
+        let write = self.open_write(None);
+        let written = self.write_units(offset, data, handle, urgency);
+        // On an error the program units that are full have to leave nothing that refers to it.
+        let programmed = self.program_waiting();
+        let end = self.close_write(write);
+        written.and(programmed).map(|()| end)
+    }
+
+    /// Submits a write on a device with timing; `from` is its queue, which gets the completion, and
+    /// its tag there. Program units for which no die group is ready wait in memory, and are
+    /// programmed in the order of virtual time.
+    pub(crate) fn submit_write(
+        &mut self,
+        offset: u64,
+        data: Buffer,
+        handle: u32,
+        from: (u64, u64),
+    ) {
+        let write = self.open_write(Some(from));
+        let written = self.alive().and_then(|()| self.make_progress());
+        let written =
+            written.and_then(|()| self.write_units(offset, &data, handle, Urgency::Normal));
+        let written = written.and_then(|()| self.dispatch());
+        self.submitted(write, data, written);
+    }
+
+    /// Puts bytes into the buffer. Parts of units are completed by a read, which the data after it
+    /// waits for.
+    fn write_units(
+        &mut self,
+        offset: u64,
+        data: &[u8],
+        handle: u32,
+        urgency: Urgency,
+    ) -> Result<()> {
         self.urgency = urgency;
-        let mut end = self.share().now_if_timed()?;
-        self.engine.device_mut().sent = end;
         let unit = u64::from(self.unit);
         let (mut at, mut left) = (offset, data);
         while !left.is_empty() {
@@ -45,7 +82,7 @@ impl Range {
             if len < self.unit as usize {
                 let mut whole = vec![0; self.unit as usize];
                 let read = self.begin_read(at - within as u64, &mut whole, Cause::Rmw, urgency)?;
-                end = end.max(read);
+                self.write_ends_after(read);
                 self.follow(read)?;
                 whole[within..within + len].copy_from_slice(&left[..len]);
                 self.write_unit(lpn, &whole, handle)?;
@@ -55,7 +92,7 @@ impl Range {
             at += len as u64;
             left = &left[len..];
         }
-        Ok(end.max(self.flash().sent))
+        Ok(())
     }
 
     /// Writes slices one after the other, as data of `handle`. A unit of parts of several slices is
@@ -119,59 +156,19 @@ impl Range {
         if count == self.units_per_program_unit { self.program(stream as u32) } else { Ok(()) }
     }
 
-    /// Programs the buffered units of `stream`, if there are any.
+    /// Programs the buffered units of `stream`, if there are any. Those of a queued write may wait.
     fn program(&mut self, stream: u32) -> Result<()> {
         let Some(at) = self.filling[stream as usize] else { return Ok(()) };
-        let first = match self.program_units[at].units.first() {
-            Some(first) => first.lpn,
-            None => return Ok(()),
-        };
-        let die_group = self.die_group_for(stream, first)?;
+        if self.program_units[at].units.is_empty() {
+            return Ok(());
+        }
         self.filling[stream as usize] = None;
-        let program_unit = &mut self.program_units[at];
-        program_unit.left = program_unit.units.len();
-        self.in_flight += 1;
-        if !self.kept.is_empty() {
-            self.programmed.extend(program_unit.units.iter().map(|write| write.lpn));
+        self.wait_for_die_group(at, stream);
+        if self.is_queued() {
+            return Ok(());
         }
-        self.host_units.clear();
-        let host_unit = |&write: &UnitWrite| HostUnit { write, tag: at, lost: false };
-        self.host_units.extend(program_unit.units.iter().map(host_unit));
-        let bytes = std::mem::take(&mut program_unit.bytes);
-        let flash = self.engine.device_mut();
-        (flash.host, flash.urgency) = (bytes, self.urgency);
-        self.engine.write(die_group, stream, &self.host_units, self.now);
-        // They can be read until the program has ended.
-        self.program_units[at].bytes = std::mem::take(&mut self.engine.device_mut().host);
-        self.check()?;
+        self.program_waiting()?;
         self.make_progress()
-    }
-
-    /// A die group for the next program unit of `stream`, which begins with `first`. Waits for
-    /// operations in flight if each has to be cleaned first.
-    fn die_group_for(&mut self, stream: u32, first: u32) -> Result<DieGroupId> {
-        let urgent = self.urgency == Urgency::Urgent;
-        self.engine.set_urgent(urgent, self.now);
-        loop {
-            if urgent {
-                self.engine.prefer_without_cleaning();
-            }
-            let found = self.engine.writable_die_group(stream, first, self.now);
-            self.check()?;
-            if let Some(die_group) = found {
-                return Ok(die_group);
-            }
-            if self.engine.is_idle() {
-                // After recovery nothing has begun to clean, or cleaning waits for urgent data.
-                self.engine.set_urgent(false, self.now);
-                let cleans =
-                    self.engine.begin_cleaning(self.now) || self.engine.clean_to_high(self.now);
-                self.check()?;
-                assert!(cleans, "no die group accepts a program unit: too little spare space");
-                continue;
-            }
-            self.step()?;
-        }
     }
 
     /// Removes a unit from memory; the last one of its program unit takes its place, unless that is
@@ -196,7 +193,8 @@ impl Range {
     pub(crate) fn begin_program_all(&mut self) -> Result<()> {
         self.alive()?;
         self.urgency = Urgency::Normal;
-        (0..self.filling.len() as u32).try_for_each(|stream| self.program(stream))
+        (0..self.filling.len() as u32).try_for_each(|stream| self.program(stream))?;
+        self.program_waiting()
     }
 
     /// Programs all buffered units, and waits until they are on flash.
