@@ -18,7 +18,7 @@ use crate::policy::program_units::{ProgramUnitFormat, Tag, decode_header, encode
 /// Program units of the host, and copies, that a LUN has at once on a device with timing: it begins
 /// them when it is free, so reads that are submitted meanwhile go before all that wait.
 const TIMED_MAX: u32 = 1;
-/// The same without timing, where operations end when they are submitted: as in the simulated drive.
+/// The same without timing, where operations end when submitted: as in the simulated drive.
 const UNTIMED_MAX: u32 = 2;
 
 /// The cause, urgency and start of a read.
