@@ -447,7 +447,7 @@ fn a_read_does_not_wait_for_programs_that_have_not_begun() {
         for unit in 0..32 {
             queue.submit(unit * PAGE as u64, vec![0; PAGE], unit).unwrap();
         }
-        // What waits is read from memory.
+        // Data of a program that has not begun is read from memory.
         queue.submit(159 * PAGE as u64, vec![0; PAGE], 1000).unwrap();
         let now = queue.poll().expect("it takes no time");
         assert_eq!((now.tag, now.end, version_of(159, &now.data)), (1000, start, 2));

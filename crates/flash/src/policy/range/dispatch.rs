@@ -1,11 +1,11 @@
 //! From the buffer of a range to the controller: program units wait until a die group takes them.
 //!
-//! The controller gives a die few program units of the host at once, as in the simulated drive. On a
-//! device with timing it gives one, and the others wait here, in memory: a read waits for the one
+//! The controller gives a die few program units of the host at once, as in the simulated drive. On
+//! a device with timing it gives one, and the others wait here, in memory: a read waits for the one
 //! that its LUN has, and not for all that is written. The next one is given to the controller when
-//! an operation ends, after all reads that were submitted until then, so it waits for no later ones.
-//! A blocking call and a flush wait until all program units are with the controller, which therefore
-//! runs ahead of the share's clock.
+//! an operation ends, after all reads that were submitted until then, so it waits for no later
+//! ones. A blocking call and a flush wait until all program units are with the controller, which
+//! therefore runs ahead of the share's clock.
 
 use prism_base::SimTime;
 use prism_engine::HostUnit;
