@@ -157,7 +157,15 @@ impl Range {
         if urgent {
             self.engine.prefer_without_cleaning();
         }
+        // A program unit that opens a block does not wait for the LUN: the FTL chooses the LUN with
+        // the most erased blocks, and until this block is one less all others would wait for it.
+        let ftl = self.engine.ftl();
+        let opens =
+            ftl.places_host() && ftl.next_program_unit(DieGroupId(0), stream, first).is_none();
+        let takes_blocks = self.engine.device().takes_blocks;
+        self.engine.device_mut().takes_blocks |= opens;
         let found = self.engine.writable_die_group(stream, first, self.now);
+        self.engine.device_mut().takes_blocks = takes_blocks;
         self.check()?;
         Ok(found)
     }
