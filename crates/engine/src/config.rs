@@ -4,7 +4,7 @@ use prism_base::{Bytes, Nanos};
 use prism_nand::Timing;
 
 prism_base::named_enum! {
-    /// Which of several waiting operations begins first.
+    /// Which of several waiting operations begins first, by its name in device files.
     pub enum Scheduler {
         /// First come, first served.
         Fcfs = "fcfs",

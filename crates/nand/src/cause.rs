@@ -3,7 +3,8 @@
 use std::ops::{Index, IndexMut};
 
 prism_base::named_enum! {
-    /// Why a flash operation happens. Every operation carries its cause from where it is issued.
+    /// Why a flash operation happens, by number. Every operation carries its cause from where it is
+    /// issued.
     #[derive(PartialOrd, Ord, Hash)]
     #[repr(u8)]
     pub enum Cause {

@@ -1,7 +1,8 @@
 //! One way to write each kind of number, shared by every renderer.
 
 prism_base::named_enum! {
-    /// What kind of number a value is: it decides the base unit and how it is written.
+    /// What kind of number a value is: it decides the base unit, whose name in JSON it has, and how
+    /// the value is written.
     pub enum Unit {
         /// A span of time in nanoseconds.
         Nanos = "ns",

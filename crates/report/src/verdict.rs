@@ -17,7 +17,7 @@ pub struct Verdict {
 }
 
 prism_base::named_enum! {
-    /// Whether a rule is kept.
+    /// Whether a rule is kept, the best first.
     pub enum Grade {
         /// The rule is kept.
         Kept = "kept",

@@ -3,7 +3,7 @@
 use crate::symbols::Symbol;
 
 prism_base::named_enum! {
-    /// The operation of a request.
+    /// The operation of a request, by its number. Names are those in Parquet files and JSON.
     #[derive(PartialOrd, Ord, Hash)]
     #[repr(u8)]
     pub enum Op {

@@ -21,7 +21,7 @@ const LISTED: usize = 5;
 const SHARE_MIN: f64 = 0.01;
 
 prism_base::named_enum! {
-    /// The attribute by which offenders are distinguished.
+    /// The attribute by which offenders are distinguished, in the order of reports.
     #[derive(PartialOrd, Ord)]
     pub enum Dimension {
         /// The command name of the process that issued the request.

@@ -89,7 +89,7 @@ fn one() -> u32 {
 }
 
 prism_base::named_enum! {
-    /// Kinds of cells.
+    /// Kinds of cells, fewest bits first, with their names in reports.
     #[derive(Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Cell {
@@ -219,7 +219,7 @@ fn foreground() -> CleaningMode {
 }
 
 prism_base::named_enum! {
-    /// Mappings by name.
+    /// Mappings, with their names in device files.
     #[derive(Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum Mapping {

@@ -49,7 +49,7 @@ pub struct SlcSpec {
 }
 
 prism_base::named_enum! {
-    /// Use of SLC blocks.
+    /// Use of SLC blocks, with its names in device files.
     #[derive(Deserialize)]
     #[serde(rename_all = "lowercase")]
     pub enum SlcUsage {

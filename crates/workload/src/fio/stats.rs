@@ -4,7 +4,7 @@ use prism_base::{Latencies, Nanos, SimTime};
 use prism_ssd::{HostOp, Status};
 
 prism_base::named_enum! {
-    /// Directions of I/O, in fio's order.
+    /// Directions of I/O, in fio's order, with the keys in its JSON.
     pub enum Dir {
         /// Reads.
         Read = "read",

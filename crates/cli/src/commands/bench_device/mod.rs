@@ -60,6 +60,7 @@ pub struct Args {
 }
 
 prism_base::named_enum! {
+    /// The order of the addresses, with its name in fio's option `rw`.
     pub(crate) enum Pattern {
         ReadInOrder = "read",
         ReadAtRandom = "randread",

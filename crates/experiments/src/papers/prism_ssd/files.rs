@@ -56,7 +56,8 @@ impl Variant {
 }
 
 named_enum! {
-    /// What differs from the file systems that are compared with the paper's.
+    /// What differs from the file systems that are compared with the paper's; no name in tables for
+    /// nothing.
     pub enum Change {
         /// Nothing.
         None = "",
