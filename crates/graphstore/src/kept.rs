@@ -216,7 +216,9 @@ impl Kept {
         let folder = Arc::new(Folder { path: path.into(), lock: Mutex::new(None) });
         let found = folder.lock()?;
         let name = folder.path.display().to_string();
-        if found && !folder.is_ours() {
+        let is_ours = found && folder.is_ours();
+        let regular = edges != Path::new("-") && edges.metadata().is_ok_and(|of| of.is_file());
+        if regular && found && !is_ours {
             let what = format!(
                 "{name}: this folder is where an ingest to {} keeps what it has read, and it has \
                  files of another program; move it away, or name another store",
@@ -224,11 +226,10 @@ impl Kept {
             );
             return Err(StoreError::Refused(what));
         }
-        let regular = edges != Path::new("-") && edges.metadata().is_ok_and(|of| of.is_file());
         if found && restart {
             folder.remove();
         }
-        let state = if found && !restart { read(&folder)? } else { None };
+        let state = if is_ours && !restart { read(&folder)? } else { None };
         if !regular {
             return match state {
                 Some(state) => Err(refused(&name, &format!("it is of {}", state.source.path))),

@@ -48,7 +48,7 @@ impl Default for InFlight {
 /// with [`Status::Unreadable`] if it is a read, and [`Status::WriteFault`] otherwise; see
 /// [`Block::error`].
 #[derive(Debug)]
-pub struct Block<R> {
+pub struct Block<R: Deref<Target = Policy>> {
     queue: Queue<R>,
     share: Share,
     begin: u64,

@@ -596,6 +596,14 @@ impl Inner {
         }
     }
 
+    /// Begins the program units of all queued writes, ahead of the share's clock.
+    fn program_waiting(&mut self) {
+        for range in &mut self.ranges {
+            // As above.
+            let _ = range.program_waiting();
+        }
+    }
+
     /// Whether a flush has to write trims.
     fn has_trims(&self) -> bool {
         self.ranges.iter().any(Range::has_trims)

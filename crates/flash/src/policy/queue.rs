@@ -67,7 +67,7 @@ enum Mode {
 /// There is no cancellation, for the reason that [`raw::Queue`](crate::raw::Queue) gives. Dropping
 /// a queue waits for its commands.
 #[derive(Debug)]
-pub struct Queue<R> {
+pub struct Queue<R: Deref<Target = Policy>> {
     policy: R,
     depth: usize,
     share: Share,
@@ -272,7 +272,8 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     pub fn poll(&mut self) -> Option<Completion> {
         match &mut self.mode {
             Mode::Timed(queue) => {
-                let now = self.share.now().unwrap_or(SimTime::ZERO);
+                // A released share has no clock, and its commands have failed.
+                let now = self.share.now().unwrap_or(SimTime(u64::MAX));
                 next_end(queue, &self.policy, now);
                 queue.poll().map(ShareReply::completion)
             }
@@ -316,6 +317,18 @@ impl<R: Deref<Target = Policy>> Queue<R> {
     }
 }
 
+impl<R: Deref<Target = Policy>> Drop for Queue<R> {
+    /// Program units of its writes that wait are given to the controller, so that nothing refers to
+    /// the buffers of the queue.
+    fn drop(&mut self) {
+        let has_commands = matches!(&self.mode, Mode::Timed(queue) if queue.len() > 0);
+        // A thread that panicked with the lock leaves nothing that could be programmed.
+        if has_commands && let Ok(mut inner) = self.policy.inner.lock() {
+            inner.program_waiting();
+        }
+    }
+}
+
 /// When the next command of a queue on a device with timing completes. Program units that wait are
 /// programmed up to that time, or to `latest`.
 fn next_end(queue: &TimedQueue, policy: &Policy, latest: SimTime) -> Option<SimTime> {
@@ -323,8 +336,9 @@ fn next_end(queue: &TimedQueue, policy: &Policy, latest: SimTime) -> Option<SimT
         return None;
     }
     loop {
-        let known = queue.next_end(latest);
+        // With the lock, or another thread could begin the programs between the two questions.
         let mut inner = policy.lock();
+        let known = queue.next_end(latest);
         match inner.next_dispatch() {
             Some(at) if at <= latest && known.is_none_or(|end| at < end) => inner.dispatch(at),
             _ => return known,

@@ -4,8 +4,6 @@ mod dispatch;
 mod progress;
 mod write;
 
-use std::collections::VecDeque;
-
 use prism_base::{FastMap, SimTime, Slab};
 use prism_engine::{Cleaning, CleaningMode, Controller, Done, FlashCounts, HostUnit};
 use prism_ftl::PendingTrims;
@@ -19,7 +17,7 @@ use crate::policy::division::ftl_config;
 use crate::policy::flash::{RangeFlash, Reading};
 use crate::policy::program_units::ProgramUnitFormat;
 use crate::policy::reads::Piece;
-use dispatch::Write;
+use dispatch::{Waiting, Write};
 
 /// Erased blocks of a die group below which cleaning has priority over the host.
 const FREE_BLOCKS_CRITICAL: u32 = 2;
@@ -48,7 +46,7 @@ pub(crate) struct Range {
     /// The program unit that is being filled, by stream.
     filling: Vec<Option<u32>>,
     /// Program units that wait for a die group, in the order in which they were filled.
-    waiting: VecDeque<u32>,
+    waiting: Waiting,
     /// Program units whose programs are in flight.
     in_flight: u32,
     /// Writes on a device with timing whose data flash does not have, and the one in progress.
@@ -123,7 +121,7 @@ impl Range {
             units_per_program_unit: format.units as usize,
             program_units: Slab::new(),
             filling,
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             in_flight: 0,
             writes: Slab::new(),
             write: None,

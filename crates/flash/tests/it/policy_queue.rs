@@ -4,7 +4,8 @@
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_flash::policy::{Cleaning, Completion, Mapping, Policy, Queue, RangeConfig};
@@ -147,11 +148,20 @@ fn random_reads_find_a_version_since_their_submission() {
     }
 }
 
-/// A device in memory that counts reads, of however many pages.
+/// A device in memory that counts reads, of however many pages, and fails them if it is broken.
 #[derive(Debug)]
 struct Counting {
     memory: MemoryDevice,
     reads: AtomicU64,
+    is_broken: AtomicBool,
+}
+
+impl Counting {
+    fn new() -> Arc<Self> {
+        let memory = MemoryDevice::new(geometry(64), Cache::None).unwrap();
+        let (reads, is_broken) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Self { memory, reads, is_broken })
+    }
 }
 
 impl Medium for Counting {
@@ -184,6 +194,9 @@ impl Medium for Counting {
         oob: &mut [u8],
     ) -> Result<PageState, MediumError> {
         self.reads.fetch_add(1, Ordering::Relaxed);
+        if self.is_broken.load(Ordering::Relaxed) {
+            return Err(MediumError::Unstable { block });
+        }
         self.memory.read(block, page, offset, data, oob)
     }
 
@@ -210,8 +223,7 @@ impl Medium for Counting {
 
 #[test]
 fn what_follows_on_flash_is_read_together() {
-    let memory = MemoryDevice::new(geometry(64), Cache::None).unwrap();
-    let medium = Arc::new(Counting { memory, reads: AtomicU64::new(0) });
+    let medium = Counting::new();
     let policy = with_range(on(medium.clone(), None), Mapping::Block, 160);
     for unit in 0..64 {
         policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
@@ -554,6 +566,87 @@ fn writes_that_wait_end_with_their_share() {
     let done = all(&mut queue);
     assert_eq!(done.len(), 16);
     assert!(done.iter().any(|done| done.result == Err(FlashError::Released)));
+}
+
+#[test]
+fn writes_that_wait_are_polled_after_their_share_was_released() {
+    let policy = written(Mapping::Page);
+    let mut queue = policy.queue(256);
+    overwrite(&mut queue);
+    policy.share().release().unwrap();
+    let done: Vec<Completion> = std::iter::from_fn(|| queue.poll()).collect();
+    assert_eq!((done.len(), queue.len()), (16, 0));
+}
+
+/// The end of one queue is no reason for another to sleep, or to take the clock to the end of time.
+#[test]
+fn threads_have_queues_of_their_own_on_a_device_with_timing() {
+    for mapping in [Mapping::Page, Mapping::Block] {
+        let policy = written(mapping);
+        let begun = policy.share().now().unwrap();
+        let write = |first: u64| {
+            let mut queue = policy.queue(3);
+            let mut done = 0;
+            for round in 0..400 {
+                let unit = first + round % 5 * 8;
+                let data: Vec<u8> = (unit..unit + 8).flat_map(|at| stamped(at, round)).collect();
+                queue.submit_write(unit * PAGE as u64, data, round).unwrap();
+                if queue.len() == 3 {
+                    assert!(queue.wait(None));
+                    done += u64::from(queue.poll().expect("one has ended").result.is_ok());
+                }
+            }
+            done + all(&mut queue).iter().filter(|done| done.result.is_ok()).count() as u64
+        };
+        let done: Vec<u64> = thread::scope(|scope| {
+            let threads = [0, 40, 80, 120].map(|first| scope.spawn(move || write(first)));
+            threads.map(|thread| thread.join().unwrap()).into()
+        });
+        assert_eq!(done, [400; 4], "{mapping:?}");
+        // 12,800 pages and what cleaning copies of them, on two LUNs.
+        let took = policy.share().now().unwrap().since(begun);
+        assert!(took < Nanos(60_000_000_000), "{took:?}");
+        policy.flush().unwrap();
+        policy.assert_consistent();
+    }
+}
+
+/// A queued write fills program units before it fails at a part of a unit that cannot be read.
+#[test]
+fn a_write_that_fails_at_its_end_leaves_nothing_that_waits() {
+    for mapping in [Mapping::Page, Mapping::Block] {
+        let medium = Counting::new();
+        let policy = with_range(on(medium.clone(), Some(timing())), mapping, 160);
+        for unit in 0..160 {
+            policy.write(unit * PAGE as u64, &stamped(unit, 1)).unwrap();
+        }
+        policy.flush().unwrap();
+        policy.share().pass(Nanos(1_000_000_000)).unwrap();
+        medium.is_broken.store(true, Ordering::Relaxed);
+        let mut queue = policy.queue(4);
+        queue.submit_write(0, vec![7; 8 * PAGE + 1], 1).unwrap();
+        medium.is_broken.store(false, Ordering::Relaxed);
+        let done = all(&mut queue);
+        assert_eq!(done.len(), 1, "{mapping:?}");
+        assert!(done[0].result.is_err());
+        queue.submit_write(0, stamped(0, 3), 2).unwrap();
+        assert_eq!(all(&mut queue).first().map(|done| done.result.clone()), Some(Ok(())));
+        let mut page = vec![0; PAGE];
+        policy.read(0, &mut page).unwrap();
+        assert_eq!(version_of(0, &page), 3);
+    }
+}
+
+/// Queues that are dropped one after the other leave nothing that waits, and so no buffers.
+#[test]
+fn the_writes_of_a_dropped_queue_do_not_wait() {
+    let policy = written(Mapping::Page);
+    let programs = || policy.share().counts().unwrap().programs[prism_nand::Cause::Host];
+    let before = programs();
+    for _ in 0..3 {
+        overwrite(&mut policy.queue(256));
+    }
+    assert_eq!(programs() - before, 3 * 128);
 }
 
 /// Reads are counted by pages, as programs are, however many pages the device reads at once.

@@ -7,6 +7,8 @@
 //! ones. A blocking call and a flush wait until all program units are with the controller, which
 //! therefore runs ahead of the share's clock.
 
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
 use prism_base::SimTime;
 use prism_engine::HostUnit;
 use prism_ftl::UnitWrite;
@@ -16,6 +18,47 @@ use super::Range;
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::monitor::{ShareReply, Urgency};
+
+/// Program units that wait, in order within each stream.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// By stream the numbers of program units in the order of all, and their places.
+    streams: BTreeMap<u32, VecDeque<(u64, u32)>>,
+    pushed: u64,
+}
+
+impl Waiting {
+    fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    fn push(&mut self, stream: u32, at: u32) {
+        self.pushed += 1;
+        self.streams.entry(stream).or_default().push_back((self.pushed, at));
+    }
+
+    /// The number of the first of a stream, and the stream.
+    fn first_of(&self, stream: u32) -> Option<(u64, u32)> {
+        Some((self.streams.get(&stream)?.front()?.0, stream))
+    }
+
+    /// The first of each stream, in the order of all.
+    fn firsts(&self) -> BTreeSet<(u64, u32)> {
+        self.streams.keys().filter_map(|&stream| self.first_of(stream)).collect()
+    }
+
+    fn place_of_first(&self, stream: u32) -> u32 {
+        self.streams[&stream][0].1
+    }
+
+    fn remove_first(&mut self, stream: u32) {
+        let queue = self.streams.get_mut(&stream).expect("a stream of which some wait");
+        queue.pop_front();
+        if queue.is_empty() {
+            self.streams.remove(&stream);
+        }
+    }
+}
 
 /// A write whose data flash does not have yet.
 #[derive(Debug, Default)]
@@ -93,7 +136,7 @@ impl Range {
         if let Some(write) = self.write {
             self.writes[write].left += 1;
         }
-        self.waiting.push_back(at);
+        self.waiting.push(stream, at);
     }
 
     /// When an operation ends for which program units of queued writes may wait.
@@ -121,31 +164,25 @@ impl Range {
     }
 
     fn dispatch_ready(&mut self) -> Result<()> {
-        let (mut place, mut blocked) = (0, Vec::new());
-        while let Some(&at) = self.waiting.get(place) {
-            let stream = self.program_units[at].stream;
-            if blocked.contains(&stream) {
-                place += 1;
-                continue;
-            }
+        let mut firsts = self.waiting.firsts();
+        while let Some((_, stream)) = firsts.pop_first() {
+            let at = self.waiting.place_of_first(stream);
             let first = self.program_units[at].units.first().map(|write| write.lpn);
             match first {
                 None => {
-                    self.waiting.remove(place);
+                    self.waiting.remove_first(stream);
                     self.drop_program_unit(at);
                 }
                 Some(first) => match self.die_group_for(stream, first)? {
                     Some(die_group) => {
-                        self.waiting.remove(place);
+                        self.waiting.remove_first(stream);
                         self.begin_program(at, die_group)?;
                     }
-                    None if self.engine.ftl().places_host() => {
-                        blocked.push(stream);
-                        place += 1;
-                    }
+                    None if self.engine.ftl().places_host() => continue,
                     None => break,
                 },
             }
+            firsts.extend(self.waiting.first_of(stream));
         }
         Ok(())
     }
@@ -210,7 +247,7 @@ impl Range {
 
     /// Gives the controller all program units that wait, and ends operations until it has taken
     /// them: it runs ahead of the share's clock.
-    pub(super) fn program_waiting(&mut self) -> Result<()> {
+    pub(in crate::policy) fn program_waiting(&mut self) -> Result<()> {
         if self.waiting.is_empty() {
             return Ok(());
         }
@@ -232,7 +269,9 @@ impl Range {
 
     /// The device has failed: nothing that waits is programmed.
     pub(super) fn fail_waiting(&mut self, error: &FlashError) {
-        while let Some(at) = self.waiting.pop_front() {
+        while let Some((_, stream)) = self.waiting.firsts().pop_first() {
+            let at = self.waiting.place_of_first(stream);
+            self.waiting.remove_first(stream);
             if let Some(write) = self.program_units[at].write.take() {
                 self.writes[write].failed = Some(error.clone());
                 self.taken(write, SimTime::ZERO);

@@ -60,8 +60,9 @@ impl Range {
         let written = self.alive().and_then(|()| self.make_progress());
         let written =
             written.and_then(|()| self.write_units(offset, &data, handle, Urgency::Normal));
-        let written = written.and_then(|()| self.dispatch());
-        self.submitted(write, data, written);
+        // Also after an error: program units wait only for operations in flight.
+        let dispatched = self.dispatch();
+        self.submitted(write, data, written.and(dispatched));
     }
 
     /// Puts bytes into the buffer. Parts of units are completed by a read, which the data after it
