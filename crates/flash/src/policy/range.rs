@@ -26,7 +26,6 @@ const FREE_BLOCKS_CRITICAL: u32 = 2;
 /// takes it, then until the program is complete.
 #[derive(Debug, Default)]
 struct ProgramUnit {
-    stream: u32,
     units: Vec<UnitWrite>,
     bytes: Vec<u8>,
     /// Units whose program is in flight.

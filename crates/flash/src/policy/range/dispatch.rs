@@ -131,8 +131,7 @@ impl Range {
 
     /// The program unit at `at` waits for a die group.
     pub(super) fn wait_for_die_group(&mut self, at: u32, stream: u32) {
-        let program_unit = &mut self.program_units[at];
-        (program_unit.stream, program_unit.write) = (stream, self.write);
+        self.program_units[at].write = self.write;
         if let Some(write) = self.write {
             self.writes[write].left += 1;
         }
@@ -176,7 +175,7 @@ impl Range {
                 Some(first) => match self.die_group_for(stream, first)? {
                     Some(die_group) => {
                         self.waiting.remove_first(stream);
-                        self.begin_program(at, die_group)?;
+                        self.begin_program(at, stream, die_group)?;
                     }
                     None if self.engine.ftl().places_host() => continue,
                     None => break,
@@ -207,9 +206,9 @@ impl Range {
         Ok(found)
     }
 
-    fn begin_program(&mut self, at: u32, die_group: DieGroupId) -> Result<()> {
+    fn begin_program(&mut self, at: u32, stream: u32, die_group: DieGroupId) -> Result<()> {
         let program_unit = &mut self.program_units[at];
-        let (stream, write) = (program_unit.stream, program_unit.write.take());
+        let write = program_unit.write.take();
         program_unit.left = program_unit.units.len();
         self.in_flight += 1;
         if !self.kept.is_empty() {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use prism_base::{Nanos, SimTime};
+use prism_flash::FlashError;
 use prism_flash::policy::{Mapping, Policy};
-use prism_flash::{Buffer, FlashError};
+
 use prism_graph::algorithms::pagerank::Form;
 use prism_graph::algorithms::{Algorithm, Options};
 use prism_graph::pull::Schedule;
@@ -14,7 +15,7 @@ use prism_graph::scratch::InMemory;
 use prism_graph::segment::{HEADER_BYTES, Header, Kind};
 use prism_graph::space::AnyStore;
 use prism_graph::{Edge, Graph, GraphError, Ingest, IngestOptions, Keep, Results, Serial, Space};
-use prism_segments::{Done, FlashCounts, PolicyStore, Shape, Store};
+use prism_segments::{Done, PolicyStore, Store, Wrapper};
 
 use super::super::graphchi::{Ranges, Traffic, open_ranges};
 use super::super::machine::OWN_BLOCKS;
@@ -55,48 +56,18 @@ impl Charged {
     }
 }
 
-impl Store for Charged {
-    fn shape(&self) -> Shape {
-        self.store.shape()
+impl Wrapper for Charged {
+    type Inner = PolicyStore;
+
+    fn inner(&self) -> &PolicyStore {
+        &self.store
     }
 
-    fn identity(&self) -> u64 {
-        self.store.identity()
+    fn inner_mut(&mut self) -> &mut PolicyStore {
+        &mut self.store
     }
 
-    fn used(&mut self) -> Result<Vec<u32>, FlashError> {
-        self.store.used()
-    }
-
-    fn available(&mut self) -> u32 {
-        self.store.available()
-    }
-
-    fn open(&mut self) -> Result<Option<u32>, FlashError> {
-        self.store.open()
-    }
-
-    fn write(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
-        self.store.write(segment, offset, data, tag);
-    }
-
-    fn read(&mut self, segment: u32, offset: u32, data: Buffer, tag: u64) {
-        self.store.read(segment, offset, data, tag);
-    }
-
-    fn free(&mut self, segment: u32) -> Result<(), FlashError> {
-        self.store.free(segment)
-    }
-
-    fn sync(&mut self, tag: u64) {
-        self.store.sync(tag);
-    }
-
-    fn buffer(&self, len: usize) -> Buffer {
-        self.store.buffer(len)
-    }
-
-    fn poll(&mut self) -> Option<Done> {
+    fn next_done(&mut self) -> Option<Done> {
         let done = self.done.pop_front().or_else(|| self.store.poll())?;
         if self.charge.on.load(Ordering::Relaxed)
             && done.data.len() >= HEADER_BYTES
@@ -110,16 +81,8 @@ impl Store for Charged {
         Some(done)
     }
 
-    fn wait(&mut self, timeout: Option<Nanos>) -> bool {
+    fn wait_for(&mut self, timeout: Option<Nanos>) -> bool {
         !self.done.is_empty() || self.store.wait(timeout)
-    }
-
-    fn counts(&self) -> FlashCounts {
-        self.store.counts()
-    }
-
-    fn now(&self) -> SimTime {
-        self.store.now()
     }
 }
 
