@@ -3,7 +3,7 @@
 # want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
 # a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: python-package python-test python-develop python-bench gallery wheels test test-fast fuzz mutants pages cache-suite deps lint build setup python install capi install-cli cli
+.PHONY: python-environments python-package python-test python-develop python-bench gallery wheels test test-fast fuzz mutants pages cache-suite deps lint build setup python install capi install-cli cli
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -21,6 +21,7 @@ setup:
 lint: setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --profile test -- -D warnings
+	cargo clippy --no-default-features --profile test -- -D warnings
 
 # A python3 environment with DuckDB, which recomputes the figures of reports.
 python: $(PYTHON)/duckdb-$(DUCKDB)
@@ -77,13 +78,18 @@ RUNNER := --config 'target."cfg(all())".runner = ["$(CURDIR)/xtask/run-test.sh"]
 # The list of skipped tests: tests append to it.
 export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 
-test: lint
-	@rm -f $(PRISM_SKIPPED)
+# The packages for Python are downloaded while the code is checked.
+test:
+	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)
+	@$(MAKE) --no-print-directory python-environments & packages=$$!; \
+	  $(MAKE) --no-print-directory lint; status=$$?; wait $$packages; exit $$status
+	cargo test $(RUNNER) --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
+
+python-environments:
 	@$(MAKE) --no-print-directory python || echo "SKIPPED: the figures of reports are not" \
 	  "recomputed: no package index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
 	@$(MAKE) --no-print-directory python-package || echo "SKIPPED: the Python package: no package" \
 	  "index; install the Debian package python3-venv" >>$(PRISM_SKIPPED)
-	cargo test $(RUNNER) --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
 
 # Every crate, random tests with an eighth of their seeds, without tests that repeat published
 # results, record real applications, or run a report for every sample. Of theory, `theory_fast`

@@ -2,11 +2,16 @@
 
 use std::process::ExitCode;
 
+#[cfg(feature = "full")]
 use prism_flashfile::FlashFileError;
+#[cfg(feature = "full")]
 use prism_graph::GraphError;
+#[cfg(feature = "full")]
 use prism_graphstore::StoreError;
 use prism_host::HostError;
+#[cfg(feature = "full")]
 use prism_host::capture::CaptureError;
+#[cfg(feature = "full")]
 use prism_lab::StackError;
 use prism_present::PresentError;
 
@@ -18,12 +23,15 @@ pub enum Failure {
     #[error(transparent)]
     Host(#[from] HostError),
     /// A running system cannot be captured.
+    #[cfg(feature = "full")]
     #[error(transparent)]
     Capture(#[from] CaptureError),
     /// An application could not be run on a file system.
+    #[cfg(feature = "full")]
     #[error(transparent)]
     Stack(#[from] StackError),
     /// A flash file cannot be used.
+    #[cfg(feature = "full")]
     #[error(transparent)]
     FlashFile(#[from] FlashFileError),
     /// The arguments or the input are invalid.
@@ -39,6 +47,7 @@ pub enum Failure {
 
 impl Failure {
     /// A failure with the name of the file or store: `edges.txt:7: ...`.
+    #[cfg(feature = "full")]
     #[must_use]
     pub fn of_graph(name: &str, error: GraphError) -> Self {
         StoreError::input(name, error).into()
@@ -61,6 +70,7 @@ impl Failure {
     }
 }
 
+#[cfg(feature = "full")]
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {

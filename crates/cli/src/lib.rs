@@ -8,6 +8,8 @@ pub mod background;
 pub mod commands;
 pub mod device_args;
 pub mod failure;
+#[cfg(feature = "full")]
+mod full;
 pub mod memory;
 pub mod output;
 pub mod own_args;
@@ -27,12 +29,8 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use prism_host::within_memory;
 
-use commands::{
-    bench, cache_serve, cache_simulate, cache_top, calc_cleaning, calc_lifetime, capture,
-    completions, device, fs_info, fsck, graph, mkfs, mount, report,
-};
-use commands::{reproduce, sim, sweep};
-use commands::{trace_convert, trace_generate, trace_info, trace_layout, validate};
+use commands::{completions, report, sim};
+use commands::{trace_convert, trace_generate, trace_info, trace_layout};
 pub use failure::Failure;
 
 /// How SSDs perform under block traces and jobs: simulation, analysis, capture.
@@ -49,40 +47,13 @@ enum Command {
     Report(Box<report::Args>),
     /// Run jobs with fio options on a simulated drive
     Sim(sim::Args),
-    /// Run every design of a study, and write one data set
-    Sweep(sweep::Args),
-    /// Record the requests of a running system to its disks
-    Capture(capture::Args),
     /// Inspect, convert and generate block traces
     #[command(subcommand)]
     Trace(TraceCommand),
-    /// Compare the simulation with theory and data sheets
-    Validate(validate::Args),
-    /// Compute lifetimes and the cost of cleaning
-    #[command(subcommand)]
-    Calc(CalcCommand),
-    /// Repeat a published result and compare it with ours
-    Reproduce(reproduce::Args),
-    /// Create and inspect flash devices in files; import drives of other simulators
-    #[command(subcommand)]
-    Device(device::Command),
-    /// Serve a cache on flash, watch or simulate one
-    #[command(subcommand)]
-    Cache(CacheCommand),
-    /// Make a file system in a file
-    Mkfs(mkfs::Args),
-    /// Mount the file system of a file
-    Mount(mount::Args),
-    /// Check the file system of a file
-    Fsck(fsck::Args),
-    /// Inspect the file system of a file
-    #[command(subcommand)]
-    Fs(FsCommand),
-    /// Make graphs on flash, and run algorithms on them
-    #[command(subcommand)]
-    Graph(graph::Command),
-    /// Measure how fast Prism is on this machine
-    Bench(bench::Args),
+    /// The commands that are not in every build.
+    #[cfg(feature = "full")]
+    #[command(flatten)]
+    Full(full::Command),
     /// Print completions of this command for a shell
     Completions(completions::CompletionArgs),
     /// Write the manual pages
@@ -99,30 +70,6 @@ enum TraceCommand {
     Generate(trace_generate::Args),
     /// Write the layout of a file system to a file
     Layout(trace_layout::Args),
-}
-
-#[derive(Debug, Subcommand)]
-enum CacheCommand {
-    /// Run a server that speaks memcached's protocol
-    Serve(cache_serve::Args),
-    /// Replay requests to a cache over engines and sizes
-    Simulate(cache_simulate::Args),
-    /// Show what a running server does
-    Top(cache_top::Args),
-}
-
-#[derive(Debug, Subcommand)]
-enum FsCommand {
-    /// Show space, wear and what was written, by cause
-    Info(fs_info::Args),
-}
-
-#[derive(Debug, Subcommand)]
-enum CalcCommand {
-    /// Compute the lifetime of a drive at a write rate
-    Lifetime(calc_lifetime::Args),
-    /// Compute the cost of a free block by utilization of the drive
-    Cleaning(calc_cleaning::Args),
 }
 
 /// Runs the command that the process was called with.
@@ -162,6 +109,10 @@ const NO_CACHE_TRACE_TIPS: [&str; 3] = [
     "to read from a pipe, name `-`",
 ];
 
+/// What a user of a small build can do who needs another command.
+const NOT_FULL_TIP: &str = "this program was built with `--no-default-features`, so it has the \
+     commands for reports, jobs and traces; to build all, run `cargo build --release`";
+
 /// `error` with what to do, if it is that no trace is named.
 fn with_tips(mut error: clap::Error) -> clap::Error {
     let is_trace = |name: &String| name.starts_with("<TRACE>");
@@ -179,9 +130,13 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
         Some(ContextValue::String(name)) if error.kind() == ErrorKind::UnknownArgument => name,
         _ => "",
     };
-    let serves = std::env::args().skip(1).take(2).eq(["cache", "serve"]);
-    if let Some(instead) = cache_serve::instead(unknown).filter(|_| serves) {
+    if let Some(instead) = instead(unknown) {
         let tips = ContextValue::StyledStrs(vec![instead.into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
+    if !cfg!(feature = "full") && error.kind() == ErrorKind::InvalidSubcommand {
+        let tips = ContextValue::StyledStrs(vec![NOT_FULL_TIP.into()]);
+        error.remove(ContextKind::SuggestedSubcommand);
         error.insert(ContextKind::Suggested, tips);
     }
     let none = error.get(ContextKind::SuggestedValue).is_none();
@@ -189,6 +144,18 @@ fn with_tips(mut error: clap::Error) -> clap::Error {
         error.insert(ContextKind::SuggestedValue, ContextValue::String(value));
     }
     error
+}
+
+/// What to write instead of an option of memcached that a server of caches does not have.
+#[cfg(feature = "full")]
+fn instead(option: &str) -> Option<&'static str> {
+    let serves = std::env::args().skip(1).take(2).eq(["cache", "serve"]);
+    commands::cache_serve::instead(option).filter(|_| serves)
+}
+
+#[cfg(not(feature = "full"))]
+fn instead(_: &str) -> Option<&'static str> {
+    None
 }
 
 /// The possible value with the letters of the given one in another order: in short names two
@@ -211,26 +178,12 @@ fn dispatch(command: &Command) -> Result<(), Failure> {
     match command {
         Command::Report(args) => report::run(args),
         Command::Sim(args) => sim::run(args),
-        Command::Sweep(args) => sweep::run(args),
-        Command::Capture(args) => capture::run(args),
         Command::Trace(TraceCommand::Info(args)) => trace_info::run(args),
         Command::Trace(TraceCommand::Convert(args)) => trace_convert::run(args),
         Command::Trace(TraceCommand::Generate(args)) => trace_generate::run(args),
         Command::Trace(TraceCommand::Layout(args)) => trace_layout::run(args),
-        Command::Validate(args) => validate::run(args),
-        Command::Calc(CalcCommand::Lifetime(args)) => calc_lifetime::run(args),
-        Command::Calc(CalcCommand::Cleaning(args)) => calc_cleaning::run(args),
-        Command::Reproduce(args) => reproduce::run(args),
-        Command::Device(command) => device::run(command),
-        Command::Cache(CacheCommand::Serve(args)) => cache_serve::run(args),
-        Command::Cache(CacheCommand::Simulate(args)) => cache_simulate::run(args),
-        Command::Cache(CacheCommand::Top(args)) => cache_top::run(args),
-        Command::Mkfs(args) => mkfs::run(args),
-        Command::Mount(args) => mount::run(args),
-        Command::Fsck(args) => fsck::run(args),
-        Command::Fs(FsCommand::Info(args)) => fs_info::run(args),
-        Command::Graph(command) => graph::run(command),
-        Command::Bench(args) => bench::run(args),
+        #[cfg(feature = "full")]
+        Command::Full(command) => full::run(command),
         Command::Completions(args) => completions::completions(*args, Cli::command()),
         Command::Man(args) => completions::man(args, Cli::command()),
     }

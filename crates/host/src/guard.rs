@@ -18,6 +18,7 @@ thread_local! {
 
 /// The result of `run`, or `None` if it panicked. The caller must then discard everything that
 /// `run` changed.
+#[cfg(any(test, feature = "parquet"))]
 pub(crate) fn guarded<T>(run: impl FnOnce() -> T) -> Option<T> {
     set_quiet_hook();
     GUARDED.set(true);

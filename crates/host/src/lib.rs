@@ -6,6 +6,7 @@
 //! on loop devices) and the programs on top use the operating system.
 
 pub mod atomic;
+#[cfg(feature = "capture")]
 pub mod capture;
 pub mod clock;
 #[cfg(test)]
@@ -18,6 +19,10 @@ pub mod jobs;
 pub mod layout_file;
 pub mod load;
 pub mod memory;
+#[cfg(feature = "parquet")]
+pub mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "without_parquet.rs"]
 pub mod parquet;
 pub mod progress;
 pub mod row_store;

@@ -70,6 +70,7 @@ pub trait Env: Sync {
 
 /// Runs `jobs` on all cores and shows how many are done. When the environment does not go on, jobs
 /// that have not begun are left out, and the last step unwinds.
+#[cfg(feature = "experiments")]
 pub(crate) fn run_all<T: Send>(
     env: &impl Env,
     label: &str,

@@ -5,7 +5,9 @@
 
 pub mod against;
 pub mod analysis;
+#[cfg(feature = "experiments")]
 pub mod cache;
+#[cfg(feature = "experiments")]
 pub mod calc;
 pub mod contract;
 pub mod drive;
@@ -21,12 +23,14 @@ pub mod pace;
 pub mod power_cut;
 mod replays;
 pub mod report;
+#[cfg(feature = "experiments")]
 pub mod reproduction;
 pub mod sim;
 pub mod simulation;
 pub mod stack;
 pub mod sweep;
 pub mod trace;
+#[cfg(feature = "experiments")]
 pub mod validation;
 pub mod zoned;
 

@@ -18,7 +18,9 @@ fn find(printed: &[&str], piece: &[&str], from: usize) -> Option<usize> {
 fn the_readme_shows_the_beginning_of_the_real_report() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let readme = std::fs::read_to_string(root.join("README.md")).unwrap();
-    assert!(readme.contains(&format!("cargo run --release -- report {FIRST}")));
+    assert!(
+        readme.contains(&format!("cargo run --release --no-default-features -- report {FIRST}"))
+    );
     let block = readme.split("```text\n").nth(1).expect("a block of output");
     let shown: Vec<_> = block.split("```").next().unwrap().lines().collect();
     assert!(shown.len() >= 20 && shown[0] != CUT, "too little of the output: {shown:#?}");

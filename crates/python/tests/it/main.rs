@@ -7,6 +7,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 
 use prism_testkit::skipped;
 
@@ -81,11 +82,17 @@ fn package_passes_its_tests() {
     let mypy_cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mypy");
     let cache = format!("--cache-dir={}", mypy_cache.display());
     let source = package.join("prism").display().to_string();
-    run(&python, &package, &["-m", "mypy", "--strict", &cache, &source, "python/tests/typed.py"]);
-    run(&python, &package, &["-m", "mypy.stubtest", "prism._prism", "--ignore-missing-stub"]);
+    let types = || {
+        let strict = ["-m", "mypy", "--strict", &cache, &source, "python/tests/typed.py"];
+        run(&python, &package, &strict);
+        run(&python, &package, &["-m", "mypy.stubtest", "prism._prism", "--ignore-missing-stub"]);
+    };
     // Two files of tests at a time: most wait for other processes now and then.
     let ini = ["-o", "cache_dir=/dev/null", "-n", "2", "--dist", "loadfile"];
     let mut arguments = vec!["-m", "pytest", "--import-mode=importlib", "python/tests"];
     arguments.extend(ini);
-    run(&python, &package, &arguments);
+    thread::scope(|scope| {
+        scope.spawn(types);
+        run(&python, &package, &arguments);
+    });
 }
