@@ -162,6 +162,7 @@ def run(
     asynchronous: bool = False,
     single_precision: bool = False,
     checkpoint: int | None = None,
+    restart: bool = False,
     output: PathLike | None = None,
     top: int = 10,
     histogram: bool = False,
@@ -176,7 +177,7 @@ def run(
     ``triangles``, ``kcore`` and ``degrees``. With ``output``, a file in the format of its extension
     (``.csv``, ``.parquet``, else lines with a tab), the values are written there too.
     ``single_precision`` keeps the values of PageRank in four bytes, with errors of about a
-    millionth. The table of
+    millionth. ``restart`` begins anew, without the rounds that an earlier run saved. The table of
     ``values`` takes 16 bytes a vertex beyond the limit ``memory``; ``values=False`` leaves it out.
     Instead of a store, ``edges`` names a file of edges, and ``edge_options`` has arguments of
     ``ingest``: then the graph is in memory, or on a simulated drive of the kind ``preset``, until
@@ -192,6 +193,7 @@ def run(
         "asynchronous": asynchronous,
         "single_precision": single_precision,
         "checkpoint": checkpoint,
+        "restart": restart,
         "output": None if output is None else os.fspath(output),
         "top": top,
         "histogram": histogram,

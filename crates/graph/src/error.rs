@@ -30,6 +30,17 @@ pub enum GraphError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// A segment of a saved result does not hold what its catalog says.
+    #[error(
+        "segment {segment} of the result that an earlier run saved is damaged: {what}; begin anew \
+         with --restart"
+    )]
+    Saved {
+        /// Its number.
+        segment: u32,
+        /// What is wrong with it.
+        what: &'static str,
+    },
     /// The device is too small.
     #[error("the device is full; make a larger one")]
     NoSpace,

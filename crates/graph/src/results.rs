@@ -104,6 +104,11 @@ impl Results {
         is_of_it.then_some((current.round, current.totals))
     }
 
+    /// Leaves out what is there: a computation begins anew, and its first commit frees the rest.
+    pub fn forget(&mut self) {
+        self.current = None;
+    }
+
     /// Reads all saved values; returns everything that is wrong, a sentence each.
     pub fn verify(&mut self) -> Vec<String> {
         let mut damage = Vec::new();
@@ -180,7 +185,7 @@ impl Results {
     /// Passes the values of the vertices `first..end` of the current round to `take`.
     ///
     /// # Errors
-    /// [`GraphError::Damaged`] if they are not there; as [`Space::read`]; that of `take`.
+    /// [`GraphError::Saved`] if they are not there; as [`Space::read`]; that of `take`.
     pub fn values(
         &mut self,
         first: u32,
@@ -192,7 +197,7 @@ impl Results {
             let bytes = self.part(at)?;
             let Some((part, bytes)) = bytes else {
                 let what = "it has no values of some vertices";
-                return Err(GraphError::Damaged { segment: 0, what });
+                return Err(GraphError::Saved { segment: self.space.root().unwrap_or(0), what });
             };
             let until = end.min(part.first + part.count);
             let values = bytes[(at - part.first) as usize * VALUE..].chunks_exact(VALUE);
@@ -210,7 +215,11 @@ impl Results {
         if !self.cached.as_ref().is_some_and(|(part, _)| has(part)) {
             let parts = self.current.iter().flat_map(|current| &current.parts);
             let Some(part) = parts.copied().find(|part| has(part)) else { return Ok(None) };
-            let bytes = self.space.read(part.segment, part.header())?;
+            let read = self.space.read(part.segment, part.header());
+            let bytes = read.map_err(|error| match error {
+                GraphError::Damaged { segment, what } => GraphError::Saved { segment, what },
+                other => other,
+            })?;
             self.read += u64::from(part.payload);
             self.cached = Some((part, bytes));
         }

@@ -40,6 +40,8 @@ pub struct RunPlan {
     pub single_precision: bool,
     /// Rounds after which PageRank is saved.
     pub checkpoint: Option<u32>,
+    /// Whether rounds that an earlier run saved are not used.
+    pub restart: bool,
 }
 
 impl RunPlan {
@@ -142,8 +144,11 @@ impl RunPlan {
         graph.watch(move |edges| shown_by.reached(edges));
         let begun = Instant::now();
         let (space, catalog) = device.results().map_err(failure)?;
-        let results = Some(Results::open(space, catalog));
-        let computed = self.algorithm.run(&mut graph, results, pool, &self.options());
+        let mut results = Results::open(space, catalog);
+        if self.restart {
+            results.forget();
+        }
+        let computed = self.algorithm.run(&mut graph, Some(results), pool, &self.options());
         progress.clear();
         let computed = computed.map_err(failure)?;
         let seconds = begun.elapsed().as_secs_f64();

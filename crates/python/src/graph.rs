@@ -132,6 +132,7 @@ pub struct RunOptions {
     asynchronous: bool,
     single_precision: bool,
     checkpoint: Option<u32>,
+    restart: bool,
     output: Option<PathBuf>,
     top: usize,
     histogram: bool,
@@ -177,6 +178,7 @@ pub fn graph_run(
         asynchronous: options.asynchronous,
         single_precision: options.single_precision,
         checkpoint: options.checkpoint,
+        restart: options.restart,
     };
     let show = Show {
         output: options.output.as_deref(),

@@ -48,9 +48,23 @@ impl Image {
 
     /// The values of an algorithm by the numbers of the input, as text.
     fn run(&self, algorithm: Algorithm, memory: u64, source: Option<u64>) -> Answer<Vec<String>> {
-        let mut graph = self.open(memory)?;
+        self.run_after(self.results()?, algorithm, memory, source)
+    }
+
+    fn results(&self) -> Answer<Results> {
         let (space, catalog) = Space::open(self.results.stores())?;
-        let results = Results::open(space, catalog);
+        Ok(Results::open(space, catalog))
+    }
+
+    /// The same, after what is in `results`.
+    fn run_after(
+        &self,
+        results: Results,
+        algorithm: Algorithm,
+        memory: u64,
+        source: Option<u64>,
+    ) -> Answer<Vec<String>> {
+        let mut graph = self.open(memory)?;
         let ranks = algorithm == Algorithm::Pagerank;
         let options = prism_graph::algorithms::Options {
             iterations: ranks.then_some(6),
@@ -269,8 +283,9 @@ struct Outcomes {
 
 /// An error that says what is wrong with the store, or that it does not fit.
 fn is_named(error: &GraphError) -> bool {
-    use GraphError::{Damaged, Memory, NoRoot, NoVertex, Refused};
-    matches!(error, Damaged { .. } | Memory { .. } | NoRoot(_) | NoVertex(_) | Refused(_))
+    use GraphError::{Damaged, Memory, NoRoot, NoVertex, Refused, Saved};
+    let is_damage = matches!(error, Damaged { .. } | Saved { .. } | NoRoot(_));
+    is_damage || matches!(error, Memory { .. } | NoVertex(_) | Refused(_))
 }
 
 /// Does everything with a store.
@@ -413,10 +428,7 @@ fn random_changes_with_right_hashes_are_found_or_are_another_graph() {
 fn a_changed_result_is_found_and_not_used() {
     let text: String = (0..900).map(|at| format!("{at} {}\n", at * 7 % 901)).collect();
     let image = Image::new(&Input::new(text.as_bytes(), Format::Edges, true), MEMORY);
-    let results = |image: &Image| {
-        let (space, catalog) = Space::open(image.results.stores()).unwrap();
-        Results::open(space, catalog)
-    };
+    let results = |image: &Image| image.results().unwrap();
     assert_eq!(results(&image).verify(), [""; 0]);
     let wanted = image.copy().run(Algorithm::Pagerank, MEMORY, None).unwrap();
     let (segment, header, live, catalog) = root(&image.results).unwrap();
@@ -434,7 +446,13 @@ fn a_changed_result_is_found_and_not_used() {
     payload.truncate(100);
     changed.results.set(at, header, &payload);
     assert_eq!(results(&changed).verify().len(), 1);
-    assert!(changed.run(Algorithm::Pagerank, MEMORY, None).is_err());
+    let error = changed.run(Algorithm::Pagerank, MEMORY, None).unwrap_err();
+    assert!(matches!(error, GraphError::Saved { segment, .. } if segment == live[0]), "{error}");
+    let mut anew = results(&changed);
+    anew.forget();
+    let again = changed.run_after(anew, Algorithm::Pagerank, MEMORY, None).unwrap();
+    assert_eq!(again, wanted);
+    assert_eq!(results(&changed).verify(), [""; 0]);
 }
 
 /// What a segment with a right hash can do at most: a neighbour that is no vertex.

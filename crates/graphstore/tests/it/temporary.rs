@@ -26,6 +26,7 @@ fn run(algorithm: Algorithm, edges: &Path, drive: Option<&DriveSpec>) -> (Run, V
         asynchronous: false,
         single_precision: false,
         checkpoint: ranks.then_some(1),
+        restart: false,
     };
     let show = Show { output: None, top: 3, histogram: false, memory: Bytes(64 << 20) };
     let edges = InMemory { path: edges, plan: &plan(), drive };
@@ -98,6 +99,7 @@ fn a_graph_in_intervals_is_streamed_from_a_drive() {
         asynchronous: false,
         single_precision: false,
         checkpoint: None,
+        restart: false,
     };
     for memory in [6_u64, 8, 12, 24] {
         let show = Show { output: None, top: 0, histogram: false, memory: Bytes(memory << 20) };

@@ -83,6 +83,9 @@ pub struct Args {
     /// Save PageRank after every N rounds, and go on after the round that was saved last
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     checkpoint: Option<u32>,
+    /// Begin anew, without the rounds that an earlier run saved
+    #[arg(long, conflicts_with = "edges")]
+    restart: bool,
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -115,6 +118,7 @@ impl Args {
             asynchronous: self.asynchronous,
             single_precision: self.single_precision,
             checkpoint: self.checkpoint,
+            restart: self.restart,
         }
     }
 }
