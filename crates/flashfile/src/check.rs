@@ -9,6 +9,8 @@ use crate::format::Superblock;
 use crate::layout::{ALIGN, Layout, Region, SECOND_SUPERBLOCK, SECTOR};
 use prism_flash::Medium;
 
+/// Bytes of pages that are read at once.
+const PIECE: usize = 1 << 20;
 /// Limit of listed findings of one kind, so that a bad disk does not fill the memory.
 const LISTED: usize = 1000;
 
@@ -65,24 +67,31 @@ impl FlashFile {
         self.check_padding(&mut report)?;
         let blocks = self.layout.geometry.blocks();
         let total: u64 = (0..blocks).map(|block| u64::from(self.write_pointer(block))).sum();
+        let geometry = self.layout.geometry;
+        let page_size = geometry.page_size as usize;
+        let at_once = (PIECE / page_size).clamp(1, geometry.pages_per_block as usize);
+        let mut piece = Aligned::new(at_once * page_size)?;
         for block in 0..blocks {
-            self.check_block(block, &mut report)?;
+            self.check_block(block, piece.as_mut(), &mut report)?;
             progress(report.pages, total);
         }
         Ok(report)
     }
 
-    /// Reads the pages of a block, in large pieces, and checks each.
-    fn check_block(&self, block: u32, report: &mut CheckReport) -> io::Result<()> {
-        const PIECE: usize = 1 << 20;
+    /// Reads the pages of a block, in pieces of some whole pages, and checks each.
+    fn check_block(
+        &self,
+        block: u32,
+        piece: &mut [u8],
+        report: &mut CheckReport,
+    ) -> io::Result<()> {
         let size = self.layout.geometry.page_size as usize;
-        let at_once = (PIECE / size).max(1) as u32;
+        let at_once = (piece.len() / size) as u32;
         let record = self.record(block);
         let (pages, epoch) = (u32::from(record.programmed), record.erases);
-        let mut bytes = Aligned::new(at_once as usize * size)?;
         for first in (0..pages).step_by(at_once as usize) {
             let end = (first + at_once).min(pages);
-            let bytes = &mut bytes.as_mut()[..(end - first) as usize * size];
+            let bytes = &mut piece[..(end - first) as usize * size];
             let page_at = self.layout.page_at(block, first);
             self.engine.read_ahead(Region { start: page_at, len: 2 * bytes.len() as u64 });
             self.engine.read_pages(page_at, 0, bytes)?;

@@ -39,6 +39,9 @@ pub(super) fn describe(device: &DriveSpec) -> String {
 
 /// The first field in which two descriptions differ, with both values.
 pub(super) fn first_difference(saved: &str, here: &str) -> Option<(String, String, String)> {
+    if saved == here {
+        return None;
+    }
     // A list has a line for each element.
     let value = |text: &str, field: &str| {
         let fields = text.lines().filter_map(|line| line.split_once(" = "));

@@ -51,9 +51,12 @@ fn settled(seed: u64, cache: Cache) -> World {
     let mut world = World::any(seed, cache);
     if seed.is_multiple_of(2) {
         for number in 0u16.. {
-            let stats = world.store().stats();
-            if stats.charged_bytes * 10 > stats.capacity_bytes * 8 {
-                break;
+            // Counting goes through all records.
+            if number % 8 == 0 {
+                let stats = world.store().stats();
+                if stats.charged_bytes * 10 > stats.capacity_bytes * 8 {
+                    break;
+                }
             }
             let key = [&[255], &number.to_le_bytes()[..]].concat();
             world.store().set(&key, &[9; 200]).unwrap();

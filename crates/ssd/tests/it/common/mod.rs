@@ -16,8 +16,19 @@ use prism_ssd::spec::WriteCache;
 
 /// The bytes that request `tag` writes at `offset`.
 pub fn pattern(tag: u64, offset: u64, len: u64) -> Vec<u8> {
+    const SECTOR: u64 = 512;
     let word = (tag + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (offset..offset + len).map(|at| (word >> (at % 7 * 8)) as u8 ^ (at / 512) as u8).collect()
+    // Half of the time of some tests went into making these bytes one by one.
+    let cycle: [u8; SECTOR as usize + 7] = std::array::from_fn(|at| (word >> (at % 7 * 8)) as u8);
+    let mut bytes = Vec::with_capacity(len as usize);
+    let (mut at, end) = (offset, offset + len);
+    while at < end {
+        let until = end.min((at / SECTOR + 1) * SECTOR);
+        let (begin, high) = ((at % 7) as usize, (at / SECTOR) as u8);
+        bytes.extend(cycle[begin..begin + (until - at) as usize].iter().map(|byte| byte ^ high));
+        at = until;
+    }
+    bytes
 }
 
 /// A drive with two dies of `blocks` blocks and program units of 2 pages of 2 units: small enough
