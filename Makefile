@@ -82,7 +82,8 @@ export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 test:
 	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)
 	@$(MAKE) --no-print-directory python-environments & packages=$$!; \
-	  $(MAKE) --no-print-directory lint; status=$$?; wait $$packages; exit $$status
+	  trap 'kill $$packages; exit 130' INT TERM; \
+	  $(MAKE) --no-print-directory lint || { kill $$packages; exit 2; }; wait $$packages
 	cargo test $(RUNNER) --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
 
 python-environments:

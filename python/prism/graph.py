@@ -202,6 +202,8 @@ def run(
         "threads": threads,
     }
     in_memory = None
+    if restart and edges is not None:
+        raise ValueError("restart: a graph in memory has no saved rounds; leave it out")
     for name in ("restart", "threads"):
         if edge_options is not None and name in edge_options:
             raise ValueError(f"edge_options: a graph in memory has no {name}; leave it out")

@@ -169,8 +169,15 @@ def test_bad_input_is_named(
 def test_a_graph_may_be_in_memory_or_on_a_simulated_drive(tmp_path: pathlib.Path) -> None:
     edges = tmp_path / "edges.txt"
     edges.write_text("".join(f"{at % 31} {at * 7 % 29}\n" for at in range(500)))
-    graph.ingest(edges, tmp_path / "g.prism", directed=True, restart=True)
-    expected = by_vertex(graph.run("pagerank", tmp_path / "g.prism"))
+    store = tmp_path / "g.prism"
+    graph.ingest(edges, store, directed=True, restart=True)
+    expected = by_vertex(graph.run("pagerank", store, checkpoint=1))
+    saved = graph.run("pagerank", store, checkpoint=1)
+    anew = graph.run("pagerank", store, checkpoint=1, restart=True)
+    assert by_vertex(saved) == by_vertex(anew) == expected
+    assert saved["edges_streamed"] == 0 < anew["edges_streamed"]
+    with pytest.raises(ValueError, match="restart"):
+        graph.run("pagerank", edges=edges, restart=True)
     options = {"directed": True}
     for ignored in ("threads", "restart"):
         with pytest.raises(ValueError, match=ignored):
@@ -185,7 +192,7 @@ def test_a_graph_may_be_in_memory_or_on_a_simulated_drive(tmp_path: pathlib.Path
     with pytest.raises(prism.Error, match="edges"):
         graph.run("pagerank")
     with pytest.raises(prism.Error, match="edges"):
-        graph.run("pagerank", tmp_path / "g.prism", edges=edges)
+        graph.run("pagerank", store, edges=edges)
     with pytest.raises(prism.Error, match="preset"):
         graph.run("pagerank", edges=edges, preset="none")
     with pytest.raises(ValueError, match="preset"):

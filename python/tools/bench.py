@@ -74,11 +74,11 @@ def overhead(command: str, runs: int, size: str) -> dict[str, Cost]:
     return {name: median(costs) for name, costs in found.items()}
 
 
-def sweeps(command: str, designs: int, runs: int) -> dict[str, float]:
-    """Seconds of a sweep of as many designs by each executor, with two workers but for the first.
+def sweeps(command: str, designs: int, runs: int) -> dict[str, list[float]]:
+    """Seconds of each sweep of as many designs by each executor, with two workers but for the first.
 
-    The last are two processes of the command with half of the designs and one thread each, which
-    share nothing: what the machine's second core adds.
+    Next to them are two processes of the command with half of the designs and one thread each,
+    which share nothing: what the machine's second core adds.
     """
     base = {
         "device": "dc-tlc", "capacity": "256MiB", **JOB, "io_size": "128m", "state": "filled"
@@ -114,9 +114,9 @@ def sweeps(command: str, designs: int, runs: int) -> dict[str, float]:
     ways: dict[str, Callable[[], float]] = {
         "one thread": lambda: one(jobs=1),
         "two threads": lambda: one(jobs=2),
+        "two commands, half each": apart,
         "Dask, two processes": lambda: one(executor=client),
         "Ray, two processes": lambda: one(executor="ray"),
-        "two commands, half each": apart,
     }
     found: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(runs):
@@ -126,7 +126,12 @@ def sweeps(command: str, designs: int, runs: int) -> dict[str, float]:
     cluster.close()
     ray.shutdown()
     assert len(digests) == 1, "the data set does not depend on the executor"
-    return {name: statistics.median(seconds) for name, seconds in found.items()}
+    return found
+
+
+def over(seconds: list[float], other: list[float]) -> float:
+    """The median of the ratios of the rounds: a machine that slows down changes both times of one."""
+    return statistics.median(a / b for a, b in zip(seconds, other, strict=True))
 
 
 def memory(rows: int) -> dict[str, int]:
@@ -165,8 +170,11 @@ def main() -> None:
             print(f"{name}: {ratio[0]:+.1%} wall, {ratio[1]:+.1%} CPU", flush=True)
     if given.only in (None, "sweeps"):
         result["sweeps"] = seconds = sweeps(given.command, given.designs, given.sweeps)
-        for name, value in seconds.items():
-            print(f"{name}: {value:.2f} s, {seconds['one thread'] / value:.2f}", flush=True)
+        one, two = seconds["one thread"], seconds["two threads"]
+        for name, values in seconds.items():
+            middle = statistics.median(values)
+            ratios = f"one thread over it {over(one, values):.2f}, it over two {over(values, two):.2f}"
+            print(f"{name}: {middle:.2f} s; {ratios}", flush=True)
     if given.only in (None, "memory"):
         result["memory"] = memory(given.rows)
     print(json.dumps(result, indent=2))

@@ -1,5 +1,5 @@
-//! The commands that only the whole program has: those that compile much which reports, jobs and
-//! traces do not need.
+//! The commands that only the whole program has: those that need crates which reports, jobs and
+//! traces do not.
 
 use clap::Subcommand;
 

@@ -1,9 +1,18 @@
 //! The Parquet file of the requests, written while they complete.
 
-use prism_host::parquet::RequestsWriter;
+use std::path::PathBuf;
+
+use clap::builder::{PathBufValueParser, TypedValueParser};
+use prism_host::parquet::{self, RequestsWriter};
 use prism_host::{HostError, OutputFile};
 use prism_trace::Symbols;
 use prism_workload::Finished;
+
+/// The argument of `--requests`.
+pub fn file() -> impl TypedValueParser<Value = PathBuf> {
+    let checked = |path: PathBuf| parquet::is_there(&path.display().to_string()).map(|()| path);
+    PathBufValueParser::new().try_map(checked)
+}
 
 /// Writes requests to a file, if there is one.
 pub struct Requests {

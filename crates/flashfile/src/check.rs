@@ -78,7 +78,7 @@ impl FlashFile {
         Ok(report)
     }
 
-    /// Reads the pages of a block, in pieces of some whole pages, and checks each.
+    /// Reads the pages of a block, in pieces of whole pages, and checks each.
     fn check_block(
         &self,
         block: u32,

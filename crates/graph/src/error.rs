@@ -31,10 +31,7 @@ pub enum GraphError {
         what: &'static str,
     },
     /// A segment of a saved result does not hold what its catalog says.
-    #[error(
-        "segment {segment} of the result that an earlier run saved is damaged: {what}; begin anew \
-         with --restart"
-    )]
+    #[error("segment {segment} of the saved result is damaged: {what}; begin anew with --restart")]
     Saved {
         /// Its number.
         segment: u32,

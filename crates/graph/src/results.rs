@@ -106,7 +106,7 @@ impl Results {
 
     /// Leaves out what is there: a computation begins anew, and its first commit frees the rest.
     pub fn forget(&mut self) {
-        self.current = None;
+        (self.current, self.cached) = (None, None);
     }
 
     /// Reads all saved values; returns everything that is wrong, a sentence each.
@@ -117,7 +117,7 @@ impl Results {
         }
         for part in self.current.iter().flat_map(|current| &current.parts) {
             if let Err(error) = self.space.read(part.segment, part.header()) {
-                damage.push(format!("the saved result: {error}"));
+                damage.push(saved(error).to_string());
             }
         }
         damage
@@ -215,14 +215,18 @@ impl Results {
         if !self.cached.as_ref().is_some_and(|(part, _)| has(part)) {
             let parts = self.current.iter().flat_map(|current| &current.parts);
             let Some(part) = parts.copied().find(|part| has(part)) else { return Ok(None) };
-            let read = self.space.read(part.segment, part.header());
-            let bytes = read.map_err(|error| match error {
-                GraphError::Damaged { segment, what } => GraphError::Saved { segment, what },
-                other => other,
-            })?;
+            let bytes = self.space.read(part.segment, part.header()).map_err(saved)?;
             self.read += u64::from(part.payload);
             self.cached = Some((part, bytes));
         }
         Ok(self.cached.as_ref().map(|(part, bytes)| (*part, &bytes[..])))
+    }
+}
+
+/// The failure of a read of the space of results.
+fn saved(error: GraphError) -> GraphError {
+    match error {
+        GraphError::Damaged { segment, what } => GraphError::Saved { segment, what },
+        other => other,
     }
 }

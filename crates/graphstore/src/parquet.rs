@@ -5,7 +5,8 @@ use std::path::Path;
 
 use prism_graph::input::Columns;
 use prism_graph::{Edge, Ingest};
-use prism_host::parquet::{MAGIC, Number, NumbersReader};
+use prism_host::load::PARQUET;
+use prism_host::parquet::{Number, NumbersReader};
 use prism_host::{HostError, Progress};
 
 use crate::device::name_of;
@@ -20,7 +21,7 @@ pub fn is_parquet(path: &Path) -> bool {
     let regular = path.metadata().is_ok_and(|of| of.is_file());
     regular
         && File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok())
-        && &head == MAGIC
+        && &head == PARQUET
 }
 
 /// Adds all edges of the file.

@@ -134,7 +134,7 @@ pub enum HostError {
         /// The names there are.
         known: Vec<String>,
     },
-    /// A Parquet file that is damaged, or is not a trace.
+    /// A Parquet file that is damaged, or is not a trace, or any in a build without Parquet.
     #[error("{file}: {what}")]
     Parquet {
         /// The file.

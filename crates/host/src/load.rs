@@ -16,10 +16,13 @@ use twox_hash::XxHash64;
 
 use crate::error::HostError;
 use crate::input::{Input, read_text};
-use crate::parquet::{self, ParquetReader};
+use crate::parquet::ParquetReader;
 use crate::progress::Progress;
 use crate::siblings::expand;
 use crate::spool::{Spool, SpoolWriter};
+
+/// The first bytes of a Parquet file.
+pub const PARQUET: &[u8; 4] = b"PAR1";
 
 /// Bytes by which a format is recognised: headers of comments are shorter.
 const HEAD_BYTES: usize = 1 << 20;
@@ -161,7 +164,7 @@ impl Opened {
     }
 
     fn is_parquet(&self) -> bool {
-        self.head.starts_with(parquet::MAGIC)
+        self.head.starts_with(PARQUET)
     }
 
     /// Replaces the content of `bytes` by the next bytes; it is empty at the end.

@@ -90,6 +90,9 @@ impl TraceFile {
         let target = target.or_else(|| TraceTarget::of(path));
         let target =
             target.ok_or_else(|| HostError::NoTarget { file: path.display().to_string() })?;
+        if target == TraceTarget::Parquet {
+            parquet::is_there(&path.display().to_string())?;
+        }
         Ok(Self { file: OutputFile::create(path)?, target })
     }
 

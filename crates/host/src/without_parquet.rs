@@ -1,5 +1,5 @@
-//! The part of `parquet` that reports, jobs and traces use, in a build without Parquet: every file
-//! is refused with what to do.
+//! What takes the place of `parquet` in a build without it: the part that reports, jobs and traces
+//! use, with the same signatures, and the answer what to do.
 
 use std::convert::Infallible;
 use std::fs::File;
@@ -10,8 +10,13 @@ use prism_workload::Finished;
 use crate::atomic::OutputFile;
 use crate::error::HostError;
 
-/// The first bytes of a Parquet file.
-pub const MAGIC: &[u8; 4] = b"PAR1";
+/// Whether this build can read and write the Parquet file `file`.
+///
+/// # Errors
+/// Always [`HostError::Parquet`].
+pub fn is_there(file: &str) -> Result<(), HostError> {
+    Err(refused(file))
+}
 
 fn refused(file: &str) -> HostError {
     let what = "this program was built without Parquet; to build all of it, run `cargo build \
@@ -19,11 +24,11 @@ fn refused(file: &str) -> HostError {
     HostError::Parquet { file: file.to_owned(), what: what.to_owned() }
 }
 
-/// Cannot be made.
+/// A reader of records, of which this build has none.
 pub struct ParquetReader(Infallible);
 
 impl ParquetReader {
-    /// Refuses the file `name`.
+    /// Opens `_file`, called `name` in messages.
     ///
     /// # Errors
     /// Always [`HostError::Parquet`].
@@ -31,32 +36,32 @@ impl ParquetReader {
         Err(refused(name))
     }
 
-    /// There is no reader.
+    /// What is known of the trace.
     #[must_use]
     pub fn facts(&self) -> &TraceFacts {
         match self.0 {}
     }
 
-    /// There is no reader.
+    /// The number of records.
     #[must_use]
     pub fn records(&self) -> u64 {
         match self.0 {}
     }
 
-    /// There is no reader.
+    /// Reads the next records.
     ///
     /// # Errors
-    /// Never returns.
+    /// None: no reader can be opened.
     pub fn next_batch(&mut self, _: &mut Symbols, _: &mut Vec<Record>) -> Result<(), HostError> {
         match self.0 {}
     }
 }
 
-/// Cannot be made.
+/// A writer of requests, of which this build has none.
 pub struct RequestsWriter(Infallible);
 
 impl RequestsWriter {
-    /// Refuses the file `out`.
+    /// Writes to `out` the requests whose names are in `_symbols`.
     ///
     /// # Errors
     /// Always [`HostError::Parquet`].
@@ -64,24 +69,24 @@ impl RequestsWriter {
         Err(refused(out.name()))
     }
 
-    /// There is no writer.
+    /// Adds one request.
     ///
     /// # Errors
-    /// Never returns.
+    /// None: no writer can be created.
     pub fn add(&mut self, _finished: &Finished) -> Result<(), HostError> {
         match self.0 {}
     }
 
-    /// There is no writer.
+    /// Ends the content of the file.
     ///
     /// # Errors
-    /// Never returns.
+    /// None: no writer can be created.
     pub fn finish(self) -> Result<OutputFile, HostError> {
         match self.0 {}
     }
 }
 
-/// Refuses the file `out`.
+/// Writes every record of `_source` to `out`.
 ///
 /// # Errors
 /// Always [`HostError::Parquet`].

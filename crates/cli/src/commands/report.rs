@@ -16,7 +16,7 @@ use crate::output::{JsonArg, json};
 use crate::process_env::ProcessEnv;
 use crate::replay_args::ReplayArgs;
 use crate::report_files::{Paths, ReportFiles};
-use crate::requests::Requests;
+use crate::requests::{self, Requests};
 use crate::trace_args::TraceArgs;
 
 /// Arguments of `prism report`.
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write every request of the measured passes, with its times and costs, as Parquet
-    #[arg(long, value_name = "FILE.parquet")]
+    #[arg(long, value_name = "FILE.parquet", value_parser = requests::file())]
     requests: Option<PathBuf>,
     #[command(flatten)]
     json: JsonArg,

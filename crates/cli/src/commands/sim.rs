@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::output::{JsonArg, json};
 use crate::process_env::ProcessEnv;
 use crate::report_files::{Paths, ReportFiles};
-use crate::requests::Requests;
+use crate::requests::{self, Requests};
 
 /// Arguments of `prism sim`.
 #[derive(Clone, Debug, ClapArgs)]
@@ -31,7 +31,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Write every measured request, with its times and costs, as Parquet
-    #[arg(long, value_name = "FILE.parquet")]
+    #[arg(long, value_name = "FILE.parquet", value_parser = requests::file())]
     requests: Option<PathBuf>,
     #[command(flatten)]
     json: JsonArg,

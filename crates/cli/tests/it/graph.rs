@@ -66,6 +66,8 @@ fn a_graph_is_made_and_computed_on() {
     let after_28 = streamed();
     let whole = run(&["pagerank", &store, "--iterations", "30", "--json", &json]);
     assert!(whole == ranks && after_28 * 10 < streamed(), "{after_28} of {}", streamed());
+    assert_eq!(ranks, run(&[&again[..], &["--restart"]].concat()));
+    assert_eq!(streamed(), 30 * 4);
     // Fewer rounds are not those that were saved.
     let few = run(&["pagerank", &store, "--iterations", "3"]);
     assert_ne!(few, ranks);

@@ -83,7 +83,8 @@ pub struct Args {
     /// Save PageRank after every N rounds, and go on after the round that was saved last
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     checkpoint: Option<u32>,
-    /// Begin anew, without the rounds that an earlier run saved
+    /// Begin anew, without the rounds that an earlier run saved; they stay in the store until a
+    /// round of this run is saved
     #[arg(long, conflicts_with = "edges")]
     restart: bool,
     /// Threads

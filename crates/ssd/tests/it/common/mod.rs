@@ -18,7 +18,7 @@ use prism_ssd::spec::WriteCache;
 pub fn pattern(tag: u64, offset: u64, len: u64) -> Vec<u8> {
     const SECTOR: u64 = 512;
     let word = (tag + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    // Half of the time of some tests went into making these bytes one by one.
+    // Made one by one, these bytes take half of the time of some tests.
     let cycle: [u8; SECTOR as usize + 7] = std::array::from_fn(|at| (word >> (at % 7 * 8)) as u8);
     let mut bytes = Vec::with_capacity(len as usize);
     let (mut at, end) = (offset, offset + len);
