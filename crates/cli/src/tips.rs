@@ -12,7 +12,7 @@ const NO_TRACE_TIPS: [&str; 4] = [
         "to record this system, run `prism capture -o run.parquet -- COMMAND` as root and name \
          run.parquet"
     } else {
-        "to record this system, build all of Prism with `cargo build --release`, for `prism capture`"
+        "to record this system, build all commands with `cargo build --release`: `prism capture`"
     },
     if cfg!(feature = "full") {
         "to generate a trace, run `prism trace generate --pattern mixed -o mixed.parquet`"
