@@ -197,9 +197,12 @@ def _by_dask(client: Any, designs: Sequence[str]) -> Iterator[str]:
 def _by_ray(designs: Sequence[str]) -> Iterator[str]:
     import ray
 
-    remote = ray.remote(max_retries=RETRIES)(_run_batch)
-    # It has no types.
+    # These have no types.
+    has_joined: Any = ray.is_initialized
     resources: Any = ray.cluster_resources
+    if not has_joined():
+        raise _prism.Error("executor: no cluster of Ray was joined; call ray.init() first")
+    remote = ray.remote(max_retries=RETRIES)(_run_batch)
     workers = int(resources().get("CPU", 1))
     open_batches = [remote.remote(batch) for batch in _batches(designs, workers)]
     try:

@@ -212,6 +212,8 @@ def test_ray_gives_the_same_bytes(tmp_path: pathlib.Path, expected: bytes) -> No
     """Two processes of Ray; a worker that is killed is replaced, and its design runs again."""
     ray = pytest.importorskip("ray")
     path = tmp_path / "out.parquet"
+    with pytest.raises(prism.Error, match="ray.init"):
+        prism.sweep(BASE, GRID, repeats=3, output=tmp_path / "none.parquet", executor="ray")
     # Another cluster may run on this machine.
     ray.init(
         address="local",
