@@ -209,8 +209,10 @@ impl Store for RawStore {
             match of {
                 Of::Erase => {
                     self.erasing -= 1;
-                    // A block that cannot be erased is lost.
-                    self.luns[lun].erased.extend(done.result.is_ok().then_some(segment));
+                    // A block that cannot be erased is lost. If the device itself has failed, the
+                    // next write fails with its error, which the caller then learns.
+                    let is_there = matches!(done.result, Ok(()) | Err(FlashError::Medium(_)));
+                    self.luns[lun].erased.extend(is_there.then_some(segment));
                 }
                 Of::Sync(tag) => {
                     let Completion { end, result, data, .. } = done;

@@ -222,3 +222,10 @@ fn random_what_is_acknowledged_survives_a_loss_of_power() {
     assert!(!all_seeds() || copies > 10_000, "only {copies} copies");
     assert!(!all_seeds() || total >= 7_000, "{total} losses of power");
 }
+
+/// A case that fuzzing found: power is lost while slabs are erased, and before any is written. The
+/// cache has to fail then, not to refuse items as busy for ever.
+#[test]
+fn a_device_that_fails_in_erases_fails_the_cache() {
+    cuts(Level::Raw, ROUNDS, 713_634_985);
+}
