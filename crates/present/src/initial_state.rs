@@ -113,8 +113,12 @@ impl DriveChoice {
         env: &impl Env,
         prepared: impl FnOnce(Reached<'_>) -> Result<Option<(Drive, Preparation)>, DriveSpecError>,
     ) -> Result<(Drive, Preparation), PresentError> {
+        let mut begun = false;
         let mut reached = |done, total| {
             if done == 0 {
+                if std::mem::replace(&mut begun, true) {
+                    env.show(Step::End);
+                }
                 let (label, things) = ("filling the drive:", "units");
                 env.show(Step::Begin { label, things, total: Some(total) });
             }

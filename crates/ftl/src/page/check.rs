@@ -102,7 +102,8 @@ mod tests {
             ..Geometry::SMALLEST
         };
         let config = PageConfig::simple(700, VictimPolicy::Greedy, Frontiers::Shared);
-        let map = PageMap::steady(geometry, config, None, 1, std::iter::empty()).unwrap();
+        let map = PageMap::steady(geometry, config, None, 1, std::iter::empty(), &mut |_| true);
+        let map = map.unwrap().unwrap();
         let at = map.lookup(5).expect("every unit is mapped").0 as usize;
         (map, at)
     }

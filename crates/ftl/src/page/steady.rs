@@ -65,6 +65,10 @@ impl PageMap {
     /// first logical units have been overwritten, as many as give this write amplification, and the
     /// other blocks hold cold data and are full of it.
     ///
+    /// `progress` is called before each die group with the units placed, translation pages
+    /// included, and may
+    /// return false to cancel; then `None` is returned.
+    ///
     /// # Errors
     /// [`SteadyError`] if no closed form is known, or the configuration is invalid, and
     /// [`ConfigError::BadBlocks`].
@@ -74,7 +78,8 @@ impl PageMap {
         write_amplification: Option<f64>,
         seed: u64,
         bad: impl Iterator<Item = BlockId>,
-    ) -> Result<Self, SteadyError> {
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<Self>, SteadyError> {
         let mut map = Self::new(geometry, config, seed)?;
         map.set_aside(bad)?;
         if let Placement::Segments(_) = map.config.placement {
@@ -93,6 +98,9 @@ impl PageMap {
         let mut units = Units::new(map.config.logical_units, cold, &mut rng);
         let mut next_map_unit = map.config.logical_units;
         for die_group in 0..map.die_groups.len() as u32 {
+            if !progress(map.mapped) {
+                return Ok(None);
+            }
             let die_groups = map.die_groups.len() as u32;
             let share = |units: u32| units / die_groups + u32::from(die_group < units % die_groups);
             let map_share = share(map.config.map_units);
@@ -102,7 +110,7 @@ impl PageMap {
             map.place_data(&mut plan, used, &mut units, &mut rng)?;
             map.die_groups[die_group as usize].part_mut(Kind::Main).free = plan.blocks.into();
         }
-        Ok(map)
+        Ok(Some(map))
     }
 
     /// The number of program units of `block` that are programmed, for the flash of this FTL. No

@@ -137,19 +137,22 @@ impl PreparedDrive {
         device.age(&mut nand, seed);
         let version = u64::from(device.logical_units());
         if matches!(state, InitialState::Steady | InitialState::SteadyAt { .. }) {
-            let ftl = lay_out(&device, &mut nand, state, seed)?.into();
-            let preparation = Preparation::default();
+            let Some(map) = lay_out(&device, &mut nand, state, seed, progress)? else {
+                return Ok(None);
+            };
+            let (ftl, preparation) = (map.into(), Preparation::default());
             return Ok(Some(Self { device, nand, ftl, next_version: version + 1, preparation }));
         }
         // Overwriting ages flash, and some steady states are not known: there all is written.
         let laid_out = match state {
             InitialState::Settled if device.faults.is_none() && !nand.keeps_content() => {
-                lay_out(&device, &mut nand, state, seed).ok()
+                lay_out(&device, &mut nand, state, seed, progress).ok()
             }
             _ => None,
         };
         let (start, version, mut ftl) = match laid_out {
-            Some(map) => (Start::Steady, version, map.into()),
+            Some(None) => return Ok(None),
+            Some(Some(map)) => (Start::Steady, version, map.into()),
             None => {
                 let mut ftl = Ftl::new(device.geometry(), device.ftl_config(), seed)?;
                 ftl.set_aside(nand.bad_blocks())?;
@@ -190,7 +193,8 @@ impl PreparedDrive {
 
 impl Drive {
     /// A drive in the given state. `progress` is called from time to time with the units written
-    /// and the most that will be, and may return false to cancel; then `None` is returned.
+    /// (or laid out) and the most that will be, first with none, and may return false to cancel;
+    /// then `None` is returned. A state that is laid out and then written has two such steps.
     ///
     /// The flash operations of the preparation are returned separately and are not part of the
     /// drive's own counts.
@@ -231,13 +235,14 @@ impl DriveSpec {
     }
 }
 
-/// Lays out the steady state of `device` on erased flash.
+/// Lays out the steady state of `device` on erased flash; `None` if `progress` returned false.
 fn lay_out(
     device: &DriveSpec,
     nand: &mut Nand,
     state: InitialState,
     seed: u64,
-) -> Result<PageMap, DriveSpecError> {
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Option<PageMap>, DriveSpecError> {
     let FtlConfig::Page(config) = device.ftl_config() else {
         return Err(SteadyError::Blocks.into());
     };
@@ -246,12 +251,15 @@ fn lay_out(
         _ => None,
     };
     let (geometry, bad) = (device.geometry(), nand.bad_blocks());
-    let ftl = PageMap::steady(geometry, config, write_amplification, seed, bad)?;
+    let total = u64::from(config.logical_units) + u64::from(config.map_units);
+    let mut placed = |units| progress(units, total);
+    let ftl = PageMap::steady(geometry, config, write_amplification, seed, bad, &mut placed)?;
+    let Some(ftl) = ftl else { return Ok(None) };
     for block in (0..nand.geometry().blocks()).map(BlockId) {
         let first = nand.layout().first_program_unit(block);
         nand.program_bulk(first, ftl.program_units_written(block)).expect("the flash is erased");
     }
-    Ok(ftl)
+    Ok(Some(ftl))
 }
 
 /// What writing begins with.

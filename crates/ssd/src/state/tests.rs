@@ -119,6 +119,21 @@ fn a_steady_drive_with_cold_data_has_the_write_amplification_asked_for() {
 }
 
 #[test]
+fn laying_out_a_steady_state_can_be_cancelled() {
+    for state in [InitialState::Steady, InitialState::Settled] {
+        let mut steps = Vec::new();
+        let prepared = PreparedDrive::new(device(1024, 0.25), state, 1, |done, total| {
+            steps.push((done, total));
+            steps.len() < 2
+        });
+        assert!(prepared.unwrap().is_none());
+        // There are two die groups.
+        let [(0, total), (done, _)] = steps[..] else { panic!("{steps:?}") };
+        assert_eq!(done, total / 2);
+    }
+}
+
+#[test]
 fn a_steady_drive_is_one_that_was_overwritten_for_long() {
     // With few blocks theory is off by the units in open blocks; overwriting is exact.
     for blocks in [64, 128, 1024] {
