@@ -198,7 +198,7 @@ pub(crate) fn status_of(error: &FlashError) -> Status {
         FlashError::Medium(_) => PRISM_EMEDIUM,
         FlashError::Mapping(_) => PRISM_EMAPPING,
         FlashError::OutOfRange { .. } => PRISM_ERANGE,
-        FlashError::Unaligned { .. } => PRISM_EALIGN,
+        FlashError::Unaligned { .. } | FlashError::TooLong { .. } => PRISM_EALIGN,
         FlashError::Unwritten { .. } => PRISM_EUNWRITTEN,
         FlashError::Torn { .. } => PRISM_ETORN,
         FlashError::OutOfOrder { .. } => PRISM_EORDER,

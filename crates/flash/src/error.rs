@@ -19,7 +19,7 @@ pub enum FlashError {
     #[error(transparent)]
     Mapping(#[from] ConfigError),
     /// An address is outside of what the caller owns.
-    #[error("{what} {value} is outside of the share, which has {count}")]
+    #[error("{what} {value} is out of range: the limit is {count}")]
     OutOfRange {
         /// What kind of number.
         what: &'static str,
@@ -27,6 +27,16 @@ pub enum FlashError {
         value: u64,
         /// How many there are.
         count: u64,
+    },
+    /// More bytes than there are.
+    #[error("{what} of {bytes} bytes is too long: at most {most} are possible")]
+    TooLong {
+        /// What they are.
+        what: &'static str,
+        /// How many.
+        bytes: u64,
+        /// The most that are possible.
+        most: u64,
     },
     /// A length or an address is not a multiple of the unit it has to be aligned to.
     #[error("{what} {value} is no multiple of {unit} bytes; align it, or use a higher level")]

@@ -177,7 +177,7 @@ impl Raw {
     ///
     /// # Errors
     /// [`FlashError::Unwritten`], [`FlashError::Torn`], [`FlashError::OutOfRange`] for an address
-    /// outside of the share, [`FlashError::Unaligned`] for more than a page.
+    /// outside of the share, [`FlashError::TooLong`] for more than a page.
     pub fn read_page(&self, at: Address, data: &mut [u8]) -> Result<()> {
         self.read_page_and_oob(at, data, &mut [])
     }
@@ -226,12 +226,12 @@ impl Raw {
     }
 
     fn check_length(&self, data: usize, oob: usize) -> Result<()> {
-        for (what, value, unit) in [
-            ("a read of data of", data, self.geometry.page_size),
-            ("out-of-band bytes:", oob, self.geometry.oob_size),
+        for (what, bytes, most) in [
+            ("a part of a page", data, self.geometry.page_size),
+            ("an out-of-band area", oob, self.geometry.oob_size),
         ] {
-            if value > unit as usize {
-                return Err(FlashError::Unaligned { what, value: value as u64, unit: unit.into() });
+            if bytes > most as usize {
+                return Err(FlashError::TooLong { what, bytes: bytes as u64, most: most.into() });
             }
         }
         Ok(())

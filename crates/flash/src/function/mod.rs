@@ -106,8 +106,8 @@ fn check_oob(geometry: &ShareGeometry, len: usize) -> Result<()> {
     if len <= most {
         return Ok(());
     }
-    let (what, value) = ("out-of-band bytes:", len as u64);
-    Err(FlashError::Unaligned { what, value, unit: most as u64 })
+    let what = "an out-of-band area";
+    Err(FlashError::TooLong { what, bytes: len as u64, most: most as u64 })
 }
 
 /// The channel to allocate on.

@@ -128,8 +128,8 @@ impl Container<'_> {
     fn address(&self, offset: u64, bytes: u64) -> Result<u64> {
         let size = self.info.end - self.info.begin;
         if offset.checked_add(bytes).is_none_or(|end| end > size) {
-            let what = "offset (with its length, in the container):";
-            return Err(FlashError::OutOfRange { what, value: offset, count: size });
+            let (what, value) = ("the end of the access", offset.saturating_add(bytes));
+            return Err(FlashError::OutOfRange { what, value, count: size });
         }
         let inner = self.policy.lock();
         let mut all = inner.tables.ranges.iter().flat_map(|range| &range.containers);
@@ -137,6 +137,14 @@ impl Container<'_> {
             return Err(FlashError::Released);
         }
         Ok(self.info.begin + offset)
+    }
+
+    /// Checks that these bytes are in the container, before a caller has memory for them.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`], [`FlashError::Released`].
+    pub fn check(&self, offset: u64, bytes: u64) -> Result<()> {
+        self.address(offset, bytes).map(drop)
     }
 
     /// Reads; see [`Policy::read`].

@@ -202,6 +202,14 @@ impl Policy {
         self.read_all(&[address], &mut [into])
     }
 
+    /// Checks that these bytes are in one range, before a caller has memory for them.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`].
+    pub fn check(&self, address: u64, bytes: u64) -> Result<()> {
+        self.lock().range_of(address, bytes).map(drop)
+    }
+
     /// Reads several parts at once, each an address and the memory for its bytes. On a device
     /// without timing they are in flight together.
     ///
@@ -532,9 +540,13 @@ impl Inner {
                 let offset = address - range.record.begin;
                 Ok((range, offset))
             }
+            Some(range) if range.record.begin <= address => {
+                let (what, value) = ("the end of the access", address.saturating_add(bytes));
+                Err(FlashError::OutOfRange { what, value, count: range.record.end })
+            }
             _ => {
                 let count = self.tables.ranges.iter().map(|range| range.end).max().unwrap_or(0);
-                let what = "address (with its length, not in one range):";
+                let what = "an address of no range:";
                 Err(FlashError::OutOfRange { what, value: address, count })
             }
         }
