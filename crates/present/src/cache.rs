@@ -55,6 +55,10 @@ impl Study {
             let slab = self.slab;
             PresentError::refused(format!("--slab {slab}: give a power of two from 32KiB to 64MiB"))
         })?;
+        if self.engines.is_empty() || self.sizes.is_empty() {
+            let what = "--engine, --size: give at least one engine and one size";
+            return Err(PresentError::refused(what));
+        }
         let &Self { channels, memory, spare, max_writes, .. } = self;
         let mut caches = Vec::new();
         for &flash in &self.sizes {

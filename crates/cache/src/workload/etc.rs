@@ -47,6 +47,9 @@ pub struct EtcConfig {
     pub seed: u64,
 }
 
+/// The most keys or requests of a list: more than a cache could get.
+const COUNT_MAX: f64 = 1e15;
+
 impl EtcConfig {
     /// The configuration of a list such as `keys=1000000,requests=10000000,sets=0.03,zipf=0.9`:
     /// without `zipf` (the exponent) or `normal` (the deviation as a share of the keys) all keys
@@ -74,14 +77,16 @@ impl EtcConfig {
                 return Err("zipf and normal exclude each other; give one".to_owned());
             }
             match name {
-                "keys" if number >= 1.0 => config.keys = number as u64,
-                "requests" => config.requests = number as u64,
+                "keys" if (1.0..=COUNT_MAX).contains(&number) => config.keys = number as u64,
+                "requests" if (1.0..=COUNT_MAX).contains(&number) => {
+                    config.requests = number as u64;
+                }
                 "sets" if number <= 1.0 => config.sets = number,
                 "zipf" if number > 0.0 && number < 10.0 => {
                     config.popularity = Popularity::Zipf(number);
                 }
                 "normal" if number > 0.0 => config.popularity = Popularity::Normal(number),
-                "keys" | "sets" | "zipf" | "normal" => return Err(wrong()),
+                "keys" | "requests" | "sets" | "zipf" | "normal" => return Err(wrong()),
                 _ => return Err(format!("{name}: names are keys, requests, sets, zipf, normal")),
             }
         }
