@@ -191,13 +191,11 @@ class Container:
 
     def read(self, offset: int, length: int) -> bytes:
         """Reads."""
-        data = bytearray(length)
-        self.read_into(offset, data)
-        return bytes(data)
+        return self._native.read_container(self.name, offset, length)
 
     def read_into(self, offset: int, buffer: Buffer) -> None:
         """Reads into a writable buffer."""
-        self._native.read_container(self.name, offset, buffer)
+        self._native.read_container_into(self.name, offset, buffer)
 
     def write(self, offset: int, data: Buffer) -> None:
         """Writes, as data of its lifetime."""
@@ -437,8 +435,16 @@ class KeyValue(Closing):
             yield from found
             begin, after = found[-1][0], True
 
-    def __iter__(self) -> Iterator[bytes]:
+    def keys(self) -> Iterator[bytes]:
+        """The keys, in their order."""
         return (key for key, _ in self.items())
+
+    def values(self) -> Iterator[bytes]:
+        """The values, in the order of their keys."""
+        return (value for _, value in self.items())
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.keys()
 
     def flush(self) -> None:
         """Makes everything durable."""

@@ -39,6 +39,12 @@ def device(name: DeviceLike) -> dict[str, Any]:
     return result
 
 
+def is_device(name: PathLike) -> bool:
+    """Whether this names a drive, as a preset or a device file, and not a trace."""
+    text = os.fspath(name)
+    return os.path.splitext(text)[1] == ".toml" or text in presets()
+
+
 def is_text(name: str | os.PathLike[str]) -> bool:
     """Whether this is the text of a device file, not its name."""
     return isinstance(name, str) and "\n" in name

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from . import _prism
 from ._common import DeviceLike, PathLike, Progress, Size, progress_of
 from ._prism import Table
-from .device import device_options
+from .device import device_options, is_device
 from .results import Result, table_of_rows
 from .trace import Trace, read_trace
 
@@ -81,8 +81,8 @@ def report(
     """Replays a trace on a drive, scores it by the rules of the contract, and simulates fixes.
 
     The arguments are those of ``prism report`` (``docs/reports.md``); ``set`` is a dictionary, such
-    as ``{"ftl.victim": "fifo"}``. ``against`` is another trace that was read, or another drive: a
-    preset or a device file. With ``requests=True`` the report has a row for each request.
+    as ``{"ftl.victim": "fifo"}``. ``against`` is another trace, or another drive: a preset or a
+    device file. With ``requests=True`` the report has a row for each request.
 
     Raises ``prism.Error`` with the message of the command if the input cannot be used.
     """
@@ -91,6 +91,8 @@ def report(
         trace = read_trace(trace, progress=shown if shown is not None else False)
     if isinstance(against, Mapping):
         raise _prism.Error("against: name a preset or a device file, or pass a trace")
+    if against is not None and not isinstance(against, Trace) and not is_device(against):
+        against = read_trace(against, progress=shown if shown is not None else False)
     other = against._native if isinstance(against, Trace) else None
     drive = None if against is None or isinstance(against, Trace) else os.fspath(against)
     options = {

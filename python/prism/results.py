@@ -6,7 +6,7 @@ import html
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _prism
 from ._common import PathLike
@@ -100,3 +100,9 @@ class Result:
 
     def __str__(self) -> str:
         return self.text()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a result cannot be pickled, as it holds tables outside of Python; return result.json, "
+            "or frames of its tables"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import pathlib
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias
 from . import _prism
 from ._common import PathLike, Progress, progress_of
 from ._toml import toml_of
+from .device import is_text, name_and_text
 
 __all__ = ["Study", "SweepResult", "run_design", "sweep"]
 
@@ -84,7 +86,8 @@ def sweep(
     ``base``, ``grid``, ``random`` and ``repeats`` are what the file of a sweep has, with the same
     names of settings: ``prism.sweep({"rw": "randwrite"}, {"ftl.victim": ["greedy", "fifo"]})``. Or
     ``study`` is the path of such a file, or all of it as a dictionary. Names of files are relative
-    to the folder of that file, or else to the current one.
+    to the folder of that file, or else to the current one. The setting ``device`` may also be the
+    fields of a drive as a dictionary, or the text of its file, also in a list.
 
     ``executor`` runs the designs: ``"threads"`` of this process, ``jobs`` at once (all cores by
     default); a ``distributed.Client`` of Dask; ``"ray"``, for the cluster that ``ray.init`` has
@@ -96,9 +99,9 @@ def sweep(
     Raises ``prism.Error`` with the message of the command if the study cannot be used.
     """
     by_executor = _rows(executor, jobs)
-    name, folder, text = _study(study, base, grid, random, repeats)
+    name, folder, text, devices = _study(study, base, grid, random, repeats)
     target = None if output is None else os.fspath(output)
-    planned = _prism.plan_sweep(name, folder, text, target, restart)
+    planned = _prism.plan_sweep(name, folder, text, devices, target, restart)
     try:
         _run(planned, by_executor, jobs, progress_of(progress))
         table, summary = planned.finish()
@@ -258,19 +261,53 @@ def _study(
     grid: Mapping[str, Any] | None,
     random: Mapping[str, Any] | None,
     repeats: int | None,
-) -> tuple[str, str, str]:
-    """The name, the folder and the text of the file of a sweep."""
+) -> tuple[str, str, str, dict[str, str]]:
+    """The name, the folder and the text of the file of a sweep, and devices that it names."""
+    devices: dict[str, str] = {}
     parts = {"base": base, "grid": grid, "random": random, "repeats": repeats}
     given = {key: value for key, value in parts.items() if value is not None}
     if study is None:
         # Workers on other machines or in other folders have the same path.
-        return "sweep", os.getcwd(), toml_of(given)
+        return "sweep", os.getcwd(), toml_of(_with_devices(given, devices)), devices
     if given:
         raise _prism.Error(f"{next(iter(given))}: it is a part of the study; leave out one of both")
     if isinstance(study, Mapping):
-        return "sweep", os.getcwd(), toml_of(study)
+        return "sweep", os.getcwd(), toml_of(_with_devices(study, devices)), devices
     path = pathlib.Path(study)
     try:
-        return str(path), str(path.parent.absolute()), path.read_text(encoding="utf-8")
+        return str(path), str(path.parent.absolute()), path.read_text(encoding="utf-8"), devices
     except (OSError, UnicodeDecodeError) as error:
         raise _prism.Error(f"{path}: it cannot be read: {error}") from error
+
+
+def _with_devices(parts: Mapping[str, Any], devices: dict[str, str]) -> dict[str, Any]:
+    """The parts of a study, in which names stand for drives that are dictionaries or texts.
+
+    Their texts are added to ``devices``.
+    """
+
+    def named(drive: Any) -> Any:
+        if not isinstance(drive, Mapping) and not is_text(drive):
+            return drive
+        _, text = name_and_text(drive)
+        assert text is not None
+        own = drive.get("name", "device") if isinstance(drive, Mapping) else "device"
+        for number in itertools.count(1):
+            # No file is called so.
+            name = f"<{own}>.toml" if number == 1 else f"<{own} {number}>.toml"
+            if devices.setdefault(name, text) == text:
+                return name
+
+    def in_any(value: Any) -> Any:
+        """A drive, a list of them, or a range of ``random``, which has them in ``choice``."""
+        if isinstance(value, Mapping) and "choice" in value:
+            return {**value, "choice": in_any(value["choice"])}
+        if isinstance(value, (list, tuple)):
+            return [named(drive) for drive in value]
+        return named(value)
+
+    changed = dict(parts)
+    for name, part in parts.items():
+        if isinstance(part, Mapping) and "device" in part:
+            changed[name] = {**part, "device": in_any(part["device"])}
+    return changed

@@ -48,6 +48,11 @@ def test_a_trace_is_read(tmp_path: pathlib.Path) -> None:
         ({"etc": ETC, "slab": "5KiB"}, "give a power of two"),
         ({"etc": ETC, "spare": 0}, "spare: give a number from 1 to 90"),
         ({"etc": {"keys": 0}}, "etc: keys"),
+        ({"etc": {"keys": 1e30}}, "etc: keys"),
+        ({"etc": {"requests": 0}}, "etc: requests"),
+        ({"etc": ETC, "engine": []}, "give at least one engine"),
+        ({"etc": ETC, "size": []}, "give at least one engine and one size"),
+        ({"etc": ETC, "seed": -1}, "seed: -1 is out of range"),
         ({"trace": "nowhere.csv"}, "nowhere.csv: "),
     ],
 )

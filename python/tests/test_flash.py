@@ -104,6 +104,7 @@ def test_keys_and_values_are_a_dictionary(device: flash.Device) -> None:
             else:
                 model[key] = store[key] = sample.randbytes(sample.randrange(200))
         assert len(store) == len(model) and list(store.items()) == sorted(model.items())
+        assert dict(store) == model and list(store.values()) == list(dict(store).values())
         assert list(store.items(b"0100", b"0200")) == sorted(
             (key, value) for key, value in model.items() if b"0100" <= key < b"0200"
         )
@@ -153,10 +154,28 @@ def test_buffers_are_checked(device: flash.Device) -> None:
             with pytest.raises(prism.Error, match="it holds objects of Python"):
                 call(0, objects)
         policy.write(0, b"")
-        with pytest.raises(prism.FlashError):
+        with pytest.raises(prism.FlashError, match="address of no range: 1048576 is out of range"):
             policy.read(1 << 20, 1)
+        # More than there is memory for.
+        with pytest.raises(prism.FlashError, match="the end of the access .* is out of range"):
+            policy.read(0, 1 << 60)
+        container = policy.create_container(0, "some", 1 << 18)
+        assert container.read(1, 2) == bytes(2)
+        with pytest.raises(prism.FlashError, match="the limit is 262144"):
+            container.read(1, 1 << 60)
         with pytest.raises(prism.FlashError, match="already"):
             share.raw()
+    with device.allocate("raw", "1MiB").raw() as raw:
+        at = next(raw.blocks())
+        with pytest.raises(prism.FlashError, match="at most 4096 are possible"):
+            raw.read_page(at, 1 << 60)
+        with pytest.raises(prism.FlashError, match="an out-of-band area of 1152921504606846976 bytes"):
+            raw.read_oob(at, 1 << 60)
+    with device.allocate("function", "1MiB").function() as function:
+        with pytest.raises(prism.FlashError, match="a part of a block of .* is too long"):
+            function.read(function.allocate_block(), 1 << 60)
+    with pytest.raises(prism.Error, match="channels: -1 is out of range"):
+        flash.Device.memory(channels=-1)
     with pytest.raises(prism.Error, match="fields are channels"):
         flash.Device.memory(chanels=1)
     with pytest.raises(prism.Error, match="geometry: "):

@@ -142,6 +142,7 @@ def test_simulation_of_a_trace(trace: prism.Trace) -> None:
         ({"layout": "nowhere"}, "nowhere: "),
         ({"wear": 5}, "--wear and --retention are for a drive that ages"),
         ({"against": "nowhere"}, "nowhere"),
+        ({"seed": 1 << 70}, f"seed: {1 << 70} is out of range"),
         ({"against": {"name": "x"}}, "against: name a preset or a device file"),
     ],
 )

@@ -81,6 +81,29 @@ def test_numbers_of_channels_are_those_of_the_drive() -> None:
     assert (seconds[:2] > 2 * seconds[2:]).all(), seconds
 
 
+def test_devices_are_dictionaries_and_texts(tmp_path: pathlib.Path) -> None:
+    """They are drives like those of files: in a list, in the base, and in a random choice."""
+    slow = prism.device("dc-tlc")
+    slow["flash"]["t_program"] = "5ms"
+    text = "# A comment.\n" + toml_of(slow)
+    grid = {"device": ["dc-tlc", slow, text, slow]}
+    path = tmp_path / "out.parquet"
+    base = {**BASE, "capacity": 64 << 20}
+    frame = polars.DataFrame(prism.sweep(base, grid, output=path, executor=concurrent.futures.ThreadPoolExecutor(2)).table)
+    assert frame["error"].null_count() == 4
+    seconds = frame["simulated_ns"].to_list()
+    assert seconds[0] < seconds[1] and seconds[1:] == [seconds[1]] * 3
+    assert frame["design"].len() == 4 and polars.read_parquet(path).equals(frame)
+    one = polars.DataFrame(prism.sweep({**base, "device": slow}).table)
+    other = prism.sweep(study={"base": {**base, "device": text}})
+    assert [one["simulated_ns"][0], polars.DataFrame(other.table)["simulated_ns"][0]] == seconds[1:3]
+    drawn = prism.sweep(base, random={"designs": 4, "device": {"choice": [slow, "dc-tlc"]}})
+    assert set(polars.DataFrame(drawn.table)["simulated_ns"]) <= set(seconds[:2])
+    del slow["flash"]["t_program"]
+    with pytest.raises(prism.Error, match="t_program"):
+        prism.sweep({**base, "device": slow})
+
+
 def test_threads_and_processes_give_the_same_bytes(tmp_path: pathlib.Path, expected: bytes) -> None:
     """Neither the number of threads nor the order of completion matters."""
     path = tmp_path / "out.parquet"
@@ -239,7 +262,7 @@ def designs() -> list[dict[str, Any]]:
     from prism import _prism
 
     text = '[base]\ncapacity = "64MiB"\nrw = "randwrite"\nio_size = "1m"\n'
-    planned = _prism.plan_sweep("s", "", text, None, False)
+    planned = _prism.plan_sweep("s", "", text, {}, None, False)
     return [json.loads(design) for design in planned.open_designs()]
 
 

@@ -74,7 +74,7 @@ def run_design() -> None:
     from prism import _prism
 
     base = "".join(f"{name} = {json.dumps(value)}\n" for name, value in LONG.items())
-    planned = _prism.plan_sweep("s", "", f'[base]\ncapacity = "256MiB"\n{base}', None, False)
+    planned = _prism.plan_sweep("s", "", f'[base]\ncapacity = "256MiB"\n{base}', {}, None, False)
     prism.run_design(planned.open_designs()[0])
 
 

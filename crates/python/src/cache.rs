@@ -8,6 +8,7 @@ use prism_present::cache::{Study, document, json, page};
 use prism_present::{Env, Step};
 use pyo3::prelude::*;
 
+use crate::arguments::Arguments;
 use crate::error::Failure;
 use crate::results::Results;
 use crate::watch;
@@ -71,13 +72,13 @@ pub fn simulate_caches(
     py: Python<'_>,
     trace: Option<PathBuf>,
     etc: Option<&str>,
-    options: CacheOptions,
+    options: Arguments<CacheOptions>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
     let etc = etc.map(EtcConfig::parse).transpose();
     let etc = etc.map_err(|what| Failure::argument("etc", what))?;
-    let seed = options.seed;
-    let study = options.study()?;
+    let seed = options.0.seed;
+    let study = options.0.study()?;
     watch::run(py, progress, None, |env| {
         let mut running = study.begin()?;
         let name = match (&trace, etc) {

@@ -17,6 +17,7 @@ use prism_present::Env;
 use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
+use crate::arguments::Arguments;
 use crate::error::Failure;
 use crate::table::Table;
 use crate::watch::{self, PythonEnv};
@@ -108,9 +109,10 @@ pub fn graph_ingest(
     py: Python<'_>,
     edges: PathBuf,
     store: PathBuf,
-    options: IngestOptions,
+    options: Arguments<IngestOptions>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
+    let options = options.0;
     let threads = threads(options.threads)?;
     let plan = options.plan()?;
     watch::run(py, progress, None, |env| {
@@ -159,10 +161,11 @@ pub fn graph_run(
     py: Python<'_>,
     algorithm: &str,
     store: PathBuf,
-    options: RunOptions,
-    edges: Option<(PathBuf, IngestOptions, Option<String>)>,
+    options: Arguments<RunOptions>,
+    edges: Option<(PathBuf, Arguments<IngestOptions>, Option<String>)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, Option<Table>)> {
+    let options = options.0;
     let algorithm = parse_algorithm(algorithm);
     let algorithm = algorithm.map_err(|what| Failure::argument("algorithm", what))?;
     if options.checkpoint == Some(0) {
@@ -194,7 +197,7 @@ pub fn graph_run(
     let in_memory = edges.map(|(path, ingest, preset)| {
         let drive = preset.map(|name| DriveSpec::preset(&name)).transpose();
         let drive = drive.map_err(|error| Failure::argument("preset", error))?;
-        Ok::<_, Failure>((path, ingest.plan()?, drive))
+        Ok::<_, Failure>((path, ingest.0.plan()?, drive))
     });
     let in_memory = in_memory.transpose()?;
     watch::run(py, progress, None, |env| {

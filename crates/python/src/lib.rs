@@ -7,6 +7,7 @@
 // Python's macros generate functions for the methods below.
 #![allow(missing_docs, reason = "the documents of the package are in Python")]
 
+mod arguments;
 mod cache;
 mod capture;
 mod device;

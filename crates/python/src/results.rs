@@ -11,6 +11,7 @@ use prism_report::{Block, Document, Style, html, terminal};
 use pyo3::prelude::*;
 use serde_json::Value;
 
+use crate::arguments::Arguments;
 use crate::device::DeviceOptions;
 use crate::error::Failure;
 use crate::frames;
@@ -124,14 +125,15 @@ struct Other<'a> {
 pub fn report(
     py: Python<'_>,
     trace: Bound<'_, Trace>,
-    device: DeviceOptions,
-    options: ReplayOptions,
+    device: Arguments<DeviceOptions>,
+    options: Arguments<ReplayOptions>,
     against_trace: Option<Bound<'_, Trace>>,
     against_device: Option<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
     let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
-    let (drive, text) = device.choice()?;
+    let (drive, text) = device.0.choice()?;
+    let options = options.0;
     let pace = parse_pace(&options.pace).map_err(wrong("pace"))?;
     let passes = parse_passes(&options.passes).map_err(wrong("passes"))?;
     let what_ifs = parse_what_ifs(&options.what_if).map_err(wrong("what_if"))?;

@@ -6,6 +6,7 @@ use prism_workload::Finished;
 use prism_workload::fio::{self, AtReadOnly, JobReader, Section};
 use pyo3::prelude::*;
 
+use crate::arguments::Arguments;
 use crate::device::DeviceOptions;
 use crate::error::Failure;
 use crate::requests::RequestTable;
@@ -32,11 +33,12 @@ pub struct JobOptions {
 #[pyo3(signature = (options, device, progress))]
 pub fn simulate(
     py: Python<'_>,
-    options: JobOptions,
-    device: DeviceOptions,
+    options: Arguments<JobOptions>,
+    device: Arguments<DeviceOptions>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
-    let (drive, text) = device.choice()?;
+    let (drive, text) = device.0.choice()?;
+    let options = options.0;
     let JobOptions { arguments, texts, seed, until_read_only, charts, requests, .. } = options;
     let sections = jobs(&arguments, &texts)?;
     let plan = Plan { drive, seed, op: options.over_provisioning, settings: Vec::new() };

@@ -47,19 +47,21 @@ impl Sweep {
     }
 }
 
-/// Plans the study in `text`, in which names of files are relative to `folder`. With an `output`,
-/// rows are kept next to it until it is written.
+/// Plans the study in `text`, in which names of files are relative to `folder`, and those of
+/// `devices` are names of their texts. With an `output`, rows are kept next to it until it is
+/// written.
 #[pyfunction]
-#[pyo3(signature = (name, folder, text, output, restart))]
+#[pyo3(signature = (name, folder, text, devices, output, restart))]
 pub fn plan_sweep(
     py: Python<'_>,
     name: &str,
     folder: PathBuf,
     text: &str,
+    devices: watch::Devices,
     output: Option<PathBuf>,
     restart: bool,
 ) -> PyResult<Sweep> {
-    watch::run(py, None, None, |env| {
+    watch::run_with(py, None, devices, |env| {
         let designs = Study::parse(name, &folder, text)?.designs(env)?;
         let ends = |end: &str| output.as_ref().is_some_and(|o| o.extension() == Some(end.as_ref()));
         if output.is_some() && !ends("csv") && !ends("parquet") {

@@ -16,6 +16,7 @@ use prism_trace::{Format, LogicalBlock, Records, Source, Symbols, TraceInfo};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use crate::arguments::Arguments;
 use crate::error::Failure;
 use crate::requests::{RECORDS, record_batch};
 use crate::table::{schema_capsule, stream};
@@ -226,10 +227,10 @@ impl Generated {
 #[pyo3(signature = (options, progress))]
 pub fn generate_trace(
     py: Python<'_>,
-    options: Generated,
+    options: Arguments<Generated>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Trace> {
-    let workload = options.options()?.workload();
+    let workload = options.0.options()?.workload();
     watch::run(py, progress, None, |env| {
         let records = workload.records().map_err(|error| Failure::Text(error.to_string()))?;
         let facts = generated_facts();

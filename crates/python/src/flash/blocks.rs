@@ -30,6 +30,12 @@ fn first_error(error: VectorError) -> FlashError {
     error.error
 }
 
+/// Refuses to read more bytes than there are, before there is memory for them.
+fn within(what: &'static str, length: usize, most: u64) -> PyResult<()> {
+    let bytes = length as u64;
+    if bytes > most { Err(failed(FlashError::TooLong { what, bytes, most })) } else { Ok(()) }
+}
+
 /// A share at the raw level.
 #[pyclass(module = "prism._prism", frozen)]
 pub struct RawLevel(Open<Raw>);
@@ -62,6 +68,8 @@ impl RawLevel {
         offset: u32,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let page = self.0.call(py, |raw| Ok(raw.geometry().page_size))?;
+        within("a part of a page", length, page.into())?;
         new_bytes(py, length, |into| self.0.call(py, |raw| raw.read_at(address(at), offset, into)))
     }
 
@@ -95,6 +103,8 @@ impl RawLevel {
         at: PageAddress,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let most = self.0.call(py, |raw| Ok(raw.geometry().oob_size))?;
+        within("an out-of-band area", length, most.into())?;
         new_bytes(py, length, |into| {
             self.0.call(py, |raw| raw.read_page_and_oob(address(at), &mut [], into))
         })
@@ -215,6 +225,11 @@ impl FunctionLevel {
         at: PageAddress,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
+        let block = self.0.call(py, |function| {
+            let geometry = function.geometry();
+            Ok(u64::from(geometry.pages_per_block) * u64::from(geometry.page_size))
+        })?;
+        within("a part of a block", length, block)?;
         new_bytes(py, length, |into| self.0.call(py, |function| function.read(address(at), into)))
     }
 

@@ -11,6 +11,7 @@ use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
 use super::{Once, closed, failed, file_failed};
+use crate::arguments::Arguments;
 use crate::device::device_text;
 use crate::error::Failure;
 
@@ -111,7 +112,12 @@ impl FlashDevice {
 impl FlashDevice {
     /// An empty device in memory.
     #[staticmethod]
-    fn memory(py: Python<'_>, geometry: Geometry, session: SessionOptions) -> PyResult<Self> {
+    fn memory(
+        py: Python<'_>,
+        geometry: Arguments<Geometry>,
+        session: Arguments<SessionOptions>,
+    ) -> PyResult<Self> {
+        let (geometry, session) = (geometry.0, session.0);
         py.detach(|| {
             let memory = MemoryDevice::new(geometry.into(), Cache::None);
             let memory = memory.map_err(|error| Failure::argument("geometry", error))?;
@@ -124,9 +130,10 @@ impl FlashDevice {
     fn create(
         py: Python<'_>,
         path: PathBuf,
-        geometry: Geometry,
-        session: SessionOptions,
+        geometry: Arguments<Geometry>,
+        session: Arguments<SessionOptions>,
     ) -> PyResult<Self> {
+        let (geometry, session) = (geometry.0, session.0);
         py.detach(|| {
             let (options, settings) = (session.options()?, session.settings()?);
             let device = FlashFile::format_with(&path, geometry.into(), &[], options, settings);
@@ -136,7 +143,8 @@ impl FlashDevice {
 
     /// The device of a file.
     #[staticmethod]
-    fn open(py: Python<'_>, path: PathBuf, session: SessionOptions) -> PyResult<Self> {
+    fn open(py: Python<'_>, path: PathBuf, session: Arguments<SessionOptions>) -> PyResult<Self> {
+        let session = session.0;
         py.detach(|| {
             let file = FlashFile::open_with(&path, session.settings()?).map_err(file_failed)?;
             session.begin(Device::open(file, session.options()?).map_err(failed)?)

@@ -92,6 +92,8 @@ impl PolicyLevel {
     }
 
     fn read<'py>(&self, py: Python<'py>, at: u64, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+        // Memory for a wrong length could take seconds.
+        self.0.call(py, |policy| policy.check(at, length as u64))?;
         new_bytes(py, length, |into| self.0.call(py, |policy| policy.read(at, into)))
     }
 
@@ -176,7 +178,20 @@ impl PolicyLevel {
         self.0.call(py, |policy| policy.delete_container(name))
     }
 
-    fn read_container(
+    fn read_container<'py>(
+        &self,
+        py: Python<'py>,
+        name: &str,
+        offset: u64,
+        length: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.0.call(py, |policy| policy.container(name)?.check(offset, length as u64))?;
+        let read =
+            |into: &mut [u8]| self.0.call(py, |policy| policy.container(name)?.read(offset, into));
+        new_bytes(py, length, read)
+    }
+
+    fn read_container_into(
         &self,
         py: Python<'_>,
         name: &str,
