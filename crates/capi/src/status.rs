@@ -34,7 +34,8 @@ pub enum prism_status {
     PRISM_EPOWER = -12,
     /// A mapping does not fit the flash that it was given.
     PRISM_EMAPPING = -13,
-    /// An address is outside of what the caller owns.
+    /// An address is outside of what the caller owns, or an access has more bytes than there are
+    /// from its address on, or more out-of-band bytes than a page.
     PRISM_ERANGE = -14,
     /// A length or an address is not a multiple of the unit it has to be aligned to.
     PRISM_EALIGN = -15,
@@ -107,7 +108,7 @@ impl prism_status {
         (PRISM_EMEDIUM, c"the device failed"),
         (PRISM_EPOWER, c"the device has lost power"),
         (PRISM_EMAPPING, c"the mapping does not fit the flash"),
-        (PRISM_ERANGE, c"the address is out of range"),
+        (PRISM_ERANGE, c"the address or the length is out of range"),
         (PRISM_EALIGN, c"an address or a length is not aligned"),
         (PRISM_EUNWRITTEN, c"nothing was written there"),
         (PRISM_ETORN, c"a power failure interrupted the write or erase"),
@@ -197,8 +198,11 @@ pub(crate) fn status_of(error: &FlashError) -> Status {
         }
         FlashError::Medium(_) => PRISM_EMEDIUM,
         FlashError::Mapping(_) => PRISM_EMAPPING,
-        FlashError::OutOfRange { .. } => PRISM_ERANGE,
-        FlashError::Unaligned { .. } | FlashError::TooLong { .. } => PRISM_EALIGN,
+        FlashError::OutOfRange { .. }
+        | FlashError::PastEnd { .. }
+        | FlashError::NoRange { .. }
+        | FlashError::TooLong { .. } => PRISM_ERANGE,
+        FlashError::Unaligned { .. } => PRISM_EALIGN,
         FlashError::Unwritten { .. } => PRISM_EUNWRITTEN,
         FlashError::Torn { .. } => PRISM_ETORN,
         FlashError::OutOfOrder { .. } => PRISM_EORDER,

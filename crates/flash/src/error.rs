@@ -18,24 +18,38 @@ pub enum FlashError {
     /// The configuration of an FTL does not fit the flash that it was given.
     #[error(transparent)]
     Mapping(#[from] ConfigError),
-    /// An address is outside of what the caller owns.
-    #[error("{what} {value} is out of range: the limit is {count}")]
+    /// There is no channel, LUN, block or page of this number.
+    #[error("{what} {value} is out of range: there are {count}, counted from 0")]
     OutOfRange {
-        /// What kind of number.
+        /// What is numbered: "channel", "LUN", "block", "page".
         what: &'static str,
-        /// Its value.
+        /// The number.
         value: u64,
-        /// How many there are.
+        /// How many there are; numbers below it are possible.
         count: u64,
     },
-    /// More bytes than there are.
-    #[error("{what} of {bytes} bytes is too long: at most {most} are possible")]
+    /// An access goes past the end of the page, range or container in which it begins.
+    #[error("the access ends at byte {end}; the {within} ends at {limit}")]
+    PastEnd {
+        /// What the access begins in: "page", "range", "container".
+        within: &'static str,
+        /// The address after the last byte of the access.
+        end: u64,
+        /// The address after the last byte of what it begins in, which an access may end at.
+        limit: u64,
+    },
+    /// No range of the policy level has the address.
+    #[error("no range has the address {address}: configure one")]
+    NoRange {
+        /// The address.
+        address: u64,
+    },
+    /// A call has more out-of-band bytes than a page.
+    #[error("{bytes} out-of-band bytes are too many: a page has {most}")]
     TooLong {
-        /// What they are.
-        what: &'static str,
-        /// How many.
+        /// The out-of-band bytes of the call.
         bytes: u64,
-        /// The most that are possible.
+        /// The out-of-band bytes of a page that the caller may use.
         most: u64,
     },
     /// A length or an address is not a multiple of the unit it has to be aligned to.

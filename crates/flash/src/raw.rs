@@ -177,9 +177,23 @@ impl Raw {
     ///
     /// # Errors
     /// [`FlashError::Unwritten`], [`FlashError::Torn`], [`FlashError::OutOfRange`] for an address
-    /// outside of the share, [`FlashError::TooLong`] for more than a page.
+    /// outside of the share, [`FlashError::PastEnd`] for more than a page, [`FlashError::TooLong`]
+    /// for more out-of-band bytes than a page has.
     pub fn read_page(&self, at: Address, data: &mut [u8]) -> Result<()> {
         self.read_page_and_oob(at, data, &mut [])
+    }
+
+    /// Checks the lengths of a read from `offset` of a page on, before a caller allocates memory
+    /// for it.
+    ///
+    /// # Errors
+    /// [`FlashError::OutOfRange`], [`FlashError::PastEnd`], [`FlashError::TooLong`].
+    pub fn check(&self, at: Address, offset: u32, data: usize, oob: usize) -> Result<()> {
+        self.check_length(offset, data, oob)?;
+        self.block(at)?;
+        let (value, count) = (at.page.into(), self.geometry.pages_per_block.into());
+        let refused = FlashError::OutOfRange { what: "page", value, count };
+        if at.page < self.geometry.pages_per_block { Ok(()) } else { Err(refused) }
     }
 
     /// Reads a part of a page, from `offset` on.
@@ -207,7 +221,7 @@ impl Raw {
         data: &mut [u8],
         oob: &mut [u8],
     ) -> Result<SimTime> {
-        self.check_length(offset as usize + data.len(), oob.len())?;
+        self.check_length(offset, data.len(), oob.len())?;
         match self.share.read_now((self.block(at)?, at.page, offset), data, oob)? {
             (PageState::Written, end) => Ok(end),
             (PageState::Erased, _) => Err(FlashError::Unwritten { at }),
@@ -222,19 +236,16 @@ impl Raw {
             let (what, value) = ("a write of one page:", data.len() as u64);
             return Err(FlashError::Unaligned { what, value, unit: page_size.into() });
         }
-        self.check_length(data.len(), oob.len())
+        self.check_length(0, data.len(), oob.len())
     }
 
-    fn check_length(&self, data: usize, oob: usize) -> Result<()> {
-        for (what, bytes, most) in [
-            ("a part of a page", data, self.geometry.page_size),
-            ("an out-of-band area", oob, self.geometry.oob_size),
-        ] {
-            if bytes > most as usize {
-                return Err(FlashError::TooLong { what, bytes: bytes as u64, most: most.into() });
-            }
+    fn check_length(&self, offset: u32, data: usize, oob: usize) -> Result<()> {
+        let (end, limit) = ((data as u64).saturating_add(offset.into()), self.geometry.page_size);
+        if end > limit.into() {
+            return Err(FlashError::PastEnd { within: "page", end, limit: limit.into() });
         }
-        Ok(())
+        let (bytes, most) = (oob as u64, self.geometry.oob_size.into());
+        if bytes > most { Err(FlashError::TooLong { bytes, most }) } else { Ok(()) }
     }
 
     /// Writes a page: the next of its block.
@@ -249,7 +260,7 @@ impl Raw {
     /// Writes a page and its first out-of-band bytes, as many as `oob` has.
     ///
     /// # Errors
-    /// As [`Raw::write_page`].
+    /// As [`Raw::write_page`]; [`FlashError::TooLong`] for more out-of-band bytes than a page has.
     pub fn write_page_and_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
         let end = self.write_from(at, data, oob)?;
         self.share.reach_if_timed(end)

@@ -39,7 +39,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     // Addresses between 0 and 10 MiB can be read and written from here on.
     policy.write(start_addr, b"below the split")?;
     let early = policy.write(split_addr, b"too early");
-    assert!(matches!(early, Err(FlashError::OutOfRange { .. })), "{early:?}");
+    assert!(matches!(early, Err(FlashError::NoRange { .. })), "{early:?}");
     let by_page = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
     policy.configure(split_addr, end_addr, by_page)?;
     // And those between 10 and 100 MiB from here on.
@@ -54,7 +54,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
 
     // A request must not span two ranges, which have different policies.
     let over = policy.write(split_addr - 1, b"ab");
-    assert!(matches!(over, Err(FlashError::OutOfRange { .. })), "{over:?}");
+    assert!(matches!(over, Err(FlashError::PastEnd { .. })), "{over:?}");
     let ranges = policy.ranges();
     assert_eq!((ranges[0].config, ranges[1].config), (by_block, by_page));
     println!("{} and {} blocks", ranges[0].blocks, ranges[1].blocks);

@@ -159,6 +159,9 @@ fn a_command_has_its_buffer_until_its_completion() {
             let wild = prism_address { page: u32::MAX, ..at };
             refused(prism_raw_queue_read(queue, wild, PAGE, 2), PRISM_ERANGE);
             refused(prism_raw_queue_read_buffer(queue, wild, 0, two, PAGE, 2), PRISM_ERANGE);
+            let mut part = [0_u8; 2];
+            let past = prism_raw_read_at(raw, at, PAGE as u32 - 1, part.as_mut_ptr().cast(), 2);
+            refused(past, PRISM_ERANGE);
             ok(prism_raw_queue_sync(queue, 3));
             refused(prism_raw_queue_read_buffer(queue, at, 0, two, PAGE, 4), PRISM_EFULL);
             assert!(!prism_buffer_data(two).is_null(), "a refused command takes no buffer");

@@ -27,7 +27,7 @@ impl Function {
     /// [`Function::oob_size`].
     ///
     /// # Errors
-    /// As [`Function::write`]; [`FlashError::Unaligned`] for too many out-of-band bytes.
+    /// As [`Function::write`]; [`FlashError::TooLong`] for too many out-of-band bytes.
     pub fn write_with_oob(&self, at: Address, data: &[u8], oob: &[u8]) -> Result<()> {
         check_oob(&self.geometry, oob.len())?;
         let (block, pages) = self.begin(at, data.len())?;
@@ -117,14 +117,14 @@ impl Function {
     pub(super) fn begin(&self, at: Address, len: usize) -> Result<(u32, u32)> {
         let block = block_number(&self.geometry, at)?;
         self.table.begin(block);
-        let checked = self.check(block, at, len);
+        let checked = self.check_allocated(block, at, len);
         if checked.is_err() {
             self.end(block);
         }
         checked
     }
 
-    fn check(&self, block: u32, at: Address, len: usize) -> Result<(u32, u32)> {
+    fn check_allocated(&self, block: u32, at: Address, len: usize) -> Result<(u32, u32)> {
         let unit = self.geometry.page_size as usize;
         let pages = (len / unit) as u64;
         match self.table.get(block) {
@@ -159,6 +159,14 @@ impl Function {
         read
     }
 
+    /// Checks that these bytes can be read from `at` on, before a caller allocates memory for them.
+    ///
+    /// # Errors
+    /// [`FlashError::NotAllocated`], [`FlashError::Unaligned`], [`FlashError::OutOfRange`].
+    pub fn check(&self, at: Address, bytes: usize) -> Result<()> {
+        self.check_allocated(block_number(&self.geometry, at)?, at, bytes).map(drop)
+    }
+
     /// Reads a part of a block: as many bytes as `data` has, from `offset` of a page on.
     ///
     /// # Errors
@@ -191,7 +199,7 @@ impl Function {
     /// Reads the first out-of-band bytes of a page, at most [`Function::oob_size`].
     ///
     /// # Errors
-    /// As [`Function::read`]; [`FlashError::Unaligned`] for too many bytes.
+    /// As [`Function::read`]; [`FlashError::TooLong`] for too many bytes.
     pub fn read_oob(&self, at: Address, oob: &mut [u8]) -> Result<()> {
         check_oob(&self.geometry, oob.len())?;
         let (block, _) = self.begin(at, self.geometry.page_size as usize)?;

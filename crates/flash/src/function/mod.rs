@@ -106,8 +106,7 @@ fn check_oob(geometry: &ShareGeometry, len: usize) -> Result<()> {
     if len <= most {
         return Ok(());
     }
-    let what = "an out-of-band area";
-    Err(FlashError::TooLong { what, bytes: len as u64, most: most as u64 })
+    Err(FlashError::TooLong { bytes: len as u64, most: most as u64 })
 }
 
 /// The channel to allocate on.

@@ -128,8 +128,8 @@ impl Container<'_> {
     fn address(&self, offset: u64, bytes: u64) -> Result<u64> {
         let size = self.info.end - self.info.begin;
         if offset.checked_add(bytes).is_none_or(|end| end > size) {
-            let (what, value) = ("the end of the access", offset.saturating_add(bytes));
-            return Err(FlashError::OutOfRange { what, value, count: size });
+            let end = offset.saturating_add(bytes);
+            return Err(FlashError::PastEnd { within: "container", end, limit: size });
         }
         let inner = self.policy.lock();
         let mut all = inner.tables.ranges.iter().flat_map(|range| &range.containers);
@@ -139,10 +139,10 @@ impl Container<'_> {
         Ok(self.info.begin + offset)
     }
 
-    /// Checks that these bytes are in the container, before a caller has memory for them.
+    /// Checks that these bytes are in the container, before a caller allocates memory for them.
     ///
     /// # Errors
-    /// [`FlashError::OutOfRange`], [`FlashError::Released`].
+    /// [`FlashError::PastEnd`], [`FlashError::Released`].
     pub fn check(&self, offset: u64, bytes: u64) -> Result<()> {
         self.address(offset, bytes).map(drop)
     }
@@ -150,7 +150,7 @@ impl Container<'_> {
     /// Reads; see [`Policy::read`].
     ///
     /// # Errors
-    /// [`FlashError::OutOfRange`].
+    /// [`FlashError::PastEnd`].
     pub fn read(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         let address = self.address(offset, into.len() as u64)?;
         self.policy.read(address, into)
@@ -168,7 +168,7 @@ impl Container<'_> {
     /// Trims; see [`Policy::trim`].
     ///
     /// # Errors
-    /// [`FlashError::Unaligned`], [`FlashError::OutOfRange`].
+    /// [`FlashError::Unaligned`], [`FlashError::PastEnd`].
     pub fn trim(&self, offset: u64, bytes: u64) -> Result<()> {
         let address = self.address(offset, bytes)?;
         self.policy.trim(address, bytes)

@@ -197,15 +197,15 @@ impl Policy {
     /// together.
     ///
     /// # Errors
-    /// [`FlashError::OutOfRange`] if not all bytes are in one range.
+    /// [`FlashError::NoRange`], [`FlashError::PastEnd`] if not all bytes are in one range.
     pub fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
         self.read_all(&[address], &mut [into])
     }
 
-    /// Checks that these bytes are in one range, before a caller has memory for them.
+    /// Checks that these bytes are in one range, before a caller allocates memory for them.
     ///
     /// # Errors
-    /// [`FlashError::OutOfRange`].
+    /// [`FlashError::NoRange`], [`FlashError::PastEnd`].
     pub fn check(&self, address: u64, bytes: u64) -> Result<()> {
         self.lock().range_of(address, bytes).map(drop)
     }
@@ -252,8 +252,8 @@ impl Policy {
     /// read-modify-write.
     ///
     /// # Errors
-    /// [`FlashError::OutOfRange`] if not all bytes are in one range; [`FlashError`] if the device
-    /// fails, after which the share has to be opened again.
+    /// [`FlashError::NoRange`], [`FlashError::PastEnd`] if not all bytes are in one range;
+    /// [`FlashError`] if the device fails, after which the share has to be opened again.
     pub fn write(&self, address: u64, data: &[u8]) -> Result<()> {
         self.write_with_handle(address, data, 0)
     }
@@ -283,7 +283,7 @@ impl Policy {
     /// Trims these addresses: they read as zeros from now on.
     ///
     /// # Errors
-    /// [`FlashError::Unaligned`], [`FlashError::OutOfRange`].
+    /// [`FlashError::Unaligned`], [`FlashError::NoRange`], [`FlashError::PastEnd`].
     pub fn trim(&self, address: u64, bytes: u64) -> Result<()> {
         self.lock().trim(address, bytes)
     }
@@ -541,14 +541,10 @@ impl Inner {
                 Ok((range, offset))
             }
             Some(range) if range.record.begin <= address => {
-                let (what, value) = ("the end of the access", address.saturating_add(bytes));
-                Err(FlashError::OutOfRange { what, value, count: range.record.end })
+                let (end, limit) = (address.saturating_add(bytes), range.record.end);
+                Err(FlashError::PastEnd { within: "range", end, limit })
             }
-            _ => {
-                let count = self.tables.ranges.iter().map(|range| range.end).max().unwrap_or(0);
-                let what = "an address of no range:";
-                Err(FlashError::OutOfRange { what, value: address, count })
-            }
+            _ => Err(FlashError::NoRange { address }),
         }
     }
 

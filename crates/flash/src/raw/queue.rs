@@ -107,7 +107,7 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         if self.len() == self.depth {
             return Err(command);
         }
-        match self.raw.check(command) {
+        match self.raw.checked(command) {
             Ok((op, data, oob)) => self.commands.submit(tag, op, data, oob),
             Err((error, data)) => {
                 self.commands.done_at_once(&self.raw.share, tag, Err(error), data);
@@ -169,10 +169,10 @@ type Checked = Result<(ShareOp, Buffer, Vec<u8>), (FlashError, Buffer)>;
 
 impl Raw {
     /// Checks a command and translates its address.
-    fn check(&self, command: Command) -> Checked {
+    fn checked(&self, command: Command) -> Checked {
         match command {
             Command::Read { at, offset, data } => {
-                let length = self.check_length(offset as usize + data.len(), 0);
+                let length = self.check_length(offset, data.len(), 0);
                 match length.and_then(|()| self.block(at)) {
                     Ok(block) => {
                         Ok((ShareOp::Read { block, page: at.page, offset }, data, Vec::new()))

@@ -337,10 +337,11 @@ fn bad_use_is_refused_and_changes_nothing() {
     assert!(matches!(refused(1 << 20, 2 << 20, handles), FlashError::Invalid { .. }));
     assert_eq!(policy.ranges(), ranges);
 
-    assert!(matches!(policy.write((1 << 20) - 1, &[1, 2]), Err(FlashError::OutOfRange { .. })));
-    assert!(matches!(policy.read(u64::MAX, &mut [0]), Err(FlashError::OutOfRange { .. })));
+    assert!(matches!(policy.write((1 << 20) - 1, &[1, 2]), Err(FlashError::PastEnd { .. })));
+    let none = policy.read(u64::MAX, &mut [0]).unwrap_err().to_string();
+    assert_eq!(none, format!("no range has the address {}: configure one", u64::MAX));
     assert!(matches!(policy.trim(1, 4096), Err(FlashError::Unaligned { .. })));
-    assert!(matches!(policy.trim(0, 2 << 20), Err(FlashError::OutOfRange { .. })));
+    assert!(matches!(policy.trim(0, 2 << 20), Err(FlashError::PastEnd { .. })));
     policy.write(10, b"abc").unwrap();
     assert!(matches!(policy.share().shrink(1), Err(FlashError::Busy { .. })));
     let other = prism_flash::object::ObjectStore::open(policy.share());
@@ -388,7 +389,8 @@ fn containers_are_named_parts_of_a_range() {
     let mut read = [0; 5];
     journal.read(0, &mut read).unwrap();
     assert_eq!(&read, b"first");
-    assert!(matches!(journal.write((1 << 20) - 2, b"abc"), Err(FlashError::OutOfRange { .. })));
+    let past = journal.write((1 << 20) - 2, b"abc").unwrap_err().to_string();
+    assert_eq!(past, "the access ends at byte 1048577; the container ends at 1048576");
     policy.delete_container("journal").unwrap();
     assert!(matches!(journal.read(0, &mut read), Err(FlashError::Released)));
     let again = policy.create_container(0, "log", 1 << 20, Lifetime::Short).unwrap();

@@ -263,8 +263,7 @@ fn refused_and_empty_reads_complete() {
         assert!(queue.wait(Some(Nanos(1))));
         let mut done = all(&mut queue);
         done.sort_by_key(|done| done.tag);
-        let what = "the end of the access";
-        let refused = FlashError::OutOfRange { what, value: end + 1, count: end };
+        let refused = FlashError::PastEnd { within: "range", end: end + 1, limit: end };
         assert_eq!(done[0].result, Err(refused));
         assert_eq!((&done[1].result, &done[2].result), (&Ok(()), &Ok(())));
         assert_eq!(done[2].data, [0]);

@@ -112,6 +112,34 @@ fn addresses_outside_of_the_share_are_refused() {
 }
 
 #[test]
+fn an_access_outside_of_a_page_names_the_limit() {
+    let raw = Raw::open(luns(&device(), "a", 1)).unwrap();
+    let at = Address::default();
+    let oob = raw.geometry().oob_size as usize;
+    raw.write_page(at, &[1; 4096]).unwrap();
+    raw.check(at, 4000, 96, oob).unwrap();
+    let past = "the access ends at byte 4200; the page ends at 4096";
+    for refused in [raw.read_at(at, 4000, &mut [0; 200]), raw.check(at, 4000, 200, 0)] {
+        assert_eq!(refused.unwrap_err().to_string(), past);
+    }
+    let more = vec![0; oob + 1];
+    let many = format!("{} out-of-band bytes are too many: a page has {oob}", oob + 1);
+    let next = at.with_page(1);
+    for refused in [raw.check(at, 0, 0, oob + 1), raw.write_page_and_oob(next, &[1; 4096], &more)] {
+        assert_eq!(refused.unwrap_err().to_string(), many);
+    }
+    let pages = raw.geometry().pages_per_block;
+    let none = format!("page {pages} is out of range: there are {pages}, counted from 0");
+    for refused in
+        [raw.read_page(at.with_page(pages), &mut [0]), raw.check(at.with_page(pages), 0, 1, 0)]
+    {
+        assert_eq!(refused.unwrap_err().to_string(), none);
+    }
+    let most = raw.check(at, u32::MAX, usize::MAX, 0).unwrap_err();
+    assert!(matches!(most, FlashError::PastEnd { end: u64::MAX, .. }), "{most:?}");
+}
+
+#[test]
 fn commands_are_queued_and_vectored() {
     let raw = Raw::open(luns(&device(), "a", 8)).unwrap();
     let at = Address::default();

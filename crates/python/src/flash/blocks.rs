@@ -30,12 +30,6 @@ fn first_error(error: VectorError) -> FlashError {
     error.error
 }
 
-/// Refuses to read more bytes than there are, before there is memory for them.
-fn within(what: &'static str, length: usize, most: u64) -> PyResult<()> {
-    let bytes = length as u64;
-    if bytes > most { Err(failed(FlashError::TooLong { what, bytes, most })) } else { Ok(()) }
-}
-
 /// A share at the raw level.
 #[pyclass(module = "prism._prism", frozen)]
 pub struct RawLevel(Open<Raw>);
@@ -68,8 +62,7 @@ impl RawLevel {
         offset: u32,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let page = self.0.call(py, |raw| Ok(raw.geometry().page_size))?;
-        within("a part of a page", length, page.into())?;
+        self.0.call(py, |raw| raw.check(address(at), offset, length, 0))?;
         new_bytes(py, length, |into| self.0.call(py, |raw| raw.read_at(address(at), offset, into)))
     }
 
@@ -103,8 +96,7 @@ impl RawLevel {
         at: PageAddress,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let most = self.0.call(py, |raw| Ok(raw.geometry().oob_size))?;
-        within("an out-of-band area", length, most.into())?;
+        self.0.call(py, |raw| raw.check(address(at), 0, 0, length))?;
         new_bytes(py, length, |into| {
             self.0.call(py, |raw| raw.read_page_and_oob(address(at), &mut [], into))
         })
@@ -225,11 +217,7 @@ impl FunctionLevel {
         at: PageAddress,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        let block = self.0.call(py, |function| {
-            let geometry = function.geometry();
-            Ok(u64::from(geometry.pages_per_block) * u64::from(geometry.page_size))
-        })?;
-        within("a part of a block", length, block)?;
+        self.0.call(py, |function| function.check(address(at), length))?;
         new_bytes(py, length, |into| self.0.call(py, |function| function.read(address(at), into)))
     }
 
