@@ -96,7 +96,7 @@ mod tests {
             fit(&DriveSpec::preset("wiscsim").unwrap(), Bytes(64 << 20)).unwrap().device;
         device.ftl.mapping = mapping;
         device.ftl.map_cache = (mapping == Mapping::Dftl).then_some(Bytes(4096));
-        let keep_going = |_, _| true;
+        let keep_going = |_| true;
         Drive::prepared(device, InitialState::Filled, 1, keep_going).unwrap().unwrap().0
     }
 

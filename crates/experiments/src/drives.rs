@@ -18,7 +18,7 @@ pub(crate) fn smaller(device: &DriveSpec, capacity: Bytes) -> DriveSpec {
 /// # Panics
 /// If the device makes no sense.
 pub(crate) fn prepared(device: DriveSpec, state: InitialState, seed: u64) -> Drive {
-    let prepared = Drive::prepared(device, state, seed, |_, _| true);
+    let prepared = Drive::prepared(device, state, seed, |_| true);
     prepared.expect("a sound device").expect("the preparation is not interrupted").0
 }
 

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState, Preparation, PreparedDrive};
+use prism_ssd::{
+    Drive, DriveSpec, DriveSpecError, InitialState, Preparation, PreparationProgress,
+    PreparationStep, PreparedDrive,
+};
 
 use crate::drive_choice::DriveChoice;
 use crate::env::{Env, Step};
@@ -12,7 +15,7 @@ use crate::error::PresentError;
 pub const EXTENSION: &str = "prism-state";
 
 /// The callback of a preparation: the units written, and the most that will be.
-type Reached<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
+pub(crate) type Reached<'a> = &'a mut dyn FnMut(PreparationProgress) -> bool;
 
 /// An initial state with its name.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,26 +116,39 @@ impl DriveChoice {
         env: &impl Env,
         prepared: impl FnOnce(Reached<'_>) -> Result<Option<(Drive, Preparation)>, DriveSpecError>,
     ) -> Result<(Drive, Preparation), PresentError> {
-        let mut begun = false;
-        let mut reached = |done, total| {
-            if done == 0 {
-                if std::mem::replace(&mut begun, true) {
-                    env.show(Step::End);
-                }
-                let (label, things) = ("filling the drive:", "units");
-                env.show(Step::Begin { label, things, total: Some(total) });
-            }
-            env.show(Step::Reached(done));
-            true
-        };
-        let prepared = prepared(&mut reached);
-        env.show(Step::End);
-        match prepared {
-            Ok(Some(prepared)) => Ok(prepared),
-            Ok(None) => unreachable!("the preparation is never interrupted"),
-            Err(error) => Err(self.refused(error)),
-        }
+        shown(env, prepared).map_err(|error| self.refused(error))
     }
+}
+
+/// The drive that `prepared` makes, whose steps are shown, and at which the environment may stop
+/// the work.
+///
+/// # Errors
+/// Those of `prepared`.
+pub(crate) fn shown(
+    env: &impl Env,
+    prepared: impl FnOnce(Reached<'_>) -> Result<Option<(Drive, Preparation)>, DriveSpecError>,
+) -> Result<(Drive, Preparation), DriveSpecError> {
+    let mut now = None;
+    let mut reached = |PreparationProgress { step, done, total }| {
+        if now != Some(step) {
+            if now.replace(step).is_some() {
+                env.show(Step::End);
+            }
+            let label = match step {
+                PreparationStep::LayOut => "laying out the steady state:",
+                PreparationStep::Write => "filling the drive:",
+            };
+            env.show(Step::Begin { label, things: "units", total: Some(total) });
+        }
+        env.show(Step::Reached(done));
+        true
+    };
+    let prepared = prepared(&mut reached);
+    if now.is_some() {
+        env.show(Step::End);
+    }
+    Ok(prepared?.expect("the preparation is never cancelled"))
 }
 
 fn named(path: &Path, error: impl std::fmt::Display) -> PresentError {

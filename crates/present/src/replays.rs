@@ -19,7 +19,7 @@ use crate::drive::writers::Writers;
 use crate::drive_choice::{Capacity, DriveChoice};
 use crate::env::{Env, Step};
 use crate::error::PresentError;
-use crate::initial_state::StateSource;
+use crate::initial_state::{self, StateSource};
 use crate::zoned::ZonedFacts;
 
 /// The largest drive that a trace is fitted to by itself: above it, addresses that the trace does
@@ -155,10 +155,10 @@ impl<E: Env> Replays<'_, E> {
             let distinct = Bytes(self.info.summary.unique_written_bytes);
             run.cleaning = Some(outcome.cleaning(drive.device(), distinct));
         }
-        let prepared =
-            Drive::prepared(run.device.clone(), run.initial_state(), run.seed, |_, _| true);
-        let prepared = prepared.map_err(|error| self.given.drive.refused(error))?;
-        let (mut drive, _) = prepared.expect("the preparation is never interrupted");
+        let prepared = initial_state::shown(self.env, |reached| {
+            Drive::prepared(run.device.clone(), run.initial_state(), run.seed, reached)
+        });
+        let (mut drive, _) = prepared.map_err(|error| self.given.drive.refused(error))?;
         let (outcome, charts) = self.replay(&mut drive, run.options, Some(each))?;
         Ok((Speed { scaled, run, outcome }, charts))
     }

@@ -24,5 +24,5 @@ pub use prism_nand::NandError;
 pub use scale::{Scaled, fit};
 pub use snapshot::SnapshotError;
 pub use spec::{DriveSpec, DriveSpecError};
-pub use state::{InitialState, Preparation, PreparedDrive};
+pub use state::{InitialState, Preparation, PreparationProgress, PreparationStep, PreparedDrive};
 pub use zones::{ZoneFault, ZoneInfo, ZoneShape, ZoneState, Zones};

@@ -181,7 +181,7 @@ fn write_rates(
 }
 
 fn prepared(device: DriveSpec, state: InitialState, seed: u64) -> Result<Drive, ProbeError> {
-    let made = Drive::prepared(device, state, seed, |_, _| true)?;
+    let made = Drive::prepared(device, state, seed, |_| true)?;
     Ok(made.ok_or(ReplayError::Interrupted)?.0)
 }
 

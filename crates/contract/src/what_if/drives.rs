@@ -2,7 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use prism_ssd::{Drive, DriveSpec, DriveSpecError, InitialState, PreparedDrive};
+use prism_ssd::{
+    Drive, DriveSpec, DriveSpecError, InitialState, PreparationProgress, PreparedDrive,
+};
 
 use super::simulate::Run;
 
@@ -59,7 +61,7 @@ impl Drives {
     pub(super) fn prepared(
         &self,
         run: &Run,
-        keep_going: impl FnMut(u64, u64) -> bool,
+        keep_going: impl FnMut(PreparationProgress) -> bool,
     ) -> Result<Option<Drive>, DriveSpecError> {
         let prepare =
             || PreparedDrive::new(run.device.clone(), run.initial_state(), run.seed, keep_going);

@@ -177,7 +177,7 @@ pub fn simulate(
     observer: &mut dyn Observer,
 ) -> Result<Figures, WhatIfError> {
     let preparing = Progress { passes: 0, submitted: 0, measuring: false };
-    let keep_going = |_, _| observer.keep_going(preparing);
+    let keep_going = |_| observer.keep_going(preparing);
     let Some(mut drive) = drives.prepared(run, keep_going)? else {
         return Err(ReplayError::Interrupted.into());
     };

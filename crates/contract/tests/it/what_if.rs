@@ -24,7 +24,7 @@ fn run(preset: &str) -> Run {
 }
 
 fn main_replay(run: &Run, records: &[Record]) -> (Figures, Original) {
-    let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, |_, _| true);
+    let prepared = Drive::prepared(run.device.clone(), run.state, run.seed, |_| true);
     let mut drive = prepared.unwrap().unwrap().0;
     let mut source = VecSource::new(records.to_vec());
     let outcome = replay(&mut drive, &mut source, &run.options, &mut Silent).unwrap();

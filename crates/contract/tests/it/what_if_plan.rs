@@ -55,7 +55,7 @@ fn planned(run: &Run, records: &[Record]) -> Planned {
     let mut source = VecSource::new(records.to_vec());
     let mut replayed = |run: &Run| {
         let state = run.initial_state();
-        let prepared = Drive::prepared(run.device.clone(), state, run.seed, |_, _| true);
+        let prepared = Drive::prepared(run.device.clone(), state, run.seed, |_| true);
         let mut drive = prepared.unwrap().unwrap().0;
         let outcome = replay(&mut drive, &mut source, &run.options, &mut Silent).unwrap();
         (drive, outcome)

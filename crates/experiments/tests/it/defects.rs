@@ -27,7 +27,7 @@ fn effective_over_provisioning_is_what_theory_needs() {
         device.check().unwrap();
         let spare = device.over_provisioning();
         let state = InitialState::Preconditioned { overwrites: 4.0 };
-        let (mut drive, _) = Drive::prepared(device, state, 1, |_, _| true).unwrap().unwrap();
+        let (mut drive, _) = Drive::prepared(device, state, 1, |_| true).unwrap().unwrap();
         let places = drive.device().capacity().0 / 2048;
         let mut rng = Rng::stream(1, "defects.spare");
         let count = 2 * places;

@@ -87,6 +87,6 @@ fn jobs_run_on_a_host_ftl() {
     preset.drive.write_buffer = Bytes(5 * (192 << 10));
     let addresses = HostFtl::addresses_for(&preset, CAPACITY).unwrap();
     let spec = fit(&preset, Bytes(addresses)).unwrap().device;
-    let drive = Drive::prepared(spec, InitialState::Empty, 1, |_, _| true).unwrap().unwrap().0;
+    let drive = Drive::prepared(spec, InitialState::Empty, 1, |_| true).unwrap().unwrap().0;
     check("host FTL", &mut HostFtl::fitted(drive, CAPACITY).unwrap());
 }

@@ -23,6 +23,34 @@ pub struct Spread {
     pub victim_units: u32,
 }
 
+/// How the distribution of valid units is computed.
+pub enum ClosedForm {
+    /// By the mean field, with the number of blocks from which a victim is chosen, or of all.
+    MeanField { choices: Option<u32> },
+    /// By the ages of blocks.
+    ByAge,
+}
+
+/// The closed form of `policy` with `blocks` sealed blocks.
+///
+/// # Errors
+/// [`SpreadError`] if there is none.
+pub fn closed_form(policy: VictimPolicy, blocks: u32) -> Result<ClosedForm, SpreadError> {
+    let choices = match policy {
+        VictimPolicy::Greedy => None,
+        VictimPolicy::Random => Some(1),
+        VictimPolicy::DChoices { d } => Some(d),
+        VictimPolicy::WindowedGreedy { window } if window >= blocks => None,
+        VictimPolicy::Fifo | VictimPolicy::WindowedGreedy { window: 1 } => {
+            return Ok(ClosedForm::ByAge);
+        }
+        VictimPolicy::Lru | VictimPolicy::WindowedGreedy { .. } | VictimPolicy::CostBenefit(_) => {
+            return Err(SpreadError { policy });
+        }
+    };
+    Ok(ClosedForm::MeanField { choices })
+}
+
 /// The distribution of `total` valid units over `blocks` sealed blocks of `b` units each.
 ///
 /// The fractions of blocks come from the mean field ([`MeanField`]) or, for FIFO, from the ages of
@@ -42,19 +70,13 @@ pub fn spread(
 ) -> Result<Spread, SpreadError> {
     assert!(u64::from(total) <= u64::from(blocks) * u64::from(b), "more data than the blocks hold");
     let mean = f64::from(total) / f64::from(blocks.max(1));
-    let choices = match policy {
-        VictimPolicy::Greedy => None,
-        VictimPolicy::Random => Some(1),
-        VictimPolicy::DChoices { d } => Some(d),
-        VictimPolicy::WindowedGreedy { window } if window >= blocks => None,
-        VictimPolicy::Fifo | VictimPolicy::WindowedGreedy { window: 1 } => {
+    let choices = match closed_form(policy, blocks)? {
+        ClosedForm::MeanField { choices } => choices,
+        ClosedForm::ByAge => {
             let mut valid = by_age(blocks, mean, b);
             let victim_units = valid.last().copied().unwrap_or(0);
             settle(&mut valid, total, b);
             return Ok(Spread { valid, victim_units });
-        }
-        VictimPolicy::Lru | VictimPolicy::WindowedGreedy { .. } | VictimPolicy::CostBenefit(_) => {
-            return Err(SpreadError { policy });
         }
     };
     let field = MeanField::solve(choices, mean, b);

@@ -7,7 +7,7 @@
 use prism_base::{Rng, prefetch};
 use prism_nand::{BlockId, Geometry, ProgramUnitId};
 
-use super::spread::{Spread, SpreadError, spread, used_share};
+use super::spread::{Spread, SpreadError, closed_form, spread, used_share};
 use super::state::{BlockState, Kind, OpenBlock};
 use super::{PageConfig, PageMap, Placement};
 use crate::config::ConfigError;
@@ -65,9 +65,9 @@ impl PageMap {
     /// first logical units have been overwritten, as many as give this write amplification, and the
     /// other blocks hold cold data and are full of it.
     ///
-    /// `progress` is called before each die group with the units placed, translation pages
-    /// included, and may
-    /// return false to cancel; then `None` is returned.
+    /// `progress` is called with the units placed, translation pages included: before each die
+    /// group, after about every 2^20 units, and once with all. It may return false to cancel; then
+    /// `None` is returned.
     ///
     /// # Errors
     /// [`SteadyError`] if no closed form is known, or the configuration is invalid, and
@@ -88,6 +88,9 @@ impl PageMap {
         if map.config.slc.is_some() {
             return Err(SteadyError::Slc);
         }
+        // Far fewer blocks than will be sealed: a window is compared with their number later.
+        let sealed = map.layout.blocks_per_die_group() / 2;
+        closed_form(map.config.victim, sealed.saturating_sub(map.config.free_blocks_high))?;
         let mut rng = Rng::stream(seed, "ftl.steady");
         let block_units = map.data_program_units * map.layout.units_per_program_unit();
         let used = match write_amplification {
@@ -107,10 +110,12 @@ impl PageMap {
             let mut plan = map.plan(die_group, share(map.config.logical_units), &mut rng);
             map.place_translation_pages(&mut plan, next_map_unit, map_share);
             next_map_unit += map_share;
-            map.place_data(&mut plan, used, &mut units, &mut rng)?;
+            if !map.place_data(&mut plan, used, &mut units, &mut rng, progress)? {
+                return Ok(None);
+            }
             map.die_groups[die_group as usize].part_mut(Kind::Main).free = plan.blocks.into();
         }
-        Ok(Some(map))
+        Ok(progress(map.mapped).then_some(map))
     }
 
     /// The number of program units of `block` that are programmed, for the flash of this FTL. No
@@ -174,14 +179,16 @@ impl PageMap {
         }
     }
 
-    /// Places open blocks first, then the sealed ones; the other blocks stay free.
+    /// Places open blocks first, then the sealed ones; the other blocks stay free. Returns whether
+    /// all data is placed, which it is not if `progress` returned false.
     fn place_data(
         &mut self,
         plan: &mut Plan,
         used: Option<f64>,
         units: &mut Units,
         rng: &mut Rng,
-    ) -> Result<(), SteadyError> {
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<bool, SteadyError> {
         let per_program_unit = self.layout.units_per_program_unit();
         let block_units = self.data_program_units * per_program_unit;
         let copies = self.config.frontier_of_copies(0);
@@ -210,14 +217,21 @@ impl PageMap {
         }
         let (spread, cold) = self.spread_of(sealed(plan, 0), plan.left, used)?;
         let overwritten = spread.valid.iter().rev().map(|&valid| (valid, false));
+        let mut reported = self.mapped;
         for (valid, cold) in overwritten.chain((0..cold).map(|_| (block_units, true))) {
             let block = self.open_planned(plan, 0);
             units.cold = cold;
             self.place_random(block, self.data_program_units, valid, units, rng);
             self.close_planned(block, 0, self.data_program_units);
+            if self.mapped - reported >= PROGRESS_STEP {
+                reported = self.mapped;
+                if !progress(reported) {
+                    return Ok(false);
+                }
+            }
         }
         units.cold = false;
-        Ok(())
+        Ok(true)
     }
 
     /// How `total` units are spread over the overwritten ones of `sealed` blocks, and how many
@@ -324,6 +338,9 @@ impl PageMap {
         self.count_valid(block, units);
     }
 }
+
+/// Units placed between two calls of the progress callback.
+const PROGRESS_STEP: u64 = 1 << 20;
 
 /// How many units ahead map entries are prefetched: as many as hide the memory latency.
 const LOOK_AHEAD: usize = 64;

@@ -33,7 +33,7 @@ fn device(zones: u64) -> DriveSpec {
 fn ftl(zones: u64, units: u64, state: InitialState) -> HostFtl {
     let device = device(zones);
     let state = HostFtl::drive_state(&device, units * UNIT, state).unwrap();
-    let drive = Drive::prepared(device, state, 1, |_, _| true).unwrap().unwrap().0;
+    let drive = Drive::prepared(device, state, 1, |_| true).unwrap().unwrap().0;
     HostFtl::new(drive, units * UNIT).unwrap()
 }
 
@@ -215,7 +215,7 @@ fn a_trace_replays_to_a_steady_state_and_the_same_twice() {
 #[test]
 fn a_host_ftl_that_does_not_fit_is_refused() {
     let made = |zones: u64, units: u64, state: InitialState| {
-        let drive = Drive::prepared(device(zones), state, 1, |_, _| true).unwrap().unwrap().0;
+        let drive = Drive::prepared(device(zones), state, 1, |_| true).unwrap().unwrap().0;
         HostFtl::new(drive, units * UNIT).map(|ftl| ftl.units())
     };
     assert_eq!(made(16, 756, InitialState::Empty), Ok(756));
@@ -238,7 +238,7 @@ fn a_host_ftl_that_does_not_fit_is_refused() {
     // On a drive that is too large, the host FTL uses only a part of the zones.
     let units = 9 * 64;
     let state = HostFtl::drive_state(&device(48), units * UNIT, InitialState::Filled).unwrap();
-    let drive = Drive::prepared(device(48), state, 1, |_, _| true).unwrap().unwrap().0;
+    let drive = Drive::prepared(device(48), state, 1, |_| true).unwrap().unwrap().0;
     let mut ftl = HostFtl::fitted(drive, units * UNIT).unwrap();
     assert!((ftl.over_provisioning() - 2.0 / 9.0).abs() < 1e-9, "{}", ftl.over_provisioning());
     assert!(overwrite(&mut ftl, 3) > 2.0);

@@ -59,7 +59,7 @@ struct Host {
 impl Host {
     fn new(device: DriveSpec, units: u64, seed: u64) -> Self {
         let state = HostFtl::drive_state(&device, units * UNIT, InitialState::Empty).unwrap();
-        let drive = Drive::prepared(device, state, seed, |_, _| true).unwrap().unwrap().0;
+        let drive = Drive::prepared(device, state, seed, |_| true).unwrap().unwrap().0;
         Self {
             ftl: HostFtl::new(drive, units * UNIT).unwrap(),
             units,
@@ -280,7 +280,7 @@ fn it_starts_on_the_zones_that_are_left() {
     let filled = |program: f64, units: u64| {
         let device = device(24, 4, program, 0.0);
         let state = HostFtl::drive_state(&device, units * UNIT, InitialState::Filled).unwrap();
-        let drive = Drive::prepared(device, state, 5, |_, _| true).unwrap().unwrap().0;
+        let drive = Drive::prepared(device, state, 5, |_| true).unwrap().unwrap().0;
         let zones = drive.zones().unwrap();
         let failed = zones.count(ZoneState::ReadOnly) + zones.count(ZoneState::Offline);
         (failed, HostFtl::new(drive, units * UNIT))

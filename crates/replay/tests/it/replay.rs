@@ -15,7 +15,7 @@ fn device(mib: u64) -> DriveSpec {
 }
 
 fn drive(mib: u64, state: InitialState) -> Drive {
-    Drive::prepared(device(mib), state, 1, |_, _| true).unwrap().unwrap().0
+    Drive::prepared(device(mib), state, 1, |_| true).unwrap().unwrap().0
 }
 
 fn run(drive: &mut Drive, records: Vec<Record>, pace: Pace, passes: Passes) -> ReplayResult {
@@ -134,7 +134,7 @@ fn writes_of_a_cached_map_count_as_write_amplification() {
     let mut device = device(1024);
     device.ftl.mapping = Mapping::Dftl;
     device.ftl.map_cache = Some(Bytes(8 << 10));
-    let prepared = Drive::prepared(device, InitialState::Filled, 1, |_, _| true);
+    let prepared = Drive::prepared(device, InitialState::Filled, 1, |_| true);
     let mut drive = prepared.unwrap().unwrap().0;
     let pace = Pace::Closed { depth: 8 };
     let outcome = run(&mut drive, random_writes(5000, 250_000), pace, Passes::Fixed(1));
@@ -154,7 +154,7 @@ fn written_zeroes_count_where_the_drive_does_not_unmap_them() {
         full.drive.power_loss_protection = protected;
         full.drive.discards = protected;
         let device = fit(&full, Bytes(64 << 20)).unwrap().device;
-        let prepared = Drive::prepared(device, InitialState::Filled, 1, |_, _| true);
+        let prepared = Drive::prepared(device, InitialState::Filled, 1, |_| true);
         let mut drive = prepared.unwrap().unwrap().0;
         let block = 1 << 20;
         let zero = |i: u64| Record::new(Op::WriteZeroes, 1000 * i as i64, i % 32 * block, block);

@@ -98,7 +98,7 @@ fn work(drive: &mut Drive, requests: u64, seed: u64) -> Vec<Completion> {
 }
 
 fn prepared(device: &DriveSpec, state: InitialState) -> Drive {
-    let prepared = Drive::prepared(device.clone(), state, 7, |_, _| true);
+    let prepared = Drive::prepared(device.clone(), state, 7, |_| true);
     prepared.unwrap().expect("the preparation is not interrupted").0
 }
 

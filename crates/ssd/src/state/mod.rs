@@ -67,6 +67,26 @@ pub struct Preparation {
     pub settled: Option<bool>,
 }
 
+/// A step of the preparation of a drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PreparationStep {
+    /// The steady state is laid out without writing.
+    LayOut,
+    /// Units are written.
+    Write,
+}
+
+/// How far the preparation of a drive is, as its callback receives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PreparationProgress {
+    /// The present step; a state that is laid out and then written has both.
+    pub step: PreparationStep,
+    /// Units written or laid out in this step; 0 in its first call.
+    pub done: u64,
+    /// The most units that will be.
+    pub total: u64,
+}
+
 /// Units written between two calls of the progress callback.
 const PROGRESS_STEP: u64 = 1 << 20;
 /// Units per batch, for which map entries are prefetched.
@@ -92,7 +112,7 @@ impl PreparedDrive {
         device: DriveSpec,
         state: InitialState,
         seed: u64,
-        mut progress: impl FnMut(u64, u64) -> bool,
+        mut progress: impl FnMut(PreparationProgress) -> bool,
     ) -> Result<Option<Self>, DriveSpecError> {
         let nand = device.erased();
         Self::with(device, nand, state, seed, &mut progress)
@@ -108,7 +128,7 @@ impl PreparedDrive {
         device: DriveSpec,
         state: InitialState,
         seed: u64,
-        mut progress: impl FnMut(u64, u64) -> bool,
+        mut progress: impl FnMut(PreparationProgress) -> bool,
     ) -> Result<Option<Self>, DriveSpecError> {
         if matches!(state, InitialState::Steady | InitialState::SteadyAt { .. }) {
             return Err(DriveSpecError::NoContent);
@@ -124,7 +144,7 @@ impl PreparedDrive {
         mut nand: Nand,
         state: InitialState,
         seed: u64,
-        progress: &mut dyn FnMut(u64, u64) -> bool,
+        progress: &mut dyn FnMut(PreparationProgress) -> bool,
     ) -> Result<Option<Self>, DriveSpecError> {
         device.check()?;
         let overwrites = !matches!(
@@ -144,12 +164,10 @@ impl PreparedDrive {
             return Ok(Some(Self { device, nand, ftl, next_version: version + 1, preparation }));
         }
         // Overwriting ages flash, and some steady states are not known: there all is written.
-        let laid_out = match state {
-            InitialState::Settled if device.faults.is_none() && !nand.keeps_content() => {
-                lay_out(&device, &mut nand, state, seed, progress).ok()
-            }
-            _ => None,
-        };
+        let is_laid_out =
+            state == InitialState::Settled && device.faults.is_none() && !nand.keeps_content();
+        let laid_out =
+            is_laid_out.then(|| lay_out(&device, &mut nand, state, seed, progress).ok()).flatten();
         let (start, version, mut ftl) = match laid_out {
             Some(None) => return Ok(None),
             Some(Some(map)) => (Start::Steady, version, map.into()),
@@ -192,9 +210,8 @@ impl PreparedDrive {
 }
 
 impl Drive {
-    /// A drive in the given state. `progress` is called from time to time with the units written
-    /// (or laid out) and the most that will be, first with none, and may return false to cancel;
-    /// then `None` is returned. A state that is laid out and then written has two such steps.
+    /// A drive in the given state. `progress` is called from time to time, first in each step with
+    /// no units, and may return false to cancel; then `None` is returned.
     ///
     /// The flash operations of the preparation are returned separately and are not part of the
     /// drive's own counts.
@@ -205,7 +222,7 @@ impl Drive {
         device: DriveSpec,
         state: InitialState,
         seed: u64,
-        progress: impl FnMut(u64, u64) -> bool,
+        progress: impl FnMut(PreparationProgress) -> bool,
     ) -> Result<Option<(Self, Preparation)>, DriveSpecError> {
         let prepared = PreparedDrive::new(device, state, seed, progress)?;
         Ok(prepared.map(PreparedDrive::into_drive))
@@ -241,7 +258,7 @@ fn lay_out(
     nand: &mut Nand,
     state: InitialState,
     seed: u64,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
+    progress: &mut dyn FnMut(PreparationProgress) -> bool,
 ) -> Result<Option<PageMap>, DriveSpecError> {
     let FtlConfig::Page(config) = device.ftl_config() else {
         return Err(SteadyError::Blocks.into());
@@ -252,7 +269,8 @@ fn lay_out(
     };
     let (geometry, bad) = (device.geometry(), nand.bad_blocks());
     let total = u64::from(config.logical_units) + u64::from(config.map_units);
-    let mut placed = |units| progress(units, total);
+    let step = PreparationStep::LayOut;
+    let mut placed = |done| progress(PreparationProgress { step, done, total });
     let ftl = PageMap::steady(geometry, config, write_amplification, seed, bad, &mut placed)?;
     let Some(ftl) = ftl else { return Ok(None) };
     for block in (0..nand.geometry().blocks()).map(BlockId) {
@@ -281,7 +299,7 @@ struct Writer<'a> {
     version: u64,
     written: u64,
     batch: Vec<u32>,
-    progress: &'a mut dyn FnMut(u64, u64) -> bool,
+    progress: &'a mut dyn FnMut(PreparationProgress) -> bool,
     /// The most that will be written.
     total: u64,
 }
@@ -388,8 +406,11 @@ impl Writer<'_> {
     }
 
     fn write_batch(&mut self) -> Option<()> {
-        if self.written % PROGRESS_STEP < BATCH && !(self.progress)(self.written, self.total) {
-            return None;
+        if self.written % PROGRESS_STEP < BATCH {
+            let (step, done, total) = (PreparationStep::Write, self.written, self.total);
+            if !(self.progress)(PreparationProgress { step, done, total }) {
+                return None;
+            }
         }
         self.engine.write_all(&self.batch, self.version + 1);
         self.version += self.batch.len() as u64;

@@ -39,7 +39,7 @@ fn with_op(mut device: DriveSpec, op: f64) -> DriveSpec {
 
 /// Flash and FTL of `device` in `state`, to be written without timing.
 fn parts(device: &DriveSpec, state: InitialState, seed: u64) -> (Nand, Ftl, Preparation) {
-    let prepared = Drive::prepared(device.clone(), state, seed, |_, _| true);
+    let prepared = Drive::prepared(device.clone(), state, seed, |_| true);
     let (drive, preparation) = prepared.unwrap().expect("the preparation is not cancelled");
     drive.assert_consistent();
     let (nand, ftl) = drive.engine.into_parts();
@@ -122,8 +122,8 @@ fn a_steady_drive_with_cold_data_has_the_write_amplification_asked_for() {
 fn laying_out_a_steady_state_can_be_cancelled() {
     for state in [InitialState::Steady, InitialState::Settled] {
         let mut steps = Vec::new();
-        let prepared = PreparedDrive::new(device(1024, 0.25), state, 1, |done, total| {
-            steps.push((done, total));
+        let prepared = PreparedDrive::new(device(1024, 0.25), state, 1, |reached| {
+            steps.push((reached.done, reached.total));
             steps.len() < 2
         });
         assert!(prepared.unwrap().is_none());
@@ -131,6 +131,56 @@ fn laying_out_a_steady_state_can_be_cancelled() {
         let [(0, total), (done, _)] = steps[..] else { panic!("{steps:?}") };
         assert_eq!(done, total / 2);
     }
+}
+
+/// The steps of a preparation, each with its last progress.
+fn steps(device: DriveSpec, state: InitialState) -> Vec<PreparationProgress> {
+    let mut steps: Vec<PreparationProgress> = Vec::new();
+    let prepared = PreparedDrive::new(device, state, 1, |reached| {
+        match steps.last_mut().filter(|last| last.step == reached.step) {
+            Some(last) => *last = reached,
+            None => {
+                assert_eq!(reached.done, 0, "{reached:?}");
+                steps.push(reached);
+            }
+        }
+        true
+    });
+    assert!(prepared.is_ok_and(|prepared| prepared.is_some()) || steps.is_empty());
+    steps
+}
+
+#[test]
+fn a_settled_drive_is_laid_out_and_then_written() {
+    let settled = steps(device(1024, 0.25), InitialState::Settled);
+    let [laid_out, written] = settled[..] else { panic!("{settled:?}") };
+    assert_eq!((laid_out.step, written.step), (PreparationStep::LayOut, PreparationStep::Write));
+    assert_eq!(laid_out.done, laid_out.total);
+    let [filled] = steps(device(1024, 0.25), InitialState::Filled)[..] else { panic!("one step") };
+    assert_eq!(filled.step, PreparationStep::Write);
+}
+
+#[test]
+fn no_layout_begins_without_a_closed_form() {
+    let mut device = device(1024, 0.25);
+    device.ftl.victim = VictimPolicy::CostBenefit(prism_ftl::Benefit::Kawaguchi);
+    assert!(steps(device.clone(), InitialState::Steady).is_empty());
+    let [written] = steps(device, InitialState::Settled)[..] else { panic!("one step") };
+    assert_eq!(written.step, PreparationStep::Write);
+}
+
+#[test]
+fn the_layout_of_a_large_die_group_has_several_calls() {
+    // A unit is 4 KiB.
+    let device = device(40 << 10, 0.25);
+    let mut calls = Vec::new();
+    let prepared = PreparedDrive::new(device, InitialState::Steady, 1, |reached| {
+        calls.push(reached.done);
+        true
+    });
+    assert!(prepared.unwrap().is_some());
+    assert!(calls.windows(2).all(|two| two[1] - two[0] < 5 << 18), "{calls:?}");
+    assert!(calls.len() > 4, "{calls:?}");
 }
 
 #[test]
@@ -248,14 +298,14 @@ fn states_without_closed_form_are_refused() {
     let refused = |change: fn(&mut DriveSpec)| {
         let mut device = device(64, 0.3);
         change(&mut device);
-        let error = Drive::prepared(device, InitialState::Steady, 1, |_, _| true).unwrap_err();
+        let error = Drive::prepared(device, InitialState::Steady, 1, |_| true).unwrap_err();
         error.to_string()
     };
     let segments = refused(|d| d.ftl.segment = Some(Bytes(8 << 20)));
     assert!(segments.contains("segmented") && segments.contains("preconditioned"), "{segments}");
     let policy = refused(|d| d.ftl.victim = VictimPolicy::from_name("cost-benefit").unwrap());
     assert!(policy.contains("cost-benefit") && policy.contains("preconditioned"), "{policy}");
-    let blocks = Drive::prepared(hybrid(), InitialState::Steady, 1, |_, _| true).unwrap_err();
+    let blocks = Drive::prepared(hybrid(), InitialState::Steady, 1, |_| true).unwrap_err();
     assert!(blocks.to_string().contains("closed form"), "{blocks}");
 }
 
@@ -281,7 +331,7 @@ fn hybrid_mapping_has_all_states_but_steady() {
         InitialState::Preconditioned { overwrites: 3.0 },
         InitialState::Settled,
     ] {
-        let prepared = Drive::prepared(hybrid(), state, 1, |_, _| true).unwrap();
+        let prepared = Drive::prepared(hybrid(), state, 1, |_| true).unwrap();
         let (drive, preparation) = prepared.expect("the preparation is not cancelled");
         drive.assert_consistent();
         assert!(preparation.written >= drive.engine.ftl().mapped());

@@ -191,7 +191,7 @@ fn random_failures_while_a_drive_is_prepared() {
     let prepared = |seed| {
         let device = ageing(2, 0.01, 0.0);
         let state = prism_ssd::InitialState::Filled;
-        Drive::prepared(device, state, seed, |_, _| true).unwrap().unwrap().0
+        Drive::prepared(device, state, seed, |_| true).unwrap().unwrap().0
     };
     let mut failed = 0;
     for seed in seeds(0..20) {

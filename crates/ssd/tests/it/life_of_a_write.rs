@@ -77,7 +77,7 @@ fn sentence(drive: &mut Drive, what: &str, units: Range<u64>) -> String {
 #[test]
 fn a_map_on_flash_is_read_before_and_rewritten_after() {
     let state = InitialState::Filled;
-    let (mut drive, _) = Drive::prepared(device(), state, 1, |_, _| true).unwrap().unwrap();
+    let (mut drive, _) = Drive::prepared(device(), state, 1, |_| true).unwrap().unwrap();
     let steps = [("10", 10..11), ("11", 11..12), ("128 to 191", 128..192)];
     let sentences = steps.map(|(what, units)| sentence(&mut drive, what, units));
     let missing: Vec<_> =

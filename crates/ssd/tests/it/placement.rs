@@ -13,7 +13,7 @@ use prism_ssd::{Completion, Drive, DriveSpec, HostOp, InitialState, Request};
 const UNIT: u64 = 4096;
 
 fn prepared(device: &DriveSpec, state: InitialState) -> Drive {
-    let prepared = Drive::prepared(device.clone(), state, 1, |_, _| true);
+    let prepared = Drive::prepared(device.clone(), state, 1, |_| true);
     prepared.unwrap().unwrap().0
 }
 

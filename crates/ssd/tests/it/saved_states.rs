@@ -144,7 +144,7 @@ fn live(device: &DriveSpec, seed: u64, seen: &mut Seen) {
     let most = if device.is_zoned() { 3 } else { 4 };
     let state = one_of(&mut rng, &states[..most]);
     // The drive may have too many factory bad blocks.
-    let Ok(prepared) = Drive::prepared(device.clone(), state, seed, |_, _| true) else { return };
+    let Ok(prepared) = Drive::prepared(device.clone(), state, seed, |_| true) else { return };
     let mut drive = prepared.expect("the preparation is not cancelled").0;
     assert!(drive.next_event().is_none(), "a drive that was prepared has rested");
     for stretch in 0..4 {

@@ -188,7 +188,7 @@ fn a_loaded_snapshot_behaves_as_the_original() {
         device.drive.write_cache = WriteCache::WriteBack;
         let prepared = InitialState::Preconditioned { overwrites: 3.0 };
         let (mut drive, _) =
-            Drive::prepared(device.clone(), prepared, 3, |_, _| true).unwrap().unwrap();
+            Drive::prepared(device.clone(), prepared, 3, |_| true).unwrap().unwrap();
         let bytes = drive.save().unwrap();
         let mut again = Drive::from_saved(device, &bytes).unwrap();
         assert_eq!(again.save().unwrap(), bytes);
@@ -205,12 +205,12 @@ fn a_loaded_snapshot_behaves_as_the_original() {
 #[test]
 fn a_prepared_drive_has_had_idle_time() {
     let (drive, prepared) =
-        Drive::prepared(cache(), InitialState::Filled, 1, |_, _| true).unwrap().unwrap();
+        Drive::prepared(cache(), InitialState::Filled, 1, |_| true).unwrap().unwrap();
     let size = u64::from(SLC_BLOCKS) * 8;
     assert_eq!(prepared.counts.units[Cause::Fold], size);
     assert_eq!(prepared.counts.slc_overflow, 600 - size);
     drive.assert_consistent();
-    let refused = Drive::prepared(cache(), InitialState::Steady, 1, |_, _| true).map(|_| ());
+    let refused = Drive::prepared(cache(), InitialState::Steady, 1, |_| true).map(|_| ());
     assert_eq!(refused, Err(DriveSpecError::Steady(SteadyError::Slc)));
 }
 

@@ -227,7 +227,7 @@ fn presets_are_valid_and_scale() {
 
 #[test]
 fn initial_states_fill_whole_zones_and_overwrite_none() {
-    let prepared = |state| Drive::prepared(device(2), state, 1, |_, _| true);
+    let prepared = |state| Drive::prepared(device(2), state, 1, |_| true);
     let (mut drive, _) = prepared(InitialState::FilledTo { share: 0.5 }).unwrap().unwrap();
     let zones: Vec<_> = drive.zones().unwrap().report().map(|info| info.state).collect();
     let (full, empty) = zones.split_at(zones.len() / 2);

@@ -323,7 +323,7 @@ fn jobs_spread_over_the_queues_of_a_drive() {
         let mut device = drive().device().clone();
         (device.drive.queues, device.drive.queue_depth) = (2, 4);
         let state = prism_ssd::InitialState::Filled;
-        let prepared = prism_ssd::Drive::prepared(device, state, 1, |_, _| true);
+        let prepared = prism_ssd::Drive::prepared(device, state, 1, |_| true);
         let mut drive = prepared.unwrap().unwrap().0;
         let jobs = one(&format!("rw=randread size=2m iodepth=16 numjobs={jobs}"));
         prism_workload::fio::run(&mut drive, &jobs, &mut prism_workload::Silent).unwrap();
@@ -339,7 +339,7 @@ fn real_time_reads_go_before_others_where_the_scheduler_knows_them() {
         let mut device = drive().device().clone();
         device.drive.scheduler = prism_engine::Scheduler::Priority;
         let state = prism_ssd::InitialState::Filled;
-        let prepared = prism_ssd::Drive::prepared(device, state, 1, |_, _| true);
+        let prepared = prism_ssd::Drive::prepared(device, state, 1, |_| true);
         let mut drive = prepared.unwrap().unwrap().0;
         let text = format!(
             "[global]\nrw=randread\nsize=4m\n[crowd]\niodepth=32\n[one]\nnumber_ios=20\n\

@@ -57,7 +57,7 @@ impl Observer for Handles {
 
 fn run(text: &str, handles: u32, observer: &mut dyn Observer) -> RunResult {
     let jobs = parse(text, handles).unwrap();
-    let prepared = Drive::prepared(device(handles), InitialState::Filled, 1, |_, _| true);
+    let prepared = Drive::prepared(device(handles), InitialState::Filled, 1, |_| true);
     fio::run(&mut prepared.unwrap().unwrap().0, &jobs, observer).unwrap()
 }
 

@@ -50,7 +50,7 @@ struct Ran {
 
 impl Ran {
     fn of(text: &str, state: InitialState) -> Self {
-        let prepared = Drive::prepared(device(), state, 1, |_, _| true);
+        let prepared = Drive::prepared(device(), state, 1, |_| true);
         let mut drive = prepared.unwrap().unwrap().0;
         let mut log = Log::default();
         let outcome = fio::run(&mut drive, &parse(text).unwrap(), &mut log).unwrap();

@@ -14,7 +14,7 @@ fn device(preset: &str) -> DriveSpec {
 }
 
 fn drive(device: &DriveSpec, state: InitialState) -> Drive {
-    let prepared = PreparedDrive::with_content(device.clone(), state, 1, |_, _| true);
+    let prepared = PreparedDrive::with_content(device.clone(), state, 1, |_| true);
     prepared.unwrap().unwrap().into_drive().0
 }
 
@@ -100,9 +100,9 @@ fn jobs_that_end_before_are_cut_at_their_end() {
 #[test]
 fn states_that_are_laid_out_have_no_content() {
     let state = InitialState::Steady;
-    let refused = PreparedDrive::with_content(device("dc-tlc"), state, 1, |_, _| true);
+    let refused = PreparedDrive::with_content(device("dc-tlc"), state, 1, |_| true);
     assert_eq!(refused.err(), Some(DriveSpecError::NoContent));
     let state = InitialState::Settled;
-    let settled = PreparedDrive::with_content(device("dc-tlc"), state, 1, |_, _| true).unwrap();
+    let settled = PreparedDrive::with_content(device("dc-tlc"), state, 1, |_| true).unwrap();
     assert!(settled.unwrap().into_drive().0.version_of(0).unwrap().is_some());
 }

@@ -105,7 +105,7 @@ pub fn empty(device: &DriveSpec) -> Drive {
 }
 
 pub fn filled(device: &DriveSpec) -> Drive {
-    let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_, _| true);
+    let prepared = Drive::prepared(device.clone(), InitialState::Filled, 1, |_| true);
     prepared.unwrap().unwrap().0
 }
 

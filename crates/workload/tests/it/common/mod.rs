@@ -11,7 +11,7 @@ pub const CAPACITY: u64 = 64 << 20;
 /// A default drive of 64 MiB, filled.
 pub fn drive() -> Drive {
     let device = fit(&DriveSpec::preset("dc-tlc").unwrap(), Bytes(CAPACITY)).unwrap().device;
-    let prepared = Drive::prepared(device, InitialState::Filled, 1, |_, _| true);
+    let prepared = Drive::prepared(device, InitialState::Filled, 1, |_| true);
     prepared.unwrap().unwrap().0
 }
 
