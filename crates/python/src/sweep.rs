@@ -47,8 +47,8 @@ impl Sweep {
     }
 }
 
-/// Plans the study in `text`, in which names of files are relative to `folder`, and those of
-/// `devices` are names of their texts. With an `output`, rows are kept next to it until it is
+/// Plans the study in `text`, in which names of files are relative to `folder`. `devices` are the
+/// texts of drives without a file, by the names that the study gives them. With an `output`, rows are kept next to it until it is
 /// written.
 #[pyfunction]
 #[pyo3(signature = (name, folder, text, devices, output, restart))]
@@ -57,12 +57,12 @@ pub fn plan_sweep(
     name: &str,
     folder: PathBuf,
     text: &str,
-    devices: watch::Devices,
+    devices: BTreeMap<String, String>,
     output: Option<PathBuf>,
     restart: bool,
 ) -> PyResult<Sweep> {
-    watch::run_with(py, None, devices, |env| {
-        let designs = Study::parse(name, &folder, text)?.designs(env)?;
+    watch::run(py, None, None, |env| {
+        let designs = Study::parse(name, &folder, text)?.designs(devices, env)?;
         let ends = |end: &str| output.as_ref().is_some_and(|o| o.extension() == Some(end.as_ref()));
         if output.is_some() && !ends("csv") && !ends("parquet") {
             return Err(Failure::argument("output", "the name must end in .parquet or .csv"));

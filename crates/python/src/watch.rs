@@ -4,8 +4,6 @@
 //! that called Prism asks from time to time, where the work reports its progress, and unwinds when
 //! a handler has raised an exception. Simulations on other threads are ended by a flag.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -132,14 +130,11 @@ impl Display for Watcher {
 /// The environment of work: files, threads, a clock, and a display of Python.
 pub struct PythonEnv {
     watcher: Arc<Watcher>,
-    /// Texts of drives that are in no files, by the names of files that stand for them.
-    devices: Devices,
+    /// The text of the drive that is called [`INLINE_DEVICE`].
+    device: Option<String>,
 }
 
-/// Texts of device files by their names.
-pub type Devices = BTreeMap<String, String>;
-
-/// The name of a drive whose description is not in a file; no file is called so.
+/// The name of a drive without a file, which a file is unlikely to have.
 pub const INLINE_DEVICE: &str = "<device>.toml";
 
 impl PythonEnv {
@@ -198,10 +193,9 @@ impl Env for PythonEnv {
     }
 
     fn device_text(&self, path: &Path) -> Result<String, Outside> {
-        let name = path.file_name().and_then(OsStr::to_str);
-        match name.and_then(|name| self.devices.get(name)) {
-            Some(text) => Ok(text.clone()),
-            None => Ok(input::read_text(path)?),
+        match &self.device {
+            Some(text) if path == Path::new(INLINE_DEVICE) => Ok(text.clone()),
+            _ => Ok(input::read_text(path)?),
         }
     }
 
@@ -236,22 +230,8 @@ pub fn run<T: Send>(
     device: Option<String>,
     work: impl FnOnce(&PythonEnv) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
-    let devices = device.map(|text| (INLINE_DEVICE.to_owned(), text)).into_iter().collect();
-    run_with(py, shown, devices, work)
-}
-
-/// As [`run`], with several drives that are in no files.
-///
-/// # Errors
-/// As [`run`].
-pub fn run_with<T: Send>(
-    py: Python<'_>,
-    shown: Option<Py<PyAny>>,
-    devices: Devices,
-    work: impl FnOnce(&PythonEnv) -> Result<T, Failure> + Send,
-) -> PyResult<T> {
     let watcher = Arc::new(Watcher::new(shown));
-    let env = PythonEnv { watcher: watcher.clone(), devices };
+    let env = PythonEnv { watcher: watcher.clone(), device };
     let result = py.detach(|| {
         let guarded = AssertUnwindSafe(|| within_memory(|| work(&env)).map_err(Failure::from));
         catch_unwind(guarded)

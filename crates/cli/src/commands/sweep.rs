@@ -1,5 +1,6 @@
 //! `prism sweep`: runs every design of a study and writes one data set.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -66,7 +67,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let folder = args.file.parent().unwrap_or(Path::new(""));
     let study = Study::parse(&name, folder, &text)?;
     let env = ProcessEnv::new();
-    let designs = study.designs(&env)?;
+    let designs = study.designs(BTreeMap::new(), &env)?;
     let part = args.part.unwrap_or(Part::WHOLE);
     // A wrong name is reported before the work begins.
     let out = match args.part {

@@ -1,7 +1,7 @@
 //! One design of a sweep: a value that any process can run on its own.
 
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hasher;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -65,6 +65,24 @@ impl Files {
         self.folder.join(name)
     }
 
+    /// The names of its files that `settings` have.
+    pub(super) fn named_by(&self, settings: &[Setting]) -> BTreeSet<String> {
+        let names = settings.iter().map(|setting| setting.value.text());
+        let is_here =
+            |name: &String| self.texts.contains_key(name) || self.digests.contains_key(name);
+        names.filter(is_here).collect()
+    }
+
+    /// The files of these names alone.
+    pub(super) fn only(&self, names: &BTreeSet<String>) -> Self {
+        let of = |all: &BTreeMap<String, String>| {
+            let found = names.iter().filter_map(|name| all.get_key_value(name));
+            found.map(|(name, content)| (name.clone(), content.clone())).collect()
+        };
+        let (texts, digests) = (of(&self.texts), of(&self.digests));
+        Self { folder: self.folder.clone(), texts, digests }
+    }
+
     /// The text of a file that was read when the sweep was planned.
     pub(super) fn text(&self, name: &str) -> Result<&str, PresentError> {
         known(&self.texts, name)
@@ -91,6 +109,7 @@ pub struct Design {
     pub settings: Vec<Setting>,
     /// A hash of all inputs: the settings, the content of files and the version of Prism.
     pub hash: String,
+    /// Those that its settings name; designs that name the same ones share them.
     #[serde(serialize_with = "inner", deserialize_with = "shared")]
     pub(super) files: Arc<Files>,
 }

@@ -148,14 +148,20 @@ impl Study {
     }
 
     /// Every design, with the content of the files that they name. Everything that does not depend
-    /// on how settings are combined is checked.
+    /// on how settings are combined is checked. `devices` are the texts of drives without a file,
+    /// by the names that settings give them.
     ///
     /// # Errors
     /// [`PresentError`] that names the file of the sweep, the line and the setting, or a file that
     /// cannot be read.
-    pub fn designs(&self, env: &impl SweepEnv) -> Result<Designs, PresentError> {
+    pub fn designs(
+        &self,
+        devices: BTreeMap<String, String>,
+        env: &impl SweepEnv,
+    ) -> Result<Designs, PresentError> {
         let settings = self.settings()?;
-        let mut files = Files { folder: self.folder.clone(), ..Files::default() };
+        let folder = self.folder.clone();
+        let mut files = Files { folder, texts: devices, ..Files::default() };
         let places = self.places();
         for setting in settings.iter().flatten() {
             read(setting, &mut files, env).map_err(|error| {
@@ -163,8 +169,12 @@ impl Study {
                 PresentError::Outside(format!("{at} {name}: {error}").into())
             })?;
         }
-        let files = Arc::new(files);
-        let of = |(number, settings)| Design::new(number, settings, files.clone());
+        let mut parts: BTreeMap<BTreeSet<String>, Arc<Files>> = BTreeMap::new();
+        let of = |(number, settings): (u64, Vec<Setting>)| {
+            let names = files.named_by(&settings);
+            let part = parts.entry(names).or_insert_with_key(|names| Arc::new(files.only(names)));
+            Design::new(number, settings, part.clone())
+        };
         let designs: Vec<Design> = (0..).zip(settings).map(of).collect();
         self.check(&designs, env)?;
         let mut hash = XxHash64::with_seed(0);

@@ -89,7 +89,7 @@ const STUDY: &str = "[base]\ncapacity = \"64MiB\"\njobs = \"j.fio\"\ndevice = \"
 
 fn designs(text: &str) -> Designs {
     let study = Study::parse("s.toml", Path::new("at"), text).unwrap();
-    study.designs(&TextEnv::new()).unwrap()
+    study.designs(BTreeMap::new(), &TextEnv::new()).unwrap()
 }
 
 #[test]
@@ -124,6 +124,28 @@ fn a_design_is_all_that_another_process_needs() {
 }
 
 #[test]
+fn a_design_has_the_texts_of_its_own_drive_alone() {
+    let text = prism_ssd::DriveSpec::preset_text("dc-tlc").expect("a preset");
+    // No path has such a name, and it is not looked up among files.
+    let name = |number: usize| format!("<../a/b {number}>.toml");
+    let lengths = [1, 100].map(|drives| {
+        let devices: BTreeMap<String, String> =
+            (0..drives).map(|number| (name(number), format!("# {number}\n{text}"))).collect();
+        let list: Vec<_> = devices.keys().map(|name| format!("{name:?}")).collect();
+        let base = "[base]\ncapacity = \"64MiB\"\njobs = \"j.fio\"\n";
+        let study = format!("{base}[grid]\ndevice = [{}]\n", list.join(", "));
+        let study = Study::parse("s.toml", Path::new("at"), &study).unwrap();
+        let planned = study.designs(devices, &TextEnv::new()).unwrap().designs;
+        assert_eq!(planned.len(), drives);
+        let hashes: std::collections::BTreeSet<_> = planned.iter().map(|one| &one.hash).collect();
+        assert_eq!(hashes.len(), drives);
+        assert_eq!(planned[drives - 1].run(&TextEnv::empty()).unwrap().error, None);
+        serde_json::to_string(&planned[0]).unwrap().len()
+    });
+    assert_eq!(lengths[0], lengths[1]);
+}
+
+#[test]
 fn kept_rows_are_not_run_again() {
     let planned = designs(STUDY);
     let env = TextEnv::new();
@@ -150,7 +172,7 @@ fn kept_rows_are_not_run_again() {
 fn every_input_is_in_the_hash() {
     let hashes = |text: &str, env: &TextEnv| {
         let study = Study::parse("s.toml", Path::new("at"), text).unwrap();
-        let planned = study.designs(env).unwrap();
+        let planned = study.designs(BTreeMap::new(), env).unwrap();
         (planned.designs[0].hash.clone(), planned.hash)
     };
     let before = hashes(STUDY, &TextEnv::new());
@@ -173,7 +195,7 @@ fn every_input_is_in_the_hash() {
 fn snapshots_are_in_the_hash_and_must_stay_as_they_were() {
     let text = STUDY.replace("[grid]", "state = \"old.prism-state\"\n[grid]");
     let study = Study::parse("s.toml", Path::new("at"), &text).unwrap();
-    let plan = |env: &TextEnv| study.designs(env).unwrap().designs[0].clone();
+    let plan = |env: &TextEnv| study.designs(BTreeMap::new(), env).unwrap().designs[0].clone();
     let mut env = TextEnv::new();
     let before = plan(&env);
     let error = before.run(&env).unwrap_err().to_string();
@@ -192,7 +214,7 @@ fn a_panic_is_a_row_and_a_failure_of_the_system_is_not() {
     let text = "[base]\ntrace = \"t.csv\"\n[grid]\nseed = [1]\n";
     let study = Study::parse("s.toml", Path::new(""), text).unwrap();
     let failing = TextEnv { trace_fails: true, ..TextEnv::new() };
-    let error = study.designs(&failing).unwrap_err();
+    let error = study.designs(BTreeMap::new(), &failing).unwrap_err();
     assert!(matches!(error, PresentError::Outside(_)), "traces are read when a sweep is planned");
     let mut planned = designs(STUDY);
     for setting in &mut planned.designs[0].settings {
