@@ -47,7 +47,7 @@ pub struct EtcConfig {
     pub seed: u64,
 }
 
-/// The most keys or requests of a list: more than a cache could get.
+/// The limit of `keys` and `requests` in a list, far above any real workload.
 const COUNT_MAX: f64 = 1e15;
 
 impl EtcConfig {
@@ -86,7 +86,8 @@ impl EtcConfig {
                     config.popularity = Popularity::Zipf(number);
                 }
                 "normal" if number > 0.0 => config.popularity = Popularity::Normal(number),
-                "keys" | "requests" | "sets" | "zipf" | "normal" => return Err(wrong()),
+                "keys" | "requests" => return Err(format!("{}: give 1 to 10^15", wrong())),
+                "sets" | "zipf" | "normal" => return Err(wrong()),
                 _ => return Err(format!("{name}: names are keys, requests, sets, zipf, normal")),
             }
         }
@@ -201,6 +202,21 @@ mod tests {
     }
 
     /// The means of the published distributions.
+    #[test]
+    fn keys_and_requests_have_a_range() {
+        for name in ["keys", "requests"] {
+            for value in ["0", "0.5", "1.1e15", "1e30", "inf"] {
+                let error = EtcConfig::parse(&format!("{name}={value}")).unwrap_err();
+                let expected = format!("{name}: {value:?} is out of range: give 1 to 10^15");
+                assert_eq!(error, expected);
+            }
+        }
+        let most = EtcConfig::parse("keys=1e15,requests=1000000000000000").unwrap();
+        assert_eq!((most.keys, most.requests), (10_u64.pow(15), 10_u64.pow(15)));
+        let least = EtcConfig::parse("keys=1,requests=1").unwrap();
+        assert_eq!((least.keys, least.requests), (1, 1));
+    }
+
     #[test]
     fn sizes_are_those_of_the_model() {
         let keys = mean(key_len);
