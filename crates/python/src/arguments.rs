@@ -27,10 +27,17 @@ fn named(options: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let field =
         text.strip_prefix("failed to extract field ").and_then(|field| field.split_once('.'));
     let (Some((_, name)), Some(cause)) = (field, error.cause(py)) else { return error };
-    match options.get_item(name) {
-        Ok(value) if cause.is_instance_of::<PyOverflowError>(py) => {
-            Failure::argument(name, format!("{value} is out of range")).into()
-        }
-        _ => PyTypeError::new_err(format!("{name}: {}", cause.value(py))),
-    }
+    let error: PyErr = if cause.is_instance_of::<PyOverflowError>(py) {
+        let value = options.get_item(name).and_then(|value| value.str()?.extract::<String>());
+        // Python refuses to write numbers of thousands of digits.
+        let value = value.unwrap_or_else(|_| "the number".to_owned());
+        Failure::argument(name, format!("{value} is out of range")).into()
+    } else if cause.is_instance_of::<PyTypeError>(py) {
+        PyTypeError::new_err(format!("{name}: {}", cause.value(py)))
+    } else {
+        // It is of the code that converts the value, or of a signal.
+        return cause;
+    };
+    error.set_cause(py, Some(cause));
+    error
 }
