@@ -127,7 +127,8 @@ typedef enum prism_status {
    */
   PRISM_EMAPPING = -13,
   /**
-   * An address is outside of what the caller owns.
+   * An address is outside of what the caller owns, or an access has more bytes than there are
+   * from its address on, or more out-of-band bytes than a page.
    */
   PRISM_ERANGE = -14,
   /**
