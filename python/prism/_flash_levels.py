@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from . import _prism
@@ -391,6 +391,26 @@ class Objects(Closing):
         self._native.close()
 
 
+class _Part(Collection[bytes]):
+    """The keys or the values of a store. It shows what the store has, and can be iterated again."""
+
+    def __init__(
+        self, store: KeyValue, place: int, begin: bytes | None, end: bytes | None
+    ) -> None:
+        self._store, self._place, self._begin, self._end = store, place, begin, end
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (item[self._place] for item in self._store.items(self._begin, self._end))
+
+    def __len__(self) -> int:
+        if self._begin is None and self._end is None:
+            return len(self._store)
+        return sum(1 for _ in self)
+
+    def __contains__(self, one: object) -> bool:
+        return any(own == one for own in self)
+
+
 class KeyValue(Closing):
     """Keys and values, in the order of keys; it works as a dictionary of bytes."""
 
@@ -429,22 +449,26 @@ class KeyValue(Closing):
     def items(
         self, begin: bytes | None = None, end: bytes | None = None
     ) -> Iterator[tuple[bytes, bytes]]:
-        """Keys and values from ``begin`` up to but excluding ``end``, some at a time."""
+        """Keys and values from ``begin`` up to but excluding ``end``, some at a time.
+
+        ``dict(store.items())`` copies the store with one pass; ``dict(store)`` reads each value by
+        its key.
+        """
         after = False
         while found := self._native.scan(begin, after, end, 1000):
             yield from found
             begin, after = found[-1][0], True
 
-    def keys(self) -> Iterator[bytes]:
-        """The keys, in their order."""
-        return (key for key, _ in self.items())
+    def keys(self, begin: bytes | None = None, end: bytes | None = None) -> Collection[bytes]:
+        """The keys from ``begin`` up to but excluding ``end``, in their order."""
+        return _Part(self, 0, begin, end)
 
-    def values(self) -> Iterator[bytes]:
-        """The values, in the order of their keys."""
-        return (value for _, value in self.items())
+    def values(self, begin: bytes | None = None, end: bytes | None = None) -> Collection[bytes]:
+        """The values of these keys, in the order of the keys."""
+        return _Part(self, 1, begin, end)
 
     def __iter__(self) -> Iterator[bytes]:
-        return self.keys()
+        return iter(self.keys())
 
     def flush(self) -> None:
         """Makes everything durable."""

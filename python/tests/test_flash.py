@@ -104,7 +104,14 @@ def test_keys_and_values_are_a_dictionary(device: flash.Device) -> None:
             else:
                 model[key] = store[key] = sample.randbytes(sample.randrange(200))
         assert len(store) == len(model) and list(store.items()) == sorted(model.items())
-        assert dict(store) == model and list(store.values()) == list(dict(store).values())
+        assert dict(store) == dict(store.items()) == model
+        keys, values = store.keys(), store.values()
+        for _ in range(2):
+            assert list(keys) == sorted(model) and list(values) == [model[key] for key in keys]
+        assert len(keys) == len(values) == len(model) and next(iter(model)) in keys
+        some = store.keys(b"0100", b"0200")
+        assert list(some) == [key for key in keys if b"0100" <= key < b"0200"] and len(some) == len(list(some))
+        assert list(store.values(b"0100", b"0200")) == [model[key] for key in some]
         assert list(store.items(b"0100", b"0200")) == sorted(
             (key, value) for key, value in model.items() if b"0100" <= key < b"0200"
         )
