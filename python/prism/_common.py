@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from . import _prism
+
 PathLike: TypeAlias = "str | os.PathLike[str]"
 
 if sys.version_info >= (3, 12):
@@ -106,6 +108,17 @@ def optional_text(value: object) -> str | None:
 def size_of(size: Size) -> str:
     """A size as text with a unit; integers of NumPy are numbers, too."""
     return size if isinstance(size, str) else f"{operator.index(size)}B"
+
+
+def count_of(name: str, value: object) -> int:
+    """A whole number from 0 that is the argument called ``name``."""
+    try:
+        count = operator.index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise TypeError(f"{name}: a whole number is expected, not {type(value).__name__}") from error
+    if not 0 <= count <= sys.maxsize:
+        raise _prism.Error(f"{name}: {count} is out of range")
+    return count
 
 
 def sizes_of(sizes: Size | Iterable[Size]) -> list[str]:

@@ -39,12 +39,6 @@ def device(name: DeviceLike) -> dict[str, Any]:
     return result
 
 
-def is_device(name: PathLike) -> bool:
-    """Whether this names a drive, as a preset or a device file, and not a trace."""
-    text = os.fspath(name)
-    return os.path.splitext(text)[1] == ".toml" or text in presets()
-
-
 def is_text(name: str | os.PathLike[str]) -> bool:
     """Whether this is the text of a device file, not its name."""
     return isinstance(name, str) and "\n" in name
@@ -71,6 +65,8 @@ def device_options(
 ) -> dict[str, Any]:
     """The drive of a simulation as the extension takes it."""
     name, inline = name_and_text(device)
+    if set is not None and not isinstance(set, Mapping):
+        raise TypeError(f"set: a dictionary of fields is expected, not {type(set).__name__}")
     return {
         "name": name,
         "text": inline,

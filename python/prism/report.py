@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from . import _prism
 from ._common import DeviceLike, PathLike, Progress, Size, progress_of
 from ._prism import Table
-from .device import device_options, is_device
+from .device import device_options, is_text, presets
 from .results import Result, table_of_rows
 from .trace import Trace, read_trace
 
@@ -58,6 +58,21 @@ class Report(Result):
         return f"<prism.Report on {self.trace.name}: write amplification {wa}>"
 
 
+def _device_of(against: object) -> str | None:
+    """The name of the drive that a report is compared with, if it is one and not a trace."""
+    if isinstance(against, Mapping) or isinstance(against, str) and is_text(against):
+        raise _prism.Error("against: name a preset or a device file, or pass a trace")
+    if not isinstance(against, (str, os.PathLike)):
+        return None
+    name = str(os.fspath(against))
+    if _prism.is_device(name):
+        return name
+    if not os.path.exists(name):
+        near = _prism.near_presets(name) or f"; presets are {', '.join(presets())}"
+        raise _prism.Error(f"against: there is no trace, device file or preset called {name}{near}")
+    return None
+
+
 def report(
     trace: Trace | PathLike | Iterable[PathLike],
     *,
@@ -74,27 +89,28 @@ def report(
     seed: int = 1,
     what_if: str | Iterable[str] = "all",
     layout: PathLike | None = None,
-    against: Trace | DeviceLike | None = None,
+    against: Trace | PathLike | Iterable[PathLike] | None = None,
     requests: bool = False,
     progress: bool | Progress | None = None,
 ) -> Report:
     """Replays a trace on a drive, scores it by the rules of the contract, and simulates fixes.
 
     The arguments are those of ``prism report`` (``docs/reports.md``); ``set`` is a dictionary, such
-    as ``{"ftl.victim": "fifo"}``. ``against`` is another trace, or another drive: a preset or a
-    device file. With ``requests=True`` the report has a row for each request.
+    as ``{"ftl.victim": "fifo"}``. ``against`` is another trace, or its file or files, or
+    another drive: a preset or a device file. With ``requests=True`` the report has a row for each request.
 
     Raises ``prism.Error`` with the message of the command if the input cannot be used.
     """
     shown = progress_of(progress)
     if not isinstance(trace, Trace):
         trace = read_trace(trace, progress=shown if shown is not None else False)
-    if isinstance(against, Mapping):
-        raise _prism.Error("against: name a preset or a device file, or pass a trace")
-    if against is not None and not isinstance(against, Trace) and not is_device(against):
-        against = read_trace(against, progress=shown if shown is not None else False)
-    other = against._native if isinstance(against, Trace) else None
-    drive = None if against is None or isinstance(against, Trace) else os.fspath(against)
+    drive = _device_of(against)
+    if drive is not None or against is None:
+        other = None
+    elif isinstance(against, Trace):
+        other = against._native
+    else:
+        other = read_trace(against, progress=shown if shown is not None else False)._native
     options = {
         "pace": pace,
         "passes": str(passes),

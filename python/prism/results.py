@@ -6,7 +6,7 @@ import html
 import json
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from . import _prism
 from ._common import PathLike
@@ -101,8 +101,13 @@ class Result:
     def __str__(self) -> str:
         return self.text()
 
+    def __copy__(self) -> Self:
+        same = type(self).__new__(type(self))
+        same.__dict__.update(self.__dict__)
+        return same
+
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a result cannot be pickled, as it holds tables outside of Python; return result.json, "
-            "or frames of its tables"
+            "a result cannot be pickled or copied deeply, as it holds tables outside of Python; use "
+            "result.json, or frames of its tables"
         )

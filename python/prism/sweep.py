@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import json
@@ -10,10 +11,10 @@ import pathlib
 import queue
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from . import _prism
-from ._common import PathLike, Progress, progress_of
+from ._common import PathLike, Progress, count_of, progress_of
 from ._toml import toml_of
 from .device import is_text, name_and_text
 
@@ -53,6 +54,15 @@ class SweepResult:
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def __copy__(self) -> SweepResult:
+        return SweepResult(self.table, self.summary)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "the result of a sweep cannot be pickled or copied deeply, as it holds a table outside of "
+            "Python; use result.summary, or a frame such as polars.DataFrame(result.table)"
+        )
 
     def __repr__(self) -> str:
         over = " x ".join(self.summary["swept"]) or "one design"
@@ -98,6 +108,7 @@ def sweep(
 
     Raises ``prism.Error`` with the message of the command if the study cannot be used.
     """
+    jobs = None if jobs is None else count_of("jobs", jobs)
     by_executor = _rows(executor, jobs)
     name, folder, text, devices = _study(study, base, grid, random, repeats)
     target = None if output is None else os.fspath(output)
@@ -280,6 +291,19 @@ def _study(
         raise _prism.Error(f"{path}: it cannot be read: {error}") from error
 
 
+def _own_name(drive: Mapping[str, Any] | str | os.PathLike[str]) -> str:
+    """The ``name`` of a drive that is a dictionary or a text, as a part of the name of a file."""
+    name: Any = None
+    if isinstance(drive, Mapping):
+        name = drive.get("name")
+    else:
+        # A text that cannot be used is refused with the place of the setting.
+        with contextlib.suppress(_prism.Error):
+            name = json.loads(_prism.device_fields("device", os.fspath(drive))).get("name")
+    shown = "device" if name is None else str(name)
+    return "".join("-" if char == "/" or not char.isprintable() else char for char in shown)
+
+
 def _with_devices(parts: Mapping[str, Any], devices: dict[str, str]) -> dict[str, Any]:
     """The parts of a study, in which names stand for drives that are dictionaries or texts.
 
@@ -291,9 +315,8 @@ def _with_devices(parts: Mapping[str, Any], devices: dict[str, str]) -> dict[str
             return drive
         _, text = name_and_text(drive)
         assert text is not None
-        own = drive.get("name", "device") if isinstance(drive, Mapping) else "device"
+        own = _own_name(drive)
         for number in itertools.count(1):
-            # No file is called so.
             name = f"<{own}>.toml" if number == 1 else f"<{own} {number}>.toml"
             if devices.setdefault(name, text) == text:
                 return name
@@ -302,9 +325,9 @@ def _with_devices(parts: Mapping[str, Any], devices: dict[str, str]) -> dict[str
         """A drive, a list of them, or a range of ``random``, which has them in ``choice``."""
         if isinstance(value, Mapping) and "choice" in value:
             return {**value, "choice": in_any(value["choice"])}
-        if isinstance(value, (list, tuple)):
-            return [named(drive) for drive in value]
-        return named(value)
+        if isinstance(value, (str, os.PathLike, Mapping)) or not isinstance(value, Iterable):
+            return named(value)
+        return [named(drive) for drive in value]
 
     changed = dict(parts)
     for name, part in parts.items():

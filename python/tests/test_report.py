@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import pathlib
+import pickle
 import subprocess
 
 import duckdb
@@ -143,7 +145,12 @@ def test_simulation_of_a_trace(trace: prism.Trace) -> None:
         ({"wear": 5}, "--wear and --retention are for a drive that ages"),
         ({"against": "nowhere"}, "nowhere"),
         ({"seed": 1 << 70}, f"seed: {1 << 70} is out of range"),
+        ({"seed": 10**5000}, "seed: the number is out of range"),
         ({"against": {"name": "x"}}, "against: name a preset or a device file"),
+        ({"against": "name = \"x\"\n"}, "against: name a preset or a device file"),
+        ({"against": "dc-tcl"}, "no trace, device file or preset called dc-tcl (did you mean dc-tlc"),
+        ({"against": "nowhere-at-all"}, "called nowhere-at-all; presets are "),
+        ({"against": "nowhere.toml"}, "nowhere.toml: "),
     ],
 )
 def test_bad_arguments_are_named(
@@ -152,6 +159,60 @@ def test_bad_arguments_are_named(
     with pytest.raises(prism.Error) as error:
         prism.report(trace, **options)  # type: ignore[arg-type]
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"seed": "x"}, "seed: "),
+        ({"state": None}, "state: "),
+        ({"wear": 1.5}, "wear: "),
+        ({"set": 5}, "set: a dictionary of fields is expected, not int"),
+    ],
+)
+def test_arguments_of_another_type_are_named(
+    trace: prism.Trace, options: dict[str, object], message: str
+) -> None:
+    for call in (prism.report, prism.simulate):
+        with pytest.raises(TypeError) as error:
+            call(trace, **options)  # type: ignore[arg-type,operator]
+        assert str(error.value).startswith(message)
+
+
+def test_exceptions_of_conversions_are_kept(trace: prism.Trace) -> None:
+    class Number:
+        def __init__(self, error: type[BaseException]) -> None:
+            self.error = error
+
+        def __index__(self) -> int:
+            raise self.error
+
+    for error in (ZeroDivisionError, KeyboardInterrupt):
+        with pytest.raises(error):
+            prism.report(trace, seed=Number(error))  # type: ignore[arg-type]
+    with pytest.raises(prism.Error) as large:
+        prism.report(trace, seed=1 << 70)
+    assert isinstance(large.value.__cause__, OverflowError)
+    with pytest.raises(TypeError) as wrong:
+        prism.report(trace, seed="x")  # type: ignore[arg-type]
+    assert isinstance(wrong.value.__cause__, TypeError)
+
+
+def test_a_report_takes_the_files_of_another_trace(trace: prism.Trace, sample: str) -> None:
+    read = prism.report(trace, what_if="none", against=prism.read_trace(sample)).json
+    for against in (sample, pathlib.Path(sample), [sample]):
+        assert prism.report(trace, what_if="none", against=against).json == read
+
+
+def test_results_are_copied_and_not_pickled() -> None:
+    result = prism.simulate({"rw": "randwrite", "io_size": "1m"}, capacity="64MiB")
+    swept = prism.sweep({"rw": "randwrite", "io_size": "1m", "capacity": "64MiB"})
+    assert copy.copy(result).json == result.json and type(copy.copy(result)) is type(result)
+    assert copy.copy(swept).table is swept.table and copy.copy(swept.table) is swept.table
+    for one in (result, swept, swept.table):
+        for refused in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be pickled or copied deeply"):
+                refused(one)
 
 
 @pytest.mark.parametrize(

@@ -93,15 +93,72 @@ def test_devices_are_dictionaries_and_texts(tmp_path: pathlib.Path) -> None:
     assert frame["error"].null_count() == 4
     seconds = frame["simulated_ns"].to_list()
     assert seconds[0] < seconds[1] and seconds[1:] == [seconds[1]] * 3
+    name = slow["name"]
+    first, second = f"<{name}>.toml", f"<{name} 2>.toml"
+    assert frame["device"].to_list() == ["dc-tlc", first, second, first]
     assert frame["design"].len() == 4 and polars.read_parquet(path).equals(frame)
     one = polars.DataFrame(prism.sweep({**base, "device": slow}).table)
     other = prism.sweep(study={"base": {**base, "device": text}})
     assert [one["simulated_ns"][0], polars.DataFrame(other.table)["simulated_ns"][0]] == seconds[1:3]
-    drawn = prism.sweep(base, random={"designs": 4, "device": {"choice": [slow, "dc-tlc"]}})
-    assert set(polars.DataFrame(drawn.table)["simulated_ns"]) <= set(seconds[:2])
+    chosen = prism.sweep(base, random={"designs": 16, "device": {"choice": [slow, "dc-tlc"]}})
+    assert set(polars.DataFrame(chosen.table)["simulated_ns"]) == set(seconds[:2])
     del slow["flash"]["t_program"]
     with pytest.raises(prism.Error, match="t_program"):
         prism.sweep({**base, "device": slow})
+
+
+def test_names_of_devices_are_no_paths(tmp_path: pathlib.Path) -> None:
+    """Any iterable of drives is a list, and each drive has its own name, whatever is in it."""
+    drives = {name: {**prism.device("dc-tlc"), "name": name} for name in ("a/b", "../x", "two\nlines")}
+    names = ["<a-b>.toml", "<..-x>.toml", "<two-lines>.toml"]
+    base = {**BASE, "capacity": 64 << 20}
+    for given in (
+        drives.values(),
+        (drive for drive in drives.values()),
+        numpy.array(list(drives.values())),
+        [toml_of(drive) for drive in drives.values()],
+    ):
+        frame = polars.DataFrame(prism.sweep(base, {"device": given}).table)
+        assert frame["error"].null_count() == 3 and frame["device"].to_list() == names
+    # A file of the name of such a drive is another drive.
+    slow = prism.device("dc-tlc")
+    slow["flash"]["t_program"] = "5ms"
+    (tmp_path / "<x>.toml").write_text(toml_of(slow), encoding="utf-8")
+    given = [{**prism.device("dc-tlc"), "name": "x"}, str(tmp_path / "<x>.toml")]
+    frame = polars.DataFrame(prism.sweep(base, {"device": given}).table)
+    assert frame["simulated_ns"][0] < frame["simulated_ns"][1]
+
+
+def test_the_number_of_jobs_is_checked() -> None:
+    for jobs in (-1, 1 << 70):
+        with pytest.raises(prism.Error, match=f"jobs: {jobs} is out of range"):
+            prism.sweep(BASE, jobs=jobs)
+    with pytest.raises(TypeError, match="jobs: a whole number is expected, not str"):
+        prism.sweep(BASE, jobs="x")  # type: ignore[arg-type]
+
+
+def test_rows_of_another_dictionary_are_not_taken(tmp_path: pathlib.Path) -> None:
+    drive = prism.device("dc-tlc")
+    grid = {"iodepth": [1, 2]}
+    path = tmp_path / "out.csv"
+
+    class Interrupts:
+        def begin(self, label: str, things: str, total: int | None) -> None:
+            pass
+
+        def reached(self, done: int) -> None:
+            raise ZeroDivisionError
+
+        def end(self, done: int) -> None:
+            pass
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, pytest.raises(ZeroDivisionError):
+        prism.sweep({**BASE, "device": drive}, grid, output=path, executor=pool, progress=Interrupts())
+    drive["flash"]["t_program"] = "5ms"
+    with pytest.raises(prism.Error, match="restart"):
+        prism.sweep({**BASE, "device": drive}, grid, output=path)
+    result = prism.sweep({**BASE, "device": drive}, grid, output=path, restart=True)
+    assert len(result) == 2
 
 
 def test_threads_and_processes_give_the_same_bytes(tmp_path: pathlib.Path, expected: bytes) -> None:

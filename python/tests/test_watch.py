@@ -62,6 +62,24 @@ def test_steps_are_shown(sample: str) -> None:
     assert "replaying:" in labels and any("what-if" in str(label) for label in labels)
 
 
+@pytest.mark.parametrize(
+    ("victim", "labels"),
+    [
+        ("greedy", ["laying out the steady state:", "filling the drive:"]),
+        # Its steady state has no closed form.
+        ("cost-benefit", ["filling the drive:"]),
+    ],
+)
+def test_steps_of_a_preparation_have_their_labels(victim: str, labels: list[str]) -> None:
+    shown = Shown()
+    prism.simulate(
+        {"rw": "randwrite", "io_size": "1m"}, capacity="64MiB", state="preconditioned",
+        set={"ftl.victim": victim}, progress=shown,
+    )
+    begun = [call[1] for call in shown.calls if call[0] == "begin"]
+    assert begun[: len(labels)] == labels and begun.count("filling the drive:") == 1
+
+
 def simulate() -> None:
     prism.simulate(LONG, capacity="256MiB", progress=False)
 

@@ -67,6 +67,18 @@ pub fn preset_names() -> Vec<&'static str> {
     DriveSpec::preset_names().chain(DriveSpec::zoned_preset_names()).collect()
 }
 
+/// Whether `name` is that of a preset or of a device file.
+#[pyfunction]
+pub fn is_device(name: &str) -> bool {
+    prism_present::drive_choice::is_device(name)
+}
+
+/// The part of a message that gives presets with a name like `name`, if there are any.
+#[pyfunction]
+pub fn near_presets(name: &str) -> String {
+    prism_workload::fio::options::near(name, preset_names().into_iter())
+}
+
 /// The text of a device, or that of the preset or the file called `name`.
 ///
 /// # Errors

@@ -36,7 +36,7 @@ mod _prism {
     #[pymodule_export]
     use crate::capture::{CaptureSession, start_capture};
     #[pymodule_export]
-    use crate::device::{device_fields, preset_names};
+    use crate::device::{device_fields, is_device, near_presets, preset_names};
     #[pymodule_export]
     use crate::flash::{
         CommandQueue, FlashDevice, FlashShare, FunctionLevel, KeyValueStore, ObjectLevel,

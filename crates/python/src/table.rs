@@ -6,6 +6,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -59,6 +60,19 @@ pub fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Boun
 
 #[pymethods]
 impl Table {
+    /// The same table, which does not change.
+    fn __copy__(table: Py<Self>) -> Py<Self> {
+        table
+    }
+
+    /// Refuses to be pickled or copied deeply.
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err(
+            "a table cannot be pickled or copied deeply, as it holds memory outside of Python; \
+             use a frame of it, such as polars.DataFrame(table)",
+        ))
+    }
+
     /// Exports the table as a stream of Arrow; `requested_schema` is ignored, as the interface
     /// allows.
     #[pyo3(signature = (requested_schema = None))]
