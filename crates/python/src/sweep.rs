@@ -48,8 +48,8 @@ impl Sweep {
 }
 
 /// Plans the study in `text`, in which names of files are relative to `folder`. `devices` are the
-/// texts of drives without a file, by the names that the study gives them. With an `output`, rows are kept next to it until it is
-/// written.
+/// texts of drives without a file, by the names that the study gives them. With an `output`, rows
+/// are kept next to it until it is written.
 #[pyfunction]
 #[pyo3(signature = (name, folder, text, devices, output, restart))]
 pub fn plan_sweep(
