@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from . import _prism
-from ._common import Buffer
+from ._common import Buffer, count_of
 from ._flash_queues import Address, BlockQueue, Closing, PolicyQueue, Timed
 
 
@@ -357,8 +357,9 @@ class Objects(Closing):
 
     def read(self, id: int, length: int | None = None, *, offset: int = 0) -> bytes:
         """Bytes of an object: all from ``offset`` on, or at most ``length``."""
-        size = max(self.size(id) - offset, 0)
-        buffer = bytearray(size if length is None else min(length, size))
+        size = max(self.size(id) - count_of("offset", offset), 0)
+        most = size if length is None else count_of("length", length)
+        buffer = bytearray(min(most, size))
         read = self.read_into(id, buffer, offset=offset)
         return bytes(memoryview(buffer)[:read])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import random
 import threading
@@ -83,6 +84,11 @@ def test_objects_grow_and_are_deleted(device: flash.Device) -> None:
         one, two = objects.create(lifetime="short"), objects.create()
         objects.write(one, b"first")
         assert objects.append(one, memoryview(b" and second")) == 5
+        for bad in [2.0, "2"]:
+            with pytest.raises(TypeError, match="length: a whole number is expected"):
+                objects.read(one, bad)  # type: ignore[arg-type]
+        with pytest.raises(prism.Error, match="offset: -1 is out of range"):
+            objects.read(one, offset=-1)
         assert objects.read(one) == b"first and second" and objects.read(one, 3, offset=6) == b"and"
         objects.truncate(one, 5)
         assert objects.list() == {one: 5, two: 0} and objects.free < objects.capacity
@@ -144,6 +150,34 @@ def test_a_file_outlives_the_device(tmp_path: pathlib.Path) -> None:
         assert device.free_luns > free and device.shares == [] and device.wear.max >= 0
     with pytest.raises(prism.FlashError, match="flash.prism"):
         flash.Device.create(path)
+
+
+def test_a_fork_does_not_use_the_device(tmp_path: pathlib.Path) -> None:
+    with flash.Device.create(tmp_path / "flash.prism", blocks_per_lun=32) as device:
+        with device.allocate("policy", "4MiB").policy() as policy:
+            policy.configure(0, 1 << 20)
+            with policy.queue(1) as queue:
+                calls = [
+                    lambda: policy.write(0, bytes(4096)),
+                    lambda: device.allocate("other", "1MiB"),
+                    lambda: queue.poll(),
+                ]
+                child = os.fork()
+                if child == 0:
+                    refused = 0
+                    try:
+                        for call in calls:
+                            try:
+                                call()
+                            except prism.FlashError as error:
+                                refused += "of which this one is a fork" in str(error)
+                    finally:
+                        # Nothing else of the tests runs in this process.
+                        os._exit(refused)
+                assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == len(calls)
+            policy.write(0, b"here" * 1024)
+            policy.flush()
+            assert policy.read(0, 4) == b"here"
 
 
 def test_buffers_are_checked(device: flash.Device) -> None:

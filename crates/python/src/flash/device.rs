@@ -10,7 +10,7 @@ use prism::{
 use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
-use super::{Once, closed, failed, file_failed};
+use super::{Once, closed, failed, file_failed, opened_by};
 use crate::arguments::Arguments;
 use crate::device::device_text;
 use crate::error::Failure;
@@ -94,15 +94,16 @@ type GeometryFields = (u32, u32, u32, u32, u32, u32, Option<u32>);
 
 /// A flash device in memory or in a file.
 #[pyclass(module = "prism._prism", frozen)]
-pub struct FlashDevice(Mutex<Option<Device>>);
+pub struct FlashDevice(Mutex<Option<Device>>, u32);
 
 impl FlashDevice {
     fn new(device: Device) -> Self {
-        Self(Mutex::new(Some(device)))
+        Self(Mutex::new(Some(device)), std::process::id())
     }
 
     /// The device, unless it was closed.
     fn get(&self) -> PyResult<Device> {
+        opened_by(self.1)?;
         let device = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         device.clone().ok_or_else(closed)
     }

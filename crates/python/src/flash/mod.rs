@@ -43,11 +43,14 @@ pub fn file_failed(error: FlashFileError) -> PyErr {
 
 /// A level that can be closed: its share is free again when the last call on it has ended, and its
 /// queues are closed.
-pub struct Open<T>(RwLock<Option<Arc<T>>>);
+///
+/// A process that was forked shares the device's file with its parent, and each would overwrite what
+/// the other writes; so only the process that opened a level uses it.
+pub struct Open<T>(RwLock<Option<Arc<T>>>, u32);
 
 impl<T: Send + Sync> Open<T> {
     fn new(level: T) -> Self {
-        Self(RwLock::new(Some(Arc::new(level))))
+        Self(RwLock::new(Some(Arc::new(level))), std::process::id())
     }
 
     /// Runs `call` without the interpreter's lock.
@@ -56,6 +59,7 @@ impl<T: Send + Sync> Open<T> {
         py: Python<'_>,
         call: impl FnOnce(&T) -> prism::Result<R> + Send,
     ) -> PyResult<R> {
+        opened_by(self.1)?;
         py.detach(|| {
             let level = self.0.read().unwrap_or_else(PoisonError::into_inner);
             level.as_deref().map(call)
@@ -66,6 +70,7 @@ impl<T: Send + Sync> Open<T> {
 
     /// The level, for a queue of it.
     fn share(&self) -> PyResult<Arc<T>> {
+        opened_by(self.1)?;
         let level = self.0.read().unwrap_or_else(PoisonError::into_inner);
         level.clone().ok_or_else(closed)
     }
@@ -76,6 +81,7 @@ impl<T: Send + Sync> Open<T> {
         py: Python<'_>,
         call: impl FnOnce(&mut T) -> prism::Result<R> + Send,
     ) -> PyResult<R> {
+        opened_by(self.1)?;
         py.detach(|| {
             let mut level = self.0.write().unwrap_or_else(PoisonError::into_inner);
             let level = level.as_mut().ok_or_else(closed)?;
@@ -105,6 +111,16 @@ pub fn time_of(share: &Share, pass_ns: Option<u64>) -> prism::Result<(bool, u64)
 /// Those of [`Memory::of`].
 pub fn memories(buffers: &[Bound<'_, PyAny>]) -> PyResult<Vec<Memory>> {
     buffers.iter().map(Memory::of).collect()
+}
+
+/// Refuses to use in a forked process what its parent has opened.
+fn opened_by(process: u32) -> PyResult<()> {
+    if process == std::process::id() {
+        return Ok(());
+    }
+    let what = "another process has opened it, of which this one is a fork; open the device here, \
+                after the other has closed it";
+    Err(FlashError::new_err(what))
 }
 
 fn closed() -> PyErr {

@@ -9,7 +9,7 @@ use prism::raw::{self, Completion, Raw};
 use prism::{Buffer, BufferMemory, FlashError, Nanos};
 use pyo3::prelude::*;
 
-use super::{Memory, PageAddress, address, closed, failed};
+use super::{Memory, PageAddress, address, closed, failed, opened_by};
 
 /// Memory of Python that a command reads into, or is written from.
 struct PythonMemory(Memory);
@@ -71,7 +71,7 @@ macro_rules! of_any {
 
 /// Commands in flight, of one thread at a time.
 #[pyclass(module = "prism._prism", frozen)]
-pub struct CommandQueue(Mutex<Option<Commands>>);
+pub struct CommandQueue(Mutex<Option<Commands>>, u32);
 
 fn full() -> PyErr {
     failed(FlashError::Busy { what: "the queue is full; take a completion first".into() })
@@ -92,7 +92,7 @@ fn check(depth: usize) -> PyResult<()> {
 
 impl CommandQueue {
     fn new(commands: Commands) -> Self {
-        Self(Mutex::new(Some(commands)))
+        Self(Mutex::new(Some(commands)), std::process::id())
     }
 
     /// A queue of the raw level.
@@ -119,6 +119,7 @@ impl CommandQueue {
         py: Python<'_>,
         call: impl FnOnce(&mut Commands) -> PyResult<T> + Send,
     ) -> PyResult<T> {
+        opened_by(self.1)?;
         py.detach(|| {
             let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             queue.as_mut().map(call)
