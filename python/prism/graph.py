@@ -84,6 +84,7 @@ def ingest_options(
     keep_self_loops: bool = True,
     memory: Size = "1GiB",
     run_memory: Size | None = None,
+    order: str = "degree",
     restart: bool = False,
     threads: int = 2,
 ) -> dict[str, Any]:
@@ -99,6 +100,7 @@ def ingest_options(
         "keep_self_loops": keep_self_loops,
         "memory": size_of(memory),
         "run_memory": None if run_memory is None else size_of(run_memory),
+        "order": order,
         "restart": restart,
         "threads": threads,
     }
@@ -117,6 +119,7 @@ def ingest(
     keep_self_loops: bool = True,
     memory: Size = "1GiB",
     run_memory: Size | None = None,
+    order: str = "degree",
     restart: bool = False,
     threads: int = 2,
     progress: bool | Progress | None = None,
@@ -139,6 +142,7 @@ def ingest(
         keep_self_loops=keep_self_loops,
         memory=memory,
         run_memory=run_memory,
+        order=order,
         restart=restart,
         threads=threads,
     )

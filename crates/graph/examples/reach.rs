@@ -7,7 +7,7 @@ use prism_flash::{Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Optio
 use prism_graph::pool::Cell;
 use prism_graph::pull::{self, Schedule, Totals, Vertex};
 use prism_graph::scratch::InMemory;
-use prism_graph::{Edge, Graph, Ingest, IngestOptions, Keep, Serial, Space, VertexProgram};
+use prism_graph::{Edge, Graph, Ingest, IngestOptions, Keep, Order, Serial, Space, VertexProgram};
 use prism_segments::FunctionStore;
 
 /// Each vertex begins with one path, and gets those of the vertices with an edge to it.
@@ -61,6 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         duplicates: Keep::Drop,
         loops: Keep::Keep,
         state_memory: None,
+        order: Order::Degree,
     };
     let mut ingest = Ingest::new(options, &InMemory::make)?;
     let edges = [(1, 2), (2, 3), (1, 3), (3, 1)];

@@ -4,10 +4,14 @@ use std::ops::Range;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 
+use crate::order::Order;
 use crate::segment::Kind;
 
-/// The version of the format of catalogs.
-pub const VERSION: u32 = 1;
+/// The version of the format of catalogs: vertices are in groups.
+pub const VERSION: u32 = 2;
+/// The version of the format of catalogs of graphs in the order of the input, which end before the
+/// groups.
+pub const VERSION_OF_INPUT: u32 = 1;
 
 /// A graph, as its root segment describes it.
 #[derive(Clone, Debug, PartialEq, Eq, BorshSerialize, BorshDeserialize)]
@@ -42,6 +46,9 @@ pub struct Catalog {
     pub content: u64,
     /// The segments, ordered by kind, interval of vertices, interval of sources, vertex.
     pub entries: Vec<Entry>,
+    /// The number of vertices of each group; none if the vertices are in the order of the input.
+    #[borsh(skip)]
+    pub groups: Vec<u32>,
 }
 
 /// A segment of a graph.
@@ -91,6 +98,12 @@ impl Catalog {
         }
     }
 
+    /// The order of the vertices.
+    #[must_use]
+    pub fn order(&self) -> Order {
+        if self.groups.is_empty() { Order::Input } else { Order::Degree }
+    }
+
     /// The vertices of an interval.
     #[must_use]
     pub fn interval(&self, number: u32) -> Range<u32> {
@@ -104,13 +117,22 @@ impl Catalog {
     /// Never: memory takes any bytes.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        borsh::to_vec(self).expect("memory takes any bytes")
+        let mut bytes = borsh::to_vec(self).expect("memory takes any bytes");
+        if self.version == VERSION {
+            self.groups.serialize(&mut bytes).expect("memory takes any bytes");
+        }
+        bytes
     }
 
     /// The catalog that these bytes are; `None` if they are none. What it says is not checked.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        Self::try_from_slice(bytes).ok()
+        let mut rest = bytes;
+        let mut catalog = Self::deserialize(&mut rest).ok()?;
+        if catalog.version == VERSION {
+            catalog.groups = Vec::deserialize(&mut rest).ok()?;
+        }
+        rest.is_empty().then_some(catalog)
     }
 
     /// The version of the format of these bytes.

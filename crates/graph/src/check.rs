@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use prism_segments::Shape;
 
-use crate::catalog::{Catalog, Entry, VERSION};
+use crate::catalog::{Catalog, Entry, VERSION, VERSION_OF_INPUT};
 use crate::error::{GraphError, Result};
 use crate::ingest::INTERVALS_MAX;
 use crate::segment::{Adjacency, Kind};
@@ -17,7 +17,8 @@ use crate::space::Space;
 pub(crate) fn catalog(bytes: &[u8], space: &Space) -> Result<Catalog> {
     let root = space.root().unwrap_or(0);
     let damaged = |what| GraphError::Damaged { segment: root, what };
-    if Catalog::version(bytes).is_some_and(|version| version != VERSION) {
+    let known = |version| matches!(version, VERSION | VERSION_OF_INPUT);
+    if Catalog::version(bytes).is_some_and(|version| !known(version)) {
         let what = "its catalog is of another version of Prism; ingest the graph again";
         return Err(GraphError::Refused(what.into()));
     }
@@ -54,6 +55,12 @@ fn figures(catalog: &Catalog) -> Checked {
     check(vertices > 0, "it has no vertices")?;
     let covers = per > 0 && vertices.div_ceil(per) == intervals && intervals <= INTERVALS_MAX;
     check(covers, "its intervals are not those of its vertices")?;
+    let grouped: u64 = catalog.groups.iter().map(|group| u64::from(*group)).sum();
+    let right = match catalog.version {
+        VERSION => grouped == catalog.vertices.into() && intervals == 1,
+        _ => catalog.groups.is_empty(),
+    };
+    check(right, "its groups are not those of its vertices")?;
     let arcs = match catalog.directed {
         true => Some(catalog.edges),
         false => catalog.edges.checked_mul(2).and_then(|both| both.checked_sub(catalog.loops)),
@@ -98,7 +105,9 @@ fn covers(catalog: &Catalog) -> Checked {
         }
         check(arcs == catalog.arcs, "the edges of its segments are not as many as it says")?;
     }
-    for kind in [Kind::Degrees, Kind::Ids] {
+    let of_vertices = [Kind::Degrees, Kind::Ids, Kind::Groups];
+    let with_groups = if catalog.groups.is_empty() { 2 } else { 3 };
+    for kind in of_vertices.into_iter().take(with_groups) {
         Group { kind, column: 0, vertices: 0..vertices }.take(&mut rest, 0)?;
     }
     check(rest.is_empty(), "it names segments that the graph does not have")

@@ -1,6 +1,8 @@
-//! Edges in any order go to buckets of consecutive vertices, on several threads.
+//! Edges in any order: the edges of each vertex are counted, and edges go to buckets of consecutive
+//! vertices, on several threads.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Mutex;
 
 use crate::ids::IdMap;
@@ -10,48 +12,175 @@ use crate::scratch::{Records, u64_at};
 
 /// Bytes for a bucket that a thread collects before it locks the bucket.
 const COLLECTED: usize = 4 << 10;
+/// Threads that count edges at most: each has four bytes for each vertex.
+const COUNTING_MAX: usize = 4;
+/// From how many edges on a sample of them is counted, and one of how many that is.
+const SAMPLED_FROM: u64 = 1 << 20;
+const SAMPLED: u64 = 8;
+/// Vertices with an entry each in the table of buckets, and entries for all others at most.
+const FIRST: u32 = 1 << 13;
 
-/// Puts edges, with dense numbers, into the buckets of their targets and, in a second set, of their
-/// sources. The order within a bucket depends on threads; sorting removes that.
+/// The vertices of buckets.
+#[derive(Debug)]
+pub(crate) struct Buckets {
+    /// The first vertex of each, and the number of vertices.
+    ends: Vec<u32>,
+    /// The buckets of the first vertices, which may have most edges, and after these of every
+    /// 2^shift-th vertex.
+    table: Vec<u16>,
+    shift: u32,
+}
+
+impl Buckets {
+    /// With these first vertices, of which the first one is 0.
+    pub(crate) fn new(starts: Vec<u32>, vertices: u32) -> Self {
+        let shift = (0..32).find(|shift| vertices >> shift < FIRST).expect("less than 2^32");
+        let of = |vertex: u32| (starts.partition_point(|start| *start <= vertex) - 1) as u16;
+        let others = (0..=vertices >> shift).map(|at| at << shift);
+        let table = (0..FIRST).chain(others).map(of).collect();
+        let mut ends = starts;
+        ends.push(vertices);
+        Self { ends, table, shift }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len() - 1
+    }
+
+    /// The vertices of a bucket.
+    pub(crate) fn range(&self, bucket: usize) -> Range<u32> {
+        self.ends[bucket]..self.ends[bucket + 1]
+    }
+
+    /// The bucket of a vertex.
+    #[inline]
+    fn of(&self, vertex: u32) -> usize {
+        let at = if vertex < FIRST { vertex } else { FIRST + (vertex >> self.shift) };
+        let mut bucket = usize::from(self.table[at as usize]);
+        while self.ends[bucket + 1] <= vertex {
+            bucket += 1;
+        }
+        bucket
+    }
+}
+
+/// The numbers of vertices in the store.
+pub(crate) struct Numbers<'a> {
+    pub(crate) ids: &'a IdMap,
+    /// By rank; empty if they are the ranks.
+    pub(crate) of_rank: &'a [u32],
+}
+
+impl Numbers<'_> {
+    #[inline]
+    fn number(&self, id: u64) -> u32 {
+        let rank = self.ids.dense(id);
+        self.of_rank.get(rank as usize).copied().unwrap_or(rank as u32)
+    }
+}
+
+/// Calls `take` with source, target and the bytes of the weight of each edge of a part of all.
+fn for_each(
+    options: IngestOptions,
+    edges: &[Records; 2],
+    part: (u64, u64),
+    mut take: impl FnMut(u64, u64, &[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let narrow = 8 + extra(options) as usize;
+    edges[0].read_part(narrow, part, |bytes| {
+        bytes.chunks_exact(narrow).try_for_each(|record| {
+            let pair = u64_at(record, 0);
+            take(pair & u64::from(u32::MAX), pair >> 32, &record[8..])
+        })
+    })?;
+    let wide = narrow + 8;
+    edges[1].read_part(wide, part, |bytes| {
+        let mut records = bytes.chunks_exact(wide);
+        records.try_for_each(|record| take(u64_at(record, 0), u64_at(record, 8), &record[16..]))
+    })
+}
+
+/// About how many edges there are from and to each vertex, by rank.
+pub(crate) fn degrees(
+    options: IngestOptions,
+    ids: &IdMap,
+    edges: &[Records; 2],
+    pool: &dyn Pool,
+) -> io::Result<Vec<u32>> {
+    let all = edges[0].len() / (8 + extra(options)) + edges[1].len() / (16 + extra(options));
+    let step = if all < SAMPLED_FROM { 1 } else { SAMPLED };
+    let parts = pool.threads().clamp(1, COUNTING_MAX);
+    let mut counts: Vec<io::Result<Vec<u32>>> = Vec::new();
+    counts.resize_with(parts, || Ok(Vec::new()));
+    let jobs = counts.iter_mut().enumerate().map(|(part, counts)| {
+        Box::new(move || {
+            let mut of_part = vec![0_u32; ids.len() as usize];
+            let part = (part as u64, parts as u64);
+            let mut passed = 0;
+            let read = for_each(options, edges, part, |source, target, _| {
+                passed += 1;
+                if passed % step != 0 {
+                    return Ok(());
+                }
+                for id in [source, target] {
+                    let count = &mut of_part[ids.dense(id) as usize];
+                    *count = count.saturating_add(1);
+                }
+                Ok(())
+            });
+            *counts = read.map(|()| of_part);
+        }) as Job<'_>
+    });
+    pool.run(jobs.collect());
+    let mut counts = counts.into_iter();
+    let mut all = counts.next().expect("there is a part")?;
+    for some in counts {
+        all.iter_mut().zip(some?).for_each(|(all, some)| *all = all.saturating_add(some));
+    }
+    all.iter_mut().for_each(|count| *count = count.saturating_mul(step as u32));
+    Ok(all)
+}
+
+/// Puts edges, with the numbers of the store, into the buckets of their targets and, in a second
+/// set, of their sources. The order within a bucket depends on threads; sorting removes that.
 pub(crate) fn distribute(
     options: IngestOptions,
-    (ids, edges): (&IdMap, &[Records; 2]),
-    width: u32,
+    (numbers, edges): (&Numbers<'_>, &[Records; 2]),
+    buckets: &Buckets,
     sets: Vec<Vec<Records>>,
     pool: &dyn Pool,
 ) -> io::Result<Vec<Vec<Records>>> {
-    let per_set = sets.first().map_or(0, Vec::len);
     let two_sets = sets.len() > 1;
-    let buckets: Vec<Mutex<Records>> = sets.into_iter().flatten().map(Mutex::new).collect();
+    let records: Vec<Mutex<Records>> = sets.into_iter().flatten().map(Mutex::new).collect();
     let parts = pool.threads().max(1);
     let mut done: Vec<io::Result<()>> = Vec::new();
     done.resize_with(parts, || Ok(()));
     let jobs = done.iter_mut().enumerate().map(|(part, done)| {
-        let buckets = &buckets;
+        let records = &records;
         Box::new(move || {
-            let collected = vec![Vec::with_capacity(COLLECTED + 16); buckets.len()];
-            let mut thread = Thread { ids, width, two_sets, per_set, buckets, collected };
+            let collected = vec![Vec::with_capacity(COLLECTED + 16); records.len()];
+            let mut thread = Thread { numbers, two_sets, buckets, records, collected };
             *done = thread.run(options, edges, (part as u64, parts as u64));
         }) as Job<'_>
     });
     pool.run(jobs.collect());
     done.into_iter().collect::<io::Result<()>>()?;
-    let buckets = buckets.into_iter().map(|bucket| {
-        let mut bucket = bucket.into_inner().expect("no thread panics in the lock");
-        bucket.flush().map(|()| bucket)
+    let records = records.into_iter().map(|records| {
+        let mut records = records.into_inner().expect("no thread panics in the lock");
+        records.flush().map(|()| records)
     });
-    let mut all = buckets.collect::<io::Result<Vec<Records>>>()?;
-    let second = all.split_off(per_set);
+    let mut all = records.collect::<io::Result<Vec<Records>>>()?;
+    let second = all.split_off(buckets.len());
     Ok(if two_sets { vec![all, second] } else { vec![all] })
 }
 
 /// A thread that distributes a part of the edges.
 struct Thread<'a> {
-    ids: &'a IdMap,
-    width: u32,
+    numbers: &'a Numbers<'a>,
     two_sets: bool,
-    per_set: usize,
-    buckets: &'a [Mutex<Records>],
+    buckets: &'a Buckets,
+    records: &'a [Mutex<Records>],
     collected: Vec<Vec<u8>>,
 }
 
@@ -62,28 +191,16 @@ impl Thread<'_> {
         edges: &[Records; 2],
         part: (u64, u64),
     ) -> io::Result<()> {
-        let narrow = 8 + extra(options) as usize;
-        edges[0].read_part(narrow, part, |bytes| {
-            bytes.chunks_exact(narrow).try_for_each(|record| {
-                let pair = u64_at(record, 0);
-                self.edge(pair & u64::from(u32::MAX), pair >> 32, &record[8..])
-            })
-        })?;
-        let wide = narrow + 8;
-        edges[1].read_part(wide, part, |bytes| {
-            bytes.chunks_exact(wide).try_for_each(|record| {
-                self.edge(u64_at(record, 0), u64_at(record, 8), &record[16..])
-            })
-        })?;
-        (0..self.buckets.len()).try_for_each(|bucket| self.flush(bucket))
+        for_each(options, edges, part, |source, target, weight| self.edge(source, target, weight))?;
+        (0..self.records.len()).try_for_each(|bucket| self.flush(bucket))
     }
 
     #[inline]
     fn edge(&mut self, source: u64, target: u64, weight: &[u8]) -> io::Result<()> {
-        let (source, target) = (self.ids.dense(source) as u32, self.ids.dense(target) as u32);
+        let (source, target) = (self.numbers.number(source), self.numbers.number(target));
         self.put(0, target, source, weight)?;
         if self.two_sets {
-            self.put(self.per_set, source, target, weight)
+            self.put(self.buckets.len(), source, target, weight)
         } else if source == target {
             Ok(())
         } else {
@@ -93,7 +210,7 @@ impl Thread<'_> {
 
     #[inline]
     fn put(&mut self, set: usize, key: u32, other: u32, weight: &[u8]) -> io::Result<()> {
-        let bucket = set + (key / self.width) as usize;
+        let bucket = set + self.buckets.of(key);
         let collected = &mut self.collected[bucket];
         let record = u64::from(key) << 32 | u64::from(other);
         collected.extend_from_slice(&record.to_le_bytes());
@@ -104,8 +221,36 @@ impl Thread<'_> {
     fn flush(&mut self, bucket: usize) -> io::Result<()> {
         let collected = &mut self.collected[bucket];
         let appended =
-            self.buckets[bucket].lock().expect("no thread panics in the lock").append(collected);
+            self.records[bucket].lock().expect("no thread panics in the lock").append(collected);
         collected.clear();
         appended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Rng;
+
+    use super::*;
+
+    #[test]
+    fn a_random_vertex_is_in_the_bucket_that_has_it() {
+        for seed in prism_testkit::seeds(0..50) {
+            let mut rng = Rng::stream(seed, "buckets");
+            let vertices = 1 + rng.below(200_000) as u32;
+            let mut starts: Vec<u32> =
+                (0..rng.below(40)).map(|_| rng.below(vertices.into()) as u32).collect();
+            starts.push(0);
+            starts.sort_unstable();
+            starts.dedup();
+            let buckets = Buckets::new(starts, vertices);
+            assert_eq!(buckets.range(buckets.len() - 1).end, vertices);
+            for bucket in 0..buckets.len() {
+                let range = buckets.range(bucket);
+                for vertex in [range.start, range.end - 1, range.start + range.len() as u32 / 2] {
+                    assert_eq!(buckets.of(vertex), bucket, "{vertex}");
+                }
+            }
+        }
     }
 }

@@ -5,16 +5,18 @@
 //! counting, and its lists are cut into segments.
 
 use std::io;
+use std::ops::Range;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use twox_hash::XxHash3_64;
 
 use crate::bits;
 use crate::builder::{Built, SegmentBuilder};
-use crate::catalog::{Catalog, Entry, VERSION};
-use crate::distribute::distribute;
+use crate::catalog::{Catalog, Entry, VERSION, VERSION_OF_INPUT};
+use crate::distribute::{Buckets, Numbers, degrees, distribute};
 use crate::error::{GraphError, Result};
 use crate::ids::{IdMap, IdSet};
+use crate::order::{self, Order, Ordered};
 use crate::pool::{Job, Pool};
 use crate::scratch::{NewScratch, Records, Scratch, u64_at};
 use crate::segment::{HEADER_BYTES, Header, Kind};
@@ -55,6 +57,8 @@ pub struct IngestOptions {
     /// Bytes of memory for the state of vertices in computations: the graph is made of as many
     /// intervals that the state of two of them fits. `None` for one interval.
     pub state_memory: Option<u64>,
+    /// The order of vertices.
+    pub order: Order,
 }
 
 /// Bytes of state of a vertex in computations by intervals, for [`IngestOptions::state_memory`]:
@@ -250,17 +254,32 @@ impl<'a> Ingest<'a> {
         });
         let (width, per_interval) = widths(vertices, buckets, state.max(1).min(vertices));
         let interval_vertices = width * per_interval;
-        let (intervals, count) = (vertices.div_ceil(interval_vertices), vertices.div_ceil(width));
+        let intervals = vertices.div_ceil(interval_vertices);
+        // Values of several intervals are not in memory together, and are read in this order.
+        let ordered = if options.order == Order::Degree && intervals == 1 {
+            let degrees = degrees(options, &ids, &edges, pool).map_err(GraphError::Scratch)?;
+            Some(Ordered::by_degree(degrees, buckets))
+        } else {
+            None
+        };
+        let starts = match &ordered {
+            Some(ordered) => ordered.starts.clone(),
+            None => (0..vertices.div_ceil(width)).map(|at| (at * width) as u32).collect(),
+        };
+        let buckets = Buckets::new(starts, vertices as u32);
         let kinds = if options.directed { vec![Kind::In, Kind::Out] } else { vec![Kind::In] };
         let mut sets = Vec::new();
         for _ in &kinds {
             let new = || Records::new(new_scratch).map_err(GraphError::Scratch);
-            sets.push((0..count).map(|_| new()).collect::<Result<Vec<_>>>()?);
+            sets.push((0..buckets.len()).map(|_| new()).collect::<Result<Vec<_>>>()?);
         }
-        let sets = distribute(options, (&ids, &edges), width as u32, sets, pool)
+        let of_rank = ordered.as_ref().map_or(&[][..], |ordered| &ordered.numbers);
+        let numbers = Numbers { ids: &ids, of_rank };
+        let sets = distribute(options, (&numbers, &edges), &buckets, sets, pool)
             .map_err(GraphError::Scratch)?;
         let plan = Plan {
-            width: width as u32,
+            buckets,
+            groups: ordered.map(|Ordered { groups, of_rank, .. }| (groups, of_rank)),
             intervals: intervals as u32,
             interval_vertices: interval_vertices.min(VERTICES_MAX) as u32,
         };
@@ -281,10 +300,12 @@ pub(crate) fn extra(options: IngestOptions) -> u64 {
     if options.weighted { 8 } else { 0 }
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct Plan {
-    /// Vertices of a bucket.
-    width: u32,
+    buckets: Buckets,
+    /// In the order of degrees, the number of vertices of each group, and the group of each vertex
+    /// by its rank.
+    groups: Option<(Vec<u32>, Vec<u8>)>,
     intervals: u32,
     interval_vertices: u32,
 }
@@ -316,7 +337,8 @@ impl Prepared {
         let intervals = u64::from(self.plan.intervals);
         let of_vertices = vertices * (5 * sets * intervals + 5 * sets + 10);
         // Segments end at vertices and at intervals, and their parts have padding.
-        let whole = sets * of_edges + of_vertices;
+        let of_groups = if self.plan.groups.is_some() { vertices } else { 0 };
+        let whole = sets * of_edges + of_vertices + of_groups;
         whole + whole / 8 + block * (8 + sets * intervals * intervals)
     }
 
@@ -365,6 +387,7 @@ impl<'a> Writer<'a> {
         }
         self.degrees(&degrees)?;
         self.ids()?;
+        let groups = self.groups()?;
         let Plan { intervals, interval_vertices, .. } = prepared.plan;
         let of = |entry: &Entry| {
             let interval = entry.first / interval_vertices;
@@ -373,7 +396,7 @@ impl<'a> Writer<'a> {
         self.entries.sort_by_key(of);
         let directed = prepared.options.directed;
         let catalog = Catalog {
-            version: VERSION,
+            version: if groups.is_empty() { VERSION_OF_INPUT } else { VERSION },
             directed,
             weighted: prepared.options.weighted,
             negative: prepared.negative,
@@ -388,6 +411,7 @@ impl<'a> Writer<'a> {
             interval_vertices,
             content: self.content,
             entries: self.entries,
+            groups,
         };
         let live: Vec<u32> = catalog.entries.iter().map(|entry| entry.segment).collect();
         self.space.commit(&catalog.encode(), &live)?;
@@ -402,18 +426,18 @@ impl<'a> Writer<'a> {
         pool: &dyn Pool,
         count: &mut (dyn FnMut(&Sorted) + Send),
     ) -> Result<()> {
-        let Plan { width, intervals, interval_vertices } = self.prepared.plan;
+        let Plan { intervals, interval_vertices, .. } = self.prepared.plan;
+        let ranges = &self.prepared.plan.buckets;
         let options = self.prepared.options;
         let capacity = self.space.capacity();
         let builder = |first| SegmentBuilder::new(kind, capacity, options.weighted, first);
         let mut builders: Vec<_> = (0..intervals).map(|_| builder(0)).collect();
-        let vertices = self.prepared.ids.len() as u32;
         let threads = pool.threads().max(1);
         // Some buckets are sorted while the lists of those before are written.
         let mut ready: Vec<(u32, Sorted)> = Vec::new();
-        let mut rest = buckets.iter().enumerate().map(|(at, bucket)| (at as u32 * width, bucket));
+        let mut rest = buckets.iter().enumerate().map(|(at, bucket)| (ranges.range(at), bucket));
         loop {
-            let some: Vec<(u32, &Records)> = rest.by_ref().take(threads).collect();
+            let some: Vec<(Range<u32>, &Records)> = rest.by_ref().take(threads).collect();
             if some.is_empty() && ready.is_empty() {
                 return self.flush(&mut builders);
             }
@@ -432,15 +456,15 @@ impl<'a> Writer<'a> {
                 });
             };
             let mut jobs: Vec<Job<'_>> = vec![Box::new(write)];
-            jobs.extend(some.iter().zip(&mut sorted).map(|(&(first, records), sorted)| {
-                let vertices = width.min(vertices - first);
+            jobs.extend(some.iter().zip(&mut sorted).map(|((range, records), sorted)| {
+                let (first, vertices) = (range.start, range.len() as u32);
                 let bucket = Bucket { records, first, vertices, options };
                 Box::new(move || *sorted = bucket.sort()) as Job<'_>
             }));
             pool.run(jobs);
             written?;
-            for ((first, _), sorted) in some.iter().zip(sorted) {
-                ready.push((*first, sorted.map_err(GraphError::Scratch)?));
+            for ((range, _), sorted) in some.iter().zip(sorted) {
+                ready.push((range.start, sorted.map_err(GraphError::Scratch)?));
             }
         }
     }
@@ -496,6 +520,16 @@ impl<'a> Writer<'a> {
             }),
             Err(error) => self.failed = Some(error),
         }
+    }
+
+    /// Writes the groups, if the vertices have them; returns their sizes.
+    fn groups(&mut self) -> Result<Vec<u32>> {
+        let Some((sizes, of_rank)) = &self.prepared.plan.groups else { return Ok(Vec::new()) };
+        let capacity = self.space.capacity() - HEADER_BYTES;
+        for (header, payload) in order::segments(of_rank, capacity) {
+            self.put(Built { header, payload, part: false }, 0);
+        }
+        self.failed.take().map_or(Ok(sizes.clone()), Err)
     }
 
     /// Writes the degrees of all vertices.

@@ -28,11 +28,13 @@ pub enum Kind {
     Ids = 5,
     /// Values of vertices.
     Values = 6,
+    /// The groups of vertices in the order of degrees.
+    Groups = 7,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Root, Self::In, Self::Out, Self::Degrees, Self::Ids, Self::Values];
+    const ALL: [Self; 7] =
+        [Self::Root, Self::In, Self::Out, Self::Degrees, Self::Ids, Self::Values, Self::Groups];
 
     /// The kind with this number.
     #[must_use]

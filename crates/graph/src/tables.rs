@@ -6,6 +6,7 @@ use crate::bits;
 use crate::catalog::{Catalog, Entry};
 use crate::engine::Graph;
 use crate::error::{GraphError, Result};
+use crate::order::Walk;
 use crate::segment::Kind;
 
 impl Graph {
@@ -79,41 +80,54 @@ impl Graph {
         if at == bytes.len() { Ok(()) } else { Err(damaged()) }
     }
 
-    /// The numbers of all vertices in the input, in order.
+    /// All vertices with their numbers in the input, in the order of these.
     ///
     /// # Errors
     /// [`GraphError::Damaged`]; [`GraphError::Flash`]; that of `take`.
     pub fn ids(&mut self, mut take: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
-        let mut last = None;
+        let (mut last, mut walk) = (None, Walk::new(&self.catalog));
         for entry in self.catalog.of_kind(Kind::Ids) {
-            last = self.ids_in(&entry, last, &mut take)?;
+            last = self.ids_in(&entry, last, &mut |graph, _, id| {
+                let vertex = walk.next(&mut graph.space)?;
+                take(vertex, id)
+            })?;
         }
         Ok(())
     }
 
-    /// As [`Graph::ids`], of some vertices.
+    /// All vertices, in the order of their numbers in the input.
     ///
     /// # Errors
     /// As [`Graph::ids`].
-    pub fn ids_of(
-        &mut self,
-        range: Range<u32>,
-        mut take: impl FnMut(u32, u64) -> Result<()>,
-    ) -> Result<()> {
+    pub fn ranked(&mut self, mut take: impl FnMut(u32)) -> Result<()> {
+        let mut walk = Walk::new(&self.catalog);
+        (0..self.catalog.vertices).try_for_each(|_| {
+            take(walk.next(&mut self.space)?);
+            Ok(())
+        })
+    }
+
+    /// The numbers in the input of the vertices with these ranks, in order.
+    ///
+    /// # Errors
+    /// As [`Graph::ids`].
+    pub(crate) fn ids_of(&mut self, ranks: Range<u32>, mut take: impl FnMut(u64)) -> Result<()> {
         let mut last = None;
         for entry in self.catalog.of_kind(Kind::Ids) {
-            if entry.first < range.end && range.start < entry.first + entry.vertices {
-                last =
-                    self.ids_in(&entry, last, &mut |vertex, id| match range.contains(&vertex) {
-                        true => take(vertex, id),
-                        false => Ok(()),
-                    })?;
+            if entry.first < ranks.end && ranks.start < entry.first + entry.vertices {
+                last = self.ids_in(&entry, last, &mut |_, rank, id| {
+                    if ranks.contains(&rank) {
+                        take(id);
+                    }
+                    Ok(())
+                })?;
             }
         }
         Ok(())
     }
 
-    /// The numbers in one segment of them, which are larger than `last`; returns the last one.
+    /// The numbers in one segment of them, with the ranks of their vertices. They are larger than
+    /// `last`; returns the last one.
     ///
     /// # Errors
     /// As [`Graph::ids`].
@@ -121,7 +135,7 @@ impl Graph {
         &mut self,
         entry: &Entry,
         mut last: Option<u64>,
-        take: &mut dyn FnMut(u32, u64) -> Result<()>,
+        take: &mut dyn FnMut(&mut Self, u32, u64) -> Result<()>,
     ) -> Result<Option<u64>> {
         let bytes = self.space.read(entry.segment, entry.header(Kind::Ids))?;
         let damaged = || {
@@ -129,12 +143,12 @@ impl Graph {
             GraphError::Damaged { segment: entry.segment, what }
         };
         let (mut at, mut id) = (0, 0);
-        for vertex in entry.first..entry.first + entry.vertices {
+        for rank in entry.first..entry.first + entry.vertices {
             let next = bits::get_varint(&bytes, &mut at);
             let next = next.and_then(|next| u64::checked_add(id, next));
             id = next.filter(|id| last.is_none_or(|last| last < *id)).ok_or_else(damaged)?;
             last = Some(id);
-            take(vertex, id)?;
+            take(self, rank, id)?;
         }
         if at == bytes.len() { Ok(last) } else { Err(damaged()) }
     }

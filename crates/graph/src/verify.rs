@@ -44,11 +44,12 @@ pub fn verify(graph: &mut Graph, pool: &dyn Pool) -> Result<Report> {
     }
     let mut last = None;
     for entry in catalog.of_kind(Kind::Ids) {
-        match graph.ids_in(&entry, last, &mut |_, _| Ok(())) {
+        match graph.ids_in(&entry, last, &mut |_, _, _| Ok(())) {
             Ok(id) => last = id,
             Err(error) => report.note(Err(error)),
         }
     }
+    report.note(graph.ranked(|_| ()));
     let (mut sums, mut negative) = (Vec::new(), false);
     let directions = [Direction::In, Direction::Out];
     for (side, direction) in directions.into_iter().enumerate() {
@@ -155,8 +156,9 @@ fn lists(
     found
 }
 
-/// Passes each edge to `take`, with the numbers of the input; an undirected edge once. With one
-/// interval they are in the order of source and target.
+/// Passes each edge to `take`, with the numbers of the input; an undirected edge once, from the
+/// vertex with the smaller number. With one interval they are in the order of the vertices of the
+/// store: of the sources and, for each source, of the targets.
 ///
 /// # Errors
 /// [`GraphError::Memory`] if eight bytes a vertex are too much; as [`Graph::stream`]; that of
@@ -168,9 +170,9 @@ pub fn edges(
     let catalog = graph.catalog().clone();
     let state = u64::from(catalog.vertices) * 8;
     graph.reserve("the numbers of the vertices", state, &[], &crate::Serial)?;
-    let mut ids = Vec::with_capacity(catalog.vertices as usize);
-    graph.ids(|_, id| {
-        ids.push(id);
+    let mut ids = vec![0; catalog.vertices as usize];
+    graph.ids(|vertex, id| {
+        ids[vertex as usize] = id;
         Ok(())
     })?;
     let take = Mutex::new(take);
@@ -181,9 +183,11 @@ pub fn edges(
             let mut result = Ok(());
             for list in lists {
                 list.for_each(|source, neighbours| {
+                    let source = ids[source as usize];
                     for (target, weight) in neighbours.weighted() {
+                        let target = ids[target as usize];
                         if result.is_ok() && (catalog.directed || source <= target) {
-                            result = take(ids[source as usize], ids[target as usize], weight);
+                            result = take(source, target, weight);
                         }
                     }
                 });

@@ -1,6 +1,7 @@
 //! Formats of edges, and options of their ingest as text.
 
 use prism_base::{Bytes, Named};
+use prism_graph::Order;
 use prism_graph::input::{Columns, Format};
 
 /// A format of edges.
@@ -48,6 +49,14 @@ pub fn parse_columns(text: &str) -> Result<Columns, String> {
         return Err("give two or three names, such as from,to,length".into());
     };
     Ok(Columns { source, target, weight: names.next().unwrap_or_else(|| "weight".into()) })
+}
+
+/// Parses the name of an order of vertices.
+///
+/// # Errors
+/// The orders that exist.
+pub fn parse_order(text: &str) -> Result<Order, String> {
+    Order::from_name(text).ok_or_else(|| format!("orders are {}", Order::names()))
 }
 
 /// Parses the memory with which algorithms will run.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use prism_base::Bytes;
 use prism_graph::input::{Columns, Format, ReadOptions, Reader, read_vertices};
-use prism_graph::{Catalog, Ingest, IngestOptions, Keep, Pool, Prepared};
+use prism_graph::{Catalog, Ingest, IngestOptions, Keep, Order, Pool, Prepared};
 use prism_host::Progress;
 use prism_host::input::Input;
 use prism_host::interrupt::Scratch;
@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::device::{GraphDevice, name_of, refuse_store};
 use crate::error::StoreError;
-pub use crate::format::{InputFormat, parse_columns, parse_format, parse_run_memory};
+pub use crate::format::{InputFormat, parse_columns, parse_format, parse_order, parse_run_memory};
 use crate::kept::Kept;
 pub use crate::kept::SAVE_EVERY;
 use crate::parquet;
@@ -42,6 +42,8 @@ pub struct IngestPlan {
     pub memory: Bytes,
     /// The memory with which algorithms will run, if the state of the vertices may not fit.
     pub run_memory: Option<Bytes>,
+    /// The order of vertices.
+    pub order: Order,
     /// Whether an ingest that was interrupted is forgotten, and begins anew.
     pub restart: bool,
     /// Bytes of input after which progress is saved; [`SAVE_EVERY`] costs no time.
@@ -146,6 +148,7 @@ impl IngestPlan {
             ("--duplicates", keep(self.duplicates)),
             ("--self-loops", keep(self.loops)),
             ("--run-memory", self.run_memory.map_or(String::new(), |bytes| bytes.0.to_string())),
+            ("--order", self.order.name().to_owned()),
         ];
         all.map(|(name, value)| (name.to_owned(), value)).into()
     }
@@ -184,6 +187,7 @@ impl IngestPlan {
             duplicates: self.duplicates,
             loops: self.loops,
             state_memory: self.run_memory.map(|memory| memory.0 / 2),
+            order: self.order,
         };
         let new = || Ok(Box::new(TemporaryFile::new(shared.clone(), folder)) as Box<_>);
         let name = name_of(Some(edges));

@@ -34,6 +34,8 @@ pub struct Info {
     pub degree_max: u32,
     /// Intervals of vertices.
     pub intervals: u32,
+    /// The order of vertices: `degree` or `input`.
+    pub order: &'static str,
     /// Segments.
     pub segments: usize,
     /// Bytes of a segment.
@@ -76,6 +78,7 @@ impl Info {
             self_loops: catalog.loops,
             degree_max: catalog.degree_max,
             intervals: catalog.intervals,
+            order: catalog.order().name(),
             segments: catalog.entries.len(),
             segment_bytes: graph.shape().segment_bytes,
             neighbour_bytes,
@@ -108,6 +111,7 @@ impl Info {
             ("Edges", edges),
             ("Largest degree", self.degree_max.to_string()),
             ("Intervals", self.intervals.to_string()),
+            ("Order of vertices", self.order.to_owned()),
             ("Segments", segments),
             ("Neighbours", neighbours),
             ("Degrees", bytes(self.degree_bytes)),

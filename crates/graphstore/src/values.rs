@@ -1,7 +1,6 @@
 //! The values that an algorithm computed: all of them to a file, the largest, and how many there
 //! are of which.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::Path;
 
@@ -116,22 +115,17 @@ pub fn write(
         });
         all.map_err(failure)?;
     }
-    let label = |vertex: u32| ids[vertex as usize];
-    let best = if column.has_labels() { Vec::new() } else { largest(column, vertices, top) };
-    let wanted: BTreeSet<u32> = best.iter().map(|(_, vertex)| *vertex).collect();
-    let mut found: Vec<(u32, (u64, String))> = Vec::new();
+    let label = |rank: u32| ids[rank as usize];
+    let mut largest = Largest::new(if column.has_labels() { 0 } else { top });
     let mut writer = output.map(|output| output.writer(column.is_real())).transpose()?;
     let mut counting = histogram.then(|| Counting::new(column.has_labels()));
     let mut failed = None;
     let read = graph.ids(|vertex, id| {
-        let value = || column.value(vertex, &label);
-        if wanted.contains(&vertex) {
-            found.push((vertex, (id, value().to_string())));
-        }
+        largest.add(column, vertex, id);
         if writer.is_none() && counting.is_none() {
             return Ok(());
         }
-        let value = value();
+        let value = column.value(vertex, &label);
         if let Some(counting) = &mut counting {
             counting.add(value);
         }
@@ -142,34 +136,49 @@ pub fn write(
         })
     });
     read.map_err(|error| failed.take().map_or_else(|| failure(error), StoreError::Host))?;
+    let rows = largest.end().into_iter();
+    let top = rows.map(|(vertex, id)| (id, column.value(vertex, &label).to_string())).collect();
     column.check().map_err(failure)?;
     if let Some(writer) = writer {
         writer.commit()?;
     }
-    let row = |(_, vertex): (f64, u32)| {
-        let row = found.iter().find(|(other, _)| *other == vertex);
-        row.map(|(_, row)| row.clone())
-    };
-    let top = best.into_iter().filter_map(row).collect();
     Ok(Shown { top, histogram: counting.map(Counting::end) })
 }
 
-/// The vertices with the largest values. Each is read once: they may be on flash.
-fn largest(column: &Column, vertices: u32, top: usize) -> Vec<(f64, u32)> {
-    let mut best: Vec<(f64, u32)> = Vec::new();
-    if top == 0 {
-        return best;
+/// The vertices with the largest values, of those with the same value the ones with the smallest
+/// numbers in the input.
+struct Largest {
+    top: usize,
+    /// Values, numbers in the input, vertices.
+    best: Vec<(f64, u64, u32)>,
+}
+
+impl Largest {
+    fn new(top: usize) -> Self {
+        Self { top, best: Vec::new() }
     }
-    let larger = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-    let values = (0..vertices).map(|vertex| (column.number(vertex), vertex));
-    for pair in values.filter(|(value, _)| value.is_finite()) {
-        best.push(pair);
-        if best.len() >= 2 * top + 1000 {
-            best.sort_by(larger);
-            best.truncate(top);
+
+    fn add(&mut self, column: &Column, vertex: u32, id: u64) {
+        if self.top == 0 {
+            return;
+        }
+        let value = column.number(vertex);
+        if value.is_finite() {
+            self.best.push((value, id, vertex));
+        }
+        if self.best.len() >= 2 * self.top + 1000 {
+            self.shorten();
         }
     }
-    best.sort_by(larger);
-    best.truncate(top);
-    best
+
+    fn shorten(&mut self) {
+        self.best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        self.best.truncate(self.top);
+    }
+
+    /// Vertices and their numbers in the input.
+    fn end(mut self) -> Vec<(u32, u64)> {
+        self.shorten();
+        self.best.into_iter().map(|(_, id, vertex)| (vertex, id)).collect()
+    }
 }

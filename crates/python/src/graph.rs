@@ -10,7 +10,9 @@ use prism_graph::algorithms::frontier::UNREACHED;
 use prism_graph::algorithms::{Column, StoredKind, Value};
 use prism_graph::pool::Job;
 use prism_graph::{Graph, GraphError, Keep, Pool};
-use prism_graphstore::ingest::{SAVE_EVERY, parse_columns, parse_format, parse_run_memory};
+use prism_graphstore::ingest::{
+    SAVE_EVERY, parse_columns, parse_format, parse_order, parse_run_memory,
+};
 use prism_graphstore::run::{InMemory, Show, parse_algorithm};
 use prism_graphstore::{Info, IngestPlan, MEMORY, RunPlan, StoreError, Verified, export};
 use prism_present::Env;
@@ -61,6 +63,7 @@ pub struct IngestOptions {
     keep_self_loops: bool,
     memory: String,
     run_memory: Option<String>,
+    order: String,
     restart: bool,
     threads: usize,
 }
@@ -96,6 +99,7 @@ impl IngestOptions {
             loops: keep(self.keep_self_loops),
             memory: bytes("memory", &self.memory)?,
             run_memory: run_memory.map_err(wrong("run_memory"))?,
+            order: parse_order(&self.order).map_err(wrong("order"))?,
             restart: self.restart,
             save_every: SAVE_EVERY,
         })
@@ -245,41 +249,48 @@ pub fn graph_export(py: Python<'_>, store: PathBuf, output: PathBuf, memory: &st
 
 /// A row for each vertex: its number in the input and its value, which is null where there is none.
 fn table(graph: &mut Graph, column: &Column) -> Result<Table, GraphError> {
-    let mut ids: Vec<u64> = Vec::new();
-    graph.ids(|_, id| {
+    let (mut ids, mut order): (Vec<u64>, Vec<u32>) = (Vec::new(), Vec::new());
+    graph.ids(|vertex, id| {
         ids.push(id);
+        order.push(vertex);
         Ok(())
     })?;
-    let vertices = graph.catalog().vertices;
+    let vertices = || order.iter().copied();
     let finite = |value: f64| Some(value).filter(|value| value.is_finite());
     let values: ArrayRef = match column {
         Column::Reals(values) => {
-            Arc::new(values.iter().map(|&value| finite(value)).collect::<Float64Array>())
+            let value = |vertex: u32| finite(values[vertex as usize]);
+            Arc::new(vertices().map(value).collect::<Float64Array>())
         }
         Column::Levels(levels) => {
-            let known = |&level: &u32| Some(level).filter(|&level| level != UNREACHED);
-            Arc::new(levels.iter().map(known).collect::<UInt32Array>())
+            let level =
+                |vertex: u32| Some(levels[vertex as usize]).filter(|&level| level != UNREACHED);
+            Arc::new(vertices().map(level).collect::<UInt32Array>())
         }
         Column::Labels(labels) => {
-            Arc::new(labels.iter().map(|&label| Some(ids[label as usize])).collect::<UInt64Array>())
+            let label = |vertex: u32| Some(ids[labels[vertex as usize] as usize]);
+            Arc::new(vertices().map(label).collect::<UInt64Array>())
         }
-        Column::Counts(counts) => Arc::new(UInt64Array::from(counts.clone())),
+        Column::Counts(counts) => {
+            let count = |vertex: u32| Some(counts[vertex as usize]);
+            Arc::new(vertices().map(count).collect::<UInt64Array>())
+        }
         // The same types as in memory.
         Column::Stored(stored) => match stored.kind {
             StoredKind::Reals => {
                 let value = |vertex| finite(column.number(vertex));
-                Arc::new((0..vertices).map(value).collect::<Float64Array>())
+                Arc::new(vertices().map(value).collect::<Float64Array>())
             }
             StoredKind::Levels => {
                 let level = |vertex| finite(column.number(vertex)).map(|level| level as u32);
-                Arc::new((0..vertices).map(level).collect::<UInt32Array>())
+                Arc::new(vertices().map(level).collect::<UInt32Array>())
             }
             StoredKind::Counts | StoredKind::Labels => {
                 let value = |vertex| match column.value(vertex, &|_| 0) {
                     Value::Whole(value) => Some(value),
                     Value::Real(_) => None,
                 };
-                Arc::new((0..vertices).map(value).collect::<UInt64Array>())
+                Arc::new(vertices().map(value).collect::<UInt64Array>())
             }
         },
     };

@@ -33,7 +33,8 @@ impl ListProgram for Propagation {
     }
 }
 
-/// The label, a vertex, of each vertex after `rounds` rounds; it ends early if nothing changes.
+/// The label of each vertex, the rank of one, after `rounds` rounds; it ends early if nothing
+/// changes.
 ///
 /// # Errors
 /// As [`Graph::stream`]; [`GraphError::Memory`](crate::GraphError::Memory).
@@ -42,9 +43,13 @@ pub fn cdlp(graph: &mut Graph, pool: &dyn Pool, rounds: u32) -> Result<(Vec<u32>
     let windows = Windows::new(graph.catalog());
     let state = state_bytes(graph, pool);
     graph.reserve("the labels", state, &directions(graph.catalog()), pool)?;
-    let mut labels: Vec<AtomicU32> = (0..vertices).map(AtomicU32::new).collect();
-    let next: Vec<AtomicU32> = (0..vertices).map(AtomicU32::new).collect();
-    let mut next = next;
+    let zeros = || (0..vertices).map(|_| AtomicU32::new(0)).collect();
+    let (mut labels, mut next): (Vec<AtomicU32>, Vec<AtomicU32>) = (zeros(), zeros());
+    let mut rank = 0;
+    graph.ranked(|vertex| {
+        labels[vertex as usize].set(rank);
+        rank += 1;
+    })?;
     for round in 0..rounds {
         let changed = AtomicU32::new(0);
         windows.stream(graph, pool, &|window| {

@@ -26,7 +26,7 @@ pub enum Column {
     Reals(Vec<f64>),
     /// Levels, of which [`frontier::UNREACHED`] is none.
     Levels(Vec<u32>),
-    /// Vertices, as labels.
+    /// Vertices as labels, by their ranks: how many vertices have smaller numbers in the input.
     Labels(Vec<u32>),
     /// Counts.
     Counts(Vec<u64>),
@@ -121,7 +121,7 @@ impl Stored {
 }
 
 impl Column {
-    /// The value of a vertex; `id` has the number of a vertex in the input.
+    /// The value of a vertex; `id` has the number in the input of the vertex with a rank.
     #[must_use]
     pub fn value(&self, vertex: u32, id: &dyn Fn(u32) -> u64) -> Value {
         let at = vertex as usize;
@@ -181,7 +181,7 @@ impl Column {
         }
     }
 
-    /// Whether [`Column::value`] needs the number in the input of any vertex.
+    /// Whether [`Column::value`] needs numbers of the input.
     #[must_use]
     pub fn needs_ids(&self) -> bool {
         matches!(self, Self::Labels(_))

@@ -6,7 +6,7 @@ use crate::algorithms::kcore::{self, kcore};
 use crate::algorithms::pagerank::{Form, PageRank, Until};
 use crate::algorithms::paths::{Paths, Smallest};
 use crate::algorithms::triangles::{self, Count};
-use crate::algorithms::wcc::wcc;
+use crate::algorithms::wcc::{self, wcc};
 use crate::algorithms::{Column, by_lists, stored};
 use crate::engine::Graph;
 use crate::error::{GraphError, Result};
@@ -159,7 +159,10 @@ impl Algorithm {
                 };
                 (vertices * whole, external::state_bytes::<PageRank>(graph))
             }
-            Self::Wcc => (vertices * 4, external::state_bytes::<Smallest>(graph)),
+            Self::Wcc => (
+                wcc::state_bytes(graph.catalog().vertices),
+                external::state_bytes::<Smallest>(graph),
+            ),
             // Levels or distances, degrees, and two bits.
             Self::Bfs | Self::Sssp => (vertices * 9, external::state_bytes::<Paths>(graph)),
             Self::Cdlp => (cdlp::state_bytes(graph, pool), by_lists::bytes_min(graph)),
@@ -197,8 +200,9 @@ impl Algorithm {
 
 fn components(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
     let labels = wcc(graph, pool)?;
-    let roots = (0..).zip(&labels).filter(|(vertex, label)| vertex == *label).count();
-    let facts = vec![("components", roots as f64)];
+    let used = Bits::new(graph.catalog().vertices);
+    labels.iter().for_each(|label| used.set(*label));
+    let facts = vec![("components", used.count() as f64)];
     Ok(Computed { column: Column::Labels(labels), rounds: 1, facts })
 }
 

@@ -188,10 +188,8 @@ fn labels_of_input(graph: &mut Graph, results: &mut Results, key: &str, rounds: 
         let mut ids_of_labels = vec![0_u64; labels.len()];
         for range in pieces(graph, per.div_ceil(8)) {
             let mut ids = Vec::with_capacity(range.len());
-            graph.ids_of(range.clone(), |_, id| {
-                ids.push(id);
-                Ok(())
-            })?;
+            // With several intervals the vertices are in the order of the input.
+            graph.ids_of(range.clone(), |id| ids.push(id))?;
             for (label, id) in labels.iter().zip(&mut ids_of_labels) {
                 if range.contains(label) {
                     *id = ids[(*label - range.start) as usize];

@@ -1,10 +1,11 @@
 //! Weakly connected components, by union-find in one pass over the edges.
 //!
-//! A tree's root is its smallest vertex, so the label of a component is its smallest number, in
-//! whatever order edges arrive. Source: Anderson and Woll, STOC'91 (concurrent union-find).
+//! A tree's root is its smallest vertex, in whatever order edges arrive. The label of a component is
+//! its vertex with the smallest number in the input. Source: Anderson and Woll, STOC'91 (concurrent union-find).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::algorithms::frontier::Bits;
 use crate::catalog::Direction;
 use crate::engine::{Graph, tasks};
 use crate::error::Result;
@@ -39,14 +40,14 @@ fn join(parents: &[AtomicU32], mut one: u32, mut other: u32) {
     }
 }
 
-/// The smallest vertex of the component of each vertex.
+/// For each vertex the smallest rank of a vertex of its component.
 ///
 /// # Errors
-/// As [`Graph::stream`]; [`GraphError::Memory`](crate::GraphError::Memory) if four bytes a vertex
-/// are too much.
+/// As [`Graph::stream`]; [`GraphError::Memory`](crate::GraphError::Memory) if four bytes and
+/// two bits a vertex are too much.
 pub fn wcc(graph: &mut Graph, pool: &dyn Pool) -> Result<Vec<u32>> {
     let vertices = graph.catalog().vertices;
-    graph.reserve("the components", u64::from(vertices) * 4, &[Direction::In], pool)?;
+    graph.reserve("the components", state_bytes(vertices), &[Direction::In], pool)?;
     let parents: Vec<AtomicU32> = (0..vertices).map(AtomicU32::new).collect();
     let tasks = tasks(&graph.catalog().neighbours(Direction::In));
     graph.stream(pool, &tasks, &|_, lists| {
@@ -63,5 +64,32 @@ pub fn wcc(graph: &mut Graph, pool: &dyn Pool) -> Result<Vec<u32>> {
         let label = parents[parent].load(Ordering::Relaxed);
         parents[vertex].store(label, Ordering::Relaxed);
     }
-    Ok(parents.into_iter().map(AtomicU32::into_inner).collect())
+    let mut labels = parents.into_iter().map(AtomicU32::into_inner).collect();
+    rank_labels(graph, &mut labels)?;
+    Ok(labels)
+}
+
+/// Bytes of memory that [`wcc`] needs next to buffers.
+pub(crate) fn state_bytes(vertices: u32) -> u64 {
+    u64::from(vertices) * 4 + u64::from(vertices) / 4 + 16
+}
+
+/// Replaces the smallest vertex of each component by the smallest rank.
+fn rank_labels(graph: &mut Graph, labels: &mut Vec<u32>) -> Result<()> {
+    let vertices = labels.len() as u32;
+    let (roots, found) = (Bits::new(vertices), Bits::new(vertices));
+    (0..).zip(&*labels).filter(|(vertex, label)| vertex == *label).for_each(|(v, _)| roots.set(v));
+    let mut rank = 0;
+    graph.ranked(|vertex| {
+        let root = if roots.has(vertex) { vertex } else { labels[vertex as usize] };
+        if !found.has(root) {
+            found.set(root);
+            labels[root as usize] = rank;
+        }
+        rank += 1;
+    })?;
+    for vertex in (0..vertices).filter(|vertex| !roots.has(*vertex)) {
+        labels[vertex as usize] = labels[labels[vertex as usize] as usize];
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use prism_graph::pool::Job;
 use prism_graph::pull::Schedule;
 use prism_graph::scratch::InMemory;
 use prism_graph::space::AnyStore;
-use prism_graph::{Graph, GraphError, Ingest, IngestOptions, Keep, Pool, Serial, Space};
+use prism_graph::{Graph, GraphError, Ingest, IngestOptions, Keep, Order, Pool, Serial, Space};
 use prism_segments::PolicyStore;
 
 /// Threads of tests.
@@ -77,6 +77,7 @@ pub struct Input<'a> {
     pub duplicates: Keep,
     pub loops: Keep,
     pub state_memory: Option<u64>,
+    pub order: Order,
 }
 
 impl<'a> Input<'a> {
@@ -90,6 +91,7 @@ impl<'a> Input<'a> {
             duplicates: Keep::Drop,
             loops: Keep::Keep,
             state_memory: None,
+            order: Order::Degree,
         }
     }
 
@@ -101,6 +103,7 @@ impl<'a> Input<'a> {
             duplicates: self.duplicates,
             loops: self.loops,
             state_memory: self.state_memory,
+            order: self.order,
         };
         let mut ingest = Ingest::new(options, &InMemory::make)?;
         let (format, directed, weighted) = (self.format, self.directed, self.weighted);
@@ -152,16 +155,16 @@ pub fn options() -> RunOptions {
 
 /// Values by the numbers of the input.
 pub fn by_id(graph: &mut Graph, computed: &Computed) -> BTreeMap<u64, String> {
-    let mut ids = Vec::new();
+    let mut pairs = Vec::new();
     graph
-        .ids(|_, id| {
-            ids.push(id);
+        .ids(|vertex, id| {
+            pairs.push((vertex, id));
             Ok(())
         })
         .unwrap();
     let text =
-        |vertex: u32| computed.column.value(vertex, &|vertex| ids[vertex as usize]).to_string();
-    (0..).zip(&ids).map(|(vertex, id)| (*id, text(vertex))).collect()
+        |vertex: u32| computed.column.value(vertex, &|rank| pairs[rank as usize].1).to_string();
+    pairs.iter().map(|(vertex, id)| (*id, text(*vertex))).collect()
 }
 
 /// Runs an algorithm.

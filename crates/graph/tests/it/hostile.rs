@@ -73,14 +73,13 @@ impl Image {
             ..options()
         };
         let computed = algorithm.run(&mut graph, Some(results), &Serial, &options)?;
-        let mut ids = Vec::new();
-        graph.ids(|_, id| {
-            ids.push(id);
+        let mut pairs = Vec::new();
+        graph.ids(|vertex, id| {
+            pairs.push((vertex, id));
             Ok(())
         })?;
-        let text = |vertex: u32| computed.column.value(vertex, &|other| ids[other as usize]);
-        let values = (0..).zip(&ids).map(|(vertex, id)| format!("{id} {}", text(vertex)));
-        let values = values.collect();
+        let text = |vertex: u32| computed.column.value(vertex, &|rank| pairs[rank as usize].1);
+        let values = pairs.iter().map(|(vertex, id)| format!("{id} {}", text(*vertex))).collect();
         computed.column.check()?;
         Ok(values)
     }

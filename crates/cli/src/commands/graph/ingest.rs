@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 use prism_base::Bytes;
-use prism_graph::Keep;
 use prism_graph::input::Columns;
+use prism_graph::{Keep, Order};
 use prism_graphstore::device::refuse_store;
 use prism_graphstore::ingest::{
-    InputFormat, SAVE_EVERY, parse_columns, parse_format, parse_run_memory,
+    InputFormat, SAVE_EVERY, parse_columns, parse_format, parse_order, parse_run_memory,
 };
 use prism_graphstore::{IngestPlan, Threads};
 use prism_host::Progress;
@@ -90,6 +90,11 @@ pub struct EdgeArgs {
     /// vertices does not fit
     #[arg(long, value_name = "SIZE", value_parser = parse_run_memory, requires = "edges")]
     run_memory: Option<Bytes>,
+    /// The order of vertices in the store: by degree, those with the most edges first, or as in
+    /// the input
+    #[arg(long, value_name = "ORDER", value_parser = parse_order, default_value = "degree")]
+    #[arg(requires = "edges")]
+    order: Order,
 }
 
 /// `keep` or `drop`.
@@ -125,6 +130,7 @@ impl EdgeArgs {
             loops: self.self_loops.into(),
             memory: Bytes::parse(MEMORY).expect("it is a size"),
             run_memory: self.run_memory,
+            order: self.order,
             restart: false,
             save_every: SAVE_EVERY,
         }

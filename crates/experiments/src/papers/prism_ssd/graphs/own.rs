@@ -14,7 +14,9 @@ use prism_graph::pull::Schedule;
 use prism_graph::scratch::InMemory;
 use prism_graph::segment::{HEADER_BYTES, Header, Kind};
 use prism_graph::space::AnyStore;
-use prism_graph::{Edge, Graph, GraphError, Ingest, IngestOptions, Keep, Results, Serial, Space};
+use prism_graph::{
+    Edge, Graph, GraphError, Ingest, IngestOptions, Keep, Order, Results, Serial, Space,
+};
 use prism_segments::{Done, PolicyStore, Store, Wrapper};
 
 use super::super::graphchi::{Ranges, Traffic, open_ranges};
@@ -108,6 +110,7 @@ fn ingest(
         duplicates: Keep::Keep,
         loops: Keep::Drop,
         state_memory: None,
+        order: Order::Input,
     };
     let mut ingest = Ingest::new(options, &InMemory::make)?;
     ingest.add_vertices(&(0..1 << input.scale).collect::<Vec<u64>>())?;
