@@ -5,18 +5,23 @@ use std::io;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use crate::ids::IdMap;
+use crate::ids::{IdMap, PAGE_IDS};
 use crate::ingest::{IngestOptions, extra};
 use crate::pool::{Job, Pool};
 use crate::scratch::{Records, u64_at};
 
 /// Bytes for a bucket that a thread collects before it locks the bucket.
 const COLLECTED: usize = 4 << 10;
+/// Edges whose vertices are numbered together: the waits for memory of several overlap then, since
+/// no branch depends on a number until all of them are there.
+const TOGETHER: usize = 512;
 /// Threads that count edges at most: each has four bytes for each vertex.
 const COUNTING_MAX: usize = 4;
 /// From how many edges on a sample of them is counted, and one of how many that is.
 const SAMPLED_FROM: u64 = 1 << 20;
-const SAMPLED: u64 = 8;
+const SAMPLED: usize = 16;
+/// Parts of the edges that are counted one after another.
+const COUNTED_PARTS: usize = 16;
 /// Vertices with an entry each in the table of buckets, and entries for all others at most.
 const FIRST: u32 = 1 << 13;
 
@@ -67,36 +72,61 @@ impl Buckets {
 
 /// The numbers of vertices in the store.
 pub(crate) struct Numbers<'a> {
-    pub(crate) ids: &'a IdMap,
+    ids: &'a IdMap,
     /// By rank; empty if they are the ranks.
-    pub(crate) of_rank: &'a [u32],
+    of_rank: &'a [u32],
+    /// For pages of numbers of the input most of which are vertices, the number of each.
+    pages: Vec<Vec<u32>>,
 }
 
-impl Numbers<'_> {
+impl<'a> Numbers<'a> {
+    /// With the number of each vertex by its rank; none if the numbers are the ranks.
+    pub(crate) fn new(ids: &'a IdMap, of_rank: &'a [u32]) -> Self {
+        let mut pages: Vec<Vec<u32>> = Vec::new();
+        if of_rank.is_empty() {
+            return Self { ids, of_rank, pages };
+        }
+        let full = ids.page_lens().map(|len| len >= PAGE_IDS / 4);
+        pages.extend(full.map(|full| vec![0; if full { PAGE_IDS } else { 0 }]));
+        for (id, number) in ids.iter().zip(of_rank) {
+            let Some(page) = pages.get_mut((id / PAGE_IDS as u64) as usize) else { break };
+            if let Some(cell) = page.get_mut(id as usize % PAGE_IDS) {
+                *cell = *number;
+            }
+        }
+        Self { ids, of_rank, pages }
+    }
+
     #[inline]
     fn number(&self, id: u64) -> u32 {
+        let page = self.pages.get((id / PAGE_IDS as u64) as usize);
+        if let Some(number) = page.and_then(|page| page.get(id as usize % PAGE_IDS)) {
+            return *number;
+        }
         let rank = self.ids.dense(id);
         self.of_rank.get(rank as usize).copied().unwrap_or(rank as u32)
     }
 }
 
-/// Calls `take` with source, target and the bytes of the weight of each edge of a part of all.
+/// Calls `take` with source, target and the bytes of the weight of every `step`-th edge of a part of
+/// all.
 fn for_each(
     options: IngestOptions,
     edges: &[Records; 2],
     part: (u64, u64),
+    step: usize,
     mut take: impl FnMut(u64, u64, &[u8]) -> io::Result<()>,
 ) -> io::Result<()> {
     let narrow = 8 + extra(options) as usize;
     edges[0].read_part(narrow, part, |bytes| {
-        bytes.chunks_exact(narrow).try_for_each(|record| {
+        bytes.chunks_exact(narrow).step_by(step).try_for_each(|record| {
             let pair = u64_at(record, 0);
             take(pair & u64::from(u32::MAX), pair >> 32, &record[8..])
         })
     })?;
     let wide = narrow + 8;
     edges[1].read_part(wide, part, |bytes| {
-        let mut records = bytes.chunks_exact(wide);
+        let mut records = bytes.chunks_exact(wide).step_by(step);
         records.try_for_each(|record| take(u64_at(record, 0), u64_at(record, 8), &record[16..]))
     })
 }
@@ -110,26 +140,24 @@ pub(crate) fn degrees(
 ) -> io::Result<Vec<u32>> {
     let all = edges[0].len() / (8 + extra(options)) + edges[1].len() / (16 + extra(options));
     let step = if all < SAMPLED_FROM { 1 } else { SAMPLED };
-    let parts = pool.threads().clamp(1, COUNTING_MAX);
+    let threads = pool.threads().clamp(1, COUNTING_MAX);
     let mut counts: Vec<io::Result<Vec<u32>>> = Vec::new();
-    counts.resize_with(parts, || Ok(Vec::new()));
-    let jobs = counts.iter_mut().enumerate().map(|(part, counts)| {
+    counts.resize_with(threads, || Ok(Vec::new()));
+    let jobs = counts.iter_mut().enumerate().map(|(thread, counts)| {
         Box::new(move || {
-            let mut of_part = vec![0_u32; ids.len() as usize];
-            let part = (part as u64, parts as u64);
-            let mut passed = 0;
-            let read = for_each(options, edges, part, |source, target, _| {
-                passed += 1;
-                if passed % step != 0 {
-                    return Ok(());
-                }
-                for id in [source, target] {
-                    let count = &mut of_part[ids.dense(id) as usize];
-                    *count = count.saturating_add(1);
-                }
-                Ok(())
+            let mut of_thread = vec![0_u32; ids.len() as usize];
+            // What is in the sample does not depend on the number of threads.
+            let read = (thread..COUNTED_PARTS).step_by(threads).try_for_each(|part| {
+                let part = (part as u64, COUNTED_PARTS as u64);
+                for_each(options, edges, part, step, |source, target, _| {
+                    for id in [source, target] {
+                        let count = &mut of_thread[ids.dense(id) as usize];
+                        *count = count.saturating_add(1);
+                    }
+                    Ok(())
+                })
             });
-            *counts = read.map(|()| of_part);
+            *counts = read.map(|()| of_thread);
         }) as Job<'_>
     });
     pool.run(jobs.collect());
@@ -160,7 +188,17 @@ pub(crate) fn distribute(
         let records = &records;
         Box::new(move || {
             let collected = vec![Vec::with_capacity(COLLECTED + 16); records.len()];
-            let mut thread = Thread { numbers, two_sets, buckets, records, collected };
+            let weight_bytes = extra(options) as usize;
+            let mut thread = Thread {
+                numbers,
+                two_sets,
+                buckets,
+                records,
+                collected,
+                weight_bytes,
+                pairs: Vec::with_capacity(TOGETHER),
+                weights: Vec::with_capacity(TOGETHER * weight_bytes),
+            };
             *done = thread.run(options, edges, (part as u64, parts as u64));
         }) as Job<'_>
     });
@@ -182,6 +220,10 @@ struct Thread<'a> {
     buckets: &'a Buckets,
     records: &'a [Mutex<Records>],
     collected: Vec<Vec<u8>>,
+    weight_bytes: usize,
+    /// Edges that are not in a bucket yet, and their weights.
+    pairs: Vec<(u32, u32)>,
+    weights: Vec<u8>,
 }
 
 impl Thread<'_> {
@@ -191,21 +233,32 @@ impl Thread<'_> {
         edges: &[Records; 2],
         part: (u64, u64),
     ) -> io::Result<()> {
-        for_each(options, edges, part, |source, target, weight| self.edge(source, target, weight))?;
+        for_each(options, edges, part, 1, |source, target, weight| {
+            let (source, target) = (self.numbers.number(source), self.numbers.number(target));
+            self.pairs.push((source, target));
+            self.weights.extend_from_slice(weight);
+            if self.pairs.len() == TOGETHER { self.put_pairs() } else { Ok(()) }
+        })?;
+        self.put_pairs()?;
         (0..self.records.len()).try_for_each(|bucket| self.flush(bucket))
     }
 
-    #[inline]
-    fn edge(&mut self, source: u64, target: u64, weight: &[u8]) -> io::Result<()> {
-        let (source, target) = (self.numbers.number(source), self.numbers.number(target));
-        self.put(0, target, source, weight)?;
-        if self.two_sets {
-            self.put(self.buckets.len(), source, target, weight)
-        } else if source == target {
-            Ok(())
-        } else {
-            self.put(0, source, target, weight)
+    fn put_pairs(&mut self) -> io::Result<()> {
+        let (mut pairs, mut weights) =
+            (std::mem::take(&mut self.pairs), std::mem::take(&mut self.weights));
+        for (at, (source, target)) in pairs.iter().copied().enumerate() {
+            let weight = &weights[at * self.weight_bytes..(at + 1) * self.weight_bytes];
+            self.put(0, target, source, weight)?;
+            if self.two_sets {
+                self.put(self.buckets.len(), source, target, weight)?;
+            } else if source != target {
+                self.put(0, source, target, weight)?;
+            }
         }
+        pairs.clear();
+        weights.clear();
+        (self.pairs, self.weights) = (pairs, weights);
+        Ok(())
     }
 
     #[inline]

@@ -5,6 +5,8 @@
 
 /// Numbers below this are kept as bits.
 const NARROW: u64 = 1 << 32;
+/// Numbers of a page.
+pub(crate) const PAGE_IDS: usize = 1 << 16;
 /// Numbers of a page as they are, before it becomes bits.
 const FEW_MAX: usize = 512;
 /// Wide numbers that are not sorted, before they are.
@@ -127,6 +129,11 @@ impl IdMap {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// How many numbers there are in each page, of those that are kept as bits.
+    pub(crate) fn page_lens(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pages.iter().map(|page| page.as_ref().map_or(0, Page::len) as usize)
     }
 
     /// The dense number of `id`, which has to be in the set.

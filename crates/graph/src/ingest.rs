@@ -274,7 +274,7 @@ impl<'a> Ingest<'a> {
             sets.push((0..buckets.len()).map(|_| new()).collect::<Result<Vec<_>>>()?);
         }
         let of_rank = ordered.as_ref().map_or(&[][..], |ordered| &ordered.numbers);
-        let numbers = Numbers { ids: &ids, of_rank };
+        let numbers = Numbers::new(&ids, of_rank);
         let sets = distribute(options, (&numbers, &edges), &buckets, sets, pool)
             .map_err(GraphError::Scratch)?;
         let plan = Plan {
