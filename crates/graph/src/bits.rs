@@ -51,6 +51,59 @@ pub fn get(packed: &[u8], at: usize, base: u32, bits: u32) -> u32 {
     base.wrapping_add(((word >> (bit % 8)) & mask) as u32)
 }
 
+/// Values that are unpacked together. They take a whole number of bytes.
+pub const BLOCK: usize = 64;
+
+/// The values of the block `block`, or of what there is of it before the `count`-th value; the rest
+/// of `out` is not changed. With a constant width each step is a load, a shift and a mask by
+/// constants.
+///
+/// # Panics
+/// If `packed` is too short, or `bits` is more than 32.
+#[inline]
+pub fn unpack(
+    packed: &[u8],
+    (block, count): (usize, usize),
+    base: u32,
+    bits: u32,
+    out: &mut [u32; BLOCK],
+) {
+    let first = block * BLOCK;
+    if first + BLOCK > count {
+        for (at, value) in (first..count).zip(out) {
+            *value = get(packed, at, base, bits);
+        }
+        return;
+    }
+    let packed = &packed[first / 8 * bits as usize..];
+    macro_rules! by_width {
+        ($($width:literal)*) => {
+            match bits {
+                $($width => unpack_width::<$width>(packed, base, out),)*
+                _ => panic!("a value has up to 32 bits"),
+            }
+        };
+    }
+    by_width!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30
+              31 32);
+}
+
+/// Unpacks a block of values of `WIDTH` bits.
+fn unpack_width<const WIDTH: usize>(packed: &[u8], base: u32, out: &mut [u32; BLOCK]) {
+    let mask = (1_u64 << WIDTH) - 1;
+    let packed = &packed[..BLOCK / 8 * WIDTH + PADDING];
+    // Eight values begin and end with a byte.
+    for (at, out) in out.chunks_exact_mut(8).enumerate() {
+        let packed = &packed[at * WIDTH..at * WIDTH + WIDTH + PADDING];
+        for (at, value) in out.iter_mut().enumerate() {
+            let bit = at * WIDTH;
+            let bytes = packed[bit / 8..bit / 8 + 8].try_into().expect("eight bytes");
+            let word = u64::from_le_bytes(bytes);
+            *value = base.wrapping_add((word >> (bit % 8) & mask) as u32);
+        }
+    }
+}
+
 /// Appends a number as bytes of seven bits, the lowest first; the highest bit says that more
 /// follow.
 pub fn put_varint(mut value: u64, out: &mut Vec<u8>) {
@@ -90,7 +143,7 @@ mod tests {
     fn every_width_is_read_as_written() {
         for bits in 0..=32_u32 {
             let top = ((1_u64 << bits) - 1) as u32;
-            let values: Vec<u32> = (0..100_u32)
+            let values: Vec<u32> = (0..200_u32)
                 .map(|i| 7_u32.wrapping_add(i.wrapping_mul(0x9e37_79b9) & top))
                 .filter(|value| *value >= 7)
                 .collect();
@@ -99,6 +152,11 @@ mod tests {
             assert_eq!(packed.len(), packed_bytes(values.len(), bits), "{bits}");
             for (at, value) in values.iter().enumerate() {
                 assert_eq!(get(&packed, at, 7, bits), *value, "{bits} {at}");
+            }
+            for (block, values) in values.chunks(BLOCK).enumerate() {
+                let mut unpacked = [0; BLOCK];
+                unpack(&packed, (block, block * BLOCK + values.len()), 7, bits, &mut unpacked);
+                assert_eq!(unpacked[..values.len()], *values, "{bits} {block}");
             }
         }
         assert_eq!([0, 1, 255, 256, u32::MAX].map(width), [0, 1, 8, 9, 32]);

@@ -141,3 +141,46 @@ impl Catalog {
         bytes.first_chunk().map(|version| u32::from_le_bytes(*version))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn catalog(version: u32, groups: Vec<u32>) -> Catalog {
+        Catalog {
+            version,
+            directed: true,
+            weighted: false,
+            negative: false,
+            vertices: 3,
+            edges: 4,
+            loops: 1,
+            arcs: 4,
+            duplicates: 0,
+            loops_dropped: 0,
+            degree_max: 2,
+            intervals: 1,
+            interval_vertices: 3,
+            content: 7,
+            entries: Vec::new(),
+            groups,
+        }
+    }
+
+    /// Stores of earlier versions of Prism have no groups in their catalogs.
+    #[test]
+    fn catalogs_of_both_versions_are_read_as_written() {
+        let old = catalog(VERSION_OF_INPUT, Vec::new());
+        let fields = 4 + 3 + 4 + 3 * 8 + 2 * 8 + 4 + 2 * 4 + 8 + 4;
+        assert_eq!(old.encode().len(), fields);
+        assert_eq!(Catalog::decode(&old.encode()), Some(old));
+        let new = catalog(VERSION, vec![1, 2]);
+        assert_eq!(new.encode().len(), fields + 4 + 2 * 4);
+        assert_eq!(Catalog::decode(&new.encode()), Some(new.clone()));
+        // Nothing follows.
+        let longer: Vec<u8> = new.encode().into_iter().chain([0]).collect();
+        assert_eq!(Catalog::decode(&longer), None);
+        let cut = new.encode();
+        assert_eq!(Catalog::decode(&cut[..cut.len() - 1]), None);
+    }
+}

@@ -9,7 +9,7 @@ use prism_segments::Shape;
 use crate::catalog::{Catalog, Entry, VERSION, VERSION_OF_INPUT};
 use crate::error::{GraphError, Result};
 use crate::ingest::INTERVALS_MAX;
-use crate::segment::{Adjacency, Kind};
+use crate::segment::{Adjacency, Kind, Slice};
 use crate::space::Space;
 
 /// The catalog of a space, if all that it says can be: its figures agree with each other, and its
@@ -177,14 +177,17 @@ impl Limits {
     pub(crate) fn check(&self, lists: &Adjacency<'_>) -> Checked {
         let Range { start, end } = self.neighbours;
         let mut right = true;
-        let whole = lists.for_each(|_, list| {
-            let (mut before, mut ascends) = (start, true);
-            for neighbour in list.iter() {
-                ascends &= before <= neighbour;
-                before = neighbour;
+        let (mut before, mut degree) = (start, 0);
+        let whole = lists.for_each_slice(|_, list, slice| {
+            for neighbour in list {
+                right &= before <= *neighbour;
+                before = *neighbour;
             }
-            let within = list.is_empty() || before < end;
-            right &= ascends & within & (list.len() <= self.degree_max as usize);
+            degree += list.len();
+            if slice == Slice::Last {
+                right &= (degree == 0 || before < end) & (degree <= self.degree_max as usize);
+                (before, degree) = (start, 0);
+            }
         });
         check(whole, "its degrees do not fit its neighbours")?;
         check(right, "it has neighbours that the graph cannot have")?;

@@ -5,7 +5,7 @@ use crate::catalog::{Direction, Entry};
 use crate::engine::{Graph, tasks};
 use crate::error::Result;
 use crate::pool::{Cell, Pool};
-use crate::segment::Adjacency;
+use crate::segment::{Adjacency, Slice};
 
 /// The value of a vertex of a program.
 pub type ValueOf<P> = <<P as VertexProgram>::Cell as Cell>::Value;
@@ -265,12 +265,14 @@ pub(crate) fn gather<P: VertexProgram>(
     mut take: impl FnMut(u32, SumOf<P>),
 ) {
     let whole = if list.header().weight_bytes == 0 {
-        list.for_each(|number, neighbours| {
-            let mut sum = program.empty();
-            for neighbour in neighbours.iter() {
-                sum = program.gather(sum, value(neighbour), 1.0);
+        let mut sum = program.empty();
+        list.for_each_slice(|number, neighbours, slice| {
+            for neighbour in neighbours {
+                sum = program.gather(sum, value(*neighbour), 1.0);
             }
-            take(number, sum);
+            if slice == Slice::Last {
+                take(number, std::mem::replace(&mut sum, program.empty()));
+            }
         })
     } else {
         list.for_each(|number, neighbours| {

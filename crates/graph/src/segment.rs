@@ -153,6 +153,13 @@ pub struct Adjacency<'a> {
     weights: &'a [u8],
 }
 
+/// Whether a slice of the neighbours of a vertex is its last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slice {
+    Last,
+    Other,
+}
+
 /// The neighbours of one vertex.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbours<'a> {
@@ -209,6 +216,33 @@ impl<'a> Adjacency<'a> {
             from = to;
         }
         from == self.header.edges as usize && at == self.degrees.len()
+    }
+
+    /// Calls `take` with each vertex and its neighbours in one or several slices, of which the last
+    /// one is marked, as [`Adjacency::for_each`] does with lists. Values are unpacked in blocks.
+    #[inline]
+    pub(crate) fn for_each_slice(&self, mut take: impl FnMut(u32, &[u32], Slice)) -> bool {
+        let mut unpacked = [0; bits::BLOCK];
+        let (edges, mut end) = (self.header.edges as usize, 0);
+        self.for_each(|vertex, neighbours| {
+            let (mut from, to) = (neighbours.from, neighbours.to);
+            loop {
+                if from == end && from < to {
+                    let block = (from / bits::BLOCK, edges);
+                    let (base, bits) = (neighbours.base, neighbours.bits);
+                    bits::unpack(self.packed, block, base, bits, &mut unpacked);
+                    end += bits::BLOCK;
+                }
+                let until = to.min(end);
+                let begin = from % bits::BLOCK;
+                let slice = &unpacked[begin..begin + (until - from)];
+                if until == to {
+                    return take(vertex, slice, Slice::Last);
+                }
+                take(vertex, slice, Slice::Other);
+                from = until;
+            }
+        })
     }
 
     /// The weights of all edges, in the order of the neighbours; none in a graph without weights.

@@ -1,7 +1,7 @@
 //! Formats of graphs: the same graph in each, and what is wrong in damaged ones.
 
 use prism_graph::input::Format;
-use prism_graph::{Graph, GraphError, Serial, Space, verify};
+use prism_graph::{Graph, GraphError, Order, Serial, Space, verify};
 
 use crate::common::{Input, policy};
 
@@ -22,7 +22,7 @@ fn check(
     text: &[u8],
     expected: &[(u64, u64, f64)],
 ) {
-    let input = Input { weighted, ..Input::new(text, format, directed) };
+    let input = Input { weighted, order: Order::Input, ..Input::new(text, format, directed) };
     assert_eq!(edges(&mut input.graph()), expected, "{format:?}");
 }
 

@@ -7,7 +7,7 @@ use prism_graph::algorithms::Algorithm;
 use prism_graph::catalog::Entry;
 use prism_graph::input::Format;
 use prism_graph::segment::{HEADER_BYTES, Header, Kind};
-use prism_graph::{Catalog, Graph, GraphError, Keep, Results, Serial, Space, verify};
+use prism_graph::{Catalog, Graph, GraphError, Keep, Order, Results, Serial, Space, verify};
 
 use crate::common::{Input, by_id, options};
 use crate::memory::peak;
@@ -128,7 +128,16 @@ fn change_entries(rng: &mut Rng, entries: &mut Vec<Entry>) {
 }
 
 fn change_catalog(rng: &mut Rng, catalog: &mut Catalog) {
-    match rng.below(22) {
+    match rng.below(24) {
+        22 if !catalog.groups.is_empty() => {
+            let [one, other] = [(); 2].map(|()| rng.below(catalog.groups.len() as u64) as usize);
+            match rng.below(3) {
+                0 => catalog.groups.swap(one, other),
+                1 => catalog.groups[one] = strange32(rng, catalog.groups[other]),
+                _ => drop(catalog.groups.remove(one)),
+            }
+        }
+        23 => catalog.groups = vec![catalog.vertices],
         0 => catalog.version = strange32(rng, catalog.version),
         1 => catalog.directed ^= true,
         2 => catalog.weighted ^= true,
@@ -174,7 +183,7 @@ fn set_root(plain: &Plain, segment: u32, header: Header, live: &[u32], catalog: 
 
 fn change_header(rng: &mut Rng, header: &mut Header) {
     match rng.below(9) {
-        0 => header.kind = Kind::of(1 + rng.below(6) as u32).unwrap(),
+        0 => header.kind = Kind::of(1 + rng.below(7) as u32).unwrap(),
         1 => header.generation = strange(rng, header.generation),
         2 => header.first = strange32(rng, header.first),
         3 => header.vertices = strange32(rng, header.vertices),
@@ -376,16 +385,18 @@ fn images() -> Vec<Image> {
     // The list of 0 takes several segments.
     let star: String = (1..1500).map(|other| format!("0 {other} 0.1\n")).collect();
     let mut images = Vec::new();
-    for (edges, directed, weighted, state_memory) in [
-        (&text, false, false, None),
-        (&text, true, false, None),
-        (&text, true, true, Some(48 * 70)),
-        (&star, false, true, None),
-        (&star, true, false, Some(48 * 400)),
+    for (edges, directed, weighted, state_memory, order) in [
+        (&text, false, false, None, Order::Degree),
+        (&text, true, false, None, Order::Degree),
+        (&text, true, false, None, Order::Input),
+        (&text, true, true, Some(48 * 70), Order::Degree),
+        (&star, false, true, None, Order::Degree),
+        (&star, true, false, Some(48 * 400), Order::Degree),
     ] {
         let input = Input {
             weighted,
             state_memory,
+            order,
             duplicates: if directed { Keep::Keep } else { Keep::Drop },
             ..Input::new(edges.as_bytes(), Format::Edges, directed)
         };

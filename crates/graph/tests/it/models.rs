@@ -9,9 +9,10 @@ use prism_base::Rng;
 use prism_graph::algorithms::{Algorithm, Options};
 use prism_graph::catalog::Direction;
 use prism_graph::input::Format;
-use prism_graph::{Graph, Keep, verify};
+use prism_graph::rmat::Rmat;
+use prism_graph::{Graph, Keep, Order, Space, verify};
 
-use crate::common::{Input, options, run};
+use crate::common::{Input, Threads, options, policy, run};
 
 /// A random graph as text, and as sets.
 struct Model {
@@ -54,11 +55,16 @@ fn model(rng: &mut Rng) -> Model {
 }
 
 impl Model {
+    fn input(&self) -> Input<'_> {
+        Input::new(self.text.as_bytes(), Format::Edges, self.directed)
+    }
+
     fn graph(&self, rng: &mut Rng) -> Graph {
         let input = Input {
             weighted: self.weighted,
             state_memory: rng.chance(0.3).then(|| 48 * (8 + rng.below(40))),
-            ..Input::new(self.text.as_bytes(), Format::Edges, self.directed)
+            order: if rng.chance(0.7) { Order::Degree } else { Order::Input },
+            ..self.input()
         };
         input.graph_with(1 + rng.below(3) as usize, 64 << 20)
     }
@@ -290,6 +296,7 @@ fn duplicates_and_loops_are_kept_or_dropped() {
             weighted: true,
             duplicates,
             loops,
+            order: Order::Input,
             ..Input::new(text, Format::Edges, directed)
         };
         let (mut graph, mut edges) = (input.graph(), Vec::new());
@@ -352,4 +359,84 @@ fn coefficients_do_not_count_duplicates() {
     check(text, false, [1.0; 3]);
     // Between 1 and 3 edges go both ways.
     check(text, true, [0.5, 1.0, 0.5]);
+}
+
+/// Both orders have the same results: whole numbers are equal, ranks and distances nearly.
+#[test]
+fn both_orders_of_random_graphs_have_the_same_results() {
+    let mut grouped = 0;
+    for seed in prism_testkit::seeds(300..330) {
+        let mut rng = Rng::stream(seed, "graphs");
+        let model = model(&mut rng);
+        let source = Some(model.ids[rng.below(model.ids.len() as u64) as usize]);
+        let [mut by_degree, mut as_input] = [Order::Degree, Order::Input].map(|order| {
+            let input = Input { weighted: model.weighted, order, ..model.input() };
+            input.graph_with(2, 64 << 20)
+        });
+        assert_eq!(
+            [by_degree.catalog().order(), as_input.catalog().order()],
+            [Order::Degree, Order::Input]
+        );
+        grouped += by_degree.catalog().groups.iter().filter(|group| **group > 0).count();
+        for algorithm in Algorithm::ALL {
+            let source = source.filter(|_| algorithm.has_source());
+            let options = Options { source, ..options() };
+            let wanted = run(&mut as_input, algorithm, &options);
+            let found = run(&mut by_degree, algorithm, &options);
+            assert!(wanted.keys().eq(found.keys()));
+            for (id, wanted) in &wanted {
+                let [is, wanted] = [&found[id], wanted].map(|text| text.parse::<f64>().unwrap());
+                let right = is == wanted || (is - wanted).abs() <= 1e-12 * wanted.abs();
+                assert!(right, "{}: {id} has {is}, not {wanted}", algorithm.name());
+            }
+        }
+        check_export(&model, &mut by_degree);
+        check_export(&model, &mut as_input);
+        for graph in [&mut by_degree, &mut as_input] {
+            let mut ids = Vec::new();
+            graph
+                .ids(|_, id| {
+                    ids.push(id);
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(ids, model.ids);
+        }
+    }
+    // Several groups have vertices.
+    assert!(!prism_testkit::all_seeds() || grouped > 60, "{grouped} groups");
+}
+
+/// Many vertices whose degrees fall: the first numbers are those of the vertices with most edges,
+/// and the store has the same segments with any number of threads.
+#[test]
+fn vertices_with_most_edges_come_first() {
+    let edges = Rmat::new(16, 5).filter(|edge| edge.source != edge.target);
+    let pairs: Vec<u8> = edges
+        .flat_map(|edge| [edge.source as u32, edge.target as u32])
+        .flat_map(u32::to_le_bytes)
+        .collect();
+    let mut contents = Vec::new();
+    for threads in [1, 3] {
+        let input = Input { duplicates: Keep::Keep, ..Input::new(&pairs, Format::Pairs32, true) };
+        let stores = policy(1024, 512, 1);
+        let (mut space, _) = Space::open(stores).unwrap();
+        input.ingest(&mut space, &Threads(threads)).unwrap();
+        let (space, catalog) = Space::open(space.into_stores()).unwrap();
+        let mut graph = Graph::open(space, catalog, 64 << 20).unwrap();
+        contents.push(graph.catalog().content);
+        let (mut first, mut last, mut all) = (0, 0, 0);
+        let vertices = graph.catalog().vertices;
+        graph
+            .degrees(|vertex, [to, from]| {
+                let both = u64::from(to) + u64::from(from);
+                all += both;
+                first += if vertex < vertices / 10 { both } else { 0 };
+                last += if vertex >= vertices / 2 { both } else { 0 };
+            })
+            .unwrap();
+        assert!(first * 10 > all * 6 && last * 10 < all, "{first} {last} of {all}");
+        assert_eq!(verify::verify(&mut graph, &prism_graph::Serial).unwrap().damage, [""; 0]);
+    }
+    assert_eq!(contents[0], contents[1]);
 }
