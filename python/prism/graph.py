@@ -127,7 +127,8 @@ def ingest(
     """Makes a store of a file of edges, as ``prism graph ingest`` does.
 
     Edges are text, Matrix Market, METIS, binary or Parquet (``docs/graph.md``); ``columns``
-    names the columns of sources, targets and weights in CSV and Parquet.
+    names the columns of sources, targets and weights in CSV and Parquet. ``order`` is that of the
+    vertices in the store: ``"degree"``, those with the most edges first, or ``"input"``.
     A graph that is there is replaced when the new one is complete. After an interruption the same
     call goes on where it was; ``restart=True`` begins anew. Returns the numbers of vertices
     and edges. Raises ``prism.Error``, which names the file and the line, if they cannot be read.

@@ -103,7 +103,7 @@ impl<'a> Numbers<'a> {
         if let Some(number) = page.and_then(|page| page.get(id as usize % PAGE_IDS)) {
             return *number;
         }
-        let rank = self.ids.dense(id);
+        let rank = self.ids.rank(id);
         self.of_rank.get(rank as usize).copied().unwrap_or(rank as u32)
     }
 }
@@ -151,7 +151,7 @@ pub(crate) fn degrees(
                 let part = (part as u64, COUNTED_PARTS as u64);
                 for_each(options, edges, part, step, |source, target, _| {
                     for id in [source, target] {
-                        let count = &mut of_thread[ids.dense(id) as usize];
+                        let count = &mut of_thread[ids.rank(id) as usize];
                         *count = count.saturating_add(1);
                     }
                     Ok(())

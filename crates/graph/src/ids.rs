@@ -1,7 +1,7 @@
-//! The numbers that vertices have in the input, and the dense ones of the store.
+//! The numbers that vertices have in the input, and their ranks.
 //!
-//! Dense numbers have the order of those of the input, so the smallest label in a result is also
-//! the smallest in the input.
+//! Ranks have the order of the numbers in the input, so the smallest label in a result is also the
+//! smallest in the input.
 
 /// Numbers below this are kept as bits.
 const NARROW: u64 = 1 << 32;
@@ -81,7 +81,7 @@ impl IdSet {
         self.sorted = self.wide.len();
     }
 
-    /// The map to dense numbers.
+    /// The map to ranks.
     #[must_use]
     pub fn into_map(mut self) -> IdMap {
         self.sort();
@@ -106,7 +106,7 @@ impl IdSet {
     }
 }
 
-/// The dense number of each number of a set: how many smaller ones there are.
+/// The rank of each number of a set: how many smaller ones there are.
 #[derive(Debug)]
 pub struct IdMap {
     pages: Vec<Option<Page>>,
@@ -136,10 +136,10 @@ impl IdMap {
         self.pages.iter().map(|page| page.as_ref().map_or(0, Page::len) as usize)
     }
 
-    /// The dense number of `id`, which has to be in the set.
+    /// The rank of `id`, which has to be in the set.
     #[inline]
     #[must_use]
-    pub fn dense(&self, id: u64) -> u64 {
+    pub fn rank(&self, id: u64) -> u64 {
         if id >= NARROW {
             return self.narrow + self.wide.partition_point(|other| *other < id) as u64;
         }
@@ -196,7 +196,7 @@ mod tests {
             assert_eq!(map.len(), model.len() as u64);
             assert!(map.iter().eq(model.iter().copied()));
             for (rank, id) in model.iter().enumerate() {
-                assert_eq!(map.dense(*id), rank as u64, "{id}");
+                assert_eq!(map.rank(*id), rank as u64, "{id}");
             }
         }
     }

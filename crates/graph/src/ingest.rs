@@ -1,7 +1,7 @@
 //! Edges in any order become sorted segments.
 //!
 //! Edges are collected in temporary space while the set of their vertices grows. Then vertices get
-//! dense numbers, edges go to buckets of consecutive vertices, each bucket is sorted in memory by
+//! numbers, edges go to buckets of consecutive vertices, each bucket is sorted in memory by
 //! counting, and its lists are cut into segments.
 
 use std::io;
@@ -70,7 +70,7 @@ pub(crate) const INTERVALS_MAX: u64 = 64;
 const BUCKET_BYTES: u64 = 4 << 20;
 /// Buckets at most: each has a buffer.
 const BUCKETS_MAX: u64 = 256;
-/// Vertices that dense numbers allow.
+/// Vertices that numbers of 32 bits allow.
 pub const VERTICES_MAX: u64 = u32::MAX as u64;
 
 /// Collects edges.
@@ -246,46 +246,56 @@ impl<'a> Ingest<'a> {
             return Err(GraphError::Unusable(what));
         }
         let arcs = edges[0].len() / (8 + extra(options)) + edges[1].len() / (16 + extra(options));
-        let record = 8 + extra(options);
         let sides = if options.directed { 1 } else { 2 };
-        let buckets = (arcs * sides * record).div_ceil(BUCKET_BYTES).clamp(1, BUCKETS_MAX);
-        let state = options.state_memory.map_or(1, |memory| {
-            (vertices * STATE_BYTES).div_ceil(memory.max(1)).min(INTERVALS_MAX)
-        });
-        let (width, per_interval) = widths(vertices, buckets, state.max(1).min(vertices));
-        let interval_vertices = width * per_interval;
-        let intervals = vertices.div_ceil(interval_vertices);
-        // Values of several intervals are not in memory together, and are read in this order.
-        let ordered = if options.order == Order::Degree && intervals == 1 {
-            let degrees = degrees(options, &ids, &edges, pool).map_err(GraphError::Scratch)?;
-            Some(Ordered::by_degree(degrees, buckets))
-        } else {
-            None
-        };
-        let starts = match &ordered {
-            Some(ordered) => ordered.starts.clone(),
-            None => (0..vertices.div_ceil(width)).map(|at| (at * width) as u32).collect(),
-        };
-        let buckets = Buckets::new(starts, vertices as u32);
+        let (plan, of_rank) = plan(options, &ids, &edges, arcs * sides, pool)?;
         let kinds = if options.directed { vec![Kind::In, Kind::Out] } else { vec![Kind::In] };
         let mut sets = Vec::new();
         for _ in &kinds {
             let new = || Records::new(new_scratch).map_err(GraphError::Scratch);
-            sets.push((0..buckets.len()).map(|_| new()).collect::<Result<Vec<_>>>()?);
+            sets.push((0..plan.buckets.len()).map(|_| new()).collect::<Result<Vec<_>>>()?);
         }
-        let of_rank = ordered.as_ref().map_or(&[][..], |ordered| &ordered.numbers);
-        let numbers = Numbers::new(&ids, of_rank);
-        let sets = distribute(options, (&numbers, &edges), &buckets, sets, pool)
+        let numbers = Numbers::new(&ids, &of_rank);
+        let sets = distribute(options, (&numbers, &edges), &plan.buckets, sets, pool)
             .map_err(GraphError::Scratch)?;
-        let plan = Plan {
-            buckets,
-            groups: ordered.map(|Ordered { groups, of_rank, .. }| (groups, of_rank)),
-            intervals: intervals as u32,
-            interval_vertices: interval_vertices.min(VERTICES_MAX) as u32,
-        };
         let sets = kinds.into_iter().zip(sets).collect();
         Ok(Prepared { options, ids, sets, plan, negative, loops_dropped, arcs: arcs * sides })
     }
+}
+
+/// Puts the vertices in order, and divides them into buckets: the plan, and the number of each vertex
+/// by its rank; none if the numbers are the ranks.
+fn plan(
+    options: IngestOptions,
+    ids: &IdMap,
+    edges: &[Records; 2],
+    arcs: u64,
+    pool: &dyn Pool,
+) -> Result<(Plan, Vec<u32>)> {
+    let vertices = ids.len();
+    let record = 8 + extra(options);
+    let buckets = (arcs * record).div_ceil(BUCKET_BYTES).clamp(1, BUCKETS_MAX);
+    let state = options
+        .state_memory
+        .map_or(1, |memory| (vertices * STATE_BYTES).div_ceil(memory.max(1)).min(INTERVALS_MAX));
+    let (width, per_interval) = widths(vertices, buckets, state.max(1).min(vertices));
+    let interval_vertices = width * per_interval;
+    let intervals = vertices.div_ceil(interval_vertices);
+    // Values of several intervals are on flash, and are read in the order of the input.
+    let (starts, groups, of_rank) = if options.order == Order::Degree && intervals == 1 {
+        let degrees = degrees(options, ids, edges, pool).map_err(GraphError::Scratch)?;
+        let ordered = Ordered::by_degree(degrees, buckets);
+        (ordered.starts, Some((ordered.groups, ordered.of_rank)), ordered.numbers)
+    } else {
+        let starts = (0..vertices.div_ceil(width)).map(|at| (at * width) as u32);
+        (starts.collect(), None, Vec::new())
+    };
+    let plan = Plan {
+        buckets: Buckets::new(starts, vertices as u32),
+        groups,
+        intervals: intervals as u32,
+        interval_vertices: interval_vertices.min(VERTICES_MAX) as u32,
+    };
+    Ok((plan, of_rank))
 }
 
 /// Vertices of a bucket, and buckets of an interval: a bucket has vertices of one interval.

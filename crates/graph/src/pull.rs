@@ -17,7 +17,7 @@ pub type Totals = [f64; 2];
 /// A vertex for a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Vertex {
-    /// Its dense number.
+    /// Its number in the store.
     pub number: u32,
     /// Edges from it, or, if the graph has no directions, edges.
     pub degree: u32,

@@ -28,7 +28,7 @@ pub enum Kind {
     Ids = 5,
     /// Values of vertices.
     Values = 6,
-    /// The groups of vertices in the order of degrees.
+    /// The group of each vertex, a byte, if the vertices are in the order of degrees.
     Groups = 7,
 }
 

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prism_base::{Bytes, Rng};
 use prism_graph::input::Format;
 use prism_graph::pool::Job;
-use prism_graph::{Catalog, Keep, Pool, Serial};
+use prism_graph::{Catalog, Keep, Order, Pool, Serial};
 use prism_graphstore::ingest::{Ingested, InputFormat, SAVE_EVERY};
 use prism_graphstore::{GraphDevice, IngestPlan, StoreError, export};
 use prism_host::parquet::{Number, NumbersWriter};
@@ -119,6 +119,7 @@ pub fn plan() -> IngestPlan {
         loops: Keep::Drop,
         memory: Bytes(1 << 20),
         run_memory: None,
+        order: Order::Degree,
         restart: false,
         save_every: EVERY,
     }
@@ -167,7 +168,7 @@ fn cases(folder: &Path) -> Vec<Case> {
     add("matrix.mtx", matrix.as_bytes(), IngestPlan { weighted: true, ..plan() });
     add("ring.metis", metis.as_bytes(), IngestPlan { directed: false, ..plan() });
     let narrow = words(&|id| (id as u32).to_le_bytes().to_vec());
-    add("pairs.u32", &narrow, IngestPlan { loops: Keep::Keep, ..plan() });
+    add("pairs.u32", &narrow, IngestPlan { loops: Keep::Keep, order: Order::Input, ..plan() });
     let format = Some(InputFormat::Stream(Format::Pairs64));
     let run_memory = Some(Bytes(16 << 20));
     let wide = words(&|id| id.to_le_bytes().to_vec());
