@@ -108,8 +108,8 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Calls `take` with source, target and the bytes of the weight of every `step`-th edge of a part of
-/// all.
+/// Calls `take` with source, target and the bytes of the weight of every `step`-th edge of a part
+/// of all.
 fn for_each(
     options: IngestOptions,
     edges: &[Records; 2],

@@ -262,8 +262,8 @@ impl<'a> Ingest<'a> {
     }
 }
 
-/// Puts the vertices in order, and divides them into buckets: the plan, and the number of each vertex
-/// by its rank; none if the numbers are the ranks.
+/// Puts the vertices in order, and divides them into buckets: the plan, and the number of each
+/// vertex by its rank; none if the numbers are the ranks.
 fn plan(
     options: IngestOptions,
     ids: &IdMap,

@@ -70,7 +70,7 @@ impl Ordered {
         // A vertex without edges counts as well: a part has a list for each of its vertices.
         let most = (edges + degrees.len() as u64).div_ceil(parts.max(1));
         let mut next = firsts(&groups);
-        let mut sums = vec![u64::MAX; GROUPS];
+        let mut sums = [u64::MAX; GROUPS];
         let mut starts = vec![Vec::new(); GROUPS];
         let mut numbers = degrees;
         for (group, cell) in of_rank.iter().zip(&mut numbers) {

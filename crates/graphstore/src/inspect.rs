@@ -187,9 +187,9 @@ impl Verified {
     }
 }
 
-/// Writes the edges of the graph in `store` to a file as text, in the order of its vertices: lines that begin with # and say what
-/// the graph is, then source TAB target, and TAB weight if the graph has weights. If `progress`
-/// panics, nothing is left of the file.
+/// Writes the edges of the graph in `store` to a file as text, in the order of its vertices: lines
+/// that begin with # and say what the graph is, then source TAB target, and TAB weight if the graph
+/// has weights. If `progress` panics, nothing is left of the file.
 ///
 /// # Errors
 /// [`StoreError`]; then there is no file.
