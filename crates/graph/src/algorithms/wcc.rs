@@ -1,7 +1,8 @@
 //! Weakly connected components, by union-find in one pass over the edges.
 //!
-//! A tree's root is its smallest vertex, in whatever order edges arrive. The label of a component is
-//! its vertex with the smallest number in the input. Source: Anderson and Woll, STOC'91 (concurrent union-find).
+//! A tree's root is its smallest vertex, in whatever order edges arrive. The label of a component
+//! is its vertex with the smallest number in the input. Source: Anderson and Woll, STOC'91
+//! (concurrent union-find).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
