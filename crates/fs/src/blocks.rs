@@ -1,9 +1,11 @@
 //! Blocks of files in memory: dirty ones, and those that were read recently.
 
+use std::ops::Range;
+
 use prism_segments::Store;
 
 use crate::error::Result;
-use crate::format::{BLOCK, Block, zeros};
+use crate::format::{BLOCK, Block, block_of, zeros};
 use crate::fs::{Dirty, Fs, Key, XATTR};
 use crate::node::HOLE;
 
@@ -29,6 +31,25 @@ impl<S: Store> Fs<S> {
         Ok(Some(block))
     }
 
+    /// Appends bytes of a block of a file to `to`; zeros for a hole.
+    pub(crate) fn read_block(
+        &mut self,
+        key: Key,
+        range: Range<usize>,
+        to: &mut Vec<u8>,
+    ) -> Result<()> {
+        if let Some(dirty) = self.dirty_block(key) {
+            to.extend_from_slice(&dirty.data[range]);
+        } else if let Some(block) = self.blocks.get(key) {
+            to.extend_from_slice(&block[range]);
+        } else if let Some(block) = self.block(key)? {
+            to.extend_from_slice(&block[range]);
+        } else {
+            to.resize(to.len() + range.len(), 0);
+        }
+        Ok(())
+    }
+
     /// Reads blocks of a file together, so that [`Fs::block`] finds them in memory.
     pub(crate) fn prefetch(&mut self, ino: u32, begin: u64, end: u64) -> Result<()> {
         let (mut keys, mut wanted) = (Vec::new(), Vec::new());
@@ -52,20 +73,40 @@ impl<S: Store> Fs<S> {
     /// A block of a file, to change it. The content is what the file has there, or zeros if
     /// `keep` is false.
     pub(crate) fn block_mut(&mut self, key: Key, keep: bool) -> Result<&mut [u8; BLOCK]> {
+        let dirty = self.dirty_mut(key, |fs| {
+            let data = if keep { fs.block(key)? } else { None };
+            Ok(data.unwrap_or_else(zeros))
+        })?;
+        Ok(&mut dirty.data)
+    }
+
+    /// Replaces a block of a file.
+    pub(crate) fn put_block(&mut self, key: Key, data: &[u8; BLOCK]) -> Result<()> {
+        let mut is_first = false;
+        let dirty = self.dirty_mut(key, |_| {
+            is_first = true;
+            Ok(block_of(data))
+        })?;
+        if !is_first {
+            dirty.data.copy_from_slice(data);
+        }
+        Ok(())
+    }
+
+    /// A block of a file as a dirty one; `content` makes it if it is not yet dirty.
+    fn dirty_mut(
+        &mut self,
+        key: Key,
+        content: impl FnOnce(&mut Self) -> Result<Block>,
+    ) -> Result<&mut Dirty> {
         let ticks = self.ticks();
         let is_meta = key.1 >= XATTR || self.attr(key.0)?.has_metadata_blocks();
         let there = self.dirty_block(key).is_some();
         if !there {
             let pointer = self.pointer(key)?;
-            let data = if keep { self.block(key)? } else { None };
+            let data = content(self)?;
             let (is_new, is_block) = (pointer.addr == HOLE, pointer.is_block());
-            let dirty = Dirty {
-                data: data.unwrap_or_else(zeros),
-                writes: pointer.writes,
-                time: ticks,
-                is_new,
-                cleaned: false,
-            };
+            let dirty = Dirty { data, writes: pointer.writes, time: ticks, is_new, cleaned: false };
             self.new_blocks += u64::from(is_new);
             *self.new_of_file.entry(key.0).or_default() += u64::from(is_new);
             self.blocks.remove(key);
@@ -81,7 +122,7 @@ impl<S: Store> Fs<S> {
         let dirty = map.get_mut(&key).expect("just added");
         dirty.time = ticks;
         dirty.cleaned = false;
-        Ok(&mut dirty.data)
+        Ok(dirty)
     }
 
     fn count_overwrite(&mut self, key: Key, is_meta: bool) {

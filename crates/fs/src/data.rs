@@ -82,9 +82,18 @@ impl<S: Store> Fs<S> {
     /// Blocks by which writing a range of blocks grows the file system.
     fn growth(&mut self, ino: u32, begin: u64, end: u64) -> Result<u64> {
         let mut holes = 0;
-        for index in begin..end {
-            let is_hole = self.pointer((ino, index))?.addr == HOLE;
-            holes += u64::from(is_hole && self.dirty_block((ino, index)).is_none());
+        let mut index = begin;
+        while index < end {
+            let (pointers, last) = self.pointers_from(ino, index)?;
+            let last = last.min(end);
+            let known = &pointers[..pointers.len().min((last - index) as usize)];
+            let there = known.iter().filter(|pointer| pointer.addr != HOLE).count() as u64;
+            holes += last - index - there;
+            index = last;
+        }
+        if holes > 0 {
+            let dirty = self.dirty.range((ino, begin)..(ino, end));
+            holes = holes.saturating_sub(dirty.filter(|(_, dirty)| dirty.is_new).count() as u64);
         }
         Ok(if holes > 0 { holes + (end - begin) / LEAF as u64 + 6 } else { 0 })
     }
@@ -109,10 +118,7 @@ impl<S: Store> Fs<S> {
             }
             let begin = (at % block) as usize;
             let len = (block - at % block).min(end - at) as usize;
-            match self.block((ino, at / block))? {
-                Some(data) => bytes.extend_from_slice(&data[begin..begin + len]),
-                None => bytes.resize(bytes.len() + len, 0),
-            }
+            self.read_block((ino, at / block), begin..begin + len, &mut bytes)?;
             at += len as u64;
         }
         self.touch(ino)?;
@@ -168,8 +174,11 @@ impl<S: Store> Fs<S> {
             let begin = (at % block) as usize;
             let len = (BLOCK - begin).min(rest.len());
             let (now, later) = rest.split_at(len);
-            let to = self.block_mut((ino, at / block), len < BLOCK)?;
-            to[begin..begin + len].copy_from_slice(now);
+            let key = (ino, at / block);
+            match now.try_into() {
+                Ok(whole) => self.put_block(key, whole)?,
+                Err(_) => self.block_mut(key, true)?[begin..begin + len].copy_from_slice(now),
+            }
             rest = later;
             at += len as u64;
             blocks += 1;

@@ -26,6 +26,12 @@ pub fn zeros() -> Block {
     vec![0; BLOCK].into_boxed_slice().try_into().expect("the length of a block")
 }
 
+/// A block with these bytes, as many as it has.
+#[must_use]
+pub fn block_of(bytes: &[u8]) -> Block {
+    Box::<[u8]>::from(bytes).try_into().expect("the length of a block")
+}
+
 /// The checksum of a block.
 #[must_use]
 pub fn checksum(bytes: &[u8]) -> u32 {

@@ -7,7 +7,7 @@ use prism_flash::{Buffer, FlashError, MediumError};
 use prism_segments::{Done, Store};
 
 use crate::error::{FsError, Result};
-use crate::format::{BLOCK, Block, ENTRIES, Entry, Kind, Summary, checksum, zeros};
+use crate::format::{BLOCK, Block, ENTRIES, Entry, Kind, Summary, block_of, checksum};
 
 /// Chunks that are written at the same time, at least; two for each channel if that is more.
 const IN_FLIGHT: usize = 8;
@@ -61,7 +61,10 @@ struct OpenChunk {
     target: Target,
     head: Head,
     entries: Vec<Entry>,
-    payload: Vec<u8>,
+    /// The block of the summary, then those of the payload.
+    data: Buffer,
+    /// Blocks of the payload.
+    payload: u32,
 }
 
 /// The log of a file system.
@@ -82,6 +85,8 @@ pub struct Log<S> {
     heads: [Option<Head>; 2],
     open: Option<OpenChunk>,
     next_tag: u64,
+    /// Buffers for whole chunks that are not in use: new memory costs more than a copy into it.
+    spare: Vec<Buffer>,
     /// Writes in flight: the segment by tag.
     writes: FastMap<u64, u32>,
     /// Why a write failed.
@@ -125,6 +130,7 @@ impl<S: Store> Log<S> {
             heads: [None; 2],
             open: None,
             next_tag: 0,
+            spare: Vec::new(),
             writes: FastMap::default(),
             failed: None,
             recovering: false,
@@ -176,9 +182,34 @@ impl<S: Store> Log<S> {
     }
 
     fn take(&mut self, done: Done) {
-        let is_write = self.writes.remove(&done.tag).is_some();
-        if let (true, Err(error)) = (is_write, done.result) {
-            self.failed.get_or_insert(error.into());
+        if self.writes.remove(&done.tag).is_some() {
+            self.recycle(done.data);
+            if let Err(error) = done.result {
+                self.failed.get_or_insert(error.into());
+            }
+        }
+    }
+
+    /// Bytes of the largest chunk.
+    fn chunk_bytes(&self) -> usize {
+        self.padded(1 + ENTRIES as u32).min(self.blocks_per_segment) as usize * BLOCK
+    }
+
+    /// Memory for a read or a chunk of `len` bytes, with what an earlier one left in it.
+    fn buffer(&mut self, len: usize) -> Buffer {
+        match self.spare.pop_if(|buffer| buffer.capacity() >= len) {
+            Some(mut buffer) => {
+                buffer.set_len(len);
+                buffer
+            }
+            None => self.store.buffer(len),
+        }
+    }
+
+    /// Keeps the memory of a chunk for the next one.
+    fn recycle(&mut self, buffer: Buffer) {
+        if buffer.capacity() >= self.chunk_bytes() && self.spare.len() <= self.in_flight {
+            self.spare.push(buffer);
         }
     }
 
@@ -249,17 +280,17 @@ impl<S: Store> Log<S> {
                 head
             }
         };
-        self.open = Some(OpenChunk { target, head, entries: Vec::new(), payload: Vec::new() });
+        let data = self.buffer(self.chunk_bytes());
+        self.open = Some(OpenChunk { target, head, entries: Vec::new(), data, payload: 0 });
         Ok(())
     }
 
     fn chunk(&mut self, target: Target) -> Result<&mut OpenChunk> {
         let per_segment = self.blocks_per_segment;
         let fits = self.open.as_ref().is_some_and(|open| {
-            let blocks = (open.payload.len() / BLOCK) as u32;
             open.target == target
                 && open.entries.len() < ENTRIES
-                && open.head.next + 2 + blocks <= per_segment
+                && open.head.next + 2 + open.payload <= per_segment
         });
         if !fits {
             self.emit(0)?;
@@ -284,9 +315,10 @@ impl<S: Store> Log<S> {
         let per_segment = self.blocks_per_segment;
         let sum = checksum(bytes);
         let open = self.chunk(target)?;
-        let index = open.head.next + 1 + (open.payload.len() / BLOCK) as u32;
+        open.payload += 1;
+        let index = open.head.next + open.payload;
         open.entries.push(Entry { kind, id, block, sum });
-        open.payload.extend_from_slice(bytes);
+        open.data[open.payload as usize * BLOCK..][..BLOCK].copy_from_slice(bytes);
         Ok((open.head.segment * per_segment + index, sum))
     }
 
@@ -323,9 +355,10 @@ impl<S: Store> Log<S> {
         }
         let Some(open) = self.open.take() else { return Ok(()) };
         if open.entries.is_empty() && flags == 0 {
+            self.recycle(open.data);
             return Ok(());
         }
-        let OpenChunk { target, head, entries, payload } = open;
+        let OpenChunk { target, head, entries, mut data, payload } = open;
         let summary = Summary {
             fs_id: self.fs_id,
             seq: self.seq,
@@ -334,14 +367,13 @@ impl<S: Store> Log<S> {
             flags,
             entries,
         };
-        let blocks = self.padded(1 + (payload.len() / BLOCK) as u32);
-        let mut data = self.store.buffer(blocks as usize * BLOCK);
+        let blocks = self.padded(1 + payload);
+        data.set_len(blocks as usize * BLOCK);
         self.prev = summary.encode(&mut data[..BLOCK]);
-        data[BLOCK..BLOCK + payload.len()].copy_from_slice(&payload);
-        data[BLOCK + payload.len()..].fill(0);
+        data[(1 + payload as usize) * BLOCK..].fill(0);
         self.seq += 1;
         self.unsynced = true;
-        self.counts.summaries += u64::from(blocks) - (payload.len() / BLOCK) as u64;
+        self.counts.summaries += u64::from(blocks - payload);
         self.wait_until(|log, _| log.writes.len() < log.in_flight);
         let tag = self.tag();
         self.writes.insert(tag, head.segment);
@@ -434,7 +466,7 @@ impl<S: Store> Log<S> {
             let (segment, block) = (addr / self.blocks_per_segment, addr % self.blocks_per_segment);
             let begin = block - block % self.page_blocks;
             let end = (block + count).next_multiple_of(self.page_blocks);
-            let data = self.store.buffer((end - begin) as usize * BLOCK);
+            let data = self.buffer((end - begin) as usize * BLOCK);
             self.store.read(segment, begin * BLOCK as u32, data, tag);
             results.push(None);
         }
@@ -487,9 +519,10 @@ impl<S: Store> Log<S> {
                 if checksum(bytes) != sum {
                     return Err(FsError::Damaged { what, addr });
                 }
-                let mut block = zeros();
-                block.copy_from_slice(bytes);
-                blocks.push(block);
+                blocks.push(block_of(bytes));
+            }
+            if let Ok(data) = result {
+                self.recycle(data);
             }
         }
         Ok(blocks)

@@ -245,21 +245,21 @@ impl<S: Store> Fs<S> {
         Ok(found)
     }
 
-    /// Which of the blocks from `index` on are on flash, as far as their pointers are in one node,
-    /// and the block after those; no values if there is no such node.
-    fn blocks_of_node(&mut self, ino: u32, index: u64) -> Result<(Vec<bool>, u64)> {
+    /// The pointers to the blocks from `index` on that are in one node, and the block after those;
+    /// none if there is no such node.
+    pub(crate) fn pointers_from(&mut self, ino: u32, index: u64) -> Result<(&[Pointer], u64)> {
         let (id, pointers, last) = match slot(index) {
             Slot::Inode(at) => (ino, at..XATTRS + DIRECT, DIRECT as u64),
             Slot::Tree(at) => {
                 let last = DIRECT as u64 + (at / LEAF as u64 + 1) * LEAF as u64;
                 match self.leaf(ino, at)? {
                     Some((leaf, at)) => (leaf, at..LEAF, last),
-                    None => return Ok((Vec::new(), last)),
+                    None => return Ok((&[], last)),
                 }
             }
         };
         let there = self.node(id)?.pointers().get(pointers).ok_or_else(|| wrong(id))?;
-        Ok((there.iter().map(Pointer::is_block).collect(), last))
+        Ok((there, last))
     }
 
     /// The first block at or after `index` that is not a hole, or that is one, below `end`.
@@ -271,7 +271,8 @@ impl<S: Store> Fs<S> {
         hole: bool,
     ) -> Result<Option<u64>> {
         while index < end {
-            let (blocks, last) = self.blocks_of_node(ino, index)?;
+            let (pointers, last) = self.pointers_from(ino, index)?;
+            let blocks: Vec<bool> = pointers.iter().map(Pointer::is_block).collect();
             if blocks.is_empty() && !hole {
                 let dirty = self.dirty.range((ino, index)..(ino, last)).next();
                 if let Some((key, _)) = dirty {
