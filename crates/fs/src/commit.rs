@@ -2,14 +2,15 @@
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::codec;
-use prism_segments::Store;
+use prism_flash::FlashError;
+use prism_segments::{Store, Syncer};
 
 use crate::config::Deferral;
 use crate::error::{FsError, Result};
 use crate::format::{BLOCK, CHECKPOINT, COMMIT, ENTRIES, Kind, zeros};
 use crate::fs::{Access, Dirty, Fs, Key, XATTR};
 use crate::hotness::{nearest, quantize};
-use crate::log::{Counts, Target};
+use crate::log::{Counts, Syncing, Target};
 use crate::node::{Node, Pointer};
 use crate::table::NodeEntry;
 use crate::usage::Usage;
@@ -27,6 +28,22 @@ pub(crate) struct Checkpoint {
     pub made: i64,
     pub counts: Counts,
     pub orphans: Vec<u32>,
+}
+
+/// An fsync that has begun.
+#[must_use]
+pub struct Fsync(Option<(Syncing, Syncer)>);
+
+/// An fsync for which the device has been waited for.
+#[derive(Debug)]
+#[must_use]
+pub struct Fsynced(Option<(Syncing, std::result::Result<(), FlashError>)>);
+
+impl Fsync {
+    /// Waits for the device, without the file system.
+    pub fn wait(self) -> Fsynced {
+        Fsynced(self.0.map(|(sync, syncer)| (sync, syncer())))
+    }
 }
 
 impl<S: Store> Fs<S> {
@@ -203,12 +220,42 @@ impl<S: Store> Fs<S> {
         if self.access == Access::ReadOnly {
             return Ok(());
         }
+        self.append_changes(files)?;
+        self.log.sync()?;
+        self.lost.take().map_or(Ok(()), Err)
+    }
+
+    /// Begins what [`Fs::fsync`] does. The caller runs [`Fsync::wait`], during which other calls
+    /// can go on, and then [`Fs::end_fsync`].
+    ///
+    /// # Errors
+    /// As [`Fs::fsync`].
+    pub fn begin_fsync(&mut self, files: &[u32]) -> Result<Fsync> {
+        if self.access == Access::ReadOnly {
+            return Ok(Fsync(None));
+        }
+        self.append_changes(files)?;
+        Ok(Fsync(self.log.begin_sync()?))
+    }
+
+    /// Ends an fsync.
+    ///
+    /// # Errors
+    /// As [`Fs::fsync`].
+    pub fn end_fsync(&mut self, fsync: Fsynced) -> Result<()> {
+        if let Some((sync, ended)) = fsync.0 {
+            self.log.end_sync(sync, ended)?;
+        }
+        self.lost.take().map_or(Ok(()), Err)
+    }
+
+    /// Appends the data of files and all metadata to the log.
+    fn append_changes(&mut self, files: &[u32]) -> Result<()> {
         if self.has_changes(files) {
             self.make_space(0)?;
             self.commit(files)?;
         }
-        self.log.sync()?;
-        self.lost.take().map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Makes everything durable.

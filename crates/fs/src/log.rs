@@ -4,7 +4,7 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::{FastMap, Nanos};
 use prism_flash::{Buffer, FlashError, MediumError};
-use prism_segments::{Done, Store};
+use prism_segments::{Done, Store, Syncer};
 
 use crate::error::{FsError, Result};
 use crate::format::{BLOCK, Block, ENTRIES, Entry, Kind, Summary, block_of, checksum};
@@ -67,6 +67,13 @@ struct OpenChunk {
     payload: u32,
 }
 
+/// A sync that has begun.
+#[derive(Debug)]
+pub struct Syncing {
+    /// The last chunk that is durable when it has ended.
+    durable: u64,
+}
+
 /// The log of a file system.
 pub struct Log<S> {
     store: S,
@@ -94,8 +101,10 @@ pub struct Log<S> {
     /// Whether chunks that a mount discarded are between those that are durable and the next one.
     /// Until a checkpoint is durable, later chunks do not claim to follow durable ones.
     pub recovering: bool,
-    /// Whether chunks were written since the last sync.
+    /// Whether chunks were written since the last sync began.
     pub unsynced: bool,
+    /// Syncs that other threads wait for.
+    syncing: u32,
     /// Segments opened since the last checkpoint.
     pub opened: u32,
     /// Blocks written, by cause.
@@ -135,6 +144,7 @@ impl<S: Store> Log<S> {
             failed: None,
             recovering: false,
             unsynced: false,
+            syncing: 0,
             opened: 0,
             counts: Counts::default(),
             in_use: vec![false; shape.segments as usize],
@@ -405,11 +415,11 @@ impl<S: Store> Log<S> {
     /// The first failure of a write or of the sync; the file system is read-only from then on.
     pub fn sync(&mut self) -> Result<()> {
         self.emit(0)?;
-        if !self.unsynced || !self.store.syncs_writes_in_flight() {
+        if self.is_durable() || !self.store.syncs_writes_in_flight() {
             self.wait_until(|log, _| log.writes.is_empty());
             self.check_failed()?;
         }
-        if !self.unsynced {
+        if self.is_durable() {
             return Ok(());
         }
         let tag = self.tag();
@@ -429,6 +439,50 @@ impl<S: Store> Log<S> {
         if !self.recovering {
             self.durable = self.seq - 1;
         }
+        Ok(())
+    }
+
+    /// Whether everything that was written is durable once it is complete. What a sync of another
+    /// thread covers is not, until that has ended.
+    fn is_durable(&self) -> bool {
+        !self.unsynced && self.syncing == 0
+    }
+
+    /// Begins to make everything durable that was written: what is to be run for that, without the
+    /// log, and then passed to [`Log::end_sync`]. `None` if all is durable, or the store cannot do
+    /// it without the log and has done it.
+    ///
+    /// # Errors
+    /// As [`Log::sync`].
+    pub fn begin_sync(&mut self) -> Result<Option<(Syncing, Syncer)>> {
+        let Some(syncer) = self.store.syncer() else { return self.sync().map(|()| None) };
+        self.emit(0)?;
+        self.wait_until(|log, _| log.writes.is_empty());
+        self.check_failed()?;
+        if self.is_durable() {
+            return Ok(None);
+        }
+        self.unsynced = false;
+        self.syncing += 1;
+        let durable = if self.recovering { 0 } else { self.seq - 1 };
+        Ok(Some((Syncing { durable }, syncer)))
+    }
+
+    /// A sync has ended.
+    ///
+    /// # Errors
+    /// Its failure; the file system is read-only from then on.
+    pub fn end_sync(
+        &mut self,
+        sync: Syncing,
+        ended: std::result::Result<(), FlashError>,
+    ) -> Result<()> {
+        self.syncing -= 1;
+        if let Err(error) = ended {
+            self.failed.get_or_insert(error.into());
+        }
+        self.check_failed()?;
+        self.durable = self.durable.max(sync.durable);
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{
@@ -17,54 +17,13 @@ use prism_fs::{
     S_IFMT, S_ISGID, Seek, SetAttr, SetXattr,
 };
 
-use crate::batches::Batches;
 use crate::convert::{
     STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list, may_set_group,
     number, stats, takes_bits, time, time_or_now,
 };
 use crate::open::{AnyStore, now};
 use crate::run::capabilities;
-
-/// What threads share.
-pub struct Shared {
-    fs: Mutex<Fs<AnyStore>>,
-    batches: Mutex<Batches>,
-}
-
-impl Shared {
-    pub fn new(fs: Fs<AnyStore>) -> Self {
-        Self { fs: Mutex::new(fs), batches: Mutex::default() }
-    }
-
-    /// The file system. A thread that panicked may have left it half changed in memory, so no other
-    /// uses it: the process ends, and what was durable is.
-    pub fn fs(&self) -> MutexGuard<'_, Fs<AnyStore>> {
-        self.fs.lock().unwrap_or_else(|_| std::process::abort())
-    }
-
-    /// Ends the use of the file system.
-    pub fn end(&self) -> Result<(), FsError> {
-        let mut fs = self.fs();
-        fs.set_now(now());
-        fs.unmount()
-    }
-
-    /// Makes a file durable, together with those of other callers that wait.
-    fn fsync(&self, file: Option<u32>) -> Result<(), Errno> {
-        let batches = || self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        let mine = batches().join(file);
-        let mut fs = self.fs();
-        // Batches end under the lock of the file system, so the caller's has ended, or is next.
-        let files = match batches().begin(mine) {
-            Ok(files) => files,
-            Err(ended) => return ended.map_err(Errno::from_i32),
-        };
-        fs.set_now(now());
-        let ended = fs.fsync(&files).map_err(|error| error.errno());
-        batches().end(mine, ended);
-        ended.map_err(Errno::from_i32)
-    }
-}
+use crate::shared::Shared;
 
 /// The adapter.
 pub struct Adapter {
@@ -309,11 +268,11 @@ impl Filesystem for Adapter {
     }
 
     fn fsync(&self, _: &Request, ino: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer(self.shared.fsync(Some(number(ino))), reply);
+        self.shared.fsync(Some(number(ino)), reply);
     }
 
     fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        answer(self.shared.fsync(None), reply);
+        self.shared.fsync(None, reply);
     }
 
     fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {

@@ -1,41 +1,42 @@
-//! Callers that wait for an fsync at the same time: one of them does it for all.
+//! Callers that wait for an fsync at the same time: one of them serves all, in batches, and the
+//! threads of the others answer further requests meanwhile.
 
-/// Batches of callers, which end in the order of their numbers.
-#[derive(Debug, Default)]
-pub struct Batches {
-    /// The number of the batch that fills.
-    number: u64,
-    /// Its files.
-    files: Vec<u32>,
-    /// The number of the last batch that failed, and its error.
-    failed: Option<(u64, i32)>,
+use std::mem;
+
+/// Callers whose fsync has not begun, each with what answers it.
+#[derive(Debug)]
+pub struct Batches<R> {
+    waiting: Vec<(Option<u32>, R)>,
+    /// Whether a caller serves the others.
+    is_served: bool,
 }
 
-impl Batches {
-    /// Adds a caller to the batch that fills, and returns its number.
-    pub fn join(&mut self, file: Option<u32>) -> u64 {
-        self.files.extend(file);
-        self.number
+impl<R> Default for Batches<R> {
+    fn default() -> Self {
+        Self { waiting: Vec::new(), is_served: false }
+    }
+}
+
+impl<R> Batches<R> {
+    /// Adds a caller that wants a file (or only metadata) to be durable; true if it has to serve
+    /// itself and others, with [`Batches::next`], until there is no batch.
+    pub fn join(&mut self, file: Option<u32>, reply: R) -> bool {
+        self.waiting.push((file, reply));
+        !mem::replace(&mut self.is_served, true)
     }
 
-    /// Takes the files of a batch, which its caller then makes durable; if another caller has done
-    /// so, returns how that ended.
-    pub fn begin(&mut self, batch: u64) -> Result<Vec<u32>, Result<(), i32>> {
-        if self.number > batch {
-            // A later failure is reported to callers of earlier batches as well: an error too many,
-            // and never one too few.
-            let failed = self.failed.filter(|(number, _)| *number >= batch);
-            return Err(failed.map_or(Ok(()), |(_, error)| Err(error)));
+    /// Takes all callers that wait: their files, and what answers them. If there are none, the next
+    /// one to join serves.
+    pub fn next(&mut self) -> Option<(Vec<u32>, Vec<R>)> {
+        if self.waiting.is_empty() {
+            self.is_served = false;
+            return None;
         }
-        self.number += 1;
-        Ok(std::mem::take(&mut self.files))
-    }
-
-    /// A batch has ended.
-    pub fn end(&mut self, batch: u64, ended: Result<(), i32>) {
-        if let Err(error) = ended {
-            self.failed = Some((batch, error));
-        }
+        let (files, replies): (Vec<_>, Vec<R>) = mem::take(&mut self.waiting).into_iter().unzip();
+        let mut files: Vec<u32> = files.into_iter().flatten().collect();
+        files.sort_unstable();
+        files.dedup();
+        Some((files, replies))
     }
 }
 
@@ -44,28 +45,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_caller_syncs_for_all() {
+    fn one_caller_serves_all_until_none_waits() {
         let mut batches = Batches::default();
-        let callers = [batches.join(Some(3)), batches.join(Some(5)), batches.join(None)];
-        assert_eq!(batches.begin(callers[1]), Ok(vec![3, 5]));
-        // Who comes now may have changed something since.
-        let late = batches.join(Some(7));
-        batches.end(callers[1], Ok(()));
-        assert_eq!(batches.begin(callers[0]), Err(Ok(())));
-        assert_eq!(batches.begin(callers[2]), Err(Ok(())));
-        assert_eq!(batches.begin(late), Ok(vec![7]));
-    }
-
-    /// A caller that gets its turn after later batches have ended still learns that its own failed.
-    #[test]
-    fn a_failure_reaches_every_caller_of_its_batch() {
-        let mut batches = Batches::default();
-        let (first, waits) = (batches.join(Some(3)), batches.join(Some(5)));
-        assert_eq!(batches.begin(first), Ok(vec![3, 5]));
-        batches.end(first, Err(5));
-        let later = batches.join(Some(7));
-        assert_eq!(batches.begin(later), Ok(vec![7]));
-        batches.end(later, Ok(()));
-        assert_eq!(batches.begin(waits), Err(Err(5)));
+        assert!(batches.join(Some(5), 'a'), "the first serves");
+        assert!(
+            !batches.join(Some(3), 'b') && !batches.join(None, 'c') && !batches.join(Some(3), 'd')
+        );
+        assert_eq!(batches.next(), Some((vec![3, 5], vec!['a', 'b', 'c', 'd'])));
+        assert!(!batches.join(Some(7), 'e'), "a later caller belongs to the next batch");
+        assert_eq!(batches.next(), Some((vec![7], vec!['e'])));
+        assert_eq!(batches.next(), None);
+        assert!(batches.join(None, 'f'), "nothing is served any more");
     }
 }

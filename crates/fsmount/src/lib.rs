@@ -8,6 +8,7 @@ mod memory;
 mod open;
 mod passthrough;
 mod run;
+mod shared;
 
 pub use memory::{MEMORY, make_in_memory};
 pub use open::{AnyStore, Device, MountError, make, now, open};

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use fuser::{Filesystem, InitFlags, KernelConfig, MountOption, SessionACL};
 use prism_fs::{Access, Config, Damage, Deferral, Distance, Victim};
 
-use crate::adapter::{Adapter, Shared};
+use crate::adapter::Adapter;
 use crate::open::{Device, MountError, absolute, kernel, now, open};
 use crate::passthrough::Passthrough;
+use crate::shared::Shared;
 
 /// Threads that take requests of the kernel.
 const THREADS: usize = 4;

@@ -9,7 +9,9 @@ use prism_base::{Nanos, SimTime};
 use prism_flash::function::{Channel, Function, Queue, Unit};
 use prism_flash::{Address, Buffer, FlashError};
 
-use crate::{DEPTH, Done, FlashCounts, Numbering, Shape, Store, counts_of, now_of, pass_rest};
+use crate::{
+    DEPTH, Done, FlashCounts, Numbering, Shape, Store, Syncer, counts_of, now_of, pass_rest,
+};
 
 /// A store on blocks that the library allocates.
 pub struct FunctionStore {
@@ -105,6 +107,14 @@ impl Store for FunctionStore {
 
     fn sync(&mut self, tag: u64) {
         self.queue.submit_sync(tag).expect("the queue is long");
+    }
+
+    fn syncer(&self) -> Option<Syncer> {
+        // On a device with timing a sync takes time of the share's clock, which the store passes.
+        let function = Arc::clone(&self.function);
+        let ticket = function.ticket();
+        let is_timed = function.share().is_timed();
+        (!is_timed).then(|| -> Syncer { Box::new(move || function.sync_to(ticket)) })
     }
 
     fn syncs_writes_in_flight(&self) -> bool {

@@ -68,6 +68,9 @@ pub struct FlashCounts {
     pub erases: u64,
 }
 
+/// A sync of a device, without its store.
+pub type Syncer = Box<dyn FnOnce() -> Result<(), FlashError> + Send>;
+
 /// Segments of flash. A segment is opened, written in order, read, and freed. Commands are queued
 /// and their completions taken; nothing waits but [`Store::wait`].
 pub trait Store {
@@ -112,6 +115,12 @@ pub trait Store {
 
     /// Makes durable what was written and freed before.
     fn sync(&mut self, tag: u64);
+
+    /// What makes everything durable that is complete when it is called, on any thread; `None` if
+    /// that is not possible without the store.
+    fn syncer(&self) -> Option<Syncer> {
+        None
+    }
 
     /// Whether a sync also makes the writes durable that are in flight when it is submitted.
     fn syncs_writes_in_flight(&self) -> bool {

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use prism_base::{Nanos, SimTime};
 use prism_flash::{Buffer, FlashError};
 
-use crate::{Done, FlashCounts, Shape, Store};
+use crate::{Done, FlashCounts, Shape, Store, Syncer};
 
 /// A store over another one. Every call goes to the inner store, except those that the wrapper
 /// defines itself.
@@ -69,6 +69,10 @@ impl<T: Wrapper> Store for T {
     fn sync(&mut self, tag: u64) {
         self.inner_mut().sync(tag);
     }
+    fn syncer(&self) -> Option<Syncer> {
+        self.inner().syncer()
+    }
+
     fn syncs_writes_in_flight(&self) -> bool {
         self.inner().syncs_writes_in_flight()
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prism_base::{Nanos, Rng, SimTime};
 use prism_flash::{Buffer, FlashError};
-use prism_segments::{Done, FlashCounts, Shape, Store};
+use prism_segments::{Done, FlashCounts, Shape, Store, Syncer};
 
 const BLOCK: usize = 4096;
 
@@ -16,9 +16,18 @@ pub type Image = Vec<Vec<Option<Page>>>;
 
 #[derive(Clone, Debug)]
 pub enum Op {
-    Write { segment: u32, page: usize, data: Vec<Page> },
-    Free { segment: u32 },
-    Sync,
+    Write {
+        segment: u32,
+        page: usize,
+        data: Vec<Page>,
+    },
+    Free {
+        segment: u32,
+    },
+    /// A sync has ended; it covers the operations before this one.
+    Sync {
+        covered: usize,
+    },
 }
 
 /// What becomes of a segment that is freed.
@@ -99,7 +108,7 @@ fn apply(image: &mut Image, op: &Op, kind: Kind) {
             }
         }
         Op::Free { segment } if kind == Kind::Flash => image[*segment as usize].fill(None),
-        Op::Free { .. } | Op::Sync => {}
+        Op::Free { .. } | Op::Sync { .. } => {}
     }
 }
 
@@ -120,7 +129,11 @@ impl<'a> Replay<'a> {
     /// operations since the last sync, each segment keeps some first ones, and the next write may
     /// be torn.
     pub fn cut(&mut self, count: usize, rng: &mut Rng) -> Image {
-        let synced = self.ops[..count].iter().rposition(|op| matches!(op, Op::Sync));
+        let covered = self.ops[..count].iter().filter_map(|op| match op {
+            Op::Sync { covered } => Some(*covered),
+            _ => None,
+        });
+        let synced = covered.max();
         for op in &self.ops[self.applied..synced.unwrap_or(0).max(self.applied)] {
             apply(&mut self.durable, op, self.kind);
         }
@@ -132,7 +145,7 @@ impl<'a> Replay<'a> {
                 Op::Write { segment, .. } | Op::Free { segment } => {
                     of_segment[*segment as usize].push(op);
                 }
-                Op::Sync => {}
+                Op::Sync { .. } => {}
             }
         }
         for ops in of_segment.into_iter().filter(|ops| !ops.is_empty()) {
@@ -242,9 +255,20 @@ impl Store for MemoryStore {
 
     fn sync(&mut self, tag: u64) {
         let mut device = self.device();
-        device.ops.push(Op::Sync);
+        let covered = device.ops.len();
+        device.ops.push(Op::Sync { covered });
         let data = Buffer::default();
         device.done.push_back(Done { tag, end: SimTime::ZERO, result: Ok(()), data });
+    }
+
+    /// It covers only what is complete when it is made: the least that it may.
+    fn syncer(&self) -> Option<Syncer> {
+        let store = self.clone();
+        let covered = self.ops();
+        Some(Box::new(move || {
+            store.device().ops.push(Op::Sync { covered });
+            Ok(())
+        }))
     }
 
     fn syncs_writes_in_flight(&self) -> bool {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use prism_base::Rng;
 use prism_fs::{
-    Access, Allocate, Config, Damage, Fs, FsError, NewFile, ROOT, Rename, S_IFDIR, S_IFLNK,
+    Access, Allocate, Config, Damage, Fs, FsError, Fsync, NewFile, ROOT, Rename, S_IFDIR, S_IFLNK,
     S_IFREG, SetAttr, SetXattr, Time,
 };
 use prism_segments::Store;
@@ -145,8 +145,11 @@ pub struct World<S> {
     pub state: State,
     pub now: i64,
     last: u8,
-    /// Files whose data became durable by the last call: all, or some.
-    pub synced: Option<Synced>,
+    calls: usize,
+    /// Files whose data became durable by the last call, as they were after which call.
+    pub synced: Option<(usize, Synced)>,
+    /// An fsync that has begun, in which call, and the file.
+    open: Option<(Fsync, usize, Synced)>,
     /// Writes are longer, so that groups fill segments.
     pub long: bool,
 }
@@ -168,7 +171,13 @@ pub fn mount<S: Store>(store: S, config: Config) -> Result<Fs<S>, FsError> {
 impl<S: Store> World<S> {
     pub fn new(mut fs: Fs<S>) -> Self {
         let state = read_state(&mut fs);
-        Self { fs, state, now: TIME.secs, last: 0, synced: None, long: false }
+        Self { fs, state, now: TIME.secs, last: 0, calls: 0, synced: None, open: None, long: false }
+    }
+
+    /// Goes on with the same file system, mounted again.
+    pub fn remount(&mut self, fs: Fs<S>) {
+        self.fs = fs;
+        self.open = None;
     }
 
     fn pick(&self, rng: &mut Rng, kind: Option<u32>) -> Option<u64> {
@@ -421,6 +430,7 @@ impl<S: Store> World<S> {
     /// A random call.
     pub fn step(&mut self, rng: &mut Rng) {
         self.synced = None;
+        self.calls += 1;
         self.now += 1;
         self.fs.set_now(Time { secs: self.now, nanos: 0 });
         match rng.below(32) {
@@ -437,18 +447,34 @@ impl<S: Store> World<S> {
             26 | 27 => self.read(rng),
             28 | 29 => {
                 let id = self.pick(rng, None).expect("the root");
-                self.fs.fsync(&[self.state[&id].ino]).unwrap();
-                self.synced = Some(Synced::File(id));
+                let ino = self.state[&id].ino;
+                if self.open.is_none() && rng.chance(0.5) {
+                    let fsync = self.fs.begin_fsync(&[ino]).unwrap();
+                    self.open = Some((fsync, self.calls, Synced::File(id)));
+                } else {
+                    self.fs.fsync(&[ino]).unwrap();
+                    self.synced = Some((self.calls, Synced::File(id)));
+                }
             }
             30 => {
                 self.fs.sync().unwrap();
-                self.synced = Some(Synced::All);
+                self.synced = Some((self.calls, Synced::All));
             }
             _ if rng.chance(0.5) => {
                 self.fs.checkpoint().unwrap();
-                self.synced = Some(Synced::All);
+                self.synced = Some((self.calls, Synced::All));
             }
             _ => self.fs.tick().unwrap(),
+        }
+        self.end_fsync(rng);
+    }
+
+    /// Takes the end of an fsync that began some calls ago.
+    fn end_fsync(&mut self, rng: &mut Rng) {
+        if self.synced.is_none() && rng.chance(0.3) {
+            let Some((fsync, call, synced)) = self.open.take() else { return };
+            self.fs.end_fsync(fsync.wait()).unwrap();
+            self.synced = Some((call, synced));
         }
     }
 }

@@ -19,8 +19,8 @@ use crate::random::config;
 struct History {
     /// The state, and the operations of the device, after each call.
     states: Vec<(State, usize)>,
-    /// Calls that made data durable: the call, and what it did.
-    syncs: Vec<(usize, Synced)>,
+    /// What became durable: the state after which call, by how many operations, and of what.
+    syncs: Vec<(usize, usize, Synced)>,
 }
 
 fn names(state: &State) -> State {
@@ -33,13 +33,12 @@ impl History {
     /// The last call before `ops` operations that made the file durable, or, without a file, that
     /// made metadata durable.
     fn synced(&self, ops: usize, file: Option<u64>) -> usize {
-        let before = |call: usize| self.states[call].1 <= ops;
         let covers = |synced: &Synced| match (file, synced) {
             (None, _) | (_, Synced::All) => true,
             (Some(id), Synced::File(other)) => id == *other,
         };
-        let calls = self.syncs.iter().filter(|(call, synced)| before(*call) && covers(synced));
-        calls.map(|(call, _)| *call).max().unwrap_or(0)
+        let calls = self.syncs.iter().filter(|(_, by, synced)| *by <= ops && covers(synced));
+        calls.map(|(call, ..)| *call).max().unwrap_or(0)
     }
 
     /// Checks what was found after a cut at `ops` operations.
@@ -110,11 +109,11 @@ fn check_image(image: &Image, kind: Kind, seed: u64) -> (State, MemoryStore) {
 fn run(store: &MemoryStore, mut world: World<MemoryStore>, rng: &mut Rng, calls: usize) -> History {
     let mut history =
         History { states: vec![(world.state.clone(), store.ops())], syncs: Vec::new() };
-    for call in 1..=calls {
+    for _ in 0..calls {
         world.step(rng);
         history.states.push((world.state.clone(), store.ops()));
-        if let Some(synced) = world.synced.clone() {
-            history.syncs.push((call, synced));
+        if let Some((call, synced)) = world.synced.clone() {
+            history.syncs.push((call, store.ops(), synced));
         }
     }
     history

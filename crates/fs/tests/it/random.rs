@@ -48,7 +48,7 @@ fn random_calls_do_what_the_model_does() {
                     world.fs.sync().unwrap();
                 }
                 let again = MemoryStore::of(world.fs.store().image(), kind, pages);
-                world.fs = mount(again, config(seed)).unwrap();
+                world.remount(mount(again, config(seed)).unwrap());
                 assert_eq!(world.fs.check().unwrap().problems, [], "step {step}");
                 assert_eq!(
                     difference(&read_state(&mut world.fs), &world.state),
@@ -56,7 +56,7 @@ fn random_calls_do_what_the_model_does() {
                     "step {step}"
                 );
                 let again = MemoryStore::of(world.fs.store().image(), kind, pages);
-                world.fs = mount(again, config(seed)).unwrap();
+                world.remount(mount(again, config(seed)).unwrap());
                 assert_eq!(world.fs.store().writes(), 0, "a second mount writes nothing");
                 assert_eq!(
                     difference(&read_state(&mut world.fs), &world.state),

@@ -1,0 +1,76 @@
+//! The file system that the threads of a mount share.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use fuser::{Errno, ReplyEmpty};
+use prism_fs::{Fs, FsError};
+
+use crate::batches::Batches;
+use crate::convert::answer;
+use crate::open::{AnyStore, now};
+
+/// What threads share.
+pub struct Shared {
+    fs: Mutex<Fs<AnyStore>>,
+    batches: Mutex<Batches<ReplyEmpty>>,
+}
+
+impl Shared {
+    pub fn new(fs: Fs<AnyStore>) -> Self {
+        Self { fs: Mutex::new(fs), batches: Mutex::default() }
+    }
+
+    /// The file system. A thread that panicked may have left it half changed in memory, so no other
+    /// uses it: the process ends, and what was durable is.
+    pub fn fs(&self) -> MutexGuard<'_, Fs<AnyStore>> {
+        self.fs.lock().unwrap_or_else(|_| std::process::abort())
+    }
+
+    /// Ends the use of the file system.
+    pub fn end(&self) -> Result<(), FsError> {
+        let mut fs = self.fs();
+        fs.set_now(now());
+        fs.unmount()
+    }
+
+    /// Makes a file durable, or only metadata, and then answers. If another thread makes files
+    /// durable, it does this one, too, and this call returns at once.
+    pub fn fsync(&self, file: Option<u32>, reply: ReplyEmpty) {
+        if !self.batches().join(file, reply) {
+            return;
+        }
+        let mut were_several = false;
+        loop {
+            let mut fs = self.fs();
+            let Some((files, replies)) = self.batches().next() else { return };
+            fs.set_now(now());
+            let are_several = replies.len() > 1;
+            let ended = match are_several || were_several {
+                true => self.unlocked(fs, &files),
+                // The device makes writes and their sync durable in one step if it is waited for
+                // with the lock: best for a single caller.
+                false => locked(fs, &files),
+            };
+            were_several = are_several;
+            let ended = ended.map_err(|error| Errno::from_i32(error.errno()));
+            replies.into_iter().for_each(|reply| answer(ended, reply));
+        }
+    }
+
+    /// Makes files durable; other threads use the file system while the device works.
+    fn unlocked(&self, mut fs: MutexGuard<'_, Fs<AnyStore>>, files: &[u32]) -> Result<(), FsError> {
+        let fsync = fs.begin_fsync(files)?;
+        drop(fs);
+        let fsynced = fsync.wait();
+        self.fs().end_fsync(fsynced)
+    }
+
+    fn batches(&self) -> MutexGuard<'_, Batches<ReplyEmpty>> {
+        self.batches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes files durable while all other threads wait.
+fn locked(mut fs: MutexGuard<'_, Fs<AnyStore>>, files: &[u32]) -> Result<(), FsError> {
+    fs.fsync(files)
+}
