@@ -10,6 +10,9 @@
 
 use std::fmt;
 
+use bytemuck::{Pod, Zeroable};
+use prism_base::Zeroed;
+
 /// Entries of a bucket.
 const WAYS: usize = 8;
 /// Bits of an address: 2^36 units.
@@ -49,7 +52,8 @@ pub struct Entry {
 }
 
 /// An entry in 16 bytes; `where_is` is 0 in an empty one.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+#[repr(C)]
 struct Packed {
     /// Address, tag, length.
     where_is: u64,
@@ -117,8 +121,8 @@ impl Packed {
 }
 
 /// The entries of a bucket, in as few cache lines as possible.
-#[derive(Clone, Copy, Default)]
-#[repr(align(128))]
+#[derive(Clone, Copy, Default, Pod, Zeroable)]
+#[repr(C, align(128))]
 struct Bucket([Packed; WAYS]);
 
 impl Bucket {
@@ -138,7 +142,7 @@ pub struct Slot(u32, u8);
 
 /// The table.
 pub struct Index {
-    buckets: Vec<Bucket>,
+    buckets: Zeroed<Bucket>,
     len: u64,
 }
 
@@ -153,10 +157,13 @@ impl Index {
     pub const ADDRESSES: u64 = 1 << ADDRESS_BITS;
 
     /// An empty index of at most `bytes` of memory, and of 64 buckets at least.
+    ///
+    /// # Panics
+    /// With the payload [`prism_base::OutOfMemory`] if there is not enough address space.
     #[must_use]
     pub fn new(bytes: u64) -> Self {
         let buckets = (bytes / size_of::<Bucket>() as u64).clamp(64, 1 << 32);
-        Self { buckets: vec![Bucket::default(); buckets as usize], len: 0 }
+        Self { buckets: Zeroed::new(buckets as usize), len: 0 }
     }
 
     /// Items.
