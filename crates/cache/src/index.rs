@@ -314,7 +314,7 @@ impl Index {
 
     /// Removes all entries.
     pub fn clear(&mut self) {
-        self.buckets.fill(Bucket::default());
+        self.buckets = Zeroed::new(self.buckets.len());
         self.len = 0;
     }
 

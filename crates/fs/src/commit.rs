@@ -32,17 +32,24 @@ pub(crate) struct Checkpoint {
 
 /// An fsync that has begun.
 #[must_use]
-pub struct Fsync(Option<(Syncing, Syncer)>);
+pub struct Fsync {
+    sync: Option<(Syncing, Syncer)>,
+    lost: Option<FsError>,
+}
 
-/// An fsync for which the device has been waited for.
+/// An fsync after its wait for the device.
 #[derive(Debug)]
 #[must_use]
-pub struct Fsynced(Option<(Syncing, std::result::Result<(), FlashError>)>);
+pub struct Fsynced {
+    sync: Option<(Syncing, std::result::Result<(), FlashError>)>,
+    lost: Option<FsError>,
+}
 
 impl Fsync {
     /// Waits for the device, without the file system.
     pub fn wait(self) -> Fsynced {
-        Fsynced(self.0.map(|(sync, syncer)| (sync, syncer())))
+        let Self { sync, lost } = self;
+        Fsynced { sync: sync.map(|(sync, syncer)| (sync, syncer())), lost }
     }
 }
 
@@ -232,10 +239,12 @@ impl<S: Store> Fs<S> {
     /// As [`Fs::fsync`].
     pub fn begin_fsync(&mut self, files: &[u32]) -> Result<Fsync> {
         if self.access == Access::ReadOnly {
-            return Ok(Fsync(None));
+            return Ok(Fsync { sync: None, lost: None });
         }
         self.append_changes(files)?;
-        Ok(Fsync(self.log.begin_sync()?))
+        let sync = self.log.begin_sync()?;
+        // What others lose until it ends is reported to them.
+        Ok(Fsync { sync, lost: self.lost.take() })
     }
 
     /// Ends an fsync.
@@ -243,10 +252,10 @@ impl<S: Store> Fs<S> {
     /// # Errors
     /// As [`Fs::fsync`].
     pub fn end_fsync(&mut self, fsync: Fsynced) -> Result<()> {
-        if let Some((sync, ended)) = fsync.0 {
+        if let Some((sync, ended)) = fsync.sync {
             self.log.end_sync(sync, ended)?;
         }
-        self.lost.take().map_or(Ok(()), Err)
+        fsync.lost.map_or(Ok(()), Err)
     }
 
     /// Appends the data of files and all metadata to the log.
@@ -364,7 +373,9 @@ impl<S: Store> Fs<S> {
             return self.checkpoint();
         }
         if dirty && self.has_changes(&[]) {
-            self.fsync(&[])?;
+            self.append_changes(&[])?;
+            // A block that was lost is reported to the next fsync.
+            self.log.sync()?;
         }
         Ok(())
     }
@@ -383,7 +394,7 @@ impl<S: Store> Fs<S> {
         self.remove_orphans()?;
         if !self.dirty.is_empty()
             || self.has_changes(&[])
-            || self.log.unsynced
+            || !self.log.is_durable()
             || self.log.opened > 0
         {
             self.make_space(0)?;

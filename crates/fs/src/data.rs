@@ -93,7 +93,9 @@ impl<S: Store> Fs<S> {
         }
         if holes > 0 {
             let dirty = self.dirty.range((ino, begin)..(ino, end));
-            holes = holes.saturating_sub(dirty.filter(|(_, dirty)| dirty.is_new).count() as u64);
+            let new = dirty.filter(|(_, dirty)| dirty.is_new).count() as u64;
+            debug_assert!(new <= holes, "a new block is in a hole");
+            holes = holes.saturating_sub(new);
         }
         Ok(if holes > 0 { holes + (end - begin) / LEAF as u64 + 6 } else { 0 })
     }

@@ -92,7 +92,7 @@ pub struct Log<S> {
     heads: [Option<Head>; 2],
     open: Option<OpenChunk>,
     next_tag: u64,
-    /// Buffers for whole chunks that are not in use: new memory costs more than a copy into it.
+    /// Unused buffers, each for a whole chunk: new memory costs more than a copy into it.
     spare: Vec<Buffer>,
     /// Writes in flight: the segment by tag.
     writes: FastMap<u64, u32>,
@@ -205,9 +205,11 @@ impl<S: Store> Log<S> {
         self.padded(1 + ENTRIES as u32).min(self.blocks_per_segment) as usize * BLOCK
     }
 
-    /// Memory for a read or a chunk of `len` bytes, with what an earlier one left in it.
+    /// Memory for a chunk or a read of `len` bytes, with what an earlier one left in it. Short
+    /// reads leave the memory of chunks to others.
     fn buffer(&mut self, len: usize) -> Buffer {
-        match self.spare.pop_if(|buffer| buffer.capacity() >= len) {
+        let is_long = len >= self.chunk_bytes() / 8;
+        match self.spare.pop_if(|buffer| is_long && buffer.capacity() >= len) {
             Some(mut buffer) => {
                 buffer.set_len(len);
                 buffer
@@ -442,26 +444,30 @@ impl<S: Store> Log<S> {
         Ok(())
     }
 
-    /// Whether everything that was written is durable once it is complete. What a sync of another
-    /// thread covers is not, until that has ended.
-    fn is_durable(&self) -> bool {
+    /// Whether everything that was written is durable: nothing was written since the last sync
+    /// began, and no sync is in progress.
+    pub fn is_durable(&self) -> bool {
         !self.unsynced && self.syncing == 0
     }
 
-    /// Begins to make everything durable that was written: what is to be run for that, without the
-    /// log, and then passed to [`Log::end_sync`]. `None` if all is durable, or the store cannot do
-    /// it without the log and has done it.
+    /// Begins to make everything durable that was written: returns the sync to be run without the
+    /// log, whose result [`Log::end_sync`] takes. `None` if all is durable already, or if the store
+    /// needs the log for a sync, which has then been made.
     ///
     /// # Errors
     /// As [`Log::sync`].
     pub fn begin_sync(&mut self) -> Result<Option<(Syncing, Syncer)>> {
-        let Some(syncer) = self.store.syncer() else { return self.sync().map(|()| None) };
+        if !self.store.has_syncer() {
+            return self.sync().map(|()| None);
+        }
         self.emit(0)?;
         self.wait_until(|log, _| log.writes.is_empty());
         self.check_failed()?;
         if self.is_durable() {
             return Ok(None);
         }
+        // It covers what is complete now, so all writes have ended before.
+        let Some(syncer) = self.store.syncer() else { return self.sync().map(|()| None) };
         self.unsynced = false;
         self.syncing += 1;
         let durable = if self.recovering { 0 } else { self.seq - 1 };

@@ -19,7 +19,7 @@ impl<R> Default for Batches<R> {
 
 impl<R> Batches<R> {
     /// Adds a caller that wants a file (or only metadata) to be durable; true if it has to serve
-    /// itself and others, with [`Batches::next`], until there is no batch.
+    /// itself and others, with [`Batches::next_batch`], until there is no batch.
     pub fn join(&mut self, file: Option<u32>, reply: R) -> bool {
         self.waiting.push((file, reply));
         !mem::replace(&mut self.is_served, true)
@@ -27,7 +27,7 @@ impl<R> Batches<R> {
 
     /// Takes all callers that wait: their files, and what answers them. If there are none, the next
     /// one to join serves.
-    pub fn next(&mut self) -> Option<(Vec<u32>, Vec<R>)> {
+    pub fn next_batch(&mut self) -> Option<(Vec<u32>, Vec<R>)> {
         if self.waiting.is_empty() {
             self.is_served = false;
             return None;
@@ -51,10 +51,10 @@ mod tests {
         assert!(
             !batches.join(Some(3), 'b') && !batches.join(None, 'c') && !batches.join(Some(3), 'd')
         );
-        assert_eq!(batches.next(), Some((vec![3, 5], vec!['a', 'b', 'c', 'd'])));
+        assert_eq!(batches.next_batch(), Some((vec![3, 5], vec!['a', 'b', 'c', 'd'])));
         assert!(!batches.join(Some(7), 'e'), "a later caller belongs to the next batch");
-        assert_eq!(batches.next(), Some((vec![7], vec!['e'])));
-        assert_eq!(batches.next(), None);
+        assert_eq!(batches.next_batch(), Some((vec![7], vec!['e'])));
+        assert_eq!(batches.next_batch(), None);
         assert!(batches.join(None, 'f'), "nothing is served any more");
     }
 }

@@ -1,5 +1,6 @@
 //! The file system that the threads of a mount share.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fuser::{Errno, ReplyEmpty};
@@ -42,13 +43,13 @@ impl Shared {
         let mut were_several = false;
         loop {
             let mut fs = self.fs();
-            let Some((files, replies)) = self.batches().next() else { return };
+            let Some((files, replies)) = self.batches().next_batch() else { return };
             fs.set_now(now());
             let are_several = replies.len() > 1;
             let ended = match are_several || were_several {
                 true => self.unlocked(fs, &files),
-                // The device makes writes and their sync durable in one step if it is waited for
-                // with the lock: best for a single caller.
+                // A sync under the lock goes to the device together with the writes in flight: the
+                // fastest way for a single caller.
                 false => locked(fs, &files),
             };
             were_several = are_several;
@@ -61,7 +62,9 @@ impl Shared {
     fn unlocked(&self, mut fs: MutexGuard<'_, Fs<AnyStore>>, files: &[u32]) -> Result<(), FsError> {
         let fsync = fs.begin_fsync(files)?;
         drop(fs);
-        let fsynced = fsync.wait();
+        // The lock does not end the process if this thread panics, and others would wait for ever.
+        let waited = catch_unwind(AssertUnwindSafe(|| fsync.wait()));
+        let Ok(fsynced) = waited else { std::process::abort() };
         self.fs().end_fsync(fsynced)
     }
 

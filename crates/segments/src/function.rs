@@ -109,12 +109,17 @@ impl Store for FunctionStore {
         self.queue.submit_sync(tag).expect("the queue is long");
     }
 
+    /// On a device with timing a sync takes time of the share's clock, which the store passes.
+    fn has_syncer(&self) -> bool {
+        !self.function.share().is_timed()
+    }
+
     fn syncer(&self) -> Option<Syncer> {
-        // On a device with timing a sync takes time of the share's clock, which the store passes.
         let function = Arc::clone(&self.function);
-        let ticket = function.ticket();
-        let is_timed = function.share().is_timed();
-        (!is_timed).then(|| -> Syncer { Box::new(move || function.sync_to(ticket)) })
+        self.has_syncer().then(|| {
+            let ticket = function.ticket();
+            Box::new(move || function.sync_to(ticket)) as Syncer
+        })
     }
 
     fn syncs_writes_in_flight(&self) -> bool {

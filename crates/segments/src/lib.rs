@@ -68,7 +68,7 @@ pub struct FlashCounts {
     pub erases: u64,
 }
 
-/// A sync of a device, without its store.
+/// A sync of a device that any thread can run.
 pub type Syncer = Box<dyn FnOnce() -> Result<(), FlashError> + Send>;
 
 /// Segments of flash. A segment is opened, written in order, read, and freed. Commands are queued
@@ -116,8 +116,13 @@ pub trait Store {
     /// Makes durable what was written and freed before.
     fn sync(&mut self, tag: u64);
 
-    /// What makes everything durable that is complete when it is called, on any thread; `None` if
-    /// that is not possible without the store.
+    /// Whether [`Store::syncer`] returns something.
+    fn has_syncer(&self) -> bool {
+        false
+    }
+
+    /// A sync that any thread can run without the store. It makes durable what was complete when
+    /// this was called, so callers wait for all writes first. `None` if there is no such sync.
     fn syncer(&self) -> Option<Syncer> {
         None
     }

@@ -81,6 +81,42 @@ fn a_rename_over_a_file_never_shows_an_empty_one() {
 }
 
 #[test]
+fn a_sync_that_fails_without_the_lock_is_the_last_one() {
+    let (mut fs, store) = new();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    fs.write(file, 0, b"before").unwrap();
+    fs.fsync(&[file]).unwrap();
+    fs.write(file, 0, b"lost").unwrap();
+    let (first, second) = (fs.begin_fsync(&[file]).unwrap(), fs.begin_fsync(&[file]).unwrap());
+    let first = first.wait();
+    store.fail_syncs();
+    let second = second.wait();
+    assert!(fs.end_fsync(second).is_err());
+    assert!(fs.end_fsync(first).is_err(), "what was appended is not trusted after a failure");
+    assert!(fs.fsync(&[file]).is_err() && fs.unmount().is_err());
+}
+
+#[test]
+fn other_calls_go_on_while_a_sync_is_waited_for() {
+    let (mut fs, store) = new();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    fs.write(file, 0, b"data").unwrap();
+    let fsync = fs.begin_fsync(&[file]).unwrap();
+    let other = fs.make(ROOT, b"other", FILE).unwrap();
+    fs.write(other, 0, b"more").unwrap();
+    fs.tick().unwrap();
+    fs.fsync(&[other]).unwrap();
+    fs.checkpoint().unwrap();
+    fs.end_fsync(fsync.wait()).unwrap();
+    fs.unmount().unwrap();
+    let mut fs = again(&store);
+    for (name, content) in [(&b"file"[..], b"data"), (b"other", b"more")] {
+        let found = fs.lookup(ROOT, name).unwrap();
+        assert_eq!(fs.read(found, 0, 9).unwrap(), content);
+    }
+}
+
+#[test]
 fn a_small_fsync_writes_few_blocks() {
     let (mut fs, _) = new();
     let file = fs.make(ROOT, b"log", FILE).unwrap();

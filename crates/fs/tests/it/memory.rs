@@ -24,7 +24,7 @@ pub enum Op {
     Free {
         segment: u32,
     },
-    /// A sync has ended; it covers the operations before this one.
+    /// A sync has ended; it covers the first `covered` operations.
     Sync {
         covered: usize,
     },
@@ -43,6 +43,10 @@ struct Device {
     image: Image,
     free: VecDeque<u32>,
     done: VecDeque<Done>,
+    /// Writes whose completion was not taken: the tag, and the number of the operation.
+    in_flight: Vec<(u64, usize)>,
+    /// Whether syncs by a syncer fail.
+    fails: bool,
     ops: Vec<Op>,
     counts: FlashCounts,
 }
@@ -62,7 +66,8 @@ impl MemoryStore {
 
     pub fn of(image: Image, kind: Kind, page_blocks: usize) -> Self {
         let (free, done, ops) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        let device = Device { image, free, done, ops, counts: FlashCounts::default() };
+        let (in_flight, counts) = (Vec::new(), FlashCounts::default());
+        let device = Device { image, free, done, in_flight, fails: false, ops, counts };
         Self { device: Arc::new(Mutex::new(device)), kind, page_blocks }
     }
 
@@ -78,6 +83,11 @@ impl MemoryStore {
     /// Writes so far.
     pub fn writes(&self) -> usize {
         self.device().ops.iter().filter(|op| matches!(op, Op::Write { .. })).count()
+    }
+
+    /// From now on syncs that any thread can run fail.
+    pub fn fail_syncs(&self) {
+        self.device().fails = true;
     }
 
     pub fn image(&self) -> Image {
@@ -224,6 +234,8 @@ impl Store for MemoryStore {
         }
         let op = Op::Write { segment, page, data: pages };
         apply(&mut device.image, &op, self.kind);
+        let number = device.ops.len();
+        device.in_flight.push((tag, number));
         device.ops.push(op);
         device.counts.programs += (data.len() / BLOCK) as u64;
         device.done.push_back(Done { tag, end: SimTime::ZERO, result: Ok(()), data });
@@ -261,12 +273,22 @@ impl Store for MemoryStore {
         device.done.push_back(Done { tag, end: SimTime::ZERO, result: Ok(()), data });
     }
 
+    fn has_syncer(&self) -> bool {
+        true
+    }
+
     /// It covers only what is complete when it is made: the least that it may.
     fn syncer(&self) -> Option<Syncer> {
         let store = self.clone();
-        let covered = self.ops();
+        let device = self.device();
+        let first = device.in_flight.iter().map(|&(_, number)| number).min();
+        let covered = first.unwrap_or(device.ops.len());
         Some(Box::new(move || {
-            store.device().ops.push(Op::Sync { covered });
+            let mut device = store.device();
+            if device.fails {
+                return Err(FlashError::Invalid { what: "the device fails".into() });
+            }
+            device.ops.push(Op::Sync { covered });
             Ok(())
         }))
     }
@@ -276,7 +298,10 @@ impl Store for MemoryStore {
     }
 
     fn poll(&mut self) -> Option<Done> {
-        self.device().done.pop_front()
+        let mut device = self.device();
+        let done = device.done.pop_front()?;
+        device.in_flight.retain(|&(tag, _)| tag != done.tag);
+        Some(done)
     }
 
     fn wait(&mut self, _timeout: Option<Nanos>) -> bool {

@@ -146,10 +146,10 @@ pub struct World<S> {
     pub now: i64,
     last: u8,
     calls: usize,
-    /// Files whose data became durable by the last call, as they were after which call.
+    /// The files that the last call made durable, and the call after which they had that state.
     pub synced: Option<(usize, Synced)>,
-    /// An fsync that has begun, in which call, and the file.
-    open: Option<(Fsync, usize, Synced)>,
+    /// Fsyncs that have begun, in which call, and the file.
+    open: Vec<(Fsync, usize, Synced)>,
     /// Writes are longer, so that groups fill segments.
     pub long: bool,
 }
@@ -171,13 +171,22 @@ pub fn mount<S: Store>(store: S, config: Config) -> Result<Fs<S>, FsError> {
 impl<S: Store> World<S> {
     pub fn new(mut fs: Fs<S>) -> Self {
         let state = read_state(&mut fs);
-        Self { fs, state, now: TIME.secs, last: 0, calls: 0, synced: None, open: None, long: false }
+        Self {
+            fs,
+            state,
+            now: TIME.secs,
+            last: 0,
+            calls: 0,
+            synced: None,
+            open: Vec::new(),
+            long: false,
+        }
     }
 
     /// Goes on with the same file system, mounted again.
     pub fn remount(&mut self, fs: Fs<S>) {
         self.fs = fs;
-        self.open = None;
+        self.open.clear();
     }
 
     fn pick(&self, rng: &mut Rng, kind: Option<u32>) -> Option<u64> {
@@ -448,9 +457,9 @@ impl<S: Store> World<S> {
             28 | 29 => {
                 let id = self.pick(rng, None).expect("the root");
                 let ino = self.state[&id].ino;
-                if self.open.is_none() && rng.chance(0.5) {
+                if self.open.len() < 3 && rng.chance(0.5) {
                     let fsync = self.fs.begin_fsync(&[ino]).unwrap();
-                    self.open = Some((fsync, self.calls, Synced::File(id)));
+                    self.open.push((fsync, self.calls, Synced::File(id)));
                 } else {
                     self.fs.fsync(&[ino]).unwrap();
                     self.synced = Some((self.calls, Synced::File(id)));
@@ -471,8 +480,9 @@ impl<S: Store> World<S> {
 
     /// Takes the end of an fsync that began some calls ago.
     fn end_fsync(&mut self, rng: &mut Rng) {
-        if self.synced.is_none() && rng.chance(0.3) {
-            let Some((fsync, call, synced)) = self.open.take() else { return };
+        if self.synced.is_none() && !self.open.is_empty() && rng.chance(0.3) {
+            let any = rng.below(self.open.len() as u64) as usize;
+            let (fsync, call, synced) = self.open.swap_remove(any);
             self.fs.end_fsync(fsync.wait()).unwrap();
             self.synced = Some((call, synced));
         }

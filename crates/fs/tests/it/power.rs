@@ -19,7 +19,8 @@ use crate::random::config;
 struct History {
     /// The state, and the operations of the device, after each call.
     states: Vec<(State, usize)>,
-    /// What became durable: the state after which call, by how many operations, and of what.
+    /// For each sync: the call whose state it made durable, the operations of the device by then,
+    /// and which files.
     syncs: Vec<(usize, usize, Synced)>,
 }
 

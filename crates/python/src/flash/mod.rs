@@ -44,8 +44,8 @@ pub fn file_failed(error: FlashFileError) -> PyErr {
 /// A level that can be closed: its share is free again when the last call on it has ended, and its
 /// queues are closed.
 ///
-/// A process that was forked shares the device's file with its parent, and each would overwrite what
-/// the other writes; so only the process that opened a level uses it.
+/// A process that was forked shares the device's file with its parent, and each would overwrite
+/// what the other writes; so only the process that opened a level uses it.
 pub struct Open<T>(RwLock<Option<Arc<T>>>, u32);
 
 impl<T: Send + Sync> Open<T> {
