@@ -457,9 +457,6 @@ impl<S: Store> Log<S> {
     /// # Errors
     /// As [`Log::sync`].
     pub fn begin_sync(&mut self) -> Result<Option<(Syncing, Syncer)>> {
-        if !self.store.has_syncer() {
-            return self.sync().map(|()| None);
-        }
         self.emit(0)?;
         self.wait_until(|log, _| log.writes.is_empty());
         self.check_failed()?;

@@ -46,20 +46,25 @@ impl Shared {
             let Some((files, replies)) = self.batches().next_batch() else { return };
             fs.set_now(now());
             let are_several = replies.len() > 1;
-            let ended = match are_several || were_several {
-                true => self.unlocked(fs, &files),
-                // A sync under the lock goes to the device together with the writes in flight: the
-                // fastest way for a single caller.
-                false => locked(fs, &files),
-            };
+            let ended = self.sync(fs, &files, are_several || were_several);
             were_several = are_several;
             let ended = ended.map_err(|error| Errno::from_i32(error.errno()));
             replies.into_iter().for_each(|reply| answer(ended, reply));
         }
     }
 
-    /// Makes files durable; other threads use the file system while the device works.
-    fn unlocked(&self, mut fs: MutexGuard<'_, Fs<AnyStore>>, files: &[u32]) -> Result<(), FsError> {
+    /// Makes files durable. If there are several callers, other threads use the file system while
+    /// the device works. For a single one it is faster to keep the lock: then the sync goes to the
+    /// device together with the writes in flight.
+    fn sync(
+        &self,
+        mut fs: MutexGuard<'_, Fs<AnyStore>>,
+        files: &[u32],
+        are_several: bool,
+    ) -> Result<(), FsError> {
+        if !are_several {
+            return fs.fsync(files);
+        }
         let fsync = fs.begin_fsync(files)?;
         drop(fs);
         // The lock does not end the process if this thread panics, and others would wait for ever.
@@ -71,9 +76,4 @@ impl Shared {
     fn batches(&self) -> MutexGuard<'_, Batches<ReplyEmpty>> {
         self.batches.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Makes files durable while all other threads wait.
-fn locked(mut fs: MutexGuard<'_, Fs<AnyStore>>, files: &[u32]) -> Result<(), FsError> {
-    fs.fsync(files)
 }

@@ -110,16 +110,12 @@ impl Store for FunctionStore {
     }
 
     /// On a device with timing a sync takes time of the share's clock, which the store passes.
-    fn has_syncer(&self) -> bool {
-        !self.function.share().is_timed()
-    }
-
     fn syncer(&self) -> Option<Syncer> {
-        let function = Arc::clone(&self.function);
-        self.has_syncer().then(|| {
-            let ticket = function.ticket();
-            Box::new(move || function.sync_to(ticket)) as Syncer
-        })
+        if self.function.share().is_timed() {
+            return None;
+        }
+        let (function, ticket) = (Arc::clone(&self.function), self.function.ticket());
+        Some(Box::new(move || function.sync_to(ticket)))
     }
 
     fn syncs_writes_in_flight(&self) -> bool {

@@ -116,11 +116,6 @@ pub trait Store {
     /// Makes durable what was written and freed before.
     fn sync(&mut self, tag: u64);
 
-    /// Whether [`Store::syncer`] returns something.
-    fn has_syncer(&self) -> bool {
-        false
-    }
-
     /// A sync that any thread can run without the store. It makes durable what was complete when
     /// this was called, so callers wait for all writes first. `None` if there is no such sync.
     fn syncer(&self) -> Option<Syncer> {

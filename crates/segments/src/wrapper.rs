@@ -69,10 +69,6 @@ impl<T: Wrapper> Store for T {
     fn sync(&mut self, tag: u64) {
         self.inner_mut().sync(tag);
     }
-    fn has_syncer(&self) -> bool {
-        self.inner().has_syncer()
-    }
-
     fn syncer(&self) -> Option<Syncer> {
         self.inner().syncer()
     }

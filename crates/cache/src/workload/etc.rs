@@ -201,7 +201,6 @@ mod tests {
         (0..keys).map(|key| f64::from(len(key))).sum::<f64>() / keys as f64
     }
 
-    /// The means of the published distributions.
     #[test]
     fn keys_and_requests_have_a_range() {
         for name in ["keys", "requests"] {
@@ -217,6 +216,7 @@ mod tests {
         assert_eq!((least.keys, least.requests), (1, 1));
     }
 
+    /// The means of the published distributions.
     #[test]
     fn sizes_are_those_of_the_model() {
         let keys = mean(key_len);

@@ -273,10 +273,6 @@ impl Store for MemoryStore {
         device.done.push_back(Done { tag, end: SimTime::ZERO, result: Ok(()), data });
     }
 
-    fn has_syncer(&self) -> bool {
-        true
-    }
-
     /// It covers only what is complete when it is made: the least that it may.
     fn syncer(&self) -> Option<Syncer> {
         let store = self.clone();

@@ -172,3 +172,14 @@ pub fn run(graph: &mut Graph, algorithm: Algorithm, options: &RunOptions) -> BTr
     let computed = algorithm.run(graph, None, &Threads(2), options).unwrap();
     by_id(graph, &computed)
 }
+
+/// The numbers of all vertices in the input, ascending.
+pub fn ids(graph: &mut Graph) -> Vec<u64> {
+    let mut ids = Vec::new();
+    let each = graph.ids(|_, id| {
+        ids.push(id);
+        Ok(())
+    });
+    each.unwrap();
+    ids
+}

@@ -3,7 +3,7 @@
 use prism_graph::input::Format;
 use prism_graph::{Graph, GraphError, Order, Serial, Space, verify};
 
-use crate::common::{Input, policy};
+use crate::common::{Input, ids, policy};
 
 fn edges(graph: &mut Graph) -> Vec<(u64, u64, f64)> {
     let mut found = Vec::new();
@@ -117,14 +117,7 @@ fn vertices_need_no_edges() {
     let input =
         Input { vertices: b"7\n9 a second column\n8", ..Input::new(b"1 2\n", Format::Edges, true) };
     let mut graph = input.graph();
-    let mut ids = Vec::new();
-    graph
-        .ids(|_, id| {
-            ids.push(id);
-            Ok(())
-        })
-        .unwrap();
-    assert_eq!(ids, [1, 2, 7, 8, 9]);
+    assert_eq!(ids(&mut graph), [1, 2, 7, 8, 9]);
     assert_eq!(verify::isolated(&mut graph).unwrap(), 3);
 }
 

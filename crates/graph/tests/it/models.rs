@@ -12,7 +12,7 @@ use prism_graph::input::Format;
 use prism_graph::rmat::Rmat;
 use prism_graph::{Graph, Keep, Order, Space, verify};
 
-use crate::common::{Input, Threads, options, policy, run};
+use crate::common::{Input, Threads, ids, options, policy, run};
 
 /// A random graph as text, and as sets.
 struct Model {
@@ -393,14 +393,7 @@ fn both_orders_of_random_graphs_have_the_same_results() {
         check_export(&model, &mut by_degree);
         check_export(&model, &mut as_input);
         for graph in [&mut by_degree, &mut as_input] {
-            let mut ids = Vec::new();
-            graph
-                .ids(|_, id| {
-                    ids.push(id);
-                    Ok(())
-                })
-                .unwrap();
-            assert_eq!(ids, model.ids);
+            assert_eq!(ids(graph), model.ids);
         }
     }
     // Several groups have vertices.
