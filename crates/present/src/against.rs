@@ -70,7 +70,6 @@ impl<'a> Against<'a> {
             .text("this", |&(_, unit, this, _)| show(unit, this))
             .text("the other", |&(_, unit, _, other)| show(unit, other))
             .number("the other / this", Unit::Ratio, |&(_, _, this, other)| Some(other? / this?))
-            .table("Figures of both")
-            .whole()
+            .whole("Figures of both")
     }
 }

@@ -234,7 +234,7 @@ pub fn document(trace: &str, done: &[Simulated]) -> Document {
         .number("erases", Unit::Count, |one| one.outcome.flash.erases as f64)
         .number("lifetime", Unit::Nanos, |one| one.life() * 1e9)
         .number("too large", Unit::Count, |one| one.outcome.too_large);
-    section.push(Block::Table(table.table("By engine and size.").whole()));
+    section.push(Block::Table(table.whole("By engine and size.")));
     Document::new("prism cache simulate", trace).with(section)
 }
 

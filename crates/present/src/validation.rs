@@ -109,7 +109,6 @@ fn section<'a>(
             Some(_) => "FAILED",
         })
         .text("source", |check| check.source.as_str())
-        .table("")
-        .whole();
+        .whole("");
     (!checks.is_empty()).then(|| Section::new(title, lead).with(table))
 }

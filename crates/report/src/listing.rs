@@ -64,6 +64,12 @@ impl<'a, R> Listing<'a, R> {
     pub fn table(self, caption: impl Into<String>) -> Table {
         Table { rows: self.rows, ..Table::new(caption, self.columns) }
     }
+
+    /// As [`Listing::table`]; renderers show every row.
+    #[must_use]
+    pub fn whole(self, caption: impl Into<String>) -> Table {
+        Table { whole: true, ..self.table(caption) }
+    }
 }
 
 #[cfg(test)]

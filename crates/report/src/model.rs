@@ -182,12 +182,6 @@ impl Table {
         Self { caption: caption.into(), columns, rows: Vec::new(), whole: false }
     }
 
-    /// The same table, of which renderers show every row.
-    #[must_use]
-    pub fn whole(self) -> Self {
-        Self { whole: true, ..self }
-    }
-
     /// The cell at `row` and `column`, missing where the row is too short.
     #[must_use]
     pub fn cell(&self, row: usize, column: usize) -> &Value {

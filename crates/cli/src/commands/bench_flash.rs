@@ -239,8 +239,7 @@ fn calls_section(rows: &[CallRow]) -> Section {
         .number("plain copy", Unit::Nanos, |row| row.copy_ns)
         .number("beyond the copy", Unit::Nanos, |row| row.beyond_copy_ns)
         .number("target", Unit::Nanos, |row| row.target_ns)
-        .table("Medians of all runs, CPU time, one core")
-        .whole();
+        .whole("Medians of all runs, CPU time, one core");
     let lead = "Calls on a device in memory without timing, compared with a plain copy of the same \
                 bytes within a buffer as large as the data (32 MiB).";
     Section::new("CPU time per call", lead).with(table)
@@ -250,8 +249,7 @@ fn lines_section(rows: &[LinesRow]) -> Section {
     let table = Table::listing(rows)
         .text("level", |row| row.level)
         .number("lines", Unit::Count, |row| row.lines)
-        .table("Without blank lines and comments")
-        .whole();
+        .whole("Without blank lines and comments");
     let lead = "A store of pages of fixed size that queues its requests, at each level: \
                 crates/experiments/src/benches/levels.";
     Section::new("Lines of the program", lead).with(table)
@@ -292,8 +290,7 @@ fn works_table(pattern: &str, rows: &[WorkRow]) -> Table {
         .number("read p99", Unit::Nanos, |row| p99(&row.reads))
         .number("write mean", Unit::Nanos, |row| mean(&row.writes))
         .number("write p99", Unit::Nanos, |row| p99(&row.writes))
-        .table(pattern)
-        .whole()
+        .whole(pattern)
 }
 
 fn recovery_section(rows: &[RecoveryRow]) -> Section {
@@ -316,8 +313,7 @@ fn real_section(rows: &[RealRow]) -> Section {
         .number("model p50", Unit::Nanos, |row| row.model_p50_ns)
         .number("real p50", Unit::Nanos, |row| row.real_p50_ns)
         .number("difference", Unit::Percent, |row| row.real_p50_ns / row.model_p50_ns as f64 - 1.0)
-        .table("Medians of all runs")
-        .whole();
+        .whole("Medians of all runs");
     let lead = "The same random reads of pages of 16 KiB by one thread at each level, by queue \
                 depth: in virtual time, and in real time on this machine's clock. The simulated \
                 drive has no real time.";

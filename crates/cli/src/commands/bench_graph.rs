@@ -156,8 +156,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
          {ROUNDS} rounds; medians of {} runs. MB/s are of the input, or of segments used.",
         args.threads, args.runs
     );
-    let section =
-        Section::new("Graph engine", lead).with(table.table("By graph and work.").whole());
+    let section = Section::new("Graph engine", lead).with(table.whole("By graph and work."));
     let document = Document::new("prism bench graph", args.folder.display().to_string());
     args.json.show(&rows, &document.with(section))
 }

@@ -137,8 +137,7 @@ fn info_document(info: &Info, geometry: &prism_flash::DeviceGeometry) -> Documen
         .number("LUNs", Unit::Count, |share| share.luns.len())
         .number("over-provisioning", Unit::Count, |share| share.over_provisioning_luns)
         .number("size", Unit::Bytes, |share| share.bytes)
-        .table("In the order of allocation")
-        .whole();
+        .whole("In the order of allocation");
     if !table.rows.is_empty() {
         shares.push(table);
     }
@@ -318,8 +317,7 @@ fn wear_document(wear: &Wear) -> Document {
             false => format!("{from} to {to}"),
         })
         .number("blocks", Unit::Count, |bucket| bucket.blocks)
-        .table("Blocks by erases")
-        .whole();
+        .whole("Blocks by erases");
     section.push(table);
     if !wear.bad_blocks.is_empty() {
         let shown: Vec<_> = wear.bad_blocks.iter().take(NAMED).map(u32::to_string).collect();

@@ -84,7 +84,7 @@ fn table(caption: &str, done: &[Cleaning], what: impl Fn(&Cost) -> f64) -> Block
         .number("average victim", Unit::Count, |cleaning| what(&cleaning.average))
         .number("greedy, theory", Unit::Count, |cleaning| what(&cleaning.theory))
         .number("greedy, simulated", Unit::Count, |cleaning| what(&cleaning.simulated));
-    Block::Table(table.table(caption).whole())
+    Block::Table(table.whole(caption))
 }
 
 /// Explains the difference between the columns, for the fullest of the drives.

@@ -27,8 +27,7 @@ pub fn section(advice: &[Advice]) -> Section {
     let table = Table::listing(advice)
         .text("rule", |one| format!("{}. {}", one.number, one.rule))
         .text("verdict", |one| one.verdict.name())
-        .table("From \"Designing SSD-friendly applications\", 2016")
-        .whole();
+        .whole("From \"Designing SSD-friendly applications\", 2016");
     let note = |one: &Advice| {
         let reason = reason(&one.verdict).unwrap_or_default();
         let parts = [reason, &one.numbers, &one.advice];

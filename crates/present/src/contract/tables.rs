@@ -50,11 +50,10 @@ pub fn what_ifs(all: &[Comparison]) -> Table {
         .number("speed-up", Unit::Ratio, |what_if| {
             what_if.after.speed.bytes_per_second / what_if.before.speed.bytes_per_second
         })
-        .table(
+        .whole(
             "Before and after each change: write amplification (WA), p99 of reads and writes, \
              lifetime; speed-up is how many times as fast the same work gets done",
         )
-        .whole()
 }
 
 /// The section on fixes; if `long`, it describes each fix and lists those left out.

@@ -29,8 +29,7 @@ pub fn section(terms: &[Term]) -> Section {
         .text("RAID", |term| letter(term.raid))
         .text("MEMS", |term| letter(term.mems))
         .text("SSD", |term| letter(term.ssd))
-        .table(caption)
-        .whole();
+        .whole(caption);
     let why = terms.iter().map(|term| format!("{}. {}", term.number, term.why));
     let section = Section::new("Six assumptions about storage", lead);
     section.with(table).with(Block::Notes(why.collect()))

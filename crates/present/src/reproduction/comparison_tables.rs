@@ -47,8 +47,7 @@ pub fn table(all: &[Comparison]) -> Table {
         .text("ours", |one| one.ours.map(|ours| show(one.quantity, ours)))
         .number("difference", Unit::Percent, |one| one.difference())
         .text("verdict", verdict)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// The verdict, in brackets with the basis if it does not count.

@@ -23,7 +23,7 @@ pub fn scores(observed: &[Observed]) -> Table {
             one.facts.scores[place].map(three_digits)
         });
     }
-    listing.table("1: the rule is kept entirely, 0: not at all").whole()
+    listing.whole("1: the rule is kept entirely, 0: not at all")
 }
 
 /// Scores are means over thousands of requests, so further digits are noise.
@@ -51,8 +51,7 @@ pub fn figure_1(observed: &[Observed]) -> Table {
         .number("written", Unit::Bytes, |row| row.map(|(_, figure)| figure.written))
         .number("from", Unit::Nanos, |row| row.map(|(_, figure)| figure.start))
         .text("compared", |row| row.map_or("", |(_, figure)| compared_window(figure)))
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// Compares a window with the published one.
@@ -89,8 +88,7 @@ pub fn depths(observed: &[Observed]) -> Table {
     listing
         .number("ours", Unit::Count, |(_, _, scale, _)| scale.depth())
         .text("compared", |&(_, _, scale, medians)| compared(scale, medians))
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// Compares a median with the published ones.
@@ -121,7 +119,7 @@ pub fn sizes(observed: &[Observed]) -> Table {
             });
         }
     }
-    listing.table("").whole()
+    listing.whole("")
 }
 
 /// Barriers, and requests that move no data.
@@ -134,8 +132,7 @@ pub fn barriers(observed: &[Observed]) -> Table {
         .number("discards", Unit::Count, |one| one.facts.discards)
         .number("share", Unit::Percent, |one| one.facts.discard_ratio())
         .number("later", Unit::Count, |one| one.facts.discards_later)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// Reads with cold caches, with a row for each pair and setting of read-ahead.
@@ -158,7 +155,7 @@ pub fn cold_reads(observed: &[Observed]) -> Table {
             .number("p50", Unit::Bytes, |(_, cold)| of(cold).size())
             .number("depth", Unit::Count, |(_, cold)| of(cold).depth_same());
     }
-    listing.table("").whole()
+    listing.whole("")
 }
 
 /// Sequential work, with a row for each pair and number of instances.
@@ -173,8 +170,7 @@ pub fn sequential(observed: &[Observed]) -> Table {
         .number("merged/live", Unit::Ratio, |(_, work)| work.unaligned)
         .number("removed", Unit::Bytes, |(_, work)| work.removed.map(|removed| removed.bytes))
         .number("amid others", Unit::Percent, |(_, work)| work.removed.and_then(|r| r.share()))
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// The numbers of locality, alignment and grouping.
@@ -188,8 +184,7 @@ pub fn rule_numbers(observed: &[Observed]) -> Table {
         .number("segmented", Unit::Percent, |one| one.facts.density[1])
         .number("zombies", Unit::Percent, |one| one.facts.mixed[0])
         .number("dead", Unit::Percent, |one| one.facts.dead_share())
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// The numbers of lifetime, and of the written addresses.
@@ -201,6 +196,5 @@ pub fn lifetimes(observed: &[Observed]) -> Table {
         .number("overwrites", Unit::Percent, |one| one.facts.overwritten)
         .number("map/written", Unit::Ratio, |one| one.facts.spread)
         .number("busiest", Unit::Ratio, |one| one.facts.bias.most_over_mean)
-        .table("")
-        .whole()
+        .whole("")
 }

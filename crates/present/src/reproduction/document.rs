@@ -55,8 +55,7 @@ fn observations(found: &Reproduced) -> Section {
         .number("no.", Unit::Count, |judged| judged.number)
         .text("verdict", |judged| judged.outcome.name())
         .text("observation", |judged| judged.title)
-        .table("")
-        .whole();
+        .whole("");
     section.push(table);
     section
 }

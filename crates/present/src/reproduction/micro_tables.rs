@@ -15,8 +15,7 @@ pub fn prices(comparisons: &[Comparison]) -> Table {
         .number("WA kept", Unit::Ratio, |one| one.conform.cost.write_amplification)
         .number("broken", Unit::Ratio, |one| one.violate.cost.write_amplification)
         .text("published", published)
-        .table(caption)
-        .whole()
+        .whole(caption)
 }
 
 fn published(comparison: &Comparison) -> String {
@@ -41,8 +40,7 @@ pub fn sides(comparisons: &[Comparison]) -> Table {
         .number("mean latency", Unit::Nanos, |(_, side, _)| side.cost.latency)
         .number("erases", Unit::Count, |(_, side, _)| side.cost.erases)
         .number("misses", Unit::Percent, |(_, side, _)| side.cost.map.map(|map| map.miss_ratio()))
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// The wear of blocks.
@@ -59,6 +57,5 @@ pub fn wear(comparisons: &[Comparison]) -> Table {
         .number("mean erases", Unit::Ratio, |(_, wear)| wear.mean)
         .number("deviation/mean", Unit::Ratio, |(_, wear)| wear.variation)
         .number("most", Unit::Count, |(_, wear)| wear.max)
-        .table("")
-        .whole()
+        .whole("")
 }

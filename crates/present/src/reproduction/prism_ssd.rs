@@ -132,8 +132,7 @@ fn relations(all: &[Shape]) -> Table {
         .text("relation", |shape| shape.what)
         .text("place", |shape| shape.place)
         .text("holds", holds)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn hits(rows: &[HitRow]) -> Table {
@@ -142,8 +141,7 @@ fn hits(rows: &[HitRow]) -> Table {
         .text("cache", |row| row.engine.name())
         .number("of the data", Unit::Percent, |row| f64::from(row.percent) / 100.0)
         .number("hit ratio", Unit::Percent, |row| row.hit_ratio)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn server(rows: &[ServerRow]) -> Table {
@@ -157,8 +155,7 @@ fn server(rows: &[ServerRow]) -> Table {
             (row.served.gets > 0).then(|| row.served.hit_ratio())
         })
         .number("erases", Unit::Count, |row| row.served.flash.erases)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn cleaning(rows: &[GcRow]) -> Table {
@@ -173,8 +170,7 @@ fn cleaning(rows: &[GcRow]) -> Table {
             // The store without the library has no clock.
             (row.served.time.0 > 0).then(|| row.served.throughput() as u64)
         })
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn file_systems(found: &Results) -> [Section; 2] {
@@ -208,8 +204,7 @@ fn workloads(rows: &[FsRow]) -> Table {
         .number("files copied", Unit::Ratio, |row| row.copied as f64 / written(row))
         .number("device copies", Unit::Ratio, |row| 4.0 * row.flash.copies as f64 / written(row))
         .number("erases", Unit::Count, |row| row.flash.erases)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn file_copies(found: &Results) -> Table {
@@ -225,8 +220,7 @@ fn file_copies(found: &Results) -> Table {
             4.0 * row.2.device_copies as f64 / row.2.written as f64
         })
         .number("erases", Unit::Count, |row| row.2.erases)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn graph_sections(found: &Results) -> [Section; 2] {
@@ -260,8 +254,7 @@ fn graph_engines(rows: &[GraphRow]) -> Table {
         .number("written", Unit::Bytes, |row| sum(row.traffic.written))
         .number("pages copied", Unit::Count, |row| row.flash.copies)
         .number("erases", Unit::Count, |row| row.flash.erases)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn savings(found: &Results) -> Table {
@@ -272,8 +265,7 @@ fn savings(found: &Results) -> Table {
         .number("preprocessing saved", Unit::Percent, percent(0))
         .number("execution saved", Unit::Percent, percent(1))
         .number("total saved", Unit::Percent, percent(2))
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn graphs() -> Table {
@@ -284,8 +276,7 @@ fn graphs() -> Table {
         .text("size", |graph| graph.size)
         .text("remark", |graph| graph.remark)
         .text("here", |graph| graph.here)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn lines() -> Table {
@@ -302,8 +293,7 @@ fn lines() -> Table {
         .text("program", |row| row.0)
         .column(Column::number("published", Unit::Count), |row| row.1)
         .number("ours", Unit::Count, |row| row.2 as u64)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn limits() -> Section {

@@ -142,8 +142,7 @@ fn sizes(rows: &[SizeRow]) -> Table {
         .number("sequential MB/s", Unit::Ratio, |row| row.sequential / 1e6)
         .column(Column::number("of sequential", Unit::Percent).key("of_it"), |row| row.share())
         .number("WA", Unit::Ratio, |row| row.write_amplification)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn of_segments(found: &Results) -> Section {
@@ -163,8 +162,7 @@ fn segments(rows: &[SegmentRow]) -> Table {
         .text("stream", |row| row.stream.name())
         .number("WA", Unit::Ratio, |row| row.write_amplification)
         .number("erases/1000 pages", Unit::Ratio, |row| row.erases)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn related(all: &[Relation]) -> Table {
@@ -172,8 +170,7 @@ fn related(all: &[Relation]) -> Table {
         .text("relation", |one| one.what.clone())
         .text("place", |one| one.place)
         .text("holds", |one| if one.holds { "yes" } else { "no" })
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn file_rows(rows: &[FileRow]) -> Table {
@@ -186,8 +183,7 @@ fn file_rows(rows: &[FileRow]) -> Table {
         .number("SSD-H", Unit::Ratio, |row| row.throughput(Ssd::H))
         .number("SSD-M", Unit::Ratio, |row| row.throughput(Ssd::M))
         .number("SSD-L", Unit::Ratio, |row| row.throughput(Ssd::L))
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn spread(rows: &[FileRow]) -> Table {
@@ -201,8 +197,7 @@ fn spread(rows: &[FileRow]) -> Table {
         .number("to 0.6", Unit::Percent, |row| fifth(row, 2))
         .number("to 0.8", Unit::Percent, |row| fifth(row, 3))
         .number("to 1", Unit::Percent, |row| fifth(row, 4))
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn below(rows: &[FileRow]) -> Table {
@@ -215,8 +210,7 @@ fn below(rows: &[FileRow]) -> Table {
         .number("FAST: erases", Unit::Ratio, |row| row.1[0].1)
         .number("page: WA", Unit::Ratio, |row| row.1[1].0)
         .number("page: erases", Unit::Ratio, |row| row.1[1].1)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn limits(scale: Scale) -> Section {

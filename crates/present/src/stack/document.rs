@@ -36,7 +36,7 @@ impl Matrix {
             .text("captured by", |captured| captured.backend)
             .number("lost events", Unit::Count, |captured| captured.lost);
         let lead = "Each is analysed by prism report TRACE --phase app.";
-        let section = Section::new("Traces", lead).with(table.table("").whole());
+        let section = Section::new("Traces", lead).with(table.whole(""));
         self.titled("not replayed").with(section).with(self.notes())
     }
 
@@ -88,7 +88,7 @@ impl Matrix {
                 Cell::Captured(_) => "not replayed".into(),
             });
         }
-        listing.table(caption).whole()
+        listing.whole(caption)
     }
 
     /// The combinations that were measured.
@@ -111,7 +111,7 @@ impl Matrix {
         }
         let lead = "The file, or else the folder, with the largest share of the violations of each \
                     rule, however few these are.";
-        Section::new("Who breaks the rules", lead).with(listing.table("").whole())
+        Section::new("Who breaks the rules", lead).with(listing.whole(""))
     }
 
     fn captured(&self) -> Section {
@@ -127,7 +127,7 @@ impl Matrix {
             .number("took", Unit::Nanos, |(_, measured)| measured.took);
         let lead =
             "Counted in the phase of the application, with its last write-back of the page cache.";
-        Section::new("What reached the device", lead).with(table.table("").whole())
+        Section::new("What reached the device", lead).with(table.whole(""))
     }
 
     /// Notes on what limits the numbers.

@@ -176,7 +176,7 @@ impl Sweep {
             "Results",
             "Each on its own drive in its initial state, over the whole measured time.",
         );
-        let part = part.with(main.table(caption).whole()).with(times.table("Latency").whole());
+        let part = part.with(main.whole(caption)).with(times.whole("Latency"));
         let title = format!("Sweep over {}", self.axes.join(" x "));
         let count = match self.rows.len() {
             1 => "1 combination.".to_owned(),

@@ -145,7 +145,7 @@ fn document(args: &Args, bench: &Bench) -> Document {
             .number("p99", Unit::Nanos, |row| row.p99_ns)
             .number("server CPU", Unit::Nanos, |row| row.cpu_ns_per_operation)
             .number("of fio", Unit::Ratio, |row| row.of_fio);
-        section.push(prism_report::Block::Table(table.table("By server and load.").whole()));
+        section.push(prism_report::Block::Table(table.whole("By server and load.")));
     }
     if !bench.goals.is_empty() {
         let table = Table::listing(&bench.goals)
@@ -154,7 +154,7 @@ fn document(args: &Args, bench: &Bench) -> Document {
             .text("", |row| row.unit)
             .number("goal: at most", Unit::Ratio, |row| row.goal)
             .text("from", |row| row.from.clone());
-        section.push(prism_report::Block::Table(table.table("With a goal.").whole()));
+        section.push(prism_report::Block::Table(table.whole("With a goal.")));
     }
     if !bench.notes.is_empty() {
         section.push(prism_report::Block::Notes(bench.notes.clone()));

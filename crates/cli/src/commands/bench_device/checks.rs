@@ -140,8 +140,7 @@ pub fn section(checks: &[Check]) -> Section {
             "syncs" | NANOSECONDS => format!("at most {}", check.goal),
             _ => format!("at least {}", check.goal),
         })
-        .table("Medians of the runs")
-        .whole();
+        .whole("Medians of the runs");
     let lead = "Pages of 4 KiB. fio does the same to a file of the same size: for isolation, reads \
                 at depth 1 next to a job that writes with fdatasync; for appends, writes each \
                 followed by fdatasync, of as many jobs; for the policy level, reads with its \

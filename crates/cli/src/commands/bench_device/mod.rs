@@ -283,8 +283,7 @@ fn document(bench: &Bench) -> Document {
         .number("Prism", Unit::BytesPerSec, |cell| cell.prism_bytes_per_second)
         .number("fio", Unit::BytesPerSec, |cell| cell.fio_bytes_per_second)
         .number("Prism / fio", Unit::Ratio, |cell| cell.ratio)
-        .table("Medians of the runs")
-        .whole();
+        .whole("Medians of the runs");
     let lead = "The library on a device in a file, and fio with direct I/O through io_uring on a \
                 file of the same size in the same folder, in alternating order. Each thread has a \
                 queue of its own. The device verifies every page that it reads. Random \

@@ -154,8 +154,7 @@ pub fn section(opened: &Opened) -> Section {
         .number("shares", Unit::Nanos, |median| nanos(median.shares_secs))
         .number("total", Unit::Nanos, |median| nanos(median.total()))
         .number("slowest", Unit::Nanos, |_| nanos(slowest.total()))
-        .table("The median of the runs, and the slowest")
-        .whole();
+        .whole("The median of the runs, and the slowest");
     let lead = format!(
         "{} of flash in blocks of 4 MiB: of {} blocks {} were erased and written to, {} are bad; \
          four shares are opened at the raw level. Block records are read from the disk, not from \

@@ -207,7 +207,7 @@ fn document(args: &Args, bench: &Bench) -> Document {
             .number("goal", Unit::Ratio, |row| row.goal);
         let title =
             "Times are multiples of the time passed through; they should be at most the goal.";
-        section.push(Block::Table(table.table(title).whole()));
+        section.push(Block::Table(table.whole(title)));
     }
     if let Some(opened) = &bench.opened {
         section.push(Block::Table(opened.table()));

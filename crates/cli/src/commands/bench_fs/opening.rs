@@ -41,7 +41,7 @@ impl Opened {
             .number("files", Unit::Count, |opened| opened.files as f64)
             .number("after an unmount", Unit::Nanos, |opened| opened.clean_seconds * 1e9)
             .number("after a crash", Unit::Nanos, |opened| opened.crashed_seconds * 1e9);
-        table.table("Time to open a file system in a file.").whole()
+        table.whole("Time to open a file system in a file.")
     }
 }
 

@@ -35,8 +35,7 @@ pub fn alignment(alignment: &Alignment) -> Table {
         .number("aligned, published", Unit::Nanos, |&(_, i, ..)| milliseconds(ALIGNED[i]))
         .number("gains from", Unit::Percent, |(.., range)| range.0 / 100.0)
         .number("gains to", Unit::Percent, |(.., range)| range.1 / 100.0)
-        .table(format!("Mean response with {name}; gains over all settings"))
-        .whole()
+        .whole(format!("Mean response with {name}; gains over all settings"))
 }
 
 /// Every setting of Table 3.
@@ -67,8 +66,7 @@ pub fn macros(results: &[MacroResult]) -> Table {
         .number("aligned", Unit::Nanos, |one| milliseconds(one.aligned))
         .number("lower by", Unit::Percent, |one| one.gain() / 100.0)
         .number("published", Unit::Percent, |one| one.benchmark.published() / 100.0)
-        .table(caption)
-        .whole()
+        .whole(caption)
 }
 
 /// The composition of each mixture.
@@ -115,8 +113,7 @@ pub fn pools(cleaning: &Cleaning) -> Table {
         .number("moved, default", Unit::Count, |(.., default)| default.pages)
         .number("relative", Unit::Ratio, |&(run, i, _)| run.pages()[i])
         .number("relative time", Unit::Ratio, |&(run, i, _)| run.times()[i])
-        .table("Every pool")
-        .whole()
+        .whole("Every pool")
 }
 
 /// Every run of Figure 3 and Table 6.
@@ -136,6 +133,5 @@ pub fn priority(priority: &Priority) -> Table {
         .number("others, aware", Unit::Nanos, |(run, _)| background(run.aware))
         .number("erases, agnostic", Unit::Count, |(run, _)| erases(run.agnostic))
         .number("erases, aware", Unit::Count, |(run, _)| erases(run.aware))
-        .table("Mean response")
-        .whole()
+        .whole("Mean response")
 }

@@ -39,8 +39,7 @@ pub fn bandwidths(all: &[Bandwidths]) -> Table {
             let (_, Closest { random, .. }) = row.paper.as_ref()?;
             Some(format!("{} x 4 KiB", random.depth))
         })
-        .table("MB/s, sequential over random, and the requests in flight")
-        .whole()
+        .whole("MB/s, sequential over random, and the requests in flight")
 }
 
 /// Reads or writes of a drive.
@@ -62,8 +61,7 @@ pub fn random(all: &[Bandwidths]) -> Table {
         .number("in flight", Unit::Count, |(_, rates)| rates.depth)
         .number("reads", Unit::Ratio, |(_, rates)| rates.read)
         .number("writes", Unit::Ratio, |(_, rates)| rates.write)
-        .table("Random requests of 4 KiB, MB/s")
-        .whole()
+        .whole("Random requests of 4 KiB, MB/s")
 }
 
 /// Sequential requests at every depth and size.
@@ -87,8 +85,7 @@ pub fn loads(scheduling: &Scheduling) -> Table {
         .number("SWTF", Unit::Nanos, |curve| curve.swtf)
         .number("lower by", Unit::Percent, |curve| gain(curve) / 100.0)
         .number("published", Unit::Percent, |_| PUBLISHED_GAIN / 100.0)
-        .table("Mean response")
-        .whole()
+        .whole("Mean response")
 }
 
 /// Bandwidth by size of writes.
@@ -97,6 +94,5 @@ pub fn stripes(stripes: &Stripes) -> Table {
         .number("size", Unit::Bytes, |point| point.size)
         .number("ours", Unit::Ratio, |point| point.ours)
         .number("closed form", Unit::Ratio, |point| point.closed_form)
-        .table("MB/s")
-        .whole()
+        .whole("MB/s")
 }

@@ -27,7 +27,7 @@ pub fn terms(all: &[DriveTerms]) -> Table {
             one.terms[place].holds.map(|holds| if holds { "T" } else { "F" })
         });
     }
-    listing.table("T holds, F does not, T~ approximately").whole()
+    listing.whole("T holds, F does not, T~ approximately")
 }
 
 /// Why a term is decided differently from the paper's SSDs.
@@ -59,8 +59,7 @@ pub fn ends(all: &[Ends]) -> Table {
         .number("writes, first", Unit::Ratio, |one| one.writes[0])
         .number("writes, last", Unit::Ratio, |one| one.writes[1])
         .number("ends differ", Unit::Ratio, |one| one.ratio())
-        .table(caption)
-        .whole()
+        .whole(caption)
 }
 
 /// The effect of background activity on reads of an idle host.
@@ -72,6 +71,5 @@ pub fn idle_reads(reads: &IdleReads) -> Table {
         .text("drive", |&(name, _)| name)
         .number("mean response", Unit::Nanos, |(_, reads)| reads.mean * 1e6)
         .number("longest", Unit::Nanos, |(_, reads)| reads.longest * 1e6)
-        .table(caption)
-        .whole()
+        .whole(caption)
 }

@@ -21,8 +21,7 @@ pub fn threads(rows: &[ThreadsRow]) -> Table {
         .number("writes", Unit::PerSec, |row| row.stretch.per_second)
         .number("mean latency", Unit::Nanos, |row| row.stretch.latency)
         .number("WA", Unit::Ratio, |row| row.stretch.write_amplification)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// Sizes by one thread and by eight.
@@ -33,8 +32,7 @@ pub fn sizes(rows: &[ThreadsRow]) -> Table {
         .number("1 thread MB/s", Unit::Ratio, |(one, _)| megabytes(one.stretch.rate))
         .number("8 threads MB/s", Unit::Ratio, |(_, eight)| megabytes(eight.stretch.rate))
         .number("8 over 1", Unit::Ratio, |(one, eight)| eight.stretch.rate / one.stretch.rate)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// Bandwidth by size on the drive of the article's example.
@@ -44,8 +42,7 @@ pub fn threshold(rows: &[ThresholdRow]) -> Table {
         .number("write", Unit::Bytes, |row| row.size)
         .number("MB/s", Unit::Ratio, |row| megabytes(row.rate))
         .number("of the best", Unit::Percent, |row| row.rate / best)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// The mechanisms that could slow eight threads down.
@@ -55,8 +52,7 @@ pub fn mechanisms(rows: &[MechanismRow]) -> Table {
         .number("threads", Unit::Count, |row| row.threads)
         .number("MB/s", Unit::Ratio, |row| megabytes(row.stretch.rate))
         .number("WA", Unit::Ratio, |row| row.stretch.write_amplification)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 fn place_name(place: AddressPattern) -> &'static str {
@@ -86,8 +82,7 @@ pub fn rates(rows: &[RateRow]) -> Table {
         .number("simulated", Unit::Nanos, |row| row.span)
         .number("WA", Unit::Ratio, |row| row.write_amplification)
         .number("erases", Unit::Count, |row| row.erases)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// One way to compute the price.
@@ -108,7 +103,7 @@ pub fn full(rows: &[FullRow]) -> Table {
     for (name, of) in prices {
         listing = listing.number(format!("pages: {name}"), Unit::Ratio, |row| of(row).pages);
     }
-    listing.table("").whole()
+    listing.whole("")
 }
 
 /// How long drives last.
@@ -123,8 +118,7 @@ pub fn lives(rows: &[LifeRow]) -> Table {
         .number("WA measured", Unit::Ratio, |row| row.measured)
         .number("days with it", Unit::Ratio, |row| row.by_measured)
         .number("days by erases", Unit::Ratio, |row| row.by_erases)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// Updates by one thread.
@@ -139,8 +133,7 @@ pub fn updates(rows: &[UpdateRow]) -> Table {
             stretch.rmw_reads as f64 / stretch.count as f64
         })
         .number("to flash, bare", Unit::Nanos, |row| row.on_flash)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// Hot users and cold ones.
@@ -150,8 +143,7 @@ pub fn users(rows: &[LayoutRow]) -> Table {
         .number("pages/update", Unit::Ratio, |row| row.pages)
         .number("WA", Unit::Ratio, |row| row.write_amplification)
         .number("flash bytes/byte updated", Unit::Ratio, |row| row.flash_bytes)
-        .table("")
-        .whole()
+        .whole("")
 }
 
 /// Bytes written and programmed per changed byte.
@@ -164,6 +156,5 @@ pub fn changes(rows: &[ChangeRow]) -> Table {
         .number("sectors: flash", Unit::Ratio, |row| row.sectors[1])
         .number("log: written", Unit::Ratio, |row| row.compact[0])
         .number("log: flash", Unit::Ratio, |row| row.compact[1])
-        .table("")
-        .whole()
+        .whole("")
 }
