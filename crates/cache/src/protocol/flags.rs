@@ -73,7 +73,7 @@ impl<'a> Flags<'a> {
 
     fn flag(&mut self, name: u8, token: &'a [u8], shared: &Shared) -> Result<(), &'static str> {
         let time = || {
-            let given = numbers::signed(token).filter(|time| i32::try_from(*time).is_ok());
+            let given = numbers::time(token);
             given.map(|given| shared.expires(given)).ok_or(BAD_TOKEN)
         };
         match name {

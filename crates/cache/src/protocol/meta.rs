@@ -1,11 +1,11 @@
 //! The meta commands.
 
 use super::flags::{Flags, MetaReply, push_number, push_ttl};
+use super::numbers;
 use super::output::Answer;
-use super::session::{Known, Session, Step, set_meta};
+use super::session::{Old, Server, Session, Step};
 use super::storage::{Mode, Store, StoreResult};
-use super::{Shared, numbers};
-use crate::items::{Item, ItemAddress, Items, Lookup, Meta, NewItem};
+use crate::items::{Item, ItemAddress, Lookup, Meta, NewItem};
 
 impl Session {
     /// Appends a code, opaque and key.
@@ -17,15 +17,10 @@ impl Session {
     }
 
     /// `mg KEY FLAGS`.
-    pub(super) fn meta_get(
-        &mut self,
-        flags: &Flags<'_>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
-        shared.counters.cmd_meta += 1;
-        shared.counters.cmd_get += 1;
-        let (now, before) = (shared.now, items.len());
+    pub(super) fn meta_get(&mut self, flags: &Flags<'_>, server: &mut Server<'_>) -> Step {
+        server.shared.counters.cmd_meta += 1;
+        server.shared.counters.cmd_get += 1;
+        let (now, before) = (server.shared.now, server.items.len());
         let mut reply = MetaReply {
             all: flags.all.into(),
             given: flags.given.into(),
@@ -36,39 +31,35 @@ impl Session {
             meta: Meta::default(),
             marks: [false; 3],
         };
-        let known = match self.known_to_touch(flags, items, shared) {
-            Known::Reading => return Step::Waits,
-            Known::Miss => None,
-            Known::Old(old) => Some(old),
-        };
+        let Some(known) = self.known_to_touch(flags, server) else { return Step::Waits };
         let found = match &known {
             Some(old) => Some((old.at, old.meta)),
             None if flags.ttl.is_some() => None,
-            None => items.peek(&flags.key, now),
+            None => server.items.peek(&flags.key, now),
         };
         let Some((at, old)) = found else {
-            shared.count_miss(before, items);
-            return self.vivify(flags, reply, items, shared);
+            server.count_miss(before);
+            return self.vivify(flags, reply, server);
         };
         let (meta, marks) = update(flags, &old, now);
         reply.meta = Meta { expires: meta.expires, ..old };
         reply.marks = marks;
         let looks_inside = flags.value || b"cfs".iter().any(|&name| flags.has(name));
         if let Some(known) = &known {
-            shared.counters.get_hits += 1;
+            server.shared.counters.get_hits += 1;
             reply.hit(self.out.text(), &known.item(flags.given), now);
         } else if !looks_inside {
-            shared.counters.get_hits += 1;
+            server.shared.counters.get_hits += 1;
             reply.hit(self.out.text(), &blank(flags.given, at, old), now);
         } else {
             let tag = self.tag();
-            match items.lookup(&flags.key, tag, now) {
+            match server.items.lookup(&flags.key, tag, now) {
                 Lookup::Miss => {
-                    shared.counters.get_misses += 1;
-                    return self.vivify(flags, reply, items, shared);
+                    server.shared.counters.get_misses += 1;
+                    return self.vivify(flags, reply, server);
                 }
                 Lookup::Found(item) => {
-                    shared.counters.get_hits += 1;
+                    server.shared.counters.get_hits += 1;
                     reply.hit(self.out.text(), &item, now);
                 }
                 Lookup::Reading(bytes) => {
@@ -76,7 +67,7 @@ impl Session {
                 }
             }
         }
-        set_meta(items, &flags.key, at, meta, shared);
+        server.set_meta(&flags.key, at, meta);
         Step::Done(0)
     }
 
@@ -85,12 +76,11 @@ impl Session {
     fn known_to_touch(
         &mut self,
         flags: &Flags<'_>,
-        items: &mut dyn Items,
-        shared: &Shared,
-    ) -> Known {
+        server: &mut Server<'_>,
+    ) -> Option<Option<Old>> {
         match flags.ttl {
-            Some(_) => self.known(&flags.key, items, shared),
-            None => Known::Miss,
+            Some(_) => self.known(&flags.key, server),
+            None => Some(None),
         }
     }
 
@@ -99,47 +89,40 @@ impl Session {
         &mut self,
         flags: &Flags<'_>,
         mut reply: MetaReply<'_>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
+        server: &mut Server<'_>,
     ) -> Step {
         let Some(expires) = flags.vivify else {
             reply.miss(self.out.text());
             return Step::Done(0);
         };
         let expires = flags.ttl.unwrap_or(expires);
-        let version = flags.version.unwrap_or_else(|| items.next_version());
-        let meta = Meta { expires, last_access: shared.now, win: true, ..Meta::default() };
+        let version = flags.version.unwrap_or_else(|| server.items.next_version());
+        let meta = Meta { expires, last_access: server.shared.now, win: true, ..Meta::default() };
         let new = NewItem { key: &flags.key, value: [&[], &[]], flags: 0, version, meta };
         let error = "SERVER_ERROR out of memory storing object";
-        if let Err(step) = self.insert(new, error, items, shared) {
+        if let Err(step) = self.insert(new, error, server) {
             return step;
         }
-        let at = items.peek(&flags.key, shared.now).map_or_else(<_>::default, |(at, _)| at);
+        let at = server.items.peek(&flags.key, server.shared.now);
+        let at = at.map_or_else(<_>::default, |(at, _)| at);
         reply.meta = meta;
         reply.marks = [false, false, true];
         let item = Item { version, ..blank(flags.given, at, meta) };
-        reply.hit(self.out.text(), &item, shared.now);
+        reply.hit(self.out.text(), &item, server.shared.now);
         Step::Done(0)
     }
 
     /// `ms KEY LENGTH FLAGS`, whose value is at the beginning of `body`.
-    pub(super) fn meta_set(
-        &mut self,
-        rest: &[u8],
-        body: &[u8],
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
+    pub(super) fn meta_set(&mut self, rest: &[u8], body: &[u8], server: &mut Server<'_>) -> Step {
         let mut words = numbers::words(rest);
         let (key, len) = (words.next().unwrap_or_default(), words.next());
         let len = len.and_then(numbers::word).filter(|len| *len < 1 << 30);
         let Some(len) = len else {
-            self.answer(false, "CLIENT_ERROR bad command line format");
-            return Step::Done(0);
+            return self.reply(false, "CLIENT_ERROR bad command line format");
         };
         let len = len as usize;
         let used = flags_after(rest, 2);
-        let flags = match Flags::parse(key, used, shared) {
+        let flags = match Flags::parse(key, used, server.shared) {
             Ok(flags) => flags,
             Err(error) => return self.refuse_value(false, error, len, body),
         };
@@ -154,7 +137,7 @@ impl Session {
                 return self.refuse_value(false, error, len, body);
             }
         };
-        shared.counters.cmd_meta += 1;
+        server.shared.counters.cmd_meta += 1;
         let store = Store {
             key: &flags.key,
             len,
@@ -168,7 +151,7 @@ impl Session {
             noreply: false,
             is_meta: true,
         };
-        let stored = match self.store(&store, body, items, shared) {
+        let stored = match self.store(&store, body, server) {
             Ok(stored) => stored,
             Err(step) => return step,
         };
@@ -200,27 +183,24 @@ impl Session {
     }
 
     /// `md KEY FLAGS`.
-    pub(super) fn meta_delete(
-        &mut self,
-        flags: &Flags<'_>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
-        shared.counters.cmd_meta += 1;
+    pub(super) fn meta_delete(&mut self, flags: &Flags<'_>, server: &mut Server<'_>) -> Step {
+        server.shared.counters.cmd_meta += 1;
         let looks_inside = flags.stale || flags.remove_value || flags.compare.is_some();
         let code = if looks_inside {
-            match self.delete_known(flags, items, shared) {
+            match self.delete_known(flags, server) {
                 Ok(code) => code,
                 Err(step) => return step,
             }
-        } else if items.peek(&flags.key, shared.now).is_some() && items.remove(&flags.key) {
+        } else if server.items.peek(&flags.key, server.shared.now).is_some()
+            && server.items.remove(&flags.key)
+        {
             "HD"
         } else {
             "NF"
         };
         match code {
-            "HD" => shared.counters.delete_hits += 1,
-            _ => shared.counters.delete_misses += 1,
+            "HD" => server.shared.counters.delete_hits += 1,
+            _ => server.shared.counters.delete_misses += 1,
         }
         if !(flags.quiet && code == "HD") {
             self.meta_answer(code, flags);
@@ -232,57 +212,44 @@ impl Session {
     fn delete_known(
         &mut self,
         flags: &Flags<'_>,
-        items: &mut dyn Items,
-        shared: &Shared,
+        server: &mut Server<'_>,
     ) -> Result<&'static str, Step> {
-        let old = match self.known(&flags.key, items, shared) {
-            Known::Reading => return Err(Step::Waits),
-            Known::Miss => return Ok("NF"),
-            Known::Old(old) => old,
-        };
+        let known = self.known(&flags.key, server).ok_or(Step::Waits)?;
+        let Some(old) = known else { return Ok("NF") };
         if flags.compare.is_some_and(|wanted| wanted != old.version) {
             return Ok("EX");
         }
         if !flags.stale && !flags.remove_value {
-            items.remove(&flags.key);
+            server.items.remove(&flags.key);
             return Ok("HD");
         }
-        let version = flags.version.unwrap_or_else(|| items.next_version());
+        let version = flags.version.unwrap_or_else(|| server.items.next_version());
         let fetched = old.meta.fetched && !flags.remove_value;
         let expires = flags.ttl.unwrap_or(old.meta.expires);
-        let (stale, win, last_access) = (flags.stale, false, shared.now);
+        let (stale, win, last_access) = (flags.stale, false, server.shared.now);
         let meta = Meta { expires, last_access, fetched, stale, win };
         let (value, client): (&[u8], u32) =
             if flags.remove_value { (&[], flags.client_flags) } else { (&old.value, old.flags) };
         let new = NewItem { key: &flags.key, value: [value, &[]], flags: client, version, meta };
-        self.insert(new, "SERVER_ERROR out of memory", items, shared)?;
+        self.insert(new, "SERVER_ERROR out of memory", server)?;
         Ok("HD")
     }
 
     /// `ma KEY FLAGS`.
-    pub(super) fn meta_arithmetic(
-        &mut self,
-        flags: &Flags<'_>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
-        shared.counters.cmd_meta += 1;
+    pub(super) fn meta_arithmetic(&mut self, flags: &Flags<'_>, server: &mut Server<'_>) -> Step {
+        server.shared.counters.cmd_meta += 1;
         let increments = match flags.mode {
             None | Some(b'I' | b'+') => true,
             Some(b'D' | b'-') => false,
             Some(_) => {
-                self.answer(false, "CLIENT_ERROR invalid mode for ma M token");
-                return Step::Done(0);
+                return self.reply(false, "CLIENT_ERROR invalid mode for ma M token");
             }
         };
-        let old = match self.known(&flags.key, items, shared) {
-            Known::Reading => return Step::Waits,
-            Known::Miss => None,
-            Known::Old(old) => Some(old),
-        };
+        let Some(old) = self.known(&flags.key, server) else { return Step::Waits };
+        let counters = &mut server.shared.counters;
         let (misses, hits) = match increments {
-            true => (&mut shared.counters.incr_misses, &mut shared.counters.incr_hits),
-            false => (&mut shared.counters.decr_misses, &mut shared.counters.decr_hits),
+            true => (&mut counters.incr_misses, &mut counters.incr_hits),
+            false => (&mut counters.decr_misses, &mut counters.decr_hits),
         };
         *misses += u64::from(old.is_none());
         let (number, old_len, client, mut meta) = match (old, flags.vivify) {
@@ -302,25 +269,24 @@ impl Session {
             (Some(old), _) => {
                 let delta = flags.delta.unwrap_or(1);
                 let Some(number) = super::storage::changed(&old.value, increments, delta) else {
-                    self.answer(false, super::storage::NOT_A_NUMBER);
-                    return Step::Done(0);
+                    return self.reply(false, super::storage::NOT_A_NUMBER);
                 };
                 *hits += 1;
                 let expires = flags.ttl.unwrap_or(old.meta.expires);
                 (number, old.value.len(), old.flags, Meta { expires, ..old.meta })
             }
         };
-        meta.last_access = shared.now;
+        meta.last_access = server.shared.now;
         let mut digits = Vec::new();
         numbers::push(&mut digits, number);
-        let version = flags.version.unwrap_or_else(|| items.next_version());
+        let version = flags.version.unwrap_or_else(|| server.items.next_version());
         let value: [&[u8]; 2] = [&digits, super::storage::padding(digits.len(), old_len)];
         let new = NewItem { key: &flags.key, value, flags: client, version, meta };
-        if let Err(step) = self.insert(new, "NS", items, shared) {
+        if let Err(step) = self.insert(new, "NS", server) {
             return step;
         }
         if !flags.quiet {
-            self.meta_number(flags, &digits, version, meta.expires, shared.now);
+            self.meta_number(flags, &digits, version, meta.expires, server.shared.now);
         }
         Step::Done(0)
     }
@@ -356,31 +322,20 @@ impl Session {
     }
 
     /// `me KEY`.
-    pub(super) fn meta_debug(
-        &mut self,
-        flags: &Flags<'_>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
-        let old = match self.known(&flags.key, items, shared) {
-            Known::Reading => return Step::Waits,
-            Known::Miss => {
-                self.answer(false, "EN");
-                return Step::Done(0);
-            }
-            Known::Old(old) => old,
-        };
+    pub(super) fn meta_debug(&mut self, flags: &Flags<'_>, server: &mut Server<'_>) -> Step {
+        let Some(known) = self.known(&flags.key, server) else { return Step::Waits };
+        let Some(old) = known else { return self.reply(false, "EN") };
         let out = self.out.text();
         out.extend_from_slice(b"ME ");
         out.extend_from_slice(flags.given);
         let expires = match old.meta.expires {
             0 => -1,
-            expires => i64::from(expires) - i64::from(shared.now),
+            expires => i64::from(expires) - i64::from(server.shared.now),
         };
         let size = flags.key.len() + old.value.len() + 24;
         let text = format!(
             " exp={expires} la={} cas={} fetch={} cls=1 size={size}\r\n",
-            shared.now.saturating_sub(old.meta.last_access),
+            server.shared.now.saturating_sub(old.meta.last_access),
             old.version,
             if old.meta.fetched { "yes" } else { "no" },
         );

@@ -227,21 +227,13 @@ impl Shared {
         }
     }
 
-    /// Counts a miss of a get before which there were `before` items: an item that has expired is
-    /// removed when it is looked up.
-    fn count_miss(&mut self, before: u64, items: &dyn crate::items::Items) {
-        self.counters.get_misses += 1;
-        self.counters.get_expired += u64::from(items.len() < before);
-    }
-
     /// `debugtime p`, `r` or a number: the clock stands, goes on, or is ahead by as many seconds.
     fn debug_time(&mut self, word: &[u8]) {
         match word {
             b"p" => self.clock = Clock::Stands,
             b"r" => self.clock = Clock::Runs(0),
             _ => {
-                let step = numbers::signed(word).filter(|step| i32::try_from(*step).is_ok());
-                let step = step.unwrap_or(0);
+                let step = numbers::time(word).unwrap_or(0);
                 self.now = u32::try_from(i64::from(self.now) + step).unwrap_or(self.now);
                 if let Clock::Runs(ahead) = &mut self.clock {
                     *ahead += step;

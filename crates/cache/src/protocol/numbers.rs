@@ -20,6 +20,11 @@ pub fn signed(text: &[u8]) -> Option<i64> {
     }
 }
 
+/// A time in seconds, which memcached keeps in 32 bits with a sign.
+pub fn time(text: &[u8]) -> Option<i64> {
+    signed(text).filter(|time| i32::try_from(*time).is_ok())
+}
+
 /// A number of 32 bits.
 pub fn word(text: &[u8]) -> Option<u32> {
     u32::try_from(unsigned(text)?).ok()

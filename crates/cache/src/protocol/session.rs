@@ -47,12 +47,30 @@ pub(super) enum Step {
     Waits,
 }
 
-/// The old version of an item, if it is known.
-pub(super) enum Known {
-    Miss,
-    Old(Old),
-    /// It is being read.
-    Reading,
+/// What a command works on: the items, and what all connections share.
+pub(super) struct Server<'a> {
+    pub(super) items: &'a mut dyn Items,
+    pub(super) shared: &'a mut Shared,
+}
+
+impl Server<'_> {
+    /// Changes what is kept about an item. One that expires at once is removed instead: reads of it
+    /// that are in flight still return it, as gets before this command should.
+    pub(super) fn set_meta(&mut self, key: &[u8], at: ItemAddress, meta: Meta) {
+        let expired = meta.expires != 0 && meta.expires <= self.shared.now;
+        if expired {
+            self.items.remove(key);
+        } else {
+            self.items.set_meta(key, at, meta);
+        }
+    }
+
+    /// Counts a miss of a get before which there were `before` items: an item that has expired is
+    /// removed when it is looked up.
+    pub(super) fn count_miss(&mut self, before: u64) {
+        self.shared.counters.get_misses += 1;
+        self.shared.counters.get_expired += u64::from(self.items.len() < before);
+    }
 }
 
 /// A connection.
@@ -191,6 +209,7 @@ impl Session {
 
     /// Executes what was received, as far as possible.
     pub fn run(&mut self, items: &mut dyn Items, shared: &mut Shared) {
+        let server = &mut Server { items, shared };
         self.waits_for_room = false;
         self.waits_for_report = false;
         self.yields = false;
@@ -210,17 +229,17 @@ impl Session {
                 break;
             }
             // Also after a report or the sending of output, with which the caller goes on at once.
-            if self.executed >= shared.settings.commands_per_turn {
-                shared.counters.conn_yields += 1;
+            if self.executed >= server.shared.settings.commands_per_turn {
+                server.shared.counters.conn_yields += 1;
                 self.executed = 0;
                 self.yields = true;
                 break;
             }
-            let counters = shared.counters;
-            let step = self.command(rest, items, shared);
+            let counters = server.shared.counters;
+            let step = self.command(rest, server);
             // What is executed again from its beginning is counted then.
             if !matches!(step, Step::Done(_)) && self.keys_done == 0 {
-                shared.counters = counters;
+                server.shared.counters = counters;
             }
             match step {
                 Step::Done(bytes) => {
@@ -257,7 +276,7 @@ impl Session {
     }
 
     /// Executes the command at the beginning of `input`.
-    fn command(&mut self, input: &[u8], items: &mut dyn Items, shared: &mut Shared) -> Step {
+    fn command(&mut self, input: &[u8], server: &mut Server<'_>) -> Step {
         // A line that comes in many pieces is searched once.
         let scanned = std::mem::take(&mut self.scanned);
         let Some(end) = input[scanned..].iter().position(|&byte| byte == b'\n') else {
@@ -272,7 +291,7 @@ impl Session {
             return Step::Done(end + 1);
         }
         let body = &input[end + 1..];
-        match self.line(line, body, items, shared) {
+        match self.line(line, body, server) {
             Step::Done(bytes) => Step::Done(end + 1 + bytes),
             Step::Needs(bytes) => Step::Needs(end + 1 + bytes),
             Step::Waits => Step::Waits,
@@ -294,32 +313,32 @@ impl Session {
         u64::from(self.id) << 32 | u64::from(self.out.next())
     }
 
-    /// The old version of an item, which is read if that is needed: the command then waits, and
-    /// calls this again.
-    pub(super) fn known(&mut self, key: &[u8], items: &mut dyn Items, shared: &Shared) -> Known {
-        let kept = items.peek(key, shared.now);
+    /// The old version of an item, if there is one; `None` while it is being read: the command then
+    /// waits, and calls this again.
+    pub(super) fn known(&mut self, key: &[u8], server: &mut Server<'_>) -> Option<Option<Old>> {
+        let kept = server.items.peek(key, server.shared.now);
         match self.fetched.take() {
-            Some(Some(old)) if items.is_current(key, old.at) => return Known::Old(old),
+            Some(Some(old)) if server.items.is_current(key, old.at) => return Some(Some(old)),
             // An entry that is still where another key's was found, or none at all. Otherwise
             // another client has set the item meanwhile.
             Some(None) if kept.is_none_or(|(at, _)| self.read_at == Some(at)) => {
-                return Known::Miss;
+                return Some(None);
             }
             _ => {}
         }
         let tag = u64::from(self.id) << 32 | u64::from(CHANGE);
-        let known = match items.lookup(key, tag, shared.now) {
-            Lookup::Miss => Known::Miss,
-            Lookup::Found(item) => Known::Old(Old::new(&item)),
+        let known = match server.items.lookup(key, tag, server.shared.now) {
+            Lookup::Miss => Some(None),
+            Lookup::Found(item) => Some(Some(Old::new(&item))),
             Lookup::Reading(_) => {
                 self.reading = true;
                 self.read_at = kept.map(|(at, _)| at);
-                Known::Reading
+                None
             }
         };
         // To the client this is no access.
         if let Some((at, meta)) = kept {
-            items.set_meta(key, at, meta);
+            server.items.set_meta(key, at, meta);
         }
         known
     }
@@ -353,10 +372,9 @@ impl Session {
         &mut self,
         new: NewItem<'_>,
         error: &str,
-        items: &mut dyn Items,
-        shared: &Shared,
+        server: &mut Server<'_>,
     ) -> Result<(), Step> {
-        match items.insert(new, shared.now) {
+        match server.items.insert(new, server.shared.now) {
             Ok(()) => Ok(()),
             Err(Refusal::Busy) => {
                 self.waits_for_room = true;
@@ -369,6 +387,12 @@ impl Session {
         }
     }
 
+    /// Ends a command with an answer, unless the client wants none.
+    pub(super) fn reply(&mut self, noreply: bool, text: &str) -> Step {
+        self.answer(noreply, text);
+        Step::Done(0)
+    }
+
     /// Answers a line, unless the client wants no answer.
     pub(super) fn answer(&mut self, noreply: bool, text: &str) {
         if !noreply {
@@ -379,42 +403,19 @@ impl Session {
     }
 
     /// Looks up a key for a get and answers.
-    pub(super) fn get(
-        &mut self,
-        key: &[u8],
-        version: bool,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) {
-        shared.counters.cmd_get += 1;
-        shared.prefixes.count(key, 0);
-        let before = items.len();
-        match items.lookup(key, self.tag(), shared.now) {
-            Lookup::Miss => return shared.count_miss(before, items),
+    pub(super) fn get(&mut self, key: &[u8], version: bool, server: &mut Server<'_>) {
+        server.shared.counters.cmd_get += 1;
+        server.shared.prefixes.count(key, 0);
+        let before = server.items.len();
+        match server.items.lookup(key, self.tag(), server.shared.now) {
+            Lookup::Miss => return server.count_miss(before),
             Lookup::Found(item) => {
-                shared.counters.get_hits += 1;
+                server.shared.counters.get_hits += 1;
                 output::value(self.out.text(), &item, version);
             }
             Lookup::Reading(bytes) => self.out.wait(Answer::Value { version }, bytes),
         }
-        shared.prefixes.count(key, 1);
-    }
-}
-
-/// Changes what is kept about an item. One that expires at once is removed instead: reads of it
-/// that are in flight still return it, as gets before this command should.
-pub(super) fn set_meta(
-    items: &mut dyn Items,
-    key: &[u8],
-    at: ItemAddress,
-    meta: Meta,
-    shared: &Shared,
-) {
-    let expired = meta.expires != 0 && meta.expires <= shared.now;
-    if expired {
-        items.remove(key);
-    } else {
-        items.set_meta(key, at, meta);
+        server.shared.prefixes.count(key, 1);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Commands that store, and those that count.
 
-use super::session::{Known, Old, Session, Step};
-use super::{Shared, numbers};
-use crate::items::{Items, Meta, NewItem, Refusal};
+use super::numbers;
+use super::session::{Old, Server, Session, Step};
+use crate::items::{Meta, NewItem, Refusal};
 
 /// Bytes that an item takes besides its key and value, at most, by memcached's reckoning.
 const OVERHEAD: usize = 50;
@@ -88,28 +88,23 @@ impl Store<'_> {
     }
 
     /// Why the value is not stored; `None` if it is.
-    fn refused(
-        &self,
-        old: Option<&Old>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Option<StoreResult> {
+    fn refused(&self, old: Option<&Old>, server: &mut Server<'_>) -> Option<StoreResult> {
         let differs = |wanted: u64, old: &Old| {
             let ignored = wanted == 0 && !self.is_cas();
             wanted != old.version && !self.is_older_than(old) && !ignored
         };
         match (self.compare, old) {
             (Some(_), None) if self.is_cas() => {
-                shared.counters.cas_misses += 1;
+                server.shared.counters.cas_misses += 1;
                 return Some(StoreResult::NotFound);
             }
             (Some(wanted), Some(old)) if differs(wanted, old) => {
-                shared.counters.cas_badval += 1;
+                server.shared.counters.cas_badval += 1;
                 return Some(StoreResult::Exists);
             }
             _ => {}
         }
-        let mut exists = || items.peek(self.key, shared.now).is_some();
+        let mut exists = || server.items.peek(self.key, server.shared.now).is_some();
         let refused = match self.mode {
             Mode::Set => false,
             Mode::Add => exists(),
@@ -140,17 +135,16 @@ impl Session {
         &mut self,
         store: &Store<'_>,
         body: &[u8],
-        items: &mut dyn Items,
-        shared: &mut Shared,
+        server: &mut Server<'_>,
     ) -> Result<StoreResult, Step> {
-        let most = shared.settings.item_max.min(items.longest() + OVERHEAD);
+        let most = server.shared.settings.item_max.min(server.items.longest() + OVERHEAD);
         if store.key.len() + store.len + OVERHEAD > most {
             // The old value must not stay, since the client meant to replace it.
             let replaces = store.mode == Mode::Set && store.compare.is_none() || store.is_meta;
             if replaces {
-                items.remove(store.key);
+                server.items.remove(store.key);
             }
-            shared.counters.store_too_large += 1;
+            server.shared.counters.store_too_large += 1;
             return Err(self.refuse_value(store.noreply, TOO_LARGE, store.len, body));
         }
         if body.len() < store.len + 2 {
@@ -158,11 +152,11 @@ impl Session {
         }
         let value = &body[..store.len];
         if &body[store.len..store.len + 2] != b"\r\n" {
-            shared.counters.cmd_set += 1;
+            server.shared.counters.cmd_set += 1;
             self.answer(store.noreply, "CLIENT_ERROR bad data chunk");
             return Err(Step::Done(store.len + 2));
         }
-        self.put(store, value, items, shared)
+        self.put(store, value, server)
     }
 
     /// Stores a value.
@@ -170,23 +164,18 @@ impl Session {
         &mut self,
         store: &Store<'_>,
         value: &[u8],
-        items: &mut dyn Items,
-        shared: &mut Shared,
+        server: &mut Server<'_>,
     ) -> Result<StoreResult, Step> {
-        let now = shared.now;
+        let now = server.shared.now;
         let joins = matches!(store.mode, Mode::Append | Mode::Prepend);
         let mut meta = Meta { expires: store.expires, last_access: now, ..Meta::default() };
         let mut client_flags = store.client_flags;
         let mut old = None;
         if joins || store.compare.is_some() && store.mode != Mode::Add {
-            match self.known(store.key, items, shared) {
-                Known::Reading => return Err(Step::Waits),
-                Known::Miss => {}
-                Known::Old(found) => old = Some(found),
-            }
+            old = self.known(store.key, server).ok_or(Step::Waits)?;
         }
-        if let Some(refused) = store.refused(old.as_ref(), items, shared) {
-            shared.counters.cmd_set += 1;
+        if let Some(refused) = store.refused(old.as_ref(), server) {
+            server.shared.counters.cmd_set += 1;
             return Ok(refused);
         }
         if let Some(found) = old.as_ref().filter(|found| store.is_older_than(found)) {
@@ -203,18 +192,18 @@ impl Session {
             _ => {}
         }
         let bytes = parts[0].len() + parts[1].len();
-        if store.key.len() + bytes + OVERHEAD > shared.settings.item_max {
-            shared.counters.store_too_large += 1;
+        if store.key.len() + bytes + OVERHEAD > server.shared.settings.item_max {
+            server.shared.counters.store_too_large += 1;
             self.answer(store.noreply, TOO_LARGE);
             return Err(Step::Done(store.len + 2));
         }
-        let version = store.version.unwrap_or_else(|| items.next_version());
+        let version = store.version.unwrap_or_else(|| server.items.next_version());
         let new = NewItem { key: store.key, value: parts, flags: client_flags, version, meta };
-        match items.insert(new, now) {
+        match server.items.insert(new, now) {
             Ok(()) => {
-                shared.counters.cmd_set += 1;
-                shared.counters.total_items += 1;
-                shared.counters.cas_hits += u64::from(store.compare.is_some());
+                server.shared.counters.cmd_set += 1;
+                server.shared.counters.total_items += 1;
+                server.shared.counters.cas_hits += u64::from(store.compare.is_some());
                 Ok(StoreResult::Done { version, bytes })
             }
             Err(Refusal::Busy) => {
@@ -222,8 +211,8 @@ impl Session {
                 Err(Step::Waits)
             }
             Err(refusal) => {
-                shared.counters.cmd_set += 1;
-                shared.counters.store_no_memory += 1;
+                server.shared.counters.cmd_set += 1;
+                server.shared.counters.store_no_memory += 1;
                 let error = match refusal {
                     Refusal::TooLarge => TOO_LARGE,
                     _ => "SERVER_ERROR out of memory storing object",
@@ -239,49 +228,40 @@ impl Session {
         &mut self,
         words: &mut dyn Iterator<Item = &[u8]>,
         increments: bool,
-        items: &mut dyn Items,
-        shared: &mut Shared,
+        server: &mut Server<'_>,
     ) -> Step {
         let (key, delta) = (words.next().unwrap_or_default(), words.next());
         let noreply = words.last() == Some(b"noreply");
         let Some(delta) = delta.filter(|_| super::session::is_key(key)) else {
-            self.answer(noreply, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(noreply, BAD_LINE);
         };
         let Some(delta) = numbers::unsigned(delta) else {
-            self.answer(noreply, "CLIENT_ERROR invalid numeric delta argument");
-            return Step::Done(0);
+            return self.reply(noreply, "CLIENT_ERROR invalid numeric delta argument");
         };
-        let old = match self.known(key, items, shared) {
-            Known::Reading => return Step::Waits,
-            Known::Miss => None,
-            Known::Old(old) => Some(old),
-        };
+        let Some(old) = self.known(key, server) else { return Step::Waits };
+        let counters = &mut server.shared.counters;
         let (misses, hits) = match increments {
-            true => (&mut shared.counters.incr_misses, &mut shared.counters.incr_hits),
-            false => (&mut shared.counters.decr_misses, &mut shared.counters.decr_hits),
+            true => (&mut counters.incr_misses, &mut counters.incr_hits),
+            false => (&mut counters.decr_misses, &mut counters.decr_hits),
         };
         let Some(old) = old else {
             *misses += 1;
-            self.answer(noreply, "NOT_FOUND");
-            return Step::Done(0);
+            return self.reply(noreply, "NOT_FOUND");
         };
         let Some(number) = changed(&old.value, increments, delta) else {
-            self.answer(noreply, NOT_A_NUMBER);
-            return Step::Done(0);
+            return self.reply(noreply, NOT_A_NUMBER);
         };
         let mut digits = Vec::new();
         numbers::push(&mut digits, number);
         *hits += 1;
-        let version = items.next_version();
-        let meta = Meta { last_access: shared.now, ..old.meta };
+        let version = server.items.next_version();
+        let meta = Meta { last_access: server.shared.now, ..old.meta };
         let value: [&[u8]; 2] = [&digits, padding(digits.len(), old.value.len())];
         let new = NewItem { key, value, flags: old.flags, version, meta };
-        if let Err(step) = self.insert(new, "SERVER_ERROR out of memory", items, shared) {
+        if let Err(step) = self.insert(new, "SERVER_ERROR out of memory", server) {
             return step;
         }
-        self.answer(noreply, &String::from_utf8_lossy(&digits));
-        Step::Done(0)
+        self.reply(noreply, &String::from_utf8_lossy(&digits))
     }
 }
 

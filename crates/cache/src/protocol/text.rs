@@ -2,10 +2,10 @@
 
 use super::flags::{Flags, LONG_OPAQUE};
 use super::meta::flags_after;
-use super::session::{Known, Old, Session, Step, is_key, set_meta};
+use super::session::{Old, Server, Session, Step, is_key};
 use super::storage::{BAD_LINE, Mode, Store, StoreResult};
 use super::{Shared, VERSION, numbers, output, stats};
-use crate::items::{Items, Meta};
+use crate::items::Meta;
 
 /// The longest user and password.
 const LOGIN_MAX: usize = 8 << 10;
@@ -16,98 +16,75 @@ const LENGTH_MAX: u32 = i32::MAX as u32 - 2;
 
 impl Session {
     /// Executes a line; `body` is the input after it.
-    pub(super) fn line(
-        &mut self,
-        line: &[u8],
-        body: &[u8],
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
-        if shared.settings.auth.is_some() && !self.logged_in {
-            return self.log_in(line, body, shared);
+    pub(super) fn line(&mut self, line: &[u8], body: &[u8], server: &mut Server<'_>) -> Step {
+        if server.shared.settings.auth.is_some() && !self.logged_in {
+            return self.log_in(line, body, server.shared);
         }
         let mut words = numbers::words(line);
         // No command has a single letter.
         let Some(command) = words.next().filter(|_| line.len() > 1) else {
-            self.answer(false, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(false, BAD_LINE);
         };
         let after = flags_after(line, 1);
         match command {
-            b"get" => self.gets(after, false, None, items, shared),
-            b"gets" => self.gets(after, true, None, items, shared),
-            b"gat" => self.gats(after, false, items, shared),
-            b"gats" => self.gats(after, true, items, shared),
-            b"set" => self.update(Mode::Set, false, after, body, items, shared),
-            b"add" => self.update(Mode::Add, false, after, body, items, shared),
-            b"replace" => self.update(Mode::Replace, false, after, body, items, shared),
-            b"append" => self.update(Mode::Append, false, after, body, items, shared),
-            b"prepend" => self.update(Mode::Prepend, false, after, body, items, shared),
-            b"cas" => self.update(Mode::Set, true, after, body, items, shared),
-            b"mn" => {
-                self.answer(false, "MN");
-                Step::Done(0)
-            }
-            b"ms" => self.meta_set(after, body, items, shared),
-            b"mg" | b"md" | b"ma" | b"me" => self.meta(command, after, items, shared),
-            b"incr" => self.arithmetic(&mut words, true, items, shared),
-            b"decr" => self.arithmetic(&mut words, false, items, shared),
-            b"delete" => self.delete(&mut words, items, shared),
-            b"touch" => self.touch(&mut words, items, shared),
-            b"stats" => self.stats(&mut words, items, shared),
+            b"get" => self.gets(after, false, None, server),
+            b"gets" => self.gets(after, true, None, server),
+            b"gat" => self.gats(after, false, server),
+            b"gats" => self.gats(after, true, server),
+            b"set" => self.update(Mode::Set, false, after, body, server),
+            b"add" => self.update(Mode::Add, false, after, body, server),
+            b"replace" => self.update(Mode::Replace, false, after, body, server),
+            b"append" => self.update(Mode::Append, false, after, body, server),
+            b"prepend" => self.update(Mode::Prepend, false, after, body, server),
+            b"cas" => self.update(Mode::Set, true, after, body, server),
+            b"mn" => self.reply(false, "MN"),
+            b"ms" => self.meta_set(after, body, server),
+            b"mg" | b"md" | b"ma" | b"me" => self.meta(command, after, server),
+            b"incr" => self.arithmetic(&mut words, true, server),
+            b"decr" => self.arithmetic(&mut words, false, server),
+            b"delete" => self.delete(&mut words, server),
+            b"touch" => self.touch(&mut words, server),
+            b"stats" => self.stats(&mut words, server),
             _ => {
-                self.administer(command, &mut words, items, shared);
+                self.administer(command, &mut words, server);
                 Step::Done(0)
             }
         }
     }
 
     /// Answers `stats`, when the server has reported what it needs.
-    fn stats(
-        &mut self,
-        words: &mut dyn Iterator<Item = &[u8]>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
+    fn stats(&mut self, words: &mut dyn Iterator<Item = &[u8]>, server: &mut Server<'_>) -> Step {
         let what = words.next();
         let needed = stats::needs_report(what);
-        if needed.is_some() && shared.report.is_none() {
-            shared.wants_report = needed;
+        if needed.is_some() && server.shared.report.is_none() {
+            server.shared.wants_report = needed;
             self.waits_for_report = true;
             return Step::Waits;
         }
-        stats::answer(self.out.text(), what, words.next(), items, shared);
+        stats::answer(self.out.text(), what, words.next(), server.items, server.shared);
         Step::Done(0)
     }
 
-    fn meta(
-        &mut self,
-        command: &[u8],
-        after: &[u8],
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
+    fn meta(&mut self, command: &[u8], after: &[u8], server: &mut Server<'_>) -> Step {
         let key = numbers::words(after).next();
         let Some(key) = key else {
-            self.answer(false, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(false, BAD_LINE);
         };
-        let flags = match Flags::parse(key, flags_after(after, 1), shared) {
+        let flags = match Flags::parse(key, flags_after(after, 1), server.shared) {
             Ok(flags) => flags,
             Err(error) => {
                 let error = match command {
                     b"ma" if error != LONG_OPAQUE => "CLIENT_ERROR invalid or duplicate flag",
                     _ => error,
                 };
-                self.answer(false, error);
-                return Step::Done(0);
+                return self.reply(false, error);
             }
         };
         match command {
-            b"mg" => self.meta_get(&flags, items, shared),
-            b"md" => self.meta_delete(&flags, items, shared),
-            b"ma" => self.meta_arithmetic(&flags, items, shared),
-            _ => self.meta_debug(&flags, items, shared),
+            b"mg" => self.meta_get(&flags, server),
+            b"md" => self.meta_delete(&flags, server),
+            b"ma" => self.meta_arithmetic(&flags, server),
+            _ => self.meta_debug(&flags, server),
         }
     }
 
@@ -117,14 +94,12 @@ impl Session {
         keys: &[u8],
         version: bool,
         touch: Option<u32>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
+        server: &mut Server<'_>,
     ) -> Step {
         // A wrong key is the answer of the whole command.
         let valid = || numbers::words(keys).next().is_some() && numbers::words(keys).all(is_key);
         if self.keys_done == 0 && !valid() {
-            self.answer(false, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(false, BAD_LINE);
         }
         for (number, key) in numbers::words(keys).enumerate() {
             if number < self.keys_done {
@@ -134,47 +109,38 @@ impl Session {
                 return Step::Waits;
             }
             match touch {
-                None => self.get(key, version, items, shared),
+                None => self.get(key, version, server),
                 Some(expires) => {
-                    let before = items.len();
-                    let Some(old) = self.touch_item(key, expires, items, shared) else {
+                    let before = server.items.len();
+                    let Some(old) = self.touch_item(key, expires, server) else {
                         return Step::Waits;
                     };
-                    shared.counters.cmd_get += 1;
-                    shared.counters.gets_with_touch += 1;
+                    server.shared.counters.cmd_get += 1;
+                    server.shared.counters.gets_with_touch += 1;
                     match old {
                         Some(old) => {
-                            shared.counters.get_hits += 1;
+                            server.shared.counters.get_hits += 1;
                             output::value(self.out.text(), &old.item(key), version);
                         }
-                        None => shared.count_miss(before, items),
+                        None => server.count_miss(before),
                     }
                 }
             }
             self.keys_done += 1;
         }
-        self.answer(false, "END");
-        Step::Done(0)
+        self.reply(false, "END")
     }
 
-    fn gats(
-        &mut self,
-        after: &[u8],
-        version: bool,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
+    fn gats(&mut self, after: &[u8], version: bool, server: &mut Server<'_>) -> Step {
         let mut words = numbers::words(after);
         let (Some(time), Some(_)) = (words.next(), words.next()) else {
-            self.answer(false, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(false, BAD_LINE);
         };
-        let Some(time) = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok()) else {
-            self.answer(false, "CLIENT_ERROR invalid exptime argument");
-            return Step::Done(0);
+        let Some(time) = numbers::time(time) else {
+            return self.reply(false, "CLIENT_ERROR invalid exptime argument");
         };
-        let expires = shared.expires(time);
-        self.gets(flags_after(after, 1), version, Some(expires), items, shared)
+        let expires = server.shared.expires(time);
+        self.gets(flags_after(after, 1), version, Some(expires), server)
     }
 
     /// `set` and the others with a value.
@@ -184,8 +150,7 @@ impl Session {
         is_cas: bool,
         after: &[u8],
         body: &[u8],
-        items: &mut dyn Items,
-        shared: &mut Shared,
+        server: &mut Server<'_>,
     ) -> Step {
         let mut words = numbers::words(after);
         let mut next = || words.next();
@@ -193,21 +158,20 @@ impl Session {
         let compare = if is_cas { next() } else { None };
         let len = len.and_then(numbers::word).filter(|len| *len <= LENGTH_MAX);
         let (Some(key), Some(flags), Some(time), Some(len)) = (key, flags, time, len) else {
-            self.answer(false, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(false, BAD_LINE);
         };
         let noreply = wants_no_reply(after);
         let len = len as usize;
         let parsed = (|| {
             let flags = numbers::word(flags)?;
-            let time = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok())?;
+            let time = numbers::time(time)?;
             let compare = if is_cas { Some(numbers::unsigned(compare?)?) } else { None };
             is_key(key).then_some((flags, time, compare))
         })();
         let Some((client_flags, time, compare)) = parsed else {
             return self.refuse_value(noreply, BAD_LINE, len, body);
         };
-        let expires = shared.expires(time);
+        let expires = server.shared.expires(time);
         let (version, stale, vivify) = (None, false, None);
         let store = Store {
             key,
@@ -222,9 +186,9 @@ impl Session {
             noreply,
             is_meta: false,
         };
-        let stored = self.store(&store, body, items, shared);
+        let stored = self.store(&store, body, server);
         if !matches!(stored, Err(Step::Needs(_) | Step::Waits)) {
-            shared.prefixes.count(key, 2);
+            server.shared.prefixes.count(key, 2);
         }
         match stored {
             Ok(stored) => {
@@ -241,52 +205,36 @@ impl Session {
         }
     }
 
-    fn delete(
-        &mut self,
-        words: &mut dyn Iterator<Item = &[u8]>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
+    fn delete(&mut self, words: &mut dyn Iterator<Item = &[u8]>, server: &mut Server<'_>) -> Step {
         let key = words.next().unwrap_or_default();
         let noreply = words.last() == Some(b"noreply");
         if !is_key(key) {
-            self.answer(noreply, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(noreply, BAD_LINE);
         }
-        let found = items.remove(key);
-        shared.prefixes.count(key, 3);
+        let found = server.items.remove(key);
+        server.shared.prefixes.count(key, 3);
         match found {
-            true => shared.counters.delete_hits += 1,
-            false => shared.counters.delete_misses += 1,
+            true => server.shared.counters.delete_hits += 1,
+            false => server.shared.counters.delete_misses += 1,
         }
-        self.answer(noreply, if found { "DELETED" } else { "NOT_FOUND" });
-        Step::Done(0)
+        self.reply(noreply, if found { "DELETED" } else { "NOT_FOUND" })
     }
 
-    fn touch(
-        &mut self,
-        words: &mut dyn Iterator<Item = &[u8]>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) -> Step {
+    fn touch(&mut self, words: &mut dyn Iterator<Item = &[u8]>, server: &mut Server<'_>) -> Step {
         let (Some(key), Some(time)) = (words.next(), words.next()) else {
-            self.answer(false, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(false, BAD_LINE);
         };
         let noreply = words.last() == Some(b"noreply");
         if !is_key(key) {
-            self.answer(noreply, BAD_LINE);
-            return Step::Done(0);
+            return self.reply(noreply, BAD_LINE);
         }
-        let Some(time) = numbers::signed(time).filter(|time| i32::try_from(*time).is_ok()) else {
-            self.answer(noreply, "CLIENT_ERROR invalid exptime argument");
-            return Step::Done(0);
+        let Some(time) = numbers::time(time) else {
+            return self.reply(noreply, "CLIENT_ERROR invalid exptime argument");
         };
-        let Some(found) = self.touch_item(key, shared.expires(time), items, shared) else {
+        let Some(found) = self.touch_item(key, server.shared.expires(time), server) else {
             return Step::Waits;
         };
-        self.answer(noreply, if found.is_some() { "TOUCHED" } else { "NOT_FOUND" });
-        Step::Done(0)
+        self.reply(noreply, if found.is_some() { "TOUCHED" } else { "NOT_FOUND" })
     }
 
     /// Changes when an item expires, and returns what it was; `None` if it is still being read: its
@@ -295,21 +243,16 @@ impl Session {
         &mut self,
         key: &[u8],
         expires: u32,
-        items: &mut dyn Items,
-        shared: &mut Shared,
+        server: &mut Server<'_>,
     ) -> Option<Option<Old>> {
-        let old = match self.known(key, items, shared) {
-            Known::Reading => return None,
-            Known::Miss => None,
-            Known::Old(old) => Some(old),
-        };
-        shared.counters.cmd_touch += 1;
+        let old = self.known(key, server)?;
+        server.shared.counters.cmd_touch += 1;
         match &old {
             Some(old) => {
-                shared.counters.touch_hits += 1;
-                set_meta(items, key, old.at, touched(old.meta, expires, shared), shared);
+                server.shared.counters.touch_hits += 1;
+                server.set_meta(key, old.at, touched(old.meta, expires, server.shared.now));
             }
-            None => shared.counters.touch_misses += 1,
+            None => server.shared.counters.touch_misses += 1,
         }
         Some(old)
     }
@@ -319,8 +262,7 @@ impl Session {
         &mut self,
         command: &[u8],
         words: &mut dyn Iterator<Item = &[u8]>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
+        server: &mut Server<'_>,
     ) {
         let first = words.next();
         let noreply = |first: Option<&[u8]>, second: Option<&[u8]>| {
@@ -335,13 +277,13 @@ impl Session {
                 let level = first.and_then(numbers::word);
                 let noreply = noreply(first, words.next());
                 match (first, level) {
-                    (Some(_), Some(level)) => shared.settings.verbosity = level,
+                    (Some(_), Some(level)) => server.shared.settings.verbosity = level,
                     _ => return self.answer(noreply, BAD_LINE),
                 }
                 self.answer(noreply, "OK");
             }
-            b"flush_all" => self.flush_all(first, words.next(), items, shared),
-            b"shutdown" => self.shut_down(first, shared),
+            b"flush_all" => self.flush_all(first, words.next(), server),
+            b"shutdown" => self.shut_down(first, server.shared),
             b"cache_memlimit" => {
                 let noreply = noreply(None, words.next());
                 let text = match first.and_then(numbers::unsigned) {
@@ -353,8 +295,8 @@ impl Session {
                 };
                 self.answer(noreply, text);
             }
-            b"debugtime" if shared.settings.debug => {
-                shared.debug_time(first.unwrap_or_default());
+            b"debugtime" if server.shared.settings.debug => {
+                server.shared.debug_time(first.unwrap_or_default());
                 self.answer(false, "OK");
             }
             b"slabs" => self.slabs(first, words.next()),
@@ -383,27 +325,21 @@ impl Session {
         self.answer(false, text);
     }
 
-    fn flush_all(
-        &mut self,
-        first: Option<&[u8]>,
-        second: Option<&[u8]>,
-        items: &mut dyn Items,
-        shared: &mut Shared,
-    ) {
+    fn flush_all(&mut self, first: Option<&[u8]>, second: Option<&[u8]>, server: &mut Server<'_>) {
         let noreply = first == Some(b"noreply") || second == Some(b"noreply");
-        shared.counters.cmd_flush += 1;
-        if !shared.settings.flush_enabled {
+        server.shared.counters.cmd_flush += 1;
+        if !server.shared.settings.flush_enabled {
             return self.answer(noreply, "CLIENT_ERROR flush_all not allowed");
         }
         let delay = match first.filter(|word| *word != b"noreply") {
             None => 0,
-            Some(word) => match numbers::signed(word).filter(|time| i32::try_from(*time).is_ok()) {
+            Some(word) => match numbers::time(word) {
                 Some(delay) => delay,
                 None => return self.answer(noreply, "CLIENT_ERROR invalid exptime argument"),
             },
         };
-        let at = if delay <= 0 { shared.now } else { shared.expires(delay) };
-        items.flush_all(at, shared.now);
+        let at = if delay <= 0 { server.shared.now } else { server.shared.expires(delay) };
+        server.items.flush_all(at, server.shared.now);
         self.answer(noreply, "OK");
     }
 
@@ -428,12 +364,10 @@ impl Session {
             _ => None,
         };
         let Some(len) = len.map(|len| len as usize) else {
-            self.answer(false, "CLIENT_ERROR unauthenticated");
-            return Step::Done(0);
+            return self.reply(false, "CLIENT_ERROR unauthenticated");
         };
         if len > LOGIN_MAX {
-            self.answer(false, "CLIENT_ERROR auth token too long");
-            return Step::Done(0);
+            return self.reply(false, "CLIENT_ERROR auth token too long");
         }
         if body.len() < len + 2 {
             return Step::Needs(len + 2);
@@ -462,8 +396,8 @@ impl Session {
 }
 
 /// What is kept about an item after a touch, which is an access.
-fn touched(meta: Meta, expires: u32, shared: &Shared) -> Meta {
-    Meta { expires, fetched: true, last_access: shared.now, ..meta }
+fn touched(meta: Meta, expires: u32, now: u32) -> Meta {
+    Meta { expires, fetched: true, last_access: now, ..meta }
 }
 
 /// Whether the last word of a line says so.
