@@ -8,7 +8,7 @@ use prism::policy::{Container, ContainerInfo};
 
 use crate::convert::lifetime;
 use crate::ffi_boundary::{
-    Out, OutStruct, at_most, bytes, bytes_mut, call, number, put_text, slice_mut, text,
+    Out, OutStruct, at_most, bytes, bytes_mut, call, done, number, put_text, slice_mut, text,
 };
 use crate::handle::{close, get, open};
 use crate::policy::{PolicyObject, prism_policy};
@@ -97,11 +97,10 @@ pub unsafe extern "C" fn prism_container_delete(
     policy: *mut prism_policy,
     name: *const c_char,
 ) -> c_int {
-    call(|| {
+    done(|| {
         // SAFETY: the contract in the header.
         let name = unsafe { text(name, "the name") }?;
-        get::<PolicyObject>(policy)?.policy.delete_container(name)?;
-        Ok(0)
+        Ok(get::<PolicyObject>(policy)?.policy.delete_container(name)?)
     })
 }
 
@@ -160,13 +159,12 @@ pub unsafe extern "C" fn prism_container_read(
     data: *mut c_void,
     length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<ContainerObject>(container)?;
         object.check(length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
-        object.with(|container| container.read(offset, data))?;
-        Ok(0)
+        object.with(|container| container.read(offset, data))
     })
 }
 
@@ -179,13 +177,12 @@ pub unsafe extern "C" fn prism_container_write(
     data: *const c_void,
     length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<ContainerObject>(container)?;
         object.check(length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        object.with(|container| container.write(offset, data))?;
-        Ok(0)
+        object.with(|container| container.write(offset, data))
     })
 }
 
@@ -196,9 +193,8 @@ pub extern "C" fn prism_container_trim(
     offset: u64,
     length: u64,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<ContainerObject>(container)?;
-        object.with(|container| container.trim(offset, length))?;
-        Ok(0)
+        object.with(|container| container.trim(offset, length))
     })
 }

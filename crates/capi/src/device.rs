@@ -7,7 +7,8 @@ use std::sync::Arc;
 use prism::{Access, Device, FlashError, FlashFile, Options, REAL, Settings, SharedMemory};
 
 use crate::ffi_boundary::{
-    Out, OutStruct, call, number, put_text, read, read_if_any, slice_mut, text,
+    Out, OutStruct, call, done, number, put, put_struct, put_text, read, read_if_any, slice_mut,
+    text,
 };
 use crate::handle::{close, get, open};
 use crate::memory::{Memory, prism_memory};
@@ -171,10 +172,7 @@ pub unsafe extern "C" fn prism_device_open_with(
 /// when the device would have completed it. `PRISM_ENOCLOCK` on a device without timing.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_device_in_real_time(device: *mut prism_device) -> c_int {
-    call(|| {
-        get::<DeviceObject>(device)?.device.clone().in_real_time(&REAL)?;
-        Ok(0)
-    })
+    done(|| Ok(get::<DeviceObject>(device)?.device.clone().in_real_time(&REAL).map(drop)?))
 }
 
 /// Closes the device as the end of the process would, so flush the levels before: data that they
@@ -202,12 +200,8 @@ pub unsafe extern "C" fn prism_device_geometry(
     device: *mut prism_device,
     geometry: *mut prism_geometry,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { OutStruct::new(geometry) }?;
-        out.put(get::<DeviceObject>(device)?.device.geometry().into());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put_struct(geometry, || Ok(get::<DeviceObject>(device)?.device.geometry().into())) }
 }
 
 /// Writes the bytes of a LUN that a share can use to `bytes`: those of its blocks without spare
@@ -217,12 +211,8 @@ pub unsafe extern "C" fn prism_device_lun_capacity(
     device: *mut prism_device,
     bytes: *mut u64,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(bytes, "bytes") }?;
-        out.put(get::<DeviceObject>(device)?.device.lun_capacity().0);
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put(bytes, "bytes", || Ok(get::<DeviceObject>(device)?.device.lun_capacity().0)) }
 }
 
 /// Returns the number of usable LUNs that belong to no share.
@@ -237,12 +227,8 @@ pub unsafe extern "C" fn prism_device_counts(
     device: *mut prism_device,
     counts: *mut prism_counts,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { OutStruct::new(counts) }?;
-        out.put(get::<DeviceObject>(device)?.device.own_counts().into());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put_struct(counts, || Ok(get::<DeviceObject>(device)?.device.own_counts().into())) }
 }
 
 /// How evenly the device is worn.
@@ -355,10 +341,9 @@ pub unsafe extern "C" fn prism_device_release(
     device: *mut prism_device,
     name: *const c_char,
 ) -> c_int {
-    call(|| {
+    done(|| {
         // SAFETY: the contract in the header.
         let name = unsafe { text(name, "the name") }?;
-        get::<DeviceObject>(device)?.device.release(name)?;
-        Ok(0)
+        Ok(get::<DeviceObject>(device)?.device.release(name)?)
     })
 }

@@ -17,6 +17,36 @@ pub(crate) fn call(work: impl FnOnce() -> Result<c_int, Failure>) -> c_int {
     run(work).unwrap_or_else(|status| status as c_int)
 }
 
+/// Runs a call that returns 0, or the status of its failure.
+pub(crate) fn done(work: impl FnOnce() -> Result<(), Failure>) -> c_int {
+    call(|| work().map(|()| 0))
+}
+
+/// As [`done`], and writes the result to `to`.
+///
+/// # Safety
+/// As [`Out::new`].
+pub(crate) unsafe fn put<T>(
+    to: *mut T,
+    what: &str,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> c_int {
+    // SAFETY: this function has the same contract.
+    done(|| unsafe { Out::new(to, what) }.and_then(|out| work().map(|value| out.put(value))))
+}
+
+/// As [`put`], for a structure.
+///
+/// # Safety
+/// As [`OutStruct::new`].
+pub(crate) unsafe fn put_struct<T: Versioned>(
+    to: *mut T,
+    work: impl FnOnce() -> Result<T, Failure>,
+) -> c_int {
+    // SAFETY: this function has the same contract.
+    done(|| unsafe { OutStruct::new(to) }.and_then(|out| work().map(|value| out.put(value))))
+}
+
 /// Runs a call that returns a pointer: NULL if it fails.
 pub(crate) fn call_for_pointer<T>(work: impl FnOnce() -> Result<*mut T, Failure>) -> *mut T {
     run(work).unwrap_or(std::ptr::null_mut())

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use prism::function::{Channel, Function, Unit};
 use prism::{FlashError, Share};
 
-use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, number, slice_mut};
+use crate::ffi_boundary::{
+    Out, OutStruct, at_most, bytes, bytes_mut, call, done, number, put, put_struct, slice_mut,
+};
 use crate::handle::{close, get, open};
 use crate::share::prism_share;
 use crate::status::Failure;
@@ -95,13 +97,15 @@ pub unsafe extern "C" fn prism_function_address_mapper(
     unit: u32,
     allocated: *mut prism_allocated,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { OutStruct::new(allocated) }?;
-        let object = get::<FunctionObject>(function)?;
-        out.put(object.0.address_mapper(channel_of(channel), unit_of(unit)?)?.into());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe {
+        put_struct(allocated, || {
+            Ok(get::<FunctionObject>(function)?
+                .0
+                .address_mapper(channel_of(channel), unit_of(unit)?)?
+                .into())
+        })
+    }
 }
 
 /// Writes whole pages of one block, from `at` on, which has to be its next page (`Flash_Write` of
@@ -113,13 +117,12 @@ pub unsafe extern "C" fn prism_function_write(
     data: *const c_void,
     length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<FunctionObject>(function)?;
         check_block(&object.0, length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        object.0.write(at.into(), data)?;
-        Ok(0)
+        Ok(object.0.write(at.into(), data)?)
     })
 }
 
@@ -132,13 +135,12 @@ pub unsafe extern "C" fn prism_function_read(
     data: *mut c_void,
     length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<FunctionObject>(function)?;
         check_block(&object.0, length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
-        object.0.read(at.into(), data)?;
-        Ok(0)
+        Ok(object.0.read(at.into(), data)?)
     })
 }
 
@@ -150,20 +152,14 @@ pub extern "C" fn prism_function_trim(
     at: prism_address,
     unit: u32,
 ) -> c_int {
-    call(|| {
-        get::<FunctionObject>(function)?.0.trim(at.into(), unit_of(unit)?)?;
-        Ok(0)
-    })
+    done(|| Ok(get::<FunctionObject>(function)?.0.trim(at.into(), unit_of(unit)?)?))
 }
 
 /// Waits until all trimmed blocks are erased. Without virtual time, a block with commands in flight
 /// is erased when their completions were taken, and not waited for.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_drain(function: *mut prism_function) -> c_int {
-    call(|| {
-        get::<FunctionObject>(function)?.0.drain()?;
-        Ok(0)
-    })
+    done(|| Ok(get::<FunctionObject>(function)?.0.drain()?))
 }
 
 /// Returns the number of trimmed blocks that are not erased yet.
@@ -259,10 +255,7 @@ pub unsafe extern "C" fn prism_function_wear_level(
 /// Makes everything durable that was written and is complete.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_sync(function: *mut prism_function) -> c_int {
-    call(|| {
-        get::<FunctionObject>(function)?.0.sync()?;
-        Ok(0)
-    })
+    done(|| Ok(get::<FunctionObject>(function)?.0.sync()?))
 }
 
 /// Writes a ticket for everything that is complete now to `ticket`: `prism_function_sync_to` makes
@@ -272,20 +265,13 @@ pub unsafe extern "C" fn prism_function_ticket(
     function: *mut prism_function,
     ticket: *mut u64,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(ticket, "ticket") }?;
-        out.put(get::<FunctionObject>(function)?.0.ticket());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put(ticket, "ticket", || Ok(get::<FunctionObject>(function)?.0.ticket())) }
 }
 
 /// Makes everything durable that was complete when the ticket was drawn. Returns at once if a sync
 /// since then has done so.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_sync_to(function: *mut prism_function, ticket: u64) -> c_int {
-    call(|| {
-        get::<FunctionObject>(function)?.0.sync_to(ticket)?;
-        Ok(0)
-    })
+    done(|| Ok(get::<FunctionObject>(function)?.0.sync_to(ticket)?))
 }

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use prism::Share;
 use prism::kv::{KvStore, VALUE_MAX};
 
-use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, number};
+use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, done, number};
 use crate::handle::{close, get, open};
 use crate::share::prism_share;
 use crate::status::{Failure, Status};
@@ -77,13 +77,12 @@ pub unsafe extern "C" fn prism_kv_set(
     value: *const c_void,
     value_length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let store = get::<KvStore>(kv)?;
         at_most(value_length, VALUE_MAX as u64, "a value")?;
         // SAFETY: the contract in the header.
         let (key, value) = unsafe { (key_of(key, key_length)?, bytes(value, value_length)?) };
-        store.set(key, value)?;
-        Ok(0)
+        Ok(store.set(key, value)?)
     })
 }
 
@@ -167,10 +166,7 @@ pub unsafe extern "C" fn prism_kv_scan(
 /// Makes everything set or deleted so far durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_kv_flush(kv: *mut prism_kv) -> c_int {
-    call(|| {
-        get::<KvStore>(kv)?.flush()?;
-        Ok(0)
-    })
+    done(|| Ok(get::<KvStore>(kv)?.flush()?))
 }
 
 /// Content and operations of the store. Iterates over all keys.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use prism::{Medium, MemoryDevice, PageState, Rng, SharedMemory};
 
 use crate::convert::cache;
-use crate::ffi_boundary::{Out, at_most, bytes_mut, call, read};
+use crate::ffi_boundary::{Out, at_most, bytes_mut, call, put, read};
 use crate::handle::{close, get, open};
 use crate::status::{Failure, Status};
 use crate::structs::prism_geometry;
@@ -163,12 +163,8 @@ pub unsafe extern "C" fn prism_memory_operations(
     memory: *mut prism_memory,
     operations: *mut u64,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(operations, "operations") }?;
-        out.put(get::<Memory>(memory)?.flash.operations());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put(operations, "operations", || Ok(get::<Memory>(memory)?.flash.operations())) }
 }
 
 /// Reads the first bytes of a page on flash, below the monitor. Returns 1 if the page was written,

@@ -5,7 +5,9 @@ use std::ffi::{c_int, c_void};
 use prism::Share;
 use prism::object::{ObjectId, ObjectStore};
 
-use crate::ffi_boundary::{Out, OutStruct, bytes, bytes_mut, call, number, read_if_any, slice_mut};
+use crate::ffi_boundary::{
+    Out, OutStruct, bytes, bytes_mut, call, done, number, read_if_any, slice_mut,
+};
 use crate::handle::{close, get, open};
 use crate::share::prism_share;
 use crate::status::{Failure, Status};
@@ -141,11 +143,10 @@ pub unsafe extern "C" fn prism_objects_set_attributes(
     id: u64,
     attributes: *const prism_attributes,
 ) -> c_int {
-    call(|| {
+    done(|| {
         // SAFETY: the contract in the header.
         let attributes = unsafe { crate::ffi_boundary::read(attributes) }?.value()?;
-        get::<StoreObject>(objects)?.store.set_attributes(ObjectId(id), attributes)?;
-        Ok(0)
+        Ok(get::<StoreObject>(objects)?.store.set_attributes(ObjectId(id), attributes)?)
     })
 }
 
@@ -179,13 +180,12 @@ pub unsafe extern "C" fn prism_objects_write(
     data: *const c_void,
     length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<StoreObject>(objects)?;
         object.check(length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        object.store.write(ObjectId(id), offset, data)?;
-        Ok(0)
+        Ok(object.store.write(ObjectId(id), offset, data)?)
     })
 }
 
@@ -218,28 +218,19 @@ pub unsafe extern "C" fn prism_objects_append(
 /// Sets the size of an object: truncates it, or extends it with zeros.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_objects_truncate(objects: *mut prism_objects, id: u64, size: u64) -> c_int {
-    call(|| {
-        get::<StoreObject>(objects)?.store.truncate(ObjectId(id), size)?;
-        Ok(0)
-    })
+    done(|| Ok(get::<StoreObject>(objects)?.store.truncate(ObjectId(id), size)?))
 }
 
 /// Deletes an object. Its data is never copied again from the next flush on.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_objects_delete(objects: *mut prism_objects, id: u64) -> c_int {
-    call(|| {
-        get::<StoreObject>(objects)?.store.delete(ObjectId(id))?;
-        Ok(0)
-    })
+    done(|| Ok(get::<StoreObject>(objects)?.store.delete(ObjectId(id))?))
 }
 
 /// Makes everything done so far durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_objects_flush(objects: *mut prism_objects) -> c_int {
-    call(|| {
-        get::<StoreObject>(objects)?.store.flush()?;
-        Ok(0)
-    })
+    done(|| Ok(get::<StoreObject>(objects)?.store.flush()?))
 }
 
 /// Cleans in idle time, up to `program_units` program units of copies. Returns 1 if there was

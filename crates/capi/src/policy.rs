@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use prism::policy::Policy;
 use prism::{FlashError, Share};
 
-use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, number, read};
+use crate::ffi_boundary::{
+    Out, OutStruct, at_most, bytes, bytes_mut, call, done, number, put, read,
+};
 use crate::handle::{close, get, open};
 use crate::share::prism_share;
 use crate::status::Failure;
@@ -68,12 +70,8 @@ pub extern "C" fn prism_policy_close(policy: *mut prism_policy) -> c_int {
 /// read-modify-write. Ranges, containers and trims consist of whole units.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_unit(policy: *mut prism_policy, bytes: *mut u32) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(bytes, "bytes") }?;
-        out.put(get::<PolicyObject>(policy)?.policy.unit());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put(bytes, "bytes", || Ok(get::<PolicyObject>(policy)?.policy.unit())) }
 }
 
 /// Writes the bytes of data in a block to `bytes`, which a range with block-level mapping replaces
@@ -83,12 +81,8 @@ pub unsafe extern "C" fn prism_policy_block_bytes(
     policy: *mut prism_policy,
     bytes: *mut u64,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(bytes, "bytes") }?;
-        out.put(get::<PolicyObject>(policy)?.policy.block_bytes());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put(bytes, "bytes", || Ok(get::<PolicyObject>(policy)?.policy.block_bytes())) }
 }
 
 /// Makes a range of the addresses from `begin` up to but excluding `end` (`FTL_Ioctl` of the
@@ -154,13 +148,12 @@ pub unsafe extern "C" fn prism_policy_read(
     data: *mut c_void,
     length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<PolicyObject>(policy)?;
         object.check(length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
-        object.policy.read(address, data)?;
-        Ok(0)
+        Ok(object.policy.read(address, data)?)
     })
 }
 
@@ -186,32 +179,25 @@ pub unsafe extern "C" fn prism_policy_write_with_handle(
     length: usize,
     placement: u32,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<PolicyObject>(policy)?;
         object.check(length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes(data, length) }?;
-        object.policy.write_with_handle(address, data, placement)?;
-        Ok(0)
+        Ok(object.policy.write_with_handle(address, data, placement)?)
     })
 }
 
 /// Trims these addresses, which have to be whole units: they read as zeros from now on.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_trim(policy: *mut prism_policy, address: u64, length: u64) -> c_int {
-    call(|| {
-        get::<PolicyObject>(policy)?.policy.trim(address, length)?;
-        Ok(0)
-    })
+    done(|| Ok(get::<PolicyObject>(policy)?.policy.trim(address, length)?))
 }
 
 /// Makes everything written and trimmed so far durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_policy_flush(policy: *mut prism_policy) -> c_int {
-    call(|| {
-        get::<PolicyObject>(policy)?.policy.flush()?;
-        Ok(0)
-    })
+    done(|| Ok(get::<PolicyObject>(policy)?.policy.flush()?))
 }
 
 /// Cleans in idle time, up to `program_units` program units of copies in each range. Returns 1 if

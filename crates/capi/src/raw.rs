@@ -6,7 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use prism::Share;
 use prism::raw::{Address, Raw, VectorError};
 
-use crate::ffi_boundary::{Out, at_most, bytes, bytes_mut, call, number, slice, slice_mut};
+use crate::ffi_boundary::{
+    Out, at_most, bytes, bytes_mut, call, done, number, put, slice, slice_mut,
+};
 use crate::handle::{close, get, open};
 use crate::share::prism_share;
 use crate::status::{Failure, Status};
@@ -107,14 +109,13 @@ pub unsafe extern "C" fn prism_raw_read_page_oob(
     oob: *mut c_void,
     oob_length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<RawObject>(raw)?;
         let raw = object.raw();
         check_page(&raw, length, oob_length)?;
         // SAFETY: the contract in the header.
         let (data, oob) = unsafe { (bytes_mut(data, length)?, bytes_mut(oob, oob_length)?) };
-        raw.read_page_and_oob(at.into(), data, oob)?;
-        Ok(0)
+        Ok(raw.read_page_and_oob(at.into(), data, oob)?)
     })
 }
 
@@ -127,14 +128,13 @@ pub unsafe extern "C" fn prism_raw_read_at(
     data: *mut c_void,
     length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<RawObject>(raw)?;
         let raw = object.raw();
         check_page(&raw, length, 0)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
-        raw.read_at(at.into(), offset, data)?;
-        Ok(0)
+        Ok(raw.read_at(at.into(), offset, data)?)
     })
 }
 
@@ -160,14 +160,13 @@ pub unsafe extern "C" fn prism_raw_write_page_oob(
     oob: *const c_void,
     oob_length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<RawObject>(raw)?;
         let raw = object.raw();
         check_page(&raw, length, oob_length)?;
         // SAFETY: the contract in the header.
         let (data, oob) = unsafe { (bytes(data, length)?, bytes(oob, oob_length)?) };
-        raw.write_page_and_oob(at.into(), data, oob)?;
-        Ok(0)
+        Ok(raw.write_page_and_oob(at.into(), data, oob)?)
     })
 }
 
@@ -175,19 +174,13 @@ pub unsafe extern "C" fn prism_raw_write_page_oob(
 /// address.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_erase_block(raw: *mut prism_raw, at: prism_address) -> c_int {
-    call(|| {
-        get::<RawObject>(raw)?.raw().erase_block(at.into())?;
-        Ok(0)
-    })
+    done(|| Ok(get::<RawObject>(raw)?.raw().erase_block(at.into())?))
 }
 
 /// Closes a block: it takes no more pages and no longer counts as partly written.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_finish_block(raw: *mut prism_raw, at: prism_address) -> c_int {
-    call(|| {
-        get::<RawObject>(raw)?.raw().finish_block(at.into())?;
-        Ok(0)
-    })
+    done(|| Ok(get::<RawObject>(raw)?.raw().finish_block(at.into())?))
 }
 
 /// Returns the page of the block that is to be written next.
@@ -203,43 +196,29 @@ pub unsafe extern "C" fn prism_raw_erase_count(
     at: prism_address,
     erases: *mut u32,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(erases, "erases") }?;
-        out.put(get::<RawObject>(raw)?.raw().erase_count(at.into())?);
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put(erases, "erases", || Ok(get::<RawObject>(raw)?.raw().erase_count(at.into())?)) }
 }
 
 /// Makes everything written so far durable.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_sync(raw: *mut prism_raw) -> c_int {
-    call(|| {
-        get::<RawObject>(raw)?.raw().sync()?;
-        Ok(0)
-    })
+    done(|| Ok(get::<RawObject>(raw)?.raw().sync()?))
 }
 
 /// Writes a ticket for everything that is complete now to `ticket`: `prism_raw_sync_to` makes it
 /// durable, with one sync for the tickets of many threads.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_raw_ticket(raw: *mut prism_raw, ticket: *mut u64) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(ticket, "ticket") }?;
-        out.put(get::<RawObject>(raw)?.raw().ticket());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put(ticket, "ticket", || Ok(get::<RawObject>(raw)?.raw().ticket())) }
 }
 
 /// Makes everything durable that was complete when the ticket was drawn. Returns at once if a sync
 /// since then has done so.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_raw_sync_to(raw: *mut prism_raw, ticket: u64) -> c_int {
-    call(|| {
-        get::<RawObject>(raw)?.raw().sync_to(ticket)?;
-        Ok(0)
-    })
+    done(|| Ok(get::<RawObject>(raw)?.raw().sync_to(ticket)?))
 }
 
 /// Adds LUNs to the share.

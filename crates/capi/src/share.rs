@@ -4,7 +4,7 @@ use std::ffi::c_int;
 
 use prism::{Nanos, Share};
 
-use crate::ffi_boundary::{Out, OutStruct, call, number, slice_mut};
+use crate::ffi_boundary::{call, done, number, put, put_struct, slice_mut};
 use crate::handle::{close, get};
 use crate::status::{Failure, Status};
 use crate::structs::{prism_counts, prism_share_geometry};
@@ -31,12 +31,8 @@ pub unsafe extern "C" fn prism_share_get_geometry(
     share: *mut prism_share,
     geometry: *mut prism_share_geometry,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { OutStruct::new(geometry) }?;
-        out.put(get::<Share>(share)?.geometry()?.into());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put_struct(geometry, || Ok(get::<Share>(share)?.geometry()?.into())) }
 }
 
 /// Returns the number of LUNs of the share on one of its channels. Writes their numbers in the
@@ -70,38 +66,29 @@ pub unsafe extern "C" fn prism_share_get_counts(
     share: *mut prism_share,
     counts: *mut prism_counts,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { OutStruct::new(counts) }?;
-        out.put(get::<Share>(share)?.counts()?.into());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put_struct(counts, || Ok(get::<Share>(share)?.counts()?.into())) }
 }
 
 /// Writes the share's clock to `now_ns`, in nanoseconds of virtual time. It does not advance on a
 /// device without timing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_share_now(share: *mut prism_share, now_ns: *mut u64) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(now_ns, "now_ns") }?;
-        out.put(get::<Share>(share)?.now()?.0);
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe { put(now_ns, "now_ns", || Ok(get::<Share>(share)?.now()?.0)) }
 }
 
 /// Lets `time_ns` nanoseconds of virtual time pass for this share.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_pass(share: *mut prism_share, time_ns: u64) -> c_int {
-    call(|| {
+    done(|| {
         let share = get::<Share>(share)?;
         let end = share.now()?.0.checked_add(time_ns);
         if end.is_none_or(|end| end > TIME_MAX) {
             let what = format!("virtual time ends at {TIME_MAX} ns: let less pass");
             return Err(Failure::new(Status::PRISM_ERANGE, what));
         }
-        share.pass(Nanos(time_ns))?;
-        Ok(0)
+        Ok(share.pass(Nanos(time_ns))?)
     })
 }
 
@@ -111,10 +98,9 @@ pub extern "C" fn prism_share_limit_bandwidth(
     share: *mut prism_share,
     bytes_per_second: u64,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let limit = Some(bytes_per_second).filter(|&limit| limit > 0);
-        get::<Share>(share)?.limit_bandwidth(limit)?;
-        Ok(0)
+        Ok(get::<Share>(share)?.limit_bandwidth(limit)?)
     })
 }
 
@@ -122,27 +108,18 @@ pub extern "C" fn prism_share_limit_bandwidth(
 /// can use them after `prism_raw_grow`, the function level after it is opened again.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_grow(share: *mut prism_share, luns: u32, ops_luns: u32) -> c_int {
-    call(|| {
-        get::<Share>(share)?.grow(luns, ops_luns)?;
-        Ok(0)
-    })
+    done(|| Ok(get::<Share>(share)?.grow(luns, ops_luns)?))
 }
 
 /// Gives back the last LUNs of the share, which have to be erased; over-provisioning first.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_shrink(share: *mut prism_share, luns: u32) -> c_int {
-    call(|| {
-        get::<Share>(share)?.shrink(luns)?;
-        Ok(0)
-    })
+    done(|| Ok(get::<Share>(share)?.shrink(luns)?))
 }
 
 /// Releases the share and erases its data. Calls on its handles return `PRISM_ERELEASED` from now
 /// on; the handles still have to be closed.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_share_release(share: *mut prism_share) -> c_int {
-    call(|| {
-        Share::clone(&*get::<Share>(share)?).release()?;
-        Ok(0)
-    })
+    done(|| Ok(Share::clone(&*get::<Share>(share)?).release()?))
 }

@@ -4,7 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use prism::function::Function;
 
-use crate::ffi_boundary::{Out, OutStruct, at_most, bytes, bytes_mut, call, number, slice_mut};
+use crate::ffi_boundary::{
+    at_most, bytes, bytes_mut, call, done, number, put, put_struct, slice_mut,
+};
 use crate::function::{FunctionObject, channel_of, check_block, prism_function};
 use crate::handle::get;
 use crate::status::Failure;
@@ -26,13 +28,12 @@ pub unsafe extern "C" fn prism_function_allocate_for(
     owner: u64,
     allocated: *mut prism_allocated,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { OutStruct::new(allocated) }?;
-        let object = get::<FunctionObject>(function)?;
-        out.put(object.0.allocate_for(channel_of(channel), owner)?.into());
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe {
+        put_struct(allocated, || {
+            Ok(get::<FunctionObject>(function)?.0.allocate_for(channel_of(channel), owner)?.into())
+        })
+    }
 }
 
 /// Returns the number of allocated blocks. Writes them to `blocks`, LUN by LUN, each with its next
@@ -64,13 +65,12 @@ pub unsafe extern "C" fn prism_function_read_at(
     data: *mut c_void,
     length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<FunctionObject>(function)?;
         check_block(&object.0, length)?;
         // SAFETY: the contract in the header.
         let data = unsafe { bytes_mut(data, length) }?;
-        object.0.read_at(at.into(), offset, data)?;
-        Ok(0)
+        Ok(object.0.read_at(at.into(), offset, data)?)
     })
 }
 
@@ -92,14 +92,13 @@ pub unsafe extern "C" fn prism_function_write_oob(
     oob: *const c_void,
     oob_length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<FunctionObject>(function)?;
         check_block(&object.0, length)?;
         check_oob(&object.0, oob_length)?;
         // SAFETY: the contract in the header.
         let (data, oob) = unsafe { (bytes(data, length)?, bytes(oob, oob_length)?) };
-        object.0.write_with_oob(at.into(), data, oob)?;
-        Ok(0)
+        Ok(object.0.write_with_oob(at.into(), data, oob)?)
     })
 }
 
@@ -111,23 +110,19 @@ pub unsafe extern "C" fn prism_function_read_oob(
     oob: *mut c_void,
     oob_length: usize,
 ) -> c_int {
-    call(|| {
+    done(|| {
         let object = get::<FunctionObject>(function)?;
         check_oob(&object.0, oob_length)?;
         // SAFETY: the contract in the header.
         let oob = unsafe { bytes_mut(oob, oob_length) }?;
-        object.0.read_oob(at.into(), oob)?;
-        Ok(0)
+        Ok(object.0.read_oob(at.into(), oob)?)
     })
 }
 
 /// Closes a block: it takes no more pages and no longer counts as partly written.
 #[unsafe(no_mangle)]
 pub extern "C" fn prism_function_finish(function: *mut prism_function, at: prism_address) -> c_int {
-    call(|| {
-        get::<FunctionObject>(function)?.0.finish(at.into())?;
-        Ok(0)
-    })
+    done(|| Ok(get::<FunctionObject>(function)?.0.finish(at.into())?))
 }
 
 /// Returns the page of the block that is to be written next.
@@ -146,10 +141,8 @@ pub unsafe extern "C" fn prism_function_erase_count(
     at: prism_address,
     erases: *mut u32,
 ) -> c_int {
-    call(|| {
-        // SAFETY: the contract in the header.
-        let out = unsafe { Out::new(erases, "erases") }?;
-        out.put(get::<FunctionObject>(function)?.0.erase_count(at.into())?);
-        Ok(0)
-    })
+    // SAFETY: the contract in the header.
+    unsafe {
+        put(erases, "erases", || Ok(get::<FunctionObject>(function)?.0.erase_count(at.into())?))
+    }
 }
