@@ -15,12 +15,11 @@
 //! Source: Wong et al., "Baleen", FAST'24; its data set at Carnegie Mellon University.
 
 use super::layout::Layout;
-use super::rows::{Clock, Row};
+use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
 use crate::fields::{UNKNOWN_OP, WRONG_FIELDS, in_time_range, white, whole};
 use crate::record::{Op, Record};
 use crate::skips::SkipReason;
-use crate::symbols::Symbols;
 
 /// The alignment of client requests, and the unit of the cache in the paper.
 const CHUNK: u64 = 128 << 10;
@@ -69,17 +68,12 @@ fn operation(field: &[u8]) -> Option<Op> {
 }
 
 impl Row for Baleen {
-    fn read(
-        &mut self,
-        line: &[u8],
-        _: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason> {
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let [block, offset, len, stamp, kind] = fields(line)?;
         let op = operation(kind).ok_or(UNKNOWN_OP)?;
         let issue_ns = in_time_range(self.clock.read(stamp)?)?;
         self.layout.place(whole(block)?, whole(offset)?, whole(len)?, |address, len| {
-            out.push(Record::new(op, issue_ns, address, len));
+            out.records.push(Record::new(op, issue_ns, address, len));
         })
     }
 

@@ -11,12 +11,11 @@
 //! Source: Bucy, Schindler, Schlosser, Ganger, "The DiskSim Simulation Environment
 //! Version 4.0 Reference Manual", CMU-PDL-08-101.
 
-use super::rows::{Clock, Row};
+use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
 use crate::fields::{bytes, hex, request, split_white, text, time, whole};
-use crate::record::{Op, Record};
+use crate::record::Op;
 use crate::skips::SkipReason;
-use crate::symbols::Symbols;
 
 /// Nanoseconds in a millisecond.
 const MILLISECOND: u64 = 1_000_000;
@@ -42,18 +41,13 @@ impl Disksim {
 }
 
 impl Row for Disksim {
-    fn read(
-        &mut self,
-        line: &[u8],
-        symbols: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason> {
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let [stamp, device, block, blocks, flags] = split_white(line)?;
         let op = if hex(flags)? & READ == READ { Op::Read } else { Op::Write };
         let (offset, len) = (bytes(whole(block)?, BLOCK)?, bytes(whole(blocks)?, BLOCK)?);
         let mut record = request(op, self.clock.read(stamp)?, offset, len)?;
-        record.device = symbols.intern(text(device)?);
-        out.push(record);
+        record.device = out.symbols.intern(text(device)?);
+        out.records.push(record);
         Ok(())
     }
 

@@ -6,14 +6,13 @@
 //!
 //! Source: Koller and Rangaswami, "I/O Deduplication", FAST'10; SNIA IOTTA, FIU traces.
 
-use super::rows::Row;
+use super::rows::{Row, RowOutput};
 use crate::capabilities::Capabilities;
 use crate::fields::{
     NOT_A_NUMBER, OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, bytes, request, text, time, white, whole,
 };
-use crate::record::{Op, Record};
+use crate::record::Op;
 use crate::skips::SkipReason;
-use crate::symbols::Symbols;
 
 /// Bytes of a block.
 const BLOCK: u64 = 512;
@@ -44,12 +43,7 @@ fn is_hash(field: &[u8]) -> bool {
 }
 
 impl Row for Fiu {
-    fn read(
-        &mut self,
-        line: &[u8],
-        symbols: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason> {
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let ([stamp, pid], process, [block, blocks, kind, major, minor, hash]) = fields(line)?;
         let op = match kind {
             b"R" => Op::Read,
@@ -62,9 +56,9 @@ impl Row for Fiu {
         let (offset, len) = (bytes(whole(block)?, BLOCK)?, bytes(whole(blocks)?, BLOCK)?);
         let mut record = request(op, time(stamp, 1)?, offset, len)?;
         record.pid = i32::try_from(whole(pid)?).map_err(|_| OUT_OF_RANGE)?;
-        record.comm = symbols.intern(text(process)?);
-        record.device = symbols.intern(&format!("{},{}", whole(major)?, whole(minor)?));
-        out.push(record);
+        record.comm = out.symbols.intern(text(process)?);
+        record.device = out.symbols.intern(&format!("{},{}", whole(major)?, whole(minor)?));
+        out.records.push(record);
         Ok(())
     }
 

@@ -16,7 +16,7 @@
 
 use super::calendar::date_time;
 use super::columns::{Columns, has_all};
-use super::rows::{Clock, Row};
+use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
 use crate::fields::{
     OUT_OF_RANGE, UNKNOWN_OP, bytes, decimals_used, in_time_range, later, request, split, text,
@@ -24,7 +24,6 @@ use crate::fields::{
 };
 use crate::record::{Flags, Op, OptTime, Record};
 use crate::skips::SkipReason;
-use crate::symbols::Symbols;
 
 /// Bytes of a sector.
 const SECTOR: u64 = 512;
@@ -116,12 +115,7 @@ fn span(field: &[u8]) -> Result<Option<i64>, SkipReason> {
 }
 
 impl Row for IoTracer {
-    fn read(
-        &mut self,
-        line: &[u8],
-        symbols: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason> {
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let [stamp, words, pid, command, sector, size, latency, device, flags, queued, mono] =
             self.cut(line)?;
         let (op, flags) = operation(words, flags)?;
@@ -141,10 +135,10 @@ impl Row for IoTracer {
             record.queue = OptTime::at(later(issue_ns, -before)?);
         }
         record.pid = i32::try_from(whole(pid)?).map_err(|_| OUT_OF_RANGE)?;
-        record.comm = symbols.intern(text(command)?);
-        record.device = symbols.intern(text(device)?);
+        record.comm = out.symbols.intern(text(command)?);
+        record.device = out.symbols.intern(text(device)?);
         self.clock.saw(if mono.is_empty() { decimals_used(stamp) } else { 9 });
-        out.push(record);
+        out.records.push(record);
         Ok(())
     }
 

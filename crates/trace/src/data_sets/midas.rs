@@ -13,12 +13,11 @@
 //!
 //! Source: Oh et al., "MiDAS", FAST'24; the data set is 10.5281/zenodo.10409599.
 
-use super::rows::{Clock, Row};
+use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
 use crate::fields::{OUT_OF_RANGE, UNKNOWN_OP, bytes, request, split_white, whole};
-use crate::record::{Op, Record};
+use crate::record::Op;
 use crate::skips::SkipReason;
-use crate::symbols::Symbols;
 
 /// The size is not a number of bytes.
 pub const ODD_SIZE: SkipReason = SkipReason("size that is no multiple of 512 bytes");
@@ -41,12 +40,7 @@ impl Midas {
 }
 
 impl Row for Midas {
-    fn read(
-        &mut self,
-        line: &[u8],
-        _: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason> {
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let [stamp, kind, page, len, stream] = split_white(line)?;
         let op = match kind {
             b"0" => Op::Read,
@@ -61,7 +55,7 @@ impl Row for Midas {
         let offset = bytes(whole(page)?, PAGE)?;
         let mut record = request(op, self.clock.read(stamp)?, offset, len)?;
         record.stream = u16::try_from(whole(stream)?).map_err(|_| OUT_OF_RANGE)?;
-        out.push(record);
+        out.records.push(record);
         Ok(())
     }
 

@@ -9,16 +9,17 @@ use crate::sink::{DISORDER_NS, LineParser, Sink};
 use crate::skips::SkipReason;
 use crate::symbols::Symbols;
 
+/// What is found in a line.
+pub(crate) struct RowOutput<'a> {
+    pub symbols: &'a mut Symbols,
+    /// One request; several if a contiguous range of a file is not contiguous on the device.
+    pub records: &'a mut Vec<Record>,
+}
+
 /// A text format.
 pub(crate) trait Row {
-    /// Appends the request of `line`, which is neither empty nor a header, to `out`; several
-    /// requests if a contiguous range of a file is not contiguous on the device.
-    fn read(
-        &mut self,
-        line: &[u8],
-        symbols: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason>;
+    /// Appends the request of `line`, which is neither empty nor a header, to `out`.
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason>;
 
     /// What the lines so far contained.
     fn capabilities(&self) -> Capabilities;
@@ -61,7 +62,8 @@ impl<R: Row> LineParser for Rows<R> {
             return Ok(());
         }
         self.out.clear();
-        match self.row.read(line, &mut sink.symbols, &mut self.out) {
+        let mut found = RowOutput { symbols: &mut sink.symbols, records: &mut self.out };
+        match self.row.read(line, &mut found) {
             Ok(()) => self.out.drain(..).try_for_each(|record| sink.record(record, number)),
             Err(reason) => {
                 sink.skip(reason, number);

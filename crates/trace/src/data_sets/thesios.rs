@@ -17,14 +17,13 @@ use rustc_hash::FxBuildHasher;
 
 use super::columns::{Columns, has_all};
 use super::layout::Layout;
-use super::rows::{Clock, Row};
+use super::rows::{Clock, Row, RowOutput};
 use crate::capabilities::Capabilities;
 use crate::fields::{
     OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, in_time_range, later, text, time, whole,
 };
 use crate::record::{Op, OptTime, Record};
 use crate::skips::SkipReason;
-use crate::symbols::Symbols;
 
 /// The request was served from memory.
 pub const CACHE_HIT: SkipReason = SkipReason("read from the server's memory, not from its drive");
@@ -93,12 +92,7 @@ impl Thesios {
 }
 
 impl Row for Thesios {
-    fn read(
-        &mut self,
-        line: &[u8],
-        symbols: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason> {
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let columns = self.columns.as_ref().ok_or(WRONG_FIELDS)?;
         let [file, offset, kind, len, start, latency, hit, application] = columns.cut(line)?;
         let op = match kind {
@@ -120,12 +114,12 @@ impl Row for Thesios {
         let (offset, len) = (whole(offset)?, whole(len)?);
         let (name, comm) = (text(file)?, text(application)?);
         let number = self.file(file)?;
-        let first = out.len();
+        let first = out.records.len();
         self.layout.place(number, offset, len, |address, len| {
-            out.push(Record { complete, ..Record::new(op, issue_ns, address, len) });
+            out.records.push(Record { complete, ..Record::new(op, issue_ns, address, len) });
         })?;
-        let (file, comm) = (symbols.intern(name), symbols.intern(comm));
-        for record in &mut out[first..] {
+        let (file, comm) = (out.symbols.intern(name), out.symbols.intern(comm));
+        for record in &mut out.records[first..] {
             (record.file, record.comm) = (file, comm);
         }
         Ok(())

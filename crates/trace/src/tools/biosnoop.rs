@@ -18,7 +18,7 @@
 
 use super::DISORDER_NS;
 use crate::capabilities::Capabilities;
-use crate::data_sets::rows::Row;
+use crate::data_sets::rows::{Row, RowOutput};
 use crate::event::SECTOR;
 use crate::fields::{
     NOT_A_NUMBER, OUT_OF_RANGE, UNKNOWN_OP, WRONG_FIELDS, bytes, later, request, text, time, white,
@@ -27,7 +27,6 @@ use crate::fields::{
 use crate::record::{Flags, Op, OptTime, Record};
 use crate::rwbs::Rwbs;
 use crate::skips::SkipReason;
-use crate::symbols::Symbols;
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -60,12 +59,7 @@ struct Fields<'a> {
 }
 
 impl Row for Biosnoop {
-    fn read(
-        &mut self,
-        line: &[u8],
-        symbols: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason> {
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let fields = fields(line).ok_or(WRONG_FIELDS)?;
         let decimals = decimals(fields.latency);
         let (op, flags) = operation(&fields, decimals)?;
@@ -85,12 +79,12 @@ impl Row for Biosnoop {
         // The process was unknown when the request began.
         if fields.comm != b"?" {
             record.pid = pid;
-            record.comm = symbols.intern(text(fields.comm)?);
+            record.comm = out.symbols.intern(text(fields.comm)?);
         }
-        record.device = symbols.intern(text(fields.disk)?);
+        record.device = out.symbols.intern(text(fields.disk)?);
         self.decimals = self.decimals.max(decimals);
         self.has_queue |= fields.queue.is_some();
-        out.push(record);
+        out.records.push(record);
         Ok(())
     }
 

@@ -18,14 +18,13 @@
 
 use super::DISORDER_NS;
 use crate::capabilities::Capabilities;
-use crate::data_sets::rows::Row;
+use crate::data_sets::rows::{Row, RowOutput};
 use crate::event::OTHER_EVENT;
 use crate::fields::{
     NOT_A_NUMBER, OUT_OF_RANGE, WRONG_FIELDS, hex, later, request, text, time, whole,
 };
 use crate::record::{Op, OptTime, Record};
 use crate::skips::SkipReason;
-use crate::symbols::Symbols;
 
 const MICROSECOND: u64 = 1_000;
 
@@ -71,12 +70,7 @@ impl Etw {
 }
 
 impl Row for Etw {
-    fn read(
-        &mut self,
-        line: &[u8],
-        symbols: &mut Symbols,
-        out: &mut Vec<Record>,
-    ) -> Result<(), SkipReason> {
+    fn read(&mut self, line: &[u8], out: &mut RowOutput<'_>) -> Result<(), SkipReason> {
         let event = line.split(|&byte| byte == b',').next().unwrap_or_default().trim_ascii();
         if matches!(event, b"DiskReadInit" | b"DiskWriteInit" | b"DiskFlushInit") {
             return Ok(());
@@ -96,15 +90,15 @@ impl Row for Etw {
         record.complete = OptTime::at(done_ns);
         let (name, pid) = process(cell(1)?)?;
         record.pid = pid;
-        record.comm = symbols.intern(text(name)?);
-        record.device = symbols.intern(text(cell(5)?)?);
+        record.comm = out.symbols.intern(text(name)?);
+        record.device = out.symbols.intern(text(cell(5)?)?);
         if let Ok(file) = cell(6) {
             // Names are in quotes, and may contain commas.
             let file = file.strip_prefix(b"\"").unwrap_or(file);
             let file = file.strip_suffix(b"\"").unwrap_or(file);
-            record.file = symbols.intern(if file == b"Unknown" { "" } else { text(file)? });
+            record.file = out.symbols.intern(if file == b"Unknown" { "" } else { text(file)? });
         }
-        out.push(record);
+        out.records.push(record);
         Ok(())
     }
 
