@@ -1,15 +1,12 @@
 //! The command queue of the function level.
 
 use std::ops::Deref;
-use std::os::fd::BorrowedFd;
-
-use prism_base::Nanos;
 
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::function::{Function, Unit, check_oob};
 use crate::medium::PageState;
-use crate::monitor::{Commands, ShareOp, ShareReply};
+use crate::monitor::{Commands, ShareOp, ShareReply, level_queue};
 use crate::raw::{Address, Completion};
 
 /// A command to be queued; it is returned if the queue is full.
@@ -62,19 +59,6 @@ pub struct Queue<R: Deref<Target = Function>> {
 }
 
 impl<R: Deref<Target = Function>> Queue<R> {
-    /// A queue with at most `depth` commands in flight. `function` is a reference, or an
-    /// [`Arc`](std::sync::Arc) if the queue has to outlive the function that makes it.
-    #[must_use]
-    pub fn new(function: R, depth: usize) -> Self {
-        let depth = depth.max(1);
-        Self { depth, commands: Commands::new(&function.share, depth), function }
-    }
-
-    /// The level below the queue.
-    pub fn function(&self) -> &Function {
-        &self.function
-    }
-
     /// Queues a read of pages from `at` on into `data`, which has their size. The completion
     /// reports the result.
     ///
@@ -179,46 +163,9 @@ impl<R: Deref<Target = Function>> Queue<R> {
         }
         Ok(())
     }
-
-    /// Commands whose completion was not taken.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.commands.len()
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The next completion, if there is one, without waiting. On a device with timing, commands are
-    /// complete when the share's clock has reached their end.
-    pub fn poll(&mut self) -> Option<Completion> {
-        self.commands.poll().map(|reply| self.function.completion(reply))
-    }
-
-    /// Waits until there is a completion to take; returns whether there is one. Returns false at
-    /// once if no command is in flight, and if for the time of `timeout` no operation of the device
-    /// completed. On a device with timing the share's clock advances.
-    ///
-    /// Without a time limit, a sync goes to the disk together with the writes before it if nothing
-    /// else is in flight: their completions come when it is complete.
-    pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        self.commands.wait(timeout)
-    }
-
-    /// Waits for the next completion; `None` if no command is in flight.
-    pub fn complete(&mut self) -> Option<Completion> {
-        self.commands.complete().map(|reply| self.function.completion(reply))
-    }
-
-    /// See [`raw::Queue::event_fd`](crate::raw::Queue::event_fd).
-    #[must_use]
-    pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.commands.event_fd()
-    }
 }
+
+level_queue!(Function, function);
 
 impl<R: Deref<Target = Function>> Drop for Queue<R> {
     fn drop(&mut self) {

@@ -22,6 +22,76 @@ pub struct Completion {
     pub data: Buffer,
 }
 
+/// What the queues of the raw and the function level have in common: `$field` is the level.
+macro_rules! level_queue {
+    ($level:ident, $field:ident) => {
+        impl<R: Deref<Target = $level>> Queue<R> {
+            /// A queue with at most `depth` commands in flight. The level is a reference, or an
+            /// [`Arc`](std::sync::Arc) if the queue has to outlive the function that makes it.
+            #[must_use]
+            pub fn new($field: R, depth: usize) -> Self {
+                let depth = depth.max(1);
+                let commands = crate::monitor::Commands::new(&$field.share, depth);
+                Self { depth, commands, $field }
+            }
+
+            /// The level below the queue.
+            pub fn $field(&self) -> &$level {
+                &self.$field
+            }
+
+            /// Commands in flight: those whose completion was not taken.
+            #[must_use]
+            pub fn len(&self) -> usize {
+                self.commands.len()
+            }
+
+            /// Whether none is.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// The next completion, if there is one, without waiting. On a device with timing,
+            /// commands are complete when the share's clock has reached their end.
+            pub fn poll(&mut self) -> Option<Completion> {
+                self.commands.poll().map(|reply| self.$field.completion(reply))
+            }
+
+            /// Waits until there is a completion to take; returns whether there is one. Returns
+            /// false at once if no command is in flight, and if for the time of `timeout` no
+            /// operation of the device completed. On a device with timing the share's clock
+            /// advances.
+            ///
+            /// Without a time limit, a sync goes to the disk together with the writes before it if
+            /// nothing else is in flight: their completions come when it is complete.
+            pub fn wait(&mut self, timeout: Option<prism_base::Nanos>) -> bool {
+                self.commands.wait(timeout)
+            }
+
+            /// Waits for the next completion; `None` if no command is in flight.
+            pub fn complete(&mut self) -> Option<Completion> {
+                self.commands.complete().map(|reply| self.$field.completion(reply))
+            }
+
+            /// A file descriptor for event loops (epoll), which becomes readable when a command
+            /// completes. Before each sleep, [`Queue::poll`] until there is no completion: that
+            /// submits the last commands, and completions for which no disk was needed do not make
+            /// it readable. It changes when another thread takes over the queue, and the one before
+            /// is to be removed from the event loop, because it may stay open. `None` on a device
+            /// whose commands are complete as soon as they are submitted, or in virtual time.
+            ///
+            /// A sleep on it can end early with `EINTR`, without a signal: the kernel interrupts
+            /// the thread to complete operations. Poll and sleep again.
+            #[must_use]
+            pub fn event_fd(&self) -> Option<std::os::fd::BorrowedFd<'_>> {
+                self.commands.event_fd()
+            }
+        }
+    };
+}
+pub(crate) use level_queue;
+
 /// Commands of one thread at a time.
 #[derive(Debug)]
 pub(crate) enum Commands {

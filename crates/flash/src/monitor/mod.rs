@@ -33,8 +33,8 @@ use crate::medium::{DeviceGeometry, Medium, MediumError, PageState};
 use records::{Record, ShareRecord};
 use state::{LunUse, Monitor};
 
-pub(crate) use commands::Commands;
 pub use commands::Completion;
+pub(crate) use commands::{Commands, level_queue};
 pub use levelling::{GlobalWear, WearReport};
 pub(crate) use queue::{ShareOp, ShareQueue, ShareReply};
 pub use schedule::PASSED_MAX;

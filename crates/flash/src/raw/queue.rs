@@ -1,15 +1,12 @@
 //! The command queue of the raw level.
 
 use std::ops::Deref;
-use std::os::fd::BorrowedFd;
-
-use prism_base::Nanos;
 
 use super::{Address, Raw};
 use crate::buffer::Buffer;
 use crate::error::{FlashError, Result};
 use crate::medium::PageState;
-use crate::monitor::{Commands, Completion, ShareOp, ShareReply};
+use crate::monitor::{Commands, Completion, ShareOp, ShareReply, level_queue};
 
 /// A command to be queued. The completion returns its buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,19 +82,6 @@ pub struct Queue<R> {
 }
 
 impl<R: Deref<Target = Raw>> Queue<R> {
-    /// A queue for `raw` with at most `depth` commands in flight. `raw` is a reference, or an
-    /// [`Arc`](std::sync::Arc) if the queue has to outlive the function that makes it.
-    #[must_use]
-    pub fn new(raw: R, depth: usize) -> Self {
-        let depth = depth.max(1);
-        Self { depth, commands: Commands::new(&raw.share, depth), raw }
-    }
-
-    /// The raw level below the queue.
-    pub fn raw(&self) -> &Raw {
-        &self.raw
-    }
-
     /// Submits a command, without waiting for the device.
     ///
     /// # Errors
@@ -115,54 +99,9 @@ impl<R: Deref<Target = Raw>> Queue<R> {
         }
         Ok(())
     }
-
-    /// Commands in flight: those whose completion was not taken.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.commands.len()
-    }
-
-    /// Whether none is.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The next completion, if there is one, without waiting. On a device with timing, commands are
-    /// complete when the share's clock has reached their end.
-    pub fn poll(&mut self) -> Option<Completion> {
-        self.commands.poll().map(|reply| self.raw.completion(reply))
-    }
-
-    /// Waits until there is a completion to take; returns whether there is one. Returns false at
-    /// once if no command is in flight, and if for the time of `timeout` no operation of the device
-    /// completed. On a device with timing the share's clock advances.
-    ///
-    /// Without a time limit, a sync goes to the disk together with the writes before it if nothing
-    /// else is in flight: their completions come when it is complete.
-    pub fn wait(&mut self, timeout: Option<Nanos>) -> bool {
-        self.commands.wait(timeout)
-    }
-
-    /// Waits for the next completion; `None` if no command is in flight.
-    pub fn complete(&mut self) -> Option<Completion> {
-        self.commands.complete().map(|reply| self.raw.completion(reply))
-    }
-
-    /// A file descriptor for event loops (epoll), which becomes readable when a command completes.
-    /// Before each sleep, [`Queue::poll`] until there is no completion: that submits the last
-    /// commands, and completions for which no disk was needed do not make it readable. It changes
-    /// when another thread takes over the queue, and the one before is to be removed from the event
-    /// loop, because it may stay open. `None` on a device whose commands are complete as
-    /// soon as they are submitted, or in virtual time.
-    ///
-    /// A sleep on it can end early with `EINTR`, without a signal: the kernel interrupts the thread
-    /// to complete operations. Poll and sleep again.
-    #[must_use]
-    pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.commands.event_fd()
-    }
 }
+
+level_queue!(Raw, raw);
 
 /// A command that was checked, or its error and its buffer.
 type Checked = Result<(ShareOp, Buffer, Vec<u8>), (FlashError, Buffer)>;
