@@ -2,7 +2,7 @@
 
 use prism_nand::{BlockId, Cause, DieGroupId, ProgramUnitId};
 
-use super::Ftl;
+use super::{Ftl, delegate_some};
 use crate::plan::{ReadRun, Units};
 
 /// Zones are reset by the host.
@@ -41,44 +41,6 @@ impl Ftl {
             Self::Hybrid(map) => map.reserve_copy(victim),
             Self::Ranges(map) => map.reserve_copy(die_group, victim),
             Self::Zoned(_) => panic!("{NO_COPIES}"),
-        }
-    }
-
-    /// The program unit that [`Ftl::reserve_copy`] would return, if a block is open and the plan
-    /// does not fix it.
-    #[must_use]
-    #[inline]
-    pub fn next_copy_program_unit(
-        &self,
-        die_group: DieGroupId,
-        victim: BlockId,
-    ) -> Option<ProgramUnitId> {
-        match self {
-            Self::Page(map) => map.next_copy_program_unit(die_group, victim),
-            Self::Hybrid(_) | Self::Zoned(_) => None,
-            Self::Ranges(map) => map.next_copy_program_unit(die_group, victim),
-        }
-    }
-
-    /// Reserves the next program unit of `block` for padding, if `block` is being written and that
-    /// program unit is not after `until`. This fills up a wordline.
-    pub fn reserve_pad(&mut self, block: BlockId, until: ProgramUnitId) -> Option<ProgramUnitId> {
-        match self {
-            Self::Page(map) => map.reserve_pad(block, until),
-            Self::Hybrid(map) => map.reserve_pad(block, until),
-            Self::Ranges(map) => map.reserve_pad(block, until),
-            // Zoned drives are power-loss protected, and a zone must not have padding.
-            Self::Zoned(_) => None,
-        }
-    }
-
-    /// A parity program unit that has to be programmed now because its stripe is complete.
-    #[inline]
-    pub fn take_parity(&mut self) -> Option<ProgramUnitId> {
-        match self {
-            Self::Page(map) => map.take_parity(),
-            Self::Hybrid(_) | Self::Zoned(_) => None,
-            Self::Ranges(map) => map.take_parity(),
         }
     }
 
@@ -140,47 +102,30 @@ impl Ftl {
         !matches!(self, Self::Page(_))
     }
 
-    /// A die group that has a block to erase because of operations on other die groups, so that its
-    /// cleaning has to be started.
-    #[inline]
-    pub fn take_idle_die_group(&mut self) -> Option<DieGroupId> {
-        match self {
-            Self::Page(_) => None,
-            Self::Hybrid(map) => map.take_idle_die_group(),
-            Self::Ranges(map) => map.take_idle_die_group(),
-            Self::Zoned(map) => map.take_idle_die_group(),
-        }
-    }
-
-    /// A block to be moved by wear levelling because it has fewer erases than others.
-    pub fn pick_for_wear(&mut self, die_group: DieGroupId) -> Option<BlockId> {
-        match self {
-            Self::Page(map) => map.pick_for_wear(die_group),
-            Self::Hybrid(_) | Self::Zoned(_) => None,
-            Self::Ranges(map) => map.pick_for_wear(die_group),
-        }
-    }
-
-    /// The cause of the operations that empty `victim`.
-    #[must_use]
-    #[inline]
-    pub fn cause_of_cleaning(&self, victim: BlockId) -> Cause {
-        match self {
-            Self::Page(map) => map.cause_of_cleaning(victim),
-            Self::Hybrid(map) => map.cause_of_cleaning(victim),
-            Self::Ranges(map) => map.cause_of_cleaning(victim),
-            // Erases come from zone resets only, which the host requests.
-            Self::Zoned(_) => Cause::Host,
-        }
-    }
-
-    /// The cause under which a copy out of a block is counted.
-    #[must_use]
-    #[inline]
-    pub fn cause_of_copies(&self, victim: BlockId, otherwise: Cause) -> Cause {
-        match self {
-            Self::Page(map) => map.cause_of_copies(victim, otherwise),
-            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => otherwise,
-        }
+    delegate_some! {
+        /// The program unit that [`Ftl::reserve_copy`] would return, if a block is open and the
+        /// plan does not fix it.
+        #[must_use]
+        [Page Ranges] (&self).next_copy_program_unit(die_group: DieGroupId, victim: BlockId)
+            -> Option<ProgramUnitId>, or None;
+        /// Reserves the next program unit of `block` for padding, if `block` is being written and
+        /// that program unit is not after `until`. This fills up a wordline.
+        // Zoned drives are power-loss protected, and a zone must not have padding.
+        [Page Hybrid Ranges] (&mut self).reserve_pad(block: BlockId, until: ProgramUnitId)
+            -> Option<ProgramUnitId>, or None;
+        /// A parity program unit that has to be programmed now because its stripe is complete.
+        [Page Ranges] (&mut self).take_parity() -> Option<ProgramUnitId>, or None;
+        /// A die group that has a block to erase because of operations on other die groups, so that
+        /// its cleaning has to be started.
+        [Hybrid Ranges Zoned] (&mut self).take_idle_die_group() -> Option<DieGroupId>, or None;
+        /// A block to be moved by wear levelling because it has fewer erases than others.
+        [Page Ranges] (&mut self).pick_for_wear(die_group: DieGroupId) -> Option<BlockId>, or None;
+        /// The cause of the operations that empty `victim`.
+        // Erases of zones come from resets only, which the host requests.
+        #[must_use]
+        [Page Hybrid Ranges] (&self).cause_of_cleaning(victim: BlockId) -> Cause, or Cause::Host;
+        /// The cause under which a copy out of a block is counted.
+        #[must_use]
+        [Page] (&self).cause_of_copies(victim: BlockId, otherwise: Cause) -> Cause, or otherwise;
     }
 }

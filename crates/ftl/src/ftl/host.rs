@@ -2,7 +2,7 @@
 
 use prism_nand::{BlockId, DieGroupId, ProgramUnitId};
 
-use super::Ftl;
+use super::{Ftl, delegate_some};
 use crate::plan::HostPlace;
 
 impl Ftl {
@@ -60,39 +60,6 @@ impl Ftl {
         }
     }
 
-    /// Requests a merge of every log block; no effect on mappings without log blocks.
-    pub fn request_all_merges(&mut self) {
-        match self {
-            Self::Page(_) | Self::Zoned(_) => {}
-            Self::Hybrid(map) => map.request_all_merges(),
-            Self::Ranges(map) => map.request_all_merges(),
-        }
-    }
-
-    /// Whether `die_group` may be given a program unit of `stream`, for streams that may go to any
-    /// die group.
-    #[must_use]
-    #[inline]
-    pub fn host_may_write(&self, die_group: DieGroupId, stream: u32) -> bool {
-        match self {
-            Self::Page(map) => map.host_may_write(die_group, stream),
-            Self::Hybrid(_) | Self::Zoned(_) => false,
-            Self::Ranges(map) => map.host_may_write(die_group, stream),
-        }
-    }
-
-    /// Whether `die_group` holds no more than its share of the data mapped like `stream`, where the
-    /// placement of `stream` has to be balanced.
-    #[must_use]
-    #[inline]
-    pub fn balanced(&self, die_group: DieGroupId, stream: u32) -> bool {
-        match self {
-            Self::Page(map) => map.balanced(die_group, stream),
-            Self::Hybrid(_) | Self::Zoned(_) => true,
-            Self::Ranges(map) => map.balanced(die_group, stream),
-        }
-    }
-
     /// The program unit that [`Ftl::reserve_host`] would return, if a block is open.
     #[must_use]
     #[inline]
@@ -130,14 +97,19 @@ impl Ftl {
         }
     }
 
-    /// A program unit of padding that has to be programmed before the one reserved last for the
-    /// host, because program units of a block are programmed in order.
-    #[inline]
-    pub fn take_pad(&mut self) -> Option<ProgramUnitId> {
-        match self {
-            Self::Page(_) | Self::Zoned(_) => None,
-            Self::Hybrid(map) => map.take_pad(),
-            Self::Ranges(map) => map.take_pad(),
-        }
+    delegate_some! {
+        /// Requests a merge of every log block; no effect on mappings without log blocks.
+        [Hybrid Ranges] (&mut self).request_all_merges() -> (), or ();
+        /// Whether `die_group` may be given a program unit of `stream`, for streams that may go to
+        /// any die group.
+        #[must_use]
+        [Page Ranges] (&self).host_may_write(die_group: DieGroupId, stream: u32) -> bool, or false;
+        /// Whether `die_group` holds no more than its share of the data mapped like `stream`, where
+        /// the placement of `stream` has to be balanced.
+        #[must_use]
+        [Page Ranges] (&self).balanced(die_group: DieGroupId, stream: u32) -> bool, or true;
+        /// A program unit of padding that has to be programmed before the one reserved last for the
+        /// host, because program units of a block are programmed in order.
+        [Hybrid Ranges] (&mut self).take_pad() -> Option<ProgramUnitId>, or None;
     }
 }

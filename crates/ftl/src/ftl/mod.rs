@@ -55,6 +55,38 @@ impl From<Zoned> for Ftl {
     }
 }
 
+/// What every mapping has: a description of the flash, a configuration, and counts of erases.
+macro_rules! common_parts {
+    ($mapping:ident, $config:ty) => {
+        impl $mapping {
+            /// The geometry of the flash.
+            #[must_use]
+            pub fn geometry(&self) -> &prism_nand::Geometry {
+                &self.geometry
+            }
+
+            /// The address layout.
+            #[must_use]
+            pub fn layout(&self) -> &prism_nand::Layout {
+                &self.layout
+            }
+
+            /// The configuration.
+            #[must_use]
+            pub fn config(&self) -> &$config {
+                &self.config
+            }
+
+            /// Erases of every block since the FTL began; a superblock counts once.
+            #[must_use]
+            pub fn erases(&self) -> &[u32] {
+                &self.erases
+            }
+        }
+    };
+}
+pub(crate) use common_parts;
+
 /// Calls that every mapping implements under the same name.
 macro_rules! delegate {
     ($($(#[$doc:meta])* ($($own:tt)+).$name:ident($($arg:ident: $type:ty),*) -> $out:ty;)*) => {$(
@@ -75,6 +107,29 @@ macro_rules! delegate {
     };
 }
 use delegate;
+
+/// Calls that some mappings implement under the same name, with the result of the others.
+macro_rules! delegate_some {
+    ($(
+        $(#[$doc:meta])*
+        [$($map:ident)+] ($($own:tt)+).$name:ident($($arg:ident: $type:ty),*) -> $out:ty,
+            or $other:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[inline]
+        pub fn $name($($own)+ $(, $arg: $type)*) -> $out {
+            delegate_some!(@ $($own)+, [$($map)+] $name ($($arg),*), $other)
+        }
+    )*};
+    (@ &mut $self:ident, $($call:tt)+) => { delegate_some!(@ & $self, $($call)+) };
+    (@ & $self:ident, [$($map:ident)+] $name:ident $arguments:tt, $other:expr) => {
+        match $self {
+            $(Self::$map(map) => map.$name $arguments,)+
+            _ => $other,
+        }
+    };
+}
+use delegate_some;
 
 impl Ftl {
     /// An empty FTL over erased flash. `seed` is for policies that choose at random.
@@ -398,14 +453,6 @@ impl Ftl {
         }
     }
 
-    /// A host unit that cleaning has moved, so that its translation page must change.
-    pub fn take_moved(&mut self) -> Option<u32> {
-        match self {
-            Self::Page(map) => map.take_moved(),
-            Self::Hybrid(_) | Self::Ranges(_) | Self::Zoned(_) => None,
-        }
-    }
-
     /// The map that capacitors save when power is lost, for mappings that a scan of the flash
     /// cannot recover.
     #[must_use]
@@ -436,6 +483,11 @@ impl Ftl {
             Self::Page(_) | Self::Ranges(_) | Self::Zoned(_) => panic!("recovered by a scan"),
             Self::Hybrid(map) => Self::Hybrid(map.after_power_loss(status)),
         }
+    }
+
+    delegate_some! {
+        /// A host unit that cleaning has moved, so that its translation page must change.
+        [Page] (&mut self).take_moved() -> Option<u32>, or None;
     }
 }
 

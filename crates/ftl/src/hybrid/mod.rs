@@ -29,6 +29,7 @@ use prism_base::{Divisor, FastMap, Zeroed, prefetch};
 use prism_nand::{BlockId, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
 use crate::config::ConfigError;
+use crate::ftl::common_parts;
 use crate::in_flight::InFlightUnits;
 use crate::plan::UnitWrite;
 
@@ -163,6 +164,8 @@ pub struct Hybrid {
     retirement: Retirement,
 }
 
+common_parts!(Hybrid, HybridConfig);
+
 impl Hybrid {
     /// An empty map over erased flash.
     ///
@@ -220,30 +223,6 @@ impl Hybrid {
             geometry,
             config,
         })
-    }
-
-    /// The geometry of the flash.
-    #[must_use]
-    pub fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// The address layout.
-    #[must_use]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The configuration.
-    #[must_use]
-    pub fn config(&self) -> &HybridConfig {
-        &self.config
-    }
-
-    /// Erases of every block since the FTL began.
-    #[must_use]
-    pub fn erases(&self) -> &[u32] {
-        &self.erases
     }
 
     /// Logical units that hold data.

@@ -26,6 +26,7 @@ use prism_base::{FastMap, Rng, Zeroed, prefetch};
 use prism_nand::{BlockId, Geometry, Layout, ProgramUnitId, Pun};
 
 use crate::config::ConfigError;
+use crate::ftl::common_parts;
 use crate::in_flight::InFlightUnits;
 use crate::plan::{TrimRange, UnitWrite};
 use crate::trims::PendingTrims;
@@ -88,6 +89,8 @@ const P2L_TOMBSTONE: u32 = u32::MAX;
 /// Map entries that a trim or a check looks at together.
 const TRIM_STEP: usize = 64;
 
+common_parts!(PageMap, PageConfig);
+
 impl PageMap {
     /// An empty map over erased flash. `seed` is for policies that choose at random.
     ///
@@ -134,30 +137,6 @@ impl PageMap {
             geometry,
             config,
         })
-    }
-
-    /// The geometry of the flash.
-    #[must_use]
-    pub fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// The address layout.
-    #[must_use]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// Erases of every block since the FTL began; a superblock counts once.
-    #[must_use]
-    pub fn erases(&self) -> &[u32] {
-        &self.erases
-    }
-
-    /// The configuration.
-    #[must_use]
-    pub fn config(&self) -> &PageConfig {
-        &self.config
     }
 
     /// Logical units that hold data.

@@ -17,6 +17,7 @@ use prism_nand::{BlockId, Cause, DieGroupId, Geometry, Layout, ProgramUnitId, Pu
 
 use crate::config::ConfigError;
 use crate::ftl::Ftl;
+use crate::ftl::common_parts;
 use crate::hybrid::MergeCounts;
 use crate::plan::{HostPlace, ReadRun, UnitWrite, Units};
 
@@ -106,6 +107,8 @@ pub struct Ranges {
     seed: u64,
 }
 
+common_parts!(Ranges, RangesConfig);
+
 impl Ranges {
     /// Empty ranges over erased flash.
     ///
@@ -187,30 +190,6 @@ impl Ranges {
 
 /// The interface that [`Ftl`] delegates to.
 impl Ranges {
-    /// The geometry of the flash.
-    #[must_use]
-    pub fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// The address layout.
-    #[must_use]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The configuration.
-    #[must_use]
-    pub fn config(&self) -> &RangesConfig {
-        &self.config
-    }
-
-    /// Erases of every block since the FTL began.
-    #[must_use]
-    pub fn erases(&self) -> &[u32] {
-        &self.erases
-    }
-
     /// Logical units that hold data.
     #[must_use]
     pub fn mapped(&self) -> u64 {

@@ -23,6 +23,7 @@ use prism_base::Divisor;
 use prism_nand::{BlockId, DieGroupId, Geometry, Layout, ProgramUnitId, Pun};
 
 use crate::config::ConfigError;
+use crate::ftl::common_parts;
 use crate::plan::{HostPlace, UnitWrite};
 
 pub use config::ZonedConfig;
@@ -84,6 +85,8 @@ pub struct Zoned {
     failures: Failures,
 }
 
+common_parts!(Zoned, ZonedConfig);
+
 impl Zoned {
     /// Empty zones over erased flash.
     ///
@@ -119,30 +122,6 @@ impl Zoned {
             geometry,
             config,
         })
-    }
-
-    /// The geometry of the flash.
-    #[must_use]
-    pub fn geometry(&self) -> &Geometry {
-        &self.geometry
-    }
-
-    /// The address layout.
-    #[must_use]
-    pub fn layout(&self) -> &Layout {
-        &self.layout
-    }
-
-    /// The configuration.
-    #[must_use]
-    pub fn config(&self) -> &ZonedConfig {
-        &self.config
-    }
-
-    /// Erases of every block since the FTL began.
-    #[must_use]
-    pub fn erases(&self) -> &[u32] {
-        &self.erases
     }
 
     /// Host units on flash that can be read.
