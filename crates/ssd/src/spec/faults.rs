@@ -21,56 +21,40 @@ pub struct FaultSpec {
     #[serde(default, deserialize_with = "quantity::nanos")]
     pub retention: Nanos,
     /// Share of blocks that are bad from the factory.
-    #[serde(default)]
     pub factory_bad: Option<f64>,
     /// Probability that the program of a program unit fails at the rated endurance.
-    #[serde(default)]
     pub program_failure: Option<f64>,
     /// The exponent of the wear in `program_failure`.
-    #[serde(default)]
     pub program_exponent: Option<f64>,
     /// Probability that the erase of a block of a die fails at the rated endurance.
-    #[serde(default)]
     pub erase_failure: Option<f64>,
     /// The exponent of the wear in `erase_failure`.
-    #[serde(default)]
     pub erase_exponent: Option<f64>,
     /// Raw bit error rate (RBER) of new cells.
-    #[serde(default)]
     pub rber_fresh: Option<f64>,
     /// Added to the RBER at the rated endurance.
-    #[serde(default)]
     pub rber_wear: Option<f64>,
     /// The exponent of the wear in `rber_wear`.
-    #[serde(default)]
     pub rber_wear_exponent: Option<f64>,
     /// Added to the RBER after a year of retention at the rated endurance.
-    #[serde(default)]
     pub rber_year: Option<f64>,
     /// The exponent of the wear in `rber_year`.
-    #[serde(default)]
     pub rber_year_wear_exponent: Option<f64>,
     /// The exponent of the years in `rber_year`.
-    #[serde(default)]
     pub rber_year_time_exponent: Option<f64>,
     /// A factor of the RBER for each type of page, lowest first.
-    #[serde(default)]
     pub page_factors: Option<Vec<f64>>,
     /// Data bytes per codeword.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub codeword: Option<Bytes>,
     /// Bits that ECC corrects per codeword.
-    #[serde(default)]
     pub correctable_bits: Option<u32>,
     /// The most read retries.
-    #[serde(default)]
     pub read_retries: Option<u32>,
     /// The factor by which each retry lowers the RBER.
-    #[serde(default)]
     pub retry_factor: Option<f64>,
     /// The fault model of the SLC blocks of a drive with `[slc]`. If missing: kind `slc`, with the
     /// same share of the endurance used up as in the other blocks.
-    #[serde(default)]
     pub slc: Option<Box<Self>>,
 }
 

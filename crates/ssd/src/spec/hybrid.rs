@@ -3,7 +3,7 @@
 
 use prism_ftl::{Frontiers, HybridConfig};
 
-use super::{DriveSpec, DriveSpecError, Mapping, bad};
+use super::{DriveSpec, DriveSpecError, Mapping, absent, bad, shown};
 
 impl DriveSpec {
     /// The configuration of a block-level or hybrid mapping.
@@ -76,49 +76,28 @@ impl DriveSpec {
             return bad("ftl.frontiers", ftl.frontiers.name(), why);
         }
         let meaningless = [
-            ("ftl.segment", ftl.segment.map(|segment| segment.to_string())),
-            ("ftl.placement_handles", over(ftl.placement_handles)),
-            ("ftl.map_cache", ftl.map_cache.map(|cache| cache.to_string())),
-            ("ftl.wear_least_worn_first", is(ftl.wear_least_worn_first)),
+            ("ftl.segment", shown(ftl.segment)),
             (
-                "ftl.wear_move_behind_mean",
-                ftl.wear_move_behind_mean.map(|erases| erases.to_string()),
+                "ftl.placement_handles",
+                shown(Some(ftl.placement_handles).filter(|&count| count > 0)),
             ),
-            (
-                "ftl.wear_victims_above_mean",
-                ftl.wear_victims_above_mean.map(|erases| erases.to_string()),
-            ),
-            ("flash.copy_back", is(flash.copy_back)),
-            ("flash.superblock_parity", is(flash.superblock_parity)),
+            ("ftl.map_cache", shown(ftl.map_cache)),
+            ("ftl.wear_least_worn_first", shown(ftl.wear_least_worn_first.then_some(true))),
+            ("ftl.wear_move_behind_mean", shown(ftl.wear_move_behind_mean)),
+            ("ftl.wear_victims_above_mean", shown(ftl.wear_victims_above_mean)),
+            ("flash.copy_back", shown(flash.copy_back.then_some(true))),
+            ("flash.superblock_parity", shown(flash.superblock_parity.then_some(true))),
         ];
-        for (field, value) in meaningless {
-            if let Some(value) = value {
-                return bad(field, value, "does not combine with block-level or hybrid mappings");
-            }
-        }
-        Ok(())
+        absent(meaningless, "does not combine with block-level or hybrid mappings")
     }
 
     /// Checks that no field of block-level and hybrid mappings is present.
     pub(super) fn check_not_by_block(&self) -> Result<(), DriveSpecError> {
         let fields = [
-            ("ftl.group_blocks", self.ftl.group_blocks.map(|blocks| blocks.to_string())),
-            ("ftl.group_log_blocks", self.ftl.group_log_blocks.map(|blocks| blocks.to_string())),
-            ("ftl.log_share", self.ftl.log_share.map(|share| share.to_string())),
+            ("ftl.group_blocks", shown(self.ftl.group_blocks)),
+            ("ftl.group_log_blocks", shown(self.ftl.group_log_blocks)),
+            ("ftl.log_share", shown(self.ftl.log_share)),
         ];
-        for (field, value) in fields {
-            if let Some(value) = value {
-                return bad(field, value, "only block-level and hybrid mappings have log blocks");
-            }
-        }
-        Ok(())
+        absent(fields, "only block-level and hybrid mappings have log blocks")
     }
-}
-
-fn over(count: u32) -> Option<String> {
-    (count > 0).then(|| count.to_string())
-}
-
-fn is(set: bool) -> Option<String> {
-    set.then(|| set.to_string())
 }

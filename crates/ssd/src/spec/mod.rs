@@ -91,10 +91,8 @@ pub struct DriveSpec {
     /// The controller: host interface and write buffer.
     pub drive: ControllerSpec,
     /// Blocks in SLC mode, next to those with all bits per cell.
-    #[serde(default)]
     pub slc: Option<SlcSpec>,
     /// Fault model of the flash; without it the flash neither ages nor fails.
-    #[serde(default)]
     pub faults: Option<FaultSpec>,
     /// The manufacturer's figures, to compare with those of the simulation.
     #[serde(default)]
@@ -361,6 +359,20 @@ impl DriveSpec {
 
 fn bad(field: &'static str, value: impl ToString, why: &'static str) -> Result<(), DriveSpecError> {
     Err(DriveSpecError::Value { field, value: value.to_string(), why })
+}
+
+/// Refuses the first of these fields that is given.
+fn absent<const N: usize>(
+    fields: [(&'static str, Option<String>); N],
+    why: &'static str,
+) -> Result<(), DriveSpecError> {
+    let given = fields.into_iter().find_map(|(field, value)| Some((field, value?)));
+    given.map_or(Ok(()), |(field, value)| bad(field, value, why))
+}
+
+/// The text of a field, if it is given.
+fn shown(value: Option<impl ToString>) -> Option<String> {
+    value.map(|value| value.to_string())
 }
 
 /// The error of the TOML library in one line: the line's number and text, and what is wrong.

@@ -174,22 +174,17 @@ pub struct FtlSpec {
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub map_cache: Option<Bytes>,
     /// N: logical blocks of a data group, for `hybrid`.
-    #[serde(default)]
     pub group_blocks: Option<u32>,
     /// K: the most log blocks of a data group, for `hybrid`.
-    #[serde(default)]
     pub group_log_blocks: Option<u32>,
     /// Share of all blocks that may be log blocks, for block-level and hybrid mappings.
-    #[serde(default)]
     pub log_share: Option<f64>,
     /// Bytes from the start of one zone to the next, for `zns`; its capacity is one block.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub zone_size: Option<Bytes>,
     /// Most zones that may be open, for `zns`; 0 for no limit.
-    #[serde(default)]
     pub max_open_zones: Option<u32>,
     /// Most zones that may be active (open or closed), for `zns`; 0 for no limit.
-    #[serde(default)]
     pub max_active_zones: Option<u32>,
     /// Whether a miss loads one entry or the whole translation page, for `dftl`.
     #[serde(default)]
@@ -199,10 +194,8 @@ pub struct FtlSpec {
     pub wear_least_worn_first: bool,
     /// Static wear levelling: the data of blocks this many erases below the mean of their die group
     /// is moved.
-    #[serde(default)]
     pub wear_move_behind_mean: Option<u32>,
     /// Blocks this many erases above the mean of their die group are skipped as victims.
-    #[serde(default)]
     pub wear_victims_above_mean: Option<u32>,
 }
 
@@ -365,10 +358,8 @@ pub struct Datasheet {
     #[serde(default, deserialize_with = "quantity::opt_nanos")]
     pub random_write_latency: Option<Nanos>,
     /// 4 KiB, deep queue.
-    #[serde(default)]
     pub random_read_iops: Option<u64>,
     /// 4 KiB, deep queue, steady state.
-    #[serde(default)]
     pub random_write_iops: Option<u64>,
     /// Bytes per second.
     #[serde(default, deserialize_with = "quantity::rate")]

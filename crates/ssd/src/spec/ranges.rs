@@ -14,7 +14,6 @@ pub struct RangeSpec {
     /// Its share of the capacity; it follows the range before it.
     pub share: f64,
     /// Its share of the flash; if missing, that of the capacity.
-    #[serde(default)]
     pub flash_share: Option<f64>,
     /// Its mapping.
     pub mapping: Mapping,
@@ -23,20 +22,15 @@ pub struct RangeSpec {
     pub victim: Option<VictimPolicy>,
     /// Cleaning starts below this many erased blocks of a die group. If missing, 0 for block-level
     /// and hybrid mappings: they merge only when they have to.
-    #[serde(default)]
     pub free_blocks_low: Option<u32>,
     /// Cleaning stops at this many.
-    #[serde(default)]
     pub free_blocks_high: Option<u32>,
     /// N, for `hybrid`.
-    #[serde(default)]
     pub group_blocks: Option<u32>,
     /// K, for `hybrid`.
-    #[serde(default)]
     pub group_log_blocks: Option<u32>,
     /// Share of the blocks of the range that may be log blocks, for block-level and hybrid
     /// mappings.
-    #[serde(default)]
     pub log_share: Option<f64>,
 }
 

@@ -22,13 +22,11 @@ pub struct SlcSpec {
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub below: Option<Bytes>,
     /// The region holds data written with this placement handle.
-    #[serde(default)]
     pub handle: Option<u32>,
     /// The region holds data of writes of at most this many bytes.
     #[serde(default, deserialize_with = "quantity::opt_bytes")]
     pub up_to: Option<Bytes>,
     /// Whether a cache is folded in idle time.
-    #[serde(default)]
     pub fold_when_idle: Option<bool>,
     /// Cleaning (region) or folding (cache) starts below this many erased SLC blocks of a die
     /// group.

@@ -4,7 +4,7 @@
 use prism_base::Bytes;
 use prism_ftl::ZonedConfig;
 
-use super::{DriveSpec, DriveSpecError, Mapping, WriteCache, bad};
+use super::{DriveSpec, DriveSpecError, Mapping, WriteCache, absent, bad, shown};
 use crate::zones::ZoneShape;
 
 impl DriveSpec {
@@ -100,17 +100,16 @@ impl DriveSpec {
             return bad("drive.merge_wait", drive.merge_wait, why);
         }
         let meaningless = [
-            ("ftl.segment", ftl.segment.map(|segment| segment.to_string())),
-            ("ftl.placement_handles", Some(ftl.placement_handles).filter(|h| *h > 0).map(text)),
-            ("ftl.map_cache", ftl.map_cache.map(|cache| cache.to_string())),
-            ("ftl.wear_move_behind_mean", ftl.wear_move_behind_mean.map(text)),
-            ("ftl.wear_victims_above_mean", ftl.wear_victims_above_mean.map(text)),
+            ("ftl.segment", shown(ftl.segment)),
+            (
+                "ftl.placement_handles",
+                shown(Some(ftl.placement_handles).filter(|&count| count > 0)),
+            ),
+            ("ftl.map_cache", shown(ftl.map_cache)),
+            ("ftl.wear_move_behind_mean", shown(ftl.wear_move_behind_mean)),
+            ("ftl.wear_victims_above_mean", shown(ftl.wear_victims_above_mean)),
         ];
-        for (field, value) in meaningless {
-            if let Some(value) = value {
-                return bad(field, value, "does not combine with mapping \"zns\"");
-            }
-        }
+        absent(meaningless, "does not combine with mapping \"zns\"")?;
         // The number of program units is only meaningful once geometry and zones are valid.
         self.ftl_config().check(&self.geometry())?;
         let least = self.zone_buffer_min();
@@ -126,19 +125,10 @@ impl DriveSpec {
     pub(super) fn check_no_zones(&self) -> Result<(), DriveSpecError> {
         let ftl = &self.ftl;
         let fields = [
-            ("ftl.zone_size", ftl.zone_size.map(|size| size.to_string())),
-            ("ftl.max_open_zones", ftl.max_open_zones.map(text)),
-            ("ftl.max_active_zones", ftl.max_active_zones.map(text)),
+            ("ftl.zone_size", shown(ftl.zone_size)),
+            ("ftl.max_open_zones", shown(ftl.max_open_zones)),
+            ("ftl.max_active_zones", shown(ftl.max_active_zones)),
         ];
-        for (field, value) in fields {
-            if let Some(value) = value {
-                return bad(field, value, "only mapping \"zns\" has zones");
-            }
-        }
-        Ok(())
+        absent(fields, "only mapping \"zns\" has zones")
     }
-}
-
-fn text(number: u32) -> String {
-    number.to_string()
 }
