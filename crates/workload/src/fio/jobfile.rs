@@ -216,7 +216,7 @@ fn refused(option: &JobOption, value: &str) -> Option<String> {
         return Some("a run depends on its options alone: write the value itself".into());
     }
     match option.role {
-        Role::Only(values) if !values.contains(&value) => Some(option.differs.into()),
+        Role::Only(values, why) if !values.contains(&value) => Some(why.into()),
         _ => None,
     }
 }

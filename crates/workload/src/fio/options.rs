@@ -1,8 +1,8 @@
-//! fio's job options: their meaning here, and which are refused and why.
+//! fio's job options: which are accepted, and which are refused and why.
 //!
-//! The parser accepts an option if and only if it is in this table, and a test compares
-//! docs/spec/fio-options.md with it. Source: fio's HOWTO, version 3.33; data placement and later
-//! options: 3.41.
+//! The parser accepts an option if and only if it is in this table. docs/spec/fio-options.md says
+//! what each means, and a test compares its names with those here. Source: fio's HOWTO, version
+//! 3.33; data placement and later options: 3.41.
 
 /// Treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,8 +12,8 @@ pub enum Role {
     /// It is about the machine that fio runs on, which is not simulated.
     Harmless,
     /// Only these values are accepted, which describe what is simulated anyway; others are refused
-    /// with [`JobOption::differs`] as the reason.
-    Only(&'static [&'static str]),
+    /// for this reason.
+    Only(&'static [&'static str], &'static str),
 }
 
 /// Whether an option needs a value.
@@ -36,390 +36,137 @@ pub struct JobOption {
     pub takes: Takes,
     /// Its treatment.
     pub role: Role,
-    /// Its meaning.
-    pub meaning: &'static str,
-    /// Differences from fio; empty if there are none.
-    pub differs: &'static str,
 }
 
-const fn simulated(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    takes: Takes,
-    meaning: &'static str,
-    differs: &'static str,
-) -> JobOption {
-    JobOption { name, aliases, takes, role: Role::Simulated, meaning, differs }
+type Names = &'static [&'static str];
+
+const fn simulated(name: &'static str, aliases: Names, takes: Takes) -> JobOption {
+    JobOption { name, aliases, takes, role: Role::Simulated }
 }
 
-const fn harmless(name: &'static str, takes: Takes, meaning: &'static str) -> JobOption {
-    JobOption { name, aliases: &[], takes, role: Role::Harmless, meaning, differs: "no effect" }
+const fn harmless(name: &'static str, takes: Takes) -> JobOption {
+    JobOption { name, aliases: &[], takes, role: Role::Harmless }
 }
 
-const fn only(
-    name: &'static str,
-    aliases: &'static [&'static str],
-    values: &'static [&'static str],
-    meaning: &'static str,
-    differs: &'static str,
-) -> JobOption {
-    JobOption { name, aliases, takes: Takes::Value, role: Role::Only(values), meaning, differs }
+const fn only(name: &'static str, aliases: Names, values: Names, why: &'static str) -> JobOption {
+    JobOption { name, aliases, takes: Takes::Value, role: Role::Only(values, why) }
 }
 
 use Takes::{Flag, Value};
 
 /// All options that are accepted, in the order of the document.
 pub const OPTIONS: &[JobOption] = &[
-    simulated(
-        "name",
-        &[],
-        Value,
-        "begins a job of this name; `global` begins defaults for later jobs",
-        "",
-    ),
-    simulated("description", &[], Value, "text for the report", ""),
-    simulated(
-        "rw",
-        &["readwrite"],
-        Value,
-        "read, write, trim, rw or readwrite, randread, randwrite, randtrim, randrw, trimwrite, \
-         randtrimwrite",
-        "a `:count` suffix is refused",
-    ),
-    simulated(
-        "rwmixread",
-        &[],
-        Value,
-        "percentage of reads in a mix",
-        "chosen independently for each I/O",
-    ),
-    simulated(
-        "rwmixwrite",
-        &[],
-        Value,
-        "percentage of writes in a mix",
-        "chosen independently for each I/O",
-    ),
-    simulated(
-        "bs",
-        &["blocksize"],
-        Value,
-        "size of an I/O, or of reads, writes and trims: 8k,32k,4k",
-        "whole sectors of 512 bytes",
-    ),
-    simulated(
-        "bsrange",
-        &["blocksize_range"],
-        Value,
-        "smallest and largest size, such as 4k-16k",
-        "all multiples of the smallest are equally likely; in fio the largest is likelier",
-    ),
-    simulated("bssplit", &[], Value, "sizes with percentages, such as 4k/60:64k/40", ""),
-    simulated(
-        "ba",
-        &["blockalign"],
-        Value,
-        "random I/Os start at multiples of this; switches the random map off",
-        "",
-    ),
-    simulated(
-        "size",
-        &[],
-        Value,
-        "the region of the drive that a job uses, in bytes or percent, and how much it transfers",
-        "a region beyond the end of the drive is an error",
-    ),
-    simulated("io_size", &["io_limit"], Value, "how much a job transfers in all", ""),
-    simulated(
-        "filesize",
-        &[],
-        Value,
-        "the region of the drive that a job uses; `size` is then only how much it transfers",
-        "ranges are refused",
-    ),
-    simulated(
-        "offset",
-        &["fileoffset"],
-        Value,
-        "where the region begins, in bytes or percent of the drive",
-        "",
-    ),
-    simulated(
-        "offset_increment",
-        &[],
-        Value,
-        "added to the offset for each further clone made by numjobs",
-        "",
-    ),
-    simulated(
-        "iodepth",
-        &[],
-        Value,
-        "I/Os in flight",
-        "without ioengine it applies as with libaio (fio's default engine ignores it)",
-    ),
-    simulated(
-        "ioengine",
-        &[],
-        Value,
-        "libaio, io_uring, io_uring_cmd, posixaio; sync, psync, vsync, pvsync, pvsync2 (one I/O at \
-         a time)",
-        "host time is not simulated, so engines of one kind are equal; others are refused",
-    ),
-    simulated("numjobs", &[], Value, "clones of the job", ""),
-    simulated("number_ios", &[], Value, "the job ends after this many I/Os at the latest", ""),
-    simulated(
-        "loops",
-        &[],
-        Value,
-        "how often the job is repeated",
-        "a new random order each time; no pause in between",
-    ),
-    simulated(
-        "random_distribution",
-        &[],
-        Value,
-        "random, zipf:theta[:center], pareto:h[:center], normal:percent[:center], \
-         zoned:percent of I/O/percent of space:..., zoned_abs:percent/size:...",
-        "a permutation scatters hot blocks, while with fio's hash some collide; normal is a \
-         normal distribution with that deviation, not scattered; one set of zones for reads, \
-         writes and trims",
-    ),
-    simulated("norandommap", &[], Flag, "random I/O without a map of the blocks already used", ""),
-    simulated(
-        "random_generator",
-        &[],
-        Value,
-        "tausworthe, tausworthe64, lfsr (with lfsr every block comes once, even with norandommap)",
-        "the random numbers are Prism's own; lfsr needs a single block size",
-    ),
-    simulated(
-        "randseed",
-        &[],
-        Value,
-        "seed of the job's random choices",
-        "without it the choices follow from --seed",
-    ),
-    simulated(
-        "rate",
-        &[],
-        Value,
-        "limit of bytes per second, or one limit each for reads, writes and trims",
-        "issue times are exact to the nanosecond",
-    ),
-    simulated(
-        "rate_iops",
-        &[],
-        Value,
-        "limit of I/Os per second (of the smallest size), or one each for reads, writes and trims",
-        "issue times are exact to the nanosecond",
-    ),
-    simulated("rate_process", &[], Value, "linear or poisson", ""),
-    simulated(
-        "thinktime",
-        &[],
-        Value,
-        "pause after I/Os; microseconds without a unit",
-        "I/Os in flight complete first, then the whole pause follows",
-    ),
-    simulated("thinktime_blocks", &[], Value, "number of I/Os between two pauses", ""),
-    simulated(
-        "runtime",
-        &["timeout"],
-        Value,
-        "limit of simulated time; seconds without a unit",
-        "",
-    ),
-    simulated("time_based", &[], Flag, "the job is repeated until the runtime is over", ""),
-    simulated(
-        "ramp_time",
-        &[],
-        Value,
-        "simulated time before the measurement",
-        "limits of size and number count from its end; until then the job is repeated",
-    ),
-    simulated(
-        "startdelay",
-        &["start_delay"],
-        Value,
-        "the job starts this long after the run",
-        "ranges are refused",
-    ),
-    simulated(
-        "stonewall",
-        &["wait_for_previous"],
-        Flag,
-        "the job starts when all earlier jobs have ended; begins a new reporting group",
-        "",
-    ),
-    simulated("wait_for", &[], Value, "the job starts when the job of this name has ended", ""),
-    simulated(
-        "prioclass",
-        &[],
-        Value,
-        "1 (real time): I/Os are urgent for a drive whose scheduler knows urgency; 0, 2, 3: not",
-        "idle counts as best effort",
-    ),
-    simulated("new_group", &[], Flag, "begins a new reporting group", ""),
-    simulated("group_reporting", &[], Flag, "one row for the jobs of a group", ""),
-    simulated(
-        "fsync",
-        &[],
-        Value,
-        "a FLUSH after this many writes",
-        "the job issues no other I/O until the FLUSH is done, as with libaio",
-    ),
-    simulated("fdatasync", &[], Value, "same as fsync: a drive has one kind of FLUSH", "as fsync"),
-    simulated("sync", &[], Value, "sync, dsync or 1: writes with FUA; none or 0: without", ""),
-    simulated("dsync", &[], Flag, "writes with FUA", "fio spells it sync=dsync"),
-    simulated("writefua", &[], Flag, "writes with FUA", "with any engine"),
-    simulated(
-        "fdp",
-        &[],
-        Flag,
-        "writes carry a placement handle of the drive (flexible data placement)",
-        "with any engine",
-    ),
-    simulated(
-        "dataplacement",
-        &[],
-        Value,
-        "fdp: same as fdp=1; none: no handles",
-        "streams is refused; with any engine",
-    ),
-    simulated(
-        "plids",
-        &["fdp_pli"],
-        Value,
-        "the handles that the job uses, such as 0,2-4; without it all of them",
-        "",
-    ),
-    simulated(
-        "plid_select",
-        &["fdp_pli_select"],
-        Value,
-        "roundrobin: each write uses the next handle; random: a random one",
-        "scheme is refused",
-    ),
-    simulated(
-        "zonemode",
-        &[],
-        Value,
-        "zbd: writes go to the write pointers of the zones of a zoned drive, random ones to \
-         those of random zones; none: zones are ignored, so a zoned drive refuses the job's \
-         writes",
-        "strided is refused; the offset is rounded up and the end down to whole zones; if all \
-         open zones are in other regions, the job finishes one of them, while fio ends the job",
-    ),
-    simulated("zonesize", &[], Value, "must be that of the drive", ""),
-    simulated(
-        "max_open_zones",
-        &[],
-        Value,
-        "limit of zones written at once; 0 for as many as the drive allows",
-        "",
-    ),
-    simulated(
-        "zone_reset_threshold",
-        &[],
-        Value,
-        "resets begin when this share of the region, from 0 to 1, is written",
-        "",
-    ),
-    simulated(
-        "zone_reset_frequency",
-        &[],
-        Value,
-        "share, from 0 to 1, of the writes beyond the threshold that reset their zone first; \
-         0 for none",
-        "",
-    ),
-    simulated("end_fsync", &[], Flag, "a FLUSH after all writes of the job", ""),
-    simulated(
-        "kb_base",
-        &[],
-        Value,
-        "1024: k is 1024 and ki is 1000; 1000: k is 1000 and ki is 1024",
-        "the report does not change",
-    ),
-    simulated("percentile_list", &[], Value, "percentiles in fio's JSON, such as 50:99:99.9", ""),
-    simulated("clat_percentiles", &[], Value, "percentiles in clat_ns (1)", ""),
-    simulated("lat_percentiles", &[], Value, "percentiles in lat_ns (0)", ""),
-    simulated(
-        "filename",
-        &[],
-        Value,
-        "a name for the drive",
-        "all jobs share the one drive, whatever the name; a list is refused",
-    ),
-    only("direct", &[], &["1"], "unbuffered I/O", "no page cache is simulated: use direct=1"),
-    only("buffered", &[], &["0"], "no page cache", "no page cache is simulated: use buffered=0"),
+    simulated("name", &[], Value),
+    simulated("description", &[], Value),
+    simulated("rw", &["readwrite"], Value),
+    simulated("rwmixread", &[], Value),
+    simulated("rwmixwrite", &[], Value),
+    simulated("bs", &["blocksize"], Value),
+    simulated("bsrange", &["blocksize_range"], Value),
+    simulated("bssplit", &[], Value),
+    simulated("ba", &["blockalign"], Value),
+    simulated("size", &[], Value),
+    simulated("io_size", &["io_limit"], Value),
+    simulated("filesize", &[], Value),
+    simulated("offset", &["fileoffset"], Value),
+    simulated("offset_increment", &[], Value),
+    simulated("iodepth", &[], Value),
+    simulated("ioengine", &[], Value),
+    simulated("numjobs", &[], Value),
+    simulated("number_ios", &[], Value),
+    simulated("loops", &[], Value),
+    simulated("random_distribution", &[], Value),
+    simulated("norandommap", &[], Flag),
+    simulated("random_generator", &[], Value),
+    simulated("randseed", &[], Value),
+    simulated("rate", &[], Value),
+    simulated("rate_iops", &[], Value),
+    simulated("rate_process", &[], Value),
+    simulated("thinktime", &[], Value),
+    simulated("thinktime_blocks", &[], Value),
+    simulated("runtime", &["timeout"], Value),
+    simulated("time_based", &[], Flag),
+    simulated("ramp_time", &[], Value),
+    simulated("startdelay", &["start_delay"], Value),
+    simulated("stonewall", &["wait_for_previous"], Flag),
+    simulated("wait_for", &[], Value),
+    simulated("prioclass", &[], Value),
+    simulated("new_group", &[], Flag),
+    simulated("group_reporting", &[], Flag),
+    simulated("fsync", &[], Value),
+    simulated("fdatasync", &[], Value),
+    simulated("sync", &[], Value),
+    simulated("dsync", &[], Flag),
+    simulated("writefua", &[], Flag),
+    simulated("fdp", &[], Flag),
+    simulated("dataplacement", &[], Value),
+    simulated("plids", &["fdp_pli"], Value),
+    simulated("plid_select", &["fdp_pli_select"], Value),
+    simulated("zonemode", &[], Value),
+    simulated("zonesize", &[], Value),
+    simulated("max_open_zones", &[], Value),
+    simulated("zone_reset_threshold", &[], Value),
+    simulated("zone_reset_frequency", &[], Value),
+    simulated("end_fsync", &[], Flag),
+    simulated("kb_base", &[], Value),
+    simulated("percentile_list", &[], Value),
+    simulated("clat_percentiles", &[], Value),
+    simulated("lat_percentiles", &[], Value),
+    simulated("filename", &[], Value),
+    only("direct", &[], &["1"], "no page cache is simulated: use direct=1"),
+    only("buffered", &[], &["0"], "no page cache is simulated: use buffered=0"),
     only(
         "randrepeat",
         &[],
         &["1"],
-        "the same random choices in each run",
         "a run is a function of its options: change --seed or randseed instead",
     ),
-    only("allrandrepeat", &[], &["0", "1"], "the same random choices in each run", "always so"),
-    only("nrfiles", &["nr_files"], &["1"], "one file", "a drive is one file"),
-    only("verify", &[], &["0"], "no verification", "a simulated drive holds no data to verify"),
-    only("thinktime_spin", &[], &["0"], "no spinning", "host CPUs are not simulated"),
-    only("rw_sequencer", &[], &["sequential"], "plain offsets", "identical is not simulated"),
-    only("percentage_random", &[], &["100"], "all of it", "partly random I/O is not simulated"),
-    only(
-        "unified_rw_reporting",
-        &[],
-        &["none", "0"],
-        "reads and writes are reported apart",
-        "always so",
-    ),
-    only(
-        "iodepth_batch",
-        &["iodepth_batch_submit"],
-        &["1"],
-        "one at a time",
-        "batches are not simulated",
-    ),
+    only("allrandrepeat", &[], &["0", "1"], "always so"),
+    only("nrfiles", &["nr_files"], &["1"], "a drive is one file"),
+    only("verify", &[], &["0"], "a simulated drive holds no data to verify"),
+    only("thinktime_spin", &[], &["0"], "host CPUs are not simulated"),
+    only("rw_sequencer", &[], &["sequential"], "identical is not simulated"),
+    only("percentage_random", &[], &["100"], "partly random I/O is not simulated"),
+    only("unified_rw_reporting", &[], &["none", "0"], "always so"),
+    only("iodepth_batch", &["iodepth_batch_submit"], &["1"], "batches are not simulated"),
     only(
         "iodepth_batch_complete_min",
         &["iodepth_batch_complete"],
         &["0", "1"],
-        "one at a time",
         "batches are not simulated",
     ),
-    only("cmd_type", &[], &["nvme"], "NVMe commands", "fio has no other"),
-    harmless("thread", Flag, "threads or processes"),
-    harmless("invalidate", Value, "page cache"),
-    harmless("softrandommap", Value, "behaviour without memory for the map"),
-    harmless("refill_buffers", Flag, "content of writes"),
-    harmless("zero_buffers", Flag, "content of writes"),
-    harmless("scramble_buffers", Value, "content of writes"),
-    harmless("overwrite", Value, "file layout"),
-    harmless("fallocate", Value, "file layout"),
-    harmless("allow_mounted_write", Value, "safety of real devices"),
-    harmless("mem", Value, "host memory"),
-    harmless("iomem", Value, "host memory"),
-    harmless("mem_align", Value, "host memory"),
-    harmless("iomem_align", Value, "host memory"),
-    harmless("lockmem", Value, "host memory"),
-    harmless("cpus_allowed", Value, "host CPUs"),
-    harmless("cpus_allowed_policy", Value, "host CPUs"),
-    harmless("numa_cpu_nodes", Value, "host CPUs"),
-    harmless("numa_mem_policy", Value, "host memory"),
-    harmless("nice", Value, "host CPUs"),
-    harmless("clocksource", Value, "host clock"),
-    harmless("disk_util", Value, "host statistics"),
-    harmless("unit_base", Value, "units in fio's text output"),
-    harmless("hipri", Flag, "polling by the host"),
-    harmless("fixedbufs", Flag, "host memory"),
-    harmless("registerfiles", Flag, "host system calls"),
-    harmless("sqthread_poll", Flag, "host system calls"),
-    harmless("sqthread_poll_cpu", Value, "host CPUs"),
-    harmless("force_async", Value, "host system calls"),
-    harmless("userspace_reap", Flag, "host system calls"),
-    harmless("eta", Value, "progress display"),
-    harmless("eta-newline", Value, "progress display"),
+    only("cmd_type", &[], &["nvme"], "fio has no other"),
+    harmless("thread", Flag),
+    harmless("invalidate", Value),
+    harmless("softrandommap", Value),
+    harmless("refill_buffers", Flag),
+    harmless("zero_buffers", Flag),
+    harmless("scramble_buffers", Value),
+    harmless("overwrite", Value),
+    harmless("fallocate", Value),
+    harmless("allow_mounted_write", Value),
+    harmless("mem", Value),
+    harmless("iomem", Value),
+    harmless("mem_align", Value),
+    harmless("iomem_align", Value),
+    harmless("lockmem", Value),
+    harmless("cpus_allowed", Value),
+    harmless("cpus_allowed_policy", Value),
+    harmless("numa_cpu_nodes", Value),
+    harmless("numa_mem_policy", Value),
+    harmless("nice", Value),
+    harmless("clocksource", Value),
+    harmless("disk_util", Value),
+    harmless("unit_base", Value),
+    harmless("hipri", Flag),
+    harmless("fixedbufs", Flag),
+    harmless("registerfiles", Flag),
+    harmless("sqthread_poll", Flag),
+    harmless("sqthread_poll_cpu", Value),
+    harmless("force_async", Value),
+    harmless("userspace_reap", Flag),
+    harmless("eta", Value),
+    harmless("eta-newline", Value),
 ];
 
 /// Options of fio that would change results and are not simulated.
