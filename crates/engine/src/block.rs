@@ -40,10 +40,6 @@ pub trait BlockDevice {
     /// the rest first.
     fn unit(&self) -> u64;
 
-    /// Whether reads return what was written. A device of a simulation without content returns
-    /// zeros.
-    fn keeps_bytes(&self) -> bool;
-
     /// The time that the device has reached.
     fn now(&self) -> SimTime;
 

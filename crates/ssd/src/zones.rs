@@ -59,8 +59,6 @@ pub struct ZoneInfo {
     pub start: u64,
     /// Offset of the next write; the end of the capacity if the zone is full.
     pub write_pointer: u64,
-    /// End of the writable bytes, at or before the start of the next zone.
-    pub capacity_end: u64,
 }
 
 /// Kinds of zone failures.
@@ -150,8 +148,7 @@ impl Zones {
         let start = u64::from(zone) * self.shape.size;
         let Zone { state, pointer, .. } = self.zones[zone as usize];
         let pointer = if state == ZoneState::Full { self.shape.capacity } else { pointer };
-        let capacity_end = start + self.shape.capacity;
-        ZoneInfo { zone, state, start, write_pointer: start + pointer, capacity_end }
+        ZoneInfo { zone, state, start, write_pointer: start + pointer }
     }
 
     /// The report: every zone in order.

@@ -88,12 +88,6 @@ impl Figures {
     pub fn op(&self, op: Op) -> &OpFigures {
         &self.ops[op as usize]
     }
-
-    /// Share of requests that are aligned to 4 KiB; 0 if there is none.
-    #[must_use]
-    pub fn aligned_share(&self) -> f64 {
-        if self.requests == 0 { 0.0 } else { self.aligned_4k as f64 / self.requests as f64 }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -271,7 +265,6 @@ mod tests {
         let figures = summarise(&[], &Symbols::new());
         assert_eq!((figures.requests, figures.duration_ns), (0, 0));
         assert_eq!((figures.first_issue_ns, figures.queue_depth_max), (None, None));
-        assert_eq!(figures.aligned_share(), 0.0);
     }
 
     #[test]

@@ -46,7 +46,6 @@ fn scale(requests: u64, size: u64, before: u64) -> Scale {
         requests,
         bytes: requests * size,
         sizes: [size; 3],
-        size_max: size,
         before: Some([before; 3]),
         before_same: Some(before),
     }

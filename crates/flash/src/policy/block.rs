@@ -251,10 +251,6 @@ impl<R: Deref<Target = Policy>> BlockDevice for Block<R> {
         self.unit
     }
 
-    fn keeps_bytes(&self) -> bool {
-        true
-    }
-
     fn now(&self) -> SimTime {
         self.clock()
     }

@@ -22,10 +22,6 @@ impl BlockDevice for HostFtl {
         self.unit
     }
 
-    fn keeps_bytes(&self) -> bool {
-        false
-    }
-
     fn now(&self) -> SimTime {
         self.time()
     }

@@ -172,10 +172,6 @@ impl BlockDevice for Drive {
         self.unit
     }
 
-    fn keeps_bytes(&self) -> bool {
-        self.engine.nand().keeps_content()
-    }
-
     #[inline]
     fn now(&self) -> SimTime {
         Drive::now(self)

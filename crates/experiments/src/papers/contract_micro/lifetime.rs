@@ -20,9 +20,6 @@ pub struct Wear {
     pub variation: f64,
     /// Erases of the block that was erased most often.
     pub max: u32,
-    /// The distribution of erases: each distinct number, ascending, with the share of the blocks
-    /// that were erased at most so often.
-    pub distribution: Vec<(u32, f64)>,
 }
 
 impl Wear {
@@ -33,20 +30,11 @@ impl Wear {
         let mean = sorted.iter().map(|&n| f64::from(n)).sum::<f64>() / count;
         let square = |&n: &u32| (f64::from(n) - mean) * (f64::from(n) - mean);
         let deviation = (sorted.iter().map(square).sum::<f64>() / count).sqrt();
-        let mut distribution: Vec<(u32, f64)> = Vec::new();
-        for (rank, &n) in sorted.iter().enumerate() {
-            let share = (rank + 1) as f64 / count;
-            match distribution.last_mut() {
-                Some(last) if last.0 == n => last.1 = share,
-                _ => distribution.push((n, share)),
-            }
-        }
         Self {
             levelling_writes: moved as f64 / written as f64,
             mean,
             variation: if mean > 0.0 { deviation / mean } else { 0.0 },
             max: sorted.last().copied().unwrap_or(0),
-            distribution,
         }
     }
 }
@@ -136,6 +124,5 @@ mod tests {
         let wear = Wear::of(&[3, 1, 3, 1], 5, 20);
         assert_eq!((wear.mean, wear.variation, wear.max), (2.0, 0.5, 3));
         assert_eq!(wear.levelling_writes, 0.25);
-        assert_eq!(wear.distribution, [(1, 0.5), (3, 1.0)]);
     }
 }

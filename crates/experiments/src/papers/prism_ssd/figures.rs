@@ -63,8 +63,6 @@ pub struct GcRow {
     pub engine: Engine,
     /// What differs from the cache that is compared with the paper's.
     pub what: &'static str,
-    /// The deviation of the keys that are set, as a share of the keys.
-    pub deviation: f64,
     /// Scale and seed.
     pub setup: Setup,
     /// What was served.
@@ -185,5 +183,5 @@ pub(super) fn gc(setup: Setup, design: Design, what: &'static str, deviation: f6
     let mut server = preloaded(setup, design, Nanos::ZERO);
     let (keys, sets) = (setup.items(PRELOADED), SETS / setup.divisor);
     let served = server.run(sets_of(setup, keys, sets, deviation));
-    GcRow { engine: design.engine, what, deviation, setup, served }
+    GcRow { engine: design.engine, what, setup, served }
 }

@@ -29,8 +29,6 @@ pub struct Scale {
     pub bytes: u64,
     /// Quartiles of the sizes; zeros if there are no requests.
     pub sizes: [u64; 3],
-    /// The largest size.
-    pub size_max: u64,
     /// Quartiles of the requests in flight just before each request; `None` if the trace has no
     /// completions.
     pub before: Option<[u64; 3]>,
@@ -46,7 +44,6 @@ impl Scale {
             requests: side.requests,
             bytes: side.bytes,
             sizes: [quartile(0.25), quartile(0.5), quartile(0.75)],
-            size_max: quartile(1.0),
             before: depth(0.25).zip(depth(0.5)).zip(depth(0.75)).map(|((a, b), c)| [a, b, c]),
             before_same: side.depth_same.quantile(0.5),
         }
