@@ -124,7 +124,7 @@ const PHASE: &str = "app";
 pub fn run(args: &Args) -> Result<(), Failure> {
     let setup = setup(args)?;
     let drive = drive(args)?;
-    prism_lab::check(&setup.running(), &setup.file_systems, setup.size)?;
+    prism_lab::check(&setup.running(), &setup.file_systems, args.size)?;
     let cgroups = MemoryCgroups::find()?;
     report_removed(remove_leftovers(&args.work_dir, Some(&cgroups)));
     let outputs = ReportFiles::open(Paths {
@@ -139,11 +139,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let program = program()?;
     let worker = |spec: &WorkerSpec| stack_worker::command(&program, spec);
     let experiment = Experiment::new(ExperimentSpec {
-        size: setup.size,
-        memory: setup.memory,
-        written: setup.written,
+        size: args.size,
+        memory: setup.matrix.memory,
+        written: setup.matrix.written,
         time_max: args.time_max.map(|time| Duration::from_nanos(time.0)),
-        read_aheads: setup.read_aheads.clone(),
+        read_aheads: setup.matrix.read_aheads.clone(),
         seed: args.seed,
         work_dir: args.work_dir.clone(),
         cgroups,
@@ -151,7 +151,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     })?;
     let cells = measured(args, &setup, &experiment, &drive)?;
     drop(experiment);
-    let matrix = Matrix { setup: described(&setup), cells };
+    let matrix = Matrix { setup: setup.matrix, cells };
     outputs.write(&matrix.document(), matrix.page(), &json(&matrix.json()), None)?;
     match matrix.failures().as_slice() {
         [] => Ok(()),
@@ -182,21 +182,16 @@ struct Setup {
     apps: Vec<App>,
     patterns: Vec<Pattern>,
     ios: Vec<Io>,
-    instances: Vec<u32>,
     file_systems: Vec<FileSystem>,
-    size: Bytes,
-    written: Bytes,
-    time_max: Option<Nanos>,
-    read_aheads: Vec<Bytes>,
-    memory: Bytes,
-    seed: u64,
-    device: String,
+    /// The setup with the names of the matrix.
+    matrix: stack::Setup,
 }
 
 impl Setup {
     /// Every combination, in the order of the matrix.
     fn combinations(&self) -> Vec<Combination> {
-        Combination::all(&self.apps, &self.patterns, &self.ios, &self.instances, &self.file_systems)
+        let instances = &self.matrix.instances;
+        Combination::all(&self.apps, &self.patterns, &self.ios, instances, &self.file_systems)
     }
 
     /// The applications with at least one possible combination.
@@ -204,24 +199,6 @@ impl Setup {
         let runs =
             |app: &App| self.combinations().iter().any(|one| one.app == *app && one.is_possible());
         self.apps.iter().copied().filter(runs).collect()
-    }
-}
-
-/// The setup with the names of the matrix.
-fn described(setup: &Setup) -> stack::Setup {
-    stack::Setup {
-        apps: names(&setup.apps),
-        patterns: names(&setup.patterns),
-        ios: names(&setup.ios),
-        instances: setup.instances.clone(),
-        file_systems: names(&setup.file_systems),
-        size: setup.size,
-        written: setup.written,
-        time_max: setup.time_max,
-        read_aheads: setup.read_aheads.clone(),
-        memory: setup.memory,
-        seed: setup.seed,
-        device: setup.device.clone(),
     }
 }
 
@@ -242,12 +219,14 @@ fn named(one: Combination) -> stack::Combination {
 
 /// The arguments, each name once.
 fn setup(args: &Args) -> Result<Setup, Failure> {
-    let setup = Setup {
-        apps: once(&args.app),
-        patterns: once(&args.pattern),
-        ios: once(&args.io),
+    let (apps, patterns) = (once(&args.app), once(&args.pattern));
+    let (ios, file_systems) = (once(&args.io), once(&args.fs));
+    let matrix = stack::Setup {
+        apps: names(&apps),
+        patterns: names(&patterns),
+        ios: names(&ios),
         instances: once(&args.instances),
-        file_systems: once(&args.fs),
+        file_systems: names(&file_systems),
         size: args.size,
         written: args.write.unwrap_or(args.size),
         time_max: args.time_max,
@@ -256,6 +235,7 @@ fn setup(args: &Args) -> Result<Setup, Failure> {
         seed: args.seed,
         device: args.device.clone(),
     };
+    let setup = Setup { apps, patterns, ios, file_systems, matrix };
     if setup.combinations().iter().any(|one| one.is_possible()) {
         return Ok(setup);
     }
