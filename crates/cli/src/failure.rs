@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 #[cfg(feature = "full")]
+use prism_flash::FlashError;
+#[cfg(feature = "full")]
 use prism_flashfile::FlashFileError;
 #[cfg(feature = "full")]
 use prism_graph::GraphError;
@@ -46,6 +48,12 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// A failure by invalid arguments or input, from an error that says what is wrong.
+    #[must_use]
+    pub fn usage(error: impl std::fmt::Display) -> Self {
+        Self::Usage(error.to_string())
+    }
+
     /// A failure with the name of the file or store: `edges.txt:7: ...`.
     #[cfg(feature = "full")]
     #[must_use]
@@ -67,6 +75,13 @@ impl Failure {
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Host(error) if error.is_broken_pipe())
+    }
+}
+
+#[cfg(feature = "full")]
+impl From<FlashError> for Failure {
+    fn from(error: FlashError) -> Self {
+        Self::usage(error)
     }
 }
 

@@ -123,11 +123,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn measure(args: &Args, workload: Workload) -> Result<Row, Failure> {
-    let broken = |e: prism_ssd::DriveSpecError| Failure::Usage(e.to_string());
     let mut seconds = Vec::new();
     let mut work = None;
     for _ in 0..args.runs {
-        let prepared = workload.prepare(args.requests, args.seed).map_err(broken)?;
+        let prepared = workload.prepare(args.requests, args.seed).map_err(Failure::usage)?;
         let start = clock::cpu_seconds();
         work = Some(prepared());
         seconds.push(clock::cpu_seconds() - start);
@@ -156,8 +155,8 @@ fn measure_task(args: &Args, task: Task) -> Result<PrepareRow, Failure> {
     // The memory before the drive is filled is the baseline.
     let bare = memory::held_and_peak().map(|(held, _)| held);
     for _ in 0..args.runs {
-        let broken = |e: prism_ssd::DriveSpecError| Failure::Usage(e.to_string());
-        let work = preparing::prepare(task, preparing::TERABYTE, args.seed).map_err(broken)?;
+        let work =
+            preparing::prepare(task, preparing::TERABYTE, args.seed).map_err(Failure::usage)?;
         let counted = memory::forget_peak();
         let start = clock::cpu_seconds();
         let ready = work();
@@ -186,8 +185,7 @@ fn document(rows: &[Row], prepared: &[PrepareRow]) -> Document {
         .table("Medians of all runs, one core, full timing");
     let lead = "Random requests of 8 KiB on 64 dies and 8 channels, like MQSim's sample drive; \
                 writes run on a used drive that cleans. QD is queue depth.";
-    let mut section = Section::new("Simulated drive", lead);
-    section.push(table);
+    let section = Section::new("Simulated drive", lead).with(table);
     let document = Document::new("prism bench", "how fast Prism is on this machine");
     let document = if rows.is_empty() { document } else { document.with(section) };
     if prepared.is_empty() { document } else { document.with(preparing_section(prepared)) }

@@ -89,7 +89,7 @@ fn measure(args: &Args, pattern: Pattern) -> Result<Row, Failure> {
         let mut trace = Trace::new(pattern, args.requests, args.seed);
         let bare = memory::held_and_peak().map(|(held, _)| held);
         let counted = memory::forget_peak();
-        let mut rules = Trace::rules().map_err(|error| Failure::Usage(error.to_string()))?;
+        let mut rules = Trace::rules().map_err(Failure::usage)?;
         let mut seconds = 0.0;
         loop {
             trace.next_batch(&mut batch);
@@ -122,8 +122,7 @@ fn document(rows: &[Row]) -> Document {
         .number("peak memory", Unit::Bytes, |row| row.peak_bytes)
         .table("Medians of all runs, one core");
     let lead = "All five rules on traces in memory, without reading and simulating.";
-    let mut section = Section::new("The contract's rules", lead);
-    section.push(table);
+    let section = Section::new("The contract's rules", lead).with(table);
     Document::new("prism bench contract", "how fast the rules are evaluated on this machine")
         .with(section)
 }

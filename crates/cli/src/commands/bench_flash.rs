@@ -120,7 +120,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let mut workloads = Vec::new();
     for (pattern, level) in works {
         progress.reached((calls.len() + workloads.len()) as u64);
-        let outcome = levels::run(level, pattern, Size::FULL, args.seed).map_err(broken)?;
+        let outcome = levels::run(level, pattern, Size::FULL, args.seed).map_err(Failure::usage)?;
         workloads.push(work_row(pattern, level, &outcome));
     }
     let recovery = recovery::SIZES.into_iter().map(|size| recover(args, size));
@@ -136,18 +136,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     args.json.show(&bench, &document(&bench))
 }
 
-fn broken(error: impl std::fmt::Display) -> Failure {
-    Failure::Usage(error.to_string())
-}
-
 fn measure(args: &Args, call: Call, page_bytes: u32) -> Result<CallRow, Failure> {
-    let mut calls = Calls::new(call, page_bytes, args.seed).map_err(broken)?;
+    let mut calls = Calls::new(call, page_bytes, args.seed).map_err(Failure::usage)?;
     let (mut level, mut copy, mut beyond) = (Vec::new(), Vec::new(), Vec::new());
     // The first run faults in fresh memory and is not counted.
     for run in 0..=args.runs {
-        calls.prepare().map_err(broken)?;
+        calls.prepare().map_err(Failure::usage)?;
         let start = clock::cpu_seconds();
-        calls.run().map_err(broken)?;
+        calls.run().map_err(Failure::usage)?;
         let middle = clock::cpu_seconds();
         calls.copies();
         let end = clock::cpu_seconds();
@@ -173,9 +169,9 @@ fn recover(args: &Args, blocks_per_lun: u32) -> Result<RecoveryRow, Failure> {
     let mut seconds = Vec::new();
     let mut last = None;
     for _ in 0..args.runs.min(3) {
-        let open = recovery::prepare(blocks_per_lun).map_err(broken)?;
+        let open = recovery::prepare(blocks_per_lun).map_err(Failure::usage)?;
         let start = clock::cpu_seconds();
-        let reopened = open().map_err(broken)?;
+        let reopened = open().map_err(Failure::usage)?;
         seconds.push(clock::cpu_seconds() - start);
         last = Some(reopened);
     }
@@ -196,7 +192,7 @@ fn real(args: &Args, level: Level, depth: usize) -> Result<RealRow, Failure> {
     let (mut real, mut model) = (Vec::new(), 0);
     for _ in 0..args.runs {
         let medians = real_time::medians(level, depth, REAL_READS, args.seed, &REAL);
-        let medians = medians.map_err(broken)?;
+        let medians = medians.map_err(Failure::usage)?;
         real.push(medians.real.0 as f64);
         model = medians.model.0;
     }

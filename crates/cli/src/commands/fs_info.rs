@@ -114,8 +114,8 @@ impl Info {
 /// [`Failure::Usage`] if the file cannot be read.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let (access, damage) = (Access::ReadOnly, Damage::Refuse);
-    let device = prism_fsmount::open(&args.file, Config::NORMAL, access, damage)
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+    let device =
+        prism_fsmount::open(&args.file, Config::NORMAL, access, damage).map_err(Failure::usage)?;
     let fs = &device.fs;
     let (space, counts, used) = (fs.space(), fs.counts(), fs.segment_use());
     let (memory_table_bytes, memory_cache_bytes) = fs.memory();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use prism_fs::{Access, Config, Damage};
-use prism_fsmount::{MountError, open};
+use prism_fsmount::open;
 
 use crate::failure::Failure;
 use crate::output;
@@ -29,14 +29,13 @@ pub struct Args {
 /// [`Failure::Finding`] if something is wrong and not repaired, [`Failure::Usage`] if the file
 /// cannot be read.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let usage = |error: MountError| Failure::Usage(error.to_string());
     let name = args.file.display();
     let config = Config::NORMAL;
     let (access, damage) = match args.repair {
         true => (Access::ReadWrite, Damage::Accept),
         false => (Access::ReadOnly, Damage::Refuse),
     };
-    let mut fs = open(&args.file, config, access, damage).map_err(usage)?.fs;
+    let mut fs = open(&args.file, config, access, damage).map_err(Failure::usage)?.fs;
     let failed = |error: prism_fs::FsError| Failure::Finding(format!("{name}: {error}"));
     let mut text = String::new();
     if args.repair {

@@ -26,6 +26,5 @@ pub struct Args {
 /// # Errors
 /// [`Failure::Usage`].
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let usage = |error: prism_fsmount::MountError| Failure::Usage(error.to_string());
-    prism_fsmount::make(&args.file, args.size).map(drop).map_err(usage)
+    prism_fsmount::make(&args.file, args.size).map(drop).map_err(Failure::usage)
 }

@@ -84,7 +84,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None => mount(&args.file, &args.folder, &args.options, ready, stop),
         Some(size) => {
             let spec = args.preset.as_deref().map(DriveSpec::preset).transpose();
-            let spec = spec.map_err(|error| Failure::Usage(error.to_string()))?;
+            let spec = spec.map_err(Failure::usage)?;
             make_in_memory(size, spec.as_ref(), args.options.config.clone()).and_then(|device| {
                 serve(device, &args.file, &args.folder, &args.options, ready, stop)
             })

@@ -207,11 +207,10 @@ fn sweep_all(args: &Args, sections: &[Section], plan: &Plan) -> Result<(), Failu
 
 /// The jobs of the command line, then those of the job files that it names.
 fn read_jobs(fio_args: &[String]) -> Result<Vec<Section>, Failure> {
-    let wrong = |error: fio::FioError| Failure::Usage(error.to_string());
     let mut reader = JobReader::new();
-    for name in reader.arguments(fio_args).map_err(wrong)? {
+    for name in reader.arguments(fio_args).map_err(Failure::usage)? {
         let text = prism_host::input::read_text_or_stdin(Path::new(&name))?;
-        reader.file(&name, &text).map_err(wrong)?;
+        reader.file(&name, &text).map_err(Failure::usage)?;
     }
-    reader.finish().map_err(wrong)
+    reader.finish().map_err(Failure::usage)
 }

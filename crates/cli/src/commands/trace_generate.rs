@@ -79,7 +79,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         seed: args.seed,
     };
     let records = options.workload().records();
-    let records = records.map_err(|error| Failure::Usage(error.to_string()))?;
+    let records = records.map_err(Failure::usage)?;
     let out = args.target.open(&args.output)?;
     let progress = Progress::on_stderr();
     let mut made = trace_of_records("generated", records, generated_facts(), &progress)?;

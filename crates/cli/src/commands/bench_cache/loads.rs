@@ -60,10 +60,8 @@ pub fn bytes_of(items: u64) -> u64 {
 
 /// The rate of fio's random reads of 4 KiB.
 fn fio_reads(args: &Args, file: &Path, depth: u32) -> Result<f64, Failure> {
-    let (threads, syncs, huge) = (1, false, false);
     let block = 4096;
-    let time = Some(args.time);
-    let job = Job { pattern: "randread", block, threads, depth, syncs, time, huge };
+    let job = Job { depth, time: Some(args.time), ..Job::of("randread", block) };
     let size = Bytes(args.items * 1100);
     Ok(fio::run_on(size, args.seed, file, &[job])?[0] / f64::from(block))
 }

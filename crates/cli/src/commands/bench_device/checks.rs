@@ -14,8 +14,8 @@ use prism_report::{Section, Table};
 
 use super::fio::{self, Job};
 use super::policy::{Of, reads};
-use super::store::{flash_failure, geometry};
-use super::{Args, Check, Pattern, median};
+use super::store::geometry;
+use super::{Args, Check, Pattern, alternately, median};
 use crate::failure::Failure;
 
 const PAGE: u32 = 4 << 10;
@@ -145,9 +145,7 @@ pub fn section(checks: &[Check]) -> Section {
                 at depth 1 next to a job that writes with fdatasync; for appends, writes each \
                 followed by fdatasync, of as many jobs; for the policy level, reads with its \
                 buffers in huge pages, if the system has reserved some (vm.nr_hugepages=16).";
-    let mut section = Section::new("Goals", lead);
-    section.push(table);
-    section
+    Section::new("Goals", lead).with(table)
 }
 
 /// A device in a file of which every place was written before, with shares of equal size.
@@ -159,13 +157,13 @@ fn device(args: &Args, path: &Path, names: &[&str]) -> Result<Device, Failure> {
     let luns = u64::from(shape.luns()) / names.len() as u64;
     for name in names {
         let wanted = Allocation::new(Bytes(device.lun_capacity().0 * luns), 0);
-        drop(device.allocate(name, wanted).map_err(flash_failure)?);
+        drop(device.allocate(name, wanted)?);
     }
     Ok(device)
 }
 
 fn raw(device: &Device, name: &str) -> Result<Raw, Failure> {
-    device.attach(name).and_then(Raw::open).map_err(flash_failure)
+    Ok(device.attach(name).and_then(Raw::open)?)
 }
 
 /// Appends to the blocks of a share, which are erased when all are full.
@@ -187,7 +185,7 @@ impl Log {
         let (block, page) = (number / u64::from(self.pages), number % u64::from(self.pages));
         let at = self.blocks[block as usize].with_page(page as u32);
         if page == 0 && self.next >= self.blocks.len() as u64 * u64::from(self.pages) {
-            raw.erase_block(at).map_err(flash_failure)?;
+            raw.erase_block(at)?;
         }
         self.next += 1;
         Ok(at)
@@ -195,18 +193,12 @@ impl Log {
 }
 
 /// Medians of alternating runs; the ratio of ours to fio's.
-fn ratio(
+pub fn ratio(
     args: &Args,
-    mut ours: impl FnMut() -> Result<f64, Failure>,
-    mut fios: impl FnMut() -> Result<f64, Failure>,
+    ours: impl FnMut() -> Result<f64, Failure>,
+    fios: impl FnMut() -> Result<f64, Failure>,
 ) -> Result<Value, Failure> {
-    let (mut our_runs, mut fio_runs) = (Vec::new(), Vec::new());
-    for run in 0..args.runs {
-        for first in [run % 2 == 1, run % 2 == 0] {
-            if first { our_runs.push(ours()?) } else { fio_runs.push(fios()?) }
-        }
-    }
-    let rates = [median(&our_runs), median(&fio_runs)];
+    let rates = alternately(args.runs, ours, fios)?.map(|runs| median(&runs));
     Ok(Value { value: rates[0] / rates[1], rates: Some(rates) })
 }
 
@@ -223,13 +215,12 @@ fn append(
     let device = device(args, path, &["log"])?;
     let raw = raw(&device, "log")?;
     let time = Some(args.time);
-    let (pattern, block, depth, huge) = ("write", PAGE, 1, false);
-    let job = Job { pattern, block, threads: writers, depth, syncs: true, time, huge };
+    let job = Job { threads: writers, syncs: true, time, ..Job::of("write", PAGE) };
     let ours = || {
         for at in raw.blocks() {
-            raw.erase_block(at).map_err(flash_failure)?;
+            raw.erase_block(at)?;
         }
-        raw.sync().map_err(flash_failure)?;
+        raw.sync()?;
         let begin = clock::seconds();
         let pages = appends(&raw, writers, begin + args.time.as_secs_f64())?;
         Ok((pages * u64::from(PAGE)) as f64 / (clock::seconds() - begin))
@@ -242,7 +233,7 @@ fn one_writer(raw: &Raw, _writers: u32, until: f64) -> Result<u64, Failure> {
     let mut done = 0;
     while clock::seconds() < until {
         let at = log.next(raw)?;
-        raw.write_page(at, &data).and_then(|()| raw.sync()).map_err(flash_failure)?;
+        raw.write_page(at, &data).and_then(|()| raw.sync())?;
         done += 1;
     }
     Ok(done)
@@ -265,7 +256,7 @@ fn writers_of_a_queue(raw: &Raw, writers: u32, until: f64) -> Result<u64, Failur
         }
         queue.submit(Command::Sync, SYNC).expect("there is room");
         while let Some(done) = queue.complete() {
-            done.result.map_err(flash_failure)?;
+            done.result?;
             if done.tag != SYNC {
                 buffers.push(done.data);
             }
@@ -281,8 +272,8 @@ fn threads(raw: &Raw, writers: u32, until: f64) -> Result<u64, Failure> {
         let (data, mut done) = (vec![0x5A; PAGE as usize], 0);
         while clock::seconds() < until {
             let at = log.next(raw)?;
-            raw.write_page(at, &data).map_err(flash_failure)?;
-            raw.sync_to(raw.ticket()).map_err(flash_failure)?;
+            raw.write_page(at, &data)?;
+            raw.sync_to(raw.ticket())?;
             done += 1;
         }
         Ok(done)
@@ -300,10 +291,10 @@ fn isolation(args: &Args, path: &Path, fios: &Path) -> Result<Value, Failure> {
     let data = vec![0x5A; PAGE as usize];
     for at in reader.blocks() {
         for page in 0..reader.geometry().pages_per_block {
-            reader.write_page(at.with_page(page), &data).map_err(flash_failure)?;
+            reader.write_page(at.with_page(page), &data)?;
         }
     }
-    reader.sync().map_err(flash_failure)?;
+    reader.sync()?;
     let (seconds, time) = (args.time.as_secs_f64(), Some(args.time));
     let mut log = Log::new(&writer, 0, 1);
     let ours = || {
@@ -312,8 +303,8 @@ fn isolation(args: &Args, path: &Path, fios: &Path) -> Result<Value, Failure> {
             let writes = scope.spawn(|| -> Result<(), Failure> {
                 while !over.load(Ordering::Relaxed) {
                     let at = log.next(&writer)?;
-                    writer.write_page(at, &data).map_err(flash_failure)?;
-                    writer.sync().map_err(flash_failure)?;
+                    writer.write_page(at, &data)?;
+                    writer.sync()?;
                 }
                 Ok(())
             });
@@ -323,9 +314,8 @@ fn isolation(args: &Args, path: &Path, fios: &Path) -> Result<Value, Failure> {
             Ok(reads? as f64 * f64::from(PAGE) / seconds)
         })
     };
-    let (block, huge) = (PAGE, false);
-    let job = |pattern, syncs| Job { pattern, block, threads: 1, depth: 1, syncs, time, huge };
-    let jobs = [job("randread", false), job("write", true)];
+    let write = Job { syncs: true, time, ..Job::of("write", PAGE) };
+    let jobs = [Job { time, ..Job::of("randread", PAGE) }, write];
     ratio(args, ours, || Ok(fio::run(args, fios, &jobs)?[0]))
 }
 
@@ -336,7 +326,7 @@ fn reads_at_random(raw: &Raw, seed: u64, until: f64) -> Result<u64, Failure> {
     while clock::seconds() < until {
         let block = blocks[rng.below(blocks.len() as u64) as usize];
         let at = block.with_page(rng.below(raw.geometry().pages_per_block.into()) as u32);
-        raw.read_page(at, &mut page).map_err(flash_failure)?;
+        raw.read_page(at, &mut page)?;
         done += 1;
     }
     Ok(done)
@@ -351,16 +341,16 @@ fn syncs_of_trims(args: &Args, path: &Path, _fios: &Path) -> Result<Value, Failu
     let shape = DeviceGeometry { blocks_per_lun: 256, ..shape };
     let device = FlashFile::format_with(path, shape, &[], Options::default(), settings)?;
     let all = Bytes(device.lun_capacity().0 * 4);
-    let share = device.allocate("slabs", Allocation::new(all, 0)).map_err(flash_failure)?;
-    let function = Function::open(share).map_err(flash_failure)?;
+    let share = device.allocate("slabs", Allocation::new(all, 0))?;
+    let function = Function::open(share)?;
     let slab = vec![0x5A; 1 << 20];
     let before = syncs(&device);
     for _ in 0..SLABS {
-        let new = function.address_mapper(Channel::Any, Extent::Block).map_err(flash_failure)?;
-        function.write(new.at, &slab).map_err(flash_failure)?;
-        function.trim(new.at, Extent::Block).map_err(flash_failure)?;
+        let new = function.address_mapper(Channel::Any, Extent::Block)?;
+        function.write(new.at, &slab)?;
+        function.trim(new.at, Extent::Block)?;
     }
-    function.drain().map_err(flash_failure)?;
+    function.drain()?;
     let value = (syncs(&device) - before) as f64 / SLABS as f64;
     Ok(Value { value, rates: None })
 }
@@ -373,16 +363,15 @@ fn syncs(device: &Device) -> u64 {
 
 fn memory(args: &Args) -> Result<Value, Failure> {
     let shape = geometry(Bytes(256 << 20), PAGE);
-    let wrong = |error: prism_flash::medium::GeometryError| Failure::Usage(error.to_string());
-    let memory = MemoryDevice::new(shape, Cache::None).map_err(wrong)?;
-    let device = Device::format(memory, Options::default()).map_err(flash_failure)?;
+    let memory = MemoryDevice::new(shape, Cache::None).map_err(Failure::usage)?;
+    let device = Device::format(memory, Options::default())?;
     let all = Bytes(device.lun_capacity().0 * 4);
-    let share = device.allocate("a", Allocation::new(all, 0)).map_err(flash_failure)?;
-    let function = Function::open(share).map_err(flash_failure)?;
+    let share = device.allocate("a", Allocation::new(all, 0))?;
+    let function = Function::open(share)?;
     let mut blocks = Vec::new();
     let block = vec![0x5A; shape.block_bytes() as usize];
     while let Ok(new) = function.address_mapper(Channel::Any, Extent::Block) {
-        function.write(new.at, &block).map_err(flash_failure)?;
+        function.write(new.at, &block)?;
         blocks.push(new.at);
     }
     let reads = |threads: u64| -> Result<f64, Failure> {
@@ -394,7 +383,7 @@ fn memory(args: &Args) -> Result<Value, Failure> {
             while done % 256 != 0 || clock::seconds() < until {
                 let at = blocks[rng.below(blocks.len() as u64) as usize];
                 let at = at.with_page(rng.below(shape.pages_per_block.into()) as u32);
-                function.read(at, &mut page).map_err(flash_failure)?;
+                function.read(at, &mut page)?;
                 done += 1;
             }
             Ok(done)

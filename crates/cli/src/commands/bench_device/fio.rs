@@ -25,6 +25,12 @@ pub struct Job {
 }
 
 impl Job {
+    /// A pass of one thread over the file.
+    pub const fn of(pattern: &'static str, block: u32) -> Self {
+        let (threads, depth, syncs, time, huge) = (1, 1, false, None, false);
+        Self { pattern, block, threads, depth, syncs, time, huge }
+    }
+
     fn arguments(&self, name: &str) -> Vec<String> {
         let mut arguments = vec![
             format!("--name={name}"),

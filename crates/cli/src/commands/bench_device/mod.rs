@@ -189,9 +189,7 @@ fn measure_all(args: &Args, ours: &Path, fios: &Path) -> Result<Bench, Failure> 
         Bench { size_bytes, engine, cells: cell_results, checks: check_results, opening: None };
     if !cells.is_empty() || checks.iter().any(|check| check.needs_fio) {
         // Both use files that are already allocated, so neither measures the allocation of blocks.
-        let (pattern, block, threads, depth, huge) = ("write", 1 << 20, 1, 8, false);
-        let job = Job { pattern, block, threads, depth, syncs: false, time: None, huge };
-        fio::run(args, fios, &[job])?;
+        fio::run(args, fios, &[Job { depth: 8, ..Job::of("write", 1 << 20) }])?;
     }
     compare_with_fio(args, &cells, ours, fios, &mut bench)?;
     for check in checks {
@@ -237,24 +235,17 @@ fn compare(
     fios: &Path,
 ) -> Result<Cell, Failure> {
     let Measurement { level, pattern, page, threads, depth } = cell;
-    let (mut prism_runs, mut fio_runs) = (Vec::new(), Vec::new());
     let (seconds, time) = (args.time.as_secs_f64(), Some(args.time));
-    let (pattern, block, huge) = (pattern.name(), page, false);
-    let job = Job { pattern, block, threads, depth, syncs: false, time, huge };
-    for run in 0..args.runs {
-        // The order alternates, so that neither always runs after the other.
-        for ours in [run % 2 == 1, run % 2 == 0] {
-            if ours {
-                prism_runs.push(store.run(level, cell.pattern, threads, seconds)?);
-            } else {
-                fio_runs.extend(fio::run(args, fios, &[job])?);
-            }
-        }
-    }
+    let job = Job { threads, depth, time, ..Job::of(pattern.name(), page) };
+    let [prism_runs, fio_runs] = alternately(
+        args.runs,
+        || store.run(level, pattern, threads, seconds),
+        || Ok(fio::run(args, fios, &[job])?[0]),
+    )?;
     let (ours, theirs) = (median(&prism_runs), median(&fio_runs));
     Ok(Cell {
         level: level.name(),
-        pattern,
+        pattern: pattern.name(),
         block_bytes: page,
         threads,
         depth,
@@ -264,6 +255,22 @@ fn compare(
         prism_runs,
         fio_runs,
     })
+}
+
+/// The results of runs of `ours` and of `others`. The order alternates, so that neither always runs
+/// after the other.
+fn alternately(
+    runs: u32,
+    mut ours: impl FnMut() -> Result<f64, Failure>,
+    mut others: impl FnMut() -> Result<f64, Failure>,
+) -> Result<[Vec<f64>; 2], Failure> {
+    let (mut our_runs, mut other_runs) = (Vec::new(), Vec::new());
+    for run in 0..runs {
+        for is_ours in [run % 2 == 1, run % 2 == 0] {
+            if is_ours { our_runs.push(ours()?) } else { other_runs.push(others()?) }
+        }
+    }
+    Ok([our_runs, other_runs])
 }
 
 /// The median; of two in the middle the higher.
@@ -289,8 +296,7 @@ fn document(bench: &Bench) -> Document {
                 queue of its own. The device verifies every page that it reads. Random \
                 writes go to the next page of a random block, as flash requires. Both make their \
                 data durable at the end.";
-    let mut section = Section::new("Throughput", lead);
-    section.push(table);
+    let section = Section::new("Throughput", lead).with(table);
     let subtitle = match bench.engine {
         "" => String::new(),
         engine => format!("{} of flash, I/O through {engine}", Bytes(bench.size_bytes)),

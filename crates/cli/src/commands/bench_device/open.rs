@@ -65,10 +65,6 @@ pub struct Opened {
     runs: Vec<OpenRun>,
 }
 
-fn broken(error: FlashError) -> Failure {
-    Failure::Usage(error.to_string())
-}
-
 /// Makes the device at `path` and opens it `runs` times.
 ///
 /// # Errors
@@ -84,9 +80,9 @@ pub fn measure(path: &Path, runs: u32, seed: u64) -> Result<Opened, Failure> {
         let begin = clock::seconds();
         let file = FlashFile::open(path)?;
         let middle = clock::seconds();
-        let device = Device::open(file, Options::default()).map_err(broken)?;
+        let device = Device::open(file, Options::default())?;
         let opened = clock::seconds();
-        let open = |name| device.attach(name).and_then(Raw::open).map_err(broken);
+        let open = |name| device.attach(name).and_then(Raw::open).map_err(Failure::usage);
         let shares: Vec<Raw> = SHARES.into_iter().map(open).collect::<Result<_, _>>()?;
         let end = clock::seconds();
         times.push(OpenRun {
@@ -111,26 +107,26 @@ fn make(path: &Path, seed: u64, progress: &Progress) -> Result<u32, Failure> {
     let two_luns = Bytes(2 * device.lun_capacity().0);
     let mut written = 0u32;
     for name in SHARES {
-        let share = device.allocate(name, Allocation::new(two_luns, 0)).map_err(broken)?;
-        let raw = Raw::open(share).map_err(broken)?;
+        let share = device.allocate(name, Allocation::new(two_luns, 0))?;
+        let raw = Raw::open(share)?;
         for at in raw.blocks() {
             for _ in 0..1 + rng.below(3) {
-                raw.erase_block(at).map_err(broken)?;
+                raw.erase_block(at)?;
             }
         }
         for at in raw.blocks() {
-            raw.write_page(at, &[0xA5; 4096]).map_err(broken)?;
-            raw.finish_block(at).map_err(broken)?;
+            raw.write_page(at, &[0xA5; 4096])?;
+            raw.finish_block(at)?;
             written += 1;
             if written.is_multiple_of(1024) {
                 progress.reached(written.into());
             }
         }
-        raw.sync().map_err(broken)?;
+        raw.sync()?;
     }
-    let medium = device.into_medium().map_err(broken)?.into_any();
+    let medium = device.into_medium()?.into_any();
     let file = medium.downcast::<FlashFile>().expect("the medium is a flash file");
-    file.close().map_err(|error| broken(error.into()))?;
+    file.close().map_err(FlashError::from)?;
     note(path)?;
     Ok(written)
 }
@@ -139,7 +135,7 @@ fn make(path: &Path, seed: u64, progress: &Progress) -> Result<u32, Failure> {
 fn note(path: &Path) -> Result<(), Failure> {
     let device = Device::open(FlashFile::open(path)?, Options::default());
     // Growing by 0 changes only the journal.
-    device.and_then(|device| device.attach(SHARES[0])?.grow(0, 0)).map_err(broken)
+    device.and_then(|device| device.attach(SHARES[0])?.grow(0, 0)).map_err(Failure::usage)
 }
 
 /// The section with the results.

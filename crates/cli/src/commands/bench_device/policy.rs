@@ -8,9 +8,9 @@ use prism_flash::{Allocation, Device, DeviceGeometry, Options};
 use prism_flashfile::{FlashFile, Settings};
 use prism_host::clock;
 
-use super::checks::Value;
+use super::checks::{Value, ratio};
 use super::fio::{self, Job};
-use super::store::{flash_failure, geometry};
+use super::store::geometry;
 use super::{Args, Pattern, median};
 use crate::commands::device_create;
 use crate::failure::Failure;
@@ -43,16 +43,16 @@ impl Reads {
         let settings = Settings { preallocate: true, ..Settings::USUAL };
         let device = FlashFile::format_with(path, shape, &[], Options::default(), settings)?;
         let all = prism_base::Bytes(device.lun_capacity().0 * u64::from(shape.luns()));
-        let share = device.allocate("bench", Allocation::new(all, 0)).map_err(flash_failure)?;
-        let policy = Policy::open(share).map_err(flash_failure)?;
+        let share = device.allocate("bench", Allocation::new(all, 0))?;
+        let policy = Policy::open(share)?;
         let bytes = args.size.0 / 2 / READ * READ;
         let config = RangeConfig::new(Mapping::Page, Cleaning::Greedy);
-        policy.configure(0, bytes, config).map_err(flash_failure)?;
+        policy.configure(0, bytes, config)?;
         let data = vec![0x5A; READ as usize];
         for at in (0..bytes).step_by(READ as usize) {
-            policy.write(at, &data).map_err(flash_failure)?;
+            policy.write(at, &data)?;
         }
-        policy.flush().map_err(flash_failure)?;
+        policy.flush()?;
         Ok(Self { policy, device, bytes, seed: args.seed })
     }
 
@@ -72,7 +72,7 @@ impl Reads {
         let (begin, cpu) = (clock::seconds(), clock::cpu_seconds());
         let mut done = 0;
         while let Some(read) = queue.complete() {
-            read.result.map_err(flash_failure)?;
+            read.result?;
             done += 1;
             if clock::seconds() < begin + seconds {
                 let next = place(done + DEPTH as u64 - 1);
@@ -97,25 +97,13 @@ pub fn reads(
     of: Of,
 ) -> Result<Value, Failure> {
     let reads = Reads::make(args, ours)?;
-    let time = Some(args.time);
-    let (block, depth) = (READ as u32, DEPTH as u32);
-    let (syncs, huge) = (false, true);
-    let job = Job { pattern: pattern.name(), block, threads: 1, depth, syncs, time, huge };
-    let (mut rates, mut cpu, mut fio_rates) = (Vec::new(), Vec::new(), Vec::new());
-    for run in 0..args.runs {
-        for ours_now in [run % 2 == 1, run % 2 == 0] {
-            if ours_now {
-                let [rate, seconds] = reads.run(pattern, args.time.as_secs_f64())?;
-                rates.push(rate);
-                cpu.push(seconds * 1e9);
-            } else if of == Of::Throughput {
-                fio_rates.push(fio::run(args, fios, &[job])?[0]);
-            }
-        }
-    }
+    let (depth, time) = (DEPTH as u32, Some(args.time));
+    let job = Job { depth, time, huge: true, ..Job::of(pattern.name(), READ as u32) };
+    let ours = || reads.run(pattern, args.time.as_secs_f64());
     if of == Of::CpuTime {
-        return Ok(Value { value: median(&cpu), rates: None });
+        let runs: Vec<f64> =
+            (0..args.runs).map(|_| Ok(ours()?[1] * 1e9)).collect::<Result<_, Failure>>()?;
+        return Ok(Value { value: median(&runs), rates: None });
     }
-    let rates = [median(&rates), median(&fio_rates)];
-    Ok(Value { value: rates[0] / rates[1], rates: Some(rates) })
+    ratio(args, || Ok(ours()?[0]), || Ok(fio::run(args, fios, &[job])?[0]))
 }

@@ -7,7 +7,7 @@ use std::thread;
 use prism_base::{Bytes, Rng};
 use prism_flash::function::{self, Function};
 use prism_flash::raw::{self, Address, Completion, Raw};
-use prism_flash::{Allocation, Buffer, Device, DeviceGeometry, FlashError, Options};
+use prism_flash::{Allocation, Buffer, Device, DeviceGeometry, Options};
 use prism_flashfile::{EngineChoice, FlashFile, Settings};
 use prism_host::clock;
 
@@ -15,11 +15,6 @@ use super::{Args, Level, Pattern};
 use crate::failure::Failure;
 
 pub const SHARE: &str = "bench";
-
-/// The failure of a call of the library.
-pub fn flash_failure(error: FlashError) -> Failure {
-    Failure::Usage(error.to_string())
-}
 
 /// A share over a whole device, at the raw level.
 pub struct Store {
@@ -60,9 +55,9 @@ impl Store {
     pub fn make(args: &Args, path: &Path, page: u32) -> Result<Self, Failure> {
         let geometry = geometry(args.size, page);
         let file = FlashFile::create(path, geometry)?;
-        let device = Device::format(file, Options::default()).map_err(flash_failure)?;
+        let device = Device::format(file, Options::default())?;
         let all = Bytes(device.lun_capacity().0 * u64::from(geometry.luns()));
-        drop(device.allocate(SHARE, Allocation::new(all, 0)).map_err(flash_failure)?);
+        drop(device.allocate(SHARE, Allocation::new(all, 0))?);
         drop(device);
         let mut store = Self::open(path, 32, args.seed)?;
         store.fill()?;
@@ -73,11 +68,11 @@ impl Store {
         let settings = Settings { engine: EngineChoice::Best, depth, ..Settings::USUAL };
         let file = FlashFile::open_with(path, settings)?;
         let engine = file.engine_name();
-        let device = Device::open(file, Options::default()).map_err(flash_failure)?;
-        let raw = Raw::open(device.attach(SHARE).map_err(flash_failure)?).map_err(flash_failure)?;
+        let device = Device::open(file, Options::default())?;
+        let raw = Raw::open(device.attach(SHARE)?)?;
         let blocks: Vec<Address> = raw.blocks().collect();
-        let pointer = |&at: &Address| raw.write_pointer(at).map_err(flash_failure);
-        let next: Vec<u32> = blocks.iter().map(pointer).collect::<Result<_, _>>()?;
+        let pointers = blocks.iter().map(|&at| raw.write_pointer(at));
+        let next = pointers.collect::<Result<Vec<u32>, _>>()?;
         let (pages, size) = (raw.geometry().pages_per_block, raw.geometry().page_size);
         let open = (0..blocks.len()).filter(|&block| next[block] < pages).collect();
         Ok(Self {
@@ -147,12 +142,12 @@ impl Store {
             }
             if queue.len() == self.depth {
                 let completion = queue.complete().expect("some are in flight");
-                completion.result.map_err(flash_failure)?;
+                completion.result?;
                 spare.push(completion.data);
             }
             if self.open.is_empty() {
                 while let Some(completion) = queue.complete() {
-                    completion.result.map_err(flash_failure)?;
+                    completion.result?;
                 }
             }
             let at = self.next_page(pattern)?;
@@ -161,9 +156,9 @@ impl Store {
             done += 1;
         }
         while let Some(completion) = queue.complete() {
-            completion.result.map_err(flash_failure)?;
+            completion.result?;
         }
-        self.raw.sync().map_err(flash_failure)?;
+        self.raw.sync()?;
         Ok(done)
     }
 
@@ -177,16 +172,16 @@ impl Store {
     fn fill(&mut self) -> Result<(), Failure> {
         while !self.open.is_empty() {
             let at = self.next_page(Pattern::WriteInOrder)?;
-            self.raw.write_page(at, &self.page).map_err(flash_failure)?;
+            self.raw.write_page(at, &self.page)?;
         }
-        self.raw.sync().map_err(flash_failure)
+        Ok(self.raw.sync()?)
     }
 
     /// The next page of a block; a full device is erased.
     fn next_page(&mut self, pattern: Pattern) -> Result<Address, Failure> {
         if self.open.is_empty() {
             for at in &self.blocks {
-                self.raw.erase_block(*at).map_err(flash_failure)?;
+                self.raw.erase_block(*at)?;
             }
             self.next.fill(0);
             self.open = (0..self.blocks.len()).rev().collect();
@@ -214,9 +209,7 @@ impl Store {
     ) -> Result<u64, Failure> {
         let function = match level {
             Level::Raw => None,
-            Level::Function => {
-                Some(Function::open(self.raw.share().clone()).map_err(flash_failure)?)
-            }
+            Level::Function => Some(Function::open(self.raw.share().clone())?),
         };
         let (this, function) = (&*self, function.as_ref());
         let seeds: Vec<u64> = (0..threads).map(|_| this.seed).collect();
@@ -285,11 +278,11 @@ impl Store {
         let mut done = 0u64;
         loop {
             let completion = queue(Work::Complete).expect("some are in flight");
-            completion.result.map_err(flash_failure)?;
+            completion.result?;
             done += 1;
             if done.is_multiple_of(Self::LOOK) && clock::seconds() >= until {
                 while let Some(completion) = queue(Work::Complete) {
-                    completion.result.map_err(flash_failure)?;
+                    completion.result?;
                 }
                 return Ok(done);
             }

@@ -49,10 +49,6 @@ const ROOM: u64 = 4;
 /// The least space: the servers' files have up to 130 MiB, and log and deleted ones follow.
 const ROOM_MIN: u64 = 2 << 30;
 
-fn failure(error: MountError) -> Failure {
-    Failure::Usage(error.to_string())
-}
-
 /// The failure of a file.
 pub fn at_path(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Usage(format!("{}: {error}", path.display()))
@@ -132,7 +128,7 @@ impl Mounted {
         if receiver.recv().is_err() {
             // It ended before it was mounted.
             return match server.join().expect("the server does not panic") {
-                Err(error) => Err(failure(error)),
+                Err(error) => Err(Failure::usage(error)),
                 Ok(()) => Err(Failure::Usage("the mount ended at once".into())),
             };
         }
@@ -159,7 +155,7 @@ impl Mounted {
     /// # Errors
     /// [`Failure`] if what was written could not be made durable.
     pub fn end(mut self) -> Result<(), Failure> {
-        self.join().map_err(failure)
+        self.join().map_err(Failure::usage)
     }
 
     fn join(&mut self) -> Result<(), MountError> {

@@ -54,9 +54,8 @@ pub fn measure(args: &Args, progress: &Progress) -> Result<Opened, Failure> {
     let _file = Scratch::at(&path);
     let files = args.used.0.div_ceil(FILE).max(1);
     let failed = |error: FsError| Failure::Usage(format!("{}: {error}", path.display()));
-    let refused = |error: prism_fsmount::MountError| Failure::Usage(error.to_string());
     let size = Bytes((files * FILE * 100 / FULL).max(256 << 20));
-    let mut made = make(&path, size).map_err(refused)?;
+    let mut made = make(&path, size).map_err(Failure::usage)?;
     progress.start_count("writing:", "files", Some(files));
     for number in 0..files {
         write(&mut made.fs, number).map_err(failed)?;
@@ -96,7 +95,7 @@ fn timed(path: &Path) -> Result<(f64, prism_fsmount::Device), Failure> {
     let config = MountOptions::parse("").expect("no options are fine").config;
     let begun = clock::seconds();
     let opened = open(path, config, Access::ReadWrite, Damage::Refuse);
-    let opened = opened.map_err(|error| Failure::Usage(error.to_string()))?;
+    let opened = opened.map_err(Failure::usage)?;
     Ok((clock::seconds() - begun, opened))
 }
 

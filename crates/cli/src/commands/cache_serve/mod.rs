@@ -204,8 +204,10 @@ impl Args {
             Ok(port) => vec![SocketAddr::from(([127, 0, 0, 1], port))],
             Err(_) => resolve("--metrics", text)?,
         };
-        let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
-        addresses.into_iter().map(|at| Listener::tcp(at, self.backlog).map_err(usage)).collect()
+        addresses
+            .into_iter()
+            .map(|at| Listener::tcp(at, self.backlog).map_err(Failure::usage))
+            .collect()
     }
 
     fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
@@ -228,14 +230,15 @@ impl Args {
     }
 
     fn listeners(&self) -> Result<Vec<Listener>, Failure> {
-        let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
         if let Some(path) = &self.socket {
-            return Ok(vec![Listener::unix(path, self.socket_mode, self.backlog).map_err(usage)?]);
+            return Ok(vec![
+                Listener::unix(path, self.socket_mode, self.backlog).map_err(Failure::usage)?,
+            ]);
         }
         let addresses = self.addresses()?;
         addresses
             .into_iter()
-            .map(|address| Listener::tcp(address, self.backlog).map_err(usage))
+            .map(|address| Listener::tcp(address, self.backlog).map_err(Failure::usage))
             .collect()
     }
 
@@ -299,7 +302,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn serve(args: &Args) -> Result<(), Failure> {
-    let usage = |error: prism_cacheserver::ServerError| Failure::Usage(error.to_string());
     let settings = args.settings()?;
     let listeners = args.listeners()?;
     let metrics = args.metrics_listeners()?;
@@ -331,7 +333,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
         writes: args.write_limit(),
     };
     let stop = SoftStop::begin();
-    let opened = options.open().map_err(usage)?;
+    let opened = options.open().map_err(Failure::usage)?;
     let mut out = std::io::stderr();
     for address in listeners.iter().filter_map(Listener::address) {
         // A failure to print is no reason not to serve.
@@ -352,7 +354,7 @@ fn serve(args: &Args) -> Result<(), Failure> {
     );
     let shared = Shared::new(settings, prism_cacheserver::open::unix_now());
     let mut server = Server::new(opened, shared, listeners)
-        .map_err(usage)?
+        .map_err(Failure::usage)?
         .with_endurance(args.endurance)
         .with_metrics(metrics);
     let _pid_file = args.pid_file.as_deref().map(PidFile::write).transpose()?;
