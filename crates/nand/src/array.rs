@@ -189,7 +189,9 @@ impl Nand {
     }
 
     /// Programs `program_units` successive program units of one block, starting with `first`, on a
-    /// device that keeps no content. Equivalent to beginning and ending each program separately.
+    /// device that keeps no content. Equivalent to beginning and ending each program separately, but
+    /// that none fails on flash that may: this is for drives that are laid out, whose data is on
+    /// program units that did not fail.
     ///
     /// # Errors
     /// As [`Nand::program_begin`], for the first program unit that cannot be programmed. The
@@ -203,7 +205,6 @@ impl Nand {
         program_units: u32,
     ) -> Result<(), NandError> {
         assert!(self.store.is_none(), "bulk programs have no content");
-        assert!(self.faults.is_none(), "bulk programs cannot fail");
         let block = self.layout.block_of(first);
         let end = self.layout.first_program_unit(block).0 + self.layout.program_units_of(block);
         let fit = program_units.min(end.saturating_sub(first.0));
@@ -215,6 +216,9 @@ impl Nand {
             self.program_begin(first, [])?;
             self.cells[block.0 as usize][0] += (fit - 1) as u16;
             self.program_units_programmed_total += u64::from(fit - 1);
+        }
+        if let Some(faults) = &mut self.faults {
+            (first.0..first.0 + fit).for_each(|program_unit| faults.program_passed(program_unit));
         }
         if fit < program_units {
             Err(NandError::ProgramFull { program_unit: ProgramUnitId(end) })

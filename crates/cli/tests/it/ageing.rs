@@ -91,6 +91,17 @@ fn a_report_counts_read_retries() {
     assert!(run.stderr.contains("needs a drive that ages"), "{}", run.stderr);
 }
 
+/// Speed is measured on a drive with all dies whose steady state is laid out without writing.
+#[test]
+fn steady_states_are_laid_out_on_drives_that_age() {
+    let trace = sample("formats/msr.csv");
+    let old = ["--faults", "tlc", "--wear", "2900", "--json", "-"];
+    let out = json(&[&["report", &trace, "--what-if", "none"], &old[..]].concat());
+    assert_eq!(out["result"]["faults"]["wear_at_start_cycles"], 2900);
+    let steady = json(&[&WRITES[..], &["--state", "steady"], &old[..]].concat());
+    assert_eq!(steady["result"]["faults"]["failed_requests"]["write"], 0);
+}
+
 #[test]
 fn zones_and_slc_blocks_that_have_failed_are_counted() {
     let job = ["--capacity", "4GiB", "--name=j", "--bs=64k", "--io_size=2g", "--iodepth=8"];

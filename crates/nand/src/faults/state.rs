@@ -157,9 +157,14 @@ impl Faults {
         let fails =
             draw(self.seed, Draw::Program, u64::from(program_unit), u64::from(erases)) < chance;
         if !fails {
-            self.unreadable_program_units.remove(&program_unit);
+            self.program_passed(program_unit);
         }
         fails
+    }
+
+    /// Ends the program of `program_unit`, which did not fail.
+    pub(crate) fn program_passed(&mut self, program_unit: u32) {
+        self.unreadable_program_units.remove(&program_unit);
     }
 
     /// Whether `program_unit`, which is programmed or in flight, can be read.

@@ -189,6 +189,19 @@ fn units_are_lost_and_retried_as_often_as_the_model_says() {
 }
 
 #[test]
+fn programs_of_a_layout_do_not_fail() {
+    let mut model = FaultModel::of_kind("tlc", 1000).unwrap();
+    (model.factory_bad, model.wear) = (0.0, 1000);
+    (model.program.at_endurance, model.program.exponent) = (1.0, 0.0);
+    let mut nand = device(4, model);
+    nand.program_bulk(ProgramUnitId(0), 3).unwrap();
+    assert!((0..3).all(|unit| nand.holds(ProgramUnitId(unit))));
+    nand.program_begin(ProgramUnitId(3), []).unwrap();
+    assert_eq!(nand.program_end(ProgramUnitId(3)), Status::Failed);
+    assert!(!nand.holds(ProgramUnitId(3)));
+}
+
+#[test]
 fn rewritten_data_is_new_and_lost_only_if_marked() {
     let mut model = FaultModel::of_kind("tlc", 1000).unwrap();
     (model.factory_bad, model.wear, model.age) = (0.0, 2500, YEAR);
