@@ -74,6 +74,10 @@ def progress_of(progress: bool | Progress | None) -> Progress | None:
     if progress is False:
         return None
     if progress is not None and progress is not True:
+        for method in ("begin", "reached", "end"):
+            if not callable(getattr(progress, method, None)):
+                what = "True, False, None or an object with the methods begin, reached and end"
+                raise _unexpected("progress", what, progress)
         return progress
     if progress is None and not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return None
@@ -86,15 +90,45 @@ def progress_of(progress: bool | Progress | None) -> Progress | None:
     return _Tqdm(tqdm)
 
 
-def paths_of(paths: PathLike | Iterable[PathLike]) -> list[str]:
+def _unexpected(name: str, expected: str, value: object) -> TypeError:
+    """The exception for an argument of a wrong type."""
+    return TypeError(f"{name}: {expected} is expected, not {type(value).__name__}")
+
+
+def path_of(name: str, path: PathLike) -> str:
+    """The path that is the argument called ``name``."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise _unexpected(name, "a path", path)
+    return os.fsdecode(path)
+
+
+def optional_path(name: str, path: PathLike | None) -> str | None:
+    """The same, or none."""
+    return None if path is None else path_of(name, path)
+
+
+def paths_of(name: str, paths: PathLike | Iterable[PathLike]) -> list[str]:
     """The files that a path or several name."""
-    if isinstance(paths, (str, os.PathLike)):
-        return [os.fspath(paths)]
-    return [os.fspath(path) for path in paths]
+    return [path_of(name, path) for path in several(name, "a path or several", paths)]
+
+
+def several(name: str, expected: str, values: Any) -> list[Any]:
+    """One value, which may be text or a path, or several."""
+    if isinstance(values, (str, os.PathLike)):
+        return [values]
+    if not isinstance(values, Iterable) or isinstance(values, (bytes, bytearray)):
+        raise _unexpected(name, expected, values)
+    return list(values)
+
+
+def plain(value: Any) -> Any:
+    """A value of Python for one of NumPy: its ``True``, for example, is no ``bool``."""
+    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
 
 
 def text_of(value: object) -> str:
     """A value of an option as its text: ``True`` is ``true``."""
+    value = plain(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -105,24 +139,41 @@ def optional_text(value: object) -> str | None:
     return None if value is None else text_of(value)
 
 
-def size_of(size: Size) -> str:
+def size_of(name: str, size: Size) -> str:
     """A size as text with a unit; integers of NumPy are numbers, too."""
-    return size if isinstance(size, str) else f"{operator.index(size)}B"
+    if isinstance(size, str):
+        return size
+    try:
+        return f"{operator.index(size)}B"
+    except TypeError as error:
+        raise _unexpected(name, 'a whole number of bytes, or text such as "64MiB"', size) from error
 
 
-def count_of(name: str, value: object) -> int:
-    """A whole number from 0 that is the argument called ``name``."""
+def optional_size(name: str, size: Size | None) -> str | None:
+    """The same, or none."""
+    return None if size is None else size_of(name, size)
+
+
+def count_of(name: str, value: object, *, least: int = 0, most: int = sys.maxsize) -> int:
+    """A whole number from ``least`` to ``most`` that is the argument called ``name``."""
     try:
         count = operator.index(value)  # type: ignore[arg-type]
     except TypeError as error:
-        raise TypeError(f"{name}: a whole number is expected, not {type(value).__name__}") from error
-    if not 0 <= count <= sys.maxsize:
+        raise _unexpected(name, "a whole number", value) from error
+    if count < least:
+        raise _prism.Error(f"{name}: {count} is out of range; the least is {least}")
+    if count > most:
         raise _prism.Error(f"{name}: {count} is out of range")
     return count
 
 
-def sizes_of(sizes: Size | Iterable[Size]) -> list[str]:
+def seed_of(seed: object) -> int:
+    """A seed: a whole number of 64 bits."""
+    return count_of("seed", seed, most=2**64 - 1)
+
+
+def sizes_of(name: str, sizes: Size | Iterable[Size]) -> list[str]:
     """One size or several."""
     if isinstance(sizes, Iterable) and not isinstance(sizes, str):
-        return [size_of(one) for one in sizes]
-    return [size_of(sizes)]
+        return [size_of(name, one) for one in sizes]
+    return [size_of(name, sizes)]

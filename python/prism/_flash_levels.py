@@ -250,6 +250,7 @@ class Policy(Timed):
         ``greedy``, ``fifo``, ``cost-benefit`` or ``lru``; ``over_provisioning`` is in percent, or ``None`` for all that is left.
         """
         groups = (group_blocks, group_log_blocks)
+        handles = count_of("handles", handles, least=1, most=2**32 - 1)
         self._native.configure(begin, end, mapping, cleaning, over_provisioning, handles, groups)
 
     def remove(self, begin: int) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _prism
-from ._common import size_of
+from ._common import plain, size_of
 
 
 def toml_of(parts: Mapping[str, Any]) -> str:
@@ -36,15 +36,16 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, Mapping):
         parts = (f"{_text(key)} = {_value(f'{name}.{key}', one)}" for key, one in value.items())
         return "{ " + ", ".join(parts) + " }"
+    value = plain(value)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str):
         return _text(value)
-    if type(value).__name__ in {"bool", "bool_"}:
+    if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, numbers.Integral):
         is_capacity = name == "capacity" or name.startswith("capacity.")
-        return _text(size_of(int(value))) if is_capacity else str(int(value))
+        return _text(size_of("capacity", int(value))) if is_capacity else str(int(value))
     if isinstance(value, numbers.Real) and math.isfinite(value):
         return repr(float(value))
     if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray)):

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 
 from . import _prism
-from ._common import PathLike, Progress, Size, progress_of, size_of, sizes_of
+from ._common import (
+    PathLike,
+    Progress,
+    Size,
+    optional_path,
+    plain,
+    progress_of,
+    several,
+    size_of,
+    sizes_of,
+)
 from ._prism import Table
 from .results import Result, table_of_rows
 
@@ -45,19 +54,19 @@ def simulate_cache(
     Raises ``prism.Error`` if the input cannot be used.
     """
     if isinstance(etc, Mapping):
-        etc = ",".join(f"{name}={value}" for name, value in etc.items())
+        etc = ",".join(f"{name}={plain(value)}" for name, value in etc.items())
     options = {
-        "engines": [engine] if isinstance(engine, str) else list(engine),
-        "sizes": sizes_of(size),
+        "engines": several("engine", "a name or several", engine),
+        "sizes": sizes_of("size", size),
         "spare": spare,
         "max_writes": max_writes,
-        "slab": size_of(slab),
+        "slab": size_of("slab", slab),
         "channels": channels,
-        "memory": size_of(memory),
+        "memory": size_of("memory", memory),
         "items": items,
         "cycles": cycles,
         "seed": seed,
     }
-    path = None if trace is None else os.fspath(trace)
+    path = optional_path("trace", trace)
     native = _prism.simulate_caches(path, etc, options, progress_of(progress))
     return CacheSimulation(native)

@@ -77,7 +77,7 @@ def capture(
 
     Raises ``prism.Error``, which says why, where the system does not allow it (it needs root).
     """
-    disks = paths_of(devices)
+    disks = paths_of("devices", devices)
     if not disks and devices != ():
         raise _prism.Error("devices: name a disk, or leave it out to record all")
-    return Capture(_prism.start_capture(disks, backend, size_of(buffer)))
+    return Capture(_prism.start_capture(disks, backend, size_of("buffer", buffer)))

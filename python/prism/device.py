@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from . import _prism
-from ._common import DeviceLike, PathLike, Size, size_of, text_of
+from ._common import DeviceLike, PathLike, Size, optional_path, optional_size, path_of, text_of
 from ._toml import toml_of
 
 
@@ -29,12 +29,8 @@ def device(name: DeviceLike) -> dict[str, Any]:
 
     Raises ``prism.Error`` if there is no such preset, or the description is not one of a drive.
     """
-    if isinstance(name, Mapping):
-        fields = _prism.device_fields("device", toml_of(name))
-    elif is_text(name):
-        fields = _prism.device_fields("device", os.fspath(name))
-    else:
-        fields = _prism.device_fields(os.fspath(name))
+    path, text = name_and_text("name", name)
+    fields = _prism.device_fields(path if text is None else "device", text)
     result: dict[str, Any] = json.loads(fields)
     return result
 
@@ -44,11 +40,17 @@ def is_text(name: str | os.PathLike[str]) -> bool:
     return isinstance(name, str) and "\n" in name
 
 
-def name_and_text(device: DeviceLike) -> tuple[str, str | None]:
-    """The name of a drive, and the text of its file if it is not in one."""
+def name_and_text(argument: str, device: DeviceLike) -> tuple[str, str | None]:
+    """The name of a drive, and the text of its file if it is not in one.
+
+    ``argument`` is the name of the argument that describes the drive.
+    """
     if isinstance(device, Mapping):
         return "device", toml_of(device)
-    name = os.fspath(device)
+    if not isinstance(device, (str, os.PathLike)):
+        what = "a preset, a device file, its text or a dictionary"
+        raise TypeError(f"{argument}: {what} is expected, not {type(device).__name__}")
+    name = os.fsdecode(device)
     return name, name if is_text(name) else None
 
 
@@ -56,7 +58,7 @@ def device_options(
     device: DeviceLike,
     *,
     capacity: Size | None,
-    state: str,
+    state: str | PathLike,
     save_state: PathLike | None,
     faults: str | None,
     wear: int | None,
@@ -64,15 +66,15 @@ def device_options(
     set: Mapping[str, object] | None,
 ) -> dict[str, Any]:
     """The drive of a simulation as the extension takes it."""
-    name, inline = name_and_text(device)
+    name, inline = name_and_text("device", device)
     if set is not None and not isinstance(set, Mapping):
         raise TypeError(f"set: a dictionary of fields is expected, not {type(set).__name__}")
     return {
         "name": name,
         "text": inline,
-        "capacity": None if capacity is None else size_of(capacity),
-        "state": state,
-        "save_state": None if save_state is None else os.fspath(save_state),
+        "capacity": optional_size("capacity", capacity),
+        "state": path_of("state", state),
+        "save_state": optional_path("save_state", save_state),
         "faults": faults,
         "wear": wear,
         "retention": retention,

@@ -15,11 +15,10 @@ Python use the device at once. ``docs/library.md`` describes the levels.
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 from . import _prism
-from ._common import DeviceLike, PathLike, Size, size_of
+from ._common import DeviceLike, PathLike, Size, count_of, path_of, size_of
 from ._flash_levels import Container, Function, KeyValue, Objects, Policy, Range, Raw
 from ._flash_queues import Address, BlockQueue, Closing, Completion, PolicyQueue
 from ._prism import FlashError
@@ -129,8 +128,8 @@ class Device(Closing):
         faster. ``timing`` and ``real_time`` are those of ``memory``.
         """
         session = _session(timing, real_time, engine, depth, preallocate)
-        fspath = os.fspath(path)
-        return cls(_prism.FlashDevice.create(fspath, _geometry(geometry, fields), session))
+        chosen = _geometry(geometry, fields)
+        return cls(_prism.FlashDevice.create(path_of("path", path), chosen, session))
 
     @classmethod
     def open(
@@ -148,14 +147,14 @@ class Device(Closing):
         The arguments are those of ``create``; with ``read_only`` nothing in the file is changed.
         """
         session = _session(timing, real_time, engine, depth, read_only=read_only)
-        return cls(_prism.FlashDevice.open(os.fspath(path), session))
+        return cls(_prism.FlashDevice.open(path_of("path", path), session))
 
     def allocate(self, name: str, capacity: Size, *, over_provisioning: int = 25) -> Share:
         """A new share of at least this capacity, ``"64MiB"`` or bytes, in whole LUNs.
 
         ``over_provisioning`` is in percent of the capacity.
         """
-        size = size_of(capacity)
+        size = size_of("capacity", capacity)
         return Share(self._native.allocate(name, size, over_provisioning), name)
 
     def attach(self, name: str) -> Share:
@@ -204,12 +203,14 @@ def _session(
     preallocate: bool = False,
     read_only: bool = False,
 ) -> dict[str, Any]:
-    drive = None if timing is None else name_and_text(timing)
+    drive = None if timing is None else name_and_text("timing", timing)
+    if real_time and drive is None:
+        raise FlashError("real_time: it needs the times of a drive; give timing, such as \"dc-tlc\"")
     return {
         "timing": drive,
         "real_time": real_time,
         "engine": engine,
-        "depth": depth,
+        "depth": count_of("depth", depth, least=1, most=2**32 - 1),
         "preallocate": preallocate,
         "read_only": read_only,
     }

@@ -10,12 +10,20 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _prism
-from ._common import PathLike, Progress, Size, progress_of, size_of
+from ._common import (
+    PathLike,
+    Progress,
+    Size,
+    optional_path,
+    optional_size,
+    path_of,
+    progress_of,
+    size_of,
+)
 from ._prism import Table
 from .results import table_of_rows
 
@@ -95,11 +103,11 @@ def ingest_options(
         "weighted": weighted,
         "format": format,
         "columns": names,
-        "vertices": None if vertices is None else os.fspath(vertices),
+        "vertices": optional_path("vertices", vertices),
         "keep_duplicates": keep_duplicates,
         "keep_self_loops": keep_self_loops,
-        "memory": size_of(memory),
-        "run_memory": None if run_memory is None else size_of(run_memory),
+        "memory": size_of("memory", memory),
+        "run_memory": optional_size("run_memory", run_memory),
         "order": order,
         "restart": restart,
         "threads": threads,
@@ -147,7 +155,7 @@ def ingest(
         restart=restart,
         threads=threads,
     )
-    made = _prism.graph_ingest(os.fspath(edges), os.fspath(store), options, progress_of(progress))
+    made = _prism.graph_ingest(path_of("edges", edges), path_of("store", store), options, progress_of(progress))
     result: dict[str, Any] = json.loads(made)
     return result
 
@@ -199,25 +207,25 @@ def run(
         "single_precision": single_precision,
         "checkpoint": checkpoint,
         "restart": restart,
-        "output": None if output is None else os.fspath(output),
+        "output": optional_path("output", output),
         "top": top,
         "histogram": histogram,
         "values": values,
-        "memory": size_of(memory),
+        "memory": size_of("memory", memory),
         "threads": threads,
     }
     in_memory = None
     if restart and edges is not None:
-        raise ValueError("restart: a graph in memory has no saved rounds; leave it out")
+        raise _prism.Error("restart: a graph in memory has no saved rounds; leave it out")
     for name in ("restart", "threads"):
         if edge_options is not None and name in edge_options:
-            raise ValueError(f"edge_options: a graph in memory has no {name}; leave it out")
+            raise _prism.Error(f"edge_options: a graph in memory has no {name}; leave it out")
     if edges is not None:
-        in_memory = (os.fspath(edges), ingest_options(**(edge_options or {})), preset)
+        in_memory = (path_of("edges", edges), ingest_options(**(edge_options or {})), preset)
     elif edge_options is not None or preset is not None:
-        raise ValueError("edge_options and preset are for a graph of edges")
+        raise _prism.Error("edge_options and preset are for a graph of edges")
     figures, table = _prism.graph_run(
-        algorithm, os.fspath(store), options, in_memory, progress_of(progress)
+        algorithm, path_of("store", store), options, in_memory, progress_of(progress)
     )
     return Values(json.loads(figures), table)
 
@@ -227,7 +235,7 @@ def info(store: PathLike) -> dict[str, Any]:
 
     Raises ``prism.Error`` if there is none.
     """
-    found: dict[str, Any] = json.loads(_prism.graph_info(os.fspath(store)))
+    found: dict[str, Any] = json.loads(_prism.graph_info(path_of("store", store)))
     return found
 
 
@@ -237,7 +245,7 @@ def verify(store: PathLike, *, memory: Size = "1GiB") -> dict[str, Any]:
     Returns ``segments`` and ``bytes`` that were read, and ``damage``, a list of texts, which is empty
     if the graph is whole. Raises ``prism.Error`` if there is no graph.
     """
-    found: dict[str, Any] = json.loads(_prism.graph_verify(os.fspath(store), size_of(memory)))
+    found: dict[str, Any] = json.loads(_prism.graph_verify(path_of("store", store), size_of("memory", memory)))
     return found
 
 
@@ -247,4 +255,4 @@ def export(store: PathLike, output: PathLike, *, memory: Size = "1GiB") -> None:
     A line is source, tab, target, and for a graph with weights tab, weight. An undirected edge is
     written once. Raises ``prism.Error`` if the store or the file cannot be used.
     """
-    _prism.graph_export(os.fspath(store), os.fspath(output), size_of(memory))
+    _prism.graph_export(path_of("store", store), path_of("output", output), size_of("memory", memory))

@@ -6,9 +6,18 @@ import os
 from collections.abc import Iterable, Mapping
 
 from . import _prism
-from ._common import DeviceLike, PathLike, Progress, Size, progress_of
+from ._common import (
+    DeviceLike,
+    PathLike,
+    Progress,
+    Size,
+    optional_path,
+    paths_of,
+    progress_of,
+    several,
+)
 from ._prism import Table
-from .device import device_options, is_text, presets
+from .device import device_options, name_and_text, presets
 from .results import Result, table_of_rows
 from .trace import Trace, read_trace
 
@@ -58,15 +67,15 @@ class Report(Result):
         return f"<prism.Report on {self.trace.name}: write amplification {wa}>"
 
 
-def _device_of(against: object) -> str | None:
-    """The name of the drive that a report is compared with, if it is one and not a trace."""
-    if isinstance(against, Mapping) or isinstance(against, str) and is_text(against):
-        raise _prism.Error("against: name a preset or a device file, or pass a trace")
-    if not isinstance(against, (str, os.PathLike)):
+def _drive_of(against: object) -> tuple[str, str | None] | None:
+    """The drive that a report is compared with, if it is one and not a trace."""
+    if isinstance(against, Report):
+        raise TypeError("against: a trace or a drive is expected; of this report, pass against.trace")
+    if not isinstance(against, (str, os.PathLike, Mapping)):
         return None
-    name = str(os.fspath(against))
-    if _prism.is_device(name):
-        return name
+    name, text = name_and_text("against", against)
+    if text is not None or _prism.is_device(name):
+        return name, text
     if not os.path.exists(name):
         near = _prism.near_presets(name) or f"; presets are {', '.join(presets())}"
         raise _prism.Error(f"against: there is no trace, device file or preset called {name}{near}")
@@ -78,7 +87,7 @@ def report(
     *,
     device: DeviceLike = "dc-tlc",
     capacity: Size | None = None,
-    state: str = "filled",
+    state: str | PathLike = "filled",
     save_state: PathLike | None = None,
     faults: str | None = None,
     wear: int | None = None,
@@ -89,7 +98,7 @@ def report(
     seed: int = 1,
     what_if: str | Iterable[str] = "all",
     layout: PathLike | None = None,
-    against: Trace | PathLike | Iterable[PathLike] | None = None,
+    against: Trace | DeviceLike | Iterable[PathLike] | None = None,
     requests: bool = False,
     progress: bool | Progress | None = None,
 ) -> Report:
@@ -97,26 +106,30 @@ def report(
 
     The arguments are those of ``prism report`` (``docs/reports.md``); ``set`` is a dictionary, such
     as ``{"ftl.victim": "fifo"}``. ``against`` is another trace, or its file or files, or
-    another drive: a preset or a device file. With ``requests=True`` the report has a row for each request.
+    another drive, which is described as ``device`` is. With ``requests=True`` the report has a row for
+    each request.
 
     Raises ``prism.Error`` with the message of the command if the input cannot be used.
     """
     shown = progress_of(progress)
+    if isinstance(trace, Result):
+        raise TypeError("trace: a trace or its files are expected; of a report, pass report.trace")
     if not isinstance(trace, Trace):
         trace = read_trace(trace, progress=shown if shown is not None else False)
-    drive = _device_of(against)
+    drive = _drive_of(against)
     if drive is not None or against is None:
         other = None
     elif isinstance(against, Trace):
         other = against._native
     else:
-        other = read_trace(against, progress=shown if shown is not None else False)._native
+        files = paths_of("against", against)
+        other = read_trace(files, progress=shown if shown is not None else False)._native
     options = {
         "pace": pace,
         "passes": str(passes),
         "seed": seed,
-        "what_if": what_if if isinstance(what_if, str) else ",".join(what_if) or "none",
-        "layout": None if layout is None else os.fspath(layout),
+        "what_if": ",".join(several("what_if", "a name or several", what_if)) or "none",
+        "layout": optional_path("layout", layout),
         "requests": requests,
     }
     chosen = device_options(

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import html
 import json
-import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn, Self
 
 from . import _prism
-from ._common import PathLike
+from ._common import PathLike, count_of, path_of
 from ._prism import Table
 
 
@@ -45,9 +44,15 @@ class Result:
         """The keys of the dictionary."""
         return list(self.json)
 
-    def text(self, width: int = 100) -> str:
-        """The text that the command prints, in lines of at most ``width`` columns."""
-        return self._native.text(width)
+    def text(self, width: int = 100, *, unicode: bool = False) -> str:
+        """The text that the command prints to a file, in lines of at most ``width`` columns (72 to 1000).
+
+        It is ASCII: other characters in names are ``?``. With ``unicode`` they are shown, and charts
+        are as on a terminal.
+        """
+        if not 72 <= count_of("width", width) <= 1000:
+            raise _prism.Error(f"width: {width} columns are not from 72 to 1000")
+        return self._native.text(width, unicode)
 
     def html(self) -> str:
         """The page that the command writes with ``--html``: one file with all charts."""
@@ -55,7 +60,7 @@ class Result:
 
     def write_html(self, path: PathLike) -> None:
         """Writes the page to a file."""
-        with open(os.fspath(path), "w", encoding="utf-8") as file:
+        with open(path_of("path", path), "w", encoding="utf-8") as file:
             file.write(self.html())
 
     @property

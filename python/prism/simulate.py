@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 from . import _prism
-from ._common import DeviceLike, PathLike, Progress, Size, progress_of
+from ._common import DeviceLike, PathLike, Progress, Size, optional_text, plain, progress_of
 from ._prism import Table
 from .device import device_options
-from .report import report
+from .report import Report, report
 from .results import Result, table_of_rows
 from .trace import Trace
 
 Job: TypeAlias = "Mapping[str, object]"
-Workload: TypeAlias = "Trace | str | os.PathLike[str] | Job | Iterable[Job]"
+Jobs: TypeAlias = "str | os.PathLike[str] | Job | Iterable[Job]"
 
 
 class Simulation(Result):
@@ -41,6 +41,7 @@ class Simulation(Result):
 
 
 def _option(name: str, value: object) -> str:
+    value = plain(value)
     if isinstance(value, bool):
         value = int(value)
     return f"--{name}={value}"
@@ -53,19 +54,50 @@ def _arguments(job: Job, number: int) -> list[str]:
     return [f"--name={name}", *(_option(key, value) for key, value in options.items())]
 
 
+def _jobs(workload: object) -> list[Job]:
+    """Several jobs."""
+    jobs: list[Job] = []
+    for job in workload if isinstance(workload, Iterable) else [workload]:
+        if isinstance(job, Mapping):
+            jobs.append(job)
+        else:
+            what = "a job file, a trace, a dictionary of fio options or a list of these"
+            raise TypeError(f"workload: {what} is expected, not {type(job).__name__}")
+    return jobs
+
+
+@overload
 def simulate(
-    workload: Workload | None = None,
+    workload: Trace,
     *,
     device: DeviceLike = "dc-tlc",
     capacity: Size | None = None,
-    state: str = "filled",
+    state: str | PathLike = "filled",
     save_state: PathLike | None = None,
     faults: str | None = None,
     wear: int | None = None,
     retention: str | None = None,
     set: Mapping[str, object] | None = None,
     seed: int = 1,
-    over_provisioning: float | None = None,
+    requests: bool = False,
+    pace: str = "open",
+    passes: str | int = "steady",
+    progress: bool | Progress | None = None,
+) -> Report: ...
+@overload
+def simulate(
+    workload: Jobs | None = None,
+    *,
+    device: DeviceLike = "dc-tlc",
+    capacity: Size | None = None,
+    state: str | PathLike = "filled",
+    save_state: PathLike | None = None,
+    faults: str | None = None,
+    wear: int | None = None,
+    retention: str | None = None,
+    set: Mapping[str, object] | None = None,
+    seed: int = 1,
+    over_provisioning: float | str | None = None,
     until_read_only: bool = False,
     charts: bool = False,
     requests: bool = False,
@@ -73,15 +105,36 @@ def simulate(
     passes: str | int = "steady",
     progress: bool | Progress | None = None,
     **options: object,
-) -> Result:
+) -> Simulation: ...
+def simulate(
+    workload: Trace | Jobs | None = None,
+    *,
+    device: DeviceLike = "dc-tlc",
+    capacity: Size | None = None,
+    state: str | PathLike = "filled",
+    save_state: PathLike | None = None,
+    faults: str | None = None,
+    wear: int | None = None,
+    retention: str | None = None,
+    set: Mapping[str, object] | None = None,
+    seed: int = 1,
+    over_provisioning: float | str | None = None,
+    until_read_only: bool = False,
+    charts: bool = False,
+    requests: bool = False,
+    pace: str = "open",
+    passes: str | int = "steady",
+    progress: bool | Progress | None = None,
+    **options: object,
+) -> Report | Simulation:
     """Runs jobs with fio options, or a trace, on a simulated drive, as ``prism sim`` does.
 
     ``workload`` is the path or the text of a job file, a dictionary of fio options
     (``docs/spec/fio-options.md``), a list of them, or a ``Trace``. Further arguments are fio
     options, for one job: ``prism.simulate(rw="randwrite", bs="4k", iodepth=32)``. ``pace`` and
     ``passes`` are for a trace only, ``over_provisioning``, ``until_read_only`` and ``charts`` for jobs
-    only. ``over_provisioning`` is the effective share, such as 0.07, that the drive gets by more or
-    fewer blocks: the axis ``op`` of ``prism sim --sweep``.
+    only. ``over_provisioning`` is the effective share, such as 0.07 or ``"7%"``, that the drive gets by
+    more or fewer blocks: the axis ``op`` of ``prism sim --sweep``.
 
     With ``requests=True`` the result has a row for each measured request, with ``charts=True`` its
     page has charts; a run without both is faster.
@@ -106,12 +159,12 @@ def simulate(
     if isinstance(workload, str) and "\n" in workload:
         texts.append(("jobs", workload))
     elif isinstance(workload, (str, os.PathLike)):
-        arguments.append(os.fspath(workload))
+        arguments.append(os.fsdecode(workload))
     elif isinstance(workload, Mapping):
         arguments.extend(_arguments({**workload, **options}, 1))
         options = {}
     elif workload is not None:
-        for number, job in enumerate(workload, 1):
+        for number, job in enumerate(_jobs(workload), 1):
             arguments.extend(_arguments(job, number))
     if options:
         if workload is not None:
@@ -125,7 +178,7 @@ def simulate(
         "arguments": arguments,
         "texts": texts,
         "seed": seed,
-        "over_provisioning": over_provisioning,
+        "over_provisioning": optional_text(over_provisioning),
         "until_read_only": until_read_only,
         "charts": charts,
         "requests": requests,

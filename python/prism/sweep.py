@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 from . import _prism
-from ._common import PathLike, Progress, count_of, progress_of
+from ._common import PathLike, Progress, count_of, optional_path, progress_of
 from ._toml import toml_of
 from .device import is_text, name_and_text
 
@@ -108,10 +108,10 @@ def sweep(
 
     Raises ``prism.Error`` with the message of the command if the study cannot be used.
     """
-    jobs = None if jobs is None else count_of("jobs", jobs)
+    jobs = None if jobs is None else count_of("jobs", jobs, least=1)
     by_executor = _rows(executor, jobs)
     name, folder, text, devices = _study(study, base, grid, random, repeats)
-    target = None if output is None else os.fspath(output)
+    target = optional_path("output", output)
     planned = _prism.plan_sweep(name, folder, text, devices, target, restart)
     try:
         _run(planned, by_executor, jobs, progress_of(progress))
@@ -299,7 +299,7 @@ def _own_name(drive: Mapping[str, Any] | str | os.PathLike[str]) -> str:
     else:
         # A text that cannot be used is refused with the place of the setting.
         with contextlib.suppress(_prism.Error):
-            name = json.loads(_prism.device_fields("device", os.fspath(drive))).get("name")
+            name = json.loads(_prism.device_fields("device", os.fsdecode(drive))).get("name")
     shown = "device" if name is None else str(name)
     return "".join("-" if char == "/" or not char.isprintable() else char for char in shown)
 
@@ -313,7 +313,7 @@ def _with_devices(parts: Mapping[str, Any], devices: dict[str, str]) -> dict[str
     def named(drive: Any) -> Any:
         if not isinstance(drive, Mapping) and not is_text(drive):
             return drive
-        _, text = name_and_text(drive)
+        _, text = name_and_text("device", drive)
         assert text is not None
         own = _own_name(drive)
         for number in itertools.count(1):

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from . import _prism
-from ._common import PathLike, Progress, Size, progress_of, size_of
+from ._common import (
+    PathLike,
+    Progress,
+    Size,
+    count_of,
+    path_of,
+    progress_of,
+    seed_of,
+    several,
+    size_of,
+    text_of,
+)
 from ._prism import Table
 from .results import Result, table_of_rows
 
@@ -33,7 +43,7 @@ def validate(
     ``only`` selects checks whose names contain it, as ``prism validate --only`` does. A failed check
     is a row, not an exception. Ctrl-C ends it when the checks that have begun are done.
     """
-    return Validation(_prism.validate(only, seed, progress_of(progress)))
+    return Validation(_prism.validate(only, seed_of(seed), progress_of(progress)))
 
 
 class Cleaning(Result):
@@ -59,12 +69,12 @@ def calc_cleaning(
     >>> round(victim["write_amplification"], 3)
     5.0
     """
-    one = isinstance(utilization, (str, float, int))
-    shares = [utilization] if one else utilization
-    assert not isinstance(shares, (str, float, int))
-    texts = [str(share) for share in shares]
-    native = _prism.calc_cleaning(texts, pages_per_block, seed, progress_of(progress))
-    return Cleaning(native)
+    if isinstance(utilization, (float, int)):
+        utilization = str(utilization)
+    shares = several("utilization", "a share or several", utilization)
+    texts = [text_of(share) for share in shares]
+    pages = count_of("pages_per_block", pages_per_block, least=1, most=2**32 - 1)
+    return Cleaning(_prism.calc_cleaning(texts, pages, seed_of(seed), progress_of(progress)))
 
 
 def calc_lifetime(
@@ -84,7 +94,9 @@ def calc_lifetime(
     >>> round(life["days"])
     289
     """
-    return Result(_prism.calc_lifetime(size_of(capacity), cycles, cell, write_amplification, rate))
+    size = size_of("capacity", capacity)
+    cycles = None if cycles is None else count_of("cycles", cycles, most=2**32 - 1)
+    return Result(_prism.calc_lifetime(size, cycles, cell, write_amplification, rate))
 
 
 def papers() -> dict[str, str]:
@@ -105,5 +117,5 @@ def reproduce(
     ``papers()`` lists them. ``traces`` is the folder of the traces of ``unwritten-contract``;
     ``scale`` is ``full`` or ``quarter``. Ctrl-C ends it when the parts that have begun are done.
     """
-    native = _prism.reproduce(paper, os.fspath(traces), scale, seed, progress_of(progress))
-    return Result(native)
+    folder = path_of("traces", traces)
+    return Result(_prism.reproduce(paper, folder, scale, seed_of(seed), progress_of(progress)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +11,10 @@ from ._common import (
     PathLike,
     Progress,
     Size,
+    optional_path,
+    optional_size,
     optional_text,
+    path_of,
     paths_of,
     progress_of,
     size_of,
@@ -62,7 +64,7 @@ class Trace:
 
         Returns what ``prism trace convert --json`` reports, also what the format cannot represent.
         """
-        written = self._native.write(os.fspath(path), to, progress_of(progress))
+        written = self._native.write(path_of("path", path), to, progress_of(progress))
         result: dict[str, Any] = json.loads(written)
         return result
 
@@ -88,11 +90,11 @@ def read_trace(
     """
     return Trace(
         _prism.read_trace(
-            paths_of(paths),
+            paths_of("paths", paths),
             format,
-            None if map is None else os.fspath(map),
+            optional_path("map", map),
             blkparse_format,
-            None if block_size is None else size_of(block_size),
+            optional_size("block_size", block_size),
             optional_text(disorder),
             phase,
             source,
@@ -130,9 +132,9 @@ def generate_trace(
     options = {
         "pattern": pattern,
         "requests": requests,
-        "span": size_of(span),
-        "align": size_of(align),
-        "sizes": size.split(",") if isinstance(size, str) else sizes_of(size),
+        "span": size_of("span", span),
+        "align": size_of("align", align),
+        "sizes": size.split(",") if isinstance(size, str) else sizes_of("size", size),
         "reads": reads,
         "discards": discards,
         "flush_every": flush_every,

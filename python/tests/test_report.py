@@ -99,6 +99,13 @@ def test_devices_are_names_texts_and_dictionaries(trace: prism.Trace) -> None:
 def test_reports_are_compared(trace: prism.Trace) -> None:
     drive = prism.report(trace, what_if="none", passes=1, against="consumer-nvme")
     assert drive["against"]["name"] == "consumer-nvme"
+    fields = prism.device("consumer-nvme")
+    text = (ROOT / "crates/ssd/presets/consumer-nvme.toml").read_text()
+    for described in (fields, text):
+        # The drive of the report is a dictionary, too, and is not taken for the other.
+        own = prism.device("dc-tlc")
+        other = prism.report(trace, device=own, what_if="none", passes=1, against=described)
+        assert other["against"]["result"] == drive["against"]["result"]
     same = prism.report(trace, what_if="none", passes=1, against=trace)
     assert same["against"]["result"] == same["result"]
 
@@ -146,8 +153,8 @@ def test_simulation_of_a_trace(trace: prism.Trace) -> None:
         ({"against": "nowhere"}, "nowhere"),
         ({"seed": 1 << 70}, f"seed: {1 << 70} is out of range"),
         ({"seed": 10**5000}, "seed: the number is out of range"),
-        ({"against": {"name": "x"}}, "against: name a preset or a device file"),
-        ({"against": "name = \"x\"\n"}, "against: name a preset or a device file"),
+        ({"against": {"name": "x"}}, "<against>.toml: "),
+        ({"against": "name = \"x\"\n"}, "<against>.toml: "),
         ({"against": "dc-tcl"}, "no trace, device file or preset called dc-tcl (did you mean dc-tlc"),
         ({"against": "nowhere-at-all"}, "called nowhere-at-all; presets are "),
         ({"against": "nowhere.toml"}, "nowhere.toml: "),

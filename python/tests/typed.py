@@ -10,4 +10,7 @@ def amplification(path: str) -> float:
     names: list[str] = table.column_names
     print(names, len(trace), report.text())
     value: float = report["result"]["write_amplification"]
+    jobs: prism.Table = prism.simulate(rw="randwrite", bs="4k").jobs
+    rules: prism.Table = prism.simulate(trace, passes=1).rules
+    print(len(jobs), len(rules))
     return value

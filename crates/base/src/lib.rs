@@ -35,4 +35,4 @@ pub use symbols::{Symbol, Symbols};
 pub use table::{Column, DataTable, Values};
 pub use timers::Timers;
 pub use units::{Bytes, Nanos, SimTime};
-pub use zeroed::{OutOfMemory, Zeroed};
+pub use zeroed::{OutOfMemory, Zeroed, zeroed_bytes};

@@ -148,7 +148,8 @@ impl Bytes {
             ("TB", 1_000_000_000_000),
             ("PB", 1_000_000_000_000_000),
         ];
-        parse_scaled(text, &UNITS, "B, KiB, MiB, GiB, TiB, KB, MB, GB, TB", "64GiB").map(Self)
+        let known = "B, KiB, MiB, GiB, TiB, PiB, KB, MB, GB, TB, PB";
+        parse_scaled(text, &UNITS, known, "64GiB").map(Self)
     }
 
     /// Reads a rate such as `50MB/s`: bytes a second, more than none.

@@ -18,6 +18,12 @@ pub struct OutOfMemory {
     pub size: Bytes,
 }
 
+/// `len` bytes of zero, or `None` if there is no memory for them.
+#[must_use]
+pub fn zeroed_bytes(len: usize) -> Option<Box<[u8]>> {
+    bytemuck::allocation::try_zeroed_slice_box(len).ok()
+}
+
 /// A slice of fixed length, zero everywhere at first.
 ///
 /// Parts that were never written take no memory. Large columns use huge pages: lookups in the

@@ -174,10 +174,11 @@ pub enum MediumError {
         /// What failed, and what helps.
         what: String,
     },
-    /// The disk below the device is full. The device is read-only from then on.
+    /// The disk below the device is full, and the device is read-only from then on; or there is no
+    /// memory for a block of a device in memory.
     #[error("the device failed: {what}")]
     DiskFull {
-        /// Which file, and what helps.
+        /// Which file or memory, and what helps.
         what: String,
     },
     /// The device takes no programs and no erases. What was synced can be read.

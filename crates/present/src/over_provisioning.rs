@@ -12,17 +12,18 @@ pub fn set(device: &mut DriveSpec, share: f64) -> Result<(), String> {
     device.set_over_provisioning(share).map_err(wrong)
 }
 
-/// Reads `7%` or `0.07`.
+/// Reads `7%` or `0.07`. More than all of the capacity has to be in percent: somebody who writes 7
+/// means 7 %.
 ///
 /// # Errors
 /// What is expected.
 pub fn parse(text: &str) -> Result<f64, String> {
-    let (number, scale) = match text.strip_suffix('%') {
-        Some(number) => (number, 100.0),
-        None => (text, 1.0),
+    let (number, scale, most) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0, 1000.0),
+        None => (text, 1.0, 1.0),
     };
     match number.parse::<f64>() {
-        Ok(value) if value > 0.0 && value / scale <= 10.0 => Ok(value / scale),
+        Ok(value) if value > 0.0 && value <= most => Ok(value / scale),
         _ => Err(format!("{text:?} is not an over-provisioning; write for example 7% or 0.07")),
     }
 }
@@ -55,7 +56,8 @@ mod tests {
     #[test]
     fn shares_are_percent_or_fractions() {
         assert_eq!((parse("7%"), parse("0.07")), (Ok(0.07), Ok(0.07)));
-        for text in ["", "%", "-7%", "x", "0", "20000%"] {
+        assert_eq!((parse("1"), parse("700%")), (Ok(1.0), Ok(7.0)));
+        for text in ["", "%", "-7%", "x", "0", "7", "nan", "inf%", "20000%"] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -79,7 +79,7 @@ pub fn simulate_caches(
     let etc = etc.map_err(|what| Failure::argument("etc", what))?;
     let seed = options.0.seed;
     let study = options.0.study()?;
-    watch::run(py, progress, None, |env| {
+    watch::run(py, progress, [], |env| {
         let mut running = study.begin()?;
         let name = match (&trace, etc) {
             (Some(path), None) => {

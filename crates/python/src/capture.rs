@@ -69,7 +69,7 @@ pub fn start_capture(
     let backend = backend.map(backend_of).transpose()?;
     let buffer = Bytes::parse(buffer).map_err(|error| Failure::argument("buffer", error))?;
     let spec = CaptureSpec { devices, backend, buffer };
-    watch::run(py, None, None, |_| {
+    watch::run(py, None, [], |_| {
         let running = Mutex::new(Some(capture::start(&spec)?));
         Ok(CaptureSession { running })
     })
@@ -106,7 +106,7 @@ impl CaptureSession {
     /// Ends the capture: its trace, and the events that the kernel dropped.
     fn stop(&self, py: Python<'_>) -> PyResult<(Trace, u64)> {
         let capture = self.take().ok_or_else(stopped)?;
-        watch::run(py, None, None, |_| {
+        watch::run(py, None, [], |_| {
             thread::sleep(capture::AFTER);
             let captured = capture.stop()?;
             Ok((Trace::of(captured.trace), captured.lost))

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::error::Failure;
 use crate::trace::nanos;
-use crate::watch::INLINE_DEVICE;
+use crate::watch::{INLINE_DEVICE, InlineDrive};
 
 /// A drive and its initial state, as a dictionary of Python.
 #[derive(FromPyObject)]
@@ -30,11 +30,11 @@ pub struct DeviceOptions {
 }
 
 impl DeviceOptions {
-    /// The drive, and its text if it is not in a file.
+    /// The drive, which is also returned as an inline one if it is not in a file.
     ///
     /// # Errors
     /// [`Failure`] naming the argument.
-    pub fn choice(self) -> Result<(DriveChoice, Option<String>), Failure> {
+    pub fn choice(self) -> Result<(DriveChoice, Option<InlineDrive>), Failure> {
         let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
         let text = self.text;
         let overrides = self.overrides.iter().map(|text| parse_override(text)).collect();
@@ -57,7 +57,7 @@ impl DeviceOptions {
             retention: self.retention.map(|text| nanos("retention", &text)).transpose()?,
             overrides: Result::<_, String>::from_iter::<Vec<_>>(overrides).map_err(wrong("set"))?,
         };
-        Ok((choice, text))
+        Ok((choice, text.map(|text| (INLINE_DEVICE, text))))
     }
 }
 

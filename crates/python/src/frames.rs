@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, RecordBatchOptions, StringArray,
-    UInt64Array,
+    UInt64Array, new_null_array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use prism_report::{self as report, Chart, Unit};
@@ -122,10 +122,46 @@ pub fn of_rows(rows: &Vec<Value>) -> Result<RecordBatch, Failure> {
     let column = |name: &&String| {
         let cells: Vec<&Value> =
             flat.iter().map(|row| row.get(*name).unwrap_or(&Value::Null)).collect();
-        let array = array_of(&cells);
-        (Field::new(*name, array.data_type().clone(), true), array)
+        let array = if cells.iter().any(|cell| !cell.is_null()) {
+            array_of(&cells)
+        } else {
+            new_null_array(&type_without_values(name)?, cells.len())
+        };
+        Some((Field::new(*name, array.data_type().clone(), true), array))
     };
-    Ok(batch(names.iter().map(column).collect(), rows.len()))
+    Ok(batch(names.iter().filter_map(column).collect(), rows.len()))
+}
+
+/// The type of a column in which no row has a value, which is its type in other tables, so that frames
+/// of several results can be joined; `None` if it is no column there, but a dictionary of some.
+fn type_without_values(name: &str) -> Option<DataType> {
+    let key = name.rsplit('.').next().unwrap_or(name);
+    Some(match key {
+        "score"
+        | "score_by_bytes"
+        | "density"
+        | "density_segmented"
+        | "gini"
+        | "top_1_percent_share"
+        | "top_10_percent_share"
+        | "map_miss_ratio"
+        | "write_amplification"
+        | "latency_p99"
+        | "throughput"
+        | "lifetime"
+        | "lifetime_days"
+        | "life_seconds" => DataType::Float64,
+        "p25" | "p50" | "p75" | "p99" | "max" | "writes_max" | "p99_ns" => DataType::Int64,
+        "steady" | "holds" => DataType::Boolean,
+        "price"
+        | "read"
+        | "write"
+        | "trim"
+        | "flush"
+        | "outstanding"
+        | "outstanding_of_its_kind" => return None,
+        _ => DataType::Utf8,
+    })
 }
 
 fn flatten(before: &str, object: &Map<String, Value>, cells: &mut Map<String, Value>) {
@@ -138,21 +174,20 @@ fn flatten(before: &str, object: &Map<String, Value>, cells: &mut Map<String, Va
     }
 }
 
-/// The narrowest type that has every value: a column of nulls is one of text.
+/// The narrowest type that has every value.
 fn array_of(cells: &[&Value]) -> ArrayRef {
     let all = |is: fn(&Value) -> bool| cells.iter().all(|cell| cell.is_null() || is(cell));
-    let any = |is: fn(&Value) -> bool| cells.iter().any(|cell| is(cell));
     let cells = cells.iter();
-    if any(Value::is_boolean) && all(Value::is_boolean) {
+    if all(Value::is_boolean) {
         return Arc::new(cells.map(|cell| cell.as_bool()).collect::<BooleanArray>());
     }
-    if any(Value::is_number) && all(Value::is_i64) {
+    if all(Value::is_i64) {
         return Arc::new(cells.map(|cell| cell.as_i64()).collect::<Int64Array>());
     }
-    if any(Value::is_number) && all(Value::is_u64) {
+    if all(Value::is_u64) {
         return Arc::new(cells.map(|cell| cell.as_u64()).collect::<UInt64Array>());
     }
-    if any(Value::is_number) && all(Value::is_number) {
+    if all(Value::is_number) {
         return Arc::new(cells.map(|cell| cell.as_f64()).collect::<Float64Array>());
     }
     let text = |cell: &&Value| match cell {

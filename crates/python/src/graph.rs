@@ -119,7 +119,7 @@ pub fn graph_ingest(
     let options = options.0;
     let threads = threads(options.threads)?;
     let plan = options.plan()?;
-    watch::run(py, progress, None, |env| {
+    watch::run(py, progress, [], |env| {
         let pool = WatchedPool { env, threads };
         let made = plan.make(&edges, &store, &pool, &env.progress())?;
         Ok(serde_json::to_string(&made).expect("numbers and text"))
@@ -204,7 +204,7 @@ pub fn graph_run(
         Ok::<_, Failure>((path, ingest.0.plan()?, drive))
     });
     let in_memory = in_memory.transpose()?;
-    watch::run(py, progress, None, |env| {
+    watch::run(py, progress, [], |env| {
         let pool = WatchedPool { env, threads };
         let then = |graph: &mut Graph, column: &Column| {
             let failure = |error| StoreError::input(&store.display().to_string(), error);
@@ -224,7 +224,7 @@ pub fn graph_run(
 /// What the graph in a store is, as JSON.
 #[pyfunction]
 pub fn graph_info(py: Python<'_>, store: PathBuf) -> PyResult<String> {
-    watch::run(py, None, None, |_| {
+    watch::run(py, None, [], |_| {
         Ok(serde_json::to_string(&Info::of(&store)?).expect("numbers and text"))
     })
 }
@@ -233,7 +233,7 @@ pub fn graph_info(py: Python<'_>, store: PathBuf) -> PyResult<String> {
 #[pyfunction]
 pub fn graph_verify(py: Python<'_>, store: PathBuf, memory: &str) -> PyResult<String> {
     let memory = bytes("memory", memory)?;
-    watch::run(py, None, None, |env| {
+    watch::run(py, None, [], |env| {
         let found =
             Verified::of(&store, memory, &WatchedPool { env, threads: 1 }, &env.progress())?;
         Ok(serde_json::to_string(&found).expect("numbers and text"))
@@ -244,7 +244,7 @@ pub fn graph_verify(py: Python<'_>, store: PathBuf, memory: &str) -> PyResult<St
 #[pyfunction]
 pub fn graph_export(py: Python<'_>, store: PathBuf, output: PathBuf, memory: &str) -> PyResult<()> {
     let memory = bytes("memory", memory)?;
-    watch::run(py, None, None, |env| Ok(export(&store, &output, memory, &env.progress())?))
+    watch::run(py, None, [], |env| Ok(export(&store, &output, memory, &env.progress())?))
 }
 
 /// A row for each vertex: its number in the input and its value, which is null where there is none.

@@ -3,18 +3,22 @@
 //!
 //! Names are dictionary arrays: a row has a number of four bytes, and each name exists once.
 
+use std::panic::panic_any;
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::builder::{ArrayBuilder, Int32Builder, Int64Builder, UInt64Builder};
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use prism_base::SimTime;
+use prism_base::{Bytes, OutOfMemory, SimTime};
 use prism_ssd::HostOp;
 use prism_trace::{Flags, Op, OptTime, Record, Symbol, Symbols};
 use prism_workload::Finished;
 
 use crate::table::Table;
+
+/// Bytes of a request in the columns of its batch.
+const REQUEST_BYTES: usize = 8 * (2 + 6) + 4 * (1 + 6 + 1 + 4);
 
 /// Rows of a batch: large, so that a table of millions of rows has few pieces.
 const BATCH_ROWS: usize = 1 << 20;
@@ -164,7 +168,13 @@ pub struct RequestTable {
 
 impl RequestTable {
     /// Adds one request, whose names are in `symbols`.
+    ///
+    /// # Panics
+    /// With the payload [`OutOfMemory`] if there is no memory for more.
     pub fn add(&mut self, finished: &Finished, symbols: &Symbols) {
+        if self.ops.len().is_power_of_two() {
+            self.check_memory();
+        }
         let completion = &finished.completion;
         let since = |at: SimTime| at.since(finished.origin).0 as i64;
         self.ops.append_value(operation(completion.op));
@@ -196,6 +206,16 @@ impl RequestTable {
         self.names.iter_mut().zip(names).for_each(|(column, name)| column.push(name));
         if self.ops.len() == BATCH_ROWS {
             self.end_batch(symbols);
+        }
+    }
+
+    /// Refuses a batch that could double without memory for it: builders of arrays cannot fail, and
+    /// a process that is out of memory ends.
+    fn check_memory(&self) {
+        let bytes = 2 * self.ops.len() * REQUEST_BYTES;
+        if Vec::<u8>::new().try_reserve_exact(bytes).is_err() {
+            let kept: usize = self.batches.iter().map(RecordBatch::get_array_memory_size).sum();
+            panic_any(OutOfMemory { size: Bytes((kept + bytes) as u64) });
         }
     }
 

@@ -18,7 +18,7 @@ use crate::frames;
 use crate::requests::RequestTable;
 use crate::table::Table;
 use crate::trace::Trace;
-use crate::watch;
+use crate::watch::{self, INLINE_AGAINST};
 
 /// The result of a report or a simulation.
 #[pyclass(module = "prism._prism", frozen)]
@@ -62,9 +62,9 @@ impl Results {
         self.fio.as_ref().map(Value::to_string)
     }
 
-    /// The text of the command, in lines of at most `width` columns.
-    fn text(&self, width: usize) -> String {
-        terminal::render(&self.short, width.clamp(72, 1000), Style::PLAIN)
+    /// The text of the command, in lines of at most `width` columns; in ASCII, or with Unicode.
+    fn text(&self, width: usize, unicode: bool) -> String {
+        terminal::render(&self.short, width, Style { unicode, ..Style::PLAIN })
     }
 
     /// The page of the command's `--html`.
@@ -128,11 +128,17 @@ pub fn report(
     device: Arguments<DeviceOptions>,
     options: Arguments<ReplayOptions>,
     against_trace: Option<Bound<'_, Trace>>,
-    against_device: Option<String>,
+    against_device: Option<(String, Option<String>)>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
     let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
-    let (drive, text) = device.0.choice()?;
+    let (drive, inline) = device.0.choice()?;
+    let (against_device, against_text) = match against_device {
+        Some((_, Some(text))) => (Some(INLINE_AGAINST.to_owned()), Some(text)),
+        Some((name, None)) => (Some(name), None),
+        None => (None, None),
+    };
+    let inline = inline.into_iter().chain(against_text.map(|text| (INLINE_AGAINST, text)));
     let options = options.0;
     let pace = parse_pace(&options.pace).map_err(wrong("pace"))?;
     let passes = parse_passes(&options.passes).map_err(wrong("passes"))?;
@@ -147,7 +153,7 @@ pub fn report(
         (None, Some(name)) => Some(Other { name, trace, is_device: true }),
         (None, None) => None,
     };
-    watch::run(py, progress, text, |env| {
+    watch::run(py, progress, inline, |env| {
         let ranges = options.layout.as_deref().map(prism_host::load_layout).transpose()?;
         let ranges =
             ranges.map_or_else(Vec::new, |layout| NamedRange::of_regions(layout.regions()));

@@ -1,5 +1,6 @@
 //! Jobs with fio options on a simulated drive.
 
+use prism_present::over_provisioning;
 use prism_present::sim::{self, fio_json};
 use prism_present::simulation::Plan;
 use prism_workload::Finished;
@@ -22,7 +23,7 @@ pub struct JobOptions {
     /// The name and the text of each job file.
     texts: Vec<(String, String)>,
     seed: u64,
-    over_provisioning: Option<f64>,
+    over_provisioning: Option<String>,
     until_read_only: bool,
     charts: bool,
     requests: bool,
@@ -37,12 +38,14 @@ pub fn simulate(
     device: Arguments<DeviceOptions>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
-    let (drive, text) = device.0.choice()?;
+    let (drive, inline) = device.0.choice()?;
     let options = options.0;
     let JobOptions { arguments, texts, seed, until_read_only, charts, requests, .. } = options;
     let sections = jobs(&arguments, &texts)?;
-    let plan = Plan { drive, seed, op: options.over_provisioning, settings: Vec::new() };
-    watch::run(py, progress, text, |env| {
+    let op = options.over_provisioning.map(|text| over_provisioning::parse(&text)).transpose();
+    let op = op.map_err(|what| Failure::argument("over_provisioning", what))?;
+    let plan = Plan { drive, seed, op, settings: Vec::new() };
+    watch::run(py, progress, inline, |env| {
         let setup = plan.setup(&sections, env)?;
         if until_read_only && setup.scaled.device.faults.is_none() {
             let what = "it needs a drive that ages: give faults";

@@ -61,7 +61,7 @@ pub fn plan_sweep(
     output: Option<PathBuf>,
     restart: bool,
 ) -> PyResult<Sweep> {
-    watch::run(py, None, None, |env| {
+    watch::run(py, None, [], |env| {
         let designs = Study::parse(name, &folder, text)?.designs(devices, env)?;
         let ends = |end: &str| output.as_ref().is_some_and(|o| o.extension() == Some(end.as_ref()));
         if output.is_some() && !ends("csv") && !ends("parquet") {
@@ -121,7 +121,7 @@ impl Sweep {
         jobs: Option<usize>,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<()> {
-        watch::run(py, progress, None, |env| {
+        watch::run(py, progress, [], |env| {
             let mut progress = self.progress();
             let rows = std::mem::take(&mut progress.rows).into_values().collect();
             let keep = |row: &Row| match &progress.store {
@@ -147,7 +147,7 @@ impl Sweep {
 
     /// The data set, which is written to the output, and its summary as JSON.
     fn finish(&self, py: Python<'_>) -> PyResult<(Table, String)> {
-        watch::run(py, None, None, |_| {
+        watch::run(py, None, [], |_| {
             let mut progress = self.progress();
             let rows: Vec<Row> = std::mem::take(&mut progress.rows).into_values().collect();
             let data = assemble(&self.designs, &rows)?;
@@ -169,7 +169,7 @@ impl Sweep {
 pub fn run_design(py: Python<'_>, design: &str) -> PyResult<String> {
     let design: Design =
         serde_json::from_str(design).map_err(|error| Failure::argument("design", error))?;
-    watch::run(py, None, None, |env| {
+    watch::run(py, None, [], |env| {
         let row = design.run(env)?;
         Ok(serde_json::to_string(&row).expect("a row has plain fields"))
     })

@@ -34,7 +34,7 @@ pub fn validate(
     seed: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Results> {
-    watch::run(py, progress, None, |env| {
+    watch::run(py, progress, [], |env| {
         let done = validation::run(seed, only, env)?;
         Ok(results(validation::json(&done, seed), validation::document(&done)))
     })
@@ -52,7 +52,7 @@ pub fn calc_cleaning(
 ) -> PyResult<Results> {
     let shares: Result<Vec<f64>, String> = utilization.iter().map(|u| parse_share(u)).collect();
     let shares = shares.map_err(wrong("utilization"))?;
-    watch::run(py, progress, None, |env| {
+    watch::run(py, progress, [], |env| {
         let done = cleaning::run(&shares, pages_per_block, seed, env)?;
         let json = cleaning::json(&done, pages_per_block, seed);
         Ok(results(json, cleaning::document(&done, pages_per_block)))
@@ -79,7 +79,7 @@ pub fn calc_lifetime(
         _ => return Err(Failure::argument("cycles", "give either cycles or cell").into()),
     };
     let inputs = LifetimeInputs { capacity, cycles, write_amplification, rate };
-    watch::run(py, None, None, |_| {
+    watch::run(py, None, [], |_| {
         let life = lifetime::run(&inputs)?;
         Ok(results(lifetime::json(&inputs, &life), lifetime::document(&inputs, &life)))
     })
@@ -104,7 +104,7 @@ pub fn reproduce(
 ) -> PyResult<Results> {
     let paper = Paper::parse(paper).map_err(wrong("paper"))?;
     let scale = parse_scale(scale).map_err(wrong("scale"))?;
-    watch::run(py, progress, None, |env| {
+    watch::run(py, progress, [], |env| {
         let traces = match paper {
             Paper::UnwrittenContract => Some(TraceFiles::find(&traces, Path::is_file)?),
             _ => None,

@@ -91,7 +91,7 @@ impl Trace {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<String> {
         let target = to.as_deref().map(target).transpose()?;
-        watch::run(py, progress, None, |env| {
+        watch::run(py, progress, [], |env| {
             let file = TraceFile::create(&path, target)?;
             let (mut source, TraceInfo { symbols, facts, .. }) = (self.spool.clone(), &self.info);
             let written = file.write(&mut source, symbols, facts, &env.progress())?;
@@ -180,7 +180,7 @@ pub fn read_trace(
     if spec.paths.is_empty() {
         return Err(Failure::argument("paths", "name at least one file").into());
     }
-    watch::run(py, progress, None, |env| Ok(Trace::of(load_trace(&spec, &env.progress())?)))
+    watch::run(py, progress, [], |env| Ok(Trace::of(load_trace(&spec, &env.progress())?)))
 }
 
 /// What is generated, as a dictionary of Python.
@@ -231,7 +231,7 @@ pub fn generate_trace(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Trace> {
     let workload = options.0.options()?.workload();
-    watch::run(py, progress, None, |env| {
+    watch::run(py, progress, [], |env| {
         let records = workload.records().map_err(|error| Failure::Text(error.to_string()))?;
         let facts = generated_facts();
         Ok(Trace::of(trace_of_records("generated", records, facts, &env.progress())?))

@@ -130,12 +130,17 @@ impl Display for Watcher {
 /// The environment of work: files, threads, a clock, and a display of Python.
 pub struct PythonEnv {
     watcher: Arc<Watcher>,
-    /// The text of the drive that is called [`INLINE_DEVICE`].
-    device: Option<String>,
+    /// The texts of drives without a file, by their names.
+    inline: Vec<InlineDrive>,
 }
+
+/// The name and the text of a drive without a file.
+pub type InlineDrive = (&'static str, String);
 
 /// The name of a drive without a file, which a file is unlikely to have.
 pub const INLINE_DEVICE: &str = "<device>.toml";
+/// The same, of the drive that a report compares with.
+pub const INLINE_AGAINST: &str = "<against>.toml";
 
 impl PythonEnv {
     /// Shows the progress of reading.
@@ -193,10 +198,8 @@ impl Env for PythonEnv {
     }
 
     fn device_text(&self, path: &Path) -> Result<String, Outside> {
-        match &self.device {
-            Some(text) if path == Path::new(INLINE_DEVICE) => Ok(text.clone()),
-            _ => Ok(input::read_text(path)?),
-        }
+        let inline = self.inline.iter().find(|(name, _)| path == Path::new(name));
+        inline.map_or_else(|| Ok(input::read_text(path)?), |(_, text)| Ok(text.clone()))
     }
 
     fn read_state(&self, path: &Path) -> Result<Vec<u8>, Outside> {
@@ -219,19 +222,19 @@ impl SweepEnv for PythonEnv {
     }
 }
 
-/// Runs `work` without the interpreter's lock. `shown` shows its progress; `device` is the text of
-/// the drive that is called [`INLINE_DEVICE`].
+/// Runs `work` without the interpreter's lock. `shown` shows its progress; `inline` are the drives
+/// without a file.
 ///
 /// # Errors
 /// The failure of `work`, or the exception of a handler of a signal.
 pub fn run<T: Send>(
     py: Python<'_>,
     shown: Option<Py<PyAny>>,
-    device: Option<String>,
+    inline: impl IntoIterator<Item = InlineDrive>,
     work: impl FnOnce(&PythonEnv) -> Result<T, Failure> + Send,
 ) -> PyResult<T> {
     let watcher = Arc::new(Watcher::new(shown));
-    let env = PythonEnv { watcher: watcher.clone(), device };
+    let env = PythonEnv { watcher: watcher.clone(), inline: inline.into_iter().collect() };
     let result = py.detach(|| {
         let guarded = AssertUnwindSafe(|| within_memory(|| work(&env)).map_err(Failure::from));
         catch_unwind(guarded)

@@ -13,7 +13,7 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use prism_base::Rng;
+use prism_base::{Bytes, Rng, zeroed_bytes};
 
 use crate::medium::{DeviceGeometry, GeometryError, Medium, MediumError, MediumQueue, PageState};
 
@@ -215,16 +215,16 @@ impl MemoryDevice {
         oob: &[u8],
     ) -> Result<(), MediumError> {
         self.check_program(state, block, page)?;
+        let slot = self.slot_bytes();
+        if state.cells.is_none() {
+            state.cells = Some(self.cells(slot * self.geometry.pages_per_block as usize)?);
+        }
         let torn = self.operation()?;
         if self.wears_out(state) {
             return Err(MediumError::ProgramFailed { block, page });
         }
-        let slot = self.slot_bytes();
         let page_size = self.geometry.page_size as usize;
-        let cells = state.cells.get_or_insert_with(|| {
-            let bytes = slot * self.geometry.pages_per_block as usize;
-            self.common().pool.pop().unwrap_or_else(|| vec![0; bytes].into())
-        });
+        let cells = state.cells.as_deref_mut().expect("the block has memory");
         let first = page as usize * slot;
         cells[first..first + page_size].copy_from_slice(data);
         let (used, rest) = cells[first + page_size..first + slot].split_at_mut(oob.len());
@@ -238,6 +238,19 @@ impl MemoryDevice {
         });
         self.note_undo(block, Undo::Program);
         if torn { Err(MediumError::PowerLost) } else { Ok(()) }
+    }
+
+    /// Memory for the pages of a block.
+    fn cells(&self, bytes: usize) -> Result<Box<[u8]>, MediumError> {
+        let pooled = self.common().pool.pop();
+        pooled.or_else(|| zeroed_bytes(bytes)).ok_or_else(|| {
+            let bytes = Bytes(bytes as u64);
+            let what = format!(
+                "there is no memory for a block of {bytes}; erase blocks, use a smaller device or one \
+                 in a file, or raise the limit of memory"
+            );
+            MediumError::DiskFull { what }
+        })
     }
 
     /// Changes a block, and with it the number of those that are partly written.

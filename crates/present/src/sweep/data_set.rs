@@ -120,13 +120,20 @@ fn plain(value: &Value) -> Option<Scalar> {
     }
 }
 
+/// Whether a result that has no value in any design is a whole number elsewhere: data sets of several
+/// sweeps are joined, and a column has one type in all of them.
+fn is_whole(name: &str) -> bool {
+    name.ends_with("_ns") && !name.ends_with("mean_ns") && !name.ends_with("deviation_ns")
+}
+
 /// The narrowest type for all values; numbers if there is none.
 fn column(name: &str, values: Vec<Option<Scalar>>) -> Column {
     let all = |is: fn(&Scalar) -> bool| values.iter().flatten().all(is);
     let none = values.iter().all(Option::is_none);
     let is_int = |value: &Scalar| matches!(value, Scalar::Int(_));
     let is_number = |value: &Scalar| matches!(value, Scalar::Int(_) | Scalar::Float(_));
-    let typed = if !none && all(is_int) {
+    let whole = if none { is_whole(name) } else { all(is_int) };
+    let typed = if whole {
         let int = |value: Scalar| if let Scalar::Int(value) = value { Some(value) } else { None };
         Values::Ints(values.into_iter().map(|value| value.and_then(int)).collect())
     } else if none || all(is_number) {
@@ -159,6 +166,9 @@ mod tests {
         check(vec![Some(Int(1)), Some(Float(0.5))], Values::Floats(vec![Some(1.0), Some(0.5)]));
         check(vec![Some(Bool(true))], Values::Bools(vec![Some(true)]));
         check(vec![None, None], Values::Floats(vec![None, None]));
+        let none = |name| column(name, vec![None]).values;
+        assert_eq!(none("read_p99_ns"), Values::Ints(vec![None]));
+        assert_eq!(none("read_mean_ns"), Values::Floats(vec![None]));
         let mixed = vec![Some(Int(1)), Some(Text("x".into()))];
         check(mixed, Values::Texts(vec![Some("1".into()), Some("x".into())]));
     }

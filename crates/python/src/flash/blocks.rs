@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::{
-    CommandQueue, FlashShare, Memory, Open, PageAddress, address, failed, memories, new_bytes,
+    At, CommandQueue, FlashShare, Memory, Open, PageAddress, failed, memories, new_bytes,
     page_address, time_of,
 };
 
@@ -58,60 +58,60 @@ impl RawLevel {
     fn read_page<'py>(
         &self,
         py: Python<'py>,
-        at: PageAddress,
+        at: At,
         offset: u32,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.call(py, |raw| raw.check(address(at), offset, length, 0))?;
-        new_bytes(py, length, |into| self.0.call(py, |raw| raw.read_at(address(at), offset, into)))
+        self.0.call(py, |raw| raw.check(at.0, offset, length, 0))?;
+        new_bytes(py, length, |into| self.0.call(py, |raw| raw.read_at(at.0, offset, into)))
     }
 
     fn read_page_into(
         &self,
         py: Python<'_>,
-        at: PageAddress,
+        at: At,
         buffer: Bound<'_, PyAny>,
         offset: u32,
     ) -> PyResult<()> {
         let mut memory = Memory::writable(&buffer)?;
         let into = memory.bytes_mut();
-        self.0.call(py, |raw| raw.read_at(address(at), offset, into))
+        self.0.call(py, |raw| raw.read_at(at.0, offset, into))
     }
 
     fn write_page(
         &self,
         py: Python<'_>,
-        at: PageAddress,
+        at: At,
         data: Bound<'_, PyAny>,
         oob: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let (data, oob) = (Memory::of(&data)?, Memory::of(&oob)?);
         let (data, oob) = (data.bytes(), oob.bytes());
-        self.0.call(py, |raw| raw.write_page_and_oob(address(at), data, oob))
+        self.0.call(py, |raw| raw.write_page_and_oob(at.0, data, oob))
     }
 
     fn read_oob<'py>(
         &self,
         py: Python<'py>,
-        at: PageAddress,
+        at: At,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.call(py, |raw| raw.check(address(at), 0, 0, length))?;
+        self.0.call(py, |raw| raw.check(at.0, 0, 0, length))?;
         new_bytes(py, length, |into| {
-            self.0.call(py, |raw| raw.read_page_and_oob(address(at), &mut [], into))
+            self.0.call(py, |raw| raw.read_page_and_oob(at.0, &mut [], into))
         })
     }
 
-    fn erase_block(&self, py: Python<'_>, at: PageAddress) -> PyResult<()> {
-        self.0.call(py, |raw| raw.erase_block(address(at)))
+    fn erase_block(&self, py: Python<'_>, at: At) -> PyResult<()> {
+        self.0.call(py, |raw| raw.erase_block(at.0))
     }
 
-    fn write_pointer(&self, py: Python<'_>, at: PageAddress) -> PyResult<u32> {
-        self.0.call(py, |raw| raw.write_pointer(address(at)))
+    fn write_pointer(&self, py: Python<'_>, at: At) -> PyResult<u32> {
+        self.0.call(py, |raw| raw.write_pointer(at.0))
     }
 
-    fn erase_count(&self, py: Python<'_>, at: PageAddress) -> PyResult<u32> {
-        self.0.call(py, |raw| raw.erase_count(address(at)))
+    fn erase_count(&self, py: Python<'_>, at: At) -> PyResult<u32> {
+        self.0.call(py, |raw| raw.erase_count(at.0))
     }
 
     fn sync(&self, py: Python<'_>) -> PyResult<()> {
@@ -119,32 +119,27 @@ impl RawLevel {
     }
 
     /// Writes buffers, each of whole pages, one after the other into a block.
-    fn write_vectored(
-        &self,
-        py: Python<'_>,
-        at: PageAddress,
-        parts: Vec<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
+    fn write_vectored(&self, py: Python<'_>, at: At, parts: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let parts = memories(&parts)?;
         let parts: Vec<&[u8]> = parts.iter().map(Memory::bytes).collect();
-        self.0.call(py, |raw| raw.write_vectored(address(at), &parts).map_err(first_error))
+        self.0.call(py, |raw| raw.write_vectored(at.0, &parts).map_err(first_error))
     }
 
     /// Reads pages, each anywhere, one after the other into a buffer.
     fn read_pages_into(
         &self,
         py: Python<'_>,
-        pages: Vec<PageAddress>,
+        pages: Vec<At>,
         buffer: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let mut memory = Memory::writable(&buffer)?;
         let into = memory.bytes_mut();
-        let pages: Vec<Address> = pages.into_iter().map(address).collect();
+        let pages: Vec<Address> = pages.into_iter().map(|at| at.0).collect();
         self.0.call(py, |raw| raw.read_pages(&pages, into).map_err(first_error))
     }
 
-    fn erase_blocks(&self, py: Python<'_>, blocks: Vec<PageAddress>) -> PyResult<()> {
-        let blocks: Vec<Address> = blocks.into_iter().map(address).collect();
+    fn erase_blocks(&self, py: Python<'_>, blocks: Vec<At>) -> PyResult<()> {
+        let blocks: Vec<Address> = blocks.into_iter().map(|at| at.0).collect();
         self.0.call(py, |raw| raw.erase_blocks(&blocks).map_err(first_error))
     }
 
@@ -205,30 +200,25 @@ impl FunctionLevel {
         Ok((page_address(allocated.at), allocated.free_left))
     }
 
-    fn write(&self, py: Python<'_>, at: PageAddress, data: Bound<'_, PyAny>) -> PyResult<()> {
+    fn write(&self, py: Python<'_>, at: At, data: Bound<'_, PyAny>) -> PyResult<()> {
         let data = Memory::of(&data)?;
         let data = data.bytes();
-        self.0.call(py, |function| function.write(address(at), data))
+        self.0.call(py, |function| function.write(at.0, data))
     }
 
-    fn read<'py>(
-        &self,
-        py: Python<'py>,
-        at: PageAddress,
-        length: usize,
-    ) -> PyResult<Bound<'py, PyBytes>> {
-        self.0.call(py, |function| function.check(address(at), length))?;
-        new_bytes(py, length, |into| self.0.call(py, |function| function.read(address(at), into)))
+    fn read<'py>(&self, py: Python<'py>, at: At, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+        self.0.call(py, |function| function.check(at.0, length))?;
+        new_bytes(py, length, |into| self.0.call(py, |function| function.read(at.0, into)))
     }
 
-    fn read_into(&self, py: Python<'_>, at: PageAddress, buffer: Bound<'_, PyAny>) -> PyResult<()> {
+    fn read_into(&self, py: Python<'_>, at: At, buffer: Bound<'_, PyAny>) -> PyResult<()> {
         let mut memory = Memory::writable(&buffer)?;
         let into = memory.bytes_mut();
-        self.0.call(py, |function| function.read(address(at), into))
+        self.0.call(py, |function| function.read(at.0, into))
     }
 
-    fn trim(&self, py: Python<'_>, at: PageAddress, block: bool) -> PyResult<()> {
-        self.0.call(py, |function| function.trim(address(at), unit(block)))
+    fn trim(&self, py: Python<'_>, at: At, block: bool) -> PyResult<()> {
+        self.0.call(py, |function| function.trim(at.0, unit(block)))
     }
 
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
@@ -261,15 +251,10 @@ impl FunctionLevel {
     }
 
     /// Writes buffers, each of whole pages, one after the other into a block.
-    fn write_vectored(
-        &self,
-        py: Python<'_>,
-        at: PageAddress,
-        parts: Vec<Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
+    fn write_vectored(&self, py: Python<'_>, at: At, parts: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
         let parts = memories(&parts)?;
         let parts: Vec<&[u8]> = parts.iter().map(Memory::bytes).collect();
-        self.0.call(py, |function| function.write_vectored(address(at), &parts))
+        self.0.call(py, |function| function.write_vectored(at.0, &parts))
     }
 
     /// A queue of at most `depth` commands.

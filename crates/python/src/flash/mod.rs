@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use prism::raw::Address;
 use prism::{FlashFileError, Nanos, Share};
 use pyo3::buffer::PyUntypedBuffer;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use pyo3::{PyErr, create_exception};
@@ -149,7 +150,7 @@ impl Memory {
     /// # Errors
     /// If it has no buffer, or one that is not one piece.
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let buffer = PyUntypedBuffer::get(object)?;
+        let buffer = PyUntypedBuffer::get(object).map_err(|error| unexpected(object, error))?;
         if !buffer.is_c_contiguous() {
             let what = "its bytes are not one piece of memory; pass a contiguous copy";
             return Err(Failure::argument("buffer", what).into());
@@ -202,6 +203,16 @@ impl Memory {
     }
 }
 
+/// The exception for an object without a buffer, or that of an object whose buffer is in use.
+fn unexpected(object: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(object.py()) {
+        return error;
+    }
+    let kind = object.get_type().name().map_or_else(|_| "this".to_owned(), |name| name.to_string());
+    let what = "bytes, a bytearray or another object with a buffer is expected";
+    PyTypeError::new_err(format!("buffer: {what}, not {kind}"))
+}
+
 /// New bytes of Python of this length, filled by `read` without the interpreter's lock.
 ///
 /// # Errors
@@ -214,12 +225,29 @@ pub fn new_bytes<'py>(
     PyBytes::new_with(py, length, read)
 }
 
-/// The address of a page as Python has it: channel, LUN, block, page.
+/// The address of a page for Python: channel, LUN, block, page.
 pub type PageAddress = (u32, u32, u32, u32);
 
-/// The address for the library.
-pub fn address((channel, lun, block, page): PageAddress) -> Address {
-    Address { channel, lun, block, page }
+/// An address that was passed by Python.
+pub struct At(pub Address);
+
+impl<'py> FromPyObject<'_, 'py> for At {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let parts: PyResult<PageAddress> = object.extract();
+        let (channel, lun, block, page) = parts.map_err(|error| {
+            let py = object.py();
+            if error.is_instance_of::<PyOverflowError>(py) {
+                return error;
+            }
+            let what = "an address is four whole numbers: channel, LUN, block and page";
+            let wrong = PyTypeError::new_err(what);
+            wrong.set_cause(py, Some(error));
+            wrong
+        })?;
+        Ok(Self(Address { channel, lun, block, page }))
+    }
 }
 
 /// The address for Python.

@@ -9,7 +9,7 @@ use prism::raw::{self, Completion, Raw};
 use prism::{Buffer, BufferMemory, FlashError, Nanos};
 use pyo3::prelude::*;
 
-use super::{Memory, PageAddress, address, closed, failed, opened_by};
+use super::{At, Memory, closed, failed, opened_by};
 
 /// Memory of Python that a command reads into, or is written from.
 struct PythonMemory(Memory);
@@ -149,12 +149,12 @@ impl CommandQueue {
     fn read_pages(
         &self,
         py: Python<'_>,
-        at: PageAddress,
+        at: At,
         offset: u32,
         buffer: Bound<'_, PyAny>,
         tag: u64,
     ) -> PyResult<()> {
-        let (at, data) = (address(at), to_fill(&buffer)?);
+        let (at, data) = (at.0, to_fill(&buffer)?);
         self.call(py, |commands| match commands {
             Commands::Raw(queue) => {
                 queue.submit(raw::Command::Read { at, offset, data }, tag).map_err(|_| full())
@@ -174,12 +174,12 @@ impl CommandQueue {
     fn write_pages(
         &self,
         py: Python<'_>,
-        at: PageAddress,
+        at: At,
         data: Bound<'_, PyAny>,
         oob: Vec<u8>,
         tag: u64,
     ) -> PyResult<()> {
-        let (at, data) = (address(at), to_write(&data)?);
+        let (at, data) = (at.0, to_write(&data)?);
         self.call(py, |commands| match commands {
             Commands::Raw(queue) => {
                 queue.submit(raw::Command::Write { at, data, oob }, tag).map_err(|_| full())
@@ -192,8 +192,8 @@ impl CommandQueue {
     }
 
     /// Erases a block at the raw level, trims it at the function level.
-    fn erase(&self, py: Python<'_>, at: PageAddress, tag: u64) -> PyResult<()> {
-        let at = address(at);
+    fn erase(&self, py: Python<'_>, at: At, tag: u64) -> PyResult<()> {
+        let at = at.0;
         self.call(py, |commands| match commands {
             Commands::Raw(queue) => {
                 queue.submit(raw::Command::Erase { at }, tag).map_err(|_| full())
