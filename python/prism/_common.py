@@ -71,6 +71,7 @@ def progress_of(progress: bool | Progress | None) -> Progress | None:
     ``None`` shows it by tqdm, if that is installed and standard error is a terminal or this is a
     notebook; ``True`` always shows it and needs tqdm.
     """
+    progress = truth_of(progress)
     if progress is False:
         return None
     if progress is not None and progress is not True:
@@ -103,7 +104,7 @@ def path_of(name: str, path: PathLike) -> str:
 
 
 def optional_path(name: str, path: PathLike | None) -> str | None:
-    """The same, or none."""
+    """The path that is the argument called ``name``, if it was given."""
     return None if path is None else path_of(name, path)
 
 
@@ -116,19 +117,30 @@ def several(name: str, expected: str, values: Any) -> list[Any]:
     """One value, which may be text or a path, or several."""
     if isinstance(values, (str, os.PathLike)):
         return [values]
-    if not isinstance(values, Iterable) or isinstance(values, (bytes, bytearray)):
+    # Dictionaries and results would give their keys.
+    is_one = isinstance(values, (bytes, bytearray)) or hasattr(values, "keys")
+    if is_one or not isinstance(values, Iterable):
         raise _unexpected(name, expected, values)
     return list(values)
 
 
-def plain(value: Any) -> Any:
-    """A value of Python for one of NumPy: its ``True``, for example, is no ``bool``."""
-    return value.item() if getattr(value, "shape", None) == () and hasattr(value, "item") else value
+def names_of(name: str, values: str | Iterable[str]) -> list[str]:
+    """One name or several."""
+    names = several(name, "a name or several", values)
+    for one in names:
+        if not isinstance(one, str):
+            raise _unexpected(name, "a name or several", one)
+    return names
+
+
+def truth_of(value: Any) -> Any:
+    """``True`` or ``False`` for a truth value of NumPy, which is no ``bool``; any other value itself."""
+    return bool(value) if getattr(getattr(value, "dtype", None), "kind", None) == "b" else value
 
 
 def text_of(value: object) -> str:
     """A value of an option as its text: ``True`` is ``true``."""
-    value = plain(value)
+    value = truth_of(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -150,7 +162,7 @@ def size_of(name: str, size: Size) -> str:
 
 
 def optional_size(name: str, size: Size | None) -> str | None:
-    """The same, or none."""
+    """A size as text with a unit, if it was given."""
     return None if size is None else size_of(name, size)
 
 
@@ -174,6 +186,6 @@ def seed_of(seed: object) -> int:
 
 def sizes_of(name: str, sizes: Size | Iterable[Size]) -> list[str]:
     """One size or several."""
-    if isinstance(sizes, Iterable) and not isinstance(sizes, str):
-        return [size_of(name, one) for one in sizes]
-    return [size_of(name, sizes)]
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        return [size_of(name, sizes)]
+    return [size_of(name, one) for one in several(name, "a size or several", sizes)]

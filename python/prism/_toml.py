@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _prism
-from ._common import plain, size_of
+from ._common import size_of, truth_of
 
 
 def toml_of(parts: Mapping[str, Any]) -> str:
@@ -36,7 +36,7 @@ def _value(name: str, value: object) -> str:
     if isinstance(value, Mapping):
         parts = (f"{_text(key)} = {_value(f'{name}.{key}', one)}" for key, one in value.items())
         return "{ " + ", ".join(parts) + " }"
-    value = plain(value)
+    value = truth_of(value)
     if isinstance(value, os.PathLike):
         value = os.fspath(value)
     if isinstance(value, str):

@@ -9,10 +9,9 @@ from ._common import (
     PathLike,
     Progress,
     Size,
+    names_of,
     optional_path,
-    plain,
     progress_of,
-    several,
     size_of,
     sizes_of,
 )
@@ -54,9 +53,9 @@ def simulate_cache(
     Raises ``prism.Error`` if the input cannot be used.
     """
     if isinstance(etc, Mapping):
-        etc = ",".join(f"{name}={plain(value)}" for name, value in etc.items())
+        etc = ",".join(f"{name}={value}" for name, value in etc.items())
     options = {
-        "engines": several("engine", "a name or several", engine),
+        "engines": names_of("engine", engine),
         "sizes": sizes_of("size", size),
         "spare": spare,
         "max_writes": max_writes,

@@ -217,6 +217,8 @@ def _session(
 
 
 def _geometry(geometry: Geometry | None, fields: dict[str, int]) -> dict[str, int | None]:
+    if geometry is not None and not isinstance(geometry, Geometry):
+        raise TypeError(f"geometry: a Geometry is expected, not {type(geometry).__name__}")
     chosen = (geometry or Geometry())._asdict()
     for name, value in fields.items():
         if name not in chosen:

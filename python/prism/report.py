@@ -11,10 +11,10 @@ from ._common import (
     PathLike,
     Progress,
     Size,
+    names_of,
     optional_path,
     paths_of,
     progress_of,
-    several,
 )
 from ._prism import Table
 from .device import device_options, name_and_text, presets
@@ -112,7 +112,7 @@ def report(
     Raises ``prism.Error`` with the message of the command if the input cannot be used.
     """
     shown = progress_of(progress)
-    if isinstance(trace, Result):
+    if isinstance(trace, Report):
         raise TypeError("trace: a trace or its files are expected; of a report, pass report.trace")
     if not isinstance(trace, Trace):
         trace = read_trace(trace, progress=shown if shown is not None else False)
@@ -128,7 +128,7 @@ def report(
         "pace": pace,
         "passes": str(passes),
         "seed": seed,
-        "what_if": ",".join(several("what_if", "a name or several", what_if)) or "none",
+        "what_if": ",".join(names_of("what_if", what_if)) or "none",
         "layout": optional_path("layout", layout),
         "requests": requests,
     }

@@ -50,9 +50,7 @@ class Result:
         It is ASCII: other characters in names are ``?``. With ``unicode`` they are shown, and charts
         are as on a terminal.
         """
-        if not 72 <= count_of("width", width) <= 1000:
-            raise _prism.Error(f"width: {width} columns are not from 72 to 1000")
-        return self._native.text(width, unicode)
+        return self._native.text(count_of("width", width, least=72, most=1000), unicode)
 
     def html(self) -> str:
         """The page that the command writes with ``--html``: one file with all charts."""

@@ -8,7 +8,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, overload
 
 from . import _prism
-from ._common import DeviceLike, PathLike, Progress, Size, optional_text, plain, progress_of
+from ._common import (
+    DeviceLike,
+    PathLike,
+    Progress,
+    Size,
+    optional_text,
+    progress_of,
+    several,
+    truth_of,
+)
 from ._prism import Table
 from .device import device_options
 from .report import Report, report
@@ -41,7 +50,7 @@ class Simulation(Result):
 
 
 def _option(name: str, value: object) -> str:
-    value = plain(value)
+    value = truth_of(value)
     if isinstance(value, bool):
         value = int(value)
     return f"--{name}={value}"
@@ -54,15 +63,18 @@ def _arguments(job: Job, number: int) -> list[str]:
     return [f"--name={name}", *(_option(key, value) for key, value in options.items())]
 
 
+_WORKLOADS = "a job file, a trace, or a dictionary of fio options or a list of them"
+
+
 def _jobs(workload: object) -> list[Job]:
     """Several jobs."""
     jobs: list[Job] = []
-    for job in workload if isinstance(workload, Iterable) else [workload]:
+    for job in several("workload", _WORKLOADS, workload):
         if isinstance(job, Mapping):
             jobs.append(job)
         else:
-            what = "a job file, a trace, a dictionary of fio options or a list of these"
-            raise TypeError(f"workload: {what} is expected, not {type(job).__name__}")
+            what = f"in a list, dictionaries of fio options are expected, not {type(job).__name__}"
+            raise TypeError(f"workload: {what}")
     return jobs
 
 

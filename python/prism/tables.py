@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 
 from . import _prism
@@ -69,7 +70,7 @@ def calc_cleaning(
     >>> round(victim["write_amplification"], 3)
     5.0
     """
-    if isinstance(utilization, (float, int)):
+    if isinstance(utilization, numbers.Real):
         utilization = str(utilization)
     shares = several("utilization", "a share or several", utilization)
     texts = [text_of(share) for share in shares]

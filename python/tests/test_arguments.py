@@ -27,7 +27,10 @@ from prism import flash
         (lambda: prism.simulate(rw="read", capacity=1.5), "capacity: a whole number of bytes"),  # type: ignore[call-overload]
         (lambda: prism.simulate(rw="read", progress=5), "progress: True, False, None or an object"),  # type: ignore[call-overload]
         (lambda: prism.simulate(5), "workload: a job file, a trace"),  # type: ignore[call-overload]
-        (lambda: prism.simulate([5]), "workload: a job file, a trace"),  # type: ignore[list-item]
+        (lambda: prism.simulate(["a.fio"]), "workload: in a list, dictionaries"),  # type: ignore[list-item]
+        (lambda: prism.report("x", what_if=[5]), "what_if: a name or several is expected, not int"),  # type: ignore[list-item]
+        (lambda: prism.simulate_cache(engine=[5]), "engine: a name or several is expected, not int"),  # type: ignore[list-item]
+        (lambda: flash.Device.memory(5), "geometry: a Geometry is expected, not int"),  # type: ignore[arg-type]
         (lambda: prism.simulate_cache(engine=5), "engine: a name or several"),  # type: ignore[arg-type]
         (lambda: prism.simulate_cache(size=1.5), "size: a whole number of bytes"),  # type: ignore[arg-type]
         (lambda: prism.graph.info(5), "store: a path"),  # type: ignore[arg-type]
@@ -51,7 +54,7 @@ def test_wrong_types_are_named(call: Callable[[], object], message: str) -> None
         (lambda: prism.calc_cleaning(0.8, seed=1 << 64), "seed: 18446744073709551616 is out of range"),
         (lambda: prism.calc_cleaning(0.8, pages_per_block=0), "pages_per_block: 0 is out of range; the least is 1"),
         (lambda: prism.calc_lifetime("1TB", "1MB/s", 1.0, cycles=-1), "cycles: -1 is out of range"),
-        (lambda: prism.calc_lifetime("1TB", "1MB/s", 1.0, cycles=1000).text(10), "width: 10 columns"),
+        (lambda: prism.calc_lifetime("1TB", "1MB/s", 1.0, cycles=1000).text(10), "width: 10 is out of range; the least is 72"),
         (lambda: prism.sweep({"rw": "read"}, jobs=0), "jobs: 0 is out of range; the least is 1"),
         (lambda: flash.Device.memory(real_time=True), "real_time: it needs the times of a drive"),
         (lambda: prism.simulate(rw="read", over_provisioning=7), "over_provisioning: \"7\" is not"),
@@ -72,6 +75,11 @@ def test_reports_are_no_traces(trace: prism.Trace) -> None:
         prism.report(report)
     with pytest.raises(TypeError, match="pass against.trace"):
         prism.report(trace, against=report)
+    with pytest.raises(TypeError, match="paths: a path or several is expected, not Report"):
+        prism.read_trace(report)
+    simulated: Any = prism.simulate(rw="read", io_size="1m", capacity="64MiB")
+    with pytest.raises(TypeError, match="workload: a job file, a trace.* is expected, not Simulation"):
+        prism.simulate(simulated)
 
 
 def test_arguments_of_flash_are_named() -> None:
@@ -93,6 +101,8 @@ def test_values_of_numpy_are_those_of_python() -> None:
     jobs: Any = {"rw": "randwrite", "bs": numpy.int64(4096), "io_size": "1m", "norandommap": numpy.True_}
     drive: Any = {"flash.multi_plane": numpy.False_}
     ours = prism.simulate(jobs, capacity=numpy.int64(64 << 20), set=drive)
+    single = [prism.calc_cleaning(share)["rows"] for share in (numpy.float32(0.8), 0.8, [numpy.float32(0.8)])]
+    assert single[0] == single[1] == single[2]
     own = {**jobs, "norandommap": True, "bs": 4096}
     assert prism.simulate(own, capacity="64MiB", set={"flash.multi_plane": False})["result"] == ours["result"]
 
@@ -103,6 +113,7 @@ def test_over_provisioning_is_a_share_or_percent() -> None:
         for share in (0.25, "25%", "0.25")
     ]
     assert runs[0] == runs[1] == runs[2]
+    assert runs[0] != prism.simulate(rw="write", io_size="1m", capacity="64MiB")["device"]
 
 
 def test_text_has_other_characters_if_it_is_asked_for() -> None:

@@ -189,9 +189,9 @@ impl Nand {
     }
 
     /// Programs `program_units` successive program units of one block, starting with `first`, on a
-    /// device that keeps no content. Equivalent to beginning and ending each program separately, but
-    /// that none fails on flash that may: this is for drives that are laid out, whose data is on
-    /// program units that did not fail.
+    /// device that keeps no content. Equivalent to beginning and ending each program separately,
+    /// except that no program fails on flash with faults: there it is used to lay out the state of
+    /// a drive, which has its data on program units that did not fail.
     ///
     /// # Errors
     /// As [`Nand::program_begin`], for the first program unit that cannot be programmed. The
@@ -209,21 +209,28 @@ impl Nand {
         let end = self.layout.first_program_unit(block).0 + self.layout.program_units_of(block);
         let fit = program_units.min(end.saturating_sub(first.0));
         if self.layout.dies_per_die_group() > 1 {
-            (first.0..first.0 + fit)
-                .try_for_each(|program_unit| self.program_begin(ProgramUnitId(program_unit), []))?;
+            for program_unit in (first.0..first.0 + fit).map(ProgramUnitId) {
+                self.program_begin(program_unit, [])?;
+                self.program_passed(program_unit);
+            }
         } else if fit > 0 {
             // All on one die: the first is checked, the rest follows it.
             self.program_begin(first, [])?;
+            self.program_passed(first);
             self.cells[block.0 as usize][0] += (fit - 1) as u16;
             self.program_units_programmed_total += u64::from(fit - 1);
-        }
-        if let Some(faults) = &mut self.faults {
-            (first.0..first.0 + fit).for_each(|program_unit| faults.program_passed(program_unit));
         }
         if fit < program_units {
             Err(NandError::ProgramFull { program_unit: ProgramUnitId(end) })
         } else {
             Ok(())
+        }
+    }
+
+    /// Ends the program of `program_unit` on flash with faults, where it did not fail.
+    fn program_passed(&mut self, program_unit: ProgramUnitId) {
+        if let Some(faults) = &mut self.faults {
+            faults.program_passed(program_unit.0);
         }
     }
 

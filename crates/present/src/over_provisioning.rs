@@ -24,7 +24,10 @@ pub fn parse(text: &str) -> Result<f64, String> {
     };
     match number.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= most => Ok(value / scale),
-        _ => Err(format!("{text:?} is not an over-provisioning; write for example 7% or 0.07")),
+        _ => Err(format!(
+            "{text:?} is not an over-provisioning; write for example 7% or 0.07, and more than 1 in \
+             percent, such as 150%"
+        )),
     }
 }
 

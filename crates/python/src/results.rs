@@ -164,9 +164,13 @@ pub fn report(
             what_ifs: &what_ifs,
             ranges: &ranges,
         };
+        let mut shown = other.as_ref().map(|other| other.name.clone());
         if let Some(other) = other.as_ref().filter(|other| other.is_device) {
             // A wrong name is reported before the work begins.
-            drive.compared(Some(&other.name)).device(env)?;
+            let device = drive.compared(Some(&other.name)).device(env)?;
+            if other.name == INLINE_AGAINST {
+                shown = Some(device.drive.name);
+            }
         }
         let mut requests = options.requests.then(RequestTable::default);
         let analysis = Analysis::of(trace.for_analysis(), asked, env, &mut |finished| {
@@ -180,10 +184,10 @@ pub fn report(
             Some(other) => {
                 let drive = other.is_device.then_some(other.name.as_str());
                 let trace = other.trace.for_analysis();
-                Some((&*other.name, Analysis::compared(trace, asked, drive, env)?))
+                Some(Analysis::compared(trace, asked, drive, env)?)
             }
         };
-        let compared = compared.as_ref().map(|(name, analysis)| (*name, analysis));
+        let compared = shown.as_deref().zip(compared.as_ref());
         let Report { json, short, page } = Report::new(analysis, compared);
         let requests = requests.map(|requests| requests.finish(trace.symbols()));
         Ok(Results::new(json, short, page).with_requests(requests))

@@ -215,16 +215,16 @@ impl MemoryDevice {
         oob: &[u8],
     ) -> Result<(), MediumError> {
         self.check_program(state, block, page)?;
-        let slot = self.slot_bytes();
-        if state.cells.is_none() {
-            state.cells = Some(self.cells(slot * self.geometry.pages_per_block as usize)?);
-        }
         let torn = self.operation()?;
         if self.wears_out(state) {
             return Err(MediumError::ProgramFailed { block, page });
         }
+        let slot = self.slot_bytes();
         let page_size = self.geometry.page_size as usize;
-        let cells = state.cells.as_deref_mut().expect("the block has memory");
+        let cells = match &mut state.cells {
+            Some(cells) => cells,
+            none => none.insert(self.cells(slot * self.geometry.pages_per_block as usize)?),
+        };
         let first = page as usize * slot;
         cells[first..first + page_size].copy_from_slice(data);
         let (used, rest) = cells[first + page_size..first + slot].split_at_mut(oob.len());
@@ -246,8 +246,8 @@ impl MemoryDevice {
         pooled.or_else(|| zeroed_bytes(bytes)).ok_or_else(|| {
             let bytes = Bytes(bytes as u64);
             let what = format!(
-                "there is no memory for a block of {bytes}; erase blocks, use a smaller device or one \
-                 in a file, or raise the limit of memory"
+                "there is no memory for a block of {bytes}; raise the limit of memory and open the \
+                 level again, or use a smaller device or one in a file"
             );
             MediumError::DiskFull { what }
         })

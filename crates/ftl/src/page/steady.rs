@@ -54,7 +54,7 @@ struct Plan {
 
 impl PageMap {
     /// The FTL of a drive that was filled and then overwritten at random for a long time: every
-    /// logical unit is mapped, die groups have equal shares, and the valid units of the sealed
+    /// logical unit is mapped, die groups have shares by their good blocks, and the valid units of the sealed
     /// blocks of each die group follow the victim policy's steady state. Open blocks of die groups
     /// are written to different extents, as they are after a long time, so that die groups are not
     /// cleaned in lockstep. Blocks are sealed in the order of their valid units, fewest first.
@@ -100,14 +100,12 @@ impl PageMap {
         let cold = used.map_or(0, |used| map.cold_units(used));
         let mut units = Units::new(map.config.logical_units, cold, &mut rng);
         let mut next_map_unit = map.config.logical_units;
-        for die_group in 0..map.die_groups.len() as u32 {
+        let (data, maps) = (map.shares(map.config.logical_units), map.shares(map.config.map_units));
+        for (die_group, (data, map_share)) in (0..).zip(data.into_iter().zip(maps)) {
             if !progress(map.mapped) {
                 return Ok(None);
             }
-            let die_groups = map.die_groups.len() as u32;
-            let share = |units: u32| units / die_groups + u32::from(die_group < units % die_groups);
-            let map_share = share(map.config.map_units);
-            let mut plan = map.plan(die_group, share(map.config.logical_units), &mut rng);
+            let mut plan = map.plan(die_group, data, &mut rng);
             map.place_translation_pages(&mut plan, next_map_unit, map_share);
             next_map_unit += map_share;
             if !map.place_data(&mut plan, used, &mut units, &mut rng, progress)? {
@@ -133,6 +131,25 @@ impl PageMap {
         }
     }
 
+    /// The shares of the die groups in `units`, by their good blocks; the first ones get what is left.
+    fn shares(&self, units: u32) -> Vec<u32> {
+        let good = |die_group| self.free_of(die_group).count() as u64;
+        let good: Vec<u64> = (0..self.die_groups.len() as u32).map(good).collect();
+        let all: u64 = good.iter().sum();
+        let share = |good: &u64| (u64::from(units) * good / all) as u32;
+        let mut shares: Vec<u32> = good.iter().map(share).collect();
+        let left = units - shares.iter().sum::<u32>();
+        shares.iter_mut().take(left as usize).for_each(|share| *share += 1);
+        shares
+    }
+
+    /// The free blocks of a die group.
+    fn free_of(&self, die_group: u32) -> impl Iterator<Item = u32> {
+        let per_die_group = self.layout.blocks_per_die_group();
+        let all = die_group * per_die_group..(die_group + 1) * per_die_group;
+        all.filter(|&block| self.blocks[block as usize].state == BlockState::Free)
+    }
+
     /// About how many units are in blocks of cold data if the others take the share `used` of
     /// theirs.
     fn cold_units(&self, used: f64) -> u32 {
@@ -149,10 +166,7 @@ impl PageMap {
     }
 
     fn plan(&self, die_group: u32, left: u32, rng: &mut Rng) -> Plan {
-        let per_die_group = self.layout.blocks_per_die_group();
-        let all = die_group * per_die_group..(die_group + 1) * per_die_group;
-        let is_free = |&block: &u32| self.blocks[block as usize].state == BlockState::Free;
-        let mut blocks: Vec<u32> = all.filter(is_free).collect();
+        let mut blocks: Vec<u32> = self.free_of(die_group).collect();
         for i in (1..blocks.len()).rev() {
             blocks.swap(i, rng.below(i as u64 + 1) as usize);
         }

@@ -120,23 +120,30 @@ fn plain(value: &Value) -> Option<Scalar> {
     }
 }
 
-/// Whether a result that has no value in any design is a whole number elsewhere: data sets of several
-/// sweeps are joined, and a column has one type in all of them.
-fn is_whole(name: &str) -> bool {
-    name.ends_with("_ns") && !name.ends_with("mean_ns") && !name.ends_with("deviation_ns")
+/// `count` rows of a result that no design has, with its type in other data sets: those of several
+/// sweeps are joined.
+fn without_values(name: &str, count: usize) -> Values {
+    let is_mean = name.ends_with("mean_ns") || name.ends_with("deviation_ns");
+    match name {
+        "too_short" => Values::Texts(vec![None; count]),
+        "steady" => Values::Bools(vec![None; count]),
+        name if name.ends_with("_ns") && !is_mean => Values::Ints(vec![None; count]),
+        _ => Values::Floats(vec![None; count]),
+    }
 }
 
-/// The narrowest type for all values; numbers if there is none.
+/// The narrowest type for all values.
 fn column(name: &str, values: Vec<Option<Scalar>>) -> Column {
     let all = |is: fn(&Scalar) -> bool| values.iter().flatten().all(is);
     let none = values.iter().all(Option::is_none);
     let is_int = |value: &Scalar| matches!(value, Scalar::Int(_));
     let is_number = |value: &Scalar| matches!(value, Scalar::Int(_) | Scalar::Float(_));
-    let whole = if none { is_whole(name) } else { all(is_int) };
-    let typed = if whole {
+    let typed = if none {
+        without_values(name, values.len())
+    } else if all(is_int) {
         let int = |value: Scalar| if let Scalar::Int(value) = value { Some(value) } else { None };
         Values::Ints(values.into_iter().map(|value| value.and_then(int)).collect())
-    } else if none || all(is_number) {
+    } else if all(is_number) {
         let number = |value: Scalar| match value {
             Scalar::Int(value) => Some(value as f64),
             Scalar::Float(value) => Some(value),
@@ -169,6 +176,8 @@ mod tests {
         let none = |name| column(name, vec![None]).values;
         assert_eq!(none("read_p99_ns"), Values::Ints(vec![None]));
         assert_eq!(none("read_mean_ns"), Values::Floats(vec![None]));
+        assert_eq!(none("too_short"), Values::Texts(vec![None]));
+        assert_eq!(none("steady"), Values::Bools(vec![None]));
         let mixed = vec![Some(Int(1)), Some(Text("x".into()))];
         check(mixed, Values::Texts(vec![Some("1".into()), Some("x".into())]));
     }

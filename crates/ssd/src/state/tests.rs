@@ -71,6 +71,29 @@ fn theory(op: f64, b: u32, choices: Option<u32>) -> f64 {
     1.0 / (field.mu * rho)
 }
 
+/// Die groups have different numbers of bad blocks, and data by the good ones.
+#[test]
+fn steady_states_are_laid_out_around_bad_blocks() {
+    let mut faults = crate::spec::FaultSpec::of_kind("tlc");
+    faults.factory_bad = Some(0.05);
+    let mut laid_out = 0;
+    for seed in 0..20 {
+        let mut device = device(60, 0.3);
+        device.flash.channels = 8;
+        device = with_op(device, 0.3);
+        device.faults = Some(faults.clone());
+        let steady = Drive::prepared(device.clone(), InitialState::Steady, seed, |_| true);
+        let Ok(Some((drive, _))) = steady else {
+            // With too many bad blocks for the capacity nothing can be stored.
+            assert!(Drive::prepared(device, InitialState::Filled, seed, |_| true).is_err());
+            continue;
+        };
+        drive.assert_consistent();
+        laid_out += 1;
+    }
+    assert!(laid_out >= 10, "{laid_out} drives have enough good blocks");
+}
+
 #[test]
 fn the_first_writes_of_a_steady_drive_cost_what_theory_says() {
     for (victim, op, expected) in [
