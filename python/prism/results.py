@@ -57,9 +57,11 @@ class Result:
         return self._native.html()
 
     def write_html(self, path: PathLike) -> None:
-        """Writes the page to a file."""
-        with open(path_of("path", path), "w", encoding="utf-8") as file:
-            file.write(self.html())
+        """Writes the page to a file; an older one is replaced when the page is complete.
+
+        Raises ``prism.Error`` if it cannot be written.
+        """
+        self._native.write_html(path_of("path", path))
 
     @property
     def requests(self) -> Table:

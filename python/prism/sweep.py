@@ -149,7 +149,9 @@ def _rows(executor: Any, jobs: int | None) -> Rows | None:
         raise _prism.Error("jobs: it is for threads; the executor has its own workers")
     if isinstance(executor, str) and executor == "ray":
         return _by_ray
-    if type(executor).__module__.split(".")[0] == "distributed":
+    # The executor that a client makes belongs to this module, too.
+    is_client = hasattr(executor, "cancel")
+    if is_client and type(executor).__module__.split(".")[0] == "distributed":
         return functools.partial(_by_dask, executor)
     if hasattr(executor, "submit"):
         return functools.partial(_by_futures, executor)

@@ -280,3 +280,15 @@ def test_tables_have_the_columns_of_the_parquet_files(
     theirs = polars.read_parquet(path)
     assert ours.columns == theirs.columns
     assert ours.cast(dict(theirs.schema)).equals(theirs)
+
+
+def test_a_page_that_cannot_be_written_leaves_the_old_one(
+    trace: prism.Trace, tmp_path: pathlib.Path
+) -> None:
+    report = prism.report(trace, what_if="none", passes=1)
+    path = tmp_path / "report.html"
+    report.write_html(path)
+    assert path.read_text(encoding="utf-8") == report.html()
+    with pytest.raises(prism.Error, match="nowhere"):
+        report.write_html(tmp_path / "nowhere" / "report.html")
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

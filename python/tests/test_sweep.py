@@ -282,6 +282,9 @@ def test_dask_gives_the_same_bytes(
     path = tmp_path / "out.parquet"
     prism.sweep(BASE, GRID, repeats=3, output=path, executor=dask)
     assert data(path) == expected
+    futures = tmp_path / "futures.parquet"
+    prism.sweep(BASE, GRID, repeats=3, output=futures, executor=dask.get_executor())
+    assert data(futures) == expected
     marker = str(tmp_path / "died")
     design = json.dumps(designs()[0])
     row = dask.submit(die_once, marker, design, pure=False).result(timeout=120)

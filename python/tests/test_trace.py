@@ -81,3 +81,23 @@ def test_bad_input_is_named(call: object, message: str) -> None:
         call()  # type: ignore[operator]
     assert message in str(error.value)
     assert isinstance(error.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("offset_bytes", 2**64 - 4096), ("len_bytes", 2**64 - 1), ("issue_ns", -(2**63))],
+)
+def test_parquet_out_of_range_is_refused(
+    trace: prism.Trace, tmp_path: pathlib.Path, column: str, value: int
+) -> None:
+    path = tmp_path / "trace.parquet"
+    trace.write(path)
+    table = pyarrow.parquet.read_table(path)
+    at = table.schema.get_field_index(column)
+    values = table.column(at).to_pylist()
+    values[0] = value
+    field = table.schema.field(at)
+    changed = table.set_column(at, field, pyarrow.array(values, type=field.type))
+    pyarrow.parquet.write_table(changed, path)
+    with pytest.raises(prism.Error, match="it has a value that no record can have"):
+        prism.read_trace(path)

@@ -45,7 +45,7 @@ mod queue;
 use prism_base::SimTime;
 
 use crate::error::{FlashError, Result};
-use crate::medium::PageState;
+use crate::medium::{DeviceGeometry, PageState};
 use crate::monitor::{Device, Pads, Share, ShareGeometry};
 
 pub use crate::address::Address;
@@ -129,6 +129,12 @@ impl Raw {
     #[must_use]
     pub fn device(&self) -> &Device {
         self.share.device()
+    }
+
+    /// The shape of the whole device.
+    #[must_use]
+    pub fn device_geometry(&self) -> DeviceGeometry {
+        self.share.device().geometry()
     }
 
     /// Adds LUNs to the share; see [`Share::grow`].

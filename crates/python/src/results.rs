@@ -1,8 +1,10 @@
 //! Results of reports and simulations: JSON, text, HTML, and tables.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use prism_contract::rules::NamedRange;
+use prism_host::OutputFile;
 use prism_present::analysis::{Analysis, AnalysisOptions, parse_what_ifs};
 use prism_present::pace::{parse_pace, parse_passes};
 use prism_present::report::Report;
@@ -70,6 +72,15 @@ impl Results {
     /// The page of the command's `--html`.
     fn html(&self) -> String {
         html::render(&self.page)
+    }
+
+    /// Writes the page to a file; nothing is left of it if that fails.
+    fn write_html(&self, path: PathBuf) -> PyResult<()> {
+        let written = OutputFile::create(&path).and_then(|mut out| {
+            out.write_all(self.html().as_bytes()).map_err(|error| out.failed(error))?;
+            out.commit()
+        });
+        Ok(written.map_err(Failure::from)?)
     }
 
     /// Every table and chart of the page: the section, the kind, the title and the numbers.
@@ -169,7 +180,7 @@ pub fn report(
             // A wrong name is reported before the work begins.
             let device = drive.compared(Some(&other.name)).device(env)?;
             if other.name == INLINE_AGAINST {
-                shown = Some(device.drive.name);
+                shown = Some(device.name);
             }
         }
         let mut requests = options.requests.then(RequestTable::default);

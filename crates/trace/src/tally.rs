@@ -39,19 +39,19 @@ impl Tally {
         match record.op {
             Op::Read => {
                 self.reads += 1;
-                self.bytes_read += record.len;
+                self.bytes_read = self.bytes_read.saturating_add(record.len);
             }
             Op::Write => {
                 self.writes += 1;
-                self.bytes_written += record.len;
+                self.bytes_written = self.bytes_written.saturating_add(record.len);
             }
             Op::Discard => {
                 self.discards += 1;
-                self.bytes_discarded += record.len;
+                self.bytes_discarded = self.bytes_discarded.saturating_add(record.len);
             }
             Op::WriteZeroes => {
                 self.write_zeroes += 1;
-                self.bytes_zeroed += record.len;
+                self.bytes_zeroed = self.bytes_zeroed.saturating_add(record.len);
             }
             Op::Flush => {
                 self.flushes += 1;
@@ -68,10 +68,10 @@ impl Tally {
         self.discards += other.discards;
         self.write_zeroes += other.write_zeroes;
         self.flushes += other.flushes;
-        self.bytes_read += other.bytes_read;
-        self.bytes_written += other.bytes_written;
-        self.bytes_discarded += other.bytes_discarded;
-        self.bytes_zeroed += other.bytes_zeroed;
+        self.bytes_read = self.bytes_read.saturating_add(other.bytes_read);
+        self.bytes_written = self.bytes_written.saturating_add(other.bytes_written);
+        self.bytes_discarded = self.bytes_discarded.saturating_add(other.bytes_discarded);
+        self.bytes_zeroed = self.bytes_zeroed.saturating_add(other.bytes_zeroed);
     }
 }
 

@@ -103,6 +103,20 @@ fn steady_states_are_laid_out_on_drives_that_age() {
 }
 
 #[test]
+fn a_lifetime_is_what_is_left_of_the_endurance() {
+    // Bytes that the flash takes: terabytes written by the host times write amplification.
+    let left = |wear: &str| {
+        let out =
+            json(&[&WRITES[..], &["--faults", "tlc", "--wear", wear, "--json", "-"]].concat());
+        let result = &out["result"];
+        result["lifetime"]["tbw"].as_f64().expect("a lifetime")
+            * result["write_amplification"].as_f64().expect("writes")
+    };
+    let share = left("2000") / left("0");
+    assert!((share - 1.0 / 3.0).abs() < 1e-9, "{share} of 3000 cycles");
+}
+
+#[test]
 fn zones_and_slc_blocks_that_have_failed_are_counted() {
     let job = ["--capacity", "4GiB", "--name=j", "--bs=64k", "--io_size=2g", "--iodepth=8"];
     let of = |device: &'static str, more: &[&'static str]| {

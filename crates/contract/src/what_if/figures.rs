@@ -183,7 +183,8 @@ impl Figures {
     pub fn of(outcome: &ReplayResult, drive: &Drive, raw: Bytes, original: &Original) -> Self {
         let (device, window) = (drive.device(), &outcome.window);
         let flash = outcome.flash_bytes_per_pass(device, original.distinct_written);
-        let mut writable = raw.0 as f64 * f64::from(device.flash.endurance);
+        let cycles = f64::from(device.flash.endurance) * device.endurance_left();
+        let mut writable = raw.0 as f64 * cycles;
         if device.slc.is_some() {
             // The SLC and the other blocks wear out at different times; the earlier one
             // counts. The result is scaled to the flash in `raw`.

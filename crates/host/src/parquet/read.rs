@@ -8,6 +8,7 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use prism_base::Named;
+use prism_trace::fields::{ADDRESS_MAX, TIME_MAX_NS};
 use prism_trace::{Flags, Op, Record, Symbol, Symbols, TraceFacts};
 
 use super::{Digest, FLAGS, META_KEY, Meta, VERSION, known_time};
@@ -327,6 +328,13 @@ impl Columns {
         let [pid, stream, hint] = self.ints.each_mut().map(|column| column.take(row).copied());
         let [device, comm, file, phase] =
             self.names.each_mut().map(|names| names.take(row, symbols));
+        let (offset, len) = (offset as u64, len as u64);
+        // The limits of other formats, so that ends of requests and differences of times fit.
+        let in_range = |time: i64| (-TIME_MAX_NS..=TIME_MAX_NS).contains(&time);
+        let known = [queue, complete].into_iter().flatten().all(in_range);
+        if offset.checked_add(len)? > ADDRESS_MAX || !in_range(issue) || !known {
+            return None;
+        }
         Some(Record {
             queue: known_time(queue),
             complete: known_time(complete),
@@ -339,7 +347,7 @@ impl Columns {
             stream: u16::try_from(stream.unwrap_or(0)).ok()?,
             flags,
             hint: u8::try_from(hint.unwrap_or(0)).ok()?,
-            ..Record::new(Op::from_name(op)?, issue, offset as u64, len as u64)
+            ..Record::new(Op::from_name(op)?, issue, offset, len)
         })
     }
 }

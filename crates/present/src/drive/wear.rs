@@ -57,8 +57,12 @@ pub(super) fn lifetime_note(facts: &Facts) -> String {
         return why;
     }
     let Some(life) = facts.lifetime() else { return "nothing reaches the flash".into() };
+    let used = match facts.described.faults.as_ref().map_or(0, |faults| faults.wear) {
+        0 => String::new(),
+        used => format!(" of which {used} were used before"),
+    };
     format!(
-        "of the {} drive, {} cycles, {}; lasts 5 years at {} drive writes a day",
+        "of the {} drive, {} cycles{used}, {}; lasts 5 years at {} drive writes a day",
         facts.described.capacity(),
         facts.described.flash.endurance,
         even_wear(facts),

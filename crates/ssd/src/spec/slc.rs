@@ -216,16 +216,29 @@ impl DriveSpec {
         }
     }
 
+    /// The share of the endurance that the blocks of the drive have left at the start.
+    #[must_use]
+    pub fn endurance_left(&self) -> f64 {
+        let used = self.faults.as_ref().map_or(0, |faults| faults.wear);
+        (1.0 - f64::from(used) / f64::from(self.flash.endurance)).max(0.0)
+    }
+
     /// Bytes that can be programmed, with even wear, until one kind of blocks has used up its
-    /// cycles, if `slc_share` of all bytes is programmed to SLC blocks.
+    /// cycles, if `slc_share` of all bytes is programmed to SLC blocks. What was used before the
+    /// start is not counted, and both kinds have used the same share.
     #[must_use]
     pub fn writable_bytes(&self, slc_share: f64) -> f64 {
         let geometry = self.geometry();
+        let left = self.endurance_left();
         let Some(slc) = &self.slc else {
-            return geometry.raw().0 as f64 * f64::from(self.flash.endurance);
+            return geometry.raw().0 as f64 * f64::from(self.flash.endurance) * left;
         };
         let kind = |raw: Bytes, cycles: u32, share: f64| {
-            if share > 0.0 { raw.0 as f64 * f64::from(cycles) / share } else { f64::INFINITY }
+            if share > 0.0 {
+                raw.0 as f64 * f64::from(cycles) * left / share
+            } else {
+                f64::INFINITY
+            }
         };
         let others = Bytes(geometry.raw().0 - geometry.slc_raw().0);
         let others = kind(others, self.flash.endurance, 1.0 - slc_share);

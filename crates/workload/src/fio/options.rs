@@ -1,8 +1,8 @@
 //! fio's job options: which are accepted, and which are refused and why.
 //!
 //! The parser accepts an option if and only if it is in this table. docs/spec/fio-options.md says
-//! what each means, and a test compares its names with those here. Source: fio's HOWTO, version
-//! 3.33; data placement and later options: 3.41.
+//! what each means, and a test compares its names, values and reasons with those here. Source:
+//! fio's HOWTO, version 3.33; data placement and later options: 3.41.
 
 /// Treatment of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
