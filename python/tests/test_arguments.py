@@ -28,7 +28,7 @@ from prism import flash
         (lambda: prism.simulate(rw="read", progress=5), "progress: True, False, None or an object"),  # type: ignore[call-overload]
         (lambda: prism.simulate(5), "workload: a job file, a trace"),  # type: ignore[call-overload]
         (lambda: prism.simulate(["a.fio"]), "workload: in a list, dictionaries"),  # type: ignore[list-item]
-        (lambda: prism.report("x", what_if=[5]), "what_if: a name or several is expected, not int"),  # type: ignore[list-item]
+        (lambda: prism.report(prism.generate_trace("uniform", requests=9), what_if=[5]), "what_if: a name or several is expected, not int"),  # type: ignore[list-item]
         (lambda: prism.simulate_cache(engine=[5]), "engine: a name or several is expected, not int"),  # type: ignore[list-item]
         (lambda: flash.Device.memory(5), "geometry: a Geometry is expected, not int"),  # type: ignore[arg-type]
         (lambda: prism.simulate_cache(engine=5), "engine: a name or several"),  # type: ignore[arg-type]

@@ -105,7 +105,7 @@ def test_reports_are_compared(trace: prism.Trace) -> None:
         # The drive of the report is a dictionary, too, and is not taken for the other.
         own = prism.device("dc-tlc")
         other = prism.report(trace, device=own, what_if="none", passes=1, against=described)
-        assert other["against"] == {**drive["against"], "name": fields["drive"]["name"]}
+        assert other["against"] == {**drive["against"], "name": fields["name"]}
     same = prism.report(trace, what_if="none", passes=1, against=trace)
     assert same["against"]["result"] == same["result"]
 
