@@ -25,6 +25,9 @@ pub trait Wrapper {
     /// Observes a read before the inner store gets it.
     fn on_read(&mut self, _data: &Buffer) {}
 
+    /// Observes that the inner store is asked for new memory of this length.
+    fn on_buffer(&self, _len: usize) {}
+
     /// As [`Store::poll`].
     fn next_done(&mut self) -> Option<Done> {
         self.inner_mut().poll()
@@ -77,6 +80,7 @@ impl<T: Wrapper> Store for T {
         self.inner().syncs_writes_in_flight()
     }
     fn buffer(&self, len: usize) -> Buffer {
+        self.on_buffer(len);
         self.inner().buffer(len)
     }
     fn poll(&mut self) -> Option<Done> {

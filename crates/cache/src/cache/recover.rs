@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use prism_base::{Nanos, Slab as Places};
-use prism_flash::{FlashError, MediumError};
+use prism_flash::{Buffer, FlashError, MediumError};
 
 use super::claims::Claim;
 use super::{Buffers, Cache, Config, Counts, NONE, Phase, STREAMS, Slab};
@@ -253,6 +253,9 @@ impl<S: Store> Cache<S> {
         reads: Vec<(u32, u32, u32)>,
         mut take: impl FnMut(&mut Self, u32, Option<&[u8]>),
     ) -> Result<(), FlashError> {
+        // All buffers have the longest length, so that each fits each read: new ones take time.
+        let longest = reads.iter().map(|&(_, _, len)| len).max().unwrap_or(0) as usize;
+        let mut spare: Vec<Buffer> = Vec::new();
         let mut failure = None;
         let mut reads = reads.into_iter();
         let mut in_flight = 0;
@@ -260,7 +263,8 @@ impl<S: Store> Cache<S> {
             while in_flight < DEPTH {
                 let next = reads.next().filter(|_| failure.is_none());
                 let Some((slab, offset, len)) = next else { break };
-                let data = self.buffer(len as usize);
+                let mut data = spare.pop().unwrap_or_else(|| self.store.buffer(longest));
+                data.set_len(len as usize);
                 self.store.read(slab, offset, data, slab.into());
                 in_flight += 1;
             }
@@ -274,7 +278,7 @@ impl<S: Store> Cache<S> {
                     Err(error) if is_failure(&error) => failure = Some(error),
                     result => take(self, tag as u32, result.is_ok().then_some(&data[..])),
                 }
-                self.give_back(data);
+                spare.push(data);
             }
         }
     }

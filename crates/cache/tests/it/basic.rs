@@ -6,10 +6,12 @@ use prism_base::Rng;
 use prism_cache::cache::state_bytes;
 use prism_cache::index::{self, Entry, Index};
 use prism_cache::items::{Items, Refusal};
-use prism_cache::{Cache, Config, Memory};
+use prism_cache::{Cache, Config};
 use prism_segments::Store;
 
-use crate::common::{CONFIG, Level, NOW, get, new_cache, new_cache_with, new_memory, set, store};
+use crate::common::{
+    CONFIG, Kept, Level, NOW, SharedBytes, get, new_cache, new_cache_with, new_memory, set, store,
+};
 use crate::late::Late;
 
 fn value(rng: &mut Rng, key: u64, version: u64) -> Vec<u8> {
@@ -123,43 +125,6 @@ fn sets_beyond_the_limit_of_writes_leave_nothing() {
     }
 }
 
-#[derive(Clone, Default)]
-struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
-
-impl Shared {
-    fn copy(&self) -> Vec<u8> {
-        self.0.lock().unwrap().clone()
-    }
-}
-
-/// Memory whose content a test can take when the process "dies".
-struct Kept {
-    bytes: Vec<u8>,
-    last: Shared,
-}
-
-impl Memory for Kept {
-    fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
-    }
-    fn begin_sync(&mut self) -> u64 {
-        0
-    }
-    fn synced(&self) -> Option<u64> {
-        Some(0)
-    }
-    fn wait_sync(&mut self, _number: u64) {}
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        *self.last.0.lock().unwrap() = std::mem::take(&mut self.bytes);
-    }
-}
-
 /// More than fit, so that slabs are being cleaned when the process dies.
 const KEYS: u64 = 8000;
 
@@ -197,7 +162,7 @@ fn check_found(
 
 fn crash(level: Level) {
     let memory = new_memory(prism_flash::Cache::Volatile);
-    let (state, buffers) = (Shared::default(), Shared::default());
+    let (state, buffers) = (SharedBytes::default(), SharedBytes::default());
     let mut rng = Rng::stream(2, "crash");
     let mut model: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
     let (mut before, mut again) = (BTreeSet::new(), 0);
@@ -207,15 +172,14 @@ fn crash(level: Level) {
         let store: Box<dyn Store> = Box::new(late);
         let shape = store.shape();
         if round == 0 {
-            *state.0.lock().unwrap() = vec![0; state_bytes(&shape) as usize];
+            state.resize(state_bytes(&shape) as usize);
         }
         // A process with less memory writes what is in all buffers, and then uses fewer.
         let count = 4 + rng.below(6) as u16;
         let bytes = usize::from(count) * shape.segment_bytes as usize;
-        let there = buffers.copy().len();
-        buffers.0.lock().unwrap().resize(there.max(bytes), 0);
+        buffers.resize(bytes);
         let config = Config { buffers: count, ..CONFIG };
-        let keep = |last: &Shared| Box::new(Kept { bytes: last.copy(), last: last.clone() });
+        let keep = |last: &SharedBytes| Box::new(Kept::of(last));
         let mut cache = Cache::open(store, keep(&state), keep(&buffers), config, NOW).unwrap();
         cache.assert_consistent();
         assert_eq!(cache.counts().lost_slabs, 0, "{level:?}, round {round}: a false alarm");
@@ -322,17 +286,17 @@ fn keys_with_one_hash_do_not_bring_old_values_back() {
 fn the_newest_items_stay() {
     for level in Level::ALL {
         let memory = new_memory(prism_flash::Cache::None);
-        let (state, buffers) = (Shared::default(), Shared::default());
+        let (state, buffers) = (SharedBytes::default(), SharedBytes::default());
         let mut rng = Rng::stream(7, "newest");
         let mut next = 0_u64;
         for round in 0..3 {
             let store = store(level, memory.clone(), round == 0);
             let shape = store.shape();
             if round == 0 {
-                *state.0.lock().unwrap() = vec![0; state_bytes(&shape) as usize];
-                *buffers.0.lock().unwrap() = vec![0; 6 * shape.segment_bytes as usize];
+                state.resize(state_bytes(&shape) as usize);
+                buffers.resize(6 * shape.segment_bytes as usize);
             }
-            let keep = |last: &Shared| Box::new(Kept { bytes: last.copy(), last: last.clone() });
+            let keep = |last: &SharedBytes| Box::new(Kept::of(last));
             let config = Config { buffers: 6, ..CONFIG };
             let mut cache = Cache::open(store, keep(&state), keep(&buffers), config, NOW).unwrap();
             // Items of 350 bytes on average with their headers.

@@ -1,9 +1,11 @@
 //! Caches for tests.
 
+use std::sync::{Arc, Mutex};
+
 use prism_base::{Bytes, Nanos};
 use prism_cache::cache::{Eviction, state_bytes};
 use prism_cache::items::{Item, Items, Lookup, Meta, NewItem, Refusal};
-use prism_cache::{Cache, Config};
+use prism_cache::{Cache, Config, Memory};
 use prism_flash::function::Function;
 use prism_flash::policy::{Cleaning, Mapping, Policy, RangeConfig};
 use prism_flash::raw::Raw;
@@ -139,5 +141,53 @@ pub fn get<S: Store>(cache: &mut Cache<S>, key: &[u8], now: u32) -> Option<(Vec<
             return found.unwrap();
         }
         cache.wait(None);
+    }
+}
+
+/// Bytes that outlive a cache.
+#[derive(Clone, Default)]
+pub struct SharedBytes(Arc<Mutex<Vec<u8>>>);
+
+impl SharedBytes {
+    /// Makes them at least `len` bytes, by zeros.
+    pub fn resize(&self, len: usize) {
+        let mut bytes = self.0.lock().unwrap();
+        let len = len.max(bytes.len());
+        bytes.resize(len, 0);
+    }
+}
+
+/// Memory whose content a test can take when the process "dies".
+pub struct Kept {
+    bytes: Vec<u8>,
+    last: SharedBytes,
+}
+
+impl Kept {
+    /// Memory that begins as `last`, and is there when it is dropped.
+    pub fn of(last: &SharedBytes) -> Self {
+        Self { bytes: last.0.lock().unwrap().clone(), last: last.clone() }
+    }
+}
+
+impl Memory for Kept {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+    fn begin_sync(&mut self) -> u64 {
+        0
+    }
+    fn synced(&self) -> Option<u64> {
+        Some(0)
+    }
+    fn wait_sync(&mut self, _number: u64) {}
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        *self.last.0.lock().unwrap() = std::mem::take(&mut self.bytes);
     }
 }

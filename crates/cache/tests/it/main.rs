@@ -10,6 +10,7 @@ mod faults;
 mod handles;
 mod late;
 mod model;
+mod opening;
 mod power;
 mod protocol;
 mod space;
