@@ -203,12 +203,14 @@ impl Index {
     /// The other bucket of an entry: it follows from the tag, the same way from either of the two.
     fn other(&self, tag: u64, bucket: u32) -> u32 {
         let (all, bucket) = (self.buckets.len() as u64, u64::from(bucket));
-        let sum = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) % all;
+        // A product in place of a remainder, which is slow.
+        let sum = ((tag.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) * all) >> 32;
         (if sum >= bucket { sum - bucket } else { sum + all - bucket }) as u32
     }
 
     /// Reads the buckets of these hashes, so that they are in the processor's caches. The reads do
-    /// not depend on each other, so the processor waits for many at the same time.
+    /// not depend on each other, so the processor waits for many at the same time. Prefetches take
+    /// less time than that in an index of up to some 300 MiB, and more in one of 800 MiB.
     pub fn touch(&self, hashes: impl Iterator<Item = u64>) {
         let mut sum = 0;
         for bucket in hashes.flat_map(|hash| self.buckets(hash)) {
