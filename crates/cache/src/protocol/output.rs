@@ -89,27 +89,34 @@ impl Output {
     /// The item of a waiting answer was read. Returns the answer and where it goes.
     pub fn done(&mut self, number: u32) -> Option<(Answer, &mut Vec<u8>)> {
         let at = (number.wrapping_sub(self.first) & !super::session::CHANGE) as usize;
-        let part = self.parts.get_mut(at)?;
-        if !matches!(part, Part::Waiting(..)) {
-            return None;
-        }
+        let &Part::Waiting(_, bytes) = self.parts.get(at)? else { return None };
         self.waiting -= 1;
-        let Part::Waiting(answer, _) = std::mem::replace(part, Part::Text(Vec::new())) else {
-            unreachable!("as just seen")
-        };
-        match part {
+        // What is sent next needs no memory of its own, and no copy.
+        let text = if at == 0 { Vec::new() } else { Vec::with_capacity(bytes) };
+        let part = std::mem::replace(&mut self.parts[at], Part::Text(text));
+        let Part::Waiting(answer, _) = part else { unreachable!("as just seen") };
+        if at == 0 {
+            self.settle_first();
+            return Some((answer, &mut self.bytes));
+        }
+        match &mut self.parts[at] {
             Part::Text(text) => Some((answer, text)),
             Part::Waiting(..) => unreachable!("just replaced"),
         }
     }
 
+    /// Moves the first part, if it is complete, to the bytes to be sent.
+    fn settle_first(&mut self) -> bool {
+        let Some(Part::Text(text)) = self.parts.front() else { return false };
+        self.bytes.extend_from_slice(text);
+        self.parts.pop_front();
+        self.first = self.first.wrapping_add(1) & !super::session::CHANGE;
+        true
+    }
+
     /// Moves what is complete to the bytes to be sent.
     pub fn settle(&mut self) {
-        while let Some(Part::Text(text)) = self.parts.front() {
-            self.bytes.extend_from_slice(text);
-            self.parts.pop_front();
-            self.first = self.first.wrapping_add(1) & !super::session::CHANGE;
-        }
+        while self.settle_first() {}
     }
 
     /// Bytes to be sent.
