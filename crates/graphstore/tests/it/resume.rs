@@ -9,6 +9,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use prism_base::{Bytes, Rng};
 use prism_graph::input::Format;
 use prism_graph::pool::Job;
@@ -148,10 +150,12 @@ fn cases(folder: &Path) -> Vec<Case> {
     let words = |bytes: &dyn Fn(u64) -> Vec<u8>| -> Vec<u8> {
         pairs.iter().flat_map(|(a, b)| [bytes(*a), bytes(*b)].concat()).collect()
     };
+    // Two frames, or members, one after another.
+    let zstd = zstd::encode_all(text.as_bytes(), 1).unwrap().repeat(2);
     let gzip = {
-        let zstd = zstd::encode_all(text.as_bytes(), 1).unwrap();
-        // Two frames, one after another.
-        [zstd.clone(), zstd].concat()
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(text.as_bytes()).unwrap();
+        packed.finish().unwrap().repeat(2)
     };
     let mut cases = Vec::new();
     let mut add = |name: &str, bytes: &[u8], plan: IngestPlan| {
@@ -160,7 +164,8 @@ fn cases(folder: &Path) -> Vec<Case> {
         cases.push(Case { edges, plan });
     };
     add("plain.txt", text.as_bytes(), plan());
-    add("packed.txt.zst", &gzip, IngestPlan { weighted: true, ..plan() });
+    add("packed.txt.zst", &zstd, IngestPlan { weighted: true, ..plan() });
+    add("packed.txt.gz", &gzip, IngestPlan { order: Order::Input, ..plan() });
     let columns = prism_graphstore::ingest::parse_columns("from,to").unwrap();
     let columns = Some(columns);
     add("rows.csv", rows.as_bytes(), IngestPlan { columns, weighted: true, ..plan() });
