@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from . import _prism
@@ -48,7 +49,7 @@ class Values:
             raise _prism.Error("values: there are none after a run with values=False")
         return self._values
 
-    @property
+    @cached_property
     def top(self) -> list[tuple[int, int | float]]:
         """The vertices with the largest values, with their values."""
         return [(vertex, number_of(value)) for vertex, value in self.json["top"]]

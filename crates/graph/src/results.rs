@@ -74,6 +74,8 @@ pub struct Results {
     /// The part that was read last.
     cached: Option<(Part, Vec<u8>)>,
     read: u64,
+    /// The saved round that a computation was given.
+    resumed_after: Option<u32>,
 }
 
 impl Results {
@@ -93,15 +95,24 @@ impl Results {
             pending: Vec::new(),
             cached: None,
             read: 0,
+            resumed_after: None,
         }
     }
 
-    /// The round that is there of this computation, and its totals; none after the round `last`.
-    #[must_use]
-    pub fn round(&self, graph: u64, key: &str, last: u32) -> Option<(u32, Totals)> {
+    /// The round that is there of this computation, which goes on after it, and its totals; none
+    /// after the round `last`.
+    pub fn round(&mut self, graph: u64, key: &str, last: u32) -> Option<(u32, Totals)> {
         let current = self.current.as_ref()?;
         let is_of_it = current.graph == graph && current.key == key && current.round <= last;
+        // Round 0 is of initial values, which took no round.
+        self.resumed_after = Some(current.round).filter(|round| is_of_it && *round > 0);
         is_of_it.then_some((current.round, current.totals))
+    }
+
+    /// The round after which the computation went on, if an earlier one had saved it.
+    #[must_use]
+    pub fn resumed_after(&self) -> Option<u32> {
+        self.resumed_after
     }
 
     /// Leaves out what is there: a computation begins anew, and its first commit frees the rest.
@@ -213,8 +224,10 @@ impl Results {
     fn part(&mut self, vertex: u32) -> Result<Option<(Part, &[u8])>> {
         let has = |part: &Part| (part.first..part.first + part.count).contains(&vertex);
         if !self.cached.as_ref().is_some_and(|(part, _)| has(part)) {
-            let parts = self.current.iter().flat_map(|current| &current.parts);
-            let Some(part) = parts.copied().find(|part| has(part)) else { return Ok(None) };
+            // Parts follow each other.
+            let parts = self.current.as_ref().map_or(&[][..], |current| &current.parts);
+            let at = parts.partition_point(|part| part.first + part.count <= vertex);
+            let Some(part) = parts.get(at).copied() else { return Ok(None) };
             let bytes = self.space.read(part.segment, part.header()).map_err(saved)?;
             self.read += u64::from(part.payload);
             self.cached = Some((part, bytes));

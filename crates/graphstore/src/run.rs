@@ -162,6 +162,7 @@ impl RunPlan {
             vertices: catalog.vertices,
             edges: catalog.edges,
             rounds: computed.rounds,
+            resumed_after_round: computed.resumed_after,
             seconds,
             edges_streamed: io.edges,
             edges_per_second: io.edges as f64 / seconds.max(1e-9),
@@ -247,6 +248,9 @@ pub struct Run {
     pub edges: u64,
     /// Rounds until it ended.
     pub rounds: u32,
+    /// The round after which it went on, if an earlier run had saved it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resumed_after_round: Option<u32>,
     /// The time of the algorithm, without output.
     pub seconds: f64,
     /// Edges that were read, each as often as it was.

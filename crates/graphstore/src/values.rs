@@ -29,13 +29,23 @@ impl Output {
     /// Begins the file.
     ///
     /// # Errors
-    /// [`HostError`].
-    pub fn create(path: &Path) -> Result<Self, HostError> {
+    /// [`StoreError::Refused`] if its ending is that of no format; [`StoreError`].
+    pub fn create(path: &Path) -> Result<Self, StoreError> {
         let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
         let format = match extension.to_str() {
             Some("csv") => Format::Csv,
             Some("parquet") => Format::Parquet,
-            _ => Format::Tsv,
+            Some("" | "tsv" | "txt") => Format::Tsv,
+            // A device such as /dev/stdout, or a pipe, may have any name.
+            _ if path.metadata().is_ok_and(|file| !file.is_file()) => Format::Tsv,
+            _ => {
+                let file = path.display();
+                let what = format!(
+                    "--output {file}: there is no format of this ending; name a file that ends \
+                     with .tsv or .txt (or has no ending), .csv, or .parquet"
+                );
+                return Err(StoreError::Refused(what));
+            }
         };
         Ok(Self { file: OutputFile::create(path)?, format })
     }
@@ -136,8 +146,7 @@ pub fn write(
         })
     });
     read.map_err(|error| failed.take().map_or_else(|| failure(error), StoreError::Host))?;
-    let rows = largest.end().into_iter();
-    let top = rows.map(|(vertex, id)| (id, column.value(vertex, &label).to_string())).collect();
+    let top = largest.end(|vertex| column.value(vertex, &label).to_string());
     column.check().map_err(failure)?;
     if let Some(writer) = writer {
         writer.commit()?;
@@ -166,19 +175,55 @@ impl Largest {
         if value.is_finite() {
             self.best.push((value, id, vertex));
         }
-        if self.best.len() >= 2 * self.top + 1000 {
-            self.shorten();
+        // So seldom that each value costs a constant time; any number may be asked for.
+        if self.best.len() >= self.top.saturating_mul(2).saturating_add(1000) {
+            self.best.select_nth_unstable_by(self.top - 1, Self::order);
+            self.best.truncate(self.top);
         }
     }
 
-    fn shorten(&mut self) {
-        self.best.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        self.best.truncate(self.top);
+    fn order(a: &(f64, u64, u32), b: &(f64, u64, u32)) -> std::cmp::Ordering {
+        b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
     }
 
-    /// Vertices and their numbers in the input.
-    fn end(mut self) -> Vec<(u32, u64)> {
-        self.shorten();
-        self.best.into_iter().map(|(_, id, vertex)| (vertex, id)).collect()
+    /// The numbers in the input and the values, which are asked for in the order of vertices:
+    /// those on flash are read segment by segment then.
+    fn end(mut self, value: impl Fn(u32) -> String) -> Vec<(u64, String)> {
+        self.best.sort_unstable_by(Self::order);
+        self.best.truncate(self.top);
+        let mut places: Vec<usize> = (0..self.best.len()).collect();
+        places.sort_unstable_by_key(|place| self.best[*place].2);
+        let mut rows: Vec<(u64, String)> =
+            self.best.iter().map(|(_, id, _)| (*id, String::new())).collect();
+        for place in places {
+            rows[place].1 = value(self.best[place].2);
+        }
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_base::Rng;
+
+    use super::*;
+
+    #[test]
+    fn random_values_of_which_any_number_of_the_largest_is_asked_for() {
+        for seed in prism_testkit::seeds(0..20) {
+            let mut rng = Rng::stream(seed, "values");
+            let count = rng.below(9000) as usize;
+            let counts: Vec<u64> = (0..count).map(|_| rng.below(2000)).collect();
+            let mut wanted: Vec<(u64, String)> =
+                (0..count).map(|v| (7 + v as u64, counts[v].to_string())).collect();
+            wanted.sort_by_key(|(id, _)| (u64::MAX - counts[*id as usize - 7], *id));
+            let column = Column::Counts(counts);
+            for top in [0, 1, 10, 3000, count, usize::MAX / 2, usize::MAX] {
+                let mut largest = Largest::new(top);
+                (0..count as u32).for_each(|v| largest.add(&column, v, 7 + u64::from(v)));
+                let found = largest.end(|v| column.value(v, &|_| 0).to_string());
+                assert!(found == wanted[..top.min(count)], "seed {seed}, the first {top}");
+            }
+        }
     }
 }

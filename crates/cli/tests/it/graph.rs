@@ -59,12 +59,17 @@ fn a_graph_is_made_and_computed_on() {
     // It goes on after round 28, for which it reads less.
     let again = ["pagerank", &store, "--iterations", "30", "--checkpoint", "7", "--json", &json];
     assert_eq!(ranks, run(&again));
-    let streamed = || {
+    let figure = |name: &str| {
         let text = fs::read_to_string(&json).unwrap();
-        serde_json::from_str::<Value>(&text).unwrap()["edges_streamed"].as_u64().unwrap()
+        serde_json::from_str::<Value>(&text).unwrap()[name].as_u64()
     };
+    let streamed = || figure("edges_streamed").unwrap();
+    assert_eq!(figure("resumed_after_round"), Some(28));
+    let shown = good(&[&["graph", "run"], &again[..6]].concat());
+    assert!(shown.contains("went on after round 28"), "{shown}");
     let after_28 = streamed();
     let whole = run(&["pagerank", &store, "--iterations", "30", "--json", &json]);
+    assert_eq!(figure("resumed_after_round"), None);
     assert!(whole == ranks && after_28 * 10 < streamed(), "{after_28} of {}", streamed());
     assert_eq!(ranks, run(&[&again[..], &["--restart"]].concat()));
     assert_eq!(streamed(), 30 * 4);
@@ -196,6 +201,24 @@ fn what_is_wrong_is_said_and_nothing_is_half_made() {
     refused(&["graph", "export", &store, "-o", &store], &["replace"]);
     assert!(fs::read(&store).unwrap() == before);
     refused(&["graph", "info", &at(&folder, "none")], &["no such file"]);
+}
+
+#[test]
+fn an_output_has_an_ending_of_a_format_or_none() {
+    let folder = folder();
+    let [edges, store] = ["edges.txt", "g.prism"].map(|name| at(&folder, name));
+    fs::write(&edges, "1 2\n").unwrap();
+    good(&["graph", "ingest", &edges, "-o", &store]);
+    for ending in [".foo", ".tsv.gz", ".JSON"] {
+        let other = at(&folder, &format!("values{ending}"));
+        let parts = [".tsv", ".txt", ".csv", ".parquet", &other];
+        refused(&["graph", "run", "wcc", &store, "--output", &other], &parts);
+        assert!(!Path::new(&other).exists());
+    }
+    for name in ["values", "values.TXT", ".values"] {
+        good(&["graph", "run", "wcc", &store, "--output", &at(&folder, name)]);
+        assert!(fs::read_to_string(at(&folder, name)).unwrap().contains('\t'), "{name}");
+    }
 }
 
 /// A changed byte of a segment is found: by the check, and by what reads it.

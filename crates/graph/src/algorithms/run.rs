@@ -1,5 +1,7 @@
 //! The algorithms by name, and their options.
 
+use prism_base::vec_in_huge_pages;
+
 use crate::algorithms::cdlp::{self, cdlp};
 use crate::algorithms::frontier::{Bits, UNREACHED, bfs, sssp};
 use crate::algorithms::kcore::{self, kcore};
@@ -71,6 +73,15 @@ pub struct Computed {
     pub rounds: u32,
     /// What else was found, such as the number of components.
     pub facts: Vec<(&'static str, f64)>,
+    /// The round after which it went on, if an earlier run had saved one.
+    pub resumed_after: Option<u32>,
+}
+
+impl Computed {
+    /// A result of a run that began with its first round.
+    pub(crate) fn new(column: Column, rounds: u32, facts: Vec<(&'static str, f64)>) -> Self {
+        Self { column, rounds, facts, resumed_after: None }
+    }
 }
 
 impl Algorithm {
@@ -203,7 +214,7 @@ fn components(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
     let used = Bits::new(graph.catalog().vertices);
     labels.iter().for_each(|label| used.set(*label));
     let facts = vec![("components", used.count() as f64)];
-    Ok(Computed { column: Column::Labels(labels), rounds: 1, facts })
+    Ok(Computed::new(Column::Labels(labels), 1, facts))
 }
 
 /// Rounds of label propagation if nothing is given: those of LDBC.
@@ -214,7 +225,7 @@ fn communities(graph: &mut Graph, pool: &dyn Pool, rounds: u32) -> Result<Comput
     let used = Bits::new(graph.catalog().vertices);
     labels.iter().for_each(|label| used.set(*label));
     let facts = vec![("communities", used.count() as f64)];
-    Ok(Computed { column: Column::Labels(labels), rounds, facts })
+    Ok(Computed::new(Column::Labels(labels), rounds, facts))
 }
 
 fn coefficients(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
@@ -222,14 +233,14 @@ fn coefficients(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
     let values = triangles::coefficients(&counted, graph.catalog().directed);
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let (rounds, facts) = (counted.passes, vec![("mean coefficient", mean)]);
-    Ok(Computed { column: Column::Reals(values), rounds, facts })
+    Ok(Computed::new(Column::Reals(values), rounds, facts))
 }
 
 fn all_triangles(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
     let counted = triangles::count(graph, pool, Count::Triangles)?;
     let all = counted.counts.iter().sum::<u64>() / 3;
     let (rounds, facts) = (counted.passes, vec![("triangles", all as f64)]);
-    Ok(Computed { column: Column::Counts(counted.counts), rounds, facts })
+    Ok(Computed::new(Column::Counts(counted.counts), rounds, facts))
 }
 
 fn cores(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
@@ -237,7 +248,7 @@ fn cores(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
     let most = cores.iter().copied().max().unwrap_or(0);
     let cores = cores.into_iter().map(u64::from).collect();
     let facts = vec![("largest core number", most.into())];
-    Ok(Computed { column: Column::Counts(cores), rounds, facts })
+    Ok(Computed::new(Column::Counts(cores), rounds, facts))
 }
 
 fn degrees(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
@@ -251,7 +262,7 @@ fn degrees(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
     })?;
     let most = counts.iter().copied().max().unwrap_or(0) as f64;
     let facts = vec![("largest degree", most)];
-    Ok(Computed { column: Column::Counts(counts), rounds: 1, facts })
+    Ok(Computed::new(Column::Counts(counts), 1, facts))
 }
 
 /// Rounds of PageRank if there is a tolerance and no other number.
@@ -324,14 +335,14 @@ fn levels(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<Computed> {
     let (levels, rounds) = bfs(graph, pool, source)?;
     let reached = levels.iter().filter(|level| **level != UNREACHED).count();
     let facts = vec![("vertices reached", reached as f64)];
-    Ok(Computed { column: Column::Levels(levels), rounds, facts })
+    Ok(Computed::new(Column::Levels(levels), rounds, facts))
 }
 
 fn distances(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<Computed> {
     let (lengths, rounds) = sssp(graph, pool, source)?;
     let reached = lengths.iter().filter(|length| length.is_finite()).count();
     let facts = vec![("vertices reached", reached as f64)];
-    Ok(Computed { column: Column::Reals(lengths), rounds, facts })
+    Ok(Computed::new(Column::Reals(lengths), rounds, facts))
 }
 
 fn page_rank<C>(graph: &Graph, options: &Options, source: Option<u32>) -> PageRank<C> {
@@ -357,7 +368,7 @@ fn pagerank<C: Cell<Value = f64>>(
     if let (Some(results), true) = (&mut results, every > 0)
         && let Some((round, totals)) = results.round(content, key, program.rounds_max())
     {
-        let mut values = Vec::with_capacity(vertices as usize);
+        let mut values = vec_in_huge_pages(vertices as usize);
         results.values(0, vertices, |_, bits| {
             values.push(C::new(f64::from_bits(bits)));
             Ok(())
@@ -382,5 +393,6 @@ fn pagerank<C: Cell<Value = f64>>(
         *rank = PageRank::<C>::rank(Vertex { number, degree }, *rank);
     })?;
     let facts = vec![("sum of ranks", ranks.iter().sum()), ("last change", program.change())];
-    Ok(Computed { column: Column::Reals(ranks), rounds: state.rounds, facts })
+    let resumed_after = results.and_then(|results| results.resumed_after());
+    Ok(Computed { resumed_after, ..Computed::new(Column::Reals(ranks), state.rounds, facts) })
 }

@@ -36,7 +36,9 @@ fn computed(
     rounds: u32,
     facts: Vec<(&'static str, f64)>,
 ) -> Computed {
-    Computed { column: Column::Stored(Box::new(Stored::new(results, kind))), rounds, facts }
+    let resumed_after = results.resumed_after();
+    let column = Column::Stored(Box::new(Stored::new(results, kind)));
+    Computed { resumed_after, ..Computed::new(column, rounds, facts) }
 }
 
 /// Levels or distances.

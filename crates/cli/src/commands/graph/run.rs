@@ -55,8 +55,8 @@ pub struct Args {
     /// Memory for the state of vertices, buffers and segments that stay in memory
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "256MiB")]
     memory: Bytes,
-    /// Write all values to this file, a vertex and its value in each row: .csv, .parquet, else
-    /// lines with a tab; `-` for standard output
+    /// Write all values to this file, a vertex and its value in each row: .csv, .parquet, or
+    /// lines with a tab (.tsv, .txt, no ending); `-` for standard output
     #[arg(long, value_name = "F.tsv")]
     output: Option<PathBuf>,
     /// The damping factor of PageRank; 0.85 if it is not given
@@ -173,6 +173,10 @@ fn text(run: &Run) -> String {
         "{} of {}: {} vertices, {} edges, {} rounds in {:.3} s\n",
         run.algorithm, run.store, run.vertices, run.edges, run.rounds, run.seconds
     );
+    if let Some(round) = run.resumed_after_round {
+        let from = format!("  went on after round {round}, which an earlier run had saved");
+        text.push_str(&format!("{from} (--restart begins anew)\n"));
+    }
     text.push_str(&format!(
         "  {:.1} M edges/s; read {}, from memory {}; memory {} ({} of segments)\n",
         run.edges_per_second / 1e6,
