@@ -5,6 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Mutex;
 
+use prism_base::{prefetch, vec_in_huge_pages};
+
 use crate::ids::{IdMap, PAGE_IDS};
 use crate::ingest::{IngestOptions, extra};
 use crate::pool::{Job, Pool};
@@ -12,9 +14,8 @@ use crate::scratch::{Records, u64_at};
 
 /// Bytes for a bucket that a thread collects before it locks the bucket.
 const COLLECTED: usize = 4 << 10;
-/// Edges whose vertices are numbered together: the waits for memory of several overlap then, since
-/// no branch depends on a number until all of them are there.
-const TOGETHER: usize = 512;
+/// Edges whose vertices are numbered together, after their numbers were fetched into the cache.
+const TOGETHER: usize = 256;
 /// Threads that count edges at most: each has four bytes for each vertex.
 const COUNTING_MAX: usize = 4;
 /// From how many edges on a sample of them is counted, and one of how many that is.
@@ -23,7 +24,7 @@ const SAMPLED: usize = 16;
 /// Parts of the edges that are counted one after another.
 const COUNTED_PARTS: usize = 16;
 /// Vertices with an entry each in the table of buckets, and entries for all others at most.
-const FIRST: u32 = 1 << 13;
+const FIRST: u32 = 1 << 12;
 
 /// The vertices of buckets.
 #[derive(Debug)]
@@ -75,36 +76,62 @@ pub(crate) struct Numbers<'a> {
     ids: &'a IdMap,
     /// By rank; empty if they are the ranks.
     of_rank: &'a [u32],
-    /// For pages of numbers of the input most of which are vertices, the number of each.
-    pages: Vec<Vec<u32>>,
+    /// For pages of numbers of the input many of which are vertices, where in `table` the number
+    /// of the first one is; `NO_PAGE` for others.
+    pages: Vec<usize>,
+    table: Vec<u32>,
 }
+
+/// A page of numbers that the table does not have.
+const NO_PAGE: usize = usize::MAX;
 
 impl<'a> Numbers<'a> {
     /// With the number of each vertex by its rank; none if the numbers are the ranks.
     pub(crate) fn new(ids: &'a IdMap, of_rank: &'a [u32]) -> Self {
-        let mut pages: Vec<Vec<u32>> = Vec::new();
         if of_rank.is_empty() {
-            return Self { ids, of_rank, pages };
+            return Self { ids, of_rank, pages: Vec::new(), table: Vec::new() };
         }
-        let full = ids.page_lens().map(|len| len >= PAGE_IDS / 4);
-        pages.extend(full.map(|full| vec![0; if full { PAGE_IDS } else { 0 }]));
+        let mut len = 0;
+        let place = |vertices: usize| {
+            let place = if vertices >= PAGE_IDS / 4 { len } else { return NO_PAGE };
+            len += PAGE_IDS;
+            place
+        };
+        let pages: Vec<usize> = ids.page_lens().map(place).collect();
+        let mut table = vec_in_huge_pages(len);
+        table.resize(len, 0);
         for (id, number) in ids.iter().zip(of_rank) {
-            let Some(page) = pages.get_mut((id / PAGE_IDS as u64) as usize) else { break };
-            if let Some(cell) = page.get_mut(id as usize % PAGE_IDS) {
-                *cell = *number;
+            match pages.get((id / PAGE_IDS as u64) as usize) {
+                Some(&NO_PAGE) => {}
+                Some(place) => table[place + id as usize % PAGE_IDS] = *number,
+                None => break,
             }
         }
-        Self { ids, of_rank, pages }
+        Self { ids, of_rank, pages, table }
     }
 
+    /// Where the number of a vertex is: in the table, from which it is fetched into the cache, or,
+    /// if it is not there, its number after the end of the table.
     #[inline]
-    fn number(&self, id: u64) -> u32 {
-        let page = self.pages.get((id / PAGE_IDS as u64) as usize);
-        if let Some(number) = page.and_then(|page| page.get(id as usize % PAGE_IDS)) {
-            return *number;
+    fn place(&self, id: u64) -> usize {
+        match self.pages.get((id / PAGE_IDS as u64) as usize) {
+            Some(&page) if page != NO_PAGE => {
+                let place = page + id as usize % PAGE_IDS;
+                prefetch(&self.table, place);
+                place
+            }
+            _ => {
+                let rank = self.ids.rank(id) as usize;
+                self.table.len() + self.of_rank.get(rank).map_or(rank, |number| *number as usize)
+            }
         }
-        let rank = self.ids.rank(id);
-        self.of_rank.get(rank as usize).copied().unwrap_or(rank as u32)
+    }
+
+    /// The number at a place.
+    #[inline]
+    fn number(&self, place: usize) -> u32 {
+        let number = self.table.get(place).copied();
+        number.unwrap_or_else(|| (place - self.table.len()) as u32)
     }
 }
 
@@ -221,8 +248,9 @@ struct Thread<'a> {
     records: &'a [Mutex<Records>],
     collected: Vec<Vec<u8>>,
     weight_bytes: usize,
-    /// Edges that are not in a bucket yet, and their weights.
-    pairs: Vec<(u32, u32)>,
+    /// Edges that are not in a bucket yet, by the places of the numbers of their vertices, and
+    /// their weights.
+    pairs: Vec<(usize, usize)>,
     weights: Vec<u8>,
 }
 
@@ -234,9 +262,10 @@ impl Thread<'_> {
         part: (u64, u64),
     ) -> io::Result<()> {
         for_each(options, edges, part, 1, |source, target, weight| {
-            let (source, target) = (self.numbers.number(source), self.numbers.number(target));
-            self.pairs.push((source, target));
-            self.weights.extend_from_slice(weight);
+            self.pairs.push((self.numbers.place(source), self.numbers.place(target)));
+            if !weight.is_empty() {
+                self.weights.extend_from_slice(weight);
+            }
             if self.pairs.len() == TOGETHER { self.put_pairs() } else { Ok(()) }
         })?;
         self.put_pairs()?;
@@ -247,6 +276,7 @@ impl Thread<'_> {
         let (mut pairs, mut weights) =
             (std::mem::take(&mut self.pairs), std::mem::take(&mut self.weights));
         for (at, (source, target)) in pairs.iter().copied().enumerate() {
+            let (source, target) = (self.numbers.number(source), self.numbers.number(target));
             let weight = &weights[at * self.weight_bytes..(at + 1) * self.weight_bytes];
             self.put(0, target, source, weight)?;
             if self.two_sets {
@@ -267,7 +297,9 @@ impl Thread<'_> {
         let collected = &mut self.collected[bucket];
         let record = u64::from(key) << 32 | u64::from(other);
         collected.extend_from_slice(&record.to_le_bytes());
-        collected.extend_from_slice(weight);
+        if !weight.is_empty() {
+            collected.extend_from_slice(weight);
+        }
         if collected.len() >= COLLECTED { self.flush(bucket) } else { Ok(()) }
     }
 

@@ -21,6 +21,8 @@ use crate::space::{AnyStore, Space};
 const DEPTH_MAX: usize = 8;
 /// And at least: one that is read while one is computed on.
 const DEPTH_MIN: usize = 2;
+/// As many before any segment is pinned: with fewer reads in flight the disk waits for the threads.
+const DEPTH_USUAL: usize = 4;
 
 /// What was read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -216,8 +218,8 @@ impl Graph {
             });
         }
         let workers = self.workers(pool);
-        let more = (left - state) / 4 / (workers * segment);
-        self.depth = (DEPTH_MIN + more as usize).min(DEPTH_MAX);
+        let fit = ((left - state) / (workers * segment)) as usize;
+        self.depth = (DEPTH_MIN + fit).min(DEPTH_USUAL).max(DEPTH_MIN + fit / 4).min(DEPTH_MAX);
         self.reserved = state + self.buffers(pool, self.depth);
         self.pins.fill(u32::MAX);
         self.pinned.clear();

@@ -5,6 +5,8 @@
 //! round reads all edges once, all values as many times as there are intervals, and writes all
 //! values once.
 
+use prism_base::prefetch;
+
 use crate::catalog::Entry;
 use crate::engine::{Graph, tasks};
 use crate::error::{GraphError, Result};
@@ -109,8 +111,10 @@ pub(crate) fn make_round<P: VertexProgram>(
                 let tasks = tasks(&of_kind.collect::<Vec<_>>());
                 graph.stream(pool, &tasks, &|_, lists| {
                     for list in lists {
-                        let value = |neighbour: u32| values[(neighbour - of.start) as usize];
-                        gather(program, *list, value, |number, sum| {
+                        let place = |neighbour: u32| (neighbour - of.start) as usize;
+                        let value = |neighbour: u32| values[place(neighbour)];
+                        let fetch = |neighbour: u32| prefetch(&values, place(neighbour));
+                        gather(program, *list, (value, fetch), |number, sum| {
                             let cell = &sums[(number - own.start) as usize];
                             cell.set(program.merge(cell.get(), sum));
                         });

@@ -37,6 +37,19 @@ impl Page {
         }
     }
 
+    fn add(&mut self, other: Self) {
+        match (self, other) {
+            (Self::Bits(bits), Self::Bits(others)) => {
+                bits.iter_mut().zip(*others).for_each(|(word, other)| *word |= other);
+            }
+            (page, Self::Few(few)) => few.into_iter().for_each(|low| page.insert(low)),
+            (page @ Self::Few(_), mut bits) => {
+                std::mem::swap(page, &mut bits);
+                page.add(bits);
+            }
+        }
+    }
+
     fn len(&self) -> u64 {
         match self {
             Self::Few(few) => few.len() as u64,
@@ -66,6 +79,24 @@ impl IdSet {
         }
         let page = self.pages[page].get_or_insert_with(|| Page::Few(Vec::new()));
         page.insert(id as u16);
+    }
+
+    /// The numbers of both sets.
+    #[must_use]
+    pub fn union(mut self, mut other: Self) -> Self {
+        if self.pages.len() < other.pages.len() {
+            std::mem::swap(&mut self.pages, &mut other.pages);
+        }
+        for (page, others) in self.pages.iter_mut().zip(other.pages) {
+            match (page, others) {
+                (_, None) => {}
+                (page @ None, others) => *page = others,
+                (Some(page), Some(others)) => page.add(others),
+            }
+        }
+        self.wide.extend(other.wide);
+        self.sort();
+        self
     }
 
     fn insert_wide(&mut self, id: u64) {
@@ -192,7 +223,13 @@ mod tests {
                 set.insert(id);
                 model.insert(id);
             }
-            let map = set.into_map();
+            let mut others = IdSet::default();
+            for _ in 0..rng.below(20_000) {
+                let id = rng.below(spread / 2);
+                others.insert(id);
+                model.insert(id);
+            }
+            let map = set.union(others).into_map();
             assert_eq!(map.len(), model.len() as u64);
             assert!(map.iter().eq(model.iter().copied()));
             for (rank, id) in model.iter().enumerate() {

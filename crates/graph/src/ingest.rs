@@ -5,23 +5,21 @@
 //! counting, and its lists are cut into segments.
 
 use std::io;
-use std::ops::Range;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use twox_hash::XxHash3_64;
 
 use crate::bits;
-use crate::builder::{Built, SegmentBuilder};
-use crate::catalog::{Catalog, Entry, VERSION, VERSION_OF_INPUT};
+use crate::catalog::Catalog;
+use crate::collect::Collector;
 use crate::distribute::{Buckets, Numbers, degrees, distribute};
 use crate::error::{GraphError, Result};
 use crate::ids::{IdMap, IdSet};
-use crate::order::{self, Order, Ordered};
-use crate::pool::{Job, Pool};
+use crate::order::{Order, Ordered};
+use crate::pool::Pool;
 use crate::scratch::{NewScratch, Records, Scratch, u64_at};
-use crate::segment::{HEADER_BYTES, Header, Kind};
-use crate::sort::{Bucket, Sorted};
+use crate::segment::Kind;
 use crate::space::Space;
+use crate::write::Writer;
 
 /// An edge of the input.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +68,8 @@ pub(crate) const INTERVALS_MAX: u64 = 64;
 const BUCKET_BYTES: u64 = 4 << 20;
 /// Buckets at most: each has a buffer.
 const BUCKETS_MAX: u64 = 256;
+/// Edges or vertices that are collected before they go to temporary space.
+const TOGETHER: usize = 1 << 14;
 /// Vertices that numbers of 32 bits allow.
 pub const VERTICES_MAX: u64 = u32::MAX as u64;
 
@@ -77,7 +77,8 @@ pub const VERTICES_MAX: u64 = u32::MAX as u64;
 pub struct Ingest<'a> {
     options: IngestOptions,
     new_scratch: NewScratch<'a>,
-    ids: IdSet,
+    /// One for each thread that reads, and at least one.
+    collectors: Vec<Collector>,
     /// Edges between numbers below 2^32, and others.
     edges: [Records; 2],
     /// Vertices that may have no edges, to find them again.
@@ -128,15 +129,16 @@ impl<'a> Ingest<'a> {
         saved: Saved,
     ) -> Result<Self> {
         let [narrow, wide, alone] = parts.map(Records::of);
-        let (edges, ids) = ([narrow, wide], IdSet::default());
-        let mut ingest = Self { options, new_scratch, ids, edges, alone, saved };
+        let (edges, collectors) = ([narrow, wide], vec![Collector::new(options)]);
+        let mut ingest = Self { options, new_scratch, collectors, edges, alone, saved };
         ingest.find_ids().map_err(GraphError::Scratch)?;
         Ok(ingest)
     }
 
     /// Adds the vertices of what is in temporary space.
     fn find_ids(&mut self) -> io::Result<()> {
-        let Self { ids, edges, alone, saved, .. } = self;
+        let Self { collectors, edges, alone, saved, .. } = self;
+        let ids = &mut collectors[0].ids;
         (1..=saved.up_to).for_each(|id| ids.insert(id));
         let record = 8 + extra(self.options) as usize;
         edges[0].read(record, |bytes| {
@@ -180,18 +182,17 @@ impl<'a> Ingest<'a> {
     /// # Errors
     /// [`GraphError::Scratch`] if temporary space is full.
     pub fn add_vertices(&mut self, ids: &[u64]) -> Result<()> {
-        ids.iter().try_for_each(|id| self.add_alone(*id)).map_err(GraphError::Scratch)
-    }
-
-    fn add_alone(&mut self, id: u64) -> io::Result<()> {
-        self.ids.insert(id);
-        self.alone.push(id.to_le_bytes())
+        for some in ids.chunks(TOGETHER) {
+            some.iter().for_each(|id| self.collectors[0].add_vertex(*id));
+            self.take_collected()?;
+        }
+        Ok(())
     }
 
     /// Adds all vertices from 1 up to this number.
     pub fn add_vertices_up_to(&mut self, last: u64) {
         self.saved.up_to = self.saved.up_to.max(last);
-        (1..=last).for_each(|id| self.ids.insert(id));
+        (1..=last).for_each(|id| self.collectors[0].ids.insert(id));
     }
 
     /// Adds edges.
@@ -199,31 +200,38 @@ impl<'a> Ingest<'a> {
     /// # Errors
     /// [`GraphError::Scratch`] if temporary space is full.
     pub fn add(&mut self, edges: &[Edge]) -> Result<()> {
-        for edge in edges {
-            if edge.source == edge.target && self.options.loops == Keep::Drop {
-                self.saved.loops_dropped += 1;
-                self.add_alone(edge.source).map_err(GraphError::Scratch)?;
-                continue;
-            }
-            self.ids.insert(edge.source);
-            self.ids.insert(edge.target);
-            self.saved.negative |= self.options.weighted && edge.weight < 0.0;
-            self.push(edge).map_err(GraphError::Scratch)?;
+        for some in edges.chunks(TOGETHER) {
+            self.collectors[0].add(some);
+            self.take_collected()?;
         }
         Ok(())
     }
 
-    #[inline]
-    fn push(&mut self, edge: &Edge) -> io::Result<()> {
-        let weight = edge.weight.to_le_bytes();
-        if (edge.source | edge.target) >> 32 == 0 {
-            let pair = (edge.target << 32 | edge.source).to_le_bytes();
-            self.edges[0].push(pair)?;
-            return if self.options.weighted { self.edges[0].push(weight) } else { Ok(()) };
+    /// Collectors for `count` threads, at least one. [`Ingest::take_collected`] takes what is in
+    /// them.
+    pub(crate) fn collectors(&mut self, count: usize) -> &mut [Collector] {
+        while self.collectors.len() < count {
+            self.collectors.push(Collector::new(self.options));
         }
-        self.edges[1].push(edge.source.to_le_bytes())?;
-        self.edges[1].push(edge.target.to_le_bytes())?;
-        if self.options.weighted { self.edges[1].push(weight) } else { Ok(()) }
+        &mut self.collectors
+    }
+
+    /// Moves what was collected to temporary space, in the order of the collectors.
+    ///
+    /// # Errors
+    /// [`GraphError::Scratch`] if temporary space is full.
+    pub(crate) fn take_collected(&mut self) -> Result<()> {
+        let [narrow, wide] = &mut self.edges;
+        let mut parts = [narrow, wide, &mut self.alone];
+        for collector in &mut self.collectors {
+            for (part, records) in parts.iter_mut().zip(&mut collector.records) {
+                part.append(records).map_err(GraphError::Scratch)?;
+                records.clear();
+            }
+            self.saved.negative |= collector.negative;
+            self.saved.loops_dropped += std::mem::take(&mut collector.loops_dropped);
+        }
+        Ok(())
     }
 
     /// Sorts edges into buckets, after the last one, on several threads.
@@ -232,10 +240,11 @@ impl<'a> Ingest<'a> {
     /// [`GraphError::Unusable`] if there are no vertices, or more than 2^32 - 1;
     /// [`GraphError::Scratch`].
     pub fn prepare(self, pool: &dyn Pool) -> Result<Prepared> {
-        let Self { options, new_scratch, ids, mut edges, saved, .. } = self;
+        let Self { options, new_scratch, collectors, mut edges, saved, .. } = self;
         let Saved { negative, loops_dropped, .. } = saved;
         edges.iter_mut().try_for_each(Records::flush).map_err(GraphError::Scratch)?;
-        let ids = ids.into_map();
+        let sets = collectors.into_iter().map(|collector| collector.ids);
+        let ids = sets.reduce(IdSet::union).expect("there is a collector").into_map();
         let vertices = ids.len();
         if vertices == 0 {
             let what = "the input has no vertices; check that it is the right file and --format";
@@ -311,23 +320,23 @@ pub(crate) fn extra(options: IngestOptions) -> u64 {
 }
 
 #[derive(Debug)]
-struct Plan {
-    buckets: Buckets,
+pub(crate) struct Plan {
+    pub(crate) buckets: Buckets,
     /// In the order of degrees, the number of vertices of each group, and the group of each vertex
     /// by its rank.
-    groups: Option<(Vec<u32>, Vec<u8>)>,
-    intervals: u32,
-    interval_vertices: u32,
+    pub(crate) groups: Option<(Vec<u32>, Vec<u8>)>,
+    pub(crate) intervals: u32,
+    pub(crate) interval_vertices: u32,
 }
 
 /// Edges that are ready to be written.
 pub struct Prepared {
-    options: IngestOptions,
-    ids: IdMap,
-    sets: Vec<(Kind, Vec<Records>)>,
-    plan: Plan,
-    negative: bool,
-    loops_dropped: u64,
+    pub(crate) options: IngestOptions,
+    pub(crate) ids: IdMap,
+    pub(crate) sets: Vec<(Kind, Vec<Records>)>,
+    pub(crate) plan: Plan,
+    pub(crate) negative: bool,
+    pub(crate) loops_dropped: u64,
     arcs: u64,
 }
 
@@ -363,218 +372,5 @@ impl Prepared {
             let _ = space.abandon();
         }
         written
-    }
-}
-
-/// Writes the segments of a graph.
-struct Writer<'a> {
-    prepared: &'a Prepared,
-    space: &'a mut Space,
-    entries: Vec<Entry>,
-    failed: Option<GraphError>,
-    content: u64,
-}
-
-impl<'a> Writer<'a> {
-    fn new(prepared: &'a Prepared, space: &'a mut Space) -> Self {
-        Self { prepared, space, entries: Vec::new(), failed: None, content: 0 }
-    }
-
-    fn write(mut self, pool: &dyn Pool) -> Result<Catalog> {
-        let prepared = self.prepared;
-        let mut degrees: Vec<Vec<u32>> = Vec::new();
-        let (mut arcs, mut loops, mut duplicates) = (0, 0, 0);
-        for (kind, buckets) in &prepared.sets {
-            let mut of_kind = Vec::new();
-            (arcs, loops, duplicates) = (0, 0, 0);
-            self.lists(*kind, buckets, pool, &mut |sorted| {
-                arcs += sorted.neighbours.len() as u64;
-                loops += sorted.loops;
-                duplicates += sorted.duplicates;
-                of_kind.extend_from_slice(&sorted.degrees);
-            })?;
-            degrees.push(of_kind);
-        }
-        self.degrees(&degrees)?;
-        self.ids()?;
-        let groups = self.groups()?;
-        let Plan { intervals, interval_vertices, .. } = prepared.plan;
-        let of = |entry: &Entry| {
-            let interval = entry.first / interval_vertices;
-            (entry.kind, interval, entry.column)
-        };
-        self.entries.sort_by_key(of);
-        let directed = prepared.options.directed;
-        let catalog = Catalog {
-            version: if groups.is_empty() { VERSION_OF_INPUT } else { VERSION },
-            directed,
-            weighted: prepared.options.weighted,
-            negative: prepared.negative,
-            vertices: prepared.ids.len() as u32,
-            edges: if directed { arcs } else { (arcs + loops) / 2 },
-            loops,
-            arcs,
-            duplicates: if directed { duplicates } else { duplicates / 2 },
-            loops_dropped: prepared.loops_dropped,
-            degree_max: degrees.iter().flatten().copied().max().unwrap_or(0),
-            intervals,
-            interval_vertices,
-            content: self.content,
-            entries: self.entries,
-            groups,
-        };
-        let live: Vec<u32> = catalog.entries.iter().map(|entry| entry.segment).collect();
-        self.space.commit(&catalog.encode(), &live)?;
-        Ok(catalog)
-    }
-
-    /// Writes the neighbours of a direction.
-    fn lists(
-        &mut self,
-        kind: Kind,
-        buckets: &[Records],
-        pool: &dyn Pool,
-        count: &mut (dyn FnMut(&Sorted) + Send),
-    ) -> Result<()> {
-        let Plan { intervals, interval_vertices, .. } = self.prepared.plan;
-        let ranges = &self.prepared.plan.buckets;
-        let options = self.prepared.options;
-        let capacity = self.space.capacity();
-        let builder = |first| SegmentBuilder::new(kind, capacity, options.weighted, first);
-        let mut builders: Vec<_> = (0..intervals).map(|_| builder(0)).collect();
-        let threads = pool.threads().max(1);
-        // Some buckets are sorted while the lists of those before are written.
-        let mut ready: Vec<(u32, Sorted)> = Vec::new();
-        let mut rest = buckets.iter().enumerate().map(|(at, bucket)| (ranges.range(at), bucket));
-        loop {
-            let some: Vec<(Range<u32>, &Records)> = rest.by_ref().take(threads).collect();
-            if some.is_empty() && ready.is_empty() {
-                return self.flush(&mut builders);
-            }
-            let mut sorted: Vec<io::Result<Sorted>> = Vec::new();
-            sorted.resize_with(some.len(), || Ok(Sorted::default()));
-            let mut written = Ok(());
-            let of_before = std::mem::take(&mut ready);
-            let write = || {
-                written = of_before.into_iter().try_for_each(|(first, sorted)| {
-                    count(&sorted);
-                    if first > 0 && first.is_multiple_of(interval_vertices) {
-                        self.flush(&mut builders)?;
-                        builders = (0..intervals).map(|_| builder(first)).collect();
-                    }
-                    self.add(&sorted, &mut builders)
-                });
-            };
-            let mut jobs: Vec<Job<'_>> = vec![Box::new(write)];
-            jobs.extend(some.iter().zip(&mut sorted).map(|((range, records), sorted)| {
-                let (first, vertices) = (range.start, range.len() as u32);
-                let bucket = Bucket { records, first, vertices, options };
-                Box::new(move || *sorted = bucket.sort()) as Job<'_>
-            }));
-            pool.run(jobs);
-            written?;
-            for ((range, _), sorted) in some.iter().zip(sorted) {
-                ready.push((range.start, sorted.map_err(GraphError::Scratch)?));
-            }
-        }
-    }
-
-    /// Adds the lists of a bucket.
-    fn add(&mut self, sorted: &Sorted, builders: &mut [SegmentBuilder]) -> Result<()> {
-        let per = self.prepared.plan.interval_vertices;
-        let mut from = 0;
-        for degree in &sorted.degrees {
-            let to = from + *degree as usize;
-            let list = &sorted.neighbours[from..to];
-            let weights = sorted.weights.get(from..to).unwrap_or(&[]);
-            let mut begin = 0;
-            let last = builders.len() - 1;
-            for (column, builder) in (0..).zip(builders.iter_mut()) {
-                let end = if column as usize == last {
-                    list.len()
-                } else {
-                    list.partition_point(|source| *source < (column + 1) * per)
-                };
-                let weights = weights.get(begin..end).unwrap_or(&[]);
-                builder.add(&list[begin..end], weights, &mut |built| self.put(built, column));
-                begin = end;
-            }
-            from = to;
-        }
-        self.failed.take().map_or(Ok(()), Err)
-    }
-
-    fn flush(&mut self, builders: &mut [SegmentBuilder]) -> Result<()> {
-        for (column, builder) in (0..).zip(builders) {
-            builder.flush(&mut |built| self.put(built, column));
-        }
-        self.failed.take().map_or(Ok(()), Err)
-    }
-
-    /// Writes a segment; the first failure is kept.
-    fn put(&mut self, built: Built, column: u32) {
-        if self.failed.is_some() {
-            return;
-        }
-        self.content = XxHash3_64::oneshot_with_seed(self.content, &built.payload);
-        match self.space.write(built.header, &built.payload) {
-            Ok(segment) => self.entries.push(Entry {
-                kind: built.header.kind as u32,
-                segment,
-                payload: built.payload.len() as u32,
-                first: built.header.first,
-                vertices: built.header.vertices,
-                edges: built.header.edges,
-                column,
-                part: built.part,
-            }),
-            Err(error) => self.failed = Some(error),
-        }
-    }
-
-    /// Writes the groups, if the vertices have them; returns their sizes.
-    fn groups(&mut self) -> Result<Vec<u32>> {
-        let Some((sizes, of_rank)) = &self.prepared.plan.groups else { return Ok(Vec::new()) };
-        let capacity = self.space.capacity() - HEADER_BYTES;
-        for (header, payload) in order::segments(of_rank, capacity) {
-            self.put(Built { header, payload, part: false }, 0);
-        }
-        self.failed.take().map_or(Ok(sizes.clone()), Err)
-    }
-
-    /// Writes the degrees of all vertices.
-    fn degrees(&mut self, degrees: &[Vec<u32>]) -> Result<()> {
-        let capacity = self.space.capacity() - HEADER_BYTES - 10;
-        let vertices = self.prepared.ids.len() as usize;
-        let (mut payload, mut first) = (Vec::new(), 0);
-        for vertex in 0..vertices {
-            degrees.iter().for_each(|of| bits::put_varint(of[vertex].into(), &mut payload));
-            if payload.len() > capacity || vertex + 1 == vertices {
-                let header = Header::plain(Kind::Degrees, first, vertex as u32 + 1 - first);
-                let payload = std::mem::take(&mut payload);
-                self.put(Built { header, payload, part: false }, 0);
-                first = vertex as u32 + 1;
-            }
-        }
-        self.failed.take().map_or(Ok(()), Err)
-    }
-
-    /// Writes the numbers of the input.
-    fn ids(&mut self) -> Result<()> {
-        let capacity = self.space.capacity() - HEADER_BYTES - 10;
-        let (mut payload, mut first, mut before) = (Vec::new(), 0, 0);
-        let last = self.prepared.ids.len() - 1;
-        for (vertex, id) in (0..).zip(self.prepared.ids.iter()) {
-            // The first of a segment is the whole number, the others are differences.
-            bits::put_varint(if payload.is_empty() { id } else { id - before }, &mut payload);
-            before = id;
-            if payload.len() > capacity || vertex == last {
-                let header = Header::plain(Kind::Ids, first, vertex as u32 + 1 - first);
-                let payload = std::mem::take(&mut payload);
-                self.put(Built { header, payload, part: false }, 0);
-                first = vertex as u32 + 1;
-            }
-        }
-        self.failed.take().map_or(Ok(()), Err)
     }
 }

@@ -13,6 +13,7 @@ pub mod bits;
 pub mod builder;
 pub mod catalog;
 mod check;
+mod collect;
 mod distribute;
 pub mod engine;
 pub mod error;
@@ -32,6 +33,7 @@ mod sort;
 pub mod space;
 mod tables;
 pub mod verify;
+mod write;
 
 pub use catalog::{Catalog, Direction};
 pub use engine::Graph;

@@ -1,6 +1,8 @@
 //! Programs that pull: in each round, every vertex gathers the values of those that have an edge to
 //! it, and gets a new value.
 
+use prism_base::{prefetch, vec_in_huge_pages};
+
 use crate::catalog::{Direction, Entry};
 use crate::engine::{Graph, tasks};
 use crate::error::Result;
@@ -108,13 +110,14 @@ pub fn run<P: VertexProgram>(
         Some((round, totals, values)) => (round, program.next_round(round, totals), values),
         None => {
             let initial = (0..vertices).map(|v| P::Cell::new(program.initial(vertex(v))));
-            let values: Vec<P::Cell> = initial.collect();
+            let mut values = vec_in_huge_pages(vertices as usize);
+            values.extend(initial);
             let totals = totals_of(program, vertices, &vertex, &values, &values);
             (0, program.next_round(0, totals), values)
         }
     };
     let synchronous = schedule == Schedule::Synchronous;
-    let mut next: Vec<P::Cell> = Vec::new();
+    let mut next = vec_in_huge_pages(if synchronous { vertices as usize } else { 0 });
     if synchronous {
         next.extend(values.iter().map(|value| P::Cell::new(value.get())));
     }
@@ -210,31 +213,28 @@ impl<P: VertexProgram> Round<'_, P> {
         self.program.totals(vertex, old, new)
     }
 
+    /// The value of a vertex, and what moves it to the cache.
+    #[inline]
+    fn values_of(&self) -> (impl Fn(u32) -> ValueOf<P>, impl Fn(u32)) {
+        let values = self.values;
+        (move |v| values[v as usize].get(), move |v| prefetch(values, v as usize))
+    }
+
     /// New values of the vertices of a task.
     fn apply_lists(&self, lists: &[Adjacency<'_>]) -> Totals {
         let mut totals = [0.0; 2];
         let mut add = |[a, b]: Totals| totals = [totals[0] + a, totals[1] + b];
         if let [list] = lists {
-            gather(
-                self.program,
-                *list,
-                |v| self.values[v as usize].get(),
-                |number, sum| {
-                    add(self.apply_one(number, sum));
-                },
-            );
+            gather(self.program, *list, self.values_of(), |number, sum| {
+                add(self.apply_one(number, sum));
+            });
             return totals;
         }
         let mut all = self.program.empty();
         for list in lists {
-            gather(
-                self.program,
-                *list,
-                |v| self.values[v as usize].get(),
-                |_, sum| {
-                    all = self.program.merge(all, sum);
-                },
-            );
+            gather(self.program, *list, self.values_of(), |_, sum| {
+                all = self.program.merge(all, sum);
+            });
         }
         add(self.apply_one(lists[0].header().first, all));
         totals
@@ -243,30 +243,27 @@ impl<P: VertexProgram> Round<'_, P> {
     /// Adds to the sums of the vertices of a task.
     fn gather_lists(&self, lists: &[Adjacency<'_>]) {
         for list in lists {
-            gather(
-                self.program,
-                *list,
-                |v| self.values[v as usize].get(),
-                |number, sum| {
-                    let cell = &self.sums[number as usize];
-                    cell.set(self.program.merge(cell.get(), sum));
-                },
-            );
+            gather(self.program, *list, self.values_of(), |number, sum| {
+                let cell = &self.sums[number as usize];
+                cell.set(self.program.merge(cell.get(), sum));
+            });
         }
     }
 }
 
-/// Gathers the neighbours of each vertex of a segment.
+/// Gathers the neighbours of each vertex of a segment: `value` has the value of one, and `fetch`,
+/// which is called before, moves it to the cache.
 #[inline]
 pub(crate) fn gather<P: VertexProgram>(
     program: &P,
     list: Adjacency<'_>,
-    value: impl Fn(u32) -> ValueOf<P>,
+    (value, fetch): (impl Fn(u32) -> ValueOf<P>, impl Fn(u32)),
     mut take: impl FnMut(u32, SumOf<P>),
 ) {
     let whole = if list.header().weight_bytes == 0 {
         let mut sum = program.empty();
-        list.for_each_slice(|number, neighbours, slice| {
+        let ahead = |neighbours: &[u32]| neighbours.iter().for_each(|other| fetch(*other));
+        list.for_each_slice(ahead, |number, neighbours, slice| {
             for neighbour in neighbours {
                 sum = program.gather(sum, value(*neighbour), 1.0);
             }

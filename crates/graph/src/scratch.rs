@@ -2,6 +2,8 @@
 
 use std::io;
 
+use prism_base::vec_in_huge_pages;
+
 /// Bytes that are needed until the graph is made.
 pub trait Scratch: Send + Sync {
     /// Appends bytes.
@@ -37,6 +39,18 @@ pub struct InMemory {
 
 /// Bytes of a piece.
 const PIECE: usize = 256 << 10;
+/// Bytes of a piece in huge pages, and the number of pieces after which these are worth it: the
+/// rest of the last huge page is not much next to all others.
+const HUGE_PIECE: usize = 8 << 20;
+const SMALL_PIECES: usize = 32;
+
+/// The piece in which a byte is, and its place there.
+fn piece_of(at: usize) -> (usize, usize) {
+    let later = at.checked_sub(SMALL_PIECES * PIECE);
+    later.map_or((at / PIECE, at % PIECE), |later| {
+        (SMALL_PIECES + later / HUGE_PIECE, later % HUGE_PIECE)
+    })
+}
 
 impl InMemory {
     /// Empty temporary space, as [`NewScratch`] makes it.
@@ -52,13 +66,18 @@ impl Scratch for InMemory {
     fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         self.len += bytes.len() as u64;
         while !bytes.is_empty() {
-            if self.pieces.last().is_none_or(|piece| piece.len() == PIECE) {
-                // The first piece is often the only one, and short.
-                let capacity = if self.pieces.is_empty() { 0 } else { PIECE };
-                self.pieces.push(Vec::with_capacity(capacity));
+            let len = if self.pieces.len() > SMALL_PIECES { HUGE_PIECE } else { PIECE };
+            if self.pieces.last().is_none_or(|piece| piece.len() == len) {
+                self.pieces.push(match self.pieces.len() {
+                    // The first piece is often the only one, and short.
+                    0 => Vec::new(),
+                    1..SMALL_PIECES => Vec::with_capacity(PIECE),
+                    _ => vec_in_huge_pages(HUGE_PIECE),
+                });
+                continue;
             }
             let piece = self.pieces.last_mut().expect("it was pushed");
-            let (now, later) = bytes.split_at(bytes.len().min(PIECE - piece.len()));
+            let (now, later) = bytes.split_at(bytes.len().min(len - piece.len()));
             piece.extend_from_slice(now);
             bytes = later;
         }
@@ -72,7 +91,8 @@ impl Scratch for InMemory {
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         let (mut at, mut into) = (at as usize, into);
         while !into.is_empty() {
-            let piece = &self.pieces[at / PIECE][at % PIECE..];
+            let (piece, place) = piece_of(at);
+            let piece = &self.pieces[piece][place..];
             let len = piece.len().min(into.len());
             let (now, later) = into.split_at_mut(len);
             now.copy_from_slice(&piece[..len]);
@@ -90,6 +110,8 @@ pub(crate) fn u64_at(record: &[u8], at: usize) -> u64 {
 
 /// Bytes that are collected before they are appended.
 const BUFFER: usize = 64 << 10;
+/// Bytes that are appended without being collected.
+const APPENDED_MIN: usize = 4 << 10;
 
 /// Appends small records together.
 pub(crate) struct Records {
@@ -107,15 +129,11 @@ impl Records {
         Self { scratch, buffer: Vec::with_capacity(BUFFER) }
     }
 
-    /// Appends a record, of at most 32 bytes.
-    #[inline]
-    pub(crate) fn push<const N: usize>(&mut self, record: [u8; N]) -> io::Result<()> {
-        self.buffer.extend_from_slice(&record);
-        if self.buffer.len() + 32 > BUFFER { self.flush() } else { Ok(()) }
-    }
-
     /// Appends whole records.
     pub(crate) fn append(&mut self, records: &[u8]) -> io::Result<()> {
+        if self.buffer.is_empty() && records.len() >= APPENDED_MIN {
+            return self.scratch.append(records);
+        }
         self.buffer.extend_from_slice(records);
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
@@ -170,13 +188,16 @@ mod tests {
     #[test]
     fn bytes_are_read_as_appended() {
         let (mut scratch, mut all) = (InMemory::default(), Vec::new());
-        for i in 0..40_u32 {
-            let some: Vec<u8> = (0..i * 1000).map(|n| (n * 7 + i) as u8).collect();
+        for i in 0..500_u32 {
+            let some: Vec<u8> = (0..i * 300).map(|n| (n * 7 + i) as u8).collect();
             scratch.append(&some).unwrap();
             all.extend(some);
         }
         assert_eq!(scratch.len(), all.len() as u64);
-        for (at, len) in [(0, all.len()), (PIECE - 3, 7), (5, 2 * PIECE), (all.len(), 0)] {
+        let huge = SMALL_PIECES * PIECE;
+        assert!(all.len() > huge + 2 * HUGE_PIECE, "{}", all.len());
+        let parts = [(0, all.len()), (PIECE - 3, 7), (5, 2 * PIECE), (all.len(), 0)];
+        for (at, len) in parts.into_iter().chain([(huge - 3, 7), (huge + HUGE_PIECE - 1, 2)]) {
             let mut into = vec![0; len];
             scratch.read_at(at as u64, &mut into).unwrap();
             assert_eq!(into, all[at..at + len]);

@@ -4,6 +4,8 @@
 //! vertices that the segment is about. Neighbours are three parts: the degree of each vertex, the
 //! neighbours of all vertices, their weights.
 
+use std::hash::Hasher;
+
 use twox_hash::XxHash3_64;
 
 use crate::bits;
@@ -219,23 +221,37 @@ impl<'a> Adjacency<'a> {
     }
 
     /// Calls `take` with each vertex and its neighbours in one or several slices, of which the last
-    /// one is marked, as [`Adjacency::for_each`] does with lists. Values are unpacked in blocks.
+    /// one is marked, as [`Adjacency::for_each`] does with lists. Values are unpacked in blocks;
+    /// `ahead` is called with each block before `take` is with the block before it.
     #[inline]
-    pub(crate) fn for_each_slice(&self, mut take: impl FnMut(u32, &[u32], Slice)) -> bool {
-        let mut unpacked = [0; bits::BLOCK];
+    pub(crate) fn for_each_slice(
+        &self,
+        mut ahead: impl FnMut(&[u32]),
+        mut take: impl FnMut(u32, &[u32], Slice),
+    ) -> bool {
+        let mut blocks = [[0; bits::BLOCK]; 2];
         let (edges, mut end) = (self.header.edges as usize, 0);
+        let mut unpack = |block: usize, out: &mut [u32; bits::BLOCK]| {
+            let left = edges.saturating_sub(block * bits::BLOCK);
+            if left > 0 {
+                let Header { base, bits, .. } = self.header;
+                bits::unpack(self.packed, (block, edges), base, bits.into(), out);
+                ahead(&out[..left.min(bits::BLOCK)]);
+            }
+        };
+        unpack(0, &mut blocks[0]);
         self.for_each(|vertex, neighbours| {
             let (mut from, to) = (neighbours.from, neighbours.to);
             loop {
                 if from == end && from < to {
-                    let block = (from / bits::BLOCK, edges);
-                    let (base, bits) = (neighbours.base, neighbours.bits);
-                    bits::unpack(self.packed, block, base, bits, &mut unpacked);
+                    let next = from / bits::BLOCK + 1;
+                    unpack(next, &mut blocks[next % 2]);
                     end += bits::BLOCK;
                 }
                 let until = to.min(end);
                 let begin = from % bits::BLOCK;
-                let slice = &unpacked[begin..begin + (until - from)];
+                let block = &blocks[(end / bits::BLOCK + 1) % 2];
+                let slice = &block[begin..begin + (until - from)];
                 if until == to {
                     return take(vertex, slice, Slice::Last);
                 }
@@ -243,6 +259,13 @@ impl<'a> Adjacency<'a> {
                 from = until;
             }
         })
+    }
+
+    /// The hash of the content of a graph with this segment; `before` is that without it.
+    pub(crate) fn content(&self, before: u64) -> u64 {
+        let mut hasher = XxHash3_64::with_seed(before);
+        [self.degrees, self.packed, self.weights].iter().for_each(|part| hasher.write(part));
+        hasher.finish()
     }
 
     /// The weights of all edges, in the order of the neighbours; none in a graph without weights.

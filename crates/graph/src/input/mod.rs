@@ -9,6 +9,7 @@ mod table;
 use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::Named;
 
+use crate::collect::Collector;
 use crate::error::{GraphError, Result};
 use crate::ingest::{Edge, Ingest};
 use crate::pool::{Job, Pool};
@@ -231,41 +232,76 @@ impl Reader {
         }
         let bytes = if self.state.done == 0 { without_mark(bytes) } else { bytes };
         let weighted = self.options.weighted;
-        let parts: Vec<(Parse<Parsed>, u64)> = match self.options.format {
+        match self.options.format {
             Format::Edges => {
                 let edges = |part: &[u8]| lines::edges(part, weighted);
-                on_threads(pool, bytes, &edges)
+                self.on_threads(pool, bytes, into, &edges)
             }
-            Format::Adjacency => on_threads(pool, bytes, &lines::adjacency),
+            Format::Adjacency => self.on_threads(pool, bytes, into, &lines::adjacency),
             Format::Csv => {
-                let options = &self.options;
                 let (places, skipped) = match self.state.table.take() {
                     Some(places) => (places, 0),
                     None => {
-                        table::header(bytes, options).map_err(|wrong| wrong.at(self.state.done))?
+                        let head = table::header(bytes, &self.options);
+                        head.map_err(|wrong| wrong.at(self.state.done))?
                     }
                 };
-                let lines = u64::from(skipped > 0);
-                self.state.done += lines;
+                self.state.done += u64::from(skipped > 0);
                 let rows = |part: &[u8]| table::rows(part, &places);
-                let parts = on_threads(pool, &bytes[skipped..], &rows);
+                let read = self.on_threads(pool, &bytes[skipped..], into, &rows);
                 self.state.table = Some(places);
-                parts
+                read
             }
             Format::MatrixMarket => {
-                vec![(self.state.matrix.lines(bytes, &self.options), count_lines(bytes))]
+                let parsed = self.state.matrix.lines(bytes, &self.options);
+                self.take(parsed, count_lines(bytes), into)
             }
-            Format::Metis => vec![(self.state.metis.lines(bytes, weighted), count_lines(bytes))],
+            Format::Metis => {
+                let parsed = self.state.metis.lines(bytes, weighted);
+                self.take(parsed, count_lines(bytes), into)
+            }
             Format::Pairs32 | Format::Pairs64 => unreachable!("they have no lines"),
-        };
-        for (parsed, lines) in parts {
-            let parsed = parsed.map_err(|wrong| wrong.at(self.state.done))?;
-            into.add_vertices(&parsed.vertices)?;
-            into.add_vertices_up_to(parsed.up_to);
-            into.add(&parsed.edges)?;
-            self.state.done += lines;
         }
-        Ok(())
+    }
+
+    /// Takes what was read of `lines` lines.
+    fn take(&mut self, parsed: Parse<Parsed>, lines: u64, into: &mut Ingest<'_>) -> Result<()> {
+        let parsed = parsed.map_err(|wrong| wrong.at(self.state.done))?;
+        into.add_vertices_up_to(parsed.up_to);
+        into.collectors(1)[0].add_parsed(&parsed);
+        self.state.done += lines;
+        into.take_collected()
+    }
+
+    /// Reads lines on several threads, each of which collects what is in its part.
+    fn on_threads(
+        &mut self,
+        pool: &dyn Pool,
+        bytes: &[u8],
+        into: &mut Ingest<'_>,
+        parse: &(dyn Fn(&[u8]) -> Parse<Parsed> + Sync),
+    ) -> Result<()> {
+        let count = pool.threads().min(bytes.len() / PART_MIN).max(1);
+        let mut parts = Vec::new();
+        let mut rest = bytes;
+        for left in (1..=count).rev() {
+            let len = rest.len() / left;
+            parts.push(take_lines(&mut rest, len));
+        }
+        let collect = |mut part: &[u8], collector: &mut Collector| -> Parse<u64> {
+            let mut lines = 0;
+            while !part.is_empty() {
+                let some = take_lines(&mut part, PIECE);
+                let parsed = parse(some).map_err(|wrong| wrong.after(lines))?;
+                collector.add_parsed(&parsed);
+                lines += count_lines(some);
+            }
+            Ok(lines)
+        };
+        for lines in each(pool, &parts, into.collectors(count), &collect) {
+            self.state.done += lines.map_err(|wrong| wrong.at(self.state.done))?;
+        }
+        into.take_collected()
     }
 
     fn read_pairs(
@@ -275,23 +311,18 @@ impl Reader {
         last: bool,
         into: &mut Ingest<'_>,
     ) -> Result<()> {
-        self.rest.extend_from_slice(piece);
-        let ReadOptions { format, weighted, .. } = self.options;
-        let record = pairs::record(format, weighted);
-        let whole = self.rest.len() / record * record;
-        let count = pool.threads().min(whole / PART_MIN).max(1);
-        let part = (whole / record).div_ceil(count).max(1) * record;
-        let parts: Vec<&[u8]> = self.rest[..whole].chunks(part).collect();
-        let edges = each(pool, &parts, &|part| pairs::edges(format, weighted, part));
-        for (edges, first) in edges.into_iter().zip((0..).step_by(part)) {
-            let edges = edges.map_err(|at| GraphError::Input {
-                at: format!("byte {}", self.state.done + first + at),
-                what: "the weight is not a finite number".into(),
-            })?;
-            into.add(&edges)?;
+        let record = pairs::record(self.options.format, self.options.weighted);
+        // The edge that began in the last piece.
+        let missing = if self.rest.is_empty() { 0 } else { record - self.rest.len() };
+        let (begun, piece) = piece.split_at(missing.min(piece.len()));
+        self.rest.extend_from_slice(begun);
+        if self.rest.len() == record {
+            let whole = std::mem::take(&mut self.rest);
+            self.pairs(pool, &whole, into)?;
         }
-        self.state.done += whole as u64;
-        self.rest.drain(..whole);
+        let (whole, rest) = piece.split_at(piece.len() / record * record);
+        self.pairs(pool, whole, into)?;
+        self.rest.extend_from_slice(rest);
         if last && !self.rest.is_empty() {
             let what = format!(
                 "the file ends within an edge of {record} bytes; it is cut off, or has another \
@@ -300,6 +331,29 @@ impl Reader {
             return Err(GraphError::Input { at: format!("byte {}", self.state.done), what });
         }
         Ok(())
+    }
+
+    /// Reads whole pairs on several threads.
+    fn pairs(&mut self, pool: &dyn Pool, bytes: &[u8], into: &mut Ingest<'_>) -> Result<()> {
+        let ReadOptions { format, weighted, .. } = self.options;
+        let record = pairs::record(format, weighted);
+        let count = pool.threads().min(bytes.len() / PART_MIN).max(1);
+        let part = (bytes.len() / record).div_ceil(count).max(1) * record;
+        let parts: Vec<&[u8]> = bytes.chunks(part).collect();
+        let collect = |part: &[u8], collector: &mut Collector| -> std::result::Result<u64, u64> {
+            let some = PIECE / record * record;
+            for (some, first) in part.chunks(some).zip((0..).step_by(some)) {
+                collector.add(&pairs::edges(format, weighted, some).map_err(|at| first + at)?);
+            }
+            Ok(part.len() as u64)
+        };
+        for read in each(pool, &parts, into.collectors(count), &collect) {
+            self.state.done += read.map_err(|at| GraphError::Input {
+                at: format!("byte {}", self.state.done + at),
+                what: "the weight is not a finite number".into(),
+            })?;
+        }
+        into.take_collected()
     }
 
     /// Checks that nothing is missing at the end.
@@ -317,6 +371,11 @@ impl Reader {
 }
 
 impl Wrong {
+    /// The same, of a piece that begins with more lines.
+    fn after(self, lines: u64) -> Self {
+        Self { line: self.line + lines, ..self }
+    }
+
     fn at(self, done: u64) -> GraphError {
         GraphError::Input { at: (done + self.line + 1).to_string(), what: self.what }
     }
@@ -328,33 +387,30 @@ fn count_lines(bytes: &[u8]) -> u64 {
 
 /// Bytes for which a thread is worth it.
 const PART_MIN: usize = 256 << 10;
+/// Bytes that a thread parses before it collects what is in them: their edges stay in its cache.
+const PIECE: usize = 64 << 10;
 
-/// Parses lines on several threads; the results are in the order of the lines, each with its number
-/// of lines.
-fn on_threads(
-    pool: &dyn Pool,
-    bytes: &[u8],
-    parse: &(dyn Fn(&[u8]) -> Parse<Parsed> + Sync),
-) -> Vec<(Parse<Parsed>, u64)> {
-    let count = pool.threads().min(bytes.len() / PART_MIN).max(1);
-    let mut parts = Vec::new();
-    let mut rest = bytes;
-    for left in (1..=count).rev() {
-        let about = rest.len() / left;
-        let end = memchr::memchr(b'\n', &rest[about.min(rest.len())..]);
-        let end = if left == 1 { rest.len() } else { end.map_or(rest.len(), |at| about + at + 1) };
-        let (part, after) = rest.split_at(end);
-        parts.push(part);
-        rest = after;
-    }
-    each(pool, &parts, &|part| (parse(part), count_lines(part)))
+/// Takes whole lines of about `len` bytes from the front of `rest`, or all that is left.
+fn take_lines<'a>(rest: &mut &'a [u8], len: usize) -> &'a [u8] {
+    let end = memchr::memchr(b'\n', &rest[len.min(rest.len())..]);
+    let (lines, after) = rest.split_at(end.map_or(rest.len(), |at| len + at + 1));
+    *rest = after;
+    lines
 }
 
-/// Calls `parse` with each part, on several threads; returns the results in the order of the parts.
-fn each<T: Send>(pool: &dyn Pool, parts: &[&[u8]], parse: &(dyn Fn(&[u8]) -> T + Sync)) -> Vec<T> {
+/// Calls `collect` with each part and a collector, on several threads; returns the results in the
+/// order of the parts.
+fn each<T: Send>(
+    pool: &dyn Pool,
+    parts: &[&[u8]],
+    collectors: &mut [Collector],
+    collect: &(dyn Fn(&[u8], &mut Collector) -> T + Sync),
+) -> Vec<T> {
     let mut results: Vec<Option<T>> = parts.iter().map(|_| None).collect();
-    let jobs = parts.iter().zip(&mut results);
-    let jobs = jobs.map(|(part, result)| Box::new(move || *result = Some(parse(part))) as Job<'_>);
+    let jobs = parts.iter().zip(collectors).zip(&mut results);
+    let jobs = jobs.map(|((part, collector), result)| {
+        Box::new(move || *result = Some(collect(part, collector))) as Job<'_>
+    });
     pool.run(jobs.collect());
     results.into_iter().map(|result| result.expect("every job has run")).collect()
 }
