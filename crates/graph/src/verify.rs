@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use twox_hash::XxHash3_64;
 
 use crate::catalog::{Catalog, Direction};
-use crate::engine::{Graph, tasks};
+use crate::engine::{Graph, Task, tasks};
 use crate::error::{GraphError, Result};
 use crate::pool::Pool;
 use crate::segment::Kind;
@@ -21,8 +21,13 @@ pub struct Report {
     pub damage: Vec<String>,
 }
 
+/// What [`verify`] reports of a graph whose segments are whole and agree with each other, but are
+/// not those with which it was made.
+pub const OTHER_CONTENT: &str = "the segments together have another hash than the catalog says";
+
 /// Reads every segment: the hashes, and that vertices, numbers, neighbours, degrees and counts
-/// agree with each other, and both directions of the edges.
+/// agree with each other, and both directions of the edges. If so, the hash of all segments, in the
+/// order in which they were written.
 ///
 /// # Errors
 /// [`GraphError::Memory`] if twelve bytes a vertex are too much. Damage is no error.
@@ -50,12 +55,12 @@ pub fn verify(graph: &mut Graph, pool: &dyn Pool) -> Result<Report> {
         }
     }
     report.note(graph.ranked(|_| ()));
-    let (mut sums, mut negative) = (Vec::new(), false);
+    let (mut sums, mut negative, mut content) = (Vec::new(), false, 0);
     let directions = [Direction::In, Direction::Out];
     for (side, direction) in directions.into_iter().enumerate() {
         if side == 0 || catalog.directed {
             let degrees: Vec<u32> = degrees.iter().map(|both| both[side]).collect();
-            let found = lists(graph, pool, &catalog, direction, degrees, &mut report);
+            let found = lists(graph, pool, &catalog, direction, degrees, &mut content, &mut report);
             negative |= found.negative;
             sums.extend(found.sums);
         }
@@ -68,9 +73,41 @@ pub fn verify(graph: &mut Graph, pool: &dyn Pool) -> Result<Report> {
             report.damage.push("the catalog knows of negative weights, and there are none".into());
         }
     }
+    if report.damage.is_empty() {
+        let found = content_of_vertices(graph, &catalog, content);
+        if found.as_ref().is_ok_and(|content| *content != catalog.content) {
+            report.damage.push(OTHER_CONTENT.into());
+        }
+        report.note(found.map(drop));
+    }
     report.segments = catalog.entries.len() as u64;
     report.bytes = catalog.entries.iter().map(|entry| entry.bytes() as u64).sum();
     Ok(report)
+}
+
+/// The hash of the content after the segments that have no neighbours; `content` is that of those
+/// before.
+fn content_of_vertices(graph: &mut Graph, catalog: &Catalog, mut content: u64) -> Result<u64> {
+    for kind in [Kind::Degrees, Kind::Ids, Kind::Groups] {
+        for entry in catalog.of_kind(kind) {
+            let payload = graph.space.read(entry.segment, entry.header(kind))?;
+            content = XxHash3_64::oneshot_with_seed(content, &payload);
+        }
+    }
+    Ok(content)
+}
+
+/// The segments of a direction in the order in which they were written: one with whole lists when
+/// the vertex after it came, one with a part of a list at its vertex, and the intervals of
+/// neighbours of a vertex one after another.
+fn as_written(catalog: &Catalog, direction: Direction) -> Vec<Task> {
+    let mut tasks = tasks(&catalog.neighbours(direction));
+    tasks.sort_by_key(|task| {
+        let entry = &task[0];
+        let vertex = if entry.part { entry.first } else { entry.first + entry.vertices };
+        (entry.first / catalog.interval_vertices, vertex, entry.column, entry.part)
+    });
+    tasks
 }
 
 impl Report {
@@ -120,16 +157,18 @@ fn lists(
     catalog: &Catalog,
     direction: Direction,
     mut degrees: Vec<u32>,
+    content: &mut u64,
     report: &mut Report,
 ) -> EdgeSums {
     let sums = vec![0; if catalog.directed { 1 } else { 2 }];
-    let all = Mutex::new((&mut degrees, EdgeSums { sums, ..EdgeSums::default() }));
-    for task in tasks(&catalog.neighbours(direction)) {
+    let all = Mutex::new((&mut degrees, EdgeSums { sums, ..EdgeSums::default() }, content));
+    for task in as_written(catalog, direction) {
         let segment = task[0].segment;
         let checked = graph.stream(pool, &[task], &|_, lists| {
-            let (left, found) = &mut *all.lock().expect("no thread panics in the lock");
+            let (left, found, content) = &mut *all.lock().expect("no thread panics in the lock");
             let mut right = true;
             for list in lists {
+                **content = list.content(**content);
                 list.for_each(|vertex, neighbours| {
                     for (neighbour, weight) in neighbours.weighted() {
                         found.add(direction, catalog.directed, vertex, neighbour, weight);
@@ -145,7 +184,7 @@ fn lists(
         });
         report.note(checked);
     }
-    let (_, found) = all.into_inner().expect("no thread panics in the lock");
+    let (_, found, _) = all.into_inner().expect("no thread panics in the lock");
     if report.damage.is_empty() && degrees.iter().any(|left| *left > 0) {
         report.damage.push("vertices have fewer neighbours than their degrees".into());
     }
