@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use clap::{Args as ClapArgs, Parser};
-use prism_base::Bytes;
+use prism_base::{Bytes, Rng};
 use prism_graph::algorithms::pagerank::Form;
 use prism_graph::algorithms::{Algorithm, Options};
 use prism_graph::pull::Schedule;
@@ -69,7 +69,9 @@ struct Row {
     /// Bytes of input, or of segments that were read, a second.
     bytes_per_second: f64,
     edges_per_second: f64,
-    /// The share of what the disk gives to direct reads of the same file.
+    /// Bytes that direct reads of as much get from the disk in a second.
+    disk_bytes_per_second: Option<f64>,
+    /// The share of it that was read.
     of_disk: Option<f64>,
     peak_memory: Option<u64>,
 }
@@ -105,33 +107,62 @@ fn generate(args: &Args, scale: u32, text: &Path, pairs: &Path) -> Result<[u64; 
     Ok([len(out, text)?, len(binary, pairs)?])
 }
 
-/// Bytes a second that direct reads of a file get, by eight threads in pieces of 1 MiB.
-fn disk_rate(path: &Path) -> Result<f64, Failure> {
-    const PIECE: u64 = 1 << 20;
+/// Segments that the engine has in flight for each thread if no memory is left for others.
+const DEPTH: usize = 4;
+
+/// Bytes a second that direct reads of a file without holes get, which is made for this: `len`
+/// bytes are read `ROUNDS` times, in pieces of a segment and as many at once as the engine has in
+/// flight.
+fn disk_rate(path: &Path, len: u64, piece: usize, depth: usize) -> Result<f64, Failure> {
     const ALIGN: usize = 4096;
+    let pieces = len.div_ceil(piece as u64);
+    let mut file = File::create(path).map_err(failed(path))?;
+    let mut content = vec![0_u8; piece];
+    for number in 0..pieces {
+        // Different bytes, which no layer below can keep as one piece.
+        let mut rng = Rng::stream(number, "disk");
+        content.chunks_mut(8).for_each(|part| {
+            let bytes = rng.next_u64().to_le_bytes();
+            part.copy_from_slice(&bytes[..part.len()]);
+        });
+        file.write_all(&content).map_err(failed(path))?;
+    }
+    file.sync_all().map_err(failed(path))?;
     let direct = rustix::fs::OFlags::DIRECT.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(direct).open(path);
     let file = file.map_err(failed(path))?;
-    let pieces = file.metadata().map_err(failed(path))?.len() / PIECE;
     let (next, begun) = (AtomicU64::new(0), Instant::now());
     let read = || -> std::io::Result<()> {
-        let mut memory = vec![0; PIECE as usize + ALIGN];
+        let mut memory = vec![0; piece + ALIGN];
         let skip = memory.as_ptr().align_offset(ALIGN);
-        let buffer = &mut memory[skip..skip + PIECE as usize];
+        let buffer = &mut memory[skip..skip + piece];
         loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= pieces {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= pieces * u64::from(ROUNDS) {
                 return Ok(());
             }
-            file.read_exact_at(buffer, piece * PIECE)?;
+            file.read_exact_at(buffer, at % pieces * piece as u64)?;
         }
     };
     let done: std::io::Result<()> = thread::scope(|scope| {
-        let threads: Vec<_> = (0..8).map(|_| scope.spawn(read)).collect();
+        let threads: Vec<_> = (0..depth).map(|_| scope.spawn(read)).collect();
         threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic"))
     });
     done.map_err(failed(path))?;
-    Ok((pieces * PIECE) as f64 / begun.elapsed().as_secs_f64())
+    let bytes = pieces * piece as u64 * u64::from(ROUNDS);
+    Ok(bytes as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// The median of the disk's rates for the lists that PageRank reads of a store.
+fn disk_rates(args: &Args, store: &Path, file: &Path) -> Result<f64, Failure> {
+    let graph = GraphDevice::open(store)?.open_graph(1, Bytes(0));
+    let graph = graph.map_err(|error| Failure::of_graph(&store.display().to_string(), error))?;
+    let piece = graph.shape().segment_bytes as usize;
+    let (len, depth) = (bytes_of(graph.catalog(), Kind::In), DEPTH * usize::from(args.threads));
+    drop(graph);
+    let rates: Result<Vec<f64>, Failure> =
+        (0..args.runs).map(|_| disk_rate(file, len, piece, depth)).collect();
+    Ok(median(&rates?))
 }
 
 /// Runs the benchmark.
@@ -149,11 +180,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .number("time", Unit::Nanos, |row| row.seconds * 1e9)
         .number("MB/s", Unit::Count, |row| (row.bytes_per_second / 1e6).round())
         .number("M edges/s", Unit::Count, |row| (row.edges_per_second / 1e6).round())
+        .number("disk MB/s", Unit::Count, |row| {
+            row.disk_bytes_per_second.map(|rate| (rate / 1e6).round())
+        })
         .number("of disk", Unit::Ratio, |row| row.of_disk)
         .number("peak MiB", Unit::Count, |row| row.peak_memory.map(|b| (b >> 20) as f64));
     let lead = format!(
         "R-MAT with the parameters of Graph500, directed, duplicates kept, {} threads; PageRank of \
-         {ROUNDS} rounds; medians of {} runs. MB/s are of the input, or of segments used.",
+         {ROUNDS} rounds; medians of {} runs. MB/s are of the input, of segments read from the \
+         disk, or of segments used from memory; the disk's are those of direct reads of a file \
+         without holes.",
         args.threads, args.runs
     );
     let section = Section::new("Graph engine", lead).with(table.whole("By graph and work."));
@@ -175,8 +211,8 @@ const PAGERANKS: [(&str, Schedule, bool, bool); 6] = [
 fn measure(args: &Args, scale: u32, rows: &mut Vec<Row>) -> Result<(), Failure> {
     let name =
         |part: &str| args.folder.join(format!("prism-bench-{}-{scale}{part}", std::process::id()));
-    let (text, pairs, store) = (name(".txt"), name(".bin"), name(".prism"));
-    let _files = [&text, &pairs, &store].map(|path| Scratch::at(path));
+    let (text, pairs, store, whole) = (name(".txt"), name(".bin"), name(".prism"), name(".whole"));
+    let _files = [&text, &pairs, &store, &whole].map(|path| Scratch::at(path));
     let lengths = generate(args, scale, &text, &pairs)?;
     for (path, bytes, what) in
         [(&pairs, lengths[1], "ingest of pairs"), (&text, lengths[0], "ingest of text")]
@@ -208,11 +244,12 @@ fn measure(args: &Args, scale: u32, rows: &mut Vec<Row>) -> Result<(), Failure> 
             seconds,
             bytes_per_second: bytes as f64 / seconds,
             edges_per_second: edges as f64 / seconds,
+            disk_bytes_per_second: None,
             of_disk: None,
             peak_memory: memory::held_and_peak().map(|(_, peak)| peak),
         });
     }
-    let disk = disk_rate(&store)?;
+    let disk = disk_rates(args, &store, &whole)?;
     for work in PAGERANKS {
         rows.push(pagerank(args, scale, &store, work, disk)?);
     }
@@ -246,9 +283,13 @@ fn pagerank(
         let catalog = graph.catalog();
         let (all, vertices) = (bytes_of(catalog, Kind::In), u64::from(catalog.vertices));
         // Room for vertices and buffers, and for all segments or none.
-        let buffers = (graph.shape().segment_bytes as usize * pool.threads() * 8) as u64;
-        let room = vertices * 20 + 2 * buffers;
-        graph.set_memory(if cached { room * 3 + 2 * all } else { room });
+        let buffers = (graph.shape().segment_bytes as usize * pool.threads() * DEPTH) as u64;
+        let state = vertices * if schedule == Schedule::Synchronous { 20 } else { 12 };
+        graph.set_memory(if cached {
+            3 * (state + 4 * buffers) + 2 * all
+        } else {
+            state + buffers
+        });
         let begun = Instant::now();
         Algorithm::Pagerank.run(&mut graph, None, &pool, &options).map_err(failure)?;
         seconds.push(begun.elapsed().as_secs_f64());
@@ -263,6 +304,7 @@ fn pagerank(
         seconds,
         bytes_per_second: rate,
         edges_per_second: edges as f64 / seconds,
+        disk_bytes_per_second: (!cached).then_some(disk),
         of_disk: (!cached).then_some(rate / disk),
         peak_memory: memory::held_and_peak().map(|(_, peak)| peak),
     })
