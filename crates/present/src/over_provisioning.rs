@@ -12,7 +12,7 @@ pub fn set(device: &mut DriveSpec, share: f64) -> Result<(), String> {
     device.set_over_provisioning(share).map_err(wrong)
 }
 
-/// Reads `7%` or `0.07`. More than all of the capacity has to be in percent: somebody who writes 7
+/// Reads `7%` or `0.07`. More than all of the capacity has to be in percent: a user who writes 7
 /// means 7 %.
 ///
 /// # Errors
@@ -25,8 +25,8 @@ pub fn parse(text: &str) -> Result<f64, String> {
     match number.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= most => Ok(value / scale),
         _ => Err(format!(
-            "{text:?} is not an over-provisioning; write for example 7% or 0.07, and more than 1 in \
-             percent, such as 150%"
+            "{text:?} is not an over-provisioning; write for example 7% or 0.07, and more than 1 \
+             in percent, such as 150%"
         )),
     }
 }

@@ -132,8 +132,8 @@ pub fn of_rows(rows: &Vec<Value>) -> Result<RecordBatch, Failure> {
     Ok(batch(names.iter().filter_map(column).collect(), rows.len()))
 }
 
-/// The type of a column in which no row has a value, which is its type in other tables, so that frames
-/// of several results can be joined; `None` if it is no column there, but a dictionary of some.
+/// The type of a column in which no row has a value, which is its type in other tables, so that
+/// frames of several results can be joined; `None` if other tables have a dictionary there.
 fn type_without_values(name: &str) -> Option<DataType> {
     let key = name.rsplit('.').next().unwrap_or(name);
     Some(match key {

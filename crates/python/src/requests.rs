@@ -209,8 +209,8 @@ impl RequestTable {
         }
     }
 
-    /// Fails if there is no memory for twice the rows of the batch. Builders of arrays cannot report
-    /// that, and end the process.
+    /// Fails if there is no memory for twice the rows of the batch. Builders of arrays cannot
+    /// report that, and end the process.
     fn check_memory(&self) {
         let bytes = 2 * self.ops.len() * REQUEST_BYTES;
         if Vec::<u8>::new().try_reserve_exact(bytes).is_err() {

@@ -144,12 +144,10 @@ pub fn report(
 ) -> PyResult<Results> {
     let wrong = |name: &'static str| move |what: String| Failure::argument(name, what);
     let (drive, inline) = device.0.choice()?;
-    let (against_device, against_text) = match against_device {
-        Some((_, Some(text))) => (Some(INLINE_AGAINST.to_owned()), Some(text)),
-        Some((name, None)) => (Some(name), None),
-        None => (None, None),
-    };
-    let inline = inline.into_iter().chain(against_text.map(|text| (INLINE_AGAINST, text)));
+    let (named, against_text) = against_device.unzip();
+    let inline_against = against_text.flatten().map(|text| (INLINE_AGAINST, text));
+    let against_device = inline_against.as_ref().map(|(name, _)| (*name).to_owned()).or(named);
+    let inline = inline.into_iter().chain(inline_against);
     let options = options.0;
     let pace = parse_pace(&options.pace).map_err(wrong("pace"))?;
     let passes = parse_passes(&options.passes).map_err(wrong("passes"))?;

@@ -54,11 +54,12 @@ struct Plan {
 
 impl PageMap {
     /// The FTL of a drive that was filled and then overwritten at random for a long time: every
-    /// logical unit is mapped, die groups have shares by their good blocks, and the valid units of the sealed
-    /// blocks of each die group follow the victim policy's steady state. Open blocks of die groups
-    /// are written to different extents, as they are after a long time, so that die groups are not
-    /// cleaned in lockstep. Blocks are sealed in the order of their valid units, fewest first.
-    /// Translation pages, if there are any, have been written once. Erase counts are zero.
+    /// logical unit is mapped, die groups have shares by their good blocks, and the valid units of
+    /// the sealed blocks of each die group follow the victim policy's steady state. Open blocks of
+    /// die groups are written to different extents, as they are after a long time, so that die
+    /// groups are not cleaned in lockstep. Blocks are sealed in the order of their valid units,
+    /// fewest first. Translation pages, if there are any, have been written once. Erase counts are
+    /// zero.
     ///
     /// [`PageMap::program_units_written`] has the program units that the flash must have. Blocks
     /// in `bad` are not used. With a `write_amplification` below that of uniform writes, only the
@@ -131,7 +132,8 @@ impl PageMap {
         }
     }
 
-    /// The shares of the die groups in `units`, by their good blocks; the first ones get what is left.
+    /// The shares of the die groups in `units`, by their good blocks; the first ones get what is
+    /// left.
     fn shares(&self, units: u32) -> Vec<u32> {
         let good = |die_group| self.free_of(die_group).count() as u64;
         let good: Vec<u64> = (0..self.die_groups.len() as u32).map(good).collect();
