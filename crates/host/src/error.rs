@@ -174,7 +174,7 @@ pub enum HostError {
     /// The system gave no more memory for a column of a simulated drive.
     #[error(
         "not enough memory: {size} for one table could not be allocated; simulate a smaller drive \
-         or cache, keep fewer rows, or raise the limit of memory (ulimit -v)"
+         (--capacity) or cache, keep fewer rows, or raise the limit of memory (ulimit -v)"
     )]
     Memory {
         /// The size of the table.
