@@ -244,6 +244,12 @@ mod tests {
                     symbol.0 %= 5;
                 }
                 r.flags.0 %= 32;
+                // Others are refused.
+                (r.offset, r.len) = (r.offset >> 2, r.len >> 2);
+                r.issue_ns /= 2;
+                for time in [&mut r.queue, &mut r.complete] {
+                    *time = time.get().map_or(OptTime::UNKNOWN, |ns| OptTime::at(ns / 2));
+                }
             }
             records.sort_by_key(|record| record.issue_ns);
             let folder = tempfile::tempdir().unwrap();

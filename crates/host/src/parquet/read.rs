@@ -332,7 +332,9 @@ impl Columns {
         // The limits of other formats, so that ends of requests and differences of times fit.
         let in_range = |time: i64| (-TIME_MAX_NS..=TIME_MAX_NS).contains(&time);
         let known = [queue, complete].into_iter().flatten().all(in_range);
-        if offset.checked_add(len)? > ADDRESS_MAX || !in_range(issue) || !known {
+        // A flush has no address; systems leave any number in its place.
+        let fits = offset.checked_add(len)? <= ADDRESS_MAX || op == Op::Flush.name() && len == 0;
+        if !fits || !in_range(issue) || !known {
             return None;
         }
         Some(Record {
