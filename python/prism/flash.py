@@ -204,8 +204,6 @@ def _session(
     read_only: bool = False,
 ) -> dict[str, Any]:
     drive = None if timing is None else name_and_text("timing", timing)
-    if real_time and drive is None:
-        raise FlashError("real_time: it needs the times of a drive; give timing, such as \"dc-tlc\"")
     return {
         "timing": drive,
         "real_time": real_time,

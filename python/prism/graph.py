@@ -156,7 +156,9 @@ def ingest(
         restart=restart,
         threads=threads,
     )
-    made = _prism.graph_ingest(path_of("edges", edges), path_of("store", store), options, progress_of(progress))
+    made = _prism.graph_ingest(
+        path_of("edges", edges), path_of("store", store), options, progress_of(progress)
+    )
     result: dict[str, Any] = json.loads(made)
     return result
 
@@ -246,7 +248,8 @@ def verify(store: PathLike, *, memory: Size = "1GiB") -> dict[str, Any]:
     Returns ``segments`` and ``bytes`` that were read, and ``damage``, a list of texts, which is empty
     if the graph is whole. Raises ``prism.Error`` if there is no graph.
     """
-    found: dict[str, Any] = json.loads(_prism.graph_verify(path_of("store", store), size_of("memory", memory)))
+    verified = _prism.graph_verify(path_of("store", store), size_of("memory", memory))
+    found: dict[str, Any] = json.loads(verified)
     return found
 
 

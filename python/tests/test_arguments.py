@@ -56,7 +56,7 @@ def test_wrong_types_are_named(call: Callable[[], object], message: str) -> None
         (lambda: prism.calc_lifetime("1TB", "1MB/s", 1.0, cycles=-1), "cycles: -1 is out of range"),
         (lambda: prism.calc_lifetime("1TB", "1MB/s", 1.0, cycles=1000).text(10), "width: 10 is out of range; the least is 72"),
         (lambda: prism.sweep({"rw": "read"}, jobs=0), "jobs: 0 is out of range; the least is 1"),
-        (lambda: flash.Device.memory(real_time=True), "real_time: it needs the times of a drive"),
+        (lambda: flash.Device.memory(real_time=True), "real time need the times of a drive"),
         (lambda: prism.simulate(rw="read", over_provisioning=7), "over_provisioning: \"7\" is not"),
         (lambda: prism.simulate(rw="read", over_provisioning=float("nan")), "over_provisioning: \"nan\""),
         (lambda: prism.simulate(rw="read", capacity="1XB"), "PiB"),

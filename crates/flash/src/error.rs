@@ -203,7 +203,10 @@ pub enum FlashError {
         what: String,
     },
     /// The device has no timing.
-    #[error("the device was opened without timing: open it with Timing to limit bandwidth")]
+    #[error(
+        "the device was opened without timing: bandwidth limits and real time need the times of a \
+         drive; open it with timing"
+    )]
     NoClock,
     /// The device was not formatted by this library, or not with this geometry.
     #[error("this is no formatted device: {what}; format it if you can lose what it holds")]

@@ -102,6 +102,7 @@ impl Results {
     /// The round that is there of this computation, which goes on after it, and its totals; none
     /// after the round `last`.
     pub fn round(&mut self, graph: u64, key: &str, last: u32) -> Option<(u32, Totals)> {
+        self.resumed_after = None;
         let current = self.current.as_ref()?;
         let is_of_it = current.graph == graph && current.key == key && current.round <= last;
         // Round 0 is of initial values, which took no round.

@@ -171,7 +171,8 @@ pub enum HostError {
         "the temporary file of the trace failed: {0}; point TMPDIR to a folder with more space"
     )]
     Temporary(io::Error),
-    /// The system gave no more memory for a column of a simulated drive.
+    /// The system gave no more memory for a table: a column of a simulated drive, the index of a
+    /// cache, or rows that are kept.
     #[error(
         "not enough memory: {size} for one table could not be allocated; simulate a smaller drive \
          (--capacity) or cache, keep fewer rows, or raise the limit of memory (ulimit -v)"

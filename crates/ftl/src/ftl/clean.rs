@@ -107,25 +107,29 @@ impl Ftl {
         /// plan does not fix it.
         #[must_use]
         [Page Ranges] (&self).next_copy_program_unit(die_group: DieGroupId, victim: BlockId)
-            -> Option<ProgramUnitId>, or None;
+            -> Option<ProgramUnitId>, or [Hybrid Zoned] None;
         /// Reserves the next program unit of `block` for padding, if `block` is being written and
         /// that program unit is not after `until`. This fills up a wordline.
         // Zoned drives are power-loss protected, and a zone must not have padding.
         [Page Hybrid Ranges] (&mut self).reserve_pad(block: BlockId, until: ProgramUnitId)
-            -> Option<ProgramUnitId>, or None;
+            -> Option<ProgramUnitId>, or [Zoned] None;
         /// A parity program unit that has to be programmed now because its stripe is complete.
-        [Page Ranges] (&mut self).take_parity() -> Option<ProgramUnitId>, or None;
+        [Page Ranges] (&mut self).take_parity() -> Option<ProgramUnitId>, or [Hybrid Zoned] None;
         /// A die group that has a block to erase because of operations on other die groups, so that
         /// its cleaning has to be started.
-        [Hybrid Ranges Zoned] (&mut self).take_idle_die_group() -> Option<DieGroupId>, or None;
+        [Hybrid Ranges Zoned] (&mut self).take_idle_die_group()
+            -> Option<DieGroupId>, or [Page] None;
         /// A block to be moved by wear levelling because it has fewer erases than others.
-        [Page Ranges] (&mut self).pick_for_wear(die_group: DieGroupId) -> Option<BlockId>, or None;
+        [Page Ranges] (&mut self).pick_for_wear(die_group: DieGroupId)
+            -> Option<BlockId>, or [Hybrid Zoned] None;
         /// The cause of the operations that empty `victim`.
         // Erases of zones come from resets only, which the host requests.
         #[must_use]
-        [Page Hybrid Ranges] (&self).cause_of_cleaning(victim: BlockId) -> Cause, or Cause::Host;
+        [Page Hybrid Ranges] (&self).cause_of_cleaning(victim: BlockId)
+            -> Cause, or [Zoned] Cause::Host;
         /// The cause under which a copy out of a block is counted.
         #[must_use]
-        [Page] (&self).cause_of_copies(victim: BlockId, otherwise: Cause) -> Cause, or otherwise;
+        [Page] (&self).cause_of_copies(victim: BlockId, otherwise: Cause)
+            -> Cause, or [Hybrid Ranges Zoned] otherwise;
     }
 }

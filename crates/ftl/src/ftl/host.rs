@@ -99,17 +99,19 @@ impl Ftl {
 
     delegate_some! {
         /// Requests a merge of every log block; no effect on mappings without log blocks.
-        [Hybrid Ranges] (&mut self).request_all_merges() -> (), or ();
+        [Hybrid Ranges] (&mut self).request_all_merges() -> (), or [Page Zoned] ();
         /// Whether `die_group` may be given a program unit of `stream`, for streams that may go to
         /// any die group.
         #[must_use]
-        [Page Ranges] (&self).host_may_write(die_group: DieGroupId, stream: u32) -> bool, or false;
+        [Page Ranges] (&self).host_may_write(die_group: DieGroupId, stream: u32)
+            -> bool, or [Hybrid Zoned] false;
         /// Whether `die_group` holds no more than its share of the data mapped like `stream`, where
         /// the placement of `stream` has to be balanced.
         #[must_use]
-        [Page Ranges] (&self).balanced(die_group: DieGroupId, stream: u32) -> bool, or true;
+        [Page Ranges] (&self).balanced(die_group: DieGroupId, stream: u32)
+            -> bool, or [Hybrid Zoned] true;
         /// A program unit of padding that has to be programmed before the one reserved last for the
         /// host, because program units of a block are programmed in order.
-        [Hybrid Ranges] (&mut self).take_pad() -> Option<ProgramUnitId>, or None;
+        [Hybrid Ranges] (&mut self).take_pad() -> Option<ProgramUnitId>, or [Page Zoned] None;
     }
 }

@@ -108,24 +108,26 @@ macro_rules! delegate {
 }
 use delegate;
 
-/// Calls that some mappings implement under the same name, with the result of the others.
+/// Calls that some mappings implement under the same name, with the result of the others, which are
+/// listed so that a new mapping is forgotten nowhere.
 macro_rules! delegate_some {
     ($(
         $(#[$doc:meta])*
         [$($map:ident)+] ($($own:tt)+).$name:ident($($arg:ident: $type:ty),*) -> $out:ty,
-            or $other:expr;
+            or [$($rest:ident)+] $other:expr;
     )*) => {$(
         $(#[$doc])*
         #[inline]
         pub fn $name($($own)+ $(, $arg: $type)*) -> $out {
-            delegate_some!(@ $($own)+, [$($map)+] $name ($($arg),*), $other)
+            delegate_some!(@ $($own)+, [$($map)+] $name ($($arg),*), [$($rest)+] $other)
         }
     )*};
     (@ &mut $self:ident, $($call:tt)+) => { delegate_some!(@ & $self, $($call)+) };
-    (@ & $self:ident, [$($map:ident)+] $name:ident $arguments:tt, $other:expr) => {
+    (@ & $self:ident, [$($map:ident)+] $name:ident $arguments:tt,
+        [$($rest:ident)+] $other:expr) => {
         match $self {
             $(Self::$map(map) => map.$name $arguments,)+
-            _ => $other,
+            $(Self::$rest(_))|+ => $other,
         }
     };
 }
@@ -487,7 +489,7 @@ impl Ftl {
 
     delegate_some! {
         /// A host unit that cleaning has moved, so that its translation page must change.
-        [Page] (&mut self).take_moved() -> Option<u32>, or None;
+        [Page] (&mut self).take_moved() -> Option<u32>, or [Hybrid Ranges Zoned] None;
     }
 }
 

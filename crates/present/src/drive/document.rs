@@ -186,9 +186,9 @@ pub fn key_figures(run: Run<'_>) -> Block {
         Figure::new("Write amplification", Unit::Ratio, measured.write_amplification())
             .note("data programmed to flash / data the host wrote"),
         Figure::new("Lifetime at this rate", Unit::Nanos, run.lifetime_ns()).note(format!(
-            "of a drive of {}: {} cycles per block, even wear",
+            "of a drive of {}: {} per block, even wear",
             device.capacity(),
-            device.flash.endurance
+            wear::cycles(device)
         )),
     ];
     figures.extend(host_figures(measured, life));

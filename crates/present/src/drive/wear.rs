@@ -2,6 +2,7 @@
 
 use prism_nand::Cause;
 use prism_report::{Block, Figure, Section, Unit};
+use prism_ssd::DriveSpec;
 use prism_ssd::spec::SlcUsage;
 
 use super::{Facts, Run};
@@ -22,6 +23,15 @@ pub fn sentence(facts: &Facts) -> String {
         format!(", lifetime {life} of the {capacity} drive {}", even_wear(facts))
     });
     format!("Write amplification {ratio}{}.", life.unwrap_or_default())
+}
+
+/// The cycles of a block, and how many of them it has used before.
+pub(super) fn cycles(device: &DriveSpec) -> String {
+    let endurance = device.flash.endurance;
+    match device.faults.as_ref().map_or(0, |faults| faults.wear) {
+        0 => format!("{endurance} cycles"),
+        used => format!("{endurance} cycles of which {used} were used before"),
+    }
 }
 
 /// What a lifetime assumes, and what it would be otherwise.
@@ -57,14 +67,10 @@ pub(super) fn lifetime_note(facts: &Facts) -> String {
         return why;
     }
     let Some(life) = facts.lifetime() else { return "nothing reaches the flash".into() };
-    let used = match facts.described.faults.as_ref().map_or(0, |faults| faults.wear) {
-        0 => String::new(),
-        used => format!(" of which {used} were used before"),
-    };
     format!(
-        "of the {} drive, {} cycles{used}, {}; lasts 5 years at {} drive writes a day",
+        "of the {} drive, {}, {}; lasts 5 years at {} drive writes a day",
         facts.described.capacity(),
-        facts.described.flash.endurance,
+        cycles(&facts.described),
         even_wear(facts),
         Unit::Ratio.format(life.dwpd)
     )

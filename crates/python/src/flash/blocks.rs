@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::{
-    At, CommandQueue, FlashShare, Memory, Open, PageAddress, failed, memories, new_bytes,
-    page_address, time_of,
+    AddressArgument, CommandQueue, FlashShare, Memory, Open, PageAddress, failed, memories,
+    new_bytes, page_address, time_of,
 };
 
 /// Channels, LUNs of each, blocks of a LUN, pages of a block, bytes of a page, out-of-band bytes.
@@ -58,7 +58,7 @@ impl RawLevel {
     fn read_page<'py>(
         &self,
         py: Python<'py>,
-        at: At,
+        at: AddressArgument,
         offset: u32,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
@@ -69,7 +69,7 @@ impl RawLevel {
     fn read_page_into(
         &self,
         py: Python<'_>,
-        at: At,
+        at: AddressArgument,
         buffer: Bound<'_, PyAny>,
         offset: u32,
     ) -> PyResult<()> {
@@ -81,7 +81,7 @@ impl RawLevel {
     fn write_page(
         &self,
         py: Python<'_>,
-        at: At,
+        at: AddressArgument,
         data: Bound<'_, PyAny>,
         oob: Bound<'_, PyAny>,
     ) -> PyResult<()> {
@@ -93,7 +93,7 @@ impl RawLevel {
     fn read_oob<'py>(
         &self,
         py: Python<'py>,
-        at: At,
+        at: AddressArgument,
         length: usize,
     ) -> PyResult<Bound<'py, PyBytes>> {
         self.0.call(py, |raw| raw.check(at.0, 0, 0, length))?;
@@ -102,15 +102,15 @@ impl RawLevel {
         })
     }
 
-    fn erase_block(&self, py: Python<'_>, at: At) -> PyResult<()> {
+    fn erase_block(&self, py: Python<'_>, at: AddressArgument) -> PyResult<()> {
         self.0.call(py, |raw| raw.erase_block(at.0))
     }
 
-    fn write_pointer(&self, py: Python<'_>, at: At) -> PyResult<u32> {
+    fn write_pointer(&self, py: Python<'_>, at: AddressArgument) -> PyResult<u32> {
         self.0.call(py, |raw| raw.write_pointer(at.0))
     }
 
-    fn erase_count(&self, py: Python<'_>, at: At) -> PyResult<u32> {
+    fn erase_count(&self, py: Python<'_>, at: AddressArgument) -> PyResult<u32> {
         self.0.call(py, |raw| raw.erase_count(at.0))
     }
 
@@ -119,7 +119,12 @@ impl RawLevel {
     }
 
     /// Writes buffers, each of whole pages, one after the other into a block.
-    fn write_vectored(&self, py: Python<'_>, at: At, parts: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+    fn write_vectored(
+        &self,
+        py: Python<'_>,
+        at: AddressArgument,
+        parts: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let parts = memories(&parts)?;
         let parts: Vec<&[u8]> = parts.iter().map(Memory::bytes).collect();
         self.0.call(py, |raw| raw.write_vectored(at.0, &parts).map_err(first_error))
@@ -129,7 +134,7 @@ impl RawLevel {
     fn read_pages_into(
         &self,
         py: Python<'_>,
-        pages: Vec<At>,
+        pages: Vec<AddressArgument>,
         buffer: Bound<'_, PyAny>,
     ) -> PyResult<()> {
         let mut memory = Memory::writable(&buffer)?;
@@ -138,7 +143,7 @@ impl RawLevel {
         self.0.call(py, |raw| raw.read_pages(&pages, into).map_err(first_error))
     }
 
-    fn erase_blocks(&self, py: Python<'_>, blocks: Vec<At>) -> PyResult<()> {
+    fn erase_blocks(&self, py: Python<'_>, blocks: Vec<AddressArgument>) -> PyResult<()> {
         let blocks: Vec<Address> = blocks.into_iter().map(|at| at.0).collect();
         self.0.call(py, |raw| raw.erase_blocks(&blocks).map_err(first_error))
     }
@@ -200,24 +205,34 @@ impl FunctionLevel {
         Ok((page_address(allocated.at), allocated.free_left))
     }
 
-    fn write(&self, py: Python<'_>, at: At, data: Bound<'_, PyAny>) -> PyResult<()> {
+    fn write(&self, py: Python<'_>, at: AddressArgument, data: Bound<'_, PyAny>) -> PyResult<()> {
         let data = Memory::of(&data)?;
         let data = data.bytes();
         self.0.call(py, |function| function.write(at.0, data))
     }
 
-    fn read<'py>(&self, py: Python<'py>, at: At, length: usize) -> PyResult<Bound<'py, PyBytes>> {
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        at: AddressArgument,
+        length: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         self.0.call(py, |function| function.check(at.0, length))?;
         new_bytes(py, length, |into| self.0.call(py, |function| function.read(at.0, into)))
     }
 
-    fn read_into(&self, py: Python<'_>, at: At, buffer: Bound<'_, PyAny>) -> PyResult<()> {
+    fn read_into(
+        &self,
+        py: Python<'_>,
+        at: AddressArgument,
+        buffer: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let mut memory = Memory::writable(&buffer)?;
         let into = memory.bytes_mut();
         self.0.call(py, |function| function.read(at.0, into))
     }
 
-    fn trim(&self, py: Python<'_>, at: At, block: bool) -> PyResult<()> {
+    fn trim(&self, py: Python<'_>, at: AddressArgument, block: bool) -> PyResult<()> {
         self.0.call(py, |function| function.trim(at.0, unit(block)))
     }
 
@@ -251,7 +266,12 @@ impl FunctionLevel {
     }
 
     /// Writes buffers, each of whole pages, one after the other into a block.
-    fn write_vectored(&self, py: Python<'_>, at: At, parts: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
+    fn write_vectored(
+        &self,
+        py: Python<'_>,
+        at: AddressArgument,
+        parts: Vec<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         let parts = memories(&parts)?;
         let parts: Vec<&[u8]> = parts.iter().map(Memory::bytes).collect();
         self.0.call(py, |function| function.write_vectored(at.0, &parts))

@@ -229,9 +229,9 @@ pub fn new_bytes<'py>(
 pub type PageAddress = (u32, u32, u32, u32);
 
 /// An address that was passed by Python.
-pub struct At(pub Address);
+pub struct AddressArgument(pub Address);
 
-impl<'py> FromPyObject<'_, 'py> for At {
+impl<'py> FromPyObject<'_, 'py> for AddressArgument {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {

@@ -9,7 +9,7 @@ use prism::raw::{self, Completion, Raw};
 use prism::{Buffer, BufferMemory, FlashError, Nanos};
 use pyo3::prelude::*;
 
-use super::{At, Memory, closed, failed, opened_by};
+use super::{AddressArgument, Memory, closed, failed, opened_by};
 
 /// Memory of Python that a command reads into, or is written from.
 struct PythonMemory(Memory);
@@ -149,7 +149,7 @@ impl CommandQueue {
     fn read_pages(
         &self,
         py: Python<'_>,
-        at: At,
+        at: AddressArgument,
         offset: u32,
         buffer: Bound<'_, PyAny>,
         tag: u64,
@@ -174,7 +174,7 @@ impl CommandQueue {
     fn write_pages(
         &self,
         py: Python<'_>,
-        at: At,
+        at: AddressArgument,
         data: Bound<'_, PyAny>,
         oob: Vec<u8>,
         tag: u64,
@@ -192,7 +192,7 @@ impl CommandQueue {
     }
 
     /// Erases a block at the raw level, trims it at the function level.
-    fn erase(&self, py: Python<'_>, at: At, tag: u64) -> PyResult<()> {
+    fn erase(&self, py: Python<'_>, at: AddressArgument, tag: u64) -> PyResult<()> {
         let at = at.0;
         self.call(py, |commands| match commands {
             Commands::Raw(queue) => {
