@@ -1,10 +1,11 @@
 //! Large columns of numbers that start as zeros and take memory only where they are written.
 
-use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 use std::panic::panic_any;
+use std::ptr::NonNull;
 
 use bytemuck::Pod;
+use bytemuck::allocation::{try_zeroed_slice_box, try_zeroed_vec};
 use memmap2::{Advice, MmapMut};
 
 use crate::units::Bytes;
@@ -21,20 +22,36 @@ pub struct OutOfMemory {
 /// `len` bytes of zero, or `None` if there is no memory for them.
 #[must_use]
 pub fn zeroed_bytes(len: usize) -> Option<Box<[u8]>> {
-    bytemuck::allocation::try_zeroed_slice_box(len).ok()
+    try_zeroed_slice_box(len).ok()
 }
 
 /// A slice of fixed length, zero everywhere at first.
 ///
-/// Parts that were never written take no memory. Large columns use huge pages: lookups in the
-/// map of a drive are random, and with small pages the page table walk takes longer than the
-/// lookup. Memory is then allocated in pieces of 2 MiB.
+/// Parts of a large one that were never written take no memory. Large columns use huge pages:
+/// lookups in the map of a drive are random, and with small pages the page table walk takes longer
+/// than the lookup. Memory is then allocated in pieces of 2 MiB. Small ones are from the heap: a
+/// process that makes one small drive after another would wait for the system to take pages back
+/// from all of its threads.
 #[derive(Debug)]
 pub struct Zeroed<T> {
-    map: MmapMut,
+    values: NonNull<T>,
     len: usize,
-    kind: PhantomData<T>,
+    _owner: Owner<T>,
 }
+
+/// What frees the memory of a column.
+#[derive(Debug)]
+enum Owner<T> {
+    Heap { _values: Vec<T> },
+    System { _map: MmapMut },
+}
+
+// SAFETY: the values are reached through the column alone, as those of a vector.
+#[allow(unsafe_code, reason = "the pointer to the values of a column is its own")]
+unsafe impl<T: Send> Send for Zeroed<T> {}
+// SAFETY: as above.
+#[allow(unsafe_code, reason = "the pointer to the values of a column is its own")]
+unsafe impl<T: Sync> Sync for Zeroed<T> {}
 
 impl<T: Pod> Zeroed<T> {
     /// From this many bytes on, huge pages are worth it.
@@ -49,14 +66,23 @@ impl<T: Pod> Zeroed<T> {
     #[must_use]
     pub fn new(len: usize) -> Self {
         let bytes = len * size_of::<T>();
-        let map = MmapMut::map_anon(bytes.max(1))
-            .unwrap_or_else(|_| panic_any(OutOfMemory { size: Bytes(bytes as u64) }));
-        assert!(map.len() >= bytes && map.as_ptr().cast::<T>().is_aligned(), "space for a column");
-        if bytes >= Self::LARGE {
-            // If the system does not support this, small pages are used, which are slower.
-            let _ = map.advise(Advice::HugePage);
-        }
-        Self { map, len, kind: PhantomData }
+        let made = if bytes < Self::LARGE { Self::on_heap(len) } else { Self::of_system(len) };
+        made.unwrap_or_else(|| panic_any(OutOfMemory { size: Bytes(bytes as u64) }))
+    }
+
+    fn on_heap(len: usize) -> Option<Self> {
+        let mut values = try_zeroed_vec(len).ok()?;
+        let at = NonNull::new(values.as_mut_ptr())?;
+        Some(Self { values: at, len, _owner: Owner::Heap { _values: values } })
+    }
+
+    fn of_system(len: usize) -> Option<Self> {
+        let mut map = MmapMut::map_anon(len * size_of::<T>()).ok()?;
+        // If the system does not support this, small pages are used, which are slower.
+        let _ = map.advise(Advice::HugePage);
+        let values = NonNull::new(map.as_mut_ptr().cast::<T>())?;
+        assert!(values.is_aligned(), "a page has the alignment of a value");
+        Some(Self { values, len, _owner: Owner::System { _map: map } })
     }
 }
 
@@ -65,11 +91,11 @@ impl<T: Pod> Deref for Zeroed<T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        // SAFETY: the map is page aligned, has room for `len` values, and any bytes are a value.
-        // Checking that at each access costs more than the access.
+        // SAFETY: the owner's memory is aligned and has `len` values. Checking that at each access
+        // costs more than the access.
         #[allow(unsafe_code, reason = "checked once, in `new`")]
         unsafe {
-            std::slice::from_raw_parts(self.map.as_ptr().cast(), self.len)
+            std::slice::from_raw_parts(self.values.as_ptr(), self.len)
         }
     }
 }
@@ -77,10 +103,10 @@ impl<T: Pod> Deref for Zeroed<T> {
 impl<T: Pod> DerefMut for Zeroed<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: as above, and the map is borrowed for as long as the slice.
+        // SAFETY: as above, and the column is borrowed for as long as the slice.
         #[allow(unsafe_code, reason = "checked once, in `new`")]
         unsafe {
-            std::slice::from_raw_parts_mut(self.map.as_mut_ptr().cast(), self.len)
+            std::slice::from_raw_parts_mut(self.values.as_ptr(), self.len)
         }
     }
 }
