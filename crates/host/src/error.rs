@@ -184,6 +184,14 @@ pub enum HostError {
     /// A stored record cannot be read again.
     #[error("{0}")]
     Source(#[from] prism_trace::SourceError),
+    /// A row cannot be kept. Those before it are.
+    #[error("{file}: {}", row_failure(source))]
+    Row {
+        /// The file of rows.
+        file: String,
+        /// The error of the system.
+        source: io::Error,
+    },
     /// An output cannot be written. Nothing is left of it.
     #[error("{file}: {}", write_failure(source))]
     Write {
@@ -212,9 +220,18 @@ fn open_failure(error: &io::Error) -> String {
     }
 }
 
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
+fn row_failure(error: &io::Error) -> String {
+    let why = if is_full(error) { "the disk is full".into() } else { write_failure(error) };
+    format!("{why}; the rows before are kept: free some space, and run the same again to go on")
+}
+
 fn write_failure(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+        _ if is_full(error) => {
             "the disk is full; nothing was kept of the output; free some space, or write elsewhere"
                 .into()
         }
@@ -257,6 +274,11 @@ mod tests {
             HostError::Write { file: "o".into(), source: io(io::ErrorKind::StorageFull) },
             "o: the disk is full; nothing was kept of the output; free some space, or write \
              elsewhere",
+        );
+        check(
+            HostError::Row { file: "o".into(), source: io(io::ErrorKind::StorageFull) },
+            "o: the disk is full; the rows before are kept: free some space, and run the same again \
+             to go on",
         );
         let known = |count: usize| (0..count).map(|i| format!("p{i}")).collect::<Vec<_>>();
         check(

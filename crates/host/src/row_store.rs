@@ -94,7 +94,7 @@ impl RowStore {
     /// Keeps a row, which must be one line.
     ///
     /// # Errors
-    /// [`HostError::Write`]
+    /// [`HostError::Row`]; rows that were kept before stay.
     ///
     /// # Panics
     /// If `row` has a line break.
@@ -103,7 +103,7 @@ impl RowStore {
         let line = format!("{} {row}\n", checksum(row));
         let mut file = self.file.lock().expect("no thread panics in the lock");
         file.write_all(line.as_bytes())
-            .map_err(|source| HostError::Write { file: self.name.clone(), source })
+            .map_err(|source| HostError::Row { file: self.name.clone(), source })
     }
 
     /// Removes all rows that are in this store: the output is complete. Rows of a part that began
