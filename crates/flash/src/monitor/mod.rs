@@ -45,6 +45,9 @@ pub(crate) use state::{Access, Pads, Programmed, Urgency};
 pub(crate) use timed::TimedQueue;
 pub use wall::WallClock;
 
+/// Bytes of the longest name of a share, as of a file's on most systems.
+const NAME_MAX: usize = 255;
+
 /// Options of a session with a device; none is stored on flash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
@@ -282,10 +285,14 @@ impl Device {
     ///
     /// # Errors
     /// [`FlashError::ShareExists`], [`FlashError::NoLuns`], [`FlashError::NoClock`] for a bandwidth
-    /// limit without timing, [`FlashError::Invalid`] for a limit of 0, [`FlashError::NoSpace`] if
-    /// no block may be open, [`FlashError::Tables`] if the name is too long for the device's
-    /// tables.
+    /// limit without timing, [`FlashError::Invalid`] for a limit of 0 or a name that is empty, longer
+    /// than 255 bytes or has control characters, [`FlashError::NoSpace`] if no block may be open,
+    /// [`FlashError::Tables`] if the device's tables are full.
     pub fn allocate(&self, name: &str, wanted: Allocation) -> Result<Share> {
+        if name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control) {
+            let what = "a share's name has 1 to 255 bytes and no control characters";
+            return Err(FlashError::Invalid { what: what.into() });
+        }
         let mut monitor = self.lock();
         if monitor.shares.iter().flatten().any(|share| share.name == name) {
             return Err(FlashError::ShareExists { name: name.into() });

@@ -80,6 +80,18 @@ fn pages_are_written_in_order_read_back_and_erased() {
 }
 
 #[test]
+fn names_that_cannot_be_shown_are_refused() {
+    let device = device();
+    let long = "x".repeat(256);
+    for name in ["", "a\nb", "a\0", &long] {
+        let refused = device.allocate(name, Allocation::new(Bytes(1), 0));
+        assert!(matches!(refused, Err(FlashError::Invalid { .. })), "{name:?}");
+    }
+    assert!(device.shares().is_empty());
+    assert!(device.allocate(&long[1..], Allocation::new(Bytes(1), 0)).is_ok());
+}
+
+#[test]
 fn addresses_outside_of_the_share_are_refused() {
     let device = device();
     let (a, b) = (luns(&device, "a", 3), luns(&device, "b", 5));
