@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from . import _prism
@@ -122,6 +122,19 @@ def several(name: str, expected: str, values: Any) -> list[Any]:
     if is_one or not isinstance(values, Iterable):
         raise _unexpected(name, expected, values)
     return list(values)
+
+
+def check_names(name: str, given: Iterable[str], function: Callable[..., Any]) -> None:
+    """Raises a ``TypeError`` if an argument that is ``given`` for ``function`` is none of its own.
+
+    ``name`` is the argument or the function that the caller has used.
+    """
+    known = function.__kwdefaults__ or {}
+    for one in given:
+        if one not in known:
+            raise TypeError(
+                f"{name}: {function.__name__} has no argument {one!r}; it has {', '.join(known)}"
+            )
 
 
 def names_of(name: str, values: str | Iterable[str]) -> list[str]:

@@ -19,6 +19,8 @@ from ._common import (
     PathLike,
     Progress,
     Size,
+    check_names,
+    names_of,
     optional_path,
     optional_size,
     path_of,
@@ -98,7 +100,7 @@ def ingest_options(
     threads: int = 2,
 ) -> dict[str, Any]:
     """The options of ``ingest``, as the extension takes them."""
-    names = columns if columns is None or isinstance(columns, str) else ",".join(columns)
+    names = None if columns is None else ",".join(names_of("columns", columns))
     return {
         "directed": directed,
         "weighted": weighted,
@@ -223,6 +225,7 @@ def run(
     for name in ("restart", "threads"):
         if edge_options is not None and name in edge_options:
             raise _prism.Error(f"edge_options: a graph in memory has no {name}; leave it out")
+    check_names("edge_options", edge_options or {}, ingest)
     if edges is not None:
         in_memory = (path_of("edges", edges), ingest_options(**(edge_options or {})), preset)
     elif edge_options is not None or preset is not None:

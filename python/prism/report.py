@@ -123,6 +123,8 @@ def report(
         other = against._native
     else:
         files = paths_of("against", against)
+        if not files:
+            raise _prism.Error("against: name at least one file")
         other = read_trace(files, progress=shown if shown is not None else False)._native
     options = {
         "pace": pace,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _prism
 from ._common import (
     PathLike,
     Progress,
     Size,
+    check_names,
     optional_path,
     optional_size,
     optional_text,
@@ -50,6 +51,12 @@ class Trace:
     def __repr__(self) -> str:
         info = self.info
         return f"<prism.Trace {self.name}: {info['format']}, {len(self):,} records>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a trace cannot be pickled or copied deeply, as its records are outside of Python; use its "
+            "files, write() it to one, or use a frame such as polars.DataFrame(trace)"
+        )
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self._native.__arrow_c_stream__(requested_schema)
@@ -156,6 +163,7 @@ def convert(
 
     ``select`` are arguments of ``read_trace``, if the trace is still to be read.
     """
+    check_names("convert", select, read_trace)
     if not isinstance(trace, Trace):
         trace = read_trace(trace, progress=progress, **select)
     elif select:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -39,6 +40,10 @@ from prism import flash
         (lambda: flash.Device.open(5), "path: a path"),  # type: ignore[arg-type]
         (lambda: flash.Device.memory(timing=5), "timing: a preset"),  # type: ignore[arg-type]
         (lambda: prism.sweep({"rw": "read"}, output=5), "output: a path"),  # type: ignore[arg-type]
+        (lambda: prism.graph.run("wcc", edges="x", edge_options={"loops": 1}), "edge_options: ingest has no argument 'loops'; it has directed, "),
+        (lambda: prism.graph.ingest("x", "y", columns=5), "columns: a name or several is expected, not int"),  # type: ignore[arg-type]
+        (lambda: prism.convert("x", "y", maps="z"), "convert: read_trace has no argument 'maps'; it has format, "),
+        (lambda: pickle.dumps(prism.generate_trace("uniform", requests=9)), "a trace cannot be pickled"),
     ],
 )
 def test_wrong_types_are_named(call: Callable[[], object], message: str) -> None:
@@ -60,6 +65,9 @@ def test_wrong_types_are_named(call: Callable[[], object], message: str) -> None
         (lambda: prism.simulate(rw="read", over_provisioning=7), "over_provisioning: \"7\" is not"),
         (lambda: prism.simulate(rw="read", over_provisioning=float("nan")), "over_provisioning: \"nan\""),
         (lambda: prism.simulate(rw="read", capacity="1XB"), "PiB"),
+        (lambda: prism.simulate_cache(etc="keys=9", cycles=0), "cycles: give a number from 1 to"),
+        (lambda: prism.simulate_cache(etc="keys=9", size="1TiB"), "a cache has less than 1 TiB of flash"),
+        (lambda: prism.report(prism.generate_trace("uniform", requests=9), against=[]), "against: name at least one file"),
         (lambda: prism.graph.run("wcc", edge_options={}), "edge_options and preset are for"),
     ],
 )

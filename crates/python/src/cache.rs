@@ -60,7 +60,7 @@ impl CacheOptions {
             channels: within("channels", self.channels, 64)?,
             memory: bytes("memory", &self.memory)?,
             items: self.items,
-            cycles: self.cycles,
+            cycles: within("cycles", self.cycles, u32::MAX)?,
         })
     }
 }

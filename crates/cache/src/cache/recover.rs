@@ -99,7 +99,7 @@ pub(crate) fn check_shape(shape: &Shape, buffers: usize) -> Result<(), OpenError
         return wrong(format!("the cache needs {SEGMENTS_MIN} slabs, the store has {has}"));
     }
     if units >= Index::ADDRESSES {
-        return wrong("a cache has at most 1 TiB of flash; give it a smaller share".to_owned());
+        return wrong("a cache has less than 1 TiB of flash; give it a smaller share".to_owned());
     }
     if shape.segment_bytes < 4096 || shape.segment_bytes > 64 << 20 {
         let bytes = shape.segment_bytes;

@@ -65,6 +65,7 @@ pub struct Args {
     items: Option<u64>,
     /// Erases that a block endures, for the lifetime
     #[arg(long, value_name = "N", default_value_t = 3000)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     cycles: u32,
     /// Seed of the generator
     #[arg(long, value_name = "N", default_value_t = 1)]
