@@ -69,17 +69,7 @@ impl<S: Store> Items for Cache<S> {
             return Lookup::Reading((entry.units * record::UNIT) as usize);
         }
         self.counts.hits_memory += 1;
-        let bytes = self.in_memory(entry.address).expect("as found");
-        let (record, _) = record::parse(bytes).expect("a record in memory is whole");
-        Lookup::Found(Item {
-            key: record.key,
-            value: record.value,
-            flags: record.flags,
-            version: record.version,
-            at: self.item_address(entry.address),
-            meta: meta_of(&entry, self.start),
-            from_flash: false,
-        })
+        Lookup::Found(self.item(&entry).expect("as found"))
     }
 
     fn peek(&mut self, key: &[u8], now: u32) -> Option<(ItemAddress, Meta)> {
@@ -213,6 +203,27 @@ impl<S: Store> Items for Cache<S> {
         self.flush_if_due(now);
     }
 
+    fn buffered(&self, now: u32, take: &mut dyn FnMut(Item<'_>) -> bool) {
+        for (place, slab) in (0..).zip(&self.slabs) {
+            let mut unit = 0;
+            while unit < slab.fill.units {
+                let address = self.address(place, unit);
+                let Some(bytes) = self.in_memory(address) else { break };
+                let (record, len) = record::parse(bytes).expect("a record in memory is whole");
+                let hash = index::hash(record.key, self.seed);
+                let found = self.index.find(hash, |entry| entry.address == address);
+                let valid = |entry: &Entry| entry.expires == 0 || entry.expires > now;
+                let entry = found.map(|(_, entry)| entry).filter(valid);
+                if let Some(item) = entry.and_then(|entry| self.item(&entry))
+                    && !take(item)
+                {
+                    return;
+                }
+                unit += (len as u32).div_ceil(record::UNIT);
+            }
+        }
+    }
+
     fn len(&self) -> u64 {
         self.index.len()
     }
@@ -253,6 +264,21 @@ impl<S: Store> Cache<S> {
         }
     }
 
+    /// The item of an entry, if it is in memory.
+    fn item(&self, entry: &Entry) -> Option<Item<'_>> {
+        let bytes = self.in_memory(entry.address)?;
+        let (record, _) = record::parse(bytes).expect("a record in memory is whole");
+        Some(Item {
+            key: record.key,
+            value: record.value,
+            flags: record.flags,
+            version: record.version,
+            at: self.item_address(entry.address),
+            meta: meta_of(entry, self.start),
+            from_flash: false,
+        })
+    }
+
     /// An item moved while it was read: from flash to memory, or to another place.
     fn read_again(
         &mut self,
@@ -262,18 +288,8 @@ impl<S: Store> Cache<S> {
         entry: &Entry,
         take: &mut dyn FnMut(u64, Option<Item<'_>>),
     ) {
-        let Some(bytes) = self.in_memory(entry.address) else {
+        let Some(item) = self.item(entry) else {
             return self.begin_read(tag, key, hash, entry);
-        };
-        let (record, _) = record::parse(bytes).expect("a record in memory is whole");
-        let item = Item {
-            key: record.key,
-            value: record.value,
-            flags: record.flags,
-            version: record.version,
-            at: self.item_address(entry.address),
-            meta: meta_of(entry, self.start),
-            from_flash: false,
         };
         take(tag, Some(item));
         self.counts.hits_memory += 1;

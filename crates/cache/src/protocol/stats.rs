@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use prism_base::Nanos;
 
-use super::{ConnectionReport, Counters, Report, ReportPart, Shared};
+use super::{ConnectionReport, Counters, Report, ReportPart, Shared, numbers};
 use crate::items::Items;
 
 fn line(out: &mut Vec<u8>, name: &str, value: &dyn Display) {
@@ -24,7 +24,7 @@ pub fn needs_report(what: Option<&[u8]>) -> Option<ReportPart> {
 pub fn answer(
     out: &mut Vec<u8>,
     what: Option<&[u8]>,
-    more: Option<&[u8]>,
+    more: &mut dyn Iterator<Item = &[u8]>,
     items: &mut dyn Items,
     shared: &mut Shared,
 ) {
@@ -48,9 +48,14 @@ pub fn answer(
             return;
         }
         // There are no classes of slabs.
-        Some(b"items" | b"slabs" | b"cachedump") => {}
+        Some(b"items" | b"slabs") => {}
+        Some(b"cachedump") => {
+            if let Err(refused) = dump(out, more, items, shared.now) {
+                return out.extend_from_slice(format!("CLIENT_ERROR {refused}\r\n").as_bytes());
+            }
+        }
         Some(b"sizes") => line(out, "sizes_status", &"disabled"),
-        Some(b"detail") => match more {
+        Some(b"detail") => match more.next() {
             Some(word @ (b"on" | b"off")) => {
                 shared.prefixes.on = word == b"on";
                 return out.extend_from_slice(b"OK\r\n");
@@ -73,6 +78,45 @@ pub fn answer(
         }
     }
     out.extend_from_slice(b"END\r\n");
+}
+
+/// Bytes of the longest answer to `stats cachedump`, as in memcached.
+const DUMP_MAX: usize = 2 << 20;
+/// The class of slabs that items in memory are listed for. Programs ask for all of them.
+const DUMPED_CLASS: u64 = 1;
+/// The first number that is not of a class in memcached.
+const CLASSES: u64 = 64;
+
+/// Lists items in memory: `stats cachedump CLASS LIMIT`, where 0 is no limit.
+fn dump(
+    out: &mut Vec<u8>,
+    words: &mut dyn Iterator<Item = &[u8]>,
+    items: &dyn Items,
+    now: u32,
+) -> Result<(), &'static str> {
+    let (Some(class), Some(limit)) = (words.next(), words.next()) else {
+        return Err("bad command line");
+    };
+    let (Some(class), Some(limit)) = (numbers::unsigned(class), numbers::unsigned(limit)) else {
+        return Err("bad command line format");
+    };
+    if class >= CLASSES {
+        return Err("Illegal slab id");
+    }
+    if class != DUMPED_CLASS {
+        return Ok(());
+    }
+    let mut left = if limit == 0 { u64::MAX } else { limit };
+    let end = out.len() + DUMP_MAX;
+    items.buffered(now, &mut |item| {
+        out.extend_from_slice(b"ITEM ");
+        out.extend_from_slice(item.key);
+        let rest = format!(" [{} b; {} s]\r\n", item.value.len(), item.meta.expires);
+        out.extend_from_slice(rest.as_bytes());
+        left -= 1;
+        left > 0 && out.len() < end
+    });
+    Ok(())
 }
 
 fn connection(out: &mut Vec<u8>, found: &ConnectionReport) {

@@ -61,7 +61,7 @@ impl Session {
             self.waits_for_report = true;
             return Step::Waits;
         }
-        stats::answer(self.out.text(), what, words.next(), server.items, server.shared);
+        stats::answer(self.out.text(), what, words, server.items, server.shared);
         Step::Done(0)
     }
 

@@ -138,6 +138,16 @@ impl Items for Model {
         }
     }
 
+    fn buffered(&self, now: u32, take: &mut dyn FnMut(Item<'_>) -> bool) {
+        let valid = |meta: &Meta| meta.expires == 0 || meta.expires > now;
+        let valid = self.items.iter().filter(|(_, stored)| valid(&stored.meta));
+        for (key, stored) in valid {
+            if !take(item(key, stored, stored.meta, false)) {
+                return;
+            }
+        }
+    }
+
     fn len(&self) -> u64 {
         self.items.len() as u64
     }

@@ -49,6 +49,7 @@ fn libmemcached_stores_and_reads_files() {
     let read = check("memccat", "file", true);
     assert!(read.starts_with(&bytes), "{} bytes", read.len());
     check("memcexist", "file", true);
+    assert_eq!(check("memcdump", "--tcp-nodelay", true), b"file\n");
     check("memcrm", "file", true);
     check("memcexist", "file", false);
     check("memcping", "--quiet", true);
