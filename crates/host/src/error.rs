@@ -277,8 +277,8 @@ mod tests {
         );
         check(
             HostError::Row { file: "o".into(), source: io(io::ErrorKind::StorageFull) },
-            "o: the disk is full; the rows before are kept: free some space, and run the same again \
-             to go on",
+            "o: the disk is full; the rows before are kept: free some space, and run the same \
+             again to go on",
         );
         let known = |count: usize| (0..count).map(|i| format!("p{i}")).collect::<Vec<_>>();
         check(

@@ -285,9 +285,9 @@ impl Device {
     ///
     /// # Errors
     /// [`FlashError::ShareExists`], [`FlashError::NoLuns`], [`FlashError::NoClock`] for a bandwidth
-    /// limit without timing, [`FlashError::Invalid`] for a limit of 0 or a name that is empty, longer
-    /// than 255 bytes or has control characters, [`FlashError::NoSpace`] if no block may be open,
-    /// [`FlashError::Tables`] if the device's tables are full.
+    /// limit without timing, [`FlashError::Invalid`] for a limit of 0 or a name that is empty,
+    /// longer than 255 bytes or has control characters, [`FlashError::NoSpace`] if no block may be
+    /// open, [`FlashError::Tables`] if the device's tables are full.
     pub fn allocate(&self, name: &str, wanted: Allocation) -> Result<Share> {
         if name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control) {
             let what = "a share's name has 1 to 255 bytes and no control characters";
