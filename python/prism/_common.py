@@ -124,16 +124,20 @@ def several(name: str, expected: str, values: Any) -> list[Any]:
     return list(values)
 
 
-def check_names(name: str, given: Iterable[str], function: Callable[..., Any]) -> None:
+def check_names(
+    name: str, given: Iterable[str], function: Callable[..., Any], *, but: Iterable[str] = ()
+) -> None:
     """Raises a ``TypeError`` if an argument that is ``given`` for ``function`` is none of its own.
 
-    ``name`` is the argument or the function that the caller has used.
+    ``name`` is the argument or the function that the caller has used, and ``but`` are arguments that
+    cannot be given there.
     """
-    known = function.__kwdefaults__ or {}
+    known = [one for one in function.__kwdefaults__ or () if one not in but]
     for one in given:
         if one not in known:
             raise TypeError(
-                f"{name}: {function.__name__} has no argument {one!r}; it has {', '.join(known)}"
+                f"{name}: {one!r} is no argument of {function.__name__} that can be given here; these "
+                f"are {', '.join(known)}"
             )
 
 

@@ -152,6 +152,7 @@ class Device(Closing):
     def allocate(self, name: str, capacity: Size, *, over_provisioning: int = 25) -> Share:
         """A new share of at least this capacity, ``"64MiB"`` or bytes, in whole LUNs.
 
+        The name has 1 to 255 bytes and no control characters.
         ``over_provisioning`` is in percent of the capacity.
         """
         size = size_of("capacity", capacity)

@@ -222,10 +222,7 @@ def run(
     in_memory = None
     if restart and edges is not None:
         raise _prism.Error("restart: a graph in memory has no saved rounds; leave it out")
-    for name in ("restart", "threads"):
-        if edge_options is not None and name in edge_options:
-            raise _prism.Error(f"edge_options: a graph in memory has no {name}; leave it out")
-    check_names("edge_options", edge_options or {}, ingest)
+    check_names("edge_options", edge_options or {}, ingest, but=("restart", "threads", "progress"))
     if edges is not None:
         in_memory = (path_of("edges", edges), ingest_options(**(edge_options or {})), preset)
     elif edge_options is not None or preset is not None:

@@ -52,6 +52,9 @@ class Trace:
         info = self.info
         return f"<prism.Trace {self.name}: {info['format']}, {len(self):,} records>"
 
+    def __copy__(self) -> Trace:
+        return Trace(self._native)
+
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "a trace cannot be pickled or copied deeply, as its records are outside of Python; use its "
@@ -163,7 +166,7 @@ def convert(
 
     ``select`` are arguments of ``read_trace``, if the trace is still to be read.
     """
-    check_names("convert", select, read_trace)
+    check_names("convert", select, read_trace, but=("progress",))
     if not isinstance(trace, Trace):
         trace = read_trace(trace, progress=progress, **select)
     elif select:

@@ -216,7 +216,9 @@ def test_results_are_copied_and_not_pickled() -> None:
     swept = prism.sweep({"rw": "randwrite", "io_size": "1m", "capacity": "64MiB"})
     assert copy.copy(result).json == result.json and type(copy.copy(result)) is type(result)
     assert copy.copy(swept).table is swept.table and copy.copy(swept.table) is swept.table
-    for one in (result, swept, swept.table):
+    trace = prism.generate_trace("uniform", requests=9)
+    assert len(copy.copy(trace)) == 9
+    for one in (result, swept, swept.table, trace):
         for refused in (pickle.dumps, copy.deepcopy):
             with pytest.raises(TypeError, match="cannot be pickled or copied deeply"):
                 refused(one)

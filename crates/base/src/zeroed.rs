@@ -1,5 +1,6 @@
 //! Large columns of numbers that start as zeros and take memory only where they are written.
 
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::panic_any;
 use std::ptr::NonNull;
@@ -32,7 +33,6 @@ pub fn zeroed_bytes(len: usize) -> Option<Box<[u8]>> {
 /// than the lookup. Memory is then allocated in pieces of 2 MiB. Small ones are from the heap: a
 /// process that makes one small drive after another would wait for the system to take pages back
 /// from all of its threads.
-#[derive(Debug)]
 pub struct Zeroed<T> {
     values: NonNull<T>,
     len: usize,
@@ -40,10 +40,20 @@ pub struct Zeroed<T> {
 }
 
 /// What frees the memory of a column.
-#[derive(Debug)]
 enum Owner<T> {
-    Heap { _values: Vec<T> },
-    System { _map: MmapMut },
+    /// Not a box: to move one would make `values` invalid.
+    Heap {
+        _values: Vec<T>,
+    },
+    System {
+        _map: MmapMut,
+    },
+}
+
+impl<T> fmt::Debug for Zeroed<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} values", self.len)
+    }
 }
 
 // SAFETY: the values are reached through the column alone, as those of a vector.
@@ -62,10 +72,11 @@ impl<T: Pod> Zeroed<T> {
     /// `len` zeros.
     ///
     /// # Panics
-    /// With the payload [`OutOfMemory`] if there is not enough address space.
+    /// With the payload [`OutOfMemory`] if there is not enough address space. For a small column an
+    /// allocator that does not return, as the command's, comes first.
     #[must_use]
     pub fn new(len: usize) -> Self {
-        let bytes = len * size_of::<T>();
+        let bytes = len.saturating_mul(size_of::<T>());
         let made = if bytes < Self::LARGE { Self::on_heap(len) } else { Self::of_system(len) };
         made.unwrap_or_else(|| panic_any(OutOfMemory { size: Bytes(bytes as u64) }))
     }
@@ -77,7 +88,7 @@ impl<T: Pod> Zeroed<T> {
     }
 
     fn of_system(len: usize) -> Option<Self> {
-        let mut map = MmapMut::map_anon(len * size_of::<T>()).ok()?;
+        let mut map = MmapMut::map_anon(len.checked_mul(size_of::<T>())?).ok()?;
         // If the system does not support this, small pages are used, which are slower.
         let _ = map.advise(Advice::HugePage);
         let values = NonNull::new(map.as_mut_ptr().cast::<T>())?;
@@ -130,14 +141,34 @@ mod tests {
 
     #[test]
     fn a_column_beyond_the_address_space_names_its_size() {
-        let column = std::panic::catch_unwind(|| Zeroed::<u64>::new(1 << 57));
-        let payload = column.expect_err("there is no exbibyte").downcast::<OutOfMemory>();
-        assert_eq!(payload.ok(), Some(Box::new(OutOfMemory { size: Bytes(1 << 60) })));
+        for (len, bytes) in [(1 << 57, 1 << 60), (usize::MAX / 4, u64::MAX)] {
+            let column = std::panic::catch_unwind(|| Zeroed::<u64>::new(len));
+            let payload = column.expect_err("there is no exbibyte").downcast::<OutOfMemory>();
+            assert_eq!(payload.ok(), Some(Box::new(OutOfMemory { size: Bytes(bytes) })));
+        }
+    }
+
+    #[test]
+    fn parts_of_a_large_column_that_are_not_written_take_no_memory() {
+        let resident = || {
+            let pages = std::fs::read_to_string("/proc/self/statm").ok()?;
+            pages.split(' ').nth(1)?.parse::<u64>().ok().map(|pages| pages << 12)
+        };
+        let before = resident();
+        let mut column = Zeroed::<u64>::new(1 << 27);
+        column[1 << 26] = 7;
+        let copy = column.clone();
+        let is_shared = |_: &(dyn Send + Sync)| ();
+        is_shared(&copy);
+        assert_eq!(copy[(1 << 26) - 1..(1 << 26) + 2], [0, 7, 0]);
+        if let (Some(before), Some(after)) = (before, resident()) {
+            assert!(after.saturating_sub(before) < 1 << 30, "of two gibibytes");
+        }
     }
 
     #[test]
     fn small_and_large_are_slices_of_zeros() {
-        for len in [0, 3, 1000, 1 << 19, (1 << 20) + 1] {
+        for len in [0, 3, 1000, (1 << 19) - 1, 1 << 19, (1 << 20) + 1] {
             let mut column = Zeroed::<u32>::new(len);
             assert!(column.len() == len && column.iter().all(|&value| value == 0));
             if let Some(last) = column.last_mut() {

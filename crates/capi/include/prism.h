@@ -1346,7 +1346,7 @@ int prism_device_share(struct prism_device *device,
                        size_t capacity);
 
 /**
- * Allocates a share and attaches to it.
+ * Allocates a share, whose name has 1 to 255 bytes and no control characters, and attaches to it.
  */
 int prism_device_allocate(struct prism_device *device,
                           const char *name,

@@ -301,7 +301,7 @@ pub unsafe extern "C" fn prism_device_share(
     })
 }
 
-/// Allocates a share and attaches to it.
+/// Allocates a share, whose name has 1 to 255 bytes and no control characters, and attaches to it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_device_allocate(
     device: *mut prism_device,

@@ -40,7 +40,8 @@ impl VertexProgram for Paths {
     }
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// Makes a graph in memory, and runs the algorithm on it.
+pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let geometry = DeviceGeometry {
         channels: 2,
         luns_per_channel: 1,
@@ -61,7 +62,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         duplicates: Keep::Drop,
         loops: Keep::Keep,
         state_memory: None,
-        order: Order::Degree,
+        // Values are in the order of the input's numbers; `Graph::ids` has those of any order.
+        order: Order::Input,
     };
     let mut ingest = Ingest::new(options, &InMemory::make)?;
     let edges = [(1, 2), (2, 3), (1, 3), (3, 1)];
@@ -72,7 +74,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (schedule, after) = (Schedule::Synchronous, &mut |_, _: Totals, _: &[_]| Ok(()));
     let state = pull::run(&mut graph, &Serial, &mut Paths, schedule, None, after)?;
     let paths: Vec<f64> = state.values.iter().map(Cell::get).collect();
-    assert_eq!(paths, [2.0, 1.0, 2.0]);
+    assert_eq!(paths, [2.0, 1.0, 2.0], "a path of two steps is two edges");
     println!("paths of two steps to vertices 1, 2, 3: {paths:?}");
     Ok(())
 }

@@ -48,7 +48,7 @@ pub fn parse_columns(text: &str) -> Result<Columns, String> {
     let (Some(source), Some(target)) = (names.next(), names.next()) else {
         return Err("give two or three names, such as from,to,length".into());
     };
-    Ok(Columns { source, target, weight: names.next().unwrap_or_else(|| "weight".into()) })
+    Ok(Columns { source, target, weight: names.next() })
 }
 
 /// Parses the name of an order of vertices.

@@ -12,7 +12,7 @@ use prism_host::input::Input;
 use prism_host::interrupt::Scratch;
 use serde::Serialize;
 
-use crate::device::{GraphDevice, name_of, refuse_store};
+use crate::device::{GraphDevice, name_of, refuse_same};
 use crate::error::StoreError;
 pub use crate::format::{InputFormat, parse_columns, parse_format, parse_order, parse_run_memory};
 use crate::kept::Kept;
@@ -73,7 +73,11 @@ impl IngestPlan {
             return Err(StoreError::Refused(what.into()));
         }
         let vertices = self.vertices.as_deref();
-        refuse_store(output, &[Some(edges), vertices])?;
+        refuse_same("the input", output, &[Some(edges), vertices])?;
+        if !self.weighted && self.columns.as_ref().is_some_and(|columns| columns.weight.is_some()) {
+            let what = "columns: the third one has weights; add --weighted, or leave it out";
+            return Err(StoreError::Refused(what.into()));
+        }
         // A link stays one.
         let store = &output.canonicalize().unwrap_or_else(|_| output.to_owned());
         if store.exists() {
@@ -137,8 +141,10 @@ impl IngestPlan {
     fn options(&self) -> Vec<(String, String)> {
         let yes = |given: bool| if given { "yes".to_owned() } else { String::new() };
         let keep = |keep: Keep| if keep == Keep::Keep { "keep" } else { "drop" }.to_owned();
-        let columns =
-            |columns: &Columns| format!("{},{},{}", columns.source, columns.target, columns.weight);
+        let columns = |columns: &Columns| {
+            let weights = Columns::of_weights(Some(columns));
+            format!("{},{},{weights}", columns.source, columns.target)
+        };
         let all = [
             ("--directed", yes(self.directed)),
             ("--weighted", yes(self.weighted)),
@@ -317,8 +323,9 @@ impl IngestPlan {
     fn vertices_of(&self, edges: &Path) -> Option<PathBuf> {
         let next_to = edges.to_str().and_then(|name| {
             let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
-            let found = PathBuf::from(format!("{}.v", name.strip_suffix(".e")?));
-            found.exists().then_some(found)
+            let name = name.strip_suffix(".e")?;
+            let names = ["v", "v.gz", "v.zst"].map(|end| PathBuf::from(format!("{name}.{end}")));
+            names.into_iter().find(|path| path.exists())
         });
         self.vertices.clone().or(next_to)
     }

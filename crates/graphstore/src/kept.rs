@@ -220,8 +220,9 @@ impl Kept {
         let regular = edges != Path::new("-") && edges.metadata().is_ok_and(|of| of.is_file());
         if regular && found && !is_ours {
             let what = format!(
-                "{name}: this folder is where an ingest to {} keeps what it has read, and it has \
-                 files of another program; move it away, or name another store",
+                "{name}: this folder is where an ingest to {} keeps what it has read, and another \
+                 ingest begins there now, or it has files of another program; wait, move it away, \
+                 or name another store",
                 store.display()
             );
             return Err(StoreError::Refused(what));

@@ -119,7 +119,7 @@ fn places(
         None => vec![0, 1],
     };
     if weighted {
-        places.push(place(columns.map_or("weight", |columns| &columns.weight))?);
+        places.push(place(Columns::of_weights(columns))?);
     }
     Ok(places)
 }

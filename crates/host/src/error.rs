@@ -225,8 +225,12 @@ fn is_full(error: &io::Error) -> bool {
 }
 
 fn row_failure(error: &io::Error) -> String {
-    let why = if is_full(error) { "the disk is full".into() } else { write_failure(error) };
-    format!("{why}; the rows before are kept: free some space, and run the same again to go on")
+    let rest = "the rows before are kept: run the same again to go on";
+    if is_full(error) {
+        format!("the disk is full; free some space; {rest}")
+    } else {
+        format!("{}; {rest}", write_failure(error))
+    }
 }
 
 fn write_failure(error: &io::Error) -> String {
@@ -277,8 +281,8 @@ mod tests {
         );
         check(
             HostError::Row { file: "o".into(), source: io(io::ErrorKind::StorageFull) },
-            "o: the disk is full; the rows before are kept: free some space, and run the same \
-             again to go on",
+            "o: the disk is full; free some space; the rows before are kept: run the same again to \
+             go on",
         );
         let known = |count: usize| (0..count).map(|i| format!("p{i}")).collect::<Vec<_>>();
         check(

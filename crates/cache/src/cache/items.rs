@@ -11,6 +11,8 @@ use prism_segments::Store;
 
 /// Bytes of a record that are neither key nor value, at most.
 const HEADER_MAX: usize = 32 + 16;
+/// Records that are examined for a list of items at most: it is made while all clients wait.
+const LISTED_MAX: u32 = 1 << 17;
 
 fn meta_of(entry: &Entry, start: u32) -> Meta {
     let Entry { expires, access, fetched, stale, win, .. } = *entry;
@@ -204,7 +206,12 @@ impl<S: Store> Items for Cache<S> {
     }
 
     fn buffered(&self, now: u32, take: &mut dyn FnMut(Item<'_>) -> bool) {
-        for (place, slab) in (0..).zip(&self.slabs) {
+        let flush = self.state.flush_at();
+        if flush != 0 && flush <= now {
+            return;
+        }
+        let mut left = LISTED_MAX;
+        for (place, slab) in (0..).zip(&self.slabs).filter(|(_, slab)| slab.live > 0) {
             let mut unit = 0;
             while unit < slab.fill.units {
                 let address = self.address(place, unit);
@@ -214,9 +221,9 @@ impl<S: Store> Items for Cache<S> {
                 let found = self.index.find(hash, |entry| entry.address == address);
                 let valid = |entry: &Entry| entry.expires == 0 || entry.expires > now;
                 let entry = found.map(|(_, entry)| entry).filter(valid);
-                if let Some(item) = entry.and_then(|entry| self.item(&entry))
-                    && !take(item)
-                {
+                let wants_more = entry.and_then(|entry| self.item(&entry)).is_none_or(&mut *take);
+                left -= 1;
+                if !wants_more || left == 0 {
                     return;
                 }
                 unit += (len as u32).div_ceil(record::UNIT);

@@ -36,6 +36,8 @@ pub struct Settings {
     pub item_max: usize,
     /// Whether `flush_all` is allowed.
     pub flush_enabled: bool,
+    /// Whether `stats cachedump` lists items.
+    pub dump_enabled: bool,
     /// Whether `shutdown` is allowed.
     pub shutdown_enabled: bool,
     /// Users and passwords; `None` if clients need not log in.
@@ -69,6 +71,7 @@ impl Default for Settings {
         Self {
             item_max: 1 << 20,
             flush_enabled: true,
+            dump_enabled: true,
             shutdown_enabled: false,
             auth: None,
             debug: false,

@@ -49,6 +49,9 @@ pub fn answer(
         }
         // There are no classes of slabs.
         Some(b"items" | b"slabs") => {}
+        Some(b"cachedump") if !shared.settings.dump_enabled => {
+            return out.extend_from_slice(b"CLIENT_ERROR stats cachedump not allowed\r\n");
+        }
         Some(b"cachedump") => {
             if let Err(refused) = dump(out, more, items, shared.now) {
                 return out.extend_from_slice(format!("CLIENT_ERROR {refused}\r\n").as_bytes());
@@ -80,9 +83,11 @@ pub fn answer(
     out.extend_from_slice(b"END\r\n");
 }
 
-/// Bytes of the longest answer to `stats cachedump`, as in memcached.
+/// Bytes of the longest list of items, as in memcached.
 const DUMP_MAX: usize = 2 << 20;
-/// The class of slabs that items in memory are listed for. Programs ask for all of them.
+/// Bytes of the longest line of one, without its key.
+const DUMPED_LINE: usize = 64;
+/// The class of slabs whose list has the items in memory: programs ask for the lists of all classes.
 const DUMPED_CLASS: u64 = 1;
 /// The first number that is not of a class in memcached.
 const CLASSES: u64 = 64;
@@ -109,12 +114,19 @@ fn dump(
     let mut left = if limit == 0 { u64::MAX } else { limit };
     let end = out.len() + DUMP_MAX;
     items.buffered(now, &mut |item| {
+        if out.len() + item.key.len() + DUMPED_LINE > end {
+            return false;
+        }
+        // Keys of meta commands may be any bytes, also those that end lines and answers.
+        if item.key.iter().any(|byte| *byte <= b' ' || *byte == 0x7f) {
+            return true;
+        }
         out.extend_from_slice(b"ITEM ");
         out.extend_from_slice(item.key);
         let rest = format!(" [{} b; {} s]\r\n", item.value.len(), item.meta.expires);
         out.extend_from_slice(rest.as_bytes());
         left -= 1;
-        left > 0 && out.len() < end
+        left > 0
     });
     Ok(())
 }
@@ -282,7 +294,7 @@ fn settings(out: &mut Vec<u8>, shared: &Shared) {
     line(out, "binding_protocol", &settings.binding_protocol);
     line(out, "auth_enabled_sasl", &yes(false));
     line(out, "evictions", &"on");
-    line(out, "dump_enabled", &yes(false));
+    line(out, "dump_enabled", &yes(settings.dump_enabled));
     line(out, "detail_enabled", &yes(shared.prefixes.on));
     line(out, "stat_key_prefix", &":");
     line(out, "client_flags_size", &4);

@@ -37,6 +37,52 @@ fn items_are_found_until_they_expire_or_are_removed() {
     assert_eq!((get(&mut cache, b"a", NOW), cache.len()), (None, 0));
 }
 
+/// The keys and values that are listed as being in memory.
+fn listed<S: Store>(cache: &Cache<S>, now: u32) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    cache.buffered(now, &mut |item| {
+        assert_eq!(found.insert(item.key.to_vec(), item.value.to_vec()), None, "listed once");
+        true
+    });
+    found
+}
+
+#[test]
+fn current_items_in_memory_are_listed() {
+    let mut cache = new_cache(Level::Function, 4);
+    set(&mut cache, b"a", b"one", 0);
+    set(&mut cache, b"b", b"two", NOW + 10);
+    set(&mut cache, b"a", b"three", 0);
+    let keys = |found: BTreeMap<Vec<u8>, Vec<u8>>| found.into_keys().collect::<Vec<_>>().concat();
+    assert_eq!(listed(&cache, NOW)[&b"a"[..]], b"three");
+    assert_eq!(keys(listed(&cache, NOW)), b"ab");
+    assert_eq!(keys(listed(&cache, NOW + 10)), b"a");
+    cache.flush_all(NOW + 3, NOW);
+    assert_eq!(keys(listed(&cache, NOW + 2)), b"ab");
+    assert!(listed(&cache, NOW + 3).is_empty());
+
+    // Some are on flash, and many were replaced.
+    let mut cache = new_cache(Level::Function, 4);
+    for round in 0..4 {
+        for key in 0..4000_u32 {
+            set(&mut cache, &key.to_le_bytes(), &[round; 500], 0);
+        }
+    }
+    let found = listed(&cache, NOW);
+    let (mut in_memory, mut on_flash) = (0, 0);
+    for key in 0..4000_u32 {
+        let key = key.to_le_bytes();
+        match get(&mut cache, &key, NOW) {
+            Some((value, _, false)) => {
+                assert_eq!(found[&key[..]], value);
+                in_memory += 1;
+            }
+            _ => on_flash += u32::from(!found.contains_key(&key[..])),
+        }
+    }
+    assert!(in_memory > 0 && on_flash > 0 && in_memory == found.len(), "{in_memory}, {on_flash}");
+}
+
 #[test]
 fn an_item_may_fill_a_slab() {
     let mut cache = new_cache(Level::Function, 4);

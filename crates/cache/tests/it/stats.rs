@@ -119,6 +119,30 @@ fn connections_and_figures_of_flash_are_those_of_the_server() {
     );
 }
 
+#[test]
+fn items_in_memory_are_listed_up_to_a_limit() {
+    let items = "set n 0 0 2\r\n10\r\nset t 5 1000000100 4\r\ntext\r\n";
+    let given = |command: &str, settings: Settings| {
+        let text = answer(&format!("{items}{command}\r\n"), Model::default(), settings);
+        text.strip_prefix("STORED\r\nSTORED\r\n").expect("both are stored").to_owned()
+    };
+    let (n, t) = ("ITEM n [2 b; 0 s]\r\n", "ITEM t [4 b; 1000000100 s]\r\n");
+    let listed = |command| given(command, Settings::default());
+    assert_eq!(listed("stats cachedump 1 0"), format!("{n}{t}END\r\n"));
+    assert_eq!(listed("stats cachedump 1 1"), format!("{n}END\r\n"));
+    let settings = Settings { dump_enabled: false, ..Settings::default() };
+    let refused = given("stats cachedump 1 0", settings);
+    assert_eq!(refused, "CLIENT_ERROR stats cachedump not allowed\r\n");
+}
+
+#[test]
+fn a_list_of_items_has_a_most_length() {
+    let commands = (0..20_000).map(|key| format!("set {key:0>240} 0 0 1 noreply\r\n1\r\n"));
+    let commands = commands.collect::<String>() + "stats cachedump 1 0\r\n";
+    let text = answer(&commands, Model::default(), Settings::default());
+    assert!(text.ends_with("END\r\n") && (2_090_000..=2 << 20).contains(&text.len()));
+}
+
 /// A session executes so many commands, and goes on in its next run.
 #[test]
 fn sessions_yield() {

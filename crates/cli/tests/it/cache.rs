@@ -363,7 +363,7 @@ fn simulations_have_charts_and_say_what_is_missing() {
     let run = etc(&["--engine", "raw", "--size", "2TiB"]);
     assert_eq!(run.code, 2);
     assert!(
-        run.stderr.contains("--size 2 TiB, engine raw: a cache has at most 1 TiB of flash"),
+        run.stderr.contains("--size 2 TiB, engine raw: a cache has less than 1 TiB of flash"),
         "{}",
         run.stderr
     );

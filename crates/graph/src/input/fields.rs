@@ -49,18 +49,34 @@ impl<'a> Fields<'a> {
         Err(Wrong { line: self.line, what: what.into() })
     }
 
+    /// Goes to the next field. Returns whether no field between is empty.
     #[inline]
-    fn skip(&mut self) {
+    fn skip(&mut self) -> bool {
+        let begin = self.at;
         while self.at < self.bytes.len() && is_separator(self.bytes[self.at]) {
             self.at += 1;
         }
+        // At the beginning of a line there is no field before the separators.
+        let most = usize::from(begin > 0);
+        self.at - begin <= most || self.delimiters_since(begin) <= most
+    }
+
+    /// Separators that are no white space: two of them have a field between them.
+    #[cold]
+    fn delimiters_since(&self, begin: usize) -> usize {
+        let gap = self.bytes[begin..self.at].iter();
+        gap.filter(|byte| matches!(byte, b',' | b';' | b'|')).count()
+    }
+
+    #[cold]
+    fn empty_field<T>(&self) -> Parse<T> {
+        self.wrong("a field is empty: two separators have nothing between them; fill it in")
     }
 
     /// Whether there are no more fields.
     #[inline]
-    pub(crate) fn is_empty(&mut self) -> bool {
-        self.skip();
-        self.at == self.bytes.len()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bytes[self.at..].iter().all(|byte| is_separator(*byte))
     }
 
     /// The next field; empty if there is none.
@@ -76,7 +92,9 @@ impl<'a> Fields<'a> {
     /// The next field as the number of a vertex.
     #[inline]
     pub(crate) fn id(&mut self) -> Parse<u64> {
-        self.skip();
+        if !self.skip() {
+            return self.empty_field();
+        }
         let begin = self.at;
         let mut value = 0_u64;
         while let Some(byte) = self.bytes.get(self.at) {
@@ -127,6 +145,9 @@ impl<'a> Fields<'a> {
 
     /// The next field as a weight.
     pub(crate) fn weight(&mut self) -> Parse<f64> {
+        if !self.skip() {
+            return self.empty_field();
+        }
         let field = self.next();
         if field.is_empty() {
             return self.wrong("the weight is missing; leave --weighted away if there are none");

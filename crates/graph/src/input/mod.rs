@@ -75,8 +75,16 @@ pub struct Columns {
     pub source: String,
     /// Of the targets.
     pub target: String,
-    /// Of the weights.
-    pub weight: String,
+    /// Of the weights; by default `weight`.
+    pub weight: Option<String>,
+}
+
+impl Columns {
+    /// The name of the column of weights.
+    #[must_use]
+    pub fn of_weights(columns: Option<&Self>) -> &str {
+        columns.and_then(|columns| columns.weight.as_deref()).unwrap_or("weight")
+    }
 }
 
 /// What a reader has to know of the graph.

@@ -3,7 +3,7 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 
 use super::fields::{Fields, is_comment, lines, shown};
-use super::{Parse, Parsed, ReadOptions, Wrong};
+use super::{Columns, Parse, Parsed, ReadOptions, Wrong};
 use crate::ingest::Edge;
 
 /// Where the columns are.
@@ -60,15 +60,14 @@ pub(crate) fn header(bytes: &[u8], options: &ReadOptions) -> Parse<(Places, usiz
             what: format!("there is no column {name:?}; the columns are {}", names.join(", ")),
         })
     };
-    let (source, target, weight) = match &options.columns {
-        Some(columns) => {
-            (needed(&columns.source)?, needed(&columns.target)?, columns.weight.as_str())
-        }
+    let (source, target) = match &options.columns {
+        Some(columns) => (needed(&columns.source)?, needed(&columns.target)?),
         None if names.len() < 2 => {
             return Err(Wrong { line: 0, what: "an edge needs two columns".into() });
         }
-        None => (0, 1, "weight"),
+        None => (0, 1),
     };
+    let weight = Columns::of_weights(options.columns.as_ref());
     let weight = if options.weighted { Some(needed(weight)?) } else { None };
     Ok((Places { separator, source, target, weight }, end))
 }

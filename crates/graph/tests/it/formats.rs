@@ -60,6 +60,15 @@ fn every_format_is_read() {
     check(Format::Edges, true, false, text.as_bytes(), &expected);
 }
 
+#[test]
+fn white_space_and_separators_after_the_last_field_are_no_fields() {
+    let plain = [(1, 2, 1.0), (2, 3, 1.0)];
+    for text in ["1  2\n2\t\t3\n", " 1 , 2\r\n2 ,3,,\n", "1; 2;\r\n\t2 |3\r"] {
+        check(Format::Edges, true, false, text.as_bytes(), &plain);
+    }
+    check(Format::Adjacency, true, false, b"1,2,\n2 , 3 ,,\n", &plain);
+}
+
 /// Some programs begin a text with the mark of UTF-8.
 #[test]
 fn a_mark_of_utf8_is_no_part_of_the_first_line() {
@@ -91,6 +100,11 @@ fn what_is_wrong_is_named() {
     let edges = Format::Edges;
     check(edges, false, b"1 2\n# c\n3\n", &["3: ", "a vertex is missing"]);
     check(edges, false, b"1 2\nx 3\n", &["2: ", "\"x\" is not the number of a vertex"]);
+    check(edges, false, b"1,2\n1,,2\n", &["2: ", "a field is empty"]);
+    check(edges, false, b"1,2\n;3;4\n", &["2: ", "a field is empty"]);
+    check(edges, true, b"1|2| |5\n", &["1: ", "a field is empty"]);
+    check(Format::Adjacency, false, b"1,2,,3\n", &["1: ", "a field is empty"]);
+    check(edges, false, b"1 2\r\n3 4\r5 6\r", &["2: ", "a carriage return is within the line"]);
     check(edges, false, b"1 -2\n", &["1: ", "\"-2\""]);
     check(edges, false, b"1 2.5\n", &["1: ", "\"2.5\""]);
     check(edges, false, b"1 99999999999999999999\n", &["1: ", "beyond 2^64 - 1"]);

@@ -1,5 +1,8 @@
 //! Graphs on devices in memory, against published results, naive computations and another library.
 
+#[path = "../../examples/reach.rs"]
+mod reach;
+
 mod common;
 mod formats;
 mod hostile;

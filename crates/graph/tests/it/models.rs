@@ -433,3 +433,8 @@ fn vertices_with_most_edges_come_first() {
     }
     assert_eq!(contents[0], contents[1]);
 }
+
+#[test]
+fn the_example_of_an_algorithm_runs() {
+    crate::reach::main().unwrap();
+}

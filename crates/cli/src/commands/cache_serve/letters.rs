@@ -53,14 +53,13 @@ pub fn threads(text: &str) -> Result<u32, String> {
 }
 
 /// Memcached's letters that the server refuses, and what to do instead.
-const REFUSED: [(&str, &str); 13] = [
+const REFUSED: [(&str, &str); 12] = [
     ("-M", "a cache on flash always evicts items to make space; leave the letter away"),
     ("-C", "each item has its version for cas; leave the letter away"),
     ("-D", "the prefixes of `stats detail` end with a colon; leave the letter away"),
     ("-E", "there are no storage engines to load; choose a level of flash management by --engine"),
     ("-L", "memory is bounded by --memory, without huge pages; leave the letter away"),
     ("-S", "there is no SASL; use -Y FILE for passwords"),
-    ("-X", "there are no commands watch and cachedump to be disabled; leave the letter away"),
     ("-Z", "there is no TLS; put a TLS proxy in front of a Unix socket"),
     ("-e", "items are in the file of --device; leave the letter away"),
     ("-f", "there are no classes of slabs; leave the letter away"),

@@ -96,6 +96,9 @@ pub struct Args {
     /// Refuse flush_all
     #[arg(short = 'F', long)]
     disable_flush_all: bool,
+    /// Refuse stats cachedump
+    #[arg(short = 'X', long)]
+    disable_dumping: bool,
     /// Accept the command shutdown
     #[arg(short = 'A', long)]
     enable_shutdown: bool,
@@ -256,6 +259,7 @@ impl Args {
         Ok(Settings {
             item_max: self.max_item_size as usize,
             flush_enabled: !self.disable_flush_all,
+            dump_enabled: !self.disable_dumping,
             shutdown_enabled: self.enable_shutdown,
             auth: self.auth()?,
             debug: self.debug_time,
