@@ -127,8 +127,8 @@ pub trait Items {
     /// Forgets all items that were inserted before `at`, a time that may be in the future.
     fn flush_all(&mut self, at: u32, now: u32);
 
-    /// Passes items that are in memory, and not expired, to `take` until that returns false. A cache
-    /// may leave some out.
+    /// Passes items that are in memory, and not expired, to `take` until that returns false. A
+    /// cache may leave some out.
     fn buffered(&self, now: u32, take: &mut dyn FnMut(Item<'_>) -> bool);
 
     /// Items in the cache, those expired and not yet forgotten included.

@@ -1,8 +1,8 @@
 //! The allocator of the command: where memory is not enough, one line says so and the exit code is
 //! 2, as for other limits that the user can change.
 //!
-//! Rust's own answer is to abort, with a message that names no remedy. The large columns of a drive are
-//! allocated elsewhere, and report their size ([`prism_base::OutOfMemory`]).
+//! Rust's own answer is to abort, with a message that names no remedy. The large columns of a drive
+//! are allocated elsewhere, and report their size ([`prism_base::OutOfMemory`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::io::Write;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use prism_base::Bytes;
 use prism_flash::policy::{Cleaning, Mapping, OverProvisioning, Policy, RangeConfig};
 use prism_flash::{Allocation, Cache, Device, DeviceGeometry, MemoryDevice, Options};
-use prism_flashfile::FlashFile;
+use prism_flashfile::{FlashFile, FlashFileError};
 use prism_graph::pool::Job;
 use prism_graph::space::AnyStore;
 use prism_graph::{Graph, GraphError, Pool, Space};
@@ -133,7 +133,12 @@ impl GraphDevice {
     /// [`StoreError`] if it has no graph.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let name = name_of(Some(path));
-        let file = FlashFile::open(path)?;
+        let file = FlashFile::open(path).map_err(|error| match error {
+            FlashFileError::NotAFlashFile { file } => StoreError::Refused(format!(
+                "{file}: this is no store of a graph; `prism graph ingest` makes one"
+            )),
+            error => error.into(),
+        })?;
         let identity = file.identity();
         let flash = Device::open(file, Options::default()).map_err(usage(&name))?;
         if !flash.shares().iter().any(|share| share.name == SHARE) {

@@ -12,7 +12,7 @@ pub enum StoreError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// The flash file of the store cannot be used.
-    #[error("{}", of_store(.0))]
+    #[error(transparent)]
     FlashFile(#[from] FlashFileError),
     /// A device, or the space for temporary files, is full or failed.
     #[error("{0}")]
@@ -23,16 +23,6 @@ pub enum StoreError {
     /// The file of vertices is invalid; that of edges is not.
     #[error("{0}")]
     Vertices(String),
-}
-
-/// The text for a flash file, which is the store of a graph.
-fn of_store(error: &FlashFileError) -> String {
-    match error {
-        FlashFileError::NotAFlashFile { file } => {
-            format!("{file}: this is no store of a graph; `prism graph ingest` makes one")
-        }
-        error => error.to_string(),
-    }
 }
 
 impl StoreError {

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use prism_base::Bytes;
+use prism_graph::input::Format;
 use prism_graph::segment::Kind;
 use prism_graph::verify::{bytes_of, edges, isolated, verify};
 use prism_graph::{GraphError, Pool, Results};
@@ -187,6 +188,19 @@ impl Verified {
     }
 }
 
+/// Refuses names of files that are not read as lists of edges.
+fn check_text(output: &Path) -> Result<(), StoreError> {
+    let name = name_of(Some(output));
+    let others = [".gz", ".zst", ".parquet"];
+    let is_other = others.iter().any(|ending| name.ends_with(ending));
+    if is_other || Format::recognise(&name, b"1\t2\n") != Format::Edges {
+        let what = "edges are written as text, which is not read from a file of this name; name it \
+                    .tsv or .txt";
+        return Err(StoreError::Refused(format!("{name}: {what}")));
+    }
+    Ok(())
+}
+
 /// Writes the edges of the graph in `store` to a file as text, in the order of its vertices: lines
 /// that begin with # and say what the graph is, then source TAB target, and TAB weight if the graph
 /// has weights. If `progress` panics, nothing is left of the file.
@@ -202,6 +216,7 @@ pub fn export(
     let name = name_of(Some(store));
     let failure = |error| StoreError::input(&name, error);
     refuse_store(store, &[Some(output)])?;
+    check_text(output)?;
     let device = GraphDevice::open(store)?;
     let mut graph = device.open_graph(1, memory).map_err(failure)?;
     let mut out = OutputFile::create(output)?;

@@ -87,7 +87,7 @@ pub fn answer(
 const DUMP_MAX: usize = 2 << 20;
 /// Bytes of the longest line of one, without its key.
 const DUMPED_LINE: usize = 64;
-/// The class of slabs whose list has the items in memory: programs ask for the lists of all classes.
+/// The class of slabs whose list has the items in memory: programs ask for those of all classes.
 const DUMPED_CLASS: u64 = 1;
 /// The first number that is not of a class in memcached.
 const CLASSES: u64 = 64;

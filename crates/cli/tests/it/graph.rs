@@ -86,6 +86,13 @@ fn a_graph_is_made_and_computed_on() {
     let lines: Vec<&str> = exported.lines().skip(1).collect();
     let in_order = ["10\t20\t0.5", "20\t30\t2", "30\t10\t1", "1000000000000\t10\t4"];
     assert_eq!(lines, in_order);
+    for name in ["e.bin", "e.mtx", "e.tsv.gz", "e.parquet"] {
+        refused(&["graph", "export", &store, "-o", name], &[name, "edges are written as text"]);
+    }
+    let weights = ["--columns", "from,to,length"];
+    refused(&[&["graph", "ingest", &store, "-o", &json][..], &weights].concat(), &["--weighted"]);
+    refused(&["graph", "ingest", &json, "-o", &json], &["this is the input"]);
+    refused(&["graph", "info", &json], &["no store of a graph", "prism graph ingest"]);
 }
 
 /// Files of values and what is shown are the same bytes whatever the order of the vertices in the

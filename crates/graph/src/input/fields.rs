@@ -152,6 +152,13 @@ impl<'a> Fields<'a> {
         if field.is_empty() {
             return self.wrong("the weight is missing; leave --weighted away if there are none");
         }
+        // In a text without commas elsewhere it is the decimal mark of some countries.
+        let (before, after) = self.bytes.split_at(self.at);
+        if after.first() == Some(&b',') && !before.contains(&b',') {
+            let digits = after[1..].iter().take_while(|byte| !is_separator(**byte)).count();
+            let text = shown(&self.bytes[self.at - field.len()..self.at + 1 + digits]);
+            return self.wrong(format!("{text:?} is no number; write a decimal point"));
+        }
         let parsed = std::str::from_utf8(field).ok().and_then(|text| text.parse::<f64>().ok());
         match parsed.filter(|weight| weight.is_finite()) {
             Some(weight) => Ok(weight),

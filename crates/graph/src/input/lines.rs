@@ -4,8 +4,8 @@ use super::fields::{Fields, is_comment, lines};
 use super::{Parse, Parsed, Wrong};
 use crate::ingest::Edge;
 
-/// Refuses carriage returns within lines: a text whose lines end in them alone would be one line, of
-/// which the first fields are used.
+/// Refuses carriage returns within lines: a text whose lines end in them alone would be one line,
+/// of which the first fields are used.
 fn check_ends(bytes: &[u8]) -> Parse<()> {
     let ends = |at: &usize| matches!(bytes.get(at + 1), None | Some(b'\n' | b'\r'));
     let Some(within) = memchr::memchr_iter(b'\r', bytes).find(|at| !ends(at)) else {

@@ -104,6 +104,7 @@ fn what_is_wrong_is_named() {
     check(edges, false, b"1,2\n;3;4\n", &["2: ", "a field is empty"]);
     check(edges, true, b"1|2| |5\n", &["1: ", "a field is empty"]);
     check(Format::Adjacency, false, b"1,2,,3\n", &["1: ", "a field is empty"]);
+    check(edges, true, b"1;2;3\n1;2;3,5\n", &["2: ", "\"3,5\" is no number"]);
     check(edges, false, b"1 2\r\n3 4\r5 6\r", &["2: ", "a carriage return is within the line"]);
     check(edges, false, b"1 -2\n", &["1: ", "\"-2\""]);
     check(edges, false, b"1 2.5\n", &["1: ", "\"2.5\""]);

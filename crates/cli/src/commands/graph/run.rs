@@ -69,7 +69,7 @@ pub struct Args {
     /// edges from them
     #[arg(long)]
     graphchi_compat: bool,
-    /// Rounds see their own changes: PageRank needs half as many
+    /// Rounds see their own changes: PageRank needs fewer on some graphs and more on others
     #[arg(long = "async", conflicts_with = "sync")]
     asynchronous: bool,
     /// Rounds see the values of the round before: the result does not depend on threads (this is
