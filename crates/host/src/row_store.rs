@@ -86,7 +86,7 @@ impl RowStore {
         file.set_len(content.bytes).map_err(failed)?;
         let store = Self { folder, name: name.clone(), file: Mutex::new(file), others };
         if content.bytes == 0 {
-            store.append(&format!("{INPUTS}{}", spec.inputs))?;
+            store.write(&format!("{INPUTS}{}", spec.inputs)).map_err(failed)?;
         }
         Ok((store, rows))
     }
@@ -100,10 +100,13 @@ impl RowStore {
     /// If `row` has a line break.
     pub fn append(&self, row: &str) -> Result<(), HostError> {
         assert!(!row.contains('\n'), "a row is one line");
+        self.write(row).map_err(|source| HostError::Row { file: self.name.clone(), source })
+    }
+
+    fn write(&self, row: &str) -> io::Result<()> {
         let line = format!("{} {row}\n", checksum(row));
         let mut file = self.file.lock().expect("no thread panics in the lock");
         file.write_all(line.as_bytes())
-            .map_err(|source| HostError::Row { file: self.name.clone(), source })
     }
 
     /// Removes all rows that are in this store: the output is complete. Rows of a part that began

@@ -367,6 +367,8 @@ fn simulations_have_charts_and_say_what_is_missing() {
         "{}",
         run.stderr
     );
+    let run = etc(&["--cycles", "0"]);
+    assert!(run.code == 2 && run.stderr.contains("--cycles"), "{}", run.stderr);
     let run = prism(&["cache", "simulate"]);
     assert!(run.stderr.contains("--etc keys=") && !run.stderr.contains("sqlite"), "{}", run.stderr);
 }

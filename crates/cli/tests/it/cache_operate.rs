@@ -61,11 +61,13 @@ fn letters_that_mean_nothing_are_refused() {
 fn a_server_in_the_background_serves_when_the_command_ends() {
     let folder = folder();
     let [socket, pid_file] = ["socket", "pid"].map(|name| folder.path().join(name));
-    let arguments = ["-d", "-P", pid_file.to_str().unwrap(), "-s", socket.to_str().unwrap()];
+    let arguments = ["-X", "-d", "-P", pid_file.to_str().unwrap(), "-s", socket.to_str().unwrap()];
     let serve = [&["cache", "serve", "--size", "64MiB", "-I", "256k"], &arguments[..]].concat();
     let run = prism(&serve);
     assert_eq!(run.code, 0, "{}", run.stderr);
     let stats = ask(&socket, "stats\r\n").expect("it serves");
+    let dump = ask(&socket, "stats cachedump 1 0\r\n").expect("it answers");
+    assert!(dump.contains("CLIENT_ERROR stats cachedump not allowed"), "{dump}");
     let pid = stat(&stats, "pid").unwrap();
     assert_eq!(std::fs::read_to_string(&pid_file).unwrap().trim(), pid);
     // A second one reports why it cannot serve, and ends with the code of the failure.
