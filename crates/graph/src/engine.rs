@@ -1,21 +1,22 @@
 //! A graph that is open: its segments are streamed to threads that compute.
 //!
-//! Each thread has several reads in flight and works on what has arrived. Segments that are pinned
-//! are read once and stay in memory. A scan that begins again when it has ended would find nothing
-//! in a cache of recently used segments, so those pinned are the first ones.
+//! Segments that are pinned are read once and stay in memory. A scan that begins again when it has
+//! ended would find nothing in a cache of recently used segments, so those pinned are the first
+//! ones.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use prism_flash::Buffer;
 use prism_segments::{FlashCounts, Shape};
 
 use crate::catalog::{Catalog, Direction, Entry};
-use crate::check::{self, Limits};
+use crate::check;
 use crate::error::{GraphError, Result};
 use crate::pool::{Job, Pool};
 use crate::segment::{Adjacency, HEADER_BYTES, Header, Kind};
-use crate::space::{AnyStore, Space};
+use crate::space::Space;
+use crate::stream::{Shared, Worker};
 
 /// Segments that a thread has in flight at most.
 const DEPTH_MAX: usize = 8;
@@ -49,6 +50,9 @@ pub struct Graph {
     /// For each segment of the device its number in `pinned`, or `u32::MAX`.
     pins: Vec<u32>,
     pinned: Vec<OnceLock<Vec<u8>>>,
+    /// Buffers of each thread that are not in use between two streams. If every stream made its
+    /// own, the allocator would keep much of the memory of those before.
+    buffers: Vec<Vec<Buffer>>,
     /// For each segment of the device the hash with which its lists were checked, or 0.
     known: Vec<AtomicU64>,
     pub(crate) counts: IoCounts,
@@ -57,31 +61,10 @@ pub struct Graph {
 
 /// Shows progress: it is called with the number of edges that were streamed since the graph was
 /// opened.
-type Watch = Arc<dyn Fn(u64) + Send + Sync>;
+pub(crate) type Watch = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// Segments that are computed on together.
 pub type Task = Vec<Entry>;
-
-/// What threads share while they stream.
-struct Shared<'a> {
-    tasks: &'a [Task],
-    next: AtomicUsize,
-    stop: AtomicBool,
-    failed: Mutex<Option<GraphError>>,
-    pins: &'a [u32],
-    pinned: &'a [OnceLock<Vec<u8>>],
-    known: &'a [AtomicU64],
-    catalog: &'a Catalog,
-    generation: u64,
-    work: &'a (dyn Fn(usize, &[Adjacency<'_>]) -> Result<()> + Sync),
-    depth: usize,
-    read: AtomicU64,
-    cached: AtomicU64,
-    edges: AtomicU64,
-    /// Edges of earlier streams.
-    edges_before: u64,
-    watch: Option<Watch>,
-}
 
 impl Graph {
     /// Opens the graph of a space that was opened, with its catalog. Computations use up to
@@ -99,11 +82,9 @@ impl Graph {
         let segments = space.shape().segments as usize;
         let pins = vec![u32::MAX; segments];
         let known = (0..segments).map(|_| AtomicU64::new(0)).collect();
-        let is_part = |a: &Entry, b: &Entry| {
-            a.part && b.part && (a.kind, a.first, a.column) == (b.kind, b.first, b.column)
-        };
-        let parts_max = catalog.entries.chunk_by(is_part).map(<[Entry]>::len).max().unwrap_or(1);
-        let parts_max = parts_max as u64;
+        let lists = [Direction::In, Direction::Out].map(|direction| catalog.neighbours(direction));
+        let parts = lists.iter().flat_map(|entries| tasks(entries)).map(|task| task.len());
+        let parts_max = parts.max().unwrap_or(1) as u64;
         Ok(Self {
             space,
             catalog,
@@ -113,6 +94,7 @@ impl Graph {
             parts_max,
             pins,
             pinned: Vec::new(),
+            buffers: Vec::new(),
             known,
             counts: IoCounts::default(),
             watch: None,
@@ -157,6 +139,14 @@ impl Graph {
         (self.reserved + pinned, pinned)
     }
 
+    /// Frees buffers and pinned segments.
+    pub fn release(&mut self) {
+        self.pins.fill(u32::MAX);
+        self.pinned.clear();
+        self.buffers.clear();
+        self.reserved = 0;
+    }
+
     /// Bytes of memory that computations may use.
     #[must_use]
     pub fn memory(&self) -> u64 {
@@ -186,6 +176,11 @@ impl Graph {
         self.workers(pool) * (depth as u64 + self.parts_max - 1) * self.segment_bytes()
     }
 
+    /// The most segments of one vertex; [`Graph::buffers_min`] has buffers of them for each thread.
+    pub(crate) fn parts_max(&self) -> u64 {
+        self.parts_max
+    }
+
     /// Bytes of a segment.
     pub(crate) fn segment_bytes(&self) -> u64 {
         self.space.shape().segment_bytes.into()
@@ -207,6 +202,7 @@ impl Graph {
         streams: &[Direction],
         pool: &dyn Pool,
     ) -> Result<()> {
+        self.release();
         let segment = self.segment_bytes();
         let left = self.state_max(pool);
         if state > left {
@@ -221,8 +217,6 @@ impl Graph {
         let fit = ((left - state) / (workers * segment)) as usize;
         self.depth = (DEPTH_MIN + fit).min(DEPTH_USUAL).max(DEPTH_MIN + fit / 4).min(DEPTH_MAX);
         self.reserved = state + self.buffers(pool, self.depth);
-        self.pins.fill(u32::MAX);
-        self.pinned.clear();
         let mut left = self.memory.saturating_sub(self.reserved);
         for direction in streams {
             for entry in self.catalog.neighbours(*direction) {
@@ -271,9 +265,11 @@ impl Graph {
         };
         let workers = pool.threads().clamp(1, tasks.len().max(1));
         let stores = self.space.stores().iter_mut().take(workers);
-        let jobs = stores.map(|store| {
+        let all = self.buffers.len().max(workers);
+        self.buffers.resize_with(all, Vec::new);
+        let jobs = stores.zip(&mut self.buffers).map(|(store, buffers)| {
             let shared = &shared;
-            Box::new(move || Worker::new(shared, store).run()) as Job<'_>
+            Box::new(move || Worker::new(shared, store, buffers).run()) as Job<'_>
         });
         pool.run(jobs.collect());
         let Shared { failed, read, cached, edges, .. } = shared;
@@ -300,220 +296,10 @@ impl Entry {
     }
 }
 
-/// Segments in one direction as tasks: each alone, those of one vertex together.
+/// Segments in one direction as tasks: each alone, those of one vertex in one column together.
 #[must_use]
 pub fn tasks(entries: &[Entry]) -> Vec<Task> {
-    let mut tasks: Vec<Task> = Vec::new();
-    for entry in entries {
-        match tasks.last_mut() {
-            Some(task) if entry.part && task[0].part && task[0].first == entry.first => {
-                task.push(*entry);
-            }
-            _ => tasks.push(vec![*entry]),
-        }
-    }
-    tasks
-}
-
-/// A segment of a task: in memory anyway, or read.
-enum Bytes<'a> {
-    Missing,
-    Pinned(&'a [u8]),
-    Read(Buffer),
-}
-
-impl Bytes<'_> {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Missing => &[],
-            Self::Pinned(bytes) => bytes,
-            Self::Read(buffer) => buffer,
-        }
-    }
-}
-
-/// A task of which segments are being read.
-struct Pending<'a> {
-    task: usize,
-    parts: Vec<Bytes<'a>>,
-    missing: usize,
-}
-
-/// A thread that streams.
-struct Worker<'a> {
-    shared: &'a Shared<'a>,
-    store: &'a mut AnyStore,
-    pending: Vec<Option<Pending<'a>>>,
-    buffers: Vec<Buffer>,
-    in_flight: usize,
-}
-
-impl<'a> Worker<'a> {
-    fn new(shared: &'a Shared<'a>, store: &'a mut AnyStore) -> Self {
-        Self { shared, store, pending: Vec::new(), buffers: Vec::new(), in_flight: 0 }
-    }
-
-    fn run(mut self) {
-        loop {
-            loop {
-                let stopped = self.shared.stop.load(Ordering::Relaxed);
-                if stopped || self.held() >= self.shared.depth || !self.begin() {
-                    break;
-                }
-            }
-            let ready = self
-                .pending
-                .iter()
-                .position(|pending| pending.as_ref().is_some_and(|pending| pending.missing == 0));
-            if let Some(at) = ready {
-                let pending = self.pending[at].take().expect("it is ready");
-                if let Err(error) = self.finish(pending) {
-                    self.fail(error);
-                }
-            } else if self.in_flight > 0 {
-                self.take_completions();
-            } else {
-                return;
-            }
-        }
-    }
-
-    /// Segments that are read or were.
-    fn held(&self) -> usize {
-        self.pending.iter().flatten().map(|pending| pending.parts.len()).sum()
-    }
-
-    fn fail(&self, error: GraphError) {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        let mut failed = self.shared.failed.lock().expect("no thread panics in the lock");
-        failed.get_or_insert(error);
-    }
-
-    /// Begins the next task; false if there is none.
-    fn begin(&mut self) -> bool {
-        let task = self.shared.next.fetch_add(1, Ordering::Relaxed);
-        let Some(entries) = self.shared.tasks.get(task) else { return false };
-        let free = self.pending.iter().position(Option::is_none);
-        let at = free.unwrap_or_else(|| {
-            self.pending.push(None);
-            self.pending.len() - 1
-        });
-        let shape = self.store.shape();
-        let mut pending = Pending { task, parts: Vec::with_capacity(entries.len()), missing: 0 };
-        for (part, entry) in entries.iter().enumerate() {
-            let pin = self.shared.pins[entry.segment as usize];
-            let pinned = self.shared.pinned.get(pin as usize).and_then(OnceLock::get);
-            if let Some(bytes) = pinned {
-                self.shared.cached.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                pending.parts.push(Bytes::Pinned(bytes));
-                continue;
-            }
-            let len = entry.bytes().next_multiple_of(shape.page_bytes as usize);
-            let new = || self.store.buffer(shape.segment_bytes as usize);
-            // A simulated drive gives back buffers that are as long as what was read.
-            let large = |buffer: &Buffer| buffer.capacity() >= len;
-            let mut buffer = self.buffers.pop().filter(large).unwrap_or_else(new);
-            buffer.set_len(len);
-            let tag = (at as u64) << 32 | part as u64;
-            self.store.read(entry.segment, 0, buffer, tag);
-            self.shared.read.fetch_add(len as u64, Ordering::Relaxed);
-            pending.parts.push(Bytes::Missing);
-            pending.missing += 1;
-            self.in_flight += 1;
-        }
-        self.pending[at] = Some(pending);
-        true
-    }
-
-    fn take_completions(&mut self) {
-        let mut any = false;
-        while let Some(done) = self.store.poll() {
-            any = true;
-            self.in_flight -= 1;
-            let pending = self.pending[(done.tag >> 32) as usize].as_mut().expect("it is read");
-            pending.missing -= 1;
-            pending.parts[done.tag as u32 as usize] = Bytes::Read(done.data);
-            if let Err(error) = done.result {
-                self.fail(error.into());
-            }
-        }
-        if !any {
-            self.store.wait(None);
-        }
-    }
-
-    /// Computes on a task, unless a failure has ended the stream.
-    fn finish(&mut self, pending: Pending<'a>) -> Result<()> {
-        let entries = &self.shared.tasks[pending.task];
-        let mut result = Ok(());
-        if !self.shared.stop.load(Ordering::Relaxed) {
-            result = self.compute(entries, &pending);
-        }
-        for part in pending.parts {
-            if let Bytes::Read(buffer) = part {
-                self.buffers.push(buffer);
-            }
-        }
-        self.buffers.truncate(self.shared.depth);
-        result
-    }
-
-    fn compute(&self, entries: &[Entry], pending: &Pending<'a>) -> Result<()> {
-        let mut lists = Vec::with_capacity(entries.len());
-        for (entry, part) in entries.iter().zip(&pending.parts) {
-            let bytes = match part {
-                Bytes::Read(buffer) => {
-                    let bytes = checked(entry, buffer, self.shared.generation)?;
-                    self.check_lists(entry, bytes)?;
-                    let pin = self.shared.pins[entry.segment as usize];
-                    if let Some(pinned) = self.shared.pinned.get(pin as usize) {
-                        pinned.get_or_init(|| bytes.to_vec());
-                    }
-                    bytes
-                }
-                part => part.bytes(),
-            };
-            lists.push(adjacency(entry, bytes)?);
-            let edges = u64::from(entry.edges);
-            let before = self.shared.edges.fetch_add(edges, Ordering::Relaxed);
-            if let Some(watch) = &self.shared.watch {
-                watch(self.shared.edges_before + before + edges);
-            }
-        }
-        (self.shared.work)(pending.task, &lists)
-    }
-
-    /// Checks all lists of a segment, if these bytes were not checked before: two nanoseconds an
-    /// edge, which would be felt if it were done in every round.
-    fn check_lists(&self, entry: &Entry, bytes: &[u8]) -> Result<()> {
-        let known = &self.shared.known[entry.segment as usize];
-        let hash = Header::hash(bytes);
-        if known.load(Ordering::Relaxed) == hash && hash != 0 {
-            return Ok(());
-        }
-        let checked = Limits::of(self.shared.catalog, entry).check(&adjacency(entry, bytes)?);
-        checked.map_err(|what| GraphError::Damaged { segment: entry.segment, what })?;
-        known.store(hash, Ordering::Relaxed);
-        Ok(())
-    }
-}
-
-/// The lists of a segment.
-fn adjacency<'b>(entry: &Entry, bytes: &'b [u8]) -> Result<Adjacency<'b>> {
-    Adjacency::new(bytes).ok_or(GraphError::Damaged {
-        segment: entry.segment,
-        what: "its parts have other lengths than its header says",
-    })
-}
-
-/// The used bytes of a segment, if it is the one that the catalog describes.
-fn checked<'b>(entry: &Entry, bytes: &'b [u8], generation: u64) -> Result<&'b [u8]> {
-    let damaged = |what| GraphError::Damaged { segment: entry.segment, what };
-    let (header, _) = Header::open(bytes).ok_or_else(|| damaged("its hash is wrong"))?;
-    let is = (header.kind as u32, header.first, header.vertices, header.edges, header.payload);
-    let wanted = (entry.kind, entry.first, entry.vertices, entry.edges, entry.payload);
-    if is != wanted || header.generation != generation {
-        return Err(damaged("it is another segment than the catalog says"));
-    }
-    Ok(&bytes[..entry.bytes()])
+    let is_part =
+        |a: &Entry, b: &Entry| a.part && b.part && (a.first, a.column) == (b.first, b.column);
+    entries.chunk_by(is_part).map(<[Entry]>::to_vec).collect()
 }

@@ -31,6 +31,7 @@ pub mod scratch;
 pub mod segment;
 mod sort;
 pub mod space;
+mod stream;
 mod tables;
 pub mod verify;
 mod write;

@@ -153,6 +153,8 @@ impl RunPlan {
         let computed = computed.map_err(failure)?;
         let seconds = begun.elapsed().as_secs_f64();
         let (memory_bytes, memory_pinned_bytes) = graph.memory_used();
+        // The output has their memory.
+        graph.release();
         let (top, histogram) = (shown.top, shown.histogram);
         let shown = values::write(&mut graph, &computed.column, output, top, histogram, name)?;
         let (io, flash, catalog) = (graph.io(), graph.flash(), graph.catalog());

@@ -275,6 +275,10 @@ fn table(graph: &mut Graph, column: &Column) -> Result<Table, GraphError> {
             let count = |vertex: u32| Some(counts[vertex as usize]);
             Arc::new(vertices().map(count).collect::<UInt64Array>())
         }
+        Column::SmallCounts(counts) => {
+            let count = |vertex: u32| Some(counts[vertex as usize].into());
+            Arc::new(vertices().map(count).collect::<UInt64Array>())
+        }
         // The same types as in memory.
         Column::Stored(stored) => match stored.kind {
             StoredKind::Reals => {

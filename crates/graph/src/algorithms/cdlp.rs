@@ -15,7 +15,7 @@ use crate::pool::{Cell, Pool};
 /// Bytes of memory that [`cdlp`] needs next to buffers: labels, and a window for each thread.
 pub(crate) fn state_bytes(graph: &Graph, pool: &dyn Pool) -> u64 {
     let windows = Windows::new(graph.catalog());
-    u64::from(graph.catalog().vertices) * 8 + pool.threads() as u64 * windows.bytes_max()
+    u64::from(graph.catalog().vertices) * 8 + pool.threads() as u64 * windows.bytes_max(graph, 0)
 }
 
 /// Label propagation with labels on flash: a vertex takes the label of most of its neighbours.

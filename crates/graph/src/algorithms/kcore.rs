@@ -16,12 +16,15 @@ use crate::error::Result;
 use crate::lists::tidy;
 use crate::pool::{Cell, Pool};
 
+/// Bytes for a neighbour of which the bound is counted.
+const COUNT: u64 = 4;
+
 /// Bytes of memory that [`kcore`] needs next to buffers: bounds, two bits, and a window for each
 /// thread.
 pub(crate) fn state_bytes(graph: &Graph, pool: &dyn Pool) -> u64 {
     let windows = Windows::new(graph.catalog());
     let vertices = u64::from(graph.catalog().vertices);
-    vertices * 4 + vertices / 4 + pool.threads() as u64 * windows.bytes_max()
+    vertices * 4 + vertices / 4 + pool.threads() as u64 * windows.bytes_max(graph, COUNT)
 }
 
 /// Core numbers with bounds on flash.

@@ -30,6 +30,8 @@ pub enum Column {
     Labels(Vec<u32>),
     /// Counts.
     Counts(Vec<u64>),
+    /// Counts below 2^32, such as core numbers.
+    SmallCounts(Vec<u32>),
     /// Numbers that are on flash.
     Stored(Box<Stored>),
 }
@@ -131,6 +133,7 @@ impl Column {
             Self::Levels(levels) => Value::Whole(levels[at].into()),
             Self::Labels(labels) => Value::Whole(id(labels[at])),
             Self::Counts(counts) => Value::Whole(counts[at]),
+            Self::SmallCounts(counts) => Value::Whole(counts[at].into()),
             Self::Stored(stored) => stored.value(vertex),
         }
     }
@@ -140,7 +143,7 @@ impl Column {
     pub fn is_real(&self) -> bool {
         match self {
             Self::Reals(_) => true,
-            Self::Levels(_) | Self::Labels(_) | Self::Counts(_) => false,
+            Self::Levels(_) | Self::Labels(_) | Self::Counts(_) | Self::SmallCounts(_) => false,
             Self::Stored(stored) => stored.kind == StoredKind::Reals,
         }
     }
@@ -152,7 +155,9 @@ impl Column {
         match self {
             Self::Reals(values) => values[at],
             Self::Levels(levels) if levels[at] == frontier::UNREACHED => f64::INFINITY,
-            Self::Levels(values) | Self::Labels(values) => values[at].into(),
+            Self::Levels(values) | Self::Labels(values) | Self::SmallCounts(values) => {
+                values[at].into()
+            }
             Self::Counts(counts) => counts[at] as f64,
             Self::Stored(stored) => stored.number(vertex),
         }

@@ -246,9 +246,8 @@ fn all_triangles(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
 fn cores(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {
     let (cores, rounds) = kcore(graph, pool)?;
     let most = cores.iter().copied().max().unwrap_or(0);
-    let cores = cores.into_iter().map(u64::from).collect();
     let facts = vec![("largest core number", most.into())];
-    Ok(Computed::new(Column::Counts(cores), rounds, facts))
+    Ok(Computed::new(Column::SmallCounts(cores), rounds, facts))
 }
 
 fn degrees(graph: &mut Graph, pool: &dyn Pool) -> Result<Computed> {

@@ -49,9 +49,11 @@ const ELEMENT: u64 = size_of::<(u32, u8)>() as u64;
 
 /// Bytes next to lists: counts, neighbours, lengths and ends of lists; for each thread a window,
 /// and the lists of it.
-fn fixed_bytes(catalog: &Catalog, windows: &Windows, pool: &dyn Pool) -> u64 {
+fn fixed_bytes(graph: &Graph, windows: &Windows, pool: &dyn Pool) -> u64 {
     let threads = pool.threads() as u64;
-    u64::from(catalog.vertices) * (8 + 4 + 4 + 8) + 3 * threads * windows.bytes_max()
+    // The lists of a window grow to twice their length, out of those of half of it.
+    let window = windows.bytes_max(graph, 3 * ELEMENT);
+    u64::from(graph.catalog().vertices) * (8 + 4 + 4 + 8) + threads * window
 }
 
 /// Bytes of the longest list that there can be.
@@ -62,7 +64,7 @@ fn least_bytes(catalog: &Catalog) -> u64 {
 /// The least memory that [`count`] needs next to buffers.
 pub(crate) fn bytes_min(graph: &Graph, pool: &dyn Pool) -> u64 {
     let windows = Windows::new(graph.catalog());
-    fixed_bytes(graph.catalog(), &windows, pool) + least_bytes(graph.catalog())
+    fixed_bytes(graph, &windows, pool) + least_bytes(graph.catalog())
 }
 
 /// Counts at each vertex.
@@ -73,7 +75,7 @@ pub fn count(graph: &mut Graph, pool: &dyn Pool, what: Count) -> Result<Counted>
     let catalog = graph.catalog().clone();
     let vertices = catalog.vertices;
     let windows = Windows::new(&catalog).single();
-    let (fixed, least) = (fixed_bytes(&catalog, &windows, pool), least_bytes(&catalog));
+    let (fixed, least) = (fixed_bytes(graph, &windows, pool), least_bytes(&catalog));
     let left = graph.state_max(pool).saturating_sub(fixed);
     // An undirected graph has each edge twice, and a list has it once.
     let most = if catalog.directed { catalog.arcs } else { catalog.arcs / 2 } * ELEMENT;

@@ -10,6 +10,12 @@ use crate::error::{GraphError, Result};
 use crate::pool::Pool;
 use crate::segment::Adjacency;
 
+/// Bytes of a neighbour.
+const NEIGHBOUR: u64 = 4;
+/// Bytes of a vertex of a window: where its list begins and ends, and where the list of one
+/// direction begins.
+const ENDS: u64 = 12;
+
 /// The windows of a graph: first and last vertex, and the segments.
 pub(crate) struct Windows {
     pub(crate) tasks: Vec<Task>,
@@ -22,6 +28,9 @@ pub(crate) struct Windows {
 /// is linked both ways is there twice. Loops are left out.
 pub(crate) struct Window {
     pub(crate) first: u32,
+    /// Where the list of each vertex begins, and where that of the last one would end with loops.
+    begins: Vec<u32>,
+    /// Where it ends.
     ends: Vec<u32>,
     neighbours: Vec<u32>,
 }
@@ -92,12 +101,15 @@ impl Windows {
         })
     }
 
-    /// Bytes of the largest window in memory, for each of which a thread has one.
-    pub(crate) fn bytes_max(&self) -> u64 {
+    /// Bytes of the largest window in memory, of which each thread has one, with `for_edge` bytes
+    /// that the algorithm needs for each edge of it, and of the buffers that its segments need
+    /// beyond those of [`Graph::buffers_min`].
+    pub(crate) fn bytes_max(&self, graph: &Graph, for_edge: u64) -> u64 {
         let bytes = |(task, range): (&Task, &(u32, u32))| {
             let edges: u64 = task.iter().map(|entry| u64::from(entry.edges)).sum();
-            let segments: u64 = task.iter().map(|entry| entry.bytes() as u64).sum();
-            8 * edges + segments + 8 * u64::from(range.1 - range.0 + 1)
+            let vertices = u64::from(range.1 - range.0 + 2);
+            let segments = (task.len() as u64).saturating_sub(graph.parts_max());
+            (NEIGHBOUR + for_edge) * edges + ENDS * vertices + segments * graph.segment_bytes()
         };
         self.tasks.iter().zip(&self.ranges).map(bytes).max().unwrap_or(0)
     }
@@ -106,57 +118,53 @@ impl Windows {
 impl Window {
     fn new((first, last): (u32, u32), lists: &[Adjacency<'_>], single: bool) -> Self {
         let count = (last - first + 1) as usize;
-        let mut ends = vec![0_u32; count + 1];
+        let mut begins = vec![0_u32; count + 1];
         let of = |vertex: u32| (first..=last).contains(&vertex).then(|| (vertex - first) as usize);
         for list in lists {
             list.for_each(|vertex, neighbours| {
                 if let Some(at) = of(vertex) {
-                    ends[at + 1] += neighbours.len() as u32;
+                    begins[at + 1] += neighbours.len() as u32;
                 }
             });
         }
         for at in 0..count {
-            ends[at + 1] += ends[at];
+            begins[at + 1] += begins[at];
         }
-        let mut neighbours = vec![0; ends[count] as usize];
-        let mut next = ends.clone();
+        let mut neighbours = vec![0; begins[count] as usize];
+        // Without loops lists end before the next one begins.
+        let mut ends = begins.clone();
         // Where the lists of this direction begin. In one direction neighbours are in order.
-        let (mut begins, mut kind) = (ends.clone(), None);
+        let (mut of_direction, mut kind) = (Vec::new(), None);
         for list in lists {
             if single && kind.replace(list.kind()) != Some(list.kind()) {
-                begins.copy_from_slice(&next);
+                of_direction.clone_from(&ends);
             }
             // A loop is in both directions, and in neither of interest.
             list.for_each(|vertex, list| {
                 let Some(at) = of(vertex) else { return };
                 for neighbour in list.iter().filter(|neighbour| *neighbour != vertex) {
-                    let is_again =
-                        next[at] > begins[at] && neighbours[next[at] as usize - 1] == neighbour;
-                    if single && is_again {
-                        continue;
+                    let end = ends[at];
+                    let is_again = single
+                        && end > of_direction[at]
+                        && neighbours[end as usize - 1] == neighbour;
+                    if !is_again {
+                        neighbours[end as usize] = neighbour;
+                        ends[at] = end + 1;
                     }
-                    neighbours[next[at] as usize] = neighbour;
-                    next[at] += 1;
                 }
             });
         }
-        // Without loops the lists end earlier; the begins stay.
-        Self { first, ends: begins_and_ends(&ends, &next), neighbours }
+        Self { first, begins, ends, neighbours }
     }
 
     /// Calls `take` with each vertex and its neighbours, which it may sort.
     pub(crate) fn for_each(&mut self, mut take: impl FnMut(u32, &mut [u32])) {
-        for (at, ends) in self.ends.chunks_exact(2).enumerate() {
-            let list = &mut self.neighbours[ends[0] as usize..ends[1] as usize];
+        let vertices = self.begins.len() - 1;
+        for at in 0..vertices {
+            let list = &mut self.neighbours[self.begins[at] as usize..self.ends[at] as usize];
             take(self.first + at as u32, list);
         }
     }
-}
-
-/// Begin and end of each list.
-fn begins_and_ends(begins: &[u32], ends: &[u32]) -> Vec<u32> {
-    let lists = begins.len() - 1;
-    begins[..lists].iter().zip(&ends[..lists]).flat_map(|(begin, end)| [*begin, *end]).collect()
 }
 
 /// The directions of which a window reads segments.

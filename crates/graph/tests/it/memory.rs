@@ -64,9 +64,14 @@ fn algorithms_stay_within_their_memory() {
     // The list of the last vertex takes several segments.
     let star: String = (0..30_000).map(|other| format!("9000000 {other} 0.1\n")).collect();
     let text = rmat(13) + &star;
-    for directed in [false, true] {
-        let input =
-            Input { weighted: true, ..Input::new(text.as_bytes(), Format::Edges, directed) };
+    for (directed, state_memory) in
+        [(false, None), (true, None), (false, Some(48 * 8000)), (true, Some(48 * 8000))]
+    {
+        let input = Input {
+            weighted: true,
+            state_memory,
+            ..Input::new(text.as_bytes(), Format::Edges, directed)
+        };
         let mut graph = input.graph_with(1, 0);
         let source = Some(2);
         let options = Options { source, iterations: Some(3), ..options() };
