@@ -452,7 +452,7 @@ typedef struct prism_objects prism_objects;
 typedef struct prism_policy prism_policy;
 
 /**
- * A queue of reads and flushes of the policy level, for one thread at a time: a call of another
+ * A queue of the policy level, for one thread at a time: a call of another
  * thread on the same queue waits, those on other queues do not.
  */
 typedef struct prism_policy_queue prism_policy_queue;
@@ -2015,6 +2015,39 @@ int prism_policy_queue_read_buffer(struct prism_policy_queue *queue,
                                    struct prism_buffer *buffer,
                                    size_t length,
                                    uint64_t tag);
+
+/**
+ * Submits a write as that of `prism_policy_write_with_handle`, of a copy of the data: the memory
+ * is the caller's again when this returns. Reads that are submitted after it find its data. In
+ * virtual time it is in flight until flash has taken the data, or until all of it is buffered;
+ * otherwise the work is done during the call. `PRISM_EFULL` if the queue is full.
+ */
+int prism_policy_queue_write(struct prism_policy_queue *queue,
+                             uint64_t address,
+                             const void *data,
+                             size_t length,
+                             uint32_t placement,
+                             uint64_t tag);
+
+/**
+ * As `prism_policy_queue_write`, with the first `length` bytes of `buffer`. The library owns the
+ * buffer until the completion was taken.
+ */
+int prism_policy_queue_write_buffer(struct prism_policy_queue *queue,
+                                    uint64_t address,
+                                    struct prism_buffer *buffer,
+                                    size_t length,
+                                    uint32_t placement,
+                                    uint64_t tag);
+
+/**
+ * Submits a trim as that of `prism_policy_trim`, which takes effect at once. `PRISM_EFULL` if the
+ * queue is full.
+ */
+int prism_policy_queue_trim(struct prism_policy_queue *queue,
+                            uint64_t address,
+                            uint64_t length,
+                            uint64_t tag);
 
 /**
  * Submits a flush: its completion says that everything written and trimmed before is durable. It

@@ -76,6 +76,14 @@ library_queue! {
                 let full = |data| PolicyCommand::Read(address, data);
                 self.submit(address, data, tag).map_err(full)
             }
+            PolicyCommand::Write(address, data, handle) => {
+                let full = |data| PolicyCommand::Write(address, data, handle);
+                self.submit_write_with_handle(address, data, handle, tag).map_err(full)
+            }
+            PolicyCommand::Trim(address, bytes) => {
+                let full = |_| PolicyCommand::Trim(address, bytes);
+                self.submit_trim(address, bytes, tag).map_err(full)
+            }
             PolicyCommand::Flush => self.submit_flush(tag).map_err(|_| PolicyCommand::Flush),
         }
     };
@@ -85,6 +93,10 @@ library_queue! {
 pub(crate) enum PolicyCommand {
     /// The address, and the buffer to read into.
     Read(u64, Buffer),
+    /// The address, the data, and its placement handle.
+    Write(u64, Buffer, u32),
+    /// The address and the bytes.
+    Trim(u64, u64),
     Flush,
 }
 

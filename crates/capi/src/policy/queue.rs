@@ -1,4 +1,4 @@
-//! The queue of reads and flushes of the policy level.
+//! The queue of the policy level.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Deref;
@@ -7,13 +7,13 @@ use std::sync::Arc;
 use prism::policy::{Policy, Queue};
 
 use crate::buffer::{Memory, prism_buffer};
-use crate::ffi_boundary::{Out, OutStruct, bytes_mut, call};
+use crate::ffi_boundary::{Out, OutStruct, bytes, bytes_mut, call};
 use crate::handle::{close, get, open};
 use crate::policy::{PolicyObject, prism_policy};
 use crate::queue::{CommandQueue, Direction, Patience, PolicyCommand, depth_of};
 use crate::structs::prism_completion;
 
-/// A queue of reads and flushes of the policy level, for one thread at a time: a call of another
+/// A queue of the policy level, for one thread at a time: a call of another
 /// thread on the same queue waits, those on other queues do not.
 pub struct prism_policy_queue;
 
@@ -92,6 +92,62 @@ pub extern "C" fn prism_policy_queue_read_buffer(
         let object = get::<PolicyQueueObject>(queue)?;
         let read = |memory: Memory| PolicyCommand::Read(address, memory.0.data);
         object.commands.submit_buffer(tag, Direction::Reads, (buffer, length), read)
+    })
+}
+
+/// Submits a write as that of `prism_policy_write_with_handle`, of a copy of the data: the memory
+/// is the caller's again when this returns. Reads that are submitted after it find its data. In
+/// virtual time it is in flight until flash has taken the data, or until all of it is buffered;
+/// otherwise the work is done during the call. `PRISM_EFULL` if the queue is full.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prism_policy_queue_write(
+    queue: *mut prism_policy_queue,
+    address: u64,
+    data: *const c_void,
+    length: usize,
+    placement: u32,
+    tag: u64,
+) -> c_int {
+    call(|| {
+        let object = get::<PolicyQueueObject>(queue)?;
+        object.policy.0.check(length)?;
+        // SAFETY: the contract in the header.
+        let data = unsafe { bytes(data, length) }?;
+        let write = |memory: Memory| PolicyCommand::Write(address, memory.0.data, placement);
+        object.commands.submit_write(tag, data, &object.policy.share(), write)
+    })
+}
+
+/// As `prism_policy_queue_write`, with the first `length` bytes of `buffer`. The library owns the
+/// buffer until the completion was taken.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_queue_write_buffer(
+    queue: *mut prism_policy_queue,
+    address: u64,
+    buffer: *mut prism_buffer,
+    length: usize,
+    placement: u32,
+    tag: u64,
+) -> c_int {
+    call(|| {
+        let object = get::<PolicyQueueObject>(queue)?;
+        let write = |memory: Memory| PolicyCommand::Write(address, memory.0.data, placement);
+        object.commands.submit_buffer(tag, Direction::Other, (buffer, length), write)
+    })
+}
+
+/// Submits a trim as that of `prism_policy_trim`, which takes effect at once. `PRISM_EFULL` if the
+/// queue is full.
+#[unsafe(no_mangle)]
+pub extern "C" fn prism_policy_queue_trim(
+    queue: *mut prism_policy_queue,
+    address: u64,
+    length: u64,
+    tag: u64,
+) -> c_int {
+    call(|| {
+        let object = get::<PolicyQueueObject>(queue)?;
+        object.commands.submit(tag, PolicyCommand::Trim(address, length))
     })
 }
 

@@ -309,6 +309,63 @@ fn reads_of_the_policy_level_are_queued() {
 }
 
 #[test]
+fn writes_and_trims_of_the_policy_level_are_queued() {
+    let _one = alone();
+    for setting in settings() {
+        let mut capacity = 0;
+        // SAFETY: the pointer is valid.
+        unsafe { ok(prism_device_lun_capacity(setting.device, &mut capacity)) };
+        let share = setting.share_of(2 * capacity);
+        let (mut policy, mut queue) = (null_mut(), null_mut());
+        let (buffer, mut done) = (setting.buffer(2 * PAGE), completion());
+        let size = size_of::<prism_range_config>();
+        let config = prism_range_config { size, over_provisioning: 25, ..zeroed() };
+        let page = PAGE as u64;
+        let data: Vec<u8> = (0..2 * PAGE).map(|at| (at / 90) as u8).collect();
+        let (mut read, to) = (vec![1; 5 * PAGE], 5 * PAGE);
+        // SAFETY: every pointer is valid.
+        unsafe {
+            ok(prism_policy_open(share, &mut policy));
+            ok(prism_policy_configure(policy, 0, 8 * page, &config));
+            ok(prism_policy_queue_open(policy, 3, &mut queue));
+            prism_buffer_data(buffer).cast::<u8>().copy_from(data.as_ptr(), data.len());
+            ok(prism_policy_queue_write_buffer(queue, 0, buffer, data.len(), 0, 1));
+            assert!(prism_buffer_data(buffer).is_null());
+            ok(prism_policy_queue_write(queue, 3 * page, data.as_ptr().cast(), data.len(), 0, 2));
+            ok(prism_policy_queue_trim(queue, page, page, 3));
+            refused(prism_policy_queue_trim(queue, 0, page, 4), PRISM_EFULL);
+            let bytes = data.as_ptr().cast();
+            refused(prism_policy_queue_write(queue, 0, bytes, 1, 0, 4), PRISM_EFULL);
+            let mut seen = 0;
+            while ok(prism_policy_queue_complete(queue, &mut done, null_mut(), 0)) == 1 {
+                assert_eq!((done.status, done.length), (0, 0), "{}", done.tag);
+                assert_eq!(done.buffer, if done.tag == 1 { buffer } else { null_mut() });
+                seen += done.tag;
+            }
+            assert_eq!(seen, 6);
+            ok(prism_policy_read(policy, 0, read.as_mut_ptr().cast(), to));
+            assert!(read[..PAGE] == data[..PAGE], "what was written without a copy");
+            assert!(
+                read[PAGE..3 * PAGE].iter().all(|byte| *byte == 0),
+                "trimmed, or never written"
+            );
+            assert!(read[3 * PAGE..] == data, "what was written with a copy");
+            ok(prism_policy_queue_write(queue, 8 * page, bytes, 1, 0, 7));
+            ok(prism_policy_queue_trim(queue, 1, page, 8));
+            for (tag, status) in [(7, PRISM_ERANGE), (8, PRISM_EALIGN)] {
+                assert_eq!(ok(prism_policy_queue_complete(queue, &mut done, null_mut(), 0)), 1);
+                assert_eq!((done.tag, done.status), (tag, status as c_int));
+            }
+        }
+        ok(prism_policy_queue_close(queue));
+        ok(prism_policy_close(policy));
+        ok(prism_share_close(share));
+        ok(prism_buffer_free(buffer));
+        setting.close();
+    }
+}
+
+#[test]
 fn a_completion_of_the_first_header_is_filled() {
     let _one = alone();
     let setting = settings().remove(0);

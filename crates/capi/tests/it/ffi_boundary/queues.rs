@@ -110,7 +110,7 @@ pub fn function_queue(world: &mut World, op: &Op) -> Step {
     (result, good)
 }
 
-/// The policy level, which has reads only.
+/// The policy level.
 pub fn policy_queue(world: &mut World, op: &Op) -> Step {
     if op.call < 2 {
         let kinds = (Kind::Policy, Kind::PolicyQueue);
@@ -129,9 +129,17 @@ pub fn policy_queue(world: &mut World, op: &Op) -> Step {
                 world.closed(Kind::PolicyQueue, handle, result);
                 result
             }
-            7 => prism_policy_queue_flush(handle, op.b),
-            8 | 9 => prism_policy_queue_read(handle, op.a, length, op.b),
-            10..=12 => {
+            7 if op.c.is_multiple_of(2) => prism_policy_queue_flush(handle, op.b),
+            7 => prism_policy_queue_trim(handle, op.a, op.c, op.b),
+            8 => prism_policy_queue_read(handle, op.a, length, op.b),
+            9 => prism_policy_queue_write(handle, op.a, data, length, op.c as u32, op.b),
+            10 => {
+                let handles = op.c as u32;
+                let result =
+                    prism_policy_queue_write_buffer(handle, op.a, buffer, length, handles, op.b);
+                return (result, good && buffer_good);
+            }
+            11 | 12 => {
                 let result = prism_policy_queue_read_buffer(handle, op.a, buffer, length, op.b);
                 return (result, good && buffer_good);
             }
