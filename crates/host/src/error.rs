@@ -72,6 +72,22 @@ pub enum HostError {
         /// Lines (or records of a binary format) that were whole.
         lines: u64,
     },
+    /// Other bytes follow the compressed data of a file.
+    #[error(
+        "{file}: the {codec} data ends at byte {byte}, after {lines} whole lines or records, and \
+         bytes follow that are no {codec} data; copy the file again, or, if they do not belong to \
+         it, keep its first {byte} bytes: head -c {byte}"
+    )]
+    Trailing {
+        /// The file.
+        file: String,
+        /// The compression.
+        codec: &'static str,
+        /// Bytes of the compressed file before them.
+        byte: u64,
+        /// Lines (or records of a binary format) that were whole.
+        lines: u64,
+    },
     /// A compressed file holds bytes that cannot be unpacked.
     #[error(
         "{file}: the {codec} data is damaged near byte {byte}, after {lines} whole lines or \

@@ -10,6 +10,8 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use flate2::bufread::GzDecoder;
+
 use crate::error::HostError;
 use crate::progress::Progress;
 
@@ -214,6 +216,8 @@ impl Input {
         let (byte, codec) = (self.taken.get(), self.codec.name());
         if self.codec == Codec::Plain || error.raw_os_error().is_some() {
             HostError::Read { file, byte, source: error }
+        } else if error.get_ref().is_some_and(|error| error.is::<Trailing>()) {
+            HostError::Trailing { file, codec, byte, lines }
         } else if error.kind() == io::ErrorKind::UnexpectedEof {
             HostError::Truncated { file, codec, byte, lines }
         } else {
@@ -301,13 +305,44 @@ impl Input {
         };
         let bytes: Box<dyn Read> = match codec {
             Codec::Plain => Box::new(counted),
-            Codec::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(counted)),
+            Codec::Gzip => Box::new(Members(Some(GzDecoder::new(counted)))),
             Codec::Zstd => match zstd::stream::read::Decoder::with_buffer(counted) {
                 Ok(decoder) => Box::new(decoder),
                 Err(source) => return Err(HostError::Open { file: name, source }),
             },
         };
         Ok(Self { name, codec, taken, size, again, bytes, pending: None })
+    }
+}
+
+/// Unpacks the members of a gzip file, one after another. Unlike flate2's own decoder of several,
+/// it distinguishes a member that is cut off from other bytes after the last one.
+struct Members<R>(Option<GzDecoder<R>>);
+
+/// Bytes that are no member follow the last one.
+#[derive(Debug, thiserror::Error)]
+#[error("bytes that are no gzip data follow it")]
+struct Trailing;
+
+/// The first byte of each member.
+const MEMBER: u8 = 0x1f;
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(decoder) = &mut self.0 {
+            let n = decoder.read(buffer)?;
+            if n > 0 || buffer.is_empty() {
+                return Ok(n);
+            }
+            match decoder.get_mut().fill_buf()?.first() {
+                None => self.0 = None,
+                Some(&MEMBER) => {
+                    self.0 = self.0.take().map(|ended| GzDecoder::new(ended.into_inner()));
+                }
+                Some(_) => return Err(io::Error::other(Trailing)),
+            }
+        }
+        Ok(0)
     }
 }
 
@@ -428,10 +463,23 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_distinguished_from_truncation() {
-        for packed in [gzip(TEXT), zstd(TEXT)] {
-            let bytes = [packed, b"this is no member".to_vec()].concat();
-            assert!(matches!(read(&bytes), Err(HostError::Damaged { .. })));
+    fn other_bytes_after_the_data_are_distinguished_from_truncation() {
+        let bytes = [zstd(TEXT), b"this is no member".to_vec()].concat();
+        assert!(matches!(read(&bytes), Err(HostError::Damaged { .. })));
+        let packed = gzip(TEXT);
+        for more in [&b"this is no member"[..], b"\n", &[0; 512]] {
+            let read = read(&[&packed[..], more].concat());
+            let Err(HostError::Trailing { byte, lines, .. }) = read else { panic!("{read:?}") };
+            assert_eq!((byte, lines), (packed.len() as u64, 7));
+        }
+    }
+
+    #[test]
+    fn a_later_member_may_be_truncated() {
+        let packed = gzip(TEXT);
+        for cut in 1..packed.len() {
+            let read = read(&[&packed[..], &packed[..cut]].concat());
+            assert!(matches!(read, Err(HostError::Truncated { .. })), "cut at {cut}: {read:?}");
         }
     }
 
