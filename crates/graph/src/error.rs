@@ -76,5 +76,19 @@ pub enum GraphError {
     Refused(String),
 }
 
+impl GraphError {
+    /// The failure of a read of `segment`. The library's own messages about pages advise to write
+    /// or erase them, which a user of a graph cannot do.
+    pub(crate) fn of_read(segment: u32, error: FlashError) -> Self {
+        let what = match error {
+            FlashError::Damaged { .. } => "a page of it cannot be read",
+            FlashError::Torn { .. } => "the write of a page of it was interrupted",
+            FlashError::Unwritten { .. } => "a page of it holds nothing",
+            other => return Self::Flash(other),
+        };
+        Self::Damaged { segment, what }
+    }
+}
+
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, GraphError>;

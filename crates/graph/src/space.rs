@@ -295,7 +295,7 @@ fn read_now(store: &mut AnyStore, segment: u32, len: usize) -> Result<Buffer> {
     loop {
         match store.poll() {
             Some(done) => {
-                done.result?;
+                done.result.map_err(|error| GraphError::of_read(segment, error))?;
                 return Ok(done.data);
             }
             None => {

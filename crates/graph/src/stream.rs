@@ -154,9 +154,11 @@ impl<'a> Worker<'a> {
             self.in_flight -= 1;
             let pending = self.pending[(done.tag >> 32) as usize].as_mut().expect("it is read");
             pending.missing -= 1;
-            pending.parts[done.tag as u32 as usize] = Bytes::Read(done.data);
+            let part = done.tag as u32 as usize;
+            pending.parts[part] = Bytes::Read(done.data);
             if let Err(error) = done.result {
-                self.fail(error.into());
+                let segment = self.shared.tasks[pending.task][part].segment;
+                self.fail(GraphError::of_read(segment, error));
             }
         }
         if !any {

@@ -1,5 +1,6 @@
 //! Reading all of a graph: to check it, and to write it out.
 
+use std::ops::Range;
 use std::sync::Mutex;
 
 use twox_hash::XxHash3_64;
@@ -30,19 +31,15 @@ pub const OTHER_CONTENT: &str = "the segments together have another hash than th
 /// order in which they were written.
 ///
 /// # Errors
-/// [`GraphError::Memory`] if twelve bytes a vertex are too much. Damage is no error.
+/// [`GraphError::Memory`] if four bytes for each vertex of an interval are too much. Damage is no
+/// error.
 pub fn verify(graph: &mut Graph, pool: &dyn Pool) -> Result<Report> {
     let catalog = graph.catalog().clone();
     let mut report = Report::default();
-    let state = u64::from(catalog.vertices) * 12;
+    let state = catalog.interval(0).len() as u64 * size_of::<u32>() as u64;
     graph.reserve("the degrees", state, &[], pool)?;
-    let mut degrees = vec![[0_u32; 2]; catalog.vertices as usize];
     for entry in catalog.of_kind(Kind::Degrees) {
-        let read = graph.degrees_in(&entry, |vertex, both| {
-            degrees[vertex as usize] = both;
-            Ok(())
-        });
-        report.note(read);
+        report.note(graph.degrees_in(&entry, |_, _| Ok(())));
     }
     if report.damage.is_empty() {
         report.note(graph.degrees(|_, _| ()));
@@ -59,8 +56,7 @@ pub fn verify(graph: &mut Graph, pool: &dyn Pool) -> Result<Report> {
     let directions = [Direction::In, Direction::Out];
     for (side, direction) in directions.into_iter().enumerate() {
         if side == 0 || catalog.directed {
-            let degrees: Vec<u32> = degrees.iter().map(|both| both[side]).collect();
-            let found = lists(graph, pool, &catalog, direction, degrees, &mut content, &mut report);
+            let found = lists(graph, pool, &catalog, direction, &mut content, &mut report);
             negative |= found.negative;
             sums.extend(found.sums);
         }
@@ -150,42 +146,48 @@ impl EdgeSums {
     }
 }
 
+/// The degrees in one direction of the vertices of an interval; 0 where they cannot be read, which
+/// the report says.
+fn degrees(graph: &mut Graph, interval: &Range<u32>, direction: Direction) -> Vec<u32> {
+    let mut degrees = vec![0; interval.len()];
+    for entry in graph.catalog().of_kind(Kind::Degrees) {
+        if entry.first + entry.vertices <= interval.start || interval.end <= entry.first {
+            continue;
+        }
+        let _ = graph.degrees_in(&entry, |vertex, [to, from]| {
+            if interval.contains(&vertex) {
+                degrees[(vertex - interval.start) as usize] = match direction {
+                    Direction::In => to,
+                    Direction::Out => from,
+                };
+            }
+            Ok(())
+        });
+    }
+    degrees
+}
+
 /// Checks the lists of one direction; every damaged segment is named.
 fn lists(
     graph: &mut Graph,
     pool: &dyn Pool,
     catalog: &Catalog,
     direction: Direction,
-    mut degrees: Vec<u32>,
     content: &mut u64,
     report: &mut Report,
 ) -> EdgeSums {
     let sums = vec![0; if catalog.directed { 1 } else { 2 }];
-    let all = Mutex::new((&mut degrees, EdgeSums { sums, ..EdgeSums::default() }, content));
-    for task in as_written(catalog, direction) {
-        let segment = task[0].segment;
-        let checked = graph.stream(pool, &[task], &|_, lists| {
-            let (left, found, content) = &mut *all.lock().expect("no thread panics in the lock");
-            let mut right = true;
-            for list in lists {
-                **content = list.content(**content);
-                list.for_each(|vertex, neighbours| {
-                    for (neighbour, weight) in neighbours.weighted() {
-                        found.add(direction, catalog.directed, vertex, neighbour, weight);
-                    }
-                    let degree = &mut left[vertex as usize];
-                    let rest = degree.checked_sub(neighbours.len() as u32);
-                    right &= rest.is_some();
-                    *degree = rest.unwrap_or(0);
-                });
-            }
-            let what = "its lists are longer than the degrees of their vertices";
-            if right { Ok(()) } else { Err(GraphError::Damaged { segment, what }) }
-        });
-        report.note(checked);
+    let mut found = EdgeSums { sums, ..EdgeSums::default() };
+    // The lists of an interval follow each other.
+    let mut tasks = as_written(catalog, direction).into_iter().peekable();
+    let mut some_missing = false;
+    for interval in (0..catalog.intervals).map(|number| catalog.interval(number)) {
+        let tasks = std::iter::from_fn(|| tasks.next_if(|task| interval.contains(&task[0].first)));
+        let left = degrees(graph, &interval, direction);
+        let part = Part { direction, interval: interval.clone(), left };
+        some_missing |= part.check(graph, pool, tasks, (&mut found, content), report);
     }
-    let (_, found, _) = all.into_inner().expect("no thread panics in the lock");
-    if report.damage.is_empty() && degrees.iter().any(|left| *left > 0) {
+    if report.damage.is_empty() && some_missing {
         report.damage.push("vertices have fewer neighbours than their degrees".into());
     }
     if report.damage.is_empty() && found.loops != catalog.loops {
@@ -193,6 +195,55 @@ fn lists(
         report.damage.push(format!("{found} edges from a vertex to itself, and {said} in all"));
     }
     found
+}
+
+/// The lists of an interval of vertices in one direction.
+struct Part {
+    direction: Direction,
+    interval: Range<u32>,
+    /// Neighbours of each vertex that were not read yet.
+    left: Vec<u32>,
+}
+
+impl Part {
+    /// Checks the lists of `tasks`, which are all of the part; returns whether some are shorter
+    /// than the degrees of their vertices.
+    fn check(
+        self,
+        graph: &mut Graph,
+        pool: &dyn Pool,
+        tasks: impl Iterator<Item = Task>,
+        (found, content): (&mut EdgeSums, &mut u64),
+        report: &mut Report,
+    ) -> bool {
+        let Self { direction, interval, mut left } = self;
+        let directed = graph.catalog().directed;
+        let all = Mutex::new((&mut left, found, content));
+        for task in tasks {
+            let segment = task[0].segment;
+            let checked = graph.stream(pool, &[task], &|_, lists| {
+                let (left, found, content) =
+                    &mut *all.lock().expect("no thread panics in the lock");
+                let mut right = true;
+                for list in lists {
+                    **content = list.content(**content);
+                    list.for_each(|vertex, neighbours| {
+                        for (neighbour, weight) in neighbours.weighted() {
+                            found.add(direction, directed, vertex, neighbour, weight);
+                        }
+                        let degree = &mut left[(vertex - interval.start) as usize];
+                        let rest = degree.checked_sub(neighbours.len() as u32);
+                        right &= rest.is_some();
+                        *degree = rest.unwrap_or(0);
+                    });
+                }
+                let what = "its lists are longer than the degrees of their vertices";
+                if right { Ok(()) } else { Err(GraphError::Damaged { segment, what }) }
+            });
+            report.note(checked);
+        }
+        left.iter().any(|left| *left > 0)
+    }
 }
 
 /// Passes each edge to `take`, with the numbers of the input; an undirected edge once, from the

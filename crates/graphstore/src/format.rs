@@ -44,11 +44,18 @@ pub fn parse_format(text: &str) -> Result<InputFormat, String> {
 /// # Errors
 /// What is expected.
 pub fn parse_columns(text: &str) -> Result<Columns, String> {
-    let mut names = text.split(',').map(str::to_owned);
-    let (Some(source), Some(target)) = (names.next(), names.next()) else {
-        return Err("give two or three names, such as from,to,length".into());
+    let names: Vec<&str> = text.split(',').collect();
+    let (source, target, weight) = match *names {
+        [source, target] => (source, target, None),
+        [source, target, weight] => (source, target, Some(weight.to_owned())),
+        _ => return Err("give two or three names, such as from,to,length".into()),
     };
-    Ok(Columns { source, target, weight: names.next() })
+    if source.eq_ignore_ascii_case(target) {
+        return Err(format!(
+            "{source:?} is named for both ends of an edge; name the columns of sources and targets"
+        ));
+    }
+    Ok(Columns { source: source.to_owned(), target: target.to_owned(), weight })
 }
 
 /// Parses the name of an order of vertices.

@@ -82,6 +82,11 @@ impl Counting {
         }
     }
 
+    /// The labels of all groups with their sizes, in no order; none if values are no labels.
+    pub fn groups(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.labels.iter().flatten().map(|(label, size)| (*label, *size))
+    }
+
     /// After the last value.
     pub fn end(mut self) -> Histogram {
         let of = if self.labels.is_some() { "groups" } else { "vertices" };

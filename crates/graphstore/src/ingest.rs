@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use prism_base::Bytes;
 use prism_graph::input::{Columns, Format, ReadOptions, Reader, read_vertices};
-use prism_graph::{Catalog, Ingest, IngestOptions, Keep, Order, Pool, Prepared};
+use prism_graph::{Catalog, GraphError, Ingest, IngestOptions, Keep, Order, Pool, Prepared};
 use prism_host::Progress;
 use prism_host::input::Input;
 use prism_host::interrupt::Scratch;
@@ -82,7 +82,14 @@ impl IngestPlan {
         let store = &output.canonicalize().unwrap_or_else(|_| output.to_owned());
         if store.exists() {
             // Only a graph is replaced.
-            drop(GraphDevice::open(store)?);
+            drop(GraphDevice::open(store).map_err(|error| match error {
+                StoreError::Refused(_) => StoreError::Refused(format!(
+                    "{}: there is a file of this name, which is no store of a graph, so it is not \
+                     replaced; name another one, or remove it",
+                    output.display()
+                )),
+                error => error,
+            })?);
         }
         let folder = match store.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
@@ -126,7 +133,8 @@ impl IngestPlan {
         // One that was interrupted may be there.
         let _ = std::fs::remove_file(&part);
         let _scratch = Scratch::at(&part);
-        let (device, catalog) = write(prepared, edges, pool, |bytes, vertices| {
+        let names = (name_of(Some(edges)), name_of(Some(store)));
+        let (device, catalog) = write(prepared, &names, pool, |bytes, vertices| {
             Ok(Box::new(GraphDevice::make(Some(&part), bytes, results_bytes(vertices))?))
         })?;
         drop(device);
@@ -175,7 +183,8 @@ impl IngestPlan {
     ) -> Result<(Box<dyn Spaces>, Catalog), StoreError> {
         let shared = SharedMemory::new(self.memory.0);
         let prepared = self.prepare(edges, folder, (&shared, &mut None), pool, progress)?;
-        write(prepared, edges, pool, make)
+        let names = (name_of(Some(edges)), MEMORY.to_owned());
+        write(prepared, &names, pool, make)
     }
 
     /// Reads edges and sorts them into buckets.
@@ -250,19 +259,23 @@ impl IngestPlan {
         let mut piece = vec![0; PIECE.min(self.save_every.0.max(1) as usize)];
         let (mut reader, mut position) = self.begun(kept.as_ref(), &name, &mut input)?;
         loop {
-            let done = reader.as_ref().map_or(0, Reader::done);
-            let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, done))?;
-            if bytes < piece.len() {
-                // A compressed input that is cut off or damaged fails after its last good bytes.
-                input.read_full(&mut [0]).map_err(|e| input.explain(e, done))?;
-            }
+            let whole = reader.as_ref().map_or(0, |reader| reader.whole_with(&[]));
+            let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, whole))?;
             let mut reading = match reader.take() {
                 Some(reading) => reading,
                 None => self.reader(format, &name, &piece[..bytes])?,
             };
             let last = bytes < piece.len();
+            if last {
+                // A compressed input that is cut off or damaged fails after its last good bytes.
+                let whole = reading.whole_with(&piece[..bytes]);
+                input.read_full(&mut [0]).map_err(|e| input.explain(e, whole))?;
+            }
             let read = reading.read(pool, &piece[..bytes], last, ingest);
             read.map_err(|error| StoreError::input(&name, error))?;
+            if let Some(hint) = reading.take_hint() {
+                progress.note(&format!("{name}: {hint}"));
+            }
             position += bytes as u64;
             if let Some(kept) = kept {
                 let (state, again) = reading.save();
@@ -337,7 +350,8 @@ impl IngestPlan {
         input.read_once();
         let (mut all, mut piece) = (Vec::new(), vec![0; PIECE]);
         loop {
-            let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, 0))?;
+            let lines = || all.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let bytes = input.read_full(&mut piece).map_err(|e| input.explain(e, lines()))?;
             all.extend_from_slice(&piece[..bytes]);
             if bytes == 0 {
                 break;
@@ -347,8 +361,8 @@ impl IngestPlan {
     }
 }
 
-/// The name of a store that is not complete.
-fn part_of(store: &Path) -> PathBuf {
+/// The name of a store, or of a folder of an ingest, that is not complete.
+pub(crate) fn part_of(store: &Path) -> PathBuf {
     // Two processes or threads may make the same store: the last one to end replaces it.
     static MADE: AtomicU64 = AtomicU64::new(0);
     let number = MADE.fetch_add(1, Ordering::Relaxed);
@@ -357,15 +371,18 @@ fn part_of(store: &Path) -> PathBuf {
     part.into()
 }
 
-/// Writes a graph to a store that `make` makes for this many bytes of graph, and vertices.
+/// Writes a graph to a store that `make` makes for this many bytes of graph, and vertices. The
+/// names of the edges and of the store are for messages.
 fn write(
     prepared: Prepared,
-    edges: &Path,
+    (edges, store): &(String, String),
     pool: &dyn Pool,
     make: impl FnOnce(u64, u64) -> Result<Box<dyn Spaces>, StoreError>,
 ) -> Result<(Box<dyn Spaces>, Catalog), StoreError> {
-    let name = name_of(Some(edges));
-    let at = |error| StoreError::input(&name, error);
+    let at = |error| match error {
+        GraphError::Flash(_) | GraphError::NoSpace => StoreError::input(store, error),
+        error => StoreError::input(edges, error),
+    };
     let block = crate::device::block_bytes(prepared.bytes_max(1 << 20));
     let device = make(prepared.bytes_max(block), prepared.vertices())?;
     let (mut space, _) = device.graph(1).map_err(at)?;

@@ -4,8 +4,9 @@
 //! The file is replaced as a whole, and only after the bytes that it names were synced. Syncing and
 //! replacing are done on a thread of their own, while edges are read.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -20,6 +21,7 @@ use prism_graph::{Ingest, Saved};
 use prism_host::{HostError, read_state, write_state};
 
 use crate::error::StoreError;
+use crate::ingest::part_of;
 use crate::scratch::{SharedFile, SharedMemory, TemporaryFile};
 
 /// The version of the format of the state.
@@ -84,24 +86,35 @@ pub(crate) struct Kept {
     /// The position that was saved last.
     last: u64,
     has_state: bool,
-    saving: Option<JoinHandle<Result<(), HostError>>>,
+    saving: Option<JoinHandle<Result<(), StoreError>>>,
 }
 
 impl Folder {
     fn failed(&self, source: io::Error) -> StoreError {
-        HostError::Write { file: self.path.display().to_string(), source }.into()
+        StoreError::temporary(&self.path, source)
     }
 
     /// Locks it, if it is there.
     fn lock(&self) -> Result<bool, StoreError> {
-        let folder = match File::open(&self.path) {
-            Ok(folder) => folder,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(self.failed(error)),
-        };
-        let lock = lock_soon(&self.path, &folder)?;
-        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some(lock);
-        Ok(true)
+        loop {
+            let folder = match File::open(&self.path) {
+                Ok(folder) => folder,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+                Err(error) => return Err(self.failed(error)),
+            };
+            let lock = lock_soon(&self.path, &folder)?;
+            // The process that had the lock may have removed the folder before it ended.
+            let id = |of: Metadata| (of.dev(), of.ino());
+            let locked = folder.metadata().map_err(|error| self.failed(error))?;
+            if self.path.metadata().is_ok_and(|there| id(there) == id(locked)) {
+                self.set_lock(Some(lock));
+                return Ok(true);
+            }
+        }
+    }
+
+    fn set_lock(&self, lock: Option<Lock>) {
+        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock;
     }
 
     /// Whether this program has made it. The mark is its first file and the last to go.
@@ -119,15 +132,50 @@ impl Folder {
         if self.is_locked() {
             return Ok(());
         }
-        match fs::create_dir(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.is_ours() => {}
-            made => made?,
+        // It has its name from when it is locked: another process that begins now would take it for
+        // what is left of one that was killed.
+        let part = part_of(&self.path);
+        fs::create_dir(&part)?;
+        let lock = self.fill_and_name(&part);
+        // It is not there any more if it has its name.
+        let _ = fs::remove_file(part.join(MARK)).and_then(|()| fs::remove_dir(&part));
+        if let Some(lock) = lock? {
+            self.set_lock(Some(lock));
         }
-        fs::write(self.path.join(MARK), MARK_TEXT)?;
-        if let Some(parent) = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            File::open(parent)?.sync_all()?;
+        match self.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            Some(parent) => File::open(parent)?.sync_all(),
+            None => Ok(()),
         }
-        self.lock().map_err(io::Error::other).map(drop)
+    }
+
+    /// Marks and locks the new folder `part`, and gives it its name; `None` if there is a folder
+    /// with this name, which is locked then.
+    fn fill_and_name(&self, part: &Path) -> io::Result<Option<Lock>> {
+        let other = |error: StoreError| io::Error::other(error);
+        fs::write(part.join(MARK), MARK_TEXT)?;
+        let lock = lock_soon(part, &File::open(part)?).map_err(|error| other(error.into()))?;
+        loop {
+            match fs::rename(part, &self.path) {
+                Err(error) if is_not_empty(&error) => {}
+                renamed => return renamed.map(|()| Some(lock)),
+            }
+            // It has files of the user, or is of an ingest that began after this one. If that ends
+            // now, its lock is free, and perhaps the folder is gone.
+            if !self.lock().map_err(other)? {
+                continue;
+            }
+            if !self.path.join(STATE).exists() {
+                fs::write(self.path.join(MARK), MARK_TEXT)?;
+                return Ok(None);
+            }
+            self.set_lock(None);
+            let what = format!(
+                "{}: another ingest to the same store began at the same time and was interrupted; \
+                 give the command again",
+                self.path.display()
+            );
+            return Err(other(StoreError::Device(what)));
+        }
     }
 
     fn open(&self, name: &str, new: bool) -> io::Result<File> {
@@ -158,7 +206,7 @@ impl Folder {
             let _ = fs::remove_file(self.path.join(MARK));
             let _ = fs::remove_dir(&self.path);
         }
-        *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.set_lock(None);
     }
 }
 
@@ -184,7 +232,7 @@ impl Source {
         changed.map(|((name, before), _)| match before.as_str() {
             "" => format!("it is without {name}"),
             "yes" => format!("it is with {name}"),
-            value => format!("it is with {name} {value}"),
+            value => format!("it is with {name}={value}"),
         })
     }
 }
@@ -220,9 +268,8 @@ impl Kept {
         let regular = edges != Path::new("-") && edges.metadata().is_ok_and(|of| of.is_file());
         if regular && found && !is_ours {
             let what = format!(
-                "{name}: this folder is where an ingest to {} keeps what it has read, and another \
-                 ingest begins there now, or it has files of another program; wait, move it away, \
-                 or name another store",
+                "{name}: this folder is where an ingest to {} keeps what it has read, and it has \
+                 files of another program; move it away, or name another store",
                 store.display()
             );
             return Err(StoreError::Refused(what));
@@ -305,7 +352,7 @@ impl Kept {
     fn wait(&mut self) -> Result<(), StoreError> {
         let Some(saving) = self.saving.take() else { return Ok(()) };
         let failed = |_| StoreError::Device(format!("{}: it cannot be saved", self.name()));
-        Ok(saving.join().map_err(failed)??)
+        saving.join().map_err(failed)?
     }
 
     fn name(&self) -> String {
@@ -322,7 +369,7 @@ impl Kept {
     /// The same failure, saying that what was saved is kept, if it is.
     pub(crate) fn keep(mut self, error: StoreError) -> StoreError {
         let _ = self.wait();
-        if !self.folder.path.join(STATE).exists() {
+        if !self.folder.is_locked() || !self.folder.path.join(STATE).exists() {
             return error;
         }
         let folder = self.name();
@@ -340,6 +387,11 @@ impl Drop for Kept {
             self.folder.remove();
         }
     }
+}
+
+/// Whether a folder could not be replaced because it has files; both codes are in use.
+fn is_not_empty(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists)
 }
 
 fn refused(name: &str, why: &str) -> StoreError {
@@ -371,31 +423,77 @@ fn parts(
     let name = folder.path.display().to_string();
     let part = |number: usize| {
         let Some(saved) = saved else {
-            let folder = Arc::clone(folder);
+            let (path, folder) = (folder.path.clone(), Arc::clone(folder));
             let make = move || {
                 folder.make()?;
                 folder.open(PARTS[number], true)
             };
-            return Ok(SharedFile::new(TemporaryFile::with(shared.clone(), Box::new(make))));
+            let file = TemporaryFile::with(shared.clone(), &path, Box::new(make));
+            return Ok(SharedFile::new(file));
         };
         let file = folder.open(PARTS[number], false).map_err(|error| folder.failed(error))?;
         let there = file.metadata().map_err(|error| folder.failed(error))?.len();
         if there < saved.bytes[number] {
             return Err(refused(&name, "some of its edges are missing"));
         }
-        let file = TemporaryFile::of(shared.clone(), file, saved.bytes[number]);
+        let file = TemporaryFile::of(shared.clone(), &folder.path, file, saved.bytes[number]);
         Ok(SharedFile::new(file.map_err(|error| folder.failed(error))?))
     };
     Ok([part(0)?, part(1)?, part(2)?])
 }
 
 /// Makes durable what a state names, and then the state.
-fn save(folder: &Folder, files: &[Arc<File>], state: &State) -> Result<(), HostError> {
-    let failed = |source| HostError::Write { file: folder.path.display().to_string(), source };
+fn save(folder: &Folder, files: &[Arc<File>], state: &State) -> Result<(), StoreError> {
+    let failed = |source| folder.failed(source);
     for file in files {
         file.sync_data().map_err(failed)?;
     }
     let bytes = borsh::to_vec(state).expect("memory takes any bytes");
-    write_state(&folder.path.join(STATE), &bytes)?;
+    write_state(&folder.path.join(STATE), &bytes).map_err(|error| match error {
+        HostError::Write { source, .. } => failed(source),
+        other => other.into(),
+    })?;
     File::open(&folder.path).and_then(|folder| folder.sync_all()).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two ingests of one store that begin at the same time, before any of them has the folder: the
+    /// second one is refused as one that begins later is, and takes nothing from the first one.
+    #[test]
+    fn the_folder_belongs_to_the_ingest_that_makes_it_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let [edges, store] = ["edges.txt", "g.prism"].map(|name| folder.path().join(name));
+        fs::write(&edges, "1 2\n").unwrap();
+        let begin = || {
+            let shared = SharedMemory::new(0);
+            Kept::begin(&edges, &store, Vec::new(), false, &shared, SAVE_EVERY)
+        };
+        let names = || {
+            let names = fs::read_dir(folder.path()).unwrap();
+            let names = names.map(|name| name.unwrap().file_name().into_string().unwrap());
+            let mut names: Vec<String> = names.collect();
+            names.sort();
+            names
+        };
+        let [mut first, mut second] = [(); 2].map(|()| begin().unwrap().unwrap());
+        first.parts[0].append(b"an edge").unwrap();
+        let refused = second.parts[0].append(b"another").unwrap_err();
+        let in_use = format!("g.prism.ingest: it is in use by process {}", std::process::id());
+        let refused = StoreError::temporary(Path::new("edges.txt"), refused);
+        assert!(refused.to_string().contains(&in_use), "{refused}");
+        let refused = second.keep(refused);
+        assert!(!refused.to_string().contains("what was read is kept"), "{refused}");
+        assert_eq!(names(), ["edges.txt", "g.prism.ingest"]);
+        let Err(later) = begin() else { panic!("a third one") };
+        assert!(later.to_string().contains(&in_use), "{later}");
+        first.parts[1].append(b"more").unwrap();
+        let mut found = [0; 7];
+        first.parts[0].read_at(0, &mut found).unwrap();
+        assert_eq!(&found, b"an edge");
+        drop(first);
+        assert_eq!(names(), ["edges.txt"]);
+    }
 }

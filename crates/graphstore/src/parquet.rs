@@ -39,7 +39,11 @@ pub fn read(
     let name = name_of(Some(path));
     let file = File::open(path).map_err(|source| HostError::Open { file: name.clone(), source })?;
     let mut reader = NumbersReader::open(file, &name)?;
-    let places = places(&name, &reader.names(), columns, weighted)?;
+    let names = reader.names();
+    let places = places(&name, &names, columns, weighted)?;
+    if !weighted && let Some(hint) = Columns::unused_weights(&names) {
+        progress.note(&format!("{name}: {hint}"));
+    }
     reader.choose(&places)?;
     progress.start_count("reading:", "edges", Some(reader.rows_total()));
     let (mut batch, mut edges) = (Vec::new(), Vec::new());
@@ -66,7 +70,11 @@ pub fn read(
             };
             let id = |number: Number| match number {
                 Number::Whole(id) => Ok(id),
-                _ => Err(wrong("a vertex is no whole number, or negative")),
+                Number::Negative(_) => Err(wrong("a vertex is negative; numbers are 0 or more")),
+                Number::Real(_) => Err(wrong(
+                    "a vertex is in a column of real numbers (FLOAT or DOUBLE); vertices are whole \
+                     numbers of 0 or more: write the column as INT64",
+                )),
             };
             let weight = numbers.get(2).map_or(1.0, |number| number.real());
             if !weight.is_finite() {
@@ -107,7 +115,8 @@ fn places(
         found.ok_or_else(|| {
             let names = names.join(", ");
             StoreError::Refused(format!(
-                "{name}: there is no column {wanted:?}; the columns are {names}; give --columns"
+                "{name}: there is no column {wanted:?}; the columns are {names}; name them by \
+                 --columns"
             ))
         })
     };
@@ -119,7 +128,12 @@ fn places(
         None => vec![0, 1],
     };
     if weighted {
-        places.push(place(Columns::of_weights(columns))?);
+        let weights = Columns::of_weights(columns);
+        places.push(
+            place(weights).map_err(|error| {
+                StoreError::Refused(format!("{error}; {}", Columns::NO_WEIGHTS))
+            })?,
+        );
     }
     Ok(places)
 }

@@ -177,6 +177,7 @@ impl RunPlan {
             device: None,
             facts: computed.facts,
             top: shown.top,
+            top_is_groups: shown.has_groups,
             histogram: shown.histogram,
         };
         Ok((run, then(&mut graph, &computed.column)?))
@@ -205,8 +206,9 @@ impl RunPlan {
 pub struct Show<'a> {
     /// The file to which all are written, in the format of its extension.
     pub output: Option<&'a Path>,
-    /// How many of the largest are listed.
-    pub top: usize,
+    /// How many of the largest are listed; of labels, how many of the largest groups, and none if
+    /// it is not given.
+    pub top: Option<usize>,
     /// Whether it is counted how many vertices have which.
     pub histogram: bool,
     /// The limit of memory.
@@ -276,8 +278,12 @@ pub struct Run {
     pub device: Option<InMemoryWork>,
     /// What else the algorithm found, such as the number of components.
     pub facts: Vec<(&'static str, f64)>,
-    /// The largest values, with their vertices, as in the lines of an output.
+    /// The largest values, with their vertices, as in the lines of an output; of labels, those of
+    /// the largest groups, with the numbers of their vertices.
     pub top: Vec<(u64, String)>,
+    /// Whether `top` has groups.
+    #[serde(skip)]
+    pub top_is_groups: bool,
     /// How many vertices have which values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub histogram: Option<Histogram>,

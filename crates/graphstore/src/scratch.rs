@@ -9,6 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use prism_graph::scratch::{InMemory, Scratch};
 
+use crate::error::StoreError;
+
 /// Memory that the parts of temporary space share.
 #[derive(Clone, Debug)]
 pub struct SharedMemory {
@@ -44,30 +46,44 @@ pub struct TemporaryFile {
     shared: SharedMemory,
     make: MakeFile,
     file: Option<(Arc<File>, u64)>,
+    /// The folder of the file, for messages.
+    folder: PathBuf,
 }
 
 impl TemporaryFile {
     /// Empty temporary space, with a file without a name in `folder`.
     #[must_use]
     pub fn new(shared: SharedMemory, folder: &Path) -> Self {
-        let folder: PathBuf = folder.to_owned();
-        Self::with(shared, Box::new(move || tempfile::tempfile_in(&folder)))
+        let place = folder.to_owned();
+        Self::with(shared, folder, Box::new(move || tempfile::tempfile_in(&place)))
     }
 
-    /// Empty temporary space with a file that `make` makes.
-    pub(crate) fn with(shared: SharedMemory, make: MakeFile) -> Self {
-        Self { memory: InMemory::default(), shared, make, file: None }
+    /// Empty temporary space with a file that `make` makes in `folder`.
+    pub(crate) fn with(shared: SharedMemory, folder: &Path, make: MakeFile) -> Self {
+        Self { memory: InMemory::default(), shared, make, file: None, folder: folder.to_owned() }
     }
 
-    /// The temporary space of an earlier process: the first `len` bytes of a file.
+    /// The temporary space of an earlier process: the first `len` bytes of a file in `folder`.
     ///
     /// # Errors
     /// The error of the system, if the rest of the file cannot be cut off.
-    pub(crate) fn of(shared: SharedMemory, file: File, len: u64) -> io::Result<Self> {
+    pub(crate) fn of(
+        shared: SharedMemory,
+        folder: &Path,
+        file: File,
+        len: u64,
+    ) -> io::Result<Self> {
         file.set_len(len)?;
         let make = || Err(io::ErrorKind::AlreadyExists.into());
         let file = Some((Arc::new(file), len));
-        Ok(Self { memory: InMemory::default(), shared, make: Box::new(make), file })
+        let mut space = Self::with(shared, folder, Box::new(make));
+        space.file = file;
+        Ok(space)
+    }
+
+    /// The failure of the file, which names its folder.
+    fn failed(&self, error: io::Error) -> io::Error {
+        io::Error::other(StoreError::temporary(&self.folder, error))
     }
 
     /// Moves everything to the file, if it is not there.
@@ -78,11 +94,12 @@ impl TemporaryFile {
         if self.file.is_some() {
             return Ok(());
         }
-        let (file, len) = ((self.make)()?, self.memory.len());
+        let len = self.memory.len();
+        let file = (self.make)().map_err(|error| self.failed(error))?;
         for at in (0..len).step_by(MOVED as usize) {
             let mut some = vec![0; (len - at).min(MOVED) as usize];
             self.memory.read_at(at, &mut some)?;
-            file.write_all_at(&some, at)?;
+            file.write_all_at(&some, at).map_err(|error| self.failed(error))?;
         }
         self.memory = InMemory::default();
         self.shared.held.fetch_sub(len, Ordering::Relaxed);
@@ -150,9 +167,11 @@ const MOVED: u64 = 1 << 20;
 impl Scratch for TemporaryFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         if let Some((file, len)) = &mut self.file {
-            file.write_all_at(bytes, *len)?;
-            *len += bytes.len() as u64;
-            return Ok(());
+            let written = file.write_all_at(bytes, *len);
+            if written.is_ok() {
+                *len += bytes.len() as u64;
+            }
+            return written.map_err(|error| self.failed(error));
         }
         if self.shared.take(bytes.len() as u64) {
             return self.memory.append(bytes);
@@ -167,7 +186,7 @@ impl Scratch for TemporaryFile {
 
     fn read_at(&self, at: u64, into: &mut [u8]) -> io::Result<()> {
         match &self.file {
-            Some((file, _)) => file.read_exact_at(into, at),
+            Some((file, _)) => file.read_exact_at(into, at).map_err(|error| self.failed(error)),
             None => self.memory.read_at(at, into),
         }
     }

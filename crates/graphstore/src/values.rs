@@ -41,7 +41,7 @@ impl Output {
             _ => {
                 let file = path.display();
                 let what = format!(
-                    "--output {file}: there is no format of this ending; name a file that ends \
+                    "{file}: there is no format of this ending; name a file by --output that ends \
                      with .tsv or .txt (or has no ending), .csv, or .parquet"
                 );
                 return Err(StoreError::Refused(what));
@@ -96,13 +96,21 @@ impl Writer {
 
 /// What is shown of the values.
 pub struct Shown {
-    /// The largest values with their vertices.
+    /// The largest values with their vertices; of labels, those of the largest groups, with the
+    /// numbers of their vertices.
     pub top: Vec<(u64, String)>,
+    /// Whether these are groups.
+    pub has_groups: bool,
     /// How many there are of which.
     pub histogram: Option<Histogram>,
 }
 
-/// Writes all values of the graph in the store `name`, and returns what is shown of them.
+/// Vertices with the largest values that are listed, if it is not said how many.
+pub const TOP: usize = 10;
+
+/// Writes all values of the graph in the store `name`, and returns what is shown of them: `top` of
+/// the largest, by default [`TOP`]; groups of labels, which take memory to be counted, only if it
+/// is given.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -110,7 +118,7 @@ pub fn write(
     graph: &mut Graph,
     column: &Column,
     output: Option<Output>,
-    top: usize,
+    top: Option<usize>,
     histogram: bool,
     name: &str,
 ) -> Result<Shown, StoreError> {
@@ -126,9 +134,14 @@ pub fn write(
         all.map_err(failure)?;
     }
     let label = |rank: u32| ids[rank as usize];
-    let mut largest = Largest::new(if column.has_labels() { 0 } else { top });
+    let (values, groups) = match column.has_labels() {
+        true => (0, top.unwrap_or(0)),
+        false => (top.unwrap_or(TOP), 0),
+    };
+    let mut largest = Largest::new(values);
     let mut writer = output.map(|output| output.writer(column.is_real())).transpose()?;
-    let mut counting = histogram.then(|| Counting::new(column.has_labels()));
+    let counts = histogram || groups > 0;
+    let mut counting = counts.then(|| Counting::new(column.has_labels()));
     let mut failed = None;
     let read = graph.ids(|vertex, id| {
         largest.add(column, vertex, id);
@@ -146,16 +159,24 @@ pub fn write(
         })
     });
     read.map_err(|error| failed.take().map_or_else(|| failure(error), StoreError::Host))?;
-    let top = largest.end(|vertex| column.value(vertex, &label).to_string());
+    let mut top = largest.end(|vertex| column.value(vertex, &label).to_string());
+    let mut largest = Largest::new(groups);
+    for (label, size) in counting.iter().flat_map(Counting::groups) {
+        // There are fewer than 2^32 vertices.
+        largest.push(size as f64, label, size as u32);
+    }
+    top.extend(largest.end(|size| size.to_string()));
     column.check().map_err(failure)?;
     if let Some(writer) = writer {
         writer.commit()?;
     }
-    Ok(Shown { top, histogram: counting.map(Counting::end) })
+    let histogram = counting.filter(|_| histogram).map(Counting::end);
+    Ok(Shown { top, has_groups: column.has_labels(), histogram })
 }
 
 /// The vertices with the largest values, of those with the same value the ones with the smallest
-/// numbers in the input.
+/// numbers in the input; or the largest groups, of those of the same size the ones with the
+/// smallest labels.
 struct Largest {
     top: usize,
     /// Values, numbers in the input, vertices.
@@ -168,10 +189,15 @@ impl Largest {
     }
 
     fn add(&mut self, column: &Column, vertex: u32, id: u64) {
+        if self.top > 0 {
+            self.push(column.number(vertex), id, vertex);
+        }
+    }
+
+    fn push(&mut self, value: f64, id: u64, vertex: u32) {
         if self.top == 0 {
             return;
         }
-        let value = column.number(vertex);
         if value.is_finite() {
             self.best.push((value, id, vertex));
         }

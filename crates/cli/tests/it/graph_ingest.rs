@@ -70,6 +70,8 @@ fn an_ingest_that_was_killed_goes_on() {
     let stderr = String::from_utf8(full.stderr).unwrap();
     assert_eq!(full.status.code(), Some(2), "{stderr}");
     assert!(stderr.contains("what was read is kept in "), "{stderr}");
+    let named = stderr.lines().any(|line| line.starts_with("prism: ") && line.contains(&store));
+    assert!(named && !stderr.contains(": temporary space"), "{stderr}");
     assert_eq!(stderr.lines().count(), 2, "{stderr}");
     let run = prism(&ingest);
     assert_eq!(run.code, 0, "{}", run.stderr);
@@ -117,7 +119,7 @@ fn an_ingest_that_was_stopped_goes_on() {
     assert_eq!(names(folder.path()), ["edges.txt", "g.prism.ingest", "vertices"]);
     // Other options, and another input.
     for (arguments, why) in [
-        (with(&[]), "it is with --vertices "),
+        (with(&[]), "it is with --vertices="),
         (with(&["--vertices", &vertices, "--directed"]), "it is without --directed;"),
     ] {
         let run = prism(arguments);

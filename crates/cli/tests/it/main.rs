@@ -14,6 +14,8 @@ mod device;
 mod fs;
 mod graph;
 mod graph_ingest;
+mod graph_input;
+mod graph_messages;
 mod import;
 mod layout;
 mod power_cut;

@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use crate::algorithms::paths::longer;
 use crate::catalog::{Direction, Entry};
 use crate::engine::{Graph, tasks};
 use crate::error::Result;
@@ -136,8 +137,8 @@ pub fn bfs(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<(Vec<u32>,
     Ok((levels.into_iter().map(AtomicU32::into_inner).collect(), level + 1))
 }
 
-/// The length of the shortest path from `source` to each vertex, infinite if there is none, and the
-/// number of rounds.
+/// The length of the shortest path from `source` to each vertex, infinite if there is none and
+/// [`f64::MAX`] if it is beyond the range of numbers, and the number of rounds.
 ///
 /// # Errors
 /// As [`Graph::stream`]; [`GraphError::Memory`](crate::GraphError::Memory).
@@ -167,7 +168,7 @@ pub fn sssp(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<(Vec<f64>
                     }
                     let from = distances[vertex as usize].get();
                     for (neighbour, weight) in neighbours.weighted() {
-                        if distances[neighbour as usize].lower(from + weight) {
+                        if distances[neighbour as usize].lower(longer(from, weight)) {
                             next.set(neighbour);
                         }
                     }

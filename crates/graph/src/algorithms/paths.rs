@@ -2,6 +2,7 @@
 //! into memory.
 
 use crate::catalog::Direction;
+use crate::error::{GraphError, Result};
 use crate::pool::{CellF64, CellU32, CellU64};
 use crate::pull::{Totals, Vertex, VertexProgram};
 
@@ -12,6 +13,28 @@ pub struct Paths {
     pub source: u32,
     /// Whether the length of an edge is its weight, not 1.
     pub weighted: bool,
+}
+
+/// The length of a path with one more edge. One beyond the range of numbers is [`f64::MAX`], not
+/// infinite as that of no path: [`refuse_overflow`] finds it at the end.
+#[inline]
+pub(crate) fn longer(length: f64, weight: f64) -> f64 {
+    if length.is_infinite() { length } else { (length + weight).min(f64::MAX) }
+}
+
+/// Refuses shortest paths whose lengths [`longer`] had to limit; `largest` is the largest of those
+/// that are finite.
+///
+/// # Errors
+/// [`GraphError::Refused`].
+pub(crate) fn refuse_overflow(largest: f64) -> Result<()> {
+    if largest < f64::MAX {
+        return Ok(());
+    }
+    let what = "the weights are too large: the length of a shortest path, which is their sum, \
+                reaches 1.8e308, the largest number of 64 bits; divide all weights by the same \
+                number and ingest again";
+    Err(GraphError::Refused(what.into()))
 }
 
 impl VertexProgram for Paths {
@@ -27,7 +50,7 @@ impl VertexProgram for Paths {
     }
 
     fn gather(&self, sum: f64, neighbour: f64, weight: f64) -> f64 {
-        sum.min(neighbour + if self.weighted { weight } else { 1.0 })
+        sum.min(longer(neighbour, if self.weighted { weight } else { 1.0 }))
     }
 
     fn merge(&self, one: f64, other: f64) -> f64 {

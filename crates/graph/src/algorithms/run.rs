@@ -6,7 +6,7 @@ use crate::algorithms::cdlp::{self, cdlp};
 use crate::algorithms::frontier::{Bits, UNREACHED, bfs, sssp};
 use crate::algorithms::kcore::{self, kcore};
 use crate::algorithms::pagerank::{Form, PageRank, Until};
-use crate::algorithms::paths::{Paths, Smallest};
+use crate::algorithms::paths::{Paths, Smallest, refuse_overflow};
 use crate::algorithms::triangles::{self, Count};
 use crate::algorithms::wcc::{self, wcc};
 use crate::algorithms::{Column, by_lists, stored};
@@ -339,7 +339,9 @@ fn levels(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<Computed> {
 
 fn distances(graph: &mut Graph, pool: &dyn Pool, source: u32) -> Result<Computed> {
     let (lengths, rounds) = sssp(graph, pool, source)?;
-    let reached = lengths.iter().filter(|length| length.is_finite()).count();
+    let finite = || lengths.iter().copied().filter(|length| length.is_finite());
+    refuse_overflow(finite().fold(0.0, f64::max))?;
+    let reached = finite().count();
     let facts = vec![("vertices reached", reached as f64)];
     Ok(Computed::new(Column::Reals(lengths), rounds, facts))
 }

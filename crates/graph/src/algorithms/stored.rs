@@ -7,7 +7,7 @@ use crate::algorithms::cdlp::Propagation;
 use crate::algorithms::frontier::Bits;
 use crate::algorithms::kcore::Bounds;
 use crate::algorithms::pagerank::PageRank;
-use crate::algorithms::paths::{Paths, Smallest};
+use crate::algorithms::paths::{Paths, Smallest, refuse_overflow};
 use crate::algorithms::run::Computed;
 use crate::algorithms::triangles::{Count, coefficient};
 use crate::algorithms::{Column, Stored, StoredKind};
@@ -52,11 +52,16 @@ pub(crate) fn paths(
     // No path has more edges than there are vertices.
     let until = (key, graph.catalog().vertices);
     let rounds = external::run(graph, &mut results, pool, &mut program, until)?;
-    let mut reached = 0_u64;
+    let (mut reached, mut largest) = (0_u64, 0.0);
     results.values(0, graph.catalog().vertices, |_, bits| {
-        reached += u64::from(f64::from_bits(bits).is_finite());
+        let length = f64::from_bits(bits);
+        if length.is_finite() {
+            reached += 1;
+            largest = length.max(largest);
+        }
         Ok(())
     })?;
+    refuse_overflow(largest)?;
     let facts = vec![("vertices reached", reached as f64)];
     let kind = if program.weighted { StoredKind::Reals } else { StoredKind::Levels };
     Ok(computed(results, kind, rounds, facts))

@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
         if field.is_empty() {
             return self.wrong(
                 "a vertex is missing: an edge needs two; for a line of neighbours for each vertex, \
-                 give --format adjacency",
+                 give --format=adjacency",
             );
         }
         self.wrong(format!(

@@ -68,6 +68,9 @@ fn without_mark(text: &[u8]) -> &[u8] {
     text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text)
 }
 
+/// The usual name of the column of weights.
+const WEIGHT: &str = "weight";
+
 /// The names of the columns of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
@@ -83,7 +86,19 @@ impl Columns {
     /// The name of the column of weights.
     #[must_use]
     pub fn of_weights(columns: Option<&Self>) -> &str {
-        columns.and_then(|columns| columns.weight.as_deref()).unwrap_or("weight")
+        columns.and_then(|columns| columns.weight.as_deref()).unwrap_or(WEIGHT)
+    }
+
+    /// What helps if there is no column of weights.
+    pub const NO_WEIGHTS: &str = "weights are in the third of --columns A,B,W, or the column \
+                                  weight; leave --weighted away if there are none";
+
+    /// What to say of a table with these columns if its weights are not read; `None` if it seems to
+    /// have none.
+    #[must_use]
+    pub fn unused_weights(names: &[String]) -> Option<String> {
+        let weight = names.iter().find(|name| name.eq_ignore_ascii_case(WEIGHT))?;
+        Some(format!("the column {weight:?} is not read; give --weighted if edges have weights"))
     }
 }
 
@@ -126,6 +141,8 @@ pub struct Reader {
     rest: Vec<u8>,
     /// What is known of the bytes before `rest`.
     state: ReaderState,
+    /// What the user should know of the header.
+    hint: Option<String>,
 }
 
 /// What a reader knows of the bytes that it has read, so that another one can go on.
@@ -159,13 +176,13 @@ impl Reader {
             }
             format if format != Format::Csv && options.columns.is_some() => {
                 return refused(
-                    "only CSV and Parquet have columns with names; give --format csv, or no \
+                    "only CSV and Parquet have columns with names; give --format=csv, or no \
                      --columns",
                 );
             }
             _ => {}
         }
-        Ok(Self { options, rest: Vec::new(), state: ReaderState::default() })
+        Ok(Self { options, rest: Vec::new(), state: ReaderState::default(), hint: None })
     }
 
     /// After bytes that another reader with these options has read; `None` if their format is none
@@ -185,10 +202,21 @@ impl Reader {
         (ReaderState { format, ..self.state.clone() }, self.rest.len())
     }
 
-    /// Lines, or bytes of a binary format, that were read.
+    /// What the user should know of the header that was read; `None` if it was returned before.
+    pub fn take_hint(&mut self) -> Option<String> {
+        self.hint.take()
+    }
+
+    /// Whole lines, or edges of a binary format, in what was read and in `piece`, which follows it.
     #[must_use]
-    pub fn done(&self) -> u64 {
-        self.state.done
+    pub fn whole_with(&self, piece: &[u8]) -> u64 {
+        match self.options.format {
+            format @ (Format::Pairs32 | Format::Pairs64) => {
+                let bytes = self.state.done + (self.rest.len() + piece.len()) as u64;
+                bytes / pairs::record(format, self.options.weighted) as u64
+            }
+            _ => self.state.done + count_lines(piece),
+        }
     }
 
     /// Reads a piece; `last` if none follows. On several threads if the format allows it.
@@ -251,7 +279,9 @@ impl Reader {
                     Some(places) => (places, 0),
                     None => {
                         let head = table::header(bytes, &self.options);
-                        head.map_err(|wrong| wrong.at(self.state.done))?
+                        let head = head.map_err(|wrong| wrong.at(self.state.done))?;
+                        self.hint = head.hint;
+                        (head.places, head.bytes)
                     }
                 };
                 self.state.done += u64::from(skipped > 0);

@@ -15,49 +15,72 @@ pub(crate) struct Places {
     weight: Option<usize>,
 }
 
-/// The cells of a row, without the quotes around them, between which separators are text.
-fn cells(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
+/// The cells of a row, without the quotes around them, between which separators are text; `number`
+/// lines are before it.
+fn cells(number: u64, line: &[u8], separator: u8) -> impl Iterator<Item = Parse<&[u8]>> {
     let mut rest = Some(line);
     std::iter::from_fn(move || {
         let text = rest?;
         let quote = text.iter().take_while(|byte| **byte == b' ').count();
         let quoted = text.get(quote) == Some(&b'"');
-        let from = if quoted { end_of_quotes(text, quote + 1) } else { 0 };
+        let from = if quoted { end_of_quotes(text, quote + 1) } else { Some(0) };
+        let Some(from) = from else {
+            rest = None;
+            return Some(Err(Wrong { line: number, what: OPEN_QUOTE.into() }));
+        };
         let end = memchr::memchr(separator, &text[from..]).map(|at| from + at);
         rest = end.map(|end| &text[end + 1..]);
         let cell = text[..end.unwrap_or(text.len())].trim_ascii();
         let inner = cell.strip_prefix(b"\"").and_then(|cell| cell.strip_suffix(b"\""));
-        Some(inner.unwrap_or(cell))
+        Some(Ok(inner.unwrap_or(cell)))
     })
 }
 
-/// The byte after the quote that ends the text from `at`; two quotes are one of the text. 0 if
+/// Why a cell is refused whose quotes do not end.
+const OPEN_QUOTE: &str = "a cell begins with a quote that does not end in the line; line breaks in \
+                          cells are not read: take them out, or write the table as Parquet";
+
+/// The byte after the quote that ends the text from `at`; two quotes are one of the text. `None` if
 /// none ends it.
-fn end_of_quotes(text: &[u8], mut at: usize) -> usize {
+fn end_of_quotes(text: &[u8], mut at: usize) -> Option<usize> {
     while let Some(quote) = memchr::memchr(b'"', &text[at..]) {
         at += quote + 1;
         if text.get(at) != Some(&b'"') {
-            return at;
+            return Some(at);
         }
         at += 1;
     }
-    0
+    None
 }
 
-/// The places of the columns that `options` name, and the bytes of the header.
-pub(crate) fn header(bytes: &[u8], options: &ReadOptions) -> Parse<(Places, usize)> {
+/// The first line of a table.
+pub(crate) struct Head {
+    /// The places of the columns that are read.
+    pub(crate) places: Places,
+    /// Its bytes.
+    pub(crate) bytes: usize,
+    /// What the user should know of the others.
+    pub(crate) hint: Option<String>,
+}
+
+/// The header, with the columns that `options` name.
+pub(crate) fn header(bytes: &[u8], options: &ReadOptions) -> Parse<Head> {
     let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |at| at + 1);
     let line = bytes[..end].trim_ascii();
     let counts =
         [b',', b';', b'\t', b'|'].map(|byte| (memchr::memchr_iter(byte, line).count(), byte));
     let (_, separator) = counts.into_iter().rev().max_by_key(|(count, _)| *count).expect("four");
-    let names: Vec<String> =
-        cells(line, separator).map(|cell| String::from_utf8_lossy(cell).into_owned()).collect();
+    let names = cells(0, line, separator);
+    let names = names.map(|cell| Ok(String::from_utf8_lossy(cell?).into_owned()));
+    let names = names.collect::<Parse<Vec<String>>>()?;
     let place = |name: &str| names.iter().position(|other| other.eq_ignore_ascii_case(name));
     let needed = |name: &str| {
         place(name).ok_or_else(|| Wrong {
             line: 0,
-            what: format!("there is no column {name:?}; the columns are {}", names.join(", ")),
+            what: format!(
+                "there is no column {name:?}; the columns are {}; name them by --columns",
+                names.join(", ")
+            ),
         })
     };
     let (source, target) = match &options.columns {
@@ -68,8 +91,15 @@ pub(crate) fn header(bytes: &[u8], options: &ReadOptions) -> Parse<(Places, usiz
         None => (0, 1),
     };
     let weight = Columns::of_weights(options.columns.as_ref());
-    let weight = if options.weighted { Some(needed(weight)?) } else { None };
-    Ok((Places { separator, source, target, weight }, end))
+    let weight = match options.weighted {
+        true => Some(needed(weight).map_err(|wrong| {
+            let what = format!("{}; {}", wrong.what, Columns::NO_WEIGHTS);
+            Wrong { what, ..wrong }
+        })?),
+        false => None,
+    };
+    let hint = if options.weighted { None } else { Columns::unused_weights(&names) };
+    Ok(Head { places: Places { separator, source, target, weight }, bytes: end, hint })
 }
 
 /// The edges of rows.
@@ -79,7 +109,7 @@ pub(crate) fn rows(bytes: &[u8], places: &Places) -> Parse<Parsed> {
         if is_comment(line) {
             continue;
         }
-        let cells: Vec<&[u8]> = cells(line, places.separator).collect();
+        let cells = cells(number, line, places.separator).collect::<Parse<Vec<&[u8]>>>()?;
         let cell = |at: usize| {
             let missing = || Wrong { line: number, what: format!("column {} is missing", at + 1) };
             cells.get(at).copied().ok_or_else(missing)

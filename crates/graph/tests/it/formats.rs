@@ -120,11 +120,14 @@ fn what_is_wrong_is_named() {
     check(Format::Metis, false, b"3 2\n2\n1 3\n", &["2 of 3 vertices"]);
     check(Format::Metis, false, b"2 2\n2\n1\n", &["twice 2 edges"]);
     check(Format::Pairs32, false, &[0; 12], &["byte 8", "within an edge"]);
-    check(Format::Csv, true, b"a,b\n1,2\n", &["1: ", "no column \"weight\"", "a, b"]);
+    check(Format::Csv, true, b"a,b\n1,2\n", &["1: ", "\"weight\"", "a, b", "--weighted"]);
     check(Format::Csv, false, b"a,b\n1,2\n3\n", &["3: ", "column 2 is missing"]);
     check(Format::Csv, true, b"a;b;weight\n1;2;0,5\n", &["2: ", "\"0,5\" is no number"]);
-    // A quote that nothing ends.
-    check(Format::Csv, false, b"a,b\n1,\"2,3\n", &["2: ", "is not the number of a vertex"]);
+    // A quote that nothing ends, and cells with line breaks, which need not be of a vertex.
+    check(Format::Csv, false, b"a,b\n1,\"2,3\n", &["2: ", "a quote that does not end in the line"]);
+    let broken = b"a,b,c\n1,2,\"x\"\n2,3,\"a text\nof two lines\"\n";
+    check(Format::Csv, false, broken, &["3: ", "line breaks in cells are not read"]);
+    check(Format::Csv, false, b"a,b,\"c\nd\"\n1,2,3\n", &["1: ", "line breaks in cells"]);
 }
 
 #[test]

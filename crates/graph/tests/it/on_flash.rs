@@ -3,6 +3,7 @@
 use prism_base::Rng;
 use prism_graph::algorithms::{Algorithm, Column, Computed, Options};
 use prism_graph::input::Format;
+use prism_graph::verify::verify;
 use prism_graph::{Graph, GraphError, Keep, Pool, Results, Serial, Space};
 
 use crate::common::{Input, PAGES, Threads, by_id, options, policy};
@@ -108,6 +109,22 @@ fn random_graphs_have_the_values_on_flash_that_they_have_in_memory() {
     }
 }
 
+/// The check of a store needs memory for the vertices of one interval only.
+#[test]
+fn a_store_of_several_intervals_is_checked_in_little_memory() {
+    for directed in [false, true] {
+        let text = text(&mut Rng::stream(1, "verify"));
+        let mut graph = graph(&text, directed, Keep::Drop, 1);
+        let catalog = graph.catalog();
+        assert!(catalog.intervals >= 5, "{} intervals", catalog.intervals);
+        let least = 4 * u64::from(catalog.interval_vertices) + graph.buffers_min(&Serial);
+        graph.set_memory(least - 1);
+        assert!(matches!(verify(&mut graph, &Serial), Err(GraphError::Memory { .. })));
+        graph.set_memory(least);
+        assert_eq!(verify(&mut graph, &Serial).unwrap().damage, [""; 0]);
+    }
+}
+
 /// A chain is as deep as it is long; labels of components cross it in few rounds, whether its
 /// vertices are numbered in order or not.
 #[test]
@@ -121,5 +138,42 @@ fn labels_of_components_cross_a_chain_in_few_rounds() {
         assert!(matches!(computed.column, Column::Stored(_)));
         assert_eq!(computed.facts, [("components", 1.0)]);
         assert!(computed.rounds < rounds, "{} rounds", computed.rounds);
+    }
+}
+
+/// A shortest path whose weights add up to more than the largest number is an error, not a vertex
+/// without a path; if another path is shorter, its length is the result.
+#[test]
+fn lengths_beyond_the_range_of_numbers_are_refused() {
+    let rest: String = (100..20_100).map(|at| format!("{at} {} 1\n", at + 1)).collect();
+    let far = "7 1 1e308\n1 2 1e308\n";
+    for (more, length) in [("", None), ("7 3 1\n3 2 1\n", Some("2.0"))] {
+        let text = format!("{far}{more}{rest}");
+        let input = Input {
+            weighted: true,
+            state_memory: Some(48 * 3300),
+            ..Input::new(text.as_bytes(), Format::Edges, true)
+        };
+        let mut graph = input.graph();
+        let options = options_of(Algorithm::Sssp);
+        let (_, least) = Algorithm::Sssp.state_bytes(&graph, &Serial, &options);
+        for memory in [64 << 20, least + graph.buffers_min(&Serial)] {
+            graph.set_memory(memory);
+            let found = Algorithm::Sssp.run(&mut graph, Some(results()), &Serial, &options);
+            match length {
+                None => {
+                    let Err(error) = found else { panic!("no error with {memory} bytes") };
+                    let said = error.to_string();
+                    assert!(said.contains("weights") && said.contains("divide"), "{said}");
+                }
+                Some(length) => {
+                    let found = found.unwrap();
+                    let is_stored = matches!(found.column, Column::Stored(_));
+                    assert_eq!(is_stored, memory < 64 << 20);
+                    let values = by_id(&mut graph, &found);
+                    assert_eq!((values[&2].as_str(), values[&100].as_str()), (length, "Infinity"));
+                }
+            }
+        }
     }
 }

@@ -313,7 +313,7 @@ fn what_is_not_the_same_is_refused() {
     refused(&with(IngestPlan { directed: false, ..plan() }), &store, "it is with --directed;");
     refused(&with(IngestPlan { weighted: true, ..plan() }), &store, "it is without --weighted;");
     let plan_of = |duplicates| IngestPlan { duplicates, ..plan() };
-    refused(&with(plan_of(Keep::Keep)), &store, "it is with --duplicates drop;");
+    refused(&with(plan_of(Keep::Keep)), &store, "it is with --duplicates=drop;");
     let other = folder.path().join("other.txt");
     fs::copy(&case.edges, &other).unwrap();
     refused(&Case { edges: other.clone(), plan: plan() }, &store, "it is of ");

@@ -28,7 +28,7 @@ fn run(algorithm: Algorithm, edges: &Path, drive: Option<&DriveSpec>) -> (Run, V
         checkpoint: ranks.then_some(1),
         restart: false,
     };
-    let show = Show { output: None, top: 3, histogram: false, memory: Bytes(64 << 20) };
+    let show = Show { output: None, top: Some(3), histogram: false, memory: Bytes(64 << 20) };
     let edges = InMemory { path: edges, plan: &plan(), drive };
     let done = run.run_in_memory(&edges, &show, &Serial, &Progress::hidden(), |graph, column| {
         let vertices = graph.catalog().vertices;
@@ -102,7 +102,8 @@ fn a_graph_in_intervals_is_streamed_from_a_drive() {
         restart: false,
     };
     for memory in [6_u64, 8, 12, 24] {
-        let show = Show { output: None, top: 0, histogram: false, memory: Bytes(memory << 20) };
+        let show =
+            Show { output: None, top: Some(0), histogram: false, memory: Bytes(memory << 20) };
         let done = run.run_in_memory(&edges, &show, &Serial, &Progress::hidden(), |_, _| Ok(()));
         done.unwrap_or_else(|error| panic!("{memory} MiB: {error}"));
     }

@@ -33,7 +33,7 @@ With --preset the graph is on a simulated drive: the time that it takes is shown
 takes none.")]
 pub struct Args {
     /// The algorithm
-    #[arg(value_name = "ALGORITHM", value_parser = parse_algorithm)]
+    #[arg(value_name = "ALGORITHM", value_parser = algorithm)]
     algorithm: Algorithm,
     /// The store; `memory` for one that is made of --edges and ends with the command (a file of
     /// that name is ./memory)
@@ -50,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "N")]
     iterations: Option<u32>,
     /// The vertex at which ppr, bfs and sssp begin, by its number in the input
-    #[arg(long, value_name = "V")]
+    #[arg(long, value_name = "V", value_parser = vertex, allow_negative_numbers = true)]
     source: Option<u64>,
     /// Memory for the state of vertices, buffers and segments that stay in memory
     #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "256MiB")]
@@ -91,9 +91,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 2)]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
-    /// Vertices with the largest values that are shown
-    #[arg(long, value_name = "K", default_value_t = 10)]
-    top: usize,
+    /// Vertices with the largest values that are shown, 10 if it is not given; of communities and
+    /// components, the largest ones, which are counted only if it is given
+    #[arg(long, value_name = "K")]
+    top: Option<usize>,
     /// Show how many vertices have which values; of communities and components, how many have which
     /// sizes
     #[arg(long)]
@@ -106,6 +107,19 @@ pub struct Args {
 
 /// The heading of options of graphs in memory.
 const IN_MEMORY: &str = "Options of a graph in memory";
+
+/// Parses the name of an algorithm.
+fn algorithm(text: &str) -> Result<Algorithm, String> {
+    parse_algorithm(text).map_err(|what| match Path::new(text).exists() {
+        true => format!("{what}; name one before the store: prism graph run wcc {text}"),
+        false => what,
+    })
+}
+
+/// Parses the number of a vertex.
+fn vertex(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "numbers of vertices are whole, from 0 to 2^64 - 1".to_owned())
+}
 
 impl Args {
     fn plan(&self) -> RunPlan {
@@ -190,6 +204,9 @@ fn text(run: &Run) -> String {
     }
     for (name, value) in &run.facts {
         text.push_str(&format!("  {name}: {value}\n"));
+    }
+    if run.top_is_groups && !run.top.is_empty() {
+        text.push_str("  largest groups, by label and number of vertices:\n");
     }
     for (id, value) in &run.top {
         text.push_str(&format!("  {id}\t{value}\n"));
