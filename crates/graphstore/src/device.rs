@@ -25,6 +25,9 @@ const SHARE: &str = "graph";
 /// Over-provisioning of both ranges in percent: a block-level mapping that is written by whole
 /// blocks needs its open blocks only.
 const SPARE: u32 = 1;
+/// What the library keeps for spare blocks and tables, and the blocks of a range are rounded up by,
+/// in percent: a fiftieth of a device is spare, and tables take less than half of that.
+const LIBRARY: u32 = 4;
 
 /// The threads of the process.
 #[derive(Clone, Copy, Debug)]
@@ -70,7 +73,7 @@ fn geometry(graph: u64, results: u64, block: u64) -> DeviceGeometry {
     let page: u32 = if block < 512 << 10 { 4096 } else { 16 << 10 };
     let blocks = graph + results;
     // Next to the ranges: their over-provisioning, blocks of the library's tables, spare ones.
-    let blocks = blocks + blocks * u64::from(2 * SPARE) / 100 + 48;
+    let blocks = blocks + blocks * u64::from(SPARE + LIBRARY) / 100 + 48;
     DeviceGeometry {
         channels: CHANNELS,
         luns_per_channel: 1,
@@ -233,4 +236,25 @@ pub fn refuse_same(what: &str, path: &Path, outputs: &[Option<&Path>]) -> Result
 #[must_use]
 pub fn name_of(path: Option<&Path>) -> String {
     path.map_or("memory".to_owned(), |path| path.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The library keeps a share of the blocks for itself, which grows with the device.
+    #[test]
+    fn a_device_of_any_size_has_its_ranges() {
+        let folder = tempfile::tempdir().unwrap();
+        for graph in [1_u64 << 16, 1 << 20, 150 << 20, 700 << 20, 1 << 30, 3 << 30, 9 << 30] {
+            for results in [1_u64 << 20, graph / 8 + (1 << 20)] {
+                let path = folder.path().join("g.prism");
+                let made = GraphDevice::make(Some(&path), graph, results);
+                let device = made.unwrap_or_else(|error| panic!("{graph}, {results}: {error}"));
+                assert_eq!(device.policy.ranges().len(), 2);
+                drop(device);
+                std::fs::remove_file(&path).unwrap();
+            }
+        }
+    }
 }
