@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 from . import _prism
@@ -51,9 +50,13 @@ class Values:
             raise _prism.Error("values: there are none after a run with values=False")
         return self._values
 
-    @cached_property
+    @property
     def top(self) -> list[tuple[int, int | float]]:
-        """The vertices with the largest values, with their values."""
+        """The vertices with the largest values, with their values.
+
+        Of components and communities it is the labels of the largest ones, with their numbers of
+        vertices, after a run with ``top=K``.
+        """
         return [(vertex, number_of(value)) for vertex, value in self.json["top"]]
 
     @property
@@ -182,7 +185,7 @@ def run(
     checkpoint: int | None = None,
     restart: bool = False,
     output: PathLike | None = None,
-    top: int = 10,
+    top: int | None = None,
     histogram: bool = False,
     values: bool = True,
     memory: Size = "256MiB",

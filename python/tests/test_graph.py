@@ -73,6 +73,10 @@ def test_edges_from_a_frame_and_values_in_files(tmp_path: pathlib.Path) -> None:
     found = graph.run("sssp", path, source=0, output=tmp_path / "far.parquet", histogram=True)
     assert by_vertex(found) == {0: 0.0, 1: 0.5, 2: 2.5, 3: 4.0, 7: None, 8: None}
     assert found.top[0] == (3, 4.0)
+    found.top.clear()
+    assert found.top[0] == (3, 4.0)
+    parts = graph.run("wcc", path, top=1)
+    assert parts.top == [(0, 4)] and graph.run("wcc", path).top == []
     far = polars.read_parquet(tmp_path / "far.parquet")
     assert far.filter(polars.col("value").is_finite()).rows() == [
         (vertex, value) for vertex, value in by_vertex(found).items() if value is not None
@@ -160,7 +164,16 @@ def test_bad_input_is_named(
     check("formats are edges", lambda: graph.ingest(bad, tmp_path / "g.prism", format="x"))
     check("threads: 0 is not", lambda: graph.ingest(bad, tmp_path / "g.prism", threads=0))
     check("algorithms are pagerank", lambda: graph.run("rank", path))
-    check("wcc has no use for --source", lambda: graph.run("wcc", path, source=1))
+    check("wcc has no use for source=;", lambda: graph.run("wcc", path, source=1))
+    check("name it by source=", lambda: graph.run("bfs", path))
+    check("give more by memory=", lambda: graph.run("wcc", path, memory="1KiB"))
+    check("iterations=0: there is", lambda: graph.run("pagerank", path, iterations=0))
+    check("checkpoint=;", lambda: graph.run("wcc", path, checkpoint=1))
+    check("asynchronous=True;", lambda: graph.run("wcc", path, asynchronous=True))
+    check("leave weighted=True away", lambda: graph.ingest(bad, path + "x", format="adjacency", weighted=True))
+    check("format=csv, or no columns=", lambda: graph.ingest(bad, path + "x", format="edges", columns="a,b"))
+    check("for both ends", lambda: graph.ingest(bad, path + "x", columns=["a", "a"]))
+    check("by output= that ends", lambda: graph.run("wcc", path, output=tmp_path / "x.foo"))
     check("damping: 2 is not", lambda: graph.run("pagerank", path, damping=2.0))
     check("nowhere.prism", lambda: graph.run("wcc", "nowhere.prism"))
     assert not (tmp_path / "g.prism").exists()

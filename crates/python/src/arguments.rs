@@ -1,4 +1,4 @@
-//! Options of a call, which the package passes as one dictionary.
+//! Options of a call, which the package passes as one dictionary, and their names in messages.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -40,4 +40,40 @@ fn named(options: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     };
     error.set_cause(py, Some(cause));
     error
+}
+
+/// The message of a command with arguments in place of its options: `--run-memory` becomes
+/// `run_memory=`, and one of `flags` `restart=True`; `renamed` has those options whose arguments
+/// have other names.
+pub fn in_arguments(message: &str, flags: &[&str], renamed: &[(&str, &str)]) -> String {
+    let mut text = String::new();
+    let mut rest = message;
+    while let Some(at) = rest.find("--") {
+        let (before, option) = (&rest[..at], &rest[at + 2..]);
+        let is_of_option = |letter: char| letter.is_ascii_lowercase() || letter == '-';
+        let (option, after) =
+            option.split_at(option.find(|letter| !is_of_option(letter)).unwrap_or(option.len()));
+        text.push_str(before);
+        rest = after;
+        if option.is_empty() || before.ends_with(|letter: char| letter.is_alphanumeric()) {
+            // Of a name with hyphens.
+            text.push_str("--");
+            text.push_str(option);
+            continue;
+        }
+        let other = renamed.iter().find(|(name, _)| *name == option);
+        text.push_str(&other.map_or_else(|| option.replace('-', "_"), |(_, name)| (*name).into()));
+        if flags.contains(&option) {
+            text.push_str("=True");
+        } else if !after.starts_with(':') {
+            text.push('=');
+            // A value, which no message begins with a small letter unless a sign of equality is
+            // before it.
+            let value = after.strip_prefix(['=', ' ']).unwrap_or(after);
+            let is_value = after.starts_with('=')
+                || value.starts_with(|first: char| first.is_uppercase() || first.is_numeric());
+            rest = if is_value { value } else { after };
+        }
+    }
+    text + rest
 }

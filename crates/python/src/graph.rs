@@ -19,16 +19,33 @@ use prism_present::Env;
 use prism_ssd::DriveSpec;
 use pyo3::prelude::*;
 
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, in_arguments};
 use crate::error::Failure;
 use crate::table::Table;
 use crate::watch::{self, PythonEnv};
+
+/// Options of `prism graph` that are either given or not.
+const FLAGS: [&str; 7] = [
+    "async",
+    "directed",
+    "graphchi-compat",
+    "histogram",
+    "restart",
+    "single-precision",
+    "weighted",
+];
+/// Options whose arguments have other names.
+const RENAMED: [(&str, &str); 3] = [
+    ("async", "asynchronous"),
+    ("duplicates", "keep_duplicates"),
+    ("self-loops", "keep_self_loops"),
+];
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Host(error) => error.into(),
-            error => Self::Text(error.to_string()),
+            error => Self::Text(in_arguments(&error.to_string(), &FLAGS, &RENAMED)),
         }
     }
 }
@@ -140,7 +157,7 @@ pub struct RunOptions {
     checkpoint: Option<u32>,
     restart: bool,
     output: Option<PathBuf>,
-    top: usize,
+    top: Option<usize>,
     histogram: bool,
     values: bool,
     memory: String,
