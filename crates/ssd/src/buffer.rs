@@ -101,6 +101,11 @@ impl Buffer {
         self.used >= self.capacity
     }
 
+    /// Whether the capacity is a single unit.
+    pub(crate) fn has_one_place(&self) -> bool {
+        self.capacity == 1
+    }
+
     /// Whether less than half of the capacity is used.
     pub(crate) fn is_half_empty(&self) -> bool {
         self.used < self.capacity.div_ceil(2)

@@ -19,7 +19,9 @@ use crate::spec::{DriveSpec, MapLoad, Mapping};
 use prism_engine::block::{Completion, HostOp, Request};
 
 /// Pages that may wait to be rewritten before commands have to wait: without a limit the cache
-/// could evict changed entries faster than flash stores them.
+/// could evict changed entries faster than flash stores them. A command waits for as many rewrites
+/// at most: rewrites call for cleaning, which moves units, so that on a full drive each rewrite may
+/// cause another one, and the number of waiting pages never falls.
 const REWRITES_MAX: usize = 64;
 
 /// The cache of a map on flash, with its reads and rewrites.
@@ -33,8 +35,14 @@ pub(crate) struct MapState {
     /// Translation pages to be rewritten, oldest first, and the same pages as a set.
     rewrites: VecDeque<u32>,
     queued: FastSet<u32>,
-    /// Commands that wait because too many rewrites are pending.
-    held: VecDeque<u32>,
+    /// Rewrites begun since the drive was switched on.
+    begun: u64,
+    /// Commands that wait because too many rewrites are pending, each with the number of begun
+    /// rewrites after which it goes on in any case.
+    held: VecDeque<(u32, u64)>,
+    /// A rewrite has taken the only place of the buffer, for which a write waits: the write takes
+    /// the place next. Never set while no write waits.
+    host_is_next: bool,
 }
 
 snapshot_fields!(MapState { parts: cache; values: rewrites; });
@@ -54,15 +62,22 @@ impl MapState {
             loading: FastMap::default(),
             rewrites: VecDeque::new(),
             queued: FastSet::default(),
+            begun: 0,
             held: VecDeque::new(),
+            host_is_next: false,
         }))
     }
 
     /// Cancels all rewrites. Returns the commands that waited for them.
-    pub(crate) fn cancel_rewrites(&mut self) -> VecDeque<u32> {
+    pub(crate) fn cancel_rewrites(&mut self) -> Vec<u32> {
         self.rewrites.clear();
         self.queued.clear();
-        std::mem::take(&mut self.held)
+        self.held.drain(..).map(|(slot, _)| slot).collect()
+    }
+
+    /// A unit of the host has been admitted into the buffer.
+    pub(crate) fn host_admitted(&mut self) {
+        self.host_is_next = false;
     }
 
     /// Whether no command waits for the map. Pages may be waiting to be rewritten, which happens
@@ -86,6 +101,25 @@ impl MapState {
         if self.queued.insert(page) {
             self.rewrites.push_back(page);
         }
+    }
+
+    /// The oldest page to be rewritten; its rewrite begins.
+    fn next_rewrite(&mut self) -> Option<u32> {
+        let page = self.rewrites.pop_front()?;
+        self.queued.remove(&page);
+        self.cache.clean_page(page);
+        self.begun += 1;
+        Some(page)
+    }
+
+    /// A command that waits for rewrites and may go on.
+    fn release(&mut self) -> Option<u32> {
+        let &(slot, latest) = self.held.front()?;
+        let may_go_on = self.rewrites.len() < REWRITES_MAX || self.begun >= latest;
+        may_go_on.then(|| {
+            self.held.pop_front();
+            slot
+        })
     }
 
     /// Caches an entry. Pages of changed entries that are evicted for it have to be rewritten.
@@ -131,15 +165,24 @@ impl Drive {
             // The map no longer changes, so no lookup has to be simulated.
             return true;
         }
+        let Some(map) = &mut self.map else { return true };
+        let uses_map = match self.slots[slot].request.op {
+            HostOp::Flush => false,
+            HostOp::Discard => self.device.drive.discards,
+            _ => true,
+        };
+        if uses_map && map.rewrites.len() >= REWRITES_MAX {
+            map.held.push_back((slot, map.begun + REWRITES_MAX as u64));
+            return false;
+        }
+        !uses_map || self.use_map(slot)
+    }
+
+    /// As [`Drive::load_map`], for a command that uses the map and waits for no rewrites.
+    pub(super) fn use_map(&mut self, slot: u32) -> bool {
         let Some(mut map) = self.map.take() else { return true };
         let request = self.slots[slot].request;
         let ready = match request.op {
-            HostOp::Flush => true,
-            HostOp::Discard if !self.device.drive.discards => true,
-            _ if map.rewrites.len() >= REWRITES_MAX => {
-                map.held.push_back(slot);
-                false
-            }
             HostOp::Discard | HostOp::WriteZeroes => {
                 self.drop_entries(&mut map, &request);
                 true
@@ -286,8 +329,9 @@ impl Drive {
         any
     }
 
-    /// Moves translation pages to be rewritten into the buffer, but leaves half of it to the host.
-    /// Returns a command that waited for that and may go on.
+    /// Moves translation pages to be rewritten into the buffer, but leaves half of it to the host,
+    /// or every other turn if it has one place. Returns a command that waited for rewrites and may
+    /// go on.
     pub(super) fn rewrite_pages(&mut self) -> Option<u32> {
         if self.in_flight() == 0 {
             // Cleaning moves units, which rewrites pages, which may cause cleaning: without
@@ -295,14 +339,12 @@ impl Drive {
             return None;
         }
         let mut map = self.map.take()?;
-        while self.buffer.is_half_empty() {
-            let Some(page) = map.rewrites.pop_front() else { break };
-            map.queued.remove(&page);
-            map.cache.clean_page(page);
+        while self.buffer.is_half_empty() && !map.host_is_next {
+            let Some(page) = map.next_rewrite() else { break };
+            map.host_is_next = self.buffer.has_one_place() && !self.waiting_for_buffer.is_empty();
             self.rewrite(page);
         }
-        let may_go_on = map.rewrites.len() < REWRITES_MAX;
-        let slot = if may_go_on { map.held.pop_front() } else { None };
+        let slot = map.release();
         self.map = Some(map);
         slot
     }

@@ -38,7 +38,9 @@ impl Drive {
         let mut only_admitted = false;
         while std::mem::take(&mut self.pump_again) {
             while let Some(slot) = self.rewrite_pages() {
-                self.begin(slot, out);
+                if self.use_map(slot) {
+                    self.perform(slot, out);
+                }
             }
             let drained = self.drain_buffer();
             if only_admitted && !drained && !self.pump_again {
@@ -155,6 +157,9 @@ impl Drive {
             if done {
                 self.finish(slot, out);
             }
+        }
+        if progress && let Some(map) = &mut self.map {
+            map.host_admitted();
         }
         progress
     }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::tiny;
+use crate::common::lab::lab;
+use crate::common::{swarm, tiny};
 use prism_base::{Bytes, Nanos, Rng, SimTime};
 use prism_ftl::{Frontiers, VictimPolicy};
 use prism_nand::Cause;
@@ -122,6 +123,61 @@ fn half_a_program_unit_in_a_small_buffer_blocks_no_rewrites() {
     run(&mut drive, 1, [Request::new(HostOp::Discard, 2 * UNIT, rest, 0)]);
     run(&mut drive, 1, [Request::new(HostOp::Read, 0, UNIT, 0)]);
     assert_eq!(drive.host_counts().completed, 4);
+}
+
+/// A full drive of `blocks` blocks of 16 units with a map on flash, and a cache of few entries.
+fn full_dftl(blocks: u32, victim: VictimPolicy, buffer_units: u64) -> DriveSpec {
+    let mut device = lab();
+    let unit = Bytes(512);
+    (device.flash.page, device.ftl.mapping_unit) = (unit, unit);
+    device.flash.blocks_per_plane = blocks;
+    device.ftl.mapping = Mapping::Dftl;
+    device.ftl.map_cache = Some(Bytes(64 * DriveSpec::MAP_ENTRY));
+    device.ftl.victim = victim;
+    device.ftl.free_blocks_low = 2;
+    device.ftl.free_blocks_high = 2;
+    device.ftl.free_blocks_critical = 2;
+    device.drive.write_buffer = Bytes(buffer_units * unit.0);
+    device.drive.capacity = Bytes(swarm::most_units(&device) * unit.0);
+    device.check().unwrap();
+    device
+}
+
+/// Rewrites of translation pages call for cleaning, which moves units, so that other translation
+/// pages have to be rewritten: on a full drive at least one for each rewrite, for ever. Writes
+/// make progress meanwhile, and so do rewrites.
+fn writes_and_rewrites_go_on(blocks: u32, victim: VictimPolicy, buffer_units: u64, writes: u64) {
+    let device = full_dftl(blocks, victim, buffer_units);
+    let mut drive = prepared(&device, InitialState::Filled);
+    let (unit, units) = (device.ftl.mapping_unit.0, u64::from(device.logical_units()));
+    let mut rng = Rng::stream(1, "placement.full");
+    let mut out = Vec::new();
+    for number in 0..writes {
+        let at = rng.below(units) * unit;
+        drive.submit(Request::new(HostOp::Write, at, unit, 0), drive.now()).unwrap();
+        let mut steps = 0;
+        while drive.in_flight() > 0 {
+            drive.step(&mut out);
+            steps += 1;
+            assert!(steps < 500_000, "{victim:?}, {buffer_units} units: write {number} never ends");
+        }
+    }
+    drive.assert_consistent();
+    assert_eq!(out.len() as u64, writes);
+    let rewritten = drive.flash_counts().units[Cause::Map];
+    assert!(rewritten > writes / 2, "{rewritten} translation pages are rewritten");
+}
+
+/// A translation page that waits may take the only place of the buffer whenever it is free.
+#[test]
+fn writes_and_rewrites_share_a_buffer_of_one_unit() {
+    writes_and_rewrites_go_on(64, VictimPolicy::Fifo, 1, 1000);
+}
+
+/// The pages that wait to be rewritten are never few enough again for commands to go on.
+#[test]
+fn a_command_waits_for_a_limited_number_of_rewrites() {
+    writes_and_rewrites_go_on(1200, VictimPolicy::Random, 16, 400);
 }
 
 #[test]
