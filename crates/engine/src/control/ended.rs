@@ -83,7 +83,9 @@ impl<D: FlashDevice> Controller<D> {
                 self.list(die_group);
                 self.host_op_done(die, now);
             }
-            Some(Cause::Parity) => {}
+            // The region counts the parity of host data that is in flight, so that host data may
+            // wait for its end.
+            Some(Cause::Parity) => self.freed |= self.ftl.has_slc(),
             // A host program unit may wait for its block without any other notification.
             Some(Cause::Pad) => self.freed = true,
             _ => self.die_groups[die_group.0 as usize].cleaner.copies -= 1,

@@ -42,6 +42,28 @@ fn each_address_has_the_times_of_its_cells() {
     drain(&mut drive);
 }
 
+/// Parity takes a program for each page, a unit of the host a single one. So parity falls behind
+/// until the region has no room for more program units in flight. The host goes on when the parity
+/// has been programmed.
+#[test]
+fn a_region_that_waits_for_parity_goes_on() {
+    let mut device = tiers(SlcUsage::Region);
+    let slc = device.slc.as_mut().expect("a drive with a region");
+    (slc.blocks, slc.below) = (8, Some(Bytes(10 * UNIT)));
+    device.flash.cell = Cell::Tlc;
+    device.flash.pages_per_block = 48;
+    device.flash.pages_per_program = 3;
+    device.flash.dies_per_channel = 2;
+    device.flash.superblock_dies = 2;
+    device.flash.superblock_parity = true;
+    device.check().unwrap();
+    let mut drive = empty(&device);
+    let latencies = (0..100).map(|number| serve(&mut drive, write(number % 10)));
+    let at_once = latencies.filter(|&latency| latency == written_through(SLC_PROGRAM)).count();
+    assert!((20..80).contains(&at_once), "{at_once} of 100 writes do not wait for parity");
+    drain(&mut drive);
+}
+
 /// Three pages per wordline: an SLC program unit takes one program for each page with data, any
 /// other program unit one program for all pages.
 #[test]
