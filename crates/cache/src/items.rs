@@ -72,16 +72,17 @@ pub struct NewItem<'a> {
     pub meta: Meta,
 }
 
-/// Why an item is not inserted. A previous version of it is unchanged.
+/// Why an item is not inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It is longer than [`Items::longest`] allows.
+    /// It is longer than [`Items::longest`] allows. A previous version is unchanged.
     #[error("the item is too large for the cache")]
     TooLarge,
-    /// All buffers wait for flash: try again after [`Items::finished`] or a wait for the device.
+    /// All buffers wait for flash: try again after [`Items::finished`] or a wait for the device. A
+    /// previous version is unchanged.
     #[error("all buffers wait for flash")]
     Busy,
-    /// The device fails.
+    /// The device fails. A previous version is removed, as it was to be replaced.
     #[error("the cache takes no more items")]
     Failed,
 }

@@ -159,7 +159,14 @@ impl<S: Store> Items for Cache<S> {
             self.remove(item.key);
             return Ok(());
         }
-        let (address, units) = self.append(USER, &item, number, hash)?;
+        let (address, units) = match self.append(USER, &item, number, hash) {
+            Err(Refusal::Failed) => {
+                // The client meant to replace the old version, which must not be found any more.
+                self.remove(item.key);
+                return Err(Refusal::Failed);
+            }
+            appended => appended?,
+        };
         self.counts.inserts += 1;
         self.counts.insert_bytes += u64::from(record::units(&item, number) * record::UNIT);
         let blank = Entry { address, units, ..Entry::default() };

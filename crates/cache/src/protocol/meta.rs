@@ -191,9 +191,7 @@ impl Session {
                 Ok(code) => code,
                 Err(step) => return step,
             }
-        } else if server.items.peek(&flags.key, server.shared.now).is_some()
-            && server.items.remove(&flags.key)
-        {
+        } else if server.delete(&flags.key) {
             "HD"
         } else {
             "NF"

@@ -65,6 +65,11 @@ impl Server<'_> {
         }
     }
 
+    /// Removes an item; false if there is none, or it is expired.
+    pub(super) fn delete(&mut self, key: &[u8]) -> bool {
+        self.items.peek(key, self.shared.now).is_some() && self.items.remove(key)
+    }
+
     /// Counts a miss of a get before which there were `before` items: an item that has expired is
     /// removed when it is looked up.
     pub(super) fn count_miss(&mut self, before: u64) {

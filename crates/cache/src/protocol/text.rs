@@ -211,7 +211,7 @@ impl Session {
         if !is_key(key) {
             return self.reply(noreply, BAD_LINE);
         }
-        let found = server.items.remove(key);
+        let found = server.delete(key);
         server.shared.prefixes.count(key, 3);
         match found {
             true => server.shared.counters.delete_hits += 1,

@@ -16,7 +16,7 @@ use crate::model::Model;
 const BEGIN: &str = "set n 0 0 2\r\n10\r\nset t 5 0 4\r\ntext\r\n";
 
 /// What a test does until an item is read, or there is space again.
-trait Progress: Items {
+pub trait Progress: Items {
     fn go_on(&mut self);
 }
 
@@ -47,7 +47,7 @@ fn paragraphs() -> Vec<Vec<(String, String)>> {
 }
 
 /// Sends `input` in pieces, and returns the answer.
-fn ask(
+pub fn ask(
     session: &mut Session,
     input: &str,
     piece: usize,
@@ -105,4 +105,30 @@ fn random_delays_do_not_change_the_answers_to_commands() {
 #[test]
 fn commands_are_answered_the_same_by_a_cache_on_flash() {
     check(usize::MAX, |_| Box::new(new_cache(Level::Function, 4)));
+}
+
+/// An expired item is not there to be deleted, wherever it is.
+#[test]
+fn an_expired_item_is_not_deleted() {
+    for command in ["delete", "md"] {
+        let mut cache = new_cache(Level::Function, 4);
+        let mut shared = Shared::new(Settings::default(), NOW);
+        let mut session = Session::new(3);
+        let set = |key: &str, time: u32| format!("set {key} 0 {time} 4 noreply\r\ntext\r\n");
+        ask(&mut session, &set("flash", 10), usize::MAX, &mut cache, &mut shared);
+        for number in 0..30_000 {
+            let other = set(&number.to_string(), 0);
+            ask(&mut session, &other, usize::MAX, &mut cache, &mut shared);
+        }
+        ask(&mut session, &set("memory", 10), usize::MAX, &mut cache, &mut shared);
+        shared.set_clock(NOW + 10);
+        let found = cache.counts();
+        assert!(found.slabs_filled > 8 && found.slabs_cleaned == 0, "{found:?}");
+        let absent = if command == "md" { "NF\r\n" } else { "NOT_FOUND\r\n" };
+        for key in ["flash", "memory"] {
+            let line = format!("{command} {key}\r\n");
+            let answer = ask(&mut session, &line, usize::MAX, &mut cache, &mut shared);
+            assert_eq!(answer, absent, "{line}");
+        }
+    }
 }

@@ -1,14 +1,21 @@
 //! Blocks that fail one after the other, and a clock that jumps.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use prism_base::{Nanos, Rng};
 use prism_cache::Cache;
 use prism_cache::cache::state_bytes;
 use prism_cache::items::{Items, Meta, NewItem, Refusal};
-use prism_flash::{Device, Options};
-use prism_segments::Store;
+use prism_cache::protocol::{Session, Settings, Shared};
+use prism_flash::{Device, FlashError, MediumError, Options};
+use prism_segments::{Done, Store, Wrapper};
 use prism_testkit::seeds;
 
-use crate::common::{CONFIG, Level, NOW, get, new_cache, new_memory, set, store};
+use crate::commands::ask;
+use crate::common::{
+    CONFIG, Kept, Level, NOW, SharedBytes, get, new_cache, new_memory, set, store,
+};
 
 /// Sets an item; false if the cache takes no more.
 fn try_set<S: Store>(cache: &mut Cache<S>, key: &[u8], value: &[u8]) -> bool {
@@ -81,6 +88,98 @@ fn random_blocks_fail() {
     if prism_testkit::all_seeds() {
         assert!(replaced > 100 && worn_out > 0, "{replaced} replaced, {worn_out} worn out");
     }
+}
+
+/// A store whose commands fail from some time on, as on a full disk.
+struct Full {
+    store: Box<dyn Store>,
+    is_full: Arc<AtomicBool>,
+}
+
+impl Wrapper for Full {
+    type Inner = Box<dyn Store>;
+
+    fn inner(&self) -> &Self::Inner {
+        &self.store
+    }
+
+    fn inner_mut(&mut self) -> &mut Self::Inner {
+        &mut self.store
+    }
+
+    fn next_done(&mut self) -> Option<Done> {
+        let mut done = self.store.poll()?;
+        if self.is_full.load(Ordering::Relaxed) {
+            let what = "no space left on device".to_owned();
+            done.result = Err(FlashError::Medium(MediumError::Io { what }));
+        }
+        Some(done)
+    }
+}
+
+/// A set that a failed device refuses leaves no older value, also not after a restart: the client
+/// meant to replace it.
+#[test]
+fn a_refused_set_removes_the_old_value() {
+    let memory = new_memory(prism_flash::Cache::None);
+    let is_full = Arc::new(AtomicBool::new(false));
+    let (state, buffers) = (SharedBytes::default(), SharedBytes::default());
+    let open = || {
+        let store = store(Level::Ideal, memory.clone(), false);
+        let store: Box<dyn Store> = Box::new(Full { store, is_full: Arc::clone(&is_full) });
+        let shape = store.shape();
+        state.resize(state_bytes(&shape) as usize);
+        buffers.resize(usize::from(CONFIG.buffers) * shape.segment_bytes as usize);
+        let (state, buffers) = (Box::new(Kept::of(&state)), Box::new(Kept::of(&buffers)));
+        Cache::open(store, state, buffers, CONFIG, NOW).unwrap()
+    };
+    let mut shared = Shared::new(Settings::default(), NOW);
+    let mut session = Session::new(1);
+    let mut cache = open();
+    let keys = "abcdefghijkl".chars().map(String::from);
+    for key in keys.clone() {
+        let line = format!("ms {key} 1 E7\r\n1\r\n");
+        assert_eq!(ask(&mut session, &line, usize::MAX, &mut cache, &mut shared), "HD\r\n");
+    }
+    is_full.store(true, Ordering::Relaxed);
+    // Smaller and smaller ones: an open slab takes what fits into it.
+    for len in [700, 16, 0] {
+        let value = vec![0; len];
+        assert!((0..u16::MAX).any(|key| !try_set(&mut cache, &key.to_le_bytes(), &value)));
+    }
+    let no_memory = "SERVER_ERROR out of memory storing object\r\n";
+    let new = "3\r\nnew\r\n";
+    for (command, answer) in [
+        (format!("set a 0 0 {new}"), no_memory),
+        ("set b 0 0 3 noreply\r\nnew\r\n".to_owned(), ""),
+        (format!("append c 0 0 {new}"), no_memory),
+        (format!("prepend d 0 0 {new}"), no_memory),
+        (format!("replace e 0 0 {new}"), no_memory),
+        ("cas f 0 0 3 7\r\nnew\r\n".to_owned(), no_memory),
+        (format!("ms g {new}"), no_memory),
+        ("ms h 3 q MR\r\nnew\r\n".to_owned(), no_memory),
+        ("ms i 3 MA\r\nnew\r\n".to_owned(), no_memory),
+        ("incr j 1\r\n".to_owned(), "SERVER_ERROR out of memory\r\n"),
+        // These replace nothing.
+        (format!("add k 0 0 {new}"), "NOT_STORED\r\n"),
+        ("cas l 0 0 3 8\r\nnew\r\n".to_owned(), "EXISTS\r\n"),
+    ] {
+        let given = ask(&mut session, &command, usize::MAX, &mut cache, &mut shared);
+        assert_eq!(given, answer, "{command:?}");
+    }
+    let mut check = |cache: &mut Cache<_>| {
+        for key in keys.clone() {
+            let line = format!("get {key}\r\n");
+            let given = ask(&mut session, &line, usize::MAX, cache, &mut shared);
+            let is_left = ["k", "l"].contains(&&*key);
+            assert_eq!(given.contains("VALUE"), is_left, "{key}: {given}");
+        }
+        cache.assert_consistent();
+    };
+    check(&mut cache);
+    drop(cache);
+    is_full.store(false, Ordering::Relaxed);
+    check(&mut open());
 }
 
 /// A time before that of the start, or long after it, loses nothing that does not expire.
