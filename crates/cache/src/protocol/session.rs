@@ -282,6 +282,12 @@ impl Session {
 
     /// Executes the command at the beginning of `input`.
     fn command(&mut self, input: &[u8], server: &mut Server<'_>) -> Step {
+        if input.first() == Some(&output::BINARY) {
+            // Its client would wait for an answer that it understands.
+            output::refuse_binary(self.out.text(), input);
+            self.closing = true;
+            return Step::Done(input.len());
+        }
         // A line that comes in many pieces is searched once.
         let scanned = std::mem::take(&mut self.scanned);
         let Some(end) = input[scanned..].iter().position(|&byte| byte == b'\n') else {
