@@ -270,7 +270,8 @@ impl OpenOptions {
             None => cache,
         };
         let losses = file.iter().filter_map(|file| file.losses(&cache));
-        let notes = losses.chain(note).chain(shortage).collect();
+        let damage = file.iter().filter_map(|file| file.damage(&self.name(), &cache));
+        let notes = losses.chain(damage).chain(note).chain(shortage).collect();
         Ok(Opened { cache, engine, device, synced, notes })
     }
 }
@@ -419,6 +420,39 @@ mod tests {
                 assert_eq!(notes, <[&str; 0]>::default(), "{engine:?}, {slabs} slabs");
                 assert!(get(&mut cache, &7_u32.to_le_bytes()).is_some(), "{engine:?}");
             }
+        }
+    }
+
+    /// Slabs that are missing or damaged on flash are counted, and the operator reads that.
+    #[test]
+    fn damaged_slabs_are_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        // `ideal` refuses a device of which the first page of a block is damaged.
+        for engine in Engine::ALL.into_iter().filter(|&engine| engine != Engine::Ideal) {
+            let path = folder.path().join(engine.name());
+            let mut cache = options(&path, engine).open().unwrap().cache;
+            (0..2000).for_each(|key| set(&mut cache, key));
+            cache.close().unwrap();
+            let kept = cache.len();
+            drop(cache);
+            let mut bytes = std::fs::read(&path).unwrap();
+            // From the value of a key on, to behind the end of its slab.
+            let value = [0x5a; 5000];
+            let at = bytes.windows(5000).position(|found| found == value).expect("the value");
+            bytes[at..at + (2 << 20)].fill(0);
+            std::fs::write(&path, bytes).unwrap();
+            let Opened { mut cache, notes, .. } = options(&path, engine).open().unwrap();
+            let counts = cache.counts();
+            assert!(counts.damaged_slabs > 0, "{engine:?}: {counts:?}");
+            assert!(cache.len() < kept, "{engine:?}: {} of {kept}", cache.len());
+            let note = notes.first().expect("a note");
+            let part = format!("{} slabs of which", counts.damaged_slabs);
+            assert!(note.contains(&part) && note.contains("missing or damaged"), "{note}");
+            // It is reported once.
+            cache.close().unwrap();
+            drop(cache);
+            let Opened { notes, .. } = options(&path, engine).open().unwrap();
+            assert_eq!(notes, <[&str; 0]>::default(), "{engine:?}");
         }
     }
 

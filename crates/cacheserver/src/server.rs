@@ -38,6 +38,8 @@ const EVENTS: usize = 256;
 /// Time without accepting after there was no descriptor or no memory for a client: the loop must
 /// not spin, and clients wait no longer than they notice.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// Time between two lines about damaged items.
+const DAMAGE_PAUSE: Duration = Duration::from_secs(60);
 
 /// A server.
 pub struct Server {
@@ -70,6 +72,15 @@ pub struct Server {
     accept_failed: Option<Instant>,
     metrics: Metrics,
     failure_logged: bool,
+    damage: DamageLog,
+}
+
+/// Reads of damaged items that were logged.
+#[derive(Debug, Default)]
+struct DamageLog {
+    reads: u64,
+    /// When the last line was written.
+    at: Option<Instant>,
 }
 
 pub(crate) fn failed(what: &str) -> impl FnOnce(Errno) -> ServerError + '_ {
@@ -109,6 +120,7 @@ impl Server {
             accept_failed: None,
             metrics: Metrics::default(),
             failure_logged: false,
+            damage: DamageLog::default(),
         };
         Ok(server)
     }
@@ -160,6 +172,7 @@ impl Server {
             self.metrics.expire(&self.epoll);
             self.accept_again()?;
             self.log_failure();
+            self.log_damage();
         }
         self.close()
     }
@@ -312,6 +325,22 @@ impl Server {
             log::line(format_args!("the device has failed, no more items are stored: {failure}"));
             self.failure_logged = true;
         }
+    }
+
+    /// Items that could not be read are reported once in a while, whatever the operator wants to
+    /// see.
+    fn log_damage(&mut self) {
+        let reads = self.cache.counts().damaged_reads;
+        let is_soon = self.damage.at.is_some_and(|at| at.elapsed() < DAMAGE_PAUSE);
+        if reads == self.damage.reads || is_soon {
+            return;
+        }
+        log::line(format_args!(
+            "{} items on flash were damaged or could not be read, and were dropped; `reads_lost` of \
+             `stats flash` counts them",
+            reads - self.damage.reads
+        ));
+        self.damage = DamageLog { reads, at: Some(Instant::now()) };
     }
 
     fn receive(&mut self, id: u32) {

@@ -127,6 +127,19 @@ impl StateFile {
         Mapped::open(file, offset, bytes, wake).map_err(|error| unusable(&self.path, error))
     }
 
+    /// What was lost because slabs that the file knows were missing or damaged, for the operator.
+    pub(crate) fn damage(&self, device: &str, cache: &Backend) -> Option<String> {
+        let (name, counts) = (self.path.display(), cache.counts());
+        let (slabs, items) = (counts.damaged_slabs, counts.damaged_items);
+        (slabs > 0).then(|| {
+            format!(
+                "{device}: {slabs} slabs of which {name} has a record are missing or damaged, as \
+                 after a loss of power: their items were dropped ({items} items in slabs whose \
+                 number of items is known)"
+            )
+        })
+    }
+
     /// What was lost because the file was missing or damaged, for the operator.
     pub(crate) fn losses(&self, cache: &Backend) -> Option<String> {
         let (name, counts) = (self.path.display(), cache.counts());

@@ -312,6 +312,7 @@ impl<S: Store> Cache<S> {
     /// Forgets an item that could not be read.
     fn drop_lost(&mut self, hash: u64, address: u64) {
         if let Some((slot, entry)) = self.index.find(hash, |entry| entry.address == address) {
+            self.counts.damaged_reads += 1;
             self.forget(&entry);
             self.index.remove(slot);
         }

@@ -198,6 +198,9 @@ pub struct Counts {
     pub false_reads: u64,
     /// Reads of an item that was not there any more, or damaged.
     pub lost_reads: u64,
+    /// Of these, reads of an item that was still current, and is dropped: its checksum differs, or
+    /// the device cannot read it.
+    pub damaged_reads: u64,
     /// Slabs filled.
     pub slabs_filled: u64,
     /// Slabs cleaned.
@@ -213,6 +216,10 @@ pub struct Counts {
     pub lost_slabs: u64,
     /// Items in these slabs, those replaced and removed included.
     pub lost_items: u64,
+    /// Slabs that the state knew and that were missing or damaged when the cache was opened.
+    pub damaged_slabs: u64,
+    /// Items in those of them whose number of items is known, those replaced and removed included.
+    pub damaged_items: u64,
 }
 
 /// A cache on a store.

@@ -228,6 +228,9 @@ impl<S: Store> Cache<S> {
         if let Some(error) = &self.failure {
             return Err(error.clone().into());
         }
+        if found {
+            self.count_missing(buffers, &lost);
+        }
         let in_use = |buffer: &u16| self.slabs.iter().any(|slab| slab.buffer == *buffer);
         self.buffers.free = (0..self.buffers.count).filter(|buffer| !in_use(buffer)).collect();
         for buffer in (0..buffers).filter(|buffer| !in_use(buffer)).collect::<Vec<u16>>() {
@@ -243,6 +246,27 @@ impl<S: Store> Cache<S> {
         self.counts.recovered = self.index.len();
         self.state.begin_sync();
         Ok(())
+    }
+
+    /// Counts the slabs that the state knows and that are neither on flash nor in a buffer. `lost`
+    /// were found, but are of another use than the one that the state knows.
+    fn count_missing(&mut self, buffers: u16, lost: &[(u32, u64)]) {
+        // A slab in which nothing is yet has nothing to lose.
+        let in_buffer = |buffer| slab::read_buffer(self.buffers.bytes(buffer));
+        let empty: BTreeSet<u64> = (0..buffers)
+            .filter_map(in_buffer)
+            .filter(|(_, fill)| fill.items == 0)
+            .map(|(number, _)| number)
+            .collect();
+        let is_missing = |&slab: &u32| {
+            let number = self.state.number(slab);
+            self.slabs[slab as usize].number == 0
+                && number >= self.state.first_slab().max(1)
+                && !empty.contains(&number)
+                && lost.iter().all(|&(of, _)| of != slab)
+        };
+        let missing = (0..self.slabs.len() as u32).filter(is_missing).count();
+        self.counts.damaged_slabs += missing as u64;
     }
 
     /// Executes reads, several at once. Each is a slab and a range of its bytes. What cannot be
@@ -321,6 +345,8 @@ impl<S: Store> Cache<S> {
         self.read_all(reads, |cache, slab, data| {
             let (_, fill) = ends[&slab];
             let Some(tail) = data.filter(|tail| slab::table_is_whole(tail, fill)) else {
+                cache.counts.damaged_slabs += 1;
+                cache.counts.damaged_items += u64::from(fill.items);
                 // Without entries, deletes of its items would not be recorded.
                 return cache.state.end(slab, cache.slabs[slab as usize].number);
             };

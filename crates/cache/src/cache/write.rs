@@ -125,8 +125,9 @@ impl<S: Store> Cache<S> {
     }
 
     fn begin_slab(&mut self, slab: u32, number: u64, buffer: u16) {
-        self.state.begin(slab, number);
+        // In this order, so that a killed process leaves no record of a slab that is nowhere.
         slab::begin(self.buffers.bytes_mut(buffer), number);
+        self.state.begin(slab, number);
         let access = self.slabs[slab as usize].access;
         self.slabs[slab as usize] =
             Slab { number, phase: Phase::Open, buffer, access, ..Slab::FREE };
