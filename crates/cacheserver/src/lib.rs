@@ -7,6 +7,7 @@ pub mod listen;
 mod log;
 mod mapped;
 mod metrics;
+mod names;
 pub mod open;
 mod report;
 pub mod server;

@@ -16,6 +16,7 @@ use prism_segments::{Shape, Store};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::device;
+use crate::names;
 use crate::server::failed;
 use crate::space::{self, Shortage};
 use crate::statefile::{StateFile, state_path};
@@ -211,11 +212,28 @@ impl OpenOptions {
         ))
     }
 
+    /// Refuses names that can be no files, and one file for both purposes.
+    fn check_names(&self) -> Result<(), ServerError> {
+        let Some(device) = &self.device else { return Ok(()) };
+        names::check("--device", device)?;
+        let Some(state) = &self.state else { return Ok(()) };
+        names::check("--state", state)?;
+        if names::are_same(device, state) {
+            let what = format!(
+                "--state {}: this is the file of --device; give the state a file of its own",
+                state.display()
+            );
+            return Err(ServerError::Option { what });
+        }
+        Ok(())
+    }
+
     /// Opens the cache.
     ///
     /// # Errors
     /// [`ServerError`].
     pub fn open(&self) -> Result<Opened, ServerError> {
+        self.check_names()?;
         let device::CacheDevice { engine, store, device, geometry, note } = self.find()?;
         // Before the state takes its space; an existing cache is served all the same.
         let shortage = self.device.as_deref().zip(geometry);

@@ -229,8 +229,8 @@ mod tests {
             assert!(error.contains(part), "{part} is not in {error}");
         };
         for has_device in [false, true] {
-            refused(Path::new("/dev/null"), "/dev/null: the state of a cache is kept in a regular");
-            refused(folder.path(), "this is none");
+            refused(Path::new("/dev/null"), "--state /dev/null: this is neither a regular file");
+            refused(folder.path(), "this is a folder");
             // As an image of a disk: zeros, a hole, and something behind it.
             let file = File::create(&state).unwrap();
             file.write_all_at(&[0; 8192], 0).unwrap();

@@ -72,6 +72,11 @@ pub fn with_tips(mut error: clap::Error) -> clap::Error {
         let tips = ContextValue::StyledStrs(vec![instead.into()]);
         error.insert(ContextKind::Suggested, tips);
     }
+    let source = std::error::Error::source(&error);
+    if source.is_some_and(|source| source.is::<std::num::ParseIntError>()) {
+        let tips = ContextValue::StyledStrs(vec!["give a whole number, without a unit".into()]);
+        error.insert(ContextKind::Suggested, tips);
+    }
     let is_left_out = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(name)) => FULL_COMMANDS.contains(&name.as_str()),
         _ => false,
@@ -130,6 +135,16 @@ mod tests {
         assert!(with_tips(error).to_string().contains("'msr'"));
         let other = Cli::try_parse_from(["prism", "report", "x", "--format", "q"]).unwrap_err();
         assert_eq!(swapped(&other), None);
+    }
+
+    #[cfg(feature = "full")]
+    #[test]
+    fn a_text_that_is_no_number_has_a_tip() {
+        for arguments in [&["cache", "serve", "-m", "abc"][..], &["cache", "serve", "-p", "1k"]] {
+            let arguments = [&["prism"], arguments].concat();
+            let error = with_tips(Cli::try_parse_from(arguments).unwrap_err()).to_string();
+            assert!(error.contains("give a whole number"), "{error}");
+        }
     }
 
     #[cfg(feature = "full")]

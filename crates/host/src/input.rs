@@ -100,8 +100,11 @@ pub fn pieces(
     let (mut buffer, mut count) = (vec![0; PIECE_BYTES], 0);
     loop {
         let bytes = input.read_full(&mut buffer).map_err(|error| input.explain(error, count))?;
-        count = take(&buffer[..bytes], bytes == 0)
-            .map_err(|what| HostError::Content { file: input.name().to_owned(), what })?;
+        count = take(&buffer[..bytes], bytes == 0).map_err(|what| {
+            let file = input.name().to_owned();
+            // What is unpacked from damaged data is nonsense; the checksum is behind it.
+            input.damage(count).unwrap_or(HostError::Content { file, what })
+        })?;
         progress.reached(input.taken());
         if bytes == 0 {
             progress.clear();
@@ -207,6 +210,21 @@ impl Input {
             }
         }
         Ok(skipped)
+    }
+
+    /// The damage of compressed data that is found when the rest of it is read.
+    fn damage(&mut self, lines: u64) -> Option<HostError> {
+        if self.codec == Codec::Plain {
+            return None;
+        }
+        let mut buffer = vec![0; READ_BYTES];
+        loop {
+            match self.read_full(&mut buffer) {
+                Ok(0) => return None,
+                Ok(_) => {}
+                Err(error) => return Some(self.explain(error, lines)),
+            }
+        }
     }
 
     /// The error of a read, after `lines` whole lines or records.

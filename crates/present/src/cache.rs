@@ -44,6 +44,13 @@ pub struct Running {
 /// Requests that are generated at once.
 const GENERATED: usize = 1 << 16;
 
+/// The first of `values` that was there before.
+fn duplicate<T: PartialEq>(values: &[T]) -> Option<&T> {
+    (1..values.len())
+        .map(|at| (at, &values[at]))
+        .find_map(|(at, value)| values[..at].contains(value).then_some(value))
+}
+
 impl Study {
     /// Makes the caches, which are empty.
     ///
@@ -58,6 +65,15 @@ impl Study {
         if self.engines.is_empty() || self.sizes.is_empty() {
             let what = "--engine, --size: give at least one engine and one size";
             return Err(PresentError::refused(what));
+        }
+        let twice = |text: String| {
+            PresentError::refused(format!("{text} is given twice; give each one once"))
+        };
+        if let Some(size) = duplicate(&self.sizes) {
+            return Err(twice(format!("--size {size}")));
+        }
+        if let Some(name) = duplicate(&self.engines) {
+            return Err(twice(format!("--engine {name}")));
         }
         let &Self { channels, memory, spare, max_writes, .. } = self;
         let mut caches = Vec::new();

@@ -41,6 +41,9 @@ pub enum TraceError {
         /// What is wrong.
         what: String,
     },
+    /// There is no request in it.
+    #[error("the trace has no requests")]
+    Empty,
     /// The end of a binary trace is missing.
     #[error("the trace ends within record {record}: it is truncated")]
     Truncated {
@@ -77,6 +80,8 @@ pub struct Traces {
     rest: Vec<u8>,
     lines: u64,
     first_time: Option<u64>,
+    /// Whether there was a request.
+    has_requests: bool,
 }
 
 impl Columns {
@@ -122,6 +127,35 @@ fn op_of(text: &str) -> Option<Op> {
     }
 }
 
+/// Whether the whole records of this beginning can be oracleGeneral's: times ascend, the next access
+/// of an object is none or the number of a record, and not all objects are empty.
+fn is_oracle_general(begin: &[u8]) -> bool {
+    // No trace has more records.
+    const RECORDS: i64 = 1 << 48;
+    let word = |record: &[u8], at: usize| {
+        u32::from_le_bytes(record[at..at + 4].try_into().expect("4 bytes"))
+    };
+    let next = |record: &[u8]| i64::from_le_bytes(record[16..24].try_into().expect("8 bytes"));
+    let mut records = begin.chunks_exact(RECORD);
+    let has_next = |record: &[u8]| matches!(next(record), -1..RECORDS | i64::MAX);
+    let times = begin.chunks_exact(RECORD).map(|record| word(record, 0));
+    let has_sizes = begin.len() < RECORD || records.clone().any(|record| word(record, 12) > 0);
+    times.is_sorted() && records.all(has_next) && has_sizes
+}
+
+/// Why a first line is that of no format, if it is nearly one.
+fn cause(line: &str) -> Option<&'static str> {
+    let is_header = |line: &str| Columns::named(line).is_some();
+    if line.strip_prefix('\u{feff}').is_some() {
+        return Some("it begins with a byte order mark; save the file as UTF-8 without one");
+    }
+    if is_header(&line.replace(';', ",")) || is_header(&line.replace('\t', ",")) {
+        return Some("the columns are not separated by commas; replace what is between them");
+    }
+    let is_quoted = is_header(&line.replace('"', ""));
+    is_quoted.then_some("the fields are in quotes; write them without")
+}
+
 impl Traces {
     /// A reader that recognises the format by the first bytes.
     #[must_use]
@@ -147,13 +181,18 @@ impl Traces {
             self.recognise()?;
         }
         let rest = std::mem::take(&mut self.rest);
+        let before = out.len();
         let used = match self.format {
             Some(Format::OracleGeneral) => self.records(&rest, out),
             _ => self.lines(&rest, is_last, out)?,
         };
+        self.has_requests |= out.len() > before;
         self.rest = rest[used..].to_vec();
         if is_last && !self.rest.is_empty() {
             return Err(TraceError::Truncated { record: self.lines + 1 });
+        }
+        if is_last && !self.has_requests {
+            return Err(TraceError::Empty);
         }
         Ok(())
     }
@@ -161,6 +200,9 @@ impl Traces {
     fn recognise(&mut self) -> Result<(), TraceError> {
         let begin = &self.rest[..self.rest.len().min(4096)];
         if begin.contains(&0) {
+            if !is_oracle_general(begin) {
+                return Err(TraceError::Unknown);
+            }
             self.format = Some(Format::OracleGeneral);
             return Ok(());
         }
@@ -178,7 +220,10 @@ impl Traces {
             (self.format, self.columns) = (Some(Format::Twitter), Columns::twitter());
             return Ok(());
         }
-        Err(TraceError::Unknown)
+        match cause(line) {
+            Some(what) => Err(TraceError::Line { line: 1, what: what.to_owned() }),
+            None => Err(TraceError::Unknown),
+        }
     }
 
     fn since_begin(&mut self, time: u64) -> u32 {
@@ -225,7 +270,11 @@ impl Traces {
                 Ok(text) => self.line(text, out),
                 Err(_) => Err("not UTF-8 text".to_owned()),
             };
-            parsed.map_err(|what| TraceError::Line { line: self.lines, what })?;
+            parsed.map_err(|what| {
+                let is_quoted = text.is_ok_and(|text| text.contains('"'));
+                let cause = if is_quoted { "; fields in quotes are not read" } else { "" };
+                TraceError::Line { line: self.lines, what: format!("{what}{cause}") }
+            })?;
         }
         Ok(used)
     }
@@ -319,5 +368,33 @@ mod tests {
             assert_eq!(read(text.as_bytes(), 3).unwrap_err().to_string(), message);
         }
         assert_eq!(read(b"1,2,3\n", 9), Err(TraceError::Unknown));
+    }
+
+    #[test]
+    fn the_cause_is_named() {
+        for (text, part) in [
+            ("\u{feff}key,size\na,10\n", "line 1: it begins with a byte order mark"),
+            ("key;size\na;10\n", "line 1: the columns are not separated by commas"),
+            ("key\tsize\na\t10\n", "line 1: the columns are not separated by commas"),
+            ("\"key\",\"size\"\n\"a\",\"10\"\n", "line 1: the fields are in quotes"),
+            (
+                "key,size\n\"a\",\"10\"\n",
+                "line 2: size is \"\\\"10\\\"\", which is no number; fields in",
+            ),
+            ("key,size\n", "the trace has no requests"),
+            ("key,size\n\n", "the trace has no requests"),
+        ] {
+            for step in [1, 5000] {
+                let error = read(text.as_bytes(), step).unwrap_err().to_string();
+                assert!(error.contains(part), "{part:?} is not in {error}");
+            }
+        }
+        // Text in two bytes a letter, zeros, a program.
+        let wide: Vec<u8> =
+            "key,size\na,10\nb,20\n".repeat(9).bytes().flat_map(|b| [b, 0]).collect();
+        let program = std::fs::read("/proc/self/exe").unwrap();
+        for other in [&wide[..], &[0; 4096], &program[..8000]] {
+            assert_eq!(read(other, 5000), Err(TraceError::Unknown));
+        }
     }
 }

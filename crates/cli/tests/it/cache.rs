@@ -130,6 +130,37 @@ fn random_kills_lose_nothing_and_bring_nothing_back() {
     }
 }
 
+/// The log says that items were damaged on flash; they are misses.
+#[test]
+fn damaged_items_leave_a_line_in_the_log() {
+    let folder = folder();
+    let device = folder.path().join("cache");
+    let value = |key: u64| format!("{key}-").repeat(5000);
+    let server = Served::start(&device, &[]);
+    let mut client = server.connect();
+    for key in 0..1000 {
+        let value = value(key);
+        let command = format!("set {key} 0 0 {}\r\n{value}\r\n", value.len());
+        assert_eq!(ask(&mut client, command.as_bytes()), "STORED");
+    }
+    server.kill();
+    let mut bytes = std::fs::read(&device).unwrap();
+    let wanted = "3-".repeat(1000);
+    let found = bytes.windows(wanted.len()).position(|found| found == wanted.as_bytes());
+    // A page that has no other item.
+    bytes[found.expect("the value is on flash") + 5000] ^= 1;
+    std::fs::write(&device, bytes).unwrap();
+    let mut server = Served::start(&device, &[]);
+    let said = server.said();
+    assert!(said.contains(", 1000 items"), "{said}");
+    let mut client = server.connect();
+    assert!(get(&mut client, 3).is_none() && get(&mut client, 9) == Some(value(9)));
+    let mut line = String::new();
+    server.errors.read_line(&mut line).unwrap();
+    assert!(line.contains("damaged on flash") && line.contains("dropped: 1 "), "{line}");
+    server.kill();
+}
+
 /// A block device keeps the items of a killed server; its size is that of the device.
 #[test]
 fn a_block_device_holds_a_cache() {
@@ -154,10 +185,7 @@ fn a_block_device_holds_a_cache() {
     bytes[..1 << 20].fill(0);
     std::fs::write(disk.name(), &bytes[..1 << 20]).unwrap();
     refused(&["-I", "256k", "--state", state, "--size", "96MiB"], "leave --size away to use all");
-    refused(
-        &["-I", "256k", "--state", disk.name()],
-        "the state of a cache is kept in a regular file",
-    );
+    refused(&["-I", "256k", "--state", disk.name()], "this is the file of --device");
     for engine in ["function", "raw", "policy", "original", "ideal"] {
         for round in 0..3_u64 {
             // Engine and size are those of the device.
@@ -394,6 +422,17 @@ fn traces_of_caches_are_read_and_malformed_ones_named() {
         "{}",
         run.stderr
     );
+    // Damaged data is the cause, and not the nonsense that is unpacked from it.
+    let mut packed = crate::report_bad_input::gzip(text.as_bytes());
+    let middle = packed.len() / 2;
+    packed[middle..middle + 64].fill(0x55);
+    std::fs::write(&path, packed).unwrap();
+    let run = prism(&["cache", "simulate", name, "--size", "32MiB", "--slab", "128KiB"]);
+    assert_eq!(run.code, 2);
+    assert!(run.stderr.contains("gzip") && run.stderr.contains("damaged"), "{}", run.stderr);
+    let run = prism(&["cache", "simulate", name, "--size", "32MiB,32MiB"]);
+    assert!(run.code == 2 && run.stderr.contains("is given twice"), "{}", run.stderr);
+    std::fs::write(&path, &text).unwrap();
     // A drive of so few blocks would have no spare ones.
     let small = ["cache", "simulate", name, "--size", "64MiB", "--engine", "original"];
     assert!(prism(&small).stderr.contains("--size 64 MiB is too small"));

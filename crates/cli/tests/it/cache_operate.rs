@@ -58,6 +58,42 @@ fn letters_that_mean_nothing_are_refused() {
 }
 
 #[test]
+fn files_and_sockets_that_cannot_be_used_are_refused() {
+    let folder = folder();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, link, socket) = (path("file"), path("link"), path("none/socket"));
+    std::os::unix::fs::symlink(path("away"), &link).unwrap();
+    let address = "127.0.0.1:12345";
+    for (arguments, parts) in [
+        (&["--device", "/dev/null"][..], ["--device /dev/null: ", "neither a regular file"]),
+        (&["--device", ""], ["--device : ", "the name is empty"]),
+        (&["--device", &link], ["--device ", "which is not there"]),
+        (&["--device", &socket], ["--device ", "there is no folder"]),
+        (&["--device", &file, "--state", &file], ["--state ", "this is the file of --device"]),
+        (&["--memory", "64"], ["--memory 64", "is too small: give at least 1 MiB"]),
+        (&["--index", "0"], ["--index 0", "is too small: give at least 1 MiB"]),
+        (&["--size", "0"], ["--size 0", "is too small"]),
+        (&["-m", "abc"], ["-m", "give a whole number"]),
+        (&["-Y", "/dev/zero"], ["-Y /dev/zero: ", "no regular file"]),
+        (&["-s", &socket], ["-s ", "make its folder first"]),
+        (&["-l", "127.0.0.1", "-p", &port], ["-l 127.0.0.1: ", "give another port"]),
+        (&["-p", &port], ["-p ", "end the program that listens there"]),
+        (&["-p", "0", "--metrics", &port], ["--metrics ", "end the program that listens there"]),
+        (&["--listen", address, "--metrics", "12345"], ["--metrics 12345: ", "names 127.0.0.1"]),
+    ] {
+        let run = prism(&[&["cache", "serve"], arguments].concat());
+        assert_eq!(run.code, 2, "{arguments:?}: {}", run.stderr);
+        for part in parts {
+            assert!(run.stderr.contains(part), "{part:?} is not in {}", run.stderr);
+        }
+    }
+    let left = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(left, 1, "only the link is there");
+}
+
+#[test]
 fn a_server_in_the_background_serves_when_the_command_ends() {
     let folder = folder();
     let [socket, pid_file] = ["socket", "pid"].map(|name| folder.path().join(name));
@@ -65,6 +101,8 @@ fn a_server_in_the_background_serves_when_the_command_ends() {
     let serve = [&["cache", "serve", "--size", "64MiB", "-I", "256k"], &arguments[..]].concat();
     let run = prism(&serve);
     assert_eq!(run.code, 0, "{}", run.stderr);
+    let line = format!("prism: listening on unix:{}\n", socket.display());
+    assert!(run.stderr.contains(&line), "{}", run.stderr);
     let stats = ask(&socket, "stats\r\n").expect("it serves");
     let dump = ask(&socket, "stats cachedump 1 0\r\n").expect("it answers");
     assert!(dump.contains("CLIENT_ERROR stats cachedump not allowed"), "{dump}");
@@ -74,6 +112,7 @@ fn a_server_in_the_background_serves_when_the_command_ends() {
     let second = prism(&serve);
     assert_eq!(second.code, 2);
     assert!(second.stderr.contains("cannot listen on"), "{}", second.stderr);
+    assert!(second.stderr.contains("name another one, or remove it"), "{}", second.stderr);
     Command::new("kill").arg(&pid).status().unwrap();
     assert!(wait(|| !pid_file.exists() && !socket.exists()), "SIGTERM ends it, without leftovers");
 }

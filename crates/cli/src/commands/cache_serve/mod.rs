@@ -2,16 +2,17 @@
 
 mod daemon;
 mod letters;
+mod logins;
+mod sockets;
 
 use std::io::Write;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use prism_base::{Bytes, Named};
 use prism_cache::cache::Durability;
 use prism_cache::items::Items;
-use prism_cache::protocol::{Settings, Shared, Users};
+use prism_cache::protocol::{Settings, Shared};
 use prism_cacheserver::{Engine, Listener, OpenOptions, Server, WriteLimit};
 use prism_host::interrupt::SoftStop;
 
@@ -50,10 +51,11 @@ pub struct Args {
     #[arg(long, value_name = "raw|function|policy|original|ideal", value_parser = engine)]
     engine: Option<Engine>,
     /// Bytes of memory for the index (16 an item, and a twentieth) and for buffers
-    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes, default_value = "64MiB")]
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes_or_number)]
+    #[arg(default_value = "64MiB")]
     memory: Bytes,
     /// Bytes of it for the index; without this, half. Many small items need more
-    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = quantities::bytes_or_number)]
     index: Option<Bytes>,
     /// As --memory, in MiB
     #[arg(short = 'm', value_name = "MIB", conflicts_with = "memory")]
@@ -192,59 +194,7 @@ fn item_size(text: &str) -> Result<u64, String> {
     size.ok_or_else(|| format!("{text:?} is not a size from 1k to 32m"))
 }
 
-/// The addresses of a name with a port.
-fn resolve(option: &str, text: &str) -> Result<Vec<SocketAddr>, Failure> {
-    let wrong = |why: String| Failure::Usage(format!("{option} {text}: {why}; give ADDRESS:PORT"));
-    let found = text.to_socket_addrs().map_err(|error| wrong(error.to_string()))?;
-    let found: Vec<SocketAddr> = found.collect();
-    if found.is_empty() { Err(wrong("no such address".to_owned())) } else { Ok(found) }
-}
-
 impl Args {
-    fn metrics_listeners(&self) -> Result<Vec<Listener>, Failure> {
-        let Some(text) = &self.metrics else { return Ok(Vec::new()) };
-        let addresses = match text.parse::<u16>() {
-            Ok(port) => vec![SocketAddr::from(([127, 0, 0, 1], port))],
-            Err(_) => resolve("--metrics", text)?,
-        };
-        addresses
-            .into_iter()
-            .map(|at| Listener::tcp(at, self.backlog).map_err(Failure::usage))
-            .collect()
-    }
-
-    fn addresses(&self) -> Result<Vec<SocketAddr>, Failure> {
-        let resolve = |text: &str| resolve("--listen", text);
-        let mut addresses = Vec::new();
-        for text in &self.listen {
-            addresses.extend(resolve(text)?);
-        }
-        for text in self.address.iter().flat_map(|list| list.split(',')) {
-            match text.parse::<IpAddr>() {
-                Ok(address) => addresses.push(SocketAddr::new(address, self.port)),
-                Err(_) if text.contains(':') => addresses.extend(resolve(text)?),
-                Err(_) => addresses.extend(resolve(&format!("{text}:{}", self.port))?),
-            }
-        }
-        if addresses.is_empty() {
-            addresses.push(SocketAddr::from(([127, 0, 0, 1], self.port)));
-        }
-        Ok(addresses)
-    }
-
-    fn listeners(&self) -> Result<Vec<Listener>, Failure> {
-        if let Some(path) = &self.socket {
-            return Ok(vec![
-                Listener::unix(path, self.socket_mode, self.backlog).map_err(Failure::usage)?,
-            ]);
-        }
-        let addresses = self.addresses()?;
-        addresses
-            .into_iter()
-            .map(|address| Listener::tcp(address, self.backlog).map_err(Failure::usage))
-            .collect()
-    }
-
     fn write_limit(&self) -> Option<WriteLimit> {
         let life = self.life.zip(self.endurance);
         let life = life.map(|(time, endurance)| WriteLimit::Life { time, endurance });
@@ -255,13 +205,43 @@ impl Args {
         self.megabytes.map_or(self.memory, |mib| Bytes(mib << 20))
     }
 
+    /// Refuses options that do not fit each other.
+    fn check(&self) -> Result<(), Failure> {
+        if self.strict && self.device == "memory" {
+            let what =
+                "--strict needs a file: --device memory survives nothing; give --device FILE";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        if self.state.is_some() && self.device == "memory" {
+            let what = "--state needs a device that outlives the process: give --device FILE";
+            return Err(Failure::Usage(what.to_owned()));
+        }
+        let memory = self.memory_bytes();
+        let least = Bytes(1 << 20);
+        for (option, given) in [("--memory", Some(memory)), ("--index", self.index)] {
+            if let Some(given) = given.filter(|&given| given < least) {
+                let what = format!(
+                    "{option} {given} is too small: give at least {least}; a number without a unit is \
+                     one of bytes"
+                );
+                return Err(Failure::Usage(what));
+            }
+        }
+        if let Some(index) = self.index.filter(|&index| index >= memory) {
+            let what =
+                format!("--index {index} takes all of --memory {memory}; buffers need some, too");
+            return Err(Failure::Usage(what));
+        }
+        Ok(())
+    }
+
     fn settings(&self) -> Result<Settings, Failure> {
         Ok(Settings {
             item_max: self.max_item_size as usize,
             flush_enabled: !self.disable_flush_all,
             dump_enabled: !self.disable_dumping,
             shutdown_enabled: self.enable_shutdown,
-            auth: self.auth()?,
+            auth: self.auth_file.as_deref().map(logins::read).transpose()?,
             debug: self.debug_time,
             maxconns: self.connections,
             verbosity: self.verbose.into(),
@@ -274,23 +254,6 @@ impl Args {
             pid: std::process::id(),
             binding_protocol: self.protocol.unwrap_or("auto-negotiate"),
         })
-    }
-
-    /// The users and passwords of the file of `-Y`.
-    fn auth(&self) -> Result<Option<Users>, Failure> {
-        let Some(path) = &self.auth_file else { return Ok(None) };
-        let name = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Failure::Usage(format!("cannot read {name}: {error}")))?;
-        let mut users = Vec::new();
-        for (line, number) in text.lines().zip(1..) {
-            let Some((user, password)) = line.split_once(':') else {
-                let what = format!("{name}:{number}: not user:password");
-                return Err(Failure::Usage(what));
-            };
-            users.push((user.into(), password.into()));
-        }
-        Ok(Some(users))
     }
 }
 
@@ -307,22 +270,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 fn serve(args: &Args) -> Result<(), Failure> {
     let settings = args.settings()?;
-    let listeners = args.listeners()?;
-    let metrics = args.metrics_listeners()?;
-    if args.strict && args.device == "memory" {
-        let what = "--strict needs a file: --device memory survives nothing; give --device FILE";
-        return Err(Failure::Usage(what.to_owned()));
-    }
-    if args.state.is_some() && args.device == "memory" {
-        let what = "--state needs a device that outlives the process: give --device FILE";
-        return Err(Failure::Usage(what.to_owned()));
-    }
+    let (listeners, metrics) = sockets::open(args)?;
+    args.check()?;
     let memory = args.memory_bytes();
-    if let Some(index) = args.index.filter(|&index| index >= memory) {
-        let what =
-            format!("--index {index} takes all of --memory {memory}; buffers need some, too");
-        return Err(Failure::Usage(what));
-    }
     let durability = if args.strict { Durability::PowerLoss } else { Durability::Crash };
     let device = (args.device != "memory").then(|| PathBuf::from(&args.device));
     let options = OpenOptions {
@@ -339,7 +289,8 @@ fn serve(args: &Args) -> Result<(), Failure> {
     let stop = SoftStop::begin();
     let opened = options.open().map_err(Failure::usage)?;
     let mut out = std::io::stderr();
-    for address in listeners.iter().filter_map(Listener::address) {
+    for listener in &listeners {
+        let address = listener.address().map_or_else(|| listener.name(), |at| at.to_string());
         // A failure to print is no reason not to serve.
         let _ = writeln!(out, "prism: listening on {address}");
     }
