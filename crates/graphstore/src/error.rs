@@ -61,8 +61,8 @@ impl StoreError {
         Self::Device(match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => format!("{place}: {FULL}"),
             _ => format!(
-                "{place}: a temporary file in it cannot be used: {source}; look after the disk \
-                 and its limits, then give the same command again"
+                "{place}: a temporary file in it cannot be used: {source}; check permissions, the \
+                 disk and the limit of file sizes (ulimit -f), then give the same command again"
             ),
         })
     }

@@ -135,6 +135,8 @@ impl Folder {
         // It has its name from when it is locked: another process that begins now would take it for
         // what is left of one that was killed.
         let part = part_of(&self.path);
+        // One of a killed process with the same number may be there.
+        let _ = fs::remove_file(part.join(MARK)).and_then(|()| fs::remove_dir(&part));
         fs::create_dir(&part)?;
         let lock = self.fill_and_name(&part);
         // It is not there any more if it has its name.
@@ -157,6 +159,9 @@ impl Folder {
         loop {
             match fs::rename(part, &self.path) {
                 Err(error) if is_not_empty(&error) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                    return Err(other(self.taken()));
+                }
                 renamed => return renamed.map(|()| Some(lock)),
             }
             // It has files of the user, or is of an ingest that began after this one. If that ends
@@ -164,11 +169,15 @@ impl Folder {
             if !self.lock().map_err(other)? {
                 continue;
             }
-            if !self.path.join(STATE).exists() {
+            let is_ours = self.is_ours();
+            if is_ours && !self.path.join(STATE).exists() {
                 fs::write(self.path.join(MARK), MARK_TEXT)?;
                 return Ok(None);
             }
             self.set_lock(None);
+            if !is_ours {
+                return Err(other(self.taken()));
+            }
             let what = format!(
                 "{}: another ingest to the same store began at the same time and was interrupted; \
                  give the command again",
@@ -176,6 +185,15 @@ impl Folder {
             );
             return Err(other(StoreError::Device(what)));
         }
+    }
+
+    /// What is said of a file, or a folder with files of another program, that has its name.
+    fn taken(&self) -> StoreError {
+        let name = self.path.display();
+        StoreError::Refused(format!(
+            "{name}: an ingest keeps what it has read in a folder of this name, and there is \
+             something of another program; move it away, or name another store"
+        ))
     }
 
     fn open(&self, name: &str, new: bool) -> io::Result<File> {
@@ -267,12 +285,7 @@ impl Kept {
         let is_ours = found && folder.is_ours();
         let regular = edges != Path::new("-") && edges.metadata().is_ok_and(|of| of.is_file());
         if regular && found && !is_ours {
-            let what = format!(
-                "{name}: this folder is where an ingest to {} keeps what it has read, and it has \
-                 files of another program; move it away, or name another store",
-                store.display()
-            );
-            return Err(StoreError::Refused(what));
+            return Err(folder.taken());
         }
         if found && restart {
             folder.remove();
@@ -495,5 +508,40 @@ mod tests {
         assert_eq!(&found, b"an edge");
         drop(first);
         assert_eq!(names(), ["edges.txt"]);
+    }
+
+    /// What the user puts where an ingest keeps its edges stays, also if the ingest has begun.
+    #[test]
+    fn what_another_program_has_put_there_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let [edges, store] = ["edges.txt", "g.prism"].map(|name| folder.path().join(name));
+        fs::write(&edges, "1 2\n").unwrap();
+        let kept = folder.path().join("g.prism.ingest");
+        let begin = || {
+            let shared = SharedMemory::new(0);
+            Kept::begin(&edges, &store, Vec::new(), false, &shared, SAVE_EVERY)
+        };
+        let check = |error: String| {
+            assert!(error.contains("g.prism.ingest: an ingest keeps what it has read"), "{error}");
+        };
+        let append = |mut ingest: Kept| {
+            let refused = ingest.parts[2].append(b"an edge").unwrap_err();
+            check(StoreError::temporary(Path::new("edges.txt"), refused).to_string());
+        };
+        let ingest = begin().unwrap().unwrap();
+        fs::create_dir(&kept).unwrap();
+        fs::write(kept.join(PARTS[2]), "mine").unwrap();
+        append(ingest);
+        assert_eq!(fs::read(kept.join(PARTS[2])).unwrap(), b"mine");
+        assert_eq!(fs::read_dir(&kept).unwrap().count(), 1);
+        let Err(later) = begin() else { panic!("a folder of the user") };
+        check(later.to_string());
+        fs::remove_dir_all(&kept).unwrap();
+        let ingest = begin().unwrap().unwrap();
+        fs::write(&kept, "mine").unwrap();
+        append(ingest);
+        assert_eq!(fs::read(&kept).unwrap(), b"mine");
+        let Err(later) = begin() else { panic!("a file of the user") };
+        check(later.to_string());
     }
 }

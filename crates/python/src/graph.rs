@@ -41,11 +41,23 @@ const RENAMED: [(&str, &str); 3] = [
     ("self-loops", "keep_self_loops"),
 ];
 
+/// Options with a word where the argument is a truth value.
+const TRUTHS: [&str; 2] = ["duplicates", "self-loops"];
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Host(error) => error.into(),
-            error => Self::Text(in_arguments(&error.to_string(), &FLAGS, &RENAMED)),
+            error => {
+                let mut text = error.to_string();
+                for (word, value) in [("drop", "False"), ("keep", "True")] {
+                    for option in TRUTHS {
+                        text = text
+                            .replace(&format!("--{option}={word}"), &format!("--{option}={value}"));
+                    }
+                }
+                Self::Text(in_arguments(&text, &FLAGS, &RENAMED))
+            }
         }
     }
 }

@@ -97,8 +97,9 @@ pub extern "C" fn prism_policy_queue_read_buffer(
 
 /// Submits a write as that of `prism_policy_write_with_handle`, of a copy of the data: the memory
 /// is the caller's again when this returns. Reads that are submitted after it find its data. In
-/// virtual time it is in flight until flash has taken the data, or until all of it is buffered;
-/// otherwise the work is done during the call. `PRISM_EFULL` if the queue is full.
+/// virtual time it completes when flash has taken the program units that it fills, or at once if
+/// all of its data is buffered; otherwise the work is done during the call. `PRISM_EFULL` if the
+/// queue is full.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn prism_policy_queue_write(
     queue: *mut prism_policy_queue,

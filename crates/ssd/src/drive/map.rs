@@ -75,7 +75,7 @@ impl MapState {
         self.held.drain(..).map(|(slot, _)| slot).collect()
     }
 
-    /// A unit of the host has been admitted into the buffer.
+    /// The host has had its turn: units of it are in the buffer, or it had none to write.
     pub(crate) fn host_admitted(&mut self) {
         self.host_is_next = false;
     }
