@@ -336,8 +336,8 @@ impl Server {
             return;
         }
         log::line(format_args!(
-            "items that are damaged on flash or cannot be read, and were dropped: {} (`reads_lost` of \
-             `stats flash`)",
+            "items that are damaged on flash or cannot be read, and were dropped: {} (`reads_lost` \
+             of `stats flash`)",
             reads - self.damage.reads
         ));
         self.damage = DamageLog { reads, at: Some(Instant::now()) };

@@ -127,17 +127,17 @@ fn op_of(text: &str) -> Option<Op> {
     }
 }
 
-/// Whether the whole records of this beginning can be oracleGeneral's: times ascend, the next access
-/// of an object is none or the number of a record, and not all objects are empty.
+/// Whether the whole records of this beginning can be oracleGeneral's: times ascend, the next
+/// access of an object is none or the number of a record, and not all objects are empty.
 fn is_oracle_general(begin: &[u8]) -> bool {
-    // No trace has more records.
+    // No trace has more records; -1, -2 and the largest number are none.
     const RECORDS: i64 = 1 << 48;
     let word = |record: &[u8], at: usize| {
         u32::from_le_bytes(record[at..at + 4].try_into().expect("4 bytes"))
     };
     let next = |record: &[u8]| i64::from_le_bytes(record[16..24].try_into().expect("8 bytes"));
     let mut records = begin.chunks_exact(RECORD);
-    let has_next = |record: &[u8]| matches!(next(record), -1..RECORDS | i64::MAX);
+    let has_next = |record: &[u8]| matches!(next(record), -2..RECORDS | i64::MAX);
     let times = begin.chunks_exact(RECORD).map(|record| word(record, 0));
     let has_sizes = begin.len() < RECORD || records.clone().any(|record| word(record, 12) > 0);
     times.is_sorted() && records.all(has_next) && has_sizes

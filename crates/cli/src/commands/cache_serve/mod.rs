@@ -221,8 +221,8 @@ impl Args {
         for (option, given) in [("--memory", Some(memory)), ("--index", self.index)] {
             if let Some(given) = given.filter(|&given| given < least) {
                 let what = format!(
-                    "{option} {given} is too small: give at least {least}; a number without a unit is \
-                     one of bytes"
+                    "{option} {given} is too small: give at least {least}; a number without a unit \
+                     is one of bytes"
                 );
                 return Err(Failure::Usage(what));
             }
