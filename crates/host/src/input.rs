@@ -212,19 +212,22 @@ impl Input {
         Ok(skipped)
     }
 
-    /// The damage of compressed data that is found when the rest of it is read.
+    /// The damage of compressed data that is found when more of it is read: a moment's work, since
+    /// the input may have no end.
     fn damage(&mut self, lines: u64) -> Option<HostError> {
+        const MORE: usize = 64 << 20;
         if self.codec == Codec::Plain {
             return None;
         }
         let mut buffer = vec![0; READ_BYTES];
-        loop {
+        for _ in 0..MORE / READ_BYTES {
             match self.read_full(&mut buffer) {
                 Ok(0) => return None,
                 Ok(_) => {}
                 Err(error) => return Some(self.explain(error, lines)),
             }
         }
+        None
     }
 
     /// The error of a read, after `lines` whole lines or records.
