@@ -431,7 +431,7 @@ fn a_folder_that_is_not_of_an_ingest_stays_as_it_is() {
         let case =
             Case { edges: edges.clone(), plan: IngestPlan { restart, save_every, ..plan() } };
         let error = case.ingest(&store, 0, End::Never).err().unwrap().to_string();
-        assert!(error.contains("g.prism.ingest: this folder"), "{error}");
+        assert!(error.contains("g.prism.ingest: an ingest keeps what"), "{error}");
         assert_eq!(names(&other), files);
         assert!(files.iter().all(|name| fs::read_to_string(other.join(name)).unwrap() == *name));
     }
