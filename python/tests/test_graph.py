@@ -213,3 +213,32 @@ def test_a_graph_may_be_in_memory_or_on_a_simulated_drive(tmp_path: pathlib.Path
     with pytest.raises(prism.Error, match="memory"):
         graph.ingest(edges, "memory")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.txt", "g.prism"]
+
+
+def test_an_interrupted_ingest_names_arguments_that_differ(tmp_path: pathlib.Path) -> None:
+    class Enough(Exception):
+        pass
+
+    class Stops:
+        """A display that ends the ingest after what was read was saved."""
+
+        def begin(self, label: str, things: str, total: int | None) -> None:
+            pass
+
+        def reached(self, done: int) -> None:
+            if (tmp_path / "g.prism.ingest" / "state").exists():
+                raise Enough
+
+        def end(self, done: int) -> None:
+            pass
+
+    edges, store = tmp_path / "edges.txt", tmp_path / "g.prism"
+    # Several pieces of input, of which the first ones are saved because they leave memory.
+    edges.write_text("1 2\n" * (8 << 20))
+    with pytest.raises(Enough):
+        graph.ingest(edges, store, memory="64KiB", progress=Stops())
+    with pytest.raises(prism.Error, match="it is with keep_duplicates=False; give the same"):
+        graph.ingest(edges, store, memory="64KiB", keep_duplicates=True)
+    made = graph.ingest(edges, store, memory="64KiB")
+    assert (made["vertices"], made["edges"]) == (2, 1)
+    assert not (tmp_path / "g.prism.ingest").exists()

@@ -23,7 +23,7 @@ use rustix::io::Errno;
 
 use crate::connection::Connection;
 use crate::listen::{Listener, Stream};
-use crate::log;
+use crate::log::{self, Troubles};
 use crate::metrics::{self, Metrics};
 use crate::open::{Backend, Opened, ServerError, unix_now};
 use crate::report;
@@ -38,8 +38,6 @@ const EVENTS: usize = 256;
 /// Time without accepting after there was no descriptor or no memory for a client: the loop must
 /// not spin, and clients wait no longer than they notice.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// Time between two lines about damaged items.
-const DAMAGE_PAUSE: Duration = Duration::from_secs(60);
 
 /// A server.
 pub struct Server {
@@ -71,16 +69,7 @@ pub struct Server {
     /// When a client could not be accepted, until that is tried again.
     accept_failed: Option<Instant>,
     metrics: Metrics,
-    failure_logged: bool,
-    damage: DamageLog,
-}
-
-/// Reads of damaged items that were logged.
-#[derive(Debug, Default)]
-struct DamageLog {
-    reads: u64,
-    /// When the last line was written.
-    at: Option<Instant>,
+    troubles: Troubles,
 }
 
 pub(crate) fn failed(what: &str) -> impl FnOnce(Errno) -> ServerError + '_ {
@@ -119,8 +108,7 @@ impl Server {
             accepting: false,
             accept_failed: None,
             metrics: Metrics::default(),
-            failure_logged: false,
-            damage: DamageLog::default(),
+            troubles: Troubles::default(),
         };
         Ok(server)
     }
@@ -171,8 +159,7 @@ impl Server {
             self.expire(now);
             self.metrics.expire(&self.epoll);
             self.accept_again()?;
-            self.log_failure();
-            self.log_damage();
+            self.troubles.report(&self.cache);
         }
         self.close()
     }
@@ -317,30 +304,6 @@ impl Server {
         if self.shared.settings.verbosity >= level {
             log::line(text);
         }
-    }
-
-    /// A failure of the device is reported once, whatever the operator wants to see.
-    fn log_failure(&mut self) {
-        if let Some(failure) = self.cache.failure().filter(|_| !self.failure_logged) {
-            log::line(format_args!("the device has failed, no more items are stored: {failure}"));
-            self.failure_logged = true;
-        }
-    }
-
-    /// Items that could not be read are reported once in a while, whatever the operator wants to
-    /// see.
-    fn log_damage(&mut self) {
-        let reads = self.cache.counts().damaged_reads;
-        let is_soon = self.damage.at.is_some_and(|at| at.elapsed() < DAMAGE_PAUSE);
-        if reads == self.damage.reads || is_soon {
-            return;
-        }
-        log::line(format_args!(
-            "items that are damaged on flash or cannot be read, and were dropped: {} (`reads_lost` \
-             of `stats flash`)",
-            reads - self.damage.reads
-        ));
-        self.damage = DamageLog { reads, at: Some(Instant::now()) };
     }
 
     fn receive(&mut self, id: u32) {

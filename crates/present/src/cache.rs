@@ -46,9 +46,8 @@ const GENERATED: usize = 1 << 16;
 
 /// The first of `values` that was there before.
 fn duplicate<T: PartialEq>(values: &[T]) -> Option<&T> {
-    (1..values.len())
-        .map(|at| (at, &values[at]))
-        .find_map(|(at, value)| values[..at].contains(value).then_some(value))
+    let mut rest = values.iter().enumerate();
+    rest.find(|(at, value)| values[..*at].contains(value)).map(|(_, value)| value)
 }
 
 impl Study {

@@ -41,22 +41,23 @@ const RENAMED: [(&str, &str); 3] = [
     ("self-loops", "keep_self_loops"),
 ];
 
-/// Options with a word where the argument is a truth value.
-const TRUTHS: [&str; 2] = ["duplicates", "self-loops"];
+/// Values of options where the argument is a truth value.
+const TRUTHS: [(&str, &str); 4] = [
+    ("keep_duplicates=drop", "keep_duplicates=False"),
+    ("keep_duplicates=keep", "keep_duplicates=True"),
+    ("keep_self_loops=drop", "keep_self_loops=False"),
+    ("keep_self_loops=keep", "keep_self_loops=True"),
+];
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Host(error) => error.into(),
             error => {
-                let mut text = error.to_string();
-                for (word, value) in [("drop", "False"), ("keep", "True")] {
-                    for option in TRUTHS {
-                        text = text
-                            .replace(&format!("--{option}={word}"), &format!("--{option}={value}"));
-                    }
-                }
-                Self::Text(in_arguments(&text, &FLAGS, &RENAMED))
+                let text = in_arguments(&error.to_string(), &FLAGS, &RENAMED);
+                Self::Text(
+                    TRUTHS.iter().fold(text, |text, (word, truth)| text.replace(word, truth)),
+                )
             }
         }
     }

@@ -6,27 +6,11 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{folder, prism};
+use crate::common::{folder, good, prism, refused_in_a_line as refused};
 
 /// A path in a folder, as text.
 fn at(folder: &tempfile::TempDir, name: &str) -> String {
     folder.path().join(name).to_str().unwrap().to_owned()
-}
-
-fn good(arguments: &[&str]) -> String {
-    let run = prism(arguments);
-    assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
-    run.stdout
-}
-
-/// A command that fails, with parts of its message.
-fn refused(arguments: &[&str], parts: &[&str]) {
-    let run = prism(arguments);
-    assert_eq!(run.code, 2, "{arguments:?}: {}{}", run.stdout, run.stderr);
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-    for part in parts {
-        assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
-    }
 }
 
 const EDGES: &str = "# a comment\n10 20 0.5\n20,30,2\n30\t10\t1\n1000000000000 10 4\n";

@@ -8,16 +8,10 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-use crate::common::{folder, prism};
+use crate::common::{folder, good, prism};
 
 fn at(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().unwrap().to_owned()
-}
-
-fn good(arguments: &[&str]) -> String {
-    let run = prism(arguments);
-    assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
-    run.stdout
 }
 
 fn names(folder: &Path) -> Vec<String> {

@@ -6,17 +6,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::common::{folder, prism};
-
-/// A command that fails, with parts of its message.
-fn refused(arguments: &[&str], parts: &[&str]) {
-    let run = prism(arguments);
-    assert_eq!(run.code, 2, "{arguments:?}: {}{}", run.stdout, run.stderr);
-    assert_eq!(run.stderr.lines().count(), 1, "{}", run.stderr);
-    for part in parts {
-        assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
-    }
-}
+use crate::common::{folder, prism, refused_in_a_line as refused};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut packer = GzEncoder::new(Vec::new(), Compression::new(6));

@@ -4,22 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::{folder, prism};
-
-fn good(arguments: &[&str]) -> String {
-    let run = prism(arguments);
-    assert_eq!(run.code, 0, "{arguments:?}: {}", run.stderr);
-    run.stdout
-}
-
-/// A command that fails, with parts of its message.
-fn refused(arguments: &[&str], parts: &[&str]) {
-    let run = prism(arguments);
-    assert_eq!(run.code, 2, "{arguments:?}: {}{}", run.stdout, run.stderr);
-    for part in parts {
-        assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
-    }
-}
+use crate::common::{folder, good, refused};
 
 #[test]
 fn the_largest_groups_are_listed_if_their_number_is_given() {

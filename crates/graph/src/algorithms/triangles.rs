@@ -51,7 +51,8 @@ const ELEMENT: u64 = size_of::<(u32, u8)>() as u64;
 /// and the lists of it.
 fn fixed_bytes(graph: &Graph, windows: &Windows, pool: &dyn Pool) -> u64 {
     let threads = pool.threads() as u64;
-    // The lists of a window grow to twice their length, out of those of half of it.
+    // The lists of a window grow: their new memory, of up to twice their length, is there together
+    // with the old one, of half of it.
     let window = windows.bytes_max(graph, 3 * ELEMENT);
     u64::from(graph.catalog().vertices) * (8 + 4 + 4 + 8) + threads * window
 }

@@ -62,6 +62,29 @@ pub fn prism(args: &[&str]) -> Run {
     Run::with_input(args, b"")
 }
 
+/// Runs `prism args`, which must succeed; returns its standard output.
+pub fn good(args: &[&str]) -> String {
+    let run = prism(args);
+    assert_eq!(run.code, 0, "{args:?}: {}", run.stderr);
+    run.stdout
+}
+
+/// Runs `prism args`, which must be refused; its message must have all `parts`.
+pub fn refused(args: &[&str], parts: &[&str]) -> String {
+    let run = prism(args);
+    assert_eq!(run.code, 2, "{args:?}: {}{}", run.stdout, run.stderr);
+    for part in parts {
+        assert!(run.stderr.contains(part), "{part} is not in {}", run.stderr);
+    }
+    run.stderr
+}
+
+/// As [`refused`], with a message of one line.
+pub fn refused_in_a_line(args: &[&str], parts: &[&str]) {
+    let message = refused(args, parts);
+    assert_eq!(message.lines().count(), 1, "{message}");
+}
+
 /// The path of a shipped sample.
 pub fn sample(name: &str) -> String {
     format!("{}/../../samples/{name}", env!("CARGO_MANIFEST_DIR"))
