@@ -89,7 +89,7 @@ impl<S: Store> Fs<S> {
         let count = self.config.groups.clamp(1, 16) as usize;
         let in_segments = self.usage.segments.iter().filter_map(|usage| usage.hotness(now, floor));
         let mut in_segments: Vec<f64> = in_segments.collect();
-        quantize(&mut self.groups, &mut in_segments, count, self.config.distance);
+        quantize(&mut self.groups, &mut in_segments, count, &self.config);
         let keys: Vec<Key> = self.dirty.keys().copied().collect();
         let mut groups = vec![Vec::new(); count];
         for key in keys {

@@ -21,6 +21,17 @@ pub enum Distance {
     Log,
 }
 
+/// How the segments are divided into groups of hotness. Source: SFS, FAST'12, Figure 6.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantization {
+    /// By iteration, as in SFS: each segment belongs to the nearest group.
+    Iterative,
+    /// Into equal parts of the range of hotness (SFS: equi-height).
+    EqualRanges,
+    /// Into equal numbers of segments (SFS: equi-width).
+    EqualCounts,
+}
+
 /// When data that was not synced is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deferral {
@@ -37,6 +48,8 @@ pub struct Config {
     pub victim: Victim,
     /// Groups of hotness, 1 to 16.
     pub groups: u32,
+    /// How segments are divided into groups.
+    pub quantization: Quantization,
     /// The distance of the quantization.
     pub distance: Distance,
     /// Whether groups wait until they fill a segment.
@@ -59,6 +72,7 @@ impl Config {
     pub const NORMAL: Self = Self {
         victim: Victim::CostBenefit,
         groups: 4,
+        quantization: Quantization::Iterative,
         distance: Distance::Log,
         deferral: Deferral::WholeSegments,
         age_floor: 2,

@@ -35,7 +35,7 @@ mod xattr;
 pub use acl::{ACL_ACCESS, ACL_DEFAULT};
 pub use check::{Problem, Report};
 pub use commit::{Fsync, Fsynced};
-pub use config::{Config, Deferral, Distance, Victim};
+pub use config::{Config, Deferral, Distance, Quantization, Victim};
 pub use data::{Allocate, FILE_MAX, Seek, SetAttr};
 pub use error::{FsError, Result};
 pub use folder::{DirEntry, NAME_MAX};
