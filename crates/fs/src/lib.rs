@@ -29,6 +29,7 @@ mod recover;
 mod repair;
 mod table;
 mod usage;
+pub mod overwrites;
 pub mod workload;
 mod xattr;
 

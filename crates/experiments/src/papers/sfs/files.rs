@@ -1,10 +1,11 @@
 //! The file system of SFS itself, without time: write cost, distribution of the utilization of
 //! segments, throughput by arithmetic. `docs/design/sfs.md` has the set-up.
 
-use prism_base::Rng;
-use prism_base::distribution::{Scatter, Zipf};
 use prism_flash::{DeviceGeometry, MemoryDevice, SharedMemory};
-use prism_fs::{Config, Fs, FsError, NewFile, ROOT, S_IFREG, Time, Victim};
+use prism_fs::overwrites::{AGEING, CAPACITY, Choice, MEASURED, Writes};
+use prism_fs::{
+    Config, Distance, Fs, FsError, NewFile, Quantization, ROOT, S_IFREG, Time, Victim,
+};
 use prism_segments::IdealStore;
 
 use super::recorder::Recorder;
@@ -21,111 +22,6 @@ pub const GROUPS: [u32; 6] = [1, 2, 3, 4, 5, 6];
 pub const FULL: u32 = 85;
 /// The utilization of Figure 10.
 pub const SPREAD: u32 = 70;
-/// Gigabytes of the paper's device, and of the writes before and in a measurement (Figures 12 to
-/// 14; for others they are not given).
-const CAPACITY: u64 = 30;
-const AGEING: u64 = 20;
-const MEASURED: u64 = 8;
-/// Blocks of the paper's device.
-const BLOCKS: f64 = 930.0 * 8192.0;
-
-named_enum! {
-    /// A workload of the paper.
-    pub enum Writes {
-        /// Zipf's law.
-        Zipf = "Zipf",
-        /// All blocks are equally likely.
-        Uniform = "uniform",
-        /// The distribution of its trace of TPC-C.
-        TpcC = "TPC-C",
-        /// The distribution of its trace of research desktops.
-        Res = "RES",
-    }
-}
-
-/// The share of writes to so many thousands of the blocks written most. Source: Figure 2.
-const TPC_C: [(f64, f64); 10] = [
-    (1.0, 0.053),
-    (5.0, 0.151),
-    (10.0, 0.321),
-    (20.0, 0.445),
-    (50.0, 0.611),
-    (100.0, 0.732),
-    (200.0, 0.853),
-    (300.0, 0.917),
-    (400.0, 0.959),
-    (587.0, 1.0),
-];
-const RES: [(f64, f64); 13] = [
-    (1.0, 0.174),
-    (5.0, 0.261),
-    (10.0, 0.377),
-    (20.0, 0.536),
-    (50.0, 0.664),
-    (100.0, 0.721),
-    (200.0, 0.781),
-    (300.0, 0.823),
-    (400.0, 0.857),
-    (600.0, 0.909),
-    (800.0, 0.951),
-    (1000.0, 0.974),
-    (1184.0, 1.0),
-];
-
-impl Writes {
-    /// The share of the device that is written.
-    fn set(self) -> f64 {
-        match self {
-            Self::Zipf | Self::Uniform => 0.27,
-            Self::TpcC => 587_000.0 / BLOCKS,
-            Self::Res => 1_184_000.0 / BLOCKS,
-        }
-    }
-}
-
-/// Blocks to be written.
-struct Choice {
-    rng: Rng,
-    order: Scatter,
-    zipf: Zipf,
-    writes: Writes,
-    count: u64,
-}
-
-impl Choice {
-    fn new(writes: Writes, count: u64, seed: u64) -> Self {
-        let mut rng = Rng::stream(seed, "sfs.files");
-        let order = Scatter::new(count, &mut rng);
-        Self { rng, order, zipf: Zipf::new(count, 1.0), writes, count }
-    }
-
-    fn next(&mut self) -> u64 {
-        let rank = match self.writes {
-            Writes::Uniform => return self.rng.below(self.count),
-            Writes::Zipf => self.zipf.draw(&mut self.rng),
-            Writes::TpcC => self.of_curve(&TPC_C),
-            Writes::Res => self.of_curve(&RES),
-        };
-        self.order.place(rank.min(self.count - 1))
-    }
-
-    /// A rank of a distribution whose sum is piecewise linear.
-    fn of_curve(&mut self, curve: &[(f64, f64)]) -> u64 {
-        let at = self.rng.unit();
-        let mut before = (0.0, 0.0);
-        for &point in curve {
-            if at <= point.1 {
-                let blocks =
-                    before.0 + (at - before.1) / (point.1 - before.1) * (point.0 - before.0);
-                let last = curve.last().expect("points").0;
-                return (blocks / last * self.count as f64) as u64;
-            }
-            before = point;
-        }
-        self.count - 1
-    }
-}
-
 /// The settings of a file system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settings {
@@ -133,6 +29,12 @@ pub enum Settings {
     Sfs(u32),
     /// SFS that cleans by cost-benefit.
     CostBenefit,
+    /// SFS with groups of equal numbers of segments.
+    EqualCounts,
+    /// SFS with groups of equal ranges of hotness.
+    EqualRanges,
+    /// SFS with groups of equal ranges of the logarithm of hotness.
+    EqualLogRanges,
     /// The paper's baseline.
     LfsCb,
     /// The settings of a mount by default.
@@ -142,6 +44,8 @@ pub enum Settings {
 impl Settings {
     /// SFS as the paper runs it.
     pub const SFS: Self = Self::Sfs(4);
+    /// The rivals of its quantization.
+    pub const RIVALS: [Self; 3] = [Self::EqualCounts, Self::EqualRanges, Self::EqualLogRanges];
 
     /// Its name.
     #[must_use]
@@ -150,6 +54,9 @@ impl Settings {
             Self::Sfs(1) => "SFS, 1 group".into(),
             Self::Sfs(groups) => format!("SFS, {groups} groups"),
             Self::CostBenefit => "SFS, cost-benefit".into(),
+            Self::EqualCounts => "SFS, equal numbers".into(),
+            Self::EqualRanges => "SFS, equal ranges".into(),
+            Self::EqualLogRanges => "SFS, equal ranges of logarithms".into(),
             Self::LfsCb => "LFS-CB".into(),
             Self::Normal => "by default".into(),
         }
@@ -159,6 +66,17 @@ impl Settings {
         match self {
             Self::Sfs(groups) => Config { groups, ..Config::SFS },
             Self::CostBenefit => Config { victim: Victim::CostBenefit, ..Config::SFS },
+            Self::EqualCounts => {
+                Config { quantization: Quantization::EqualCounts, ..Config::SFS }
+            }
+            Self::EqualRanges => {
+                Config { quantization: Quantization::EqualRanges, ..Config::SFS }
+            }
+            Self::EqualLogRanges => Config {
+                quantization: Quantization::EqualRanges,
+                distance: Distance::Log,
+                ..Config::SFS
+            },
             Self::LfsCb => Config::LFS_CB,
             Self::Normal => Config::NORMAL,
         }
@@ -258,7 +176,7 @@ fn measured(
     let mut fs = file_system(bench, config)?;
     let per_segment = u64::from(fs.blocks_per_segment());
     let all = u64::from(SEGMENTS) * per_segment;
-    let set = (all as f64 * writes.set()) as u64;
+    let set = writes.set_blocks(all);
     let dummy = (all * u64::from(utilization) / 100).saturating_sub(set);
     let block = [7; 4096];
     for (name, count) in [(b"dummy", dummy), (b"files", set)] {
@@ -269,7 +187,7 @@ fn measured(
     let file = fs.lookup(ROOT, b"files")?;
     let mut choice = Choice::new(writes, set, bench.seed);
     let mut write = |fs: &mut Fs<Recorder>, count: u64| {
-        (0..count).try_for_each(|_| fs.write(file, choice.next() * 4096, &block))
+        (0..count).try_for_each(|_| fs.write(file, choice.next_block() * 4096, &block))
     };
     write(&mut fs, all * AGEING / CAPACITY)?;
     let before = fs.counts();
@@ -315,22 +233,6 @@ fn spread(segments: &[u32], per_segment: u64, dummy: u64) -> [f64; 10] {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn curves_give_the_published_shares() {
-        for (writes, curve) in [(Writes::TpcC, &TPC_C[..]), (Writes::Res, &RES[..])] {
-            let last = curve.last().unwrap().0;
-            let count = (last * 100.0) as u64;
-            let mut choice = Choice::new(writes, count, 1);
-            let mut ranks: Vec<u64> = (0..50_000).map(|_| choice.of_curve(curve)).collect();
-            ranks.sort_unstable();
-            for &(thousands, share) in curve {
-                let below = ranks.partition_point(|&rank| (rank as f64) < thousands * 100.0);
-                let found = below as f64 / 50_000.0;
-                assert!((found - share).abs() < 0.01, "{writes:?} {thousands}: {found} {share}");
-            }
-        }
-    }
 
     #[test]
     fn tenths_by_hand() {

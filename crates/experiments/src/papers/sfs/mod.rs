@@ -16,7 +16,8 @@ mod sizes;
 
 use crate::scale::Scale;
 
-pub use files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS, Writes};
+pub use files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS};
+pub use prism_fs::overwrites::Writes;
 pub use published::{Relation, compare, compare_files, relations};
 pub use segments::{BLOCK_PAGES, GROUP as SEGMENT_GROUP, SEGMENT_PAGES, SegmentRow, Stream};
 pub use sizes::{GROUP as SIZE_GROUP, Map, SizeRow, Ssd};
@@ -62,7 +63,7 @@ impl Part {
             all.extend(Writes::ALL.map(|writes| run(writes, Settings::Normal, FULL)));
             let groups = GROUPS.into_iter().map(Settings::Sfs);
             let others = groups.filter(|settings| *settings != Settings::SFS);
-            for settings in others.chain([Settings::CostBenefit]) {
+            for settings in others.chain([Settings::CostBenefit]).chain(Settings::RIVALS) {
                 all.extend([Writes::Zipf, Writes::TpcC].map(|one| run(one, settings, FULL)));
             }
         }
