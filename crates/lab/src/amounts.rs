@@ -1,7 +1,7 @@
 //! The amount of work of an application: a function of the size of the device and, if they are
 //! given, of the bytes to write.
 //!
-//! Live data fills a quarter of the device. The application then writes about as many bytes to its
+//! Live data fills a quarter of the device; with overwrites, 85 %. The application then writes about as many bytes to its
 //! files as the device holds, or as many as asked for. The number of operations follows from the
 //! constants below, which are rounded and come from the file formats. The report has the bytes
 //! actually written. The work does not depend on time, so it is the same on a slow machine, unless
@@ -10,6 +10,7 @@
 use prism_base::Bytes;
 
 use crate::kinds::{App, Pattern};
+use crate::overwrite::{BLOCK, file_blocks};
 
 /// The device size over the live data.
 const DEVICE_OVER_LIVE: u64 = 4;
@@ -79,6 +80,10 @@ impl Work {
     #[must_use]
     pub fn of(app: App, pattern: Pattern, size: Bytes, written: Bytes) -> Self {
         let live = size.0 / DEVICE_OVER_LIVE;
+        if let Some(writes) = app.overwrites() {
+            let [set, _] = file_blocks(writes, size.0 / BLOCK);
+            return Self::at_least_one(set, written.0 / BLOCK);
+        }
         match app {
             App::SqliteRb | App::SqliteWal => {
                 let pages = match pattern {
@@ -96,7 +101,11 @@ impl Work {
                 let reads = if pattern == Pattern::Mix { puts } else { 0 };
                 Self::at_least_one(live / record, puts + reads)
             }
-            App::Varmail => Self::at_least_one(MAILS, written.0 / MAIL_ROUND_BYTES),
+            App::Varmail
+            | App::OverwriteZipf
+            | App::OverwriteUniform
+            | App::OverwriteTpcC
+            | App::OverwriteRes => Self::at_least_one(MAILS, written.0 / MAIL_ROUND_BYTES),
         }
     }
 
@@ -146,6 +155,8 @@ mod tests {
         check(App::RocksDb, Pattern::Seq, 64 * mib, 40_329, 32_263);
         check(App::RocksDb, Pattern::Mix, 64 * mib, 40_329, 64_526);
         check(App::Varmail, Pattern::Rand, 64 * mib, 1000, 4096);
+        // 27 % of 16,384 blocks.
+        check(App::OverwriteZipf, Pattern::Rand, 64 * mib, 4423, 16_384);
         check(App::Varmail, Pattern::Mix, 1, 1000, 1);
         check(App::LevelDb, Pattern::Seq, 1, 1, 1);
         // Twice as many operations on the same records.

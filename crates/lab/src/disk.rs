@@ -105,7 +105,9 @@ fn maker(fs: FileSystem) -> (&'static str, &'static str, &'static [&'static str]
             &["-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
         ),
         FileSystem::Xfs => ("mkfs.xfs", "xfsprogs", &["-q", "-f"]),
-        FileSystem::Btrfs => ("mkfs.btrfs", "btrfs-progs", &["-q", "-f"]),
+        FileSystem::Btrfs | FileSystem::BtrfsNodatacow => {
+            ("mkfs.btrfs", "btrfs-progs", &["-q", "-f"])
+        }
         FileSystem::F2fs => ("mkfs.f2fs", "f2fs-tools", &["-q", "-f"]),
     }
 }
@@ -116,7 +118,7 @@ fn size_min(fs: FileSystem) -> u64 {
     match fs {
         FileSystem::Ext4 => 16 << 20,
         FileSystem::Xfs => 300 << 20,
-        FileSystem::Btrfs => 256 << 20,
+        FileSystem::Btrfs | FileSystem::BtrfsNodatacow => 256 << 20,
         FileSystem::F2fs => 64 << 20,
     }
 }
@@ -132,21 +134,22 @@ pub(super) fn check(fs: FileSystem, size: Bytes) -> Result<(), StackError> {
     }
     program(fs)?;
     let known = fs::read_to_string("/proc/filesystems").unwrap_or_default();
-    let is_known = known.lines().any(|line| line.trim() == fs.name());
-    let module = Path::new("/sys/module").join(fs.name());
+    let (name, _) = fs.mount();
+    let is_known = known.lines().any(|line| line.trim() == name);
+    let module = Path::new("/sys/module").join(name);
     // Mounting loads a missing module.
-    if is_known || module.exists() || has_module(fs) {
+    if is_known || module.exists() || has_module(name) {
         return Ok(());
     }
     Err(StackError::NoFileSystem { fs })
 }
 
-/// Whether a module for `fs` is installed for the running kernel.
-fn has_module(fs: FileSystem) -> bool {
+/// Whether the module `name` is installed for the running kernel.
+fn has_module(name: &str) -> bool {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let list = Path::new("/lib/modules").join(release.trim()).join("modules.dep");
     let list = fs::read_to_string(list).unwrap_or_default();
-    list.contains(&format!("/{}.ko", fs.name()))
+    list.contains(&format!("/{name}.ko"))
 }
 
 /// Folders of system programs that `PATH` may lack.
@@ -176,10 +179,11 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    /// Mounts the file system on `device` at `folder`, with discards of deleted data.
+    /// Mounts the file system on `device` at `folder`.
     pub fn at(fs: FileSystem, device: &LoopDevice, folder: &Path) -> Result<Self, StackError> {
         let undo = Undo::of(|| -> io::Result<_> {
-            mount(device.path(), folder, fs.name(), MountFlags::NOATIME, c"discard")?;
+            let (name, options) = fs.mount();
+            mount(device.path(), folder, name, MountFlags::NOATIME, options)?;
             let folder: Arc<Path> = folder.into();
             Ok(move || drop(unmount_now(&folder)))
         });

@@ -1,6 +1,9 @@
 //! The parts of a combination: application, file system, access pattern, use of the page cache.
 
+use std::ffi::CStr;
 use std::fmt;
+
+use prism_fs::overwrites::Writes;
 
 prism_base::named_enum! {
     /// An application: a library, or our own implementation of varmail.
@@ -16,6 +19,14 @@ prism_base::named_enum! {
         LevelDb = "leveldb",
         /// A mail server, as in filebench's workload of that name.
         Varmail = "varmail",
+        /// Overwrites of blocks of a file by Zipf's law, as in the paper SFS.
+        OverwriteZipf = "overwrite-zipf",
+        /// The same with uniformly random blocks.
+        OverwriteUniform = "overwrite-uniform",
+        /// The same with the distribution of the paper's trace of TPC-C.
+        OverwriteTpcC = "overwrite-tpcc",
+        /// The same with that of its trace of research desktops.
+        OverwriteRes = "overwrite-res",
     }
 }
 
@@ -31,6 +42,8 @@ prism_base::named_enum! {
         Btrfs = "btrfs",
         /// F2FS.
         F2fs = "f2fs",
+        /// Btrfs without copy-on-write, and so without checksums of data.
+        BtrfsNodatacow = "btrfs-nodatacow",
     }
 }
 
@@ -84,6 +97,41 @@ impl App {
         match self {
             Self::RocksDb => true,
             Self::SqliteRb | Self::SqliteWal | Self::LevelDb | Self::Varmail => false,
+            Self::OverwriteZipf
+            | Self::OverwriteUniform
+            | Self::OverwriteTpcC
+            | Self::OverwriteRes => false,
+        }
+    }
+
+    /// The distribution of its overwrites, if it overwrites blocks of a file.
+    #[must_use]
+    pub fn overwrites(self) -> Option<Writes> {
+        match self {
+            Self::OverwriteZipf => Some(Writes::Zipf),
+            Self::OverwriteUniform => Some(Writes::Uniform),
+            Self::OverwriteTpcC => Some(Writes::TpcC),
+            Self::OverwriteRes => Some(Writes::Res),
+            Self::SqliteRb | Self::SqliteWal | Self::RocksDb | Self::LevelDb | Self::Varmail => {
+                None
+            }
+        }
+    }
+
+    /// Whether the application can have the pattern: overwrites are random.
+    #[must_use]
+    pub fn has_pattern(self, pattern: Pattern) -> bool {
+        self.overwrites().is_none() || pattern == Pattern::Rand
+    }
+}
+
+impl FileSystem {
+    /// The kernel's name of it, and the options of its mounts: with discards of deleted data.
+    #[must_use]
+    pub fn mount(self) -> (&'static str, &'static CStr) {
+        match self {
+            Self::Ext4 | Self::Xfs | Self::Btrfs | Self::F2fs => (self.name(), c"discard"),
+            Self::BtrfsNodatacow => ("btrfs", c"discard,nodatacow"),
         }
     }
 }
@@ -112,10 +160,10 @@ impl Combination {
         all
     }
 
-    /// Whether it can be run: see [`App::has_direct`].
+    /// Whether it can be run: see [`App::has_direct`] and [`App::has_pattern`].
     #[must_use]
     pub fn is_possible(self) -> bool {
-        self.io == Io::Buffered || self.app.has_direct()
+        (self.io == Io::Buffered || self.app.has_direct()) && self.app.has_pattern(self.pattern)
     }
 }
 
@@ -148,8 +196,11 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        check_names::<App>("sqlite-rb sqlite-wal rocksdb leveldb varmail");
-        check_names::<FileSystem>("ext4 xfs btrfs f2fs");
+        check_names::<App>(
+            "sqlite-rb sqlite-wal rocksdb leveldb varmail overwrite-zipf overwrite-uniform \
+             overwrite-tpcc overwrite-res",
+        );
+        check_names::<FileSystem>("ext4 xfs btrfs f2fs btrfs-nodatacow");
         check_names::<Pattern>("seq rand mix");
         check_names::<Io>("buffered direct");
     }
@@ -174,6 +225,11 @@ mod tests {
              ext4-sqlite-wal-mix-direct!"
         );
         let ext4 = &[FileSystem::Ext4];
+        let possible = |pattern| {
+            let app = App::OverwriteRes;
+            Combination::all(&[app], &[pattern], &[Io::Buffered], &[1], ext4)[0].is_possible()
+        };
+        assert!(possible(Pattern::Rand) && !possible(Pattern::Seq) && !possible(Pattern::Mix));
         let all =
             Combination::all(&[App::LevelDb], &[Pattern::Seq], &[Io::Buffered], &[1, 4], ext4);
         let shown: Vec<String> = all.iter().map(ToString::to_string).collect();

@@ -20,6 +20,7 @@ mod leftovers;
 mod library;
 mod lsm;
 pub mod mail;
+mod overwrite;
 mod sqlite;
 mod worker;
 

@@ -24,7 +24,7 @@ pub(super) struct SharedLibrary {
 const FOLDERS: [&str; 5] = ["/usr/local/lib", "/usr/lib", "/usr/lib64", "/lib", "/lib64"];
 
 impl SharedLibrary {
-    /// The library that `app` needs; `None` for varmail.
+    /// The library that `app` needs; `None` for our own programs.
     pub fn by(app: App) -> Option<Self> {
         Some(match app {
             App::SqliteRb | App::SqliteWal => {
@@ -32,7 +32,11 @@ impl SharedLibrary {
             }
             App::RocksDb => Self { stem: "librocksdb.so", package: "librocksdb7.8 (or later)" },
             App::LevelDb => Self { stem: "libleveldb.so", package: "libleveldb1d" },
-            App::Varmail => return None,
+            App::Varmail
+            | App::OverwriteZipf
+            | App::OverwriteUniform
+            | App::OverwriteTpcC
+            | App::OverwriteRes => return None,
         })
     }
 

@@ -23,6 +23,7 @@ use crate::keys::{Operation, Operations, Values, key};
 use crate::kinds::{App, Io, Pattern};
 use crate::lsm::{LsmSetup, LsmStore};
 use crate::mail::{MailThread, Round};
+use crate::overwrite;
 use crate::sqlite::Sqlite;
 
 prism_base::named_enum! {
@@ -96,10 +97,13 @@ pub fn work(spec: &WorkerSpec) -> Result<(), StackError> {
     if let Some(cgroup) = &spec.cgroup {
         cgroup::enter(cgroup)?;
     }
+    if let Some(writes) = spec.app.overwrites() {
+        return overwrite::run(spec, writes, spec.amount());
+    }
     match spec.app {
         App::SqliteRb | App::SqliteWal => sqlite(spec),
         App::RocksDb | App::LevelDb => lsm(spec),
-        App::Varmail => varmail(spec),
+        _ => varmail(spec),
     }
 }
 
@@ -140,12 +144,12 @@ impl WorkerSpec {
         }
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         self.time_max.map(|time| Instant::now() + time)
     }
 }
 
-fn is_over(deadline: Option<Instant>) -> bool {
+pub(super) fn is_over(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 

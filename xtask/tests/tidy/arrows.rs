@@ -51,8 +51,9 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("host", &["base", "trace", "workload"]),
     // Graphs in files, with threads and progress.
     ("graphstore", &["base", "nand", "ssd", "flash", "flashfile", "segments", "graph", "host"]),
-    // Runs real applications and captures their requests.
-    ("lab", &["base", "host"]),
+    // Runs real applications and captures their requests; some workloads are those of the file
+    // system.
+    ("lab", &["base", "fs", "host"]),
     // Results as documents and JSON, for the command line and for Python.
     (
         "present",

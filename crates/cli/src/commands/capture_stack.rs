@@ -41,11 +41,12 @@ use crate::trace_args::SelectArgs;
 Needs root, and the packages of the chosen file systems and applications: e2fsprogs, xfsprogs,
 btrfs-progs, f2fs-tools; libsqlite3-0, librocksdb7.8 or later, libleveldb1d.")]
 pub struct Args {
-    /// File systems: ext4, xfs, btrfs, f2fs
+    /// File systems: ext4, xfs, btrfs, f2fs, btrfs-nodatacow
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "ext4,xfs,btrfs",
           value_parser = parse_name::<FileSystem>)]
     fs: Vec<FileSystem>,
-    /// Applications: sqlite-rb (rollback journal), sqlite-wal, rocksdb, leveldb, varmail
+    /// Applications: sqlite-rb (rollback journal), sqlite-wal, rocksdb, leveldb, varmail, and
+    /// overwrites of a file, overwrite-zipf, overwrite-uniform, overwrite-tpcc, overwrite-res
     #[arg(long, value_name = "NAMES", value_delimiter = ',',
           default_value = "sqlite-rb,sqlite-wal,rocksdb,leveldb,varmail",
           value_parser = parse_name::<App>)]
@@ -239,7 +240,13 @@ fn setup(args: &Args) -> Result<Setup, Failure> {
     if setup.combinations().iter().any(|one| one.is_possible()) {
         return Ok(setup);
     }
-    let what = "--io direct: none of these applications can bypass the page cache; RocksDB can";
+    let any = |has: &dyn Fn(&App) -> bool| setup.apps.iter().any(has);
+    let has_pattern = |app: &App| setup.patterns.iter().any(|&one| app.has_pattern(one));
+    let what = if any(&has_pattern) {
+        "--io direct: none of these applications can bypass the page cache; RocksDB can"
+    } else {
+        "--pattern: overwrites are random; give --pattern rand"
+    };
     Err(Failure::Usage(what.into()))
 }
 

@@ -1,0 +1,128 @@
+//! Overwrites of blocks of a file next to one that is never updated, as the paper SFS compares file
+//! systems.
+//!
+//! The page cache is written back after a fixed number of blocks, so that what reaches the device
+//! depends on the time as little as possible.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use prism_base::rng::Rng;
+use prism_fs::overwrites::{AGEING, CAPACITY, Choice, UTILIZATION, Writes};
+
+use crate::amounts::Work;
+use crate::error::StackError;
+use crate::worker::{Step, WorkerSpec, is_over};
+
+/// Bytes of a block.
+pub(super) const BLOCK: u64 = 4096;
+
+/// The device over what is written to the page cache before it is written back. The paper's machine
+/// had 4 GB of memory, from 10 % of which on Linux writes back, and a device of 30 GB.
+const DEVICE_OVER_WRITEBACK: u64 = 75;
+
+/// Names of the file that is overwritten, and of the one that is not.
+const FILES: [&str; 2] = ["files", "dummy"];
+
+/// The blocks of both files, of a device with so many blocks.
+pub(super) fn file_blocks(writes: Writes, device: u64) -> [u64; 2] {
+    let set = writes.set_blocks(device).max(1);
+    [set, (device * UTILIZATION / 100).saturating_sub(set)]
+}
+
+/// Runs a step: [`Step::Load`] writes both files and ages them, [`Step::App`] overwrites blocks.
+pub(super) fn run(spec: &WorkerSpec, writes: Writes, work: Work) -> Result<(), StackError> {
+    let device = spec.size.0 / BLOCK / u64::from(spec.instances);
+    let interval = (device / DEVICE_OVER_WRITEBACK).max(1);
+    let ageing = device * AGEING / CAPACITY;
+    let path = spec.folder.join(FILES[0]);
+    match spec.step {
+        Step::Load => {
+            let blocks = file_blocks(writes, device);
+            for (name, blocks) in FILES.into_iter().zip(blocks).rev() {
+                let path = spec.folder.join(name);
+                let mut written = Written::new(&path, interval)?;
+                (0..blocks).try_for_each(|block| written.write(block))?;
+                written.sync()?;
+            }
+            let mut choice = Choice::new(writes, work.records, spec.seed);
+            let mut written = Written::new(&path, interval)?;
+            (0..ageing).try_for_each(|_| written.write(choice.next_block()))?;
+            written.sync()
+        }
+        Step::App => {
+            let mut choice = Choice::new(writes, work.records, spec.seed);
+            for _ in 0..ageing {
+                choice.next_block();
+            }
+            let (deadline, mut written) = (spec.deadline(), Written::new(&path, interval)?);
+            for _ in 0..work.operations {
+                if is_over(deadline) {
+                    break;
+                }
+                written.write(choice.next_block())?;
+            }
+            written.sync()
+        }
+        Step::ReadSeq => read(&path, 0..work.read_in_order()),
+        Step::ReadRand => {
+            let mut rng = Rng::stream(spec.seed, "stack cold reads");
+            let reads = Work::read_at_random(spec.size, spec.instances);
+            read(&path, (0..reads).map(|_| rng.below(work.records)))
+        }
+    }
+}
+
+fn read(path: &Path, blocks: impl Iterator<Item = u64>) -> Result<(), StackError> {
+    let file = File::open(path).map_err(StackError::at(path, "open the file"))?;
+    let mut buffer = [0; BLOCK as usize];
+    for block in blocks {
+        let read = file.read_exact_at(&mut buffer, block * BLOCK);
+        read.map_err(StackError::at(path, "read a block"))?;
+    }
+    Ok(())
+}
+
+/// A file that is written, and the blocks since its file system was synced.
+struct Written<'a> {
+    path: &'a Path,
+    file: File,
+    interval: u64,
+    dirty: u64,
+}
+
+impl<'a> Written<'a> {
+    fn new(path: &'a Path, interval: u64) -> Result<Self, StackError> {
+        let file = File::options().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(StackError::at(path, "open the file"))?;
+        Ok(Self { path, file, interval, dirty: 0 })
+    }
+
+    fn write(&mut self, block: u64) -> Result<(), StackError> {
+        let written = self.file.write_all_at(&[7; BLOCK as usize], block * BLOCK);
+        written.map_err(StackError::at(self.path, "write a block"))?;
+        self.dirty += 1;
+        if self.dirty == self.interval { self.sync() } else { Ok(()) }
+    }
+
+    fn sync(&mut self) -> Result<(), StackError> {
+        self.dirty = 0;
+        let synced = rustix::fs::syncfs(&self.file).map_err(Into::into);
+        synced.map_err(StackError::at(self.path, "sync the file system"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_fill_the_share_of_the_device() {
+        // 930 MiB: 27 % and what remains of 85 %.
+        assert_eq!(file_blocks(Writes::Uniform, 238_080), [64_281, 138_087]);
+        let [set, dummy] = file_blocks(Writes::Res, 238_080);
+        assert!((36_900..37_100).contains(&set), "{set}");
+        assert_eq!(set + dummy, 238_080 * 85 / 100);
+    }
+}
