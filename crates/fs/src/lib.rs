@@ -24,12 +24,12 @@ mod log;
 mod map;
 mod names;
 mod node;
+pub mod overwrites;
 mod recent;
 mod recover;
 mod repair;
 mod table;
 mod usage;
-pub mod overwrites;
 pub mod workload;
 mod xattr;
 

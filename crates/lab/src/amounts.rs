@@ -80,10 +80,6 @@ impl Work {
     #[must_use]
     pub fn of(app: App, pattern: Pattern, size: Bytes, written: Bytes) -> Self {
         let live = size.0 / DEVICE_OVER_LIVE;
-        if let Some(writes) = app.overwrites() {
-            let [set, _] = file_blocks(writes, size.0 / BLOCK);
-            return Self::at_least_one(set, written.0 / BLOCK);
-        }
         match app {
             App::SqliteRb | App::SqliteWal => {
                 let pages = match pattern {
@@ -101,11 +97,11 @@ impl Work {
                 let reads = if pattern == Pattern::Mix { puts } else { 0 };
                 Self::at_least_one(live / record, puts + reads)
             }
-            App::Varmail
-            | App::OverwriteZipf
-            | App::OverwriteUniform
-            | App::OverwriteTpcC
-            | App::OverwriteRes => Self::at_least_one(MAILS, written.0 / MAIL_ROUND_BYTES),
+            App::Varmail => Self::at_least_one(MAILS, written.0 / MAIL_ROUND_BYTES),
+            App::OverwriteZipf | App::OverwriteUniform | App::OverwriteTpcC | App::OverwriteRes => {
+                let set = |writes| file_blocks(writes, size.0 / BLOCK)[0];
+                Self::at_least_one(app.overwrites().map_or(0, set), written.0 / BLOCK)
+            }
         }
     }
 

@@ -169,7 +169,7 @@ impl<'a> Experiment<'a> {
     ) -> Result<(), StackError> {
         let point = self.folder.join(MOUNT_POINT);
         capture.mark(PHASES[0])?;
-        disk::format(combination.fs, device.path())?;
+        disk::format(combination.fs, combination.app, device.path())?;
         capture.mark(PHASES[1])?;
         let mounted = Mounted::at(combination.fs, device, &point)?;
         self.work(combination, Step::Load, &point, memory)?;

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use prism_base::distribution::Scatter;
 use prism_base::rng::Rng;
 use prism_fs::overwrites::{AGEING, CAPACITY, Choice, UTILIZATION, Writes};
 
@@ -22,8 +23,12 @@ pub(super) const BLOCK: u64 = 4096;
 /// had 4 GB of memory, from 10 % of which on Linux writes back, and a device of 30 GB.
 const DEVICE_OVER_WRITEBACK: u64 = 75;
 
-/// Names of the file that is overwritten, and of the one that is not.
-const FILES: [&str; 2] = ["files", "dummy"];
+/// The file that is overwritten. It is written first in random order: Btrfs frees an extent only
+/// when all of it is overwritten, so after long ones the device would be full.
+const SET: &str = "files";
+
+/// The file that is never updated, which is written in order.
+const DUMMY: &str = "dummy";
 
 /// The blocks of both files, of a device with so many blocks.
 pub(super) fn file_blocks(writes: Writes, device: u64) -> [u64; 2] {
@@ -36,18 +41,18 @@ pub(super) fn run(spec: &WorkerSpec, writes: Writes, work: Work) -> Result<(), S
     let device = spec.size.0 / BLOCK / u64::from(spec.instances);
     let interval = (device / DEVICE_OVER_WRITEBACK).max(1);
     let ageing = device * AGEING / CAPACITY;
-    let path = spec.folder.join(FILES[0]);
+    let path = spec.folder.join(SET);
     match spec.step {
         Step::Load => {
-            let blocks = file_blocks(writes, device);
-            for (name, blocks) in FILES.into_iter().zip(blocks).rev() {
-                let path = spec.folder.join(name);
-                let mut written = Written::new(&path, interval)?;
-                (0..blocks).try_for_each(|block| written.write(block))?;
-                written.sync()?;
-            }
+            let [_, dummy] = file_blocks(writes, device);
+            let dummy_path = spec.folder.join(DUMMY);
+            let mut written = Written::new(&dummy_path, interval)?;
+            (0..dummy).try_for_each(|block| written.write(block))?;
+            written.sync()?;
             let mut choice = Choice::new(writes, work.records, spec.seed);
             let mut written = Written::new(&path, interval)?;
+            let order = Scatter::new(work.records, &mut Rng::stream(spec.seed, "stack fill"));
+            (0..work.records).try_for_each(|block| written.write(order.place(block)))?;
             (0..ageing).try_for_each(|_| written.write(choice.next_block()))?;
             written.sync()
         }

@@ -7,7 +7,7 @@ use prism_experiments::calc::usual_cycles;
 use prism_host::{LoadedTrace, Progress, load_trace};
 use prism_present::calc::cleaning::{self, parse_share};
 use prism_present::calc::lifetime::{self, LifetimeInputs, parse_cell};
-use prism_present::reproduction::{Paper, Repetition, TraceFiles, parse_scale};
+use prism_present::reproduction::{Paper, Repetition, Traces, parse_scale};
 use prism_present::{Trace, validation};
 use prism_report::Document;
 use pyo3::prelude::*;
@@ -105,10 +105,7 @@ pub fn reproduce(
     let paper = Paper::parse(paper).map_err(wrong("paper"))?;
     let scale = parse_scale(scale).map_err(wrong("scale"))?;
     watch::run(py, progress, [], |env| {
-        let traces = match paper {
-            Paper::UnwrittenContract => Some(TraceFiles::find(&traces, Path::is_file)?),
-            _ => None,
-        };
+        let traces = Traces::find(paper, &traces, Path::is_file)?;
         let load = |spec| {
             let LoadedTrace { info, spool } = load_trace(&spec, &Progress::hidden())?;
             Ok(Trace { info, records: Box::new(spool) })

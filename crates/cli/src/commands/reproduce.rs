@@ -8,7 +8,7 @@ use prism_experiments::Scale;
 use prism_host::input::read_text;
 use prism_host::{LoadedTrace, Progress, load_trace};
 use prism_present::Trace;
-use prism_present::reproduction::{Paper, Repetition, TraceFiles, parse_scale};
+use prism_present::reproduction::{Paper, Repetition, Traces, parse_scale};
 use prism_report::{Document, markdown};
 
 use crate::failure::Failure;
@@ -27,7 +27,8 @@ pub struct Args {
     #[arg(value_name = "ID", value_parser = papers())]
     id: Option<Paper>,
     /// Folder with the traces of unwritten-contract, there or in its subfolders unwritten and
-    /// app-fs: FS-APP-PATTERN.parquet of prism capture stack, or FS-APP.ftrace.zst
+    /// app-fs: FS-APP-PATTERN.parquet of prism capture stack, or FS-APP.ftrace.zst; for sfs those
+    /// of overwrites on ext4 and Btrfs, which are left out without them
     #[arg(long, value_name = "DIR", default_value = "samples")]
     traces: PathBuf,
     /// Amount of simulation: full or quarter
@@ -56,10 +57,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let Some(paper) = args.id else {
         return Ok(write_whole(Path::new("-"), list().as_bytes())?);
     };
-    let traces = match paper {
-        Paper::UnwrittenContract => Some(TraceFiles::find(&args.traces, Path::is_file)?),
-        _ => None,
-    };
+    let traces = Traces::find(paper, &args.traces, Path::is_file)?;
     let files = Files::open(args)?;
     let repetition = Repetition { paper, scale: args.scale, seed: args.seed, traces };
     let load = |spec| {

@@ -11,6 +11,7 @@ mod micro_tables;
 pub mod prism_ssd;
 mod run;
 pub mod sfs;
+mod sfs_run;
 
 use prism_experiments::Scale;
 use prism_experiments::contract_micro::Comparison;
@@ -18,9 +19,8 @@ use prism_experiments::unwritten::{Judged, ObservationVerdict, Observed, Pair};
 use prism_report::json::table;
 use serde_json::{Value, json};
 
-pub use contract_run::TraceFiles;
 pub use document::document;
-pub use run::{LoadTrace, Paper, Repetition, parse_scale};
+pub use run::{LoadTrace, Paper, Repetition, Traces, parse_scale};
 
 /// The results for the unwritten contract.
 pub struct Reproduced {

@@ -1,7 +1,9 @@
 //! Repeats published results.
 
+use std::path::Path;
+
 use prism_experiments::Scale;
-use prism_experiments::{atc09, linkedin, prism_ssd, sfs};
+use prism_experiments::{atc09, linkedin, prism_ssd};
 use prism_report::Document;
 use prism_trace::LoadSpec;
 use serde_json::Value;
@@ -11,7 +13,7 @@ use super::contract_run::{TraceFiles, unwritten_contract};
 use super::linkedin::LinkedIn;
 use super::prism_ssd::PrismSsd;
 use super::scale_name;
-use super::sfs::Sfs;
+use super::sfs_run::{KernelTraces, sfs};
 use crate::analysis::Trace;
 use crate::env::{Env, Outside, run_all};
 use crate::error::PresentError;
@@ -90,8 +92,41 @@ pub struct Repetition {
     pub scale: Scale,
     /// Seed of everything random.
     pub seed: u64,
-    /// The traces of [`Paper::UnwrittenContract`]; others have none.
-    pub traces: Option<TraceFiles>,
+    /// Its traces.
+    pub traces: Traces,
+}
+
+/// The traces that a publication needs or can use.
+#[derive(Clone, Debug)]
+pub enum Traces {
+    /// It has none.
+    None,
+    /// Those of [`Paper::UnwrittenContract`].
+    Contract(TraceFiles),
+    /// Those of [`Paper::Sfs`], which may be missing.
+    Kernel(KernelTraces),
+}
+
+impl Traces {
+    /// The traces of `paper` in `folder`.
+    ///
+    /// # Errors
+    /// [`PresentError::Refused`] if it needs some and there is none.
+    pub fn find(
+        paper: Paper,
+        folder: &Path,
+        is_file: impl Fn(&Path) -> bool,
+    ) -> Result<Self, PresentError> {
+        Ok(match paper {
+            Paper::UnwrittenContract => Self::Contract(TraceFiles::find(folder, is_file)?),
+            Paper::Sfs => Self::Kernel(KernelTraces::find(folder, is_file)),
+            Paper::Atc09 | Paper::LinkedIn | Paper::PrismSsd => Self::None,
+        })
+    }
+}
+
+fn no_traces() -> PresentError {
+    PresentError::refused("its traces are needed")
 }
 
 /// Reads a trace.
@@ -113,8 +148,7 @@ impl Repetition {
         let Self { paper, scale, seed, traces } = self;
         Ok(match paper {
             Paper::UnwrittenContract => {
-                let traces =
-                    traces.ok_or_else(|| PresentError::refused("its traces are needed"))?;
+                let Traces::Contract(traces) = traces else { return Err(no_traces()) };
                 let found = unwritten_contract(traces, scale, seed, load, env)?;
                 (super::json(&found), super::document(&found))
             }
@@ -132,10 +166,8 @@ impl Repetition {
                 (super::linkedin::json(&found), super::linkedin::document(&found))
             }
             Paper::Sfs => {
-                let job = |part: sfs::Part| move || part.run(scale, seed);
-                let jobs = sfs::Part::all(scale).into_iter().map(job);
-                let parts = run_all(env, LABEL, THINGS, jobs.collect());
-                let found = Sfs::new(seed, scale, sfs::Results::of(parts));
+                let Traces::Kernel(traces) = traces else { return Err(no_traces()) };
+                let found = sfs(traces, scale, seed, load, env)?;
                 (super::sfs::json(&found), super::sfs::document(&found))
             }
             Paper::PrismSsd => {

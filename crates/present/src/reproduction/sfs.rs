@@ -3,8 +3,8 @@
 use prism_experiments::Scale;
 use prism_experiments::comparison::Comparison;
 use prism_experiments::sfs::{
-    FULL, FileRow, Map, Relation, Results, SEGMENT_GROUP, SIZE_GROUP, SPREAD, SegmentRow, SizeRow,
-    Ssd, compare, compare_files, relations,
+    FULL, FileRow, KernelRow, Map, Relation, Results, SEGMENT_GROUP, SIZE_GROUP, SPREAD,
+    SegmentRow, SizeRow, Ssd, compare, compare_files, compare_kernel, kernel_relations, relations,
 };
 use prism_report::json::table;
 use prism_report::{
@@ -28,15 +28,29 @@ pub struct Sfs {
     pub files: Vec<Comparison>,
     /// The paper's relations between file systems.
     pub relations: Vec<Relation>,
+    /// Those on ext4 and Btrfs.
+    pub kernel: Vec<Comparison>,
+    /// The paper's relations between SFS and these.
+    pub kernel_relations: Vec<Relation>,
+    /// What is left out of them.
+    pub left_out: Option<String>,
 }
 
 impl Sfs {
     /// The results, compared with the paper.
     #[must_use]
-    pub fn new(seed: u64, scale: Scale, found: Results) -> Self {
-        let (compared, files, relations) =
-            (compare(&found), compare_files(&found), relations(&found));
-        Self { seed, scale, found, compared, files, relations }
+    pub fn new(seed: u64, scale: Scale, found: Results, left_out: Option<String>) -> Self {
+        Self {
+            seed,
+            scale,
+            compared: compare(&found),
+            files: compare_files(&found),
+            relations: relations(&found),
+            kernel: compare_kernel(&found),
+            kernel_relations: kernel_relations(&found),
+            found,
+            left_out,
+        }
     }
 }
 
@@ -55,6 +69,10 @@ pub fn json(result: &Sfs) -> Json {
         "files": table(&file_rows(&result.found.files)),
         "figure_10": table(&spread(&result.found.files)),
         "figures_13_and_14": table(&below(&result.found.files)),
+        "compared_kernel": comparison_tables::json(&result.kernel),
+        "kernel_relations": table(&related(&result.kernel_relations)),
+        "kernel": table(&kernel_rows(&result.found.kernel)),
+        "left_out": result.left_out,
     })
 }
 
@@ -95,6 +113,14 @@ pub fn document(result: &Sfs) -> Document {
             format!("Figures 13 and 14, at {FULL} %. Erases for each 1000 blocks of callers."),
         )
         .with(below(&result.found.files)),
+        kernel(result),
+        comparison_tables::section(
+            "File system: ext4 and Btrfs compared",
+            "Over SFS: over our own file system with the literal settings of SFS.",
+            &result.kernel,
+        ),
+        Section::new("File system: relations to ext4 and Btrfs", "")
+            .with(related(&result.kernel_relations)),
         limits(result.scale),
     ];
     document
@@ -210,6 +236,31 @@ fn below(rows: &[FileRow]) -> Table {
         .number("FAST: erases", Unit::Ratio, |row| row.1[0].1)
         .number("page: WA", Unit::Ratio, |row| row.1[1].0)
         .number("page: erases", Unit::Ratio, |row| row.1[1].1)
+        .whole("")
+}
+
+fn kernel(result: &Sfs) -> Section {
+    let lead = "Recorded in the kernel, replayed on the drives under our own file system. Volume: \
+                pages written for each that callers wrote. Erases of eight pages for each 1000 of \
+                those. MB/s of callers by arithmetic with the rates of SSD-M.";
+    let mut section = Section::new("File system: ext4 and Btrfs", lead);
+    section.push(kernel_rows(&result.found.kernel));
+    if let Some(left_out) = &result.left_out {
+        section.push(Block::Notes(vec![left_out.clone()]));
+    }
+    section
+}
+
+fn kernel_rows(rows: &[KernelRow]) -> Table {
+    Table::listing(rows)
+        .text("writes", |row| row.writes.name())
+        .text("file system", |row| row.fs.name())
+        .number("volume", Unit::Ratio, KernelRow::volume)
+        .number("FAST: WA", Unit::Ratio, |row| row.below[0].0)
+        .number("FAST: erases", Unit::Ratio, |row| row.below[0].1)
+        .number("page: WA", Unit::Ratio, |row| row.below[1].0)
+        .number("page: erases", Unit::Ratio, |row| row.below[1].1)
+        .number("MB/s", Unit::Ratio, KernelRow::throughput)
         .whole("")
 }
 

@@ -3,12 +3,10 @@
 
 use prism_flash::{DeviceGeometry, MemoryDevice, SharedMemory};
 use prism_fs::overwrites::{AGEING, CAPACITY, Choice, MEASURED, Writes};
-use prism_fs::{
-    Config, Distance, Fs, FsError, NewFile, Quantization, ROOT, S_IFREG, Time, Victim,
-};
+use prism_fs::{Config, Distance, Fs, FsError, NewFile, Quantization, ROOT, S_IFREG, Time, Victim};
 use prism_segments::IdealStore;
 
-use super::recorder::Recorder;
+use super::recorder::{Recorder, over_ftls};
 use super::{Bench, Ssd};
 use crate::scale::Scale;
 
@@ -66,12 +64,8 @@ impl Settings {
         match self {
             Self::Sfs(groups) => Config { groups, ..Config::SFS },
             Self::CostBenefit => Config { victim: Victim::CostBenefit, ..Config::SFS },
-            Self::EqualCounts => {
-                Config { quantization: Quantization::EqualCounts, ..Config::SFS }
-            }
-            Self::EqualRanges => {
-                Config { quantization: Quantization::EqualRanges, ..Config::SFS }
-            }
+            Self::EqualCounts => Config { quantization: Quantization::EqualCounts, ..Config::SFS },
+            Self::EqualRanges => Config { quantization: Quantization::EqualRanges, ..Config::SFS },
             Self::EqualLogRanges => Config {
                 quantization: Quantization::EqualRanges,
                 distance: Distance::Log,
@@ -197,7 +191,8 @@ fn measured(
     let after = fs.counts();
     let written = fs.store().take();
     let below = (utilization == FULL)
-        .then(|| super::recorder::over_ftls(&written, SEGMENTS, per_segment as u32, called));
+        // The same writes are the warm-up.
+        .then(|| over_ftls(&written, &written, SEGMENTS, per_segment as u32, called));
     Ok(FileRow {
         writes,
         settings,

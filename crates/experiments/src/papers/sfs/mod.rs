@@ -9,7 +9,9 @@
 //! dies, because with blocks of single dies a sequential write would use one die at a time.
 
 mod files;
+mod kernel;
 mod published;
+mod published_kernel;
 mod recorder;
 mod segments;
 mod sizes;
@@ -17,8 +19,10 @@ mod sizes;
 use crate::scale::Scale;
 
 pub use files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS};
+pub use kernel::{KernelFs, KernelRow, PHASE as KERNEL_PHASE, kernel_row};
 pub use prism_fs::overwrites::Writes;
 pub use published::{Relation, compare, compare_files, relations};
+pub use published_kernel::{compare_kernel, kernel_relations};
 pub use segments::{BLOCK_PAGES, GROUP as SEGMENT_GROUP, SEGMENT_PAGES, SegmentRow, Stream};
 pub use sizes::{GROUP as SIZE_GROUP, Map, SizeRow, Ssd};
 
@@ -105,6 +109,8 @@ pub struct Results {
     pub segments: Vec<SegmentRow>,
     /// The file system, in the order of [`Part::all`].
     pub files: Vec<FileRow>,
+    /// File systems of the kernel, by workload; none without their traces.
+    pub kernel: Vec<KernelRow>,
 }
 
 impl Results {
@@ -116,9 +122,11 @@ impl Results {
             all.sizes.extend(part.sizes);
             all.segments.extend(part.segments);
             all.files.extend(part.files);
+            all.kernel.extend(part.kernel);
         }
         all.sizes.sort_by_key(|row| (row.ssd as u32, row.map as u32, row.size));
         all.segments.sort_by_key(|row| (row.map as u32, row.stream as u32));
+        all.kernel.sort_by_key(|row| (row.writes as u32, row.fs as u32));
         all
     }
 

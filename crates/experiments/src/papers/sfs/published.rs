@@ -33,7 +33,7 @@ pub fn compare_files(found: &Results) -> Vec<Comparison> {
 }
 
 /// The tolerance of what cleaning rewrites: figures of the paper differ by as much.
-const REWRITTEN: f64 = 0.4;
+pub(super) const REWRITTEN: f64 = 0.4;
 
 /// Why what cleaning rewrites may differ.
 const SET: Why = Why::NotGiven(

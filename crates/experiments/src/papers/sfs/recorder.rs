@@ -8,7 +8,7 @@ use super::Map;
 use super::segments::untimed;
 
 /// Segments of 8 blocks: a block has as many pages as an eighth of a segment.
-const SEGMENT_BLOCKS: u32 = 8;
+pub(super) const SEGMENT_BLOCKS: u32 = 8;
 
 /// Segments that record what is written.
 pub(super) struct Recorder {
@@ -53,10 +53,11 @@ impl Wrapper for Recorder {
     }
 }
 
-/// Write amplification of these writes, and erases for each 1000 of `called` blocks, on FAST and
-/// on page-level mapping; once as warm-up, once measured.
+/// Write amplification of the writes `measured`, and erases for each 1000 of `called` blocks, on
+/// FAST and on page-level mapping, which were filled and got the writes `before`.
 pub(super) fn over_ftls(
-    written: &[u32],
+    before: &[u32],
+    measured: &[u32],
     segments: u32,
     per_segment: u32,
     called: u64,
@@ -65,11 +66,11 @@ pub(super) fn over_ftls(
         let block_pages = per_segment / SEGMENT_BLOCKS;
         let mut flash = untimed(map, segments * SEGMENT_BLOCKS, block_pages, 1);
         flash.fill(segments * per_segment);
-        flash.write_all(written);
-        let before = flash.counts();
-        flash.write_all(written);
-        let counts = flash.finish(&before);
+        flash.write_all(before);
+        let counts = flash.counts();
+        flash.write_all(measured);
+        let counts = flash.finish(&counts);
         let erases = counts.erases.total() as f64;
-        (counts.units.total() as f64 / written.len() as f64, 1000.0 * erases / called as f64)
+        (counts.units.total() as f64 / measured.len() as f64, 1000.0 * erases / called as f64)
     })
 }

@@ -1,0 +1,92 @@
+//! Repeats SFS, with the file systems of the kernel where their traces are.
+
+use std::path::{Path, PathBuf};
+
+use prism_experiments::Scale;
+use prism_experiments::sfs::{self, KERNEL_PHASE, KernelFs, Part, Results, Writes};
+use prism_trace::LoadSpec;
+
+use super::run::{LABEL, LoadTrace, THINGS};
+use super::sfs::Sfs;
+use crate::analysis::Trace;
+use crate::env::{Env, run_all};
+use crate::error::PresentError;
+
+/// The traces of file systems of the kernel.
+#[derive(Clone, Debug)]
+pub struct KernelTraces {
+    /// The folder in which they were looked for.
+    folder: PathBuf,
+    files: Vec<(Writes, KernelFs, PathBuf)>,
+}
+
+impl KernelTraces {
+    /// The traces in `folder`, as `prism capture stack` names them; there may be none.
+    pub fn find(folder: &Path, is_file: impl Fn(&Path) -> bool) -> Self {
+        let mut files = Vec::new();
+        for writes in Writes::ALL {
+            for fs in KernelFs::ALL {
+                let path = folder.join(fs.trace(writes));
+                if is_file(&path) {
+                    files.push((writes, fs, path));
+                }
+            }
+        }
+        Self { folder: folder.to_path_buf(), files }
+    }
+
+    /// What is left out; `None` if no trace is missing.
+    fn left_out(&self) -> Option<String> {
+        let all = Writes::ALL.len() * KernelFs::ALL.len();
+        let missing = all - self.files.len();
+        (missing > 0).then(|| {
+            format!(
+                "Left out: {missing} of {all} runs of ext4 and Btrfs, whose traces (such as {}) \
+                 are not in {}. Record them as root, with prism capture stack, and name their \
+                 folder with --traces; docs/sfs.md has the command.",
+                KernelFs::Ext4.trace(Writes::Zipf),
+                self.folder.display()
+            )
+        })
+    }
+}
+
+/// Repeats the results on all cores.
+pub(super) fn sfs(
+    traces: KernelTraces,
+    scale: Scale,
+    seed: u64,
+    load: LoadTrace<'_>,
+    env: &impl Env,
+) -> Result<Sfs, PresentError> {
+    type Job<'a> = Box<dyn FnOnce() -> Result<Results, PresentError> + Send + 'a>;
+    let left_out = traces.left_out();
+    let mut jobs: Vec<Job<'_>> = Vec::new();
+    for part in Part::all(scale) {
+        jobs.push(Box::new(move || Ok(part.run(scale, seed))));
+    }
+    for (writes, fs, path) in traces.files {
+        jobs.push(Box::new(move || kernel(writes, fs, &path, load)));
+    }
+    let parts = run_all(env, LABEL, THINGS, jobs);
+    let found = Results::of(parts.into_iter().collect::<Result<_, _>>()?);
+    Ok(Sfs::new(seed, scale, found, left_out))
+}
+
+fn kernel(
+    writes: Writes,
+    fs: KernelFs,
+    path: &Path,
+    load: LoadTrace<'_>,
+) -> Result<Results, PresentError> {
+    let spec = LoadSpec { paths: vec![path.to_path_buf()], ..LoadSpec::default() };
+    let Trace { info, mut records } = load(spec).map_err(PresentError::Outside)?;
+    let row = sfs::kernel_row(writes, fs, &mut *records, &info.symbols)?;
+    let row = row.ok_or_else(|| {
+        let path = path.display();
+        PresentError::refused(format!(
+            "{path}: nothing is written in phase {KERNEL_PHASE}; record it with prism capture stack"
+        ))
+    })?;
+    Ok(Results { kernel: vec![row], ..Results::default() })
+}
