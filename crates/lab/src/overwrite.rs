@@ -130,4 +130,33 @@ mod tests {
         assert!((36_900..37_100).contains(&set), "{set}");
         assert_eq!(set + dummy, 238_080 * 85 / 100);
     }
+
+    /// Both files have their sizes after the load; a file that was not loaded is an error of reads.
+    #[test]
+    fn a_worker_loads_overwrites_and_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = |step| WorkerSpec {
+            app: crate::App::OverwriteRes,
+            pattern: crate::Pattern::Rand,
+            io: crate::Io::Buffered,
+            step,
+            size: prism_base::Bytes(1 << 20),
+            written: prism_base::Bytes(1 << 18),
+            time_max: None,
+            instances: 1,
+            seed: 1,
+            folder: folder.path().to_path_buf(),
+            cgroup: None,
+            parent: None,
+        };
+        crate::work(&spec(Step::ReadSeq)).unwrap_err();
+        let [set, dummy] = file_blocks(Writes::Res, 256);
+        for step in [Step::Load, Step::App, Step::ReadSeq, Step::ReadRand] {
+            crate::work(&spec(step)).unwrap();
+            for (name, blocks) in [(SET, set), (DUMMY, dummy)] {
+                let bytes = std::fs::metadata(folder.path().join(name)).unwrap().len();
+                assert_eq!(bytes, blocks * BLOCK, "{name}");
+            }
+        }
+    }
 }

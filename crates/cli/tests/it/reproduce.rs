@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
+use crate::common::loop_disk::{can_capture, has_program};
 use crate::common::{Run, folder, prism, sample};
-use prism_testkit::assert_page;
+use prism_testkit::{assert_page, skipped};
 use serde_json::Value;
 
 fn root() -> std::path::PathBuf {
@@ -14,11 +15,16 @@ fn root() -> std::path::PathBuf {
 /// Runs it at quarter scale, and returns the JSON. A copy of the page of `docs` is renewed as well:
 /// the page has the same tables with the same rows.
 fn reproduce(id: &str) -> Value {
+    reproduce_with(id, "samples")
+}
+
+/// The same with traces in the folder `traces`.
+fn reproduce_with(id: &str, traces: &str) -> Value {
     let page = std::fs::read_to_string(root().join("docs").join(format!("{id}.md"))).unwrap();
     let folder = folder();
     let copy = folder.path().join("page.md");
     std::fs::write(&copy, &page).unwrap();
-    let args = ["reproduce", id, "--scale", "quarter", "--json", "-", "--page"];
+    let args = ["reproduce", id, "--traces", traces, "--scale", "quarter", "--json", "-", "--page"];
     let run = Run::inside(&root(), &[&args[..], &[copy.to_str().unwrap()]].concat());
     assert_eq!((run.code, run.stderr.as_str()), (0, ""));
     let renewed = std::fs::read_to_string(&copy).unwrap();
@@ -98,8 +104,8 @@ fn figure_1_has_a_window_in_which_rocksdb_reads_and_writes() {
 
 /// Runs `id` at quarter scale and returns the JSON, whose comparisons have a verdict and, where
 /// they differ, a reason.
-fn reproduce_alone(id: &str) -> Value {
-    let found = reproduce(id);
+fn reproduce_alone(id: &str, traces: &str) -> Value {
+    let found = reproduce_with(id, traces);
     assert_eq!((&found["id"], &found["scale"]), (&Value::from(id), &Value::from("quarter")));
     for one in found["compared"].as_array().expect("comparisons") {
         let why = one["why"].as_str().unwrap();
@@ -124,7 +130,7 @@ fn verdict<'a>(found: &'a Value, what: &str) -> &'a str {
 
 #[test]
 fn the_article_on_ssd_friendly_applications_is_repeated() {
-    let found = reproduce_alone("linkedin");
+    let found = reproduce_alone("linkedin", "samples");
     for (table, count) in [
         ("threads", 7),
         ("sizes", 12),
@@ -145,9 +151,30 @@ fn the_article_on_ssd_friendly_applications_is_repeated() {
     assert_eq!(verdict(&found, "95 % full, greedy: blocks"), "explained");
 }
 
+/// Records overwrites on ext4 in the folder, on as small a device as our own file system has at
+/// quarter scale; false and a note where that is not possible.
+fn record_overwrites(folder: &str) -> bool {
+    let Some(_turn) = can_capture("SFS on ext4") else { return false };
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    if !has_program("mkfs.ext4") || !mounts.contains(" - cgroup") {
+        skipped("SFS on ext4: it needs mkfs.ext4 and memory cgroups", "e2fsprogs");
+        return false;
+    }
+    // 29,760 blocks, of which 8 of 30 parts are overwritten.
+    let sizes = ["--size", "119040KiB", "--write", "31744KiB"];
+    let what = ["--fs", "ext4", "--app", "overwrite-uniform", "--pattern", "rand", "--no-replay"];
+    let keep = ["--keep-traces", folder];
+    let run = prism(&[&["capture", "stack"], &what[..], &sizes[..], &keep[..]].concat());
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    true
+}
+
 #[test]
-fn the_drives_of_sfs_are_repeated() {
-    let found = reproduce_alone("sfs");
+fn sfs_is_repeated() {
+    let traces = folder();
+    let traces = traces.path().to_str().unwrap();
+    let recorded = record_overwrites(traces);
+    let found = reproduce_alone("sfs", traces);
     assert_eq!(rows(&found["segments"]).len(), 3 * 4);
     let drives = ["SSD-H, page", "SSD-H, N/K", "SSD-H, FAST", "SSD-M, page", "SSD-L, BAST"];
     for drive in drives {
@@ -156,6 +183,28 @@ fn the_drives_of_sfs_are_repeated() {
     assert_eq!(verdict(&found, "SSD-H, FAST: random writes of 10 MiB"), "agrees");
     assert_eq!(verdict(&found, "FAST, segments, aligned: erases"), "agrees");
     assert!(rows(&found["sizes"]).len() > 7 * 8);
+    let left_out = found["left_out"].as_str().expect("traces are missing");
+    assert!(left_out.contains("prism capture stack") && left_out.contains(traces), "{left_out}");
+    if recorded {
+        an_overwritten_ext4_is_compared(&found);
+    } else {
+        assert_eq!(rows(&found["kernel"]).len(), 0);
+    }
+}
+
+fn an_overwritten_ext4_is_compared(found: &Value) {
+    let [row] = rows(&found["kernel"]) else { panic!("one run was recorded") };
+    let number = |key: &str| row[key].as_f64().unwrap_or_else(|| panic!("{key} in {row}"));
+    // Blocks that are overwritten twice before they are written back are written once; the journal
+    // and the tables of blocks come on top.
+    assert!((0.9..1.5).contains(&number("volume")), "{row}");
+    // Writes in place among data that stays are merged and copied.
+    assert!(number("fast_wa") > 2.0 && number("page_wa") > 1.3, "{row}");
+    let compared = found["compared_kernel"].as_array().unwrap();
+    let counted = compared.iter().filter(|one| one["basis"] == "independent").count();
+    assert_eq!((compared.len(), counted), (5, 3), "{compared:?}");
+    let more = rows(&found["kernel_relations"]);
+    assert_eq!(more[0]["holds"], "yes", "{more:?}");
 }
 
 #[test]

@@ -27,6 +27,7 @@ fn invalid_arguments_are_refused() {
     refused(&["--pattern", "seq,random"], "known are seq, rand, mix");
     refused(&["--size", "64"], "unit");
     refused(&["--io", "direct", "--app", "leveldb,varmail"], "can bypass the page cache");
+    refused(&["--app", "overwrite-zipf", "--pattern", "seq"], "give --pattern rand");
     refused(&["--device", "no-such-drive"], "no-such-drive");
     refused(&["--instances", "0"], "0 is not in 1..=16");
     refused(&["--cold-reads", "128KiB,100B"], "whole KiB");

@@ -66,7 +66,7 @@ pub(super) fn sfs(
         jobs.push(Box::new(move || Ok(part.run(scale, seed))));
     }
     for (writes, fs, path) in traces.files {
-        jobs.push(Box::new(move || kernel(writes, fs, &path, load)));
+        jobs.push(Box::new(move || kernel(scale, writes, fs, &path, load)));
     }
     let parts = run_all(env, LABEL, THINGS, jobs);
     let found = Results::of(parts.into_iter().collect::<Result<_, _>>()?);
@@ -74,6 +74,7 @@ pub(super) fn sfs(
 }
 
 fn kernel(
+    scale: Scale,
     writes: Writes,
     fs: KernelFs,
     path: &Path,
@@ -81,7 +82,7 @@ fn kernel(
 ) -> Result<Results, PresentError> {
     let spec = LoadSpec { paths: vec![path.to_path_buf()], ..LoadSpec::default() };
     let Trace { info, mut records } = load(spec).map_err(PresentError::Outside)?;
-    let row = sfs::kernel_row(writes, fs, &mut *records, &info.symbols)?;
+    let row = sfs::kernel_row(scale, writes, fs, &mut *records, &info.symbols)?;
     let row = row.ok_or_else(|| {
         let path = path.display();
         PresentError::refused(format!(

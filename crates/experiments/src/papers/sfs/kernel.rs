@@ -4,8 +4,9 @@
 use prism_fs::overwrites::{CAPACITY, MEASURED, Writes};
 use prism_trace::{Op, Record, Source, SourceError, Symbols};
 
-use super::files::SEGMENTS;
+use super::files::{SEGMENTS, blocks_per_segment};
 use super::recorder::{self, SEGMENT_BLOCKS};
+use crate::scale::Scale;
 
 named_enum! {
     /// A file system of the kernel, by the name that `prism capture stack` gives it.
@@ -38,8 +39,6 @@ impl KernelFs {
 pub const PHASE: &str = "app";
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Pages in a block under our own file system at full scale: erases are counted in such blocks.
-const BLOCK_PAGES: f64 = 8.0;
 
 /// A run of a file system of the kernel.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,8 +53,9 @@ pub struct KernelRow {
     pub written: u64,
     /// Pages that it read.
     pub read: u64,
-    /// Write amplification of the drive, and erases of eight pages for each 1000 pages that callers
-    /// wrote, over FAST and over page-level mapping.
+    /// Write amplification of the drive, and erases for each 1000 pages that callers wrote, over FAST
+    /// and over page-level mapping. An erase counts as if blocks were those under our own file
+    /// system.
     pub below: [(f64, f64); 2],
 }
 
@@ -126,6 +126,7 @@ impl Requests {
 /// # Errors
 /// [`SourceError`] if the trace cannot be read again.
 pub fn kernel_row(
+    scale: Scale,
     writes: Writes,
     fs: KernelFs,
     source: &mut dyn Source,
@@ -142,14 +143,15 @@ pub fn kernel_row(
     let per_segment = block_pages as u32 * SEGMENT_BLOCKS;
     let measured = &found.measured;
     let below = recorder::over_ftls(&found.before, measured, SEGMENTS, per_segment, called);
-    let in_eights = block_pages as f64 / BLOCK_PAGES;
+    let own_block_pages = blocks_per_segment(scale) / SEGMENT_BLOCKS;
+    let of_own = block_pages as f64 / f64::from(own_block_pages);
     Ok(Some(KernelRow {
         writes,
         fs,
         called,
         written: measured.len() as u64,
         read: found.read,
-        below: below.map(|(amplification, erases)| (amplification, erases * in_eights)),
+        below: below.map(|(amplification, erases)| (amplification, erases * of_own)),
     }))
 }
 
@@ -175,7 +177,13 @@ mod tests {
         records.extend([record(Op::Write, 160, 16, 1), record(Op::Write, 160, 16, 1)]);
         records.extend([record(Op::Read, 7, 2, 1), record(Op::Write, 0, device, 2)]);
         let mut source = VecSource::new(records);
-        let row = kernel_row(Writes::Zipf, KernelFs::Ext4, &mut source, &symbols).unwrap().unwrap();
+        let mut run = |scale| {
+            let found = kernel_row(scale, Writes::Zipf, KernelFs::Ext4, &mut source, &symbols);
+            found.unwrap().unwrap()
+        };
+        let (row, quarter) = (run(Scale::Full), run(Scale::Quarter));
+        // Blocks of eight and of four pages; here the device has blocks of two.
+        assert_eq!(row.below.map(|below| 2.0 * below.1), quarter.below.map(|below| below.1));
         assert_eq!((row.called, row.written, row.read), (device * 8 / 30, 32, 2));
         assert!((row.volume() - 32.0 / row.called as f64).abs() < 1e-12);
         for (amplification, _) in row.below {
