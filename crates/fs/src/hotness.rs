@@ -1,8 +1,8 @@
 //! Hotness: the groups into which blocks are sorted when they are written.
 //!
-//! Source: SFS, FAST'12 section 3.3 (iterative segment quantization, and the rivals with which it is
-//! compared); differs: the first groups are evenly spaced ranks instead of random segments, so that
-//! a run repeats.
+//! Source: SFS, FAST'12 section 3.3 (iterative segment quantization, and the rivals with which it
+//! is compared); differs: the first groups are evenly spaced ranks instead of random segments, so
+//! that a run repeats.
 
 use crate::config::{Config, Distance, Quantization};
 

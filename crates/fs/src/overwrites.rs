@@ -1,8 +1,8 @@
 //! Overwrites of blocks of a file, as the paper SFS has them. What does them is the caller: a file
 //! system in virtual time, or a kernel.
 //!
-//! Source: SFS, FAST'12, section 4 and Figure 2; differs: its traces are replaced by draws from their
-//! distributions, without order in time.
+//! Source: SFS, FAST'12, section 4 and Figure 2; differs: its traces are replaced by draws from
+//! their distributions, without order in time.
 
 use prism_base::Rng;
 use prism_base::distribution::{Scatter, Zipf};

@@ -1,10 +1,10 @@
 //! The amount of work of an application: a function of the size of the device and, if they are
 //! given, of the bytes to write.
 //!
-//! Live data fills a quarter of the device; with overwrites, 85 %. The application then writes about as many bytes to its
-//! files as the device holds, or as many as asked for. The number of operations follows from the
-//! constants below, which are rounded and come from the file formats. The report has the bytes
-//! actually written. The work does not depend on time, so it is the same on a slow machine, unless
+//! Live data fills a quarter of the device; with overwrites, 85 %. The application then writes
+//! about as many bytes to its files as the device holds, or as many as asked for. The number of
+//! operations follows from the constants below, which are rounded and come from the file formats.
+//! The report has the bytes actually written. The work does not depend on time, so it is the same on a slow machine, unless
 //! a time is given after which it ends.
 
 use prism_base::Bytes;

@@ -30,7 +30,7 @@ const SET: &str = "files";
 /// The file that is never updated, which is written in order.
 const DUMMY: &str = "dummy";
 
-/// The blocks of both files, of a device with so many blocks.
+/// The blocks of both files on a device of `device` blocks.
 pub(super) fn file_blocks(writes: Writes, device: u64) -> [u64; 2] {
     let set = writes.set_blocks(device).max(1);
     [set, (device * UTILIZATION / 100).saturating_sub(set)]

@@ -242,7 +242,8 @@ fn below(rows: &[FileRow]) -> Table {
 fn kernel(result: &Sfs) -> Section {
     let lead = "Recorded in the kernel, replayed on the drives under our own file system. Volume: \
                 pages written for each that callers wrote. Erases for each 1000 of those, as if \
-                blocks were those under our own file system. MB/s of callers by arithmetic with the rates of SSD-M.";
+                blocks were those under our own file system. MB/s of callers by arithmetic with \
+                the rates of SSD-M.";
     let mut section = Section::new("File system: ext4 and Btrfs", lead);
     section.push(kernel_rows(&result.found.kernel));
     if let Some(left_out) = &result.left_out {

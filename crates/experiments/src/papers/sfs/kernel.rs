@@ -1,5 +1,5 @@
-//! File systems of the kernel under the same writes: what they write, from recorded traces, and what
-//! that costs below them. `docs/design/sfs.md` has the set-up.
+//! File systems of the kernel under the same writes: what they write, from recorded traces, and
+//! what that costs below them. `docs/design/sfs.md` has the set-up.
 
 use prism_fs::overwrites::{CAPACITY, MEASURED, Writes};
 use prism_trace::{Op, Record, Source, SourceError, Symbols};
@@ -34,7 +34,7 @@ impl KernelFs {
     }
 }
 
-/// The phase of the traces that is measured; what comes before is the warm-up, what comes later is
+/// The phase of the traces that is measured. Requests before it are the warm-up, later ones are
 /// left out.
 pub const PHASE: &str = "app";
 /// Bytes of a page.
@@ -53,8 +53,8 @@ pub struct KernelRow {
     pub written: u64,
     /// Pages that it read.
     pub read: u64,
-    /// Write amplification of the drive, and erases for each 1000 pages that callers wrote, over FAST
-    /// and over page-level mapping. An erase counts as if blocks were those under our own file
+    /// Write amplification of the drive, and erases for each 1000 pages that callers wrote, over
+    /// FAST and over page-level mapping. An erase counts as if blocks were those under our own file
     /// system.
     pub below: [(f64, f64); 2],
 }
@@ -161,8 +161,7 @@ mod tests {
 
     use super::*;
 
-    /// In-place writes of random pages cost what they cost in theory; what comes after the phase is
-    /// left out.
+    /// Only requests of the phase are counted, and those after it are left out.
     #[test]
     fn a_trace_by_hand() {
         let mut symbols = Symbols::default();
