@@ -4,8 +4,8 @@
 //! Live data fills a quarter of the device; with overwrites, 85 %. The application then writes
 //! about as many bytes to its files as the device holds, or as many as asked for. The number of
 //! operations follows from the constants below, which are rounded and come from the file formats.
-//! The report has the bytes actually written. The work does not depend on time, so it is the same on a slow machine, unless
-//! a time is given after which it ends.
+//! The report has the bytes actually written. The work does not depend on time, so it is the same
+//! on a slow machine, unless a time is given after which it ends.
 
 use prism_base::Bytes;
 
