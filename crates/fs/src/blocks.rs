@@ -163,7 +163,7 @@ impl<S: Store> Fs<S> {
     fn forget_clean(&mut self, ino: u32, begin: u64, end: u64) {
         let size = self.attr(ino).map_or(u64::MAX, |attr| attr.size);
         let end = end.min(size / BLOCK as u64 + 1).max(begin);
-        if end - begin > 1 << 20 {
+        if end - begin > self.blocks.len() as u64 {
             self.blocks.retain(|key| key.0 != ino || key.1 < begin || key.1 >= end);
         } else {
             for index in begin..end {

@@ -3,7 +3,9 @@
 
 use prism_segments::Store;
 
+use crate::data::FILE_MAX;
 use crate::error::{FsError, Result};
+use crate::format::BLOCK;
 use crate::fs::{Fs, Key, XATTR};
 use crate::node::{DIRECT, FANOUT, HOLE, Inode, LEAF, Node, Pointer, RESERVED, XATTRS};
 
@@ -11,6 +13,12 @@ use crate::node::{DIRECT, FANOUT, HOLE, Inode, LEAF, Node, Pointer, RESERVED, XA
 enum Slot {
     Inode(usize),
     Tree(u64),
+}
+
+/// What the tree has at a place.
+enum Found {
+    Leaf { id: u32, at: usize },
+    Hole { end: u64 },
 }
 
 fn slot(index: u64) -> Slot {
@@ -33,22 +41,25 @@ fn takes_space(pointer: &Pointer) -> bool {
 }
 
 impl<S: Store> Fs<S> {
-    /// The leaf of a place in the tree, and the place in the leaf.
-    fn leaf(&mut self, ino: u32, at: u64) -> Result<Option<(u32, usize)>> {
+    /// The leaf of a place in the tree, and the place in the leaf; without a leaf, the first place
+    /// after those that have none for the same reason.
+    fn leaf(&mut self, ino: u32, at: u64) -> Result<Found> {
         let attr = self.attr(ino)?;
         if attr.root == 0 || at >= reach(attr.height) {
-            return Ok(None);
+            return Ok(Found::Hole { end: FILE_MAX / BLOCK as u64 });
         }
         let mut id = attr.root;
         for height in (2..=attr.height).rev() {
-            let child = (at / reach(height - 1)) as usize % FANOUT;
+            let below = reach(height - 1);
+            let child = (at / below) as usize % FANOUT;
             let Node::Inner { children, .. } = self.node(id)? else { return Err(wrong(id)) };
             id = children[child];
             if id == 0 {
-                return Ok(None);
+                let holes = children[child..].iter().take_while(|child| **child == 0).count();
+                return Ok(Found::Hole { end: (at / below + holes as u64) * below });
             }
         }
-        Ok(Some((id, (at % LEAF as u64) as usize)))
+        Ok(Found::Leaf { id, at: (at % LEAF as u64) as usize })
     }
 
     /// As [`Fs::leaf`]; nodes that are missing are added.
@@ -94,11 +105,11 @@ impl<S: Store> Fs<S> {
         match slot(index) {
             Slot::Inode(at) => Ok(self.inode(ino)?.pointers[at]),
             Slot::Tree(at) => match self.leaf(ino, at)? {
-                Some((leaf, at)) => match self.node(leaf)? {
+                Found::Leaf { id, at } => match self.node(id)? {
                     Node::Leaf { pointers, .. } => Ok(pointers[at]),
-                    _ => Err(wrong(leaf)),
+                    _ => Err(wrong(id)),
                 },
-                None => Ok(Pointer::HOLE),
+                Found::Hole { .. } => Ok(Pointer::HOLE),
             },
         }
     }
@@ -246,17 +257,14 @@ impl<S: Store> Fs<S> {
     }
 
     /// The pointers to the blocks from `index` on that are in one node, and the block after those;
-    /// none if there is no such node.
+    /// none if there is no such node, with the block after all that have none.
     pub(crate) fn pointers_from(&mut self, ino: u32, index: u64) -> Result<(&[Pointer], u64)> {
         let (id, pointers, last) = match slot(index) {
             Slot::Inode(at) => (ino, at..XATTRS + DIRECT, DIRECT as u64),
-            Slot::Tree(at) => {
-                let last = DIRECT as u64 + (at / LEAF as u64 + 1) * LEAF as u64;
-                match self.leaf(ino, at)? {
-                    Some((leaf, at)) => (leaf, at..LEAF, last),
-                    None => return Ok((&[], last)),
-                }
-            }
+            Slot::Tree(at) => match self.leaf(ino, at)? {
+                Found::Leaf { id, at } => (id, at..LEAF, index + (LEAF - at) as u64),
+                Found::Hole { end } => return Ok((&[], DIRECT as u64 + end)),
+            },
         };
         let there = self.node(id)?.pointers().get(pointers).ok_or_else(|| wrong(id))?;
         Ok((there, last))

@@ -47,20 +47,16 @@ impl Pointer {
         !matches!(self.addr, HOLE | RESERVED | SPLIT)
     }
 
-    fn encode(&self, out: &mut [u8], at: usize) {
-        put(out, at, &self.addr.to_le_bytes());
-        put(out, at + 4, &self.sum.to_le_bytes());
-        put(out, at + 8, &self.writes.to_le_bytes());
-        put(out, at + 12, &self.time.to_le_bytes());
+    fn encode(&self) -> [u8; POINTER] {
+        let [addr, sum] = [self.addr, self.sum].map(u128::from);
+        let [writes, time] = [self.writes, self.time].map(u128::from);
+        (addr | sum << 32 | writes << 64 | time << 96).to_le_bytes()
     }
 
-    fn decode(bytes: &[u8], at: usize) -> Self {
-        Self {
-            addr: u32_at(bytes, at),
-            sum: u32_at(bytes, at + 4),
-            writes: u32_at(bytes, at + 8),
-            time: u32_at(bytes, at + 12),
-        }
+    fn decode(bytes: [u8; POINTER]) -> Self {
+        let all = u128::from_le_bytes(bytes);
+        let word = |at: u32| (all >> at) as u32;
+        Self { addr: word(0), sum: word(32), writes: word(64), time: word(96) }
     }
 }
 
@@ -151,7 +147,7 @@ pub struct Inode {
     /// Attributes.
     pub attr: Attr,
     /// Pointers: [`XATTRS`] for attributes, then [`DIRECT`] for the file.
-    pub pointers: [Pointer; XATTRS + DIRECT],
+    pub pointers: Box<[Pointer; XATTRS + DIRECT]>,
 }
 
 /// A node.
@@ -179,11 +175,30 @@ const INODE: u32 = 0x444f_4e49;
 const LEAF_MAGIC: u32 = 0x4641_454c;
 const INNER: u32 = 0x524e_4e49;
 
+/// As many pointers as a node has.
+fn holes<const COUNT: usize>() -> Box<[Pointer; COUNT]> {
+    vec![Pointer::HOLE; COUNT].try_into().expect("the length is that of the array")
+}
+
+fn encode_pointers(pointers: &[Pointer], out: &mut [u8]) {
+    for (pointer, bytes) in pointers.iter().zip(out.as_chunks_mut().0) {
+        *bytes = pointer.encode();
+    }
+}
+
+fn decode_pointers<const COUNT: usize>(bytes: &[u8]) -> Box<[Pointer; COUNT]> {
+    let mut pointers = holes();
+    for (pointer, bytes) in pointers.iter_mut().zip(bytes.as_chunks().0) {
+        *pointer = Pointer::decode(*bytes);
+    }
+    pointers
+}
+
 impl Node {
     /// An empty leaf.
     #[must_use]
     pub fn leaf(owner: u32) -> Self {
-        Self::Leaf { owner, pointers: Box::new([Pointer::HOLE; LEAF]) }
+        Self::Leaf { owner, pointers: holes() }
     }
 
     /// An inner node without children.
@@ -195,14 +210,14 @@ impl Node {
     /// An inode without blocks.
     #[must_use]
     pub fn inode(attr: Attr) -> Self {
-        Self::Inode(Box::new(Inode { attr, pointers: [Pointer::HOLE; XATTRS + DIRECT] }))
+        Self::Inode(Box::new(Inode { attr, pointers: holes() }))
     }
 
     /// Its pointers.
     #[must_use]
     pub fn pointers(&self) -> &[Pointer] {
         match self {
-            Self::Inode(inode) => &inode.pointers,
+            Self::Inode(inode) => &inode.pointers[..],
             Self::Leaf { pointers, .. } => &pointers[..],
             Self::Inner { .. } => &[],
         }
@@ -211,7 +226,7 @@ impl Node {
     /// Its pointers, to change them.
     pub fn pointers_mut(&mut self) -> &mut [Pointer] {
         match self {
-            Self::Inode(inode) => &mut inode.pointers,
+            Self::Inode(inode) => &mut inode.pointers[..],
             Self::Leaf { pointers, .. } => &mut pointers[..],
             Self::Inner { .. } => &mut [],
         }
@@ -233,15 +248,9 @@ impl Node {
         match self {
             Self::Inode(inode) => {
                 encode_attr(&inode.attr, out);
-                for (pointer, at) in inode.pointers.iter().zip((POINTERS..).step_by(POINTER)) {
-                    pointer.encode(out, at);
-                }
+                encode_pointers(&inode.pointers[..], &mut out[POINTERS..]);
             }
-            Self::Leaf { pointers, .. } => {
-                for (pointer, at) in pointers.iter().zip((HEADER..).step_by(POINTER)) {
-                    pointer.encode(out, at);
-                }
-            }
+            Self::Leaf { pointers, .. } => encode_pointers(&pointers[..], &mut out[HEADER..]),
             Self::Inner { children, .. } => {
                 for (child, at) in children.iter().zip((HEADER..).step_by(4)) {
                     put(out, at, &child.to_le_bytes());
@@ -260,16 +269,12 @@ impl Node {
         if u32_at(bytes, 4) != id {
             return Err(FsError::Inconsistent(format!("node {id} is not where it should be")));
         }
-        let pointer = |begin: usize, at: usize| Pointer::decode(bytes, begin + at * POINTER);
         match magic {
             INODE => {
-                let pointers = std::array::from_fn(|at| pointer(POINTERS, at));
+                let pointers = decode_pointers(&bytes[POINTERS..]);
                 Ok(Self::Inode(Box::new(Inode { attr: decode_attr(bytes), pointers })))
             }
-            LEAF_MAGIC => {
-                let pointers = Box::new(std::array::from_fn(|at| pointer(HEADER, at)));
-                Ok(Self::Leaf { owner, pointers })
-            }
+            LEAF_MAGIC => Ok(Self::Leaf { owner, pointers: decode_pointers(&bytes[HEADER..]) }),
             INNER => {
                 let children = Box::new(std::array::from_fn(|at| u32_at(bytes, HEADER + at * 4)));
                 Ok(Self::Inner { owner, children })

@@ -20,6 +20,12 @@ impl<K: Hash + Eq + Copy, V> Recent<K, V> {
         Self { young: FastMap::default(), old: FastMap::default(), half: (max / 2).max(1) }
     }
 
+    /// How many values it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.young.len() + self.old.len()
+    }
+
     /// The value of a key.
     pub fn get(&mut self, key: K) -> Option<&V> {
         if let Some(value) = self.old.remove(&key) {

@@ -274,3 +274,26 @@ fn privileges_of_a_program_go_when_it_is_changed() {
     // That of a folder is no privilege.
     check(S_IFDIR, 0o2775, true, 0o2775);
 }
+
+#[test]
+fn a_search_for_data_passes_over_holes_of_any_size() {
+    let (mut fs, _) = new();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    // In the inode, in the first leaf, after a leaf that is missing, and at the largest offset.
+    let blocks = [3, 230, 230 + 5 * 252, (1 << 32) - 1].map(|block: u64| block * 4096);
+    for sync in [false, true] {
+        for (at, byte) in blocks.into_iter().zip(1..) {
+            fs.write(file, at, &[byte]).unwrap();
+        }
+        if sync {
+            fs.checkpoint().unwrap();
+        }
+        let mut from = 0;
+        for at in blocks {
+            assert_eq!(fs.seek(file, from, Seek::Data), Ok(at), "from {from}, {sync}");
+            assert_eq!(fs.seek(file, at, Seek::Hole), Ok((at + 4096).min(blocks[3] + 1)));
+            from = at + 4096;
+        }
+        assert_eq!(fs.seek(file, blocks[1] + 4096 * 9, Seek::Data), Ok(blocks[2]));
+    }
+}
