@@ -5,6 +5,7 @@ mod basic;
 mod cleaning;
 mod memory;
 mod model;
+mod pairs;
 mod power;
 mod random;
 mod repair;

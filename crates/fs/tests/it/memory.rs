@@ -135,19 +135,52 @@ impl<'a> Replay<'a> {
         Self { ops, durable: image, applied: 0, kind }
     }
 
-    /// What a loss of power after `count` operations leaves; counts do not decrease. Of the
-    /// operations since the last sync, each segment keeps some first ones, and the next write may
-    /// be torn.
-    pub fn cut(&mut self, count: usize, rng: &mut Rng) -> Image {
+    /// Applies what is durable after `count` operations.
+    fn sync(&mut self, count: usize) {
         let covered = self.ops[..count].iter().filter_map(|op| match op {
             Op::Sync { covered } => Some(*covered),
             _ => None,
         });
-        let synced = covered.max();
-        for op in &self.ops[self.applied..synced.unwrap_or(0).max(self.applied)] {
+        let synced = covered.max().unwrap_or(0).max(self.applied);
+        for op in &self.ops[self.applied..synced] {
             apply(&mut self.durable, op, self.kind);
         }
-        self.applied = self.applied.max(synced.unwrap_or(0));
+        self.applied = synced;
+    }
+
+    /// What losses of power in the last of `count` operations leave if it is a write, and all that
+    /// precedes it is kept: each number of its pages, with the next one torn or not.
+    pub fn cuts_in_write(&mut self, count: usize, rng: &mut Rng) -> Vec<Image> {
+        self.sync(count);
+        let Some(Op::Write { segment, page, data }) = self.ops[..count].last() else {
+            return Vec::new();
+        };
+        let mut image = self.durable.clone();
+        self.ops[self.applied..count - 1].iter().for_each(|op| apply(&mut image, op, self.kind));
+        let mut images = Vec::new();
+        for at in 0..data.len() {
+            let begin = rng.below(BLOCK as u64) as usize;
+            let mut torn = data[at].to_vec();
+            torn[begin..].fill(0xa5);
+            let slot = |image: &mut Image, data: Page| {
+                image[*segment as usize][page + at] = Some(data);
+            };
+            images.push(image.clone());
+            slot(images.last_mut().expect("just added"), torn.into());
+            if at > 0 {
+                images.push(image.clone());
+            }
+            slot(&mut image, Arc::clone(&data[at]));
+        }
+        images.push(image);
+        images
+    }
+
+    /// What a loss of power after `count` operations leaves; counts do not decrease. Of the
+    /// operations since the last sync, each segment keeps some first ones, and the next write may
+    /// be torn.
+    pub fn cut(&mut self, count: usize, rng: &mut Rng) -> Image {
+        self.sync(count);
         let mut image = self.durable.clone();
         let mut of_segment: Vec<Vec<&Op>> = vec![Vec::new(); image.len()];
         for op in &self.ops[self.applied..count] {
