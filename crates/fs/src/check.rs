@@ -1,21 +1,33 @@
 //! The check of a file system: every structure is read and compared with all others.
+//!
+//! Nodes are read in the order of their numbers and blocks of files in that of their addresses,
+//! many at a time. In memory are, besides the caches, 24 bytes for each node, a bit for each block
+//! of the device, the pointers of folders, and a limited number of other pointers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use prism_segments::Store;
 
 use crate::error::{FsError, Result};
-use crate::folder::decode;
+use crate::folder::{DirEntry, decode};
 use crate::fs::{Fs, ROOT, XATTR};
-use crate::node::{DIRECT, FANOUT, HOLE, LEAF, Node, Pointer, RESERVED, SPLIT, XATTRS};
-use crate::table::NodeEntry;
+use crate::node::{
+    Attr, DIRECT, FANOUT, HOLE, Inode, LEAF, Node, Pointer, RESERVED, SPLIT, XATTRS,
+};
 use crate::usage::{Usage, UsageTable};
+
+/// Nodes and blocks that are read at the same time.
+const BATCH: u32 = 1024;
+/// Blocks of files that are remembered before they are read: 48 MiB, for 16 GiB of them.
+const WAITING: usize = 4 << 20;
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     /// What is wrong, with the numbers of nodes and blocks.
     pub what: String,
+    /// Whether no repair can help: a block of a file is damaged.
+    pub stays: bool,
 }
 
 /// The result of a check.
@@ -29,25 +41,60 @@ pub struct Report {
     pub blocks: u64,
 }
 
-/// A file as it was found.
-struct FileFound {
+/// An inode as it was found.
+#[derive(Clone, Copy)]
+struct InodeFacts {
+    mode: u32,
+    nlink: u32,
+    parent: u32,
     /// Names that lead to it.
     names: u32,
     /// Folders in it.
     folders: u32,
-    /// The nodes of its tree.
-    nodes: Vec<u32>,
-    pointers: Vec<(u64, Pointer)>,
+    /// Whether it is a folder that was found below the uppermost one.
+    seen: bool,
+}
+
+/// A block of a file that is to be read.
+#[derive(Clone, Copy)]
+struct Waiting {
+    addr: u32,
+    sum: u32,
+    ino: u32,
+}
+
+/// A set of numbers up to a largest one.
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn new(count: u64) -> Self {
+        Self(vec![0; count.div_ceil(64) as usize])
+    }
+
+    fn has(&self, number: u32) -> bool {
+        self.0[number as usize / 64] >> (number % 64) & 1 == 1
+    }
+
+    /// Adds a number; false if it is in the set.
+    fn insert(&mut self, number: u32) -> bool {
+        let is_new = !self.has(number);
+        self.0[number as usize / 64] |= 1 << (number % 64);
+        is_new
+    }
 }
 
 struct Check<'a, S> {
     fs: &'a mut Fs<S>,
     report: Report,
-    files: BTreeMap<u32, FileFound>,
+    /// By number.
+    files: Vec<Option<InodeFacts>>,
+    /// The pointers of folders.
+    folders: BTreeMap<u32, Vec<(u64, Pointer)>>,
+    waiting: Vec<Waiting>,
     usage: UsageTable,
     reserved: u64,
-    addrs: BTreeSet<u32>,
-    reached: BTreeSet<u32>,
+    addrs: Bits,
+    reached: Bits,
 }
 
 impl<S: Store> Fs<S> {
@@ -58,20 +105,23 @@ impl<S: Store> Fs<S> {
     /// Only if the device as a whole fails; what is damaged is in the report.
     pub fn check(&mut self) -> Result<Report> {
         let segments = self.usage.segments.len();
-        let usage = UsageTable::new(vec![Usage::default(); segments], self.log.blocks_per_segment);
+        let per_segment = self.log.blocks_per_segment;
+        let nodes = self.table.len();
         let mut check = Check {
-            fs: self,
             report: Report::default(),
-            files: BTreeMap::new(),
-            usage,
+            files: vec![None; nodes as usize],
+            folders: BTreeMap::new(),
+            waiting: Vec::new(),
+            usage: UsageTable::new(vec![Usage::default(); segments], per_segment),
             reserved: 0,
-            addrs: BTreeSet::new(),
-            reached: BTreeSet::new(),
+            addrs: Bits::new(segments as u64 * u64::from(per_segment)),
+            reached: Bits::new(nodes.into()),
+            fs: self,
         };
         check.nodes()?;
-        check.folders()?;
-        check.links()?;
-        check.data()?;
+        check.read_waiting()?;
+        check.tree_of_folders()?;
+        check.links();
         check.space();
         Ok(check.report)
     }
@@ -79,7 +129,7 @@ impl<S: Store> Fs<S> {
 
 impl<S: Store> Check<'_, S> {
     fn problem(&mut self, what: String) {
-        self.report.problems.push(Problem { what });
+        self.report.problems.push(Problem { what, stays: false });
     }
 
     /// The result of a read; damage is noted.
@@ -94,149 +144,177 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// An address is used once.
-    fn claim(&mut self, who: &str, addr: u32) {
+    /// An address is used once. False if it is none.
+    fn claim(&mut self, who: impl Fn() -> String, addr: u32) -> bool {
         let blocks = self.fs.log.in_use.len() as u64 * u64::from(self.fs.log.blocks_per_segment);
-        if u64::from(addr) >= blocks {
-            self.problem(format!("{who}: block {addr} is outside of the device"));
+        let is_inside = u64::from(addr) < blocks;
+        if !is_inside {
+            self.problem(format!("{}: block {addr} is outside of the device", who()));
         } else if !self.addrs.insert(addr) {
-            self.problem(format!("{who}: block {addr} is used twice"));
+            self.problem(format!("{}: block {addr} is used twice", who()));
         }
+        is_inside
     }
 
     /// Reads all nodes, and the trees of all files.
     fn nodes(&mut self) -> Result<()> {
-        for id in 1..self.fs.table.len() {
-            let NodeEntry { addr, .. } = self.fs.table.get(id);
-            if addr == HOLE {
-                continue;
-            }
-            self.claim(&format!("node {id}"), addr);
-            self.usage.add_meta(addr);
-            let node = self.fs.node(id).cloned();
-            if let Some(Node::Inode(_)) = self.noted(&format!("node {id}"), node)? {
-                self.reached.insert(id);
-                self.file(id)?;
+        let len = self.fs.table.len();
+        for begin in (1..len).step_by(BATCH as usize) {
+            let batch = begin..len.min(begin + BATCH);
+            self.fs.prefetch_nodes(batch.clone())?;
+            for id in batch {
+                let addr = self.fs.table.get(id).addr;
+                if addr == HOLE {
+                    continue;
+                }
+                if self.claim(|| format!("node {id}"), addr) {
+                    self.usage.add_meta(addr);
+                }
+                let node = self.fs.node(id).map(|node| match node {
+                    Node::Inode(inode) => Some(Inode::clone(inode)),
+                    _ => None,
+                });
+                if let Some(Some(inode)) = self.noted(&format!("node {id}"), node)? {
+                    self.reached.insert(id);
+                    self.file(id, &inode)?;
+                }
             }
         }
         for (index, (addr, _)) in self.fs.table.blocks.clone().into_iter().enumerate() {
-            if (Pointer { addr, ..Pointer::HOLE }).is_block() {
-                self.claim(&format!("block {index} of the node table"), addr);
+            if (Pointer { addr, ..Pointer::HOLE }).is_block()
+                && self.claim(|| format!("block {index} of the node table"), addr)
+            {
                 self.usage.add_meta(addr);
             }
         }
-        for id in 1..self.fs.table.len() {
-            if self.fs.table.get(id).addr != HOLE && !self.reached.contains(&id) {
+        for id in 1..len {
+            if self.fs.table.get(id).addr != HOLE && !self.reached.has(id) {
                 self.problem(format!("node {id} belongs to no file"));
             }
         }
         Ok(())
     }
 
-    fn file(&mut self, ino: u32) -> Result<()> {
-        let inode = self.fs.inode(ino)?.clone();
-        let mut file = FileFound { names: 0, folders: 0, nodes: Vec::new(), pointers: Vec::new() };
-        for (at, &pointer) in inode.pointers.iter().enumerate() {
-            let index = if at < XATTRS { XATTR + at as u64 } else { (at - XATTRS) as u64 };
-            file.pointers.push((index, pointer));
+    fn file(&mut self, ino: u32, inode: &Inode) -> Result<()> {
+        let attr = inode.attr;
+        let Attr { mode, nlink, parent, .. } = attr;
+        self.files[ino as usize] =
+            Some(InodeFacts { mode, nlink, parent, names: 0, folders: 0, seen: ino == ROOT });
+        self.report.files += 1;
+        let (xattrs, direct) = inode.pointers.split_at(XATTRS);
+        let mut blocks = self.pointers(ino, attr, XATTR, xattrs)?;
+        blocks += self.pointers(ino, attr, 0, direct)?;
+        if attr.root != 0 {
+            blocks += self.tree(ino, attr, attr.root, attr.height, DIRECT as u64)?;
         }
-        if inode.attr.root != 0 {
-            self.tree(ino, inode.attr.root, inode.attr.height, 0, &mut file)?;
-        }
-        file.pointers.retain(|(_, pointer)| pointer.addr != HOLE);
-        let mut blocks = 0;
-        for (_, pointer) in &file.pointers {
-            self.reserved += u64::from(pointer.addr == RESERVED);
-            blocks += u64::from(pointer.is_block() || pointer.addr == RESERVED);
-            if pointer.is_block() {
-                self.claim(&format!("file {ino}"), pointer.addr);
-                self.usage.add(*pointer);
-            }
-            if pointer.addr == SPLIT && !inode.attr.is_dir() {
-                self.problem(format!("file {ino} has a split bucket and is no folder"));
-            }
-        }
-        if blocks != inode.attr.blocks {
-            let counted = inode.attr.blocks;
+        if blocks != attr.blocks {
+            let counted = attr.blocks;
             self.problem(format!("file {ino} has {blocks} blocks, its inode says {counted}"));
         }
-        self.report.files += 1;
-        self.files.insert(ino, file);
         Ok(())
     }
 
-    fn tree(
-        &mut self,
-        ino: u32,
-        id: u32,
-        height: u32,
-        first: u64,
-        file: &mut FileFound,
-    ) -> Result<()> {
-        if !self.reached.insert(id) {
-            self.problem(format!("node {id} of file {ino} is used twice"));
-            return Ok(());
-        }
-        file.nodes.push(id);
-        let node = self.fs.node(id).cloned();
-        let below = (2..height).fold(LEAF as u64, |blocks, _| blocks * FANOUT as u64);
-        match self.noted(&format!("file {ino}, node {id}"), node)? {
-            Some(Node::Leaf { owner, pointers }) if height == 1 && owner == ino => {
-                let indexed = pointers.iter().zip(first + DIRECT as u64..);
-                file.pointers.extend(indexed.map(|(&pointer, index)| (index, pointer)));
-            }
-            Some(Node::Inner { owner, children }) if height > 1 && owner == ino => {
-                for (&child, at) in children.iter().zip(0..).filter(|(child, _)| **child != 0) {
-                    self.tree(ino, child, height - 1, first + at * below, file)?;
+    /// Takes the pointers of a file to its blocks from `first` on. Returns how many take a block.
+    fn pointers(&mut self, ino: u32, attr: Attr, first: u64, pointers: &[Pointer]) -> Result<u64> {
+        let mut blocks = 0;
+        for (index, &pointer) in (first..).zip(pointers) {
+            match pointer.addr {
+                HOLE => continue,
+                RESERVED => self.reserved += 1,
+                SPLIT if !attr.is_dir() => {
+                    self.problem(format!("file {ino} has a split bucket and is no folder"));
+                }
+                SPLIT => {}
+                addr => {
+                    if self.claim(|| format!("file {ino}"), addr) {
+                        self.usage.add(pointer);
+                        self.waiting.push(Waiting { addr, sum: pointer.sum, ino });
+                    }
                 }
             }
-            Some(_) => self.problem(format!("node {id} of file {ino} has a wrong type or owner")),
-            None => {}
+            blocks += u64::from(pointer.addr != SPLIT);
+            if attr.is_dir() && index < XATTR {
+                self.folders.entry(ino).or_default().push((index, pointer));
+            }
         }
+        if self.waiting.len() >= WAITING {
+            self.read_waiting()?;
+        }
+        Ok(blocks)
+    }
+
+    /// Takes the nodes below a node, whose first block is `first`. Returns how many blocks they
+    /// take.
+    fn tree(&mut self, ino: u32, attr: Attr, id: u32, height: u32, first: u64) -> Result<u64> {
+        if id >= self.fs.table.len() || !self.reached.insert(id) {
+            self.problem(format!("node {id} of file {ino} is used twice or is none"));
+            return Ok(0);
+        }
+        let node = self.fs.node(id).cloned();
+        let below = (2..height).fold(LEAF as u64, |blocks, _| blocks.saturating_mul(FANOUT as u64));
+        match self.noted(&format!("file {ino}, node {id}"), node)? {
+            Some(Node::Leaf { owner, pointers }) if height == 1 && owner == ino => {
+                self.pointers(ino, attr, first, &pointers[..])
+            }
+            Some(Node::Inner { owner, children }) if height > 1 && owner == ino => {
+                self.fs.prefetch_nodes(children.iter().copied().filter(|child| *child != 0))?;
+                let mut blocks = 0;
+                for (&child, at) in children.iter().zip(0..).filter(|(child, _)| **child != 0) {
+                    blocks += self.tree(ino, attr, child, height - 1, first + at * below)?;
+                }
+                Ok(blocks)
+            }
+            Some(_) => {
+                self.problem(format!("node {id} of file {ino} has a wrong type or owner"));
+                Ok(0)
+            }
+            None => Ok(0),
+        }
+    }
+
+    /// Reads the blocks of files that wait, in the order of their addresses.
+    fn read_waiting(&mut self) -> Result<()> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_unstable_by_key(|block| block.addr);
+        self.report.blocks += waiting.len() as u64;
+        let mut wanted = Vec::new();
+        for batch in waiting.chunks(BATCH as usize) {
+            wanted.clear();
+            wanted.extend(batch.iter().map(|block| (block.addr, block.sum)));
+            let problems = &mut self.report.problems;
+            self.fs.log.visit(&wanted, "data", |at, read| {
+                if let Err(error) = read {
+                    let what = format!("file {}: {error}", batch[at].ino);
+                    problems.push(Problem { what, stays: true });
+                }
+            })?;
+        }
+        waiting.clear();
+        self.waiting = waiting;
         Ok(())
     }
 
     /// Reads all folders from the uppermost one.
-    fn folders(&mut self) -> Result<()> {
+    fn tree_of_folders(&mut self) -> Result<()> {
         let mut open = vec![ROOT];
-        let mut seen = BTreeSet::from([ROOT]);
         while let Some(dir) = open.pop() {
             let Ok(attr) = self.fs.attr(dir) else { continue };
+            let buckets = self.folders.remove(&dir).unwrap_or_default();
             let buckets: Vec<(u64, Pointer)> =
-                self.files.get(&dir).map_or(Vec::new(), |file| file.pointers.clone());
+                buckets.into_iter().filter(|(_, pointer)| pointer.is_block()).collect();
             let mut entries = 0;
-            for (index, pointer) in buckets.into_iter().filter(|(index, _)| *index < XATTR) {
-                if !pointer.is_block() {
-                    continue;
-                }
-                let bucket = self.fs.block((dir, index)).map(|block| block.expect("a block"));
-                let bucket = bucket.and_then(|block| decode(&block));
-                let who = format!("folder {dir}, bucket {index}");
-                for entry in self.noted(&who, bucket)?.unwrap_or_default() {
-                    entries += 1;
-                    let name = String::from_utf8_lossy(&entry.name).into_owned();
-                    let found = self.fs.find_entry(dir, &entry.name);
-                    if found.as_ref().is_ok_and(|found| found.as_ref() != Some(&entry)) {
-                        self.problem(format!("folder {dir}: {name:?} is in the wrong bucket"));
-                    }
-                    let Some(file) = self.files.get_mut(&entry.ino) else {
-                        self.problem(format!("folder {dir}: {name:?} leads to no file"));
-                        continue;
-                    };
-                    file.names += 1;
-                    let child = self.fs.attr(entry.ino)?;
-                    if u32::from(entry.kind) != child.mode >> 12 {
-                        self.problem(format!("folder {dir}: {name:?} has a wrong type"));
-                    }
-                    if child.is_dir() {
-                        if let Some(file) = self.files.get_mut(&dir) {
-                            file.folders += 1;
-                        }
-                        if child.parent != dir || !seen.insert(entry.ino) {
-                            self.problem(format!("folder {} has two parents", entry.ino));
-                        } else {
-                            open.push(entry.ino);
-                        }
+            for batch in buckets.chunks(BATCH as usize) {
+                let wanted: Vec<(u32, u32)> =
+                    batch.iter().map(|(_, pointer)| (pointer.addr, pointer.sum)).collect();
+                let mut read = Vec::new();
+                self.fs.log.visit(&wanted, "data", |_, block| {
+                    read.push(block.and_then(|block| decode(block.try_into().expect("a block"))));
+                })?;
+                for ((index, _), bucket) in batch.iter().zip(read) {
+                    let who = format!("folder {dir}, bucket {index}");
+                    for entry in self.noted(&who, bucket)?.unwrap_or_default() {
+                        entries += 1;
+                        self.entry(dir, *index, &entry, &mut open)?;
                     }
                 }
             }
@@ -248,42 +326,54 @@ impl<S: Store> Check<'_, S> {
         Ok(())
     }
 
+    /// An entry of a folder, in this bucket.
+    fn entry(&mut self, dir: u32, index: u64, entry: &DirEntry, open: &mut Vec<u32>) -> Result<()> {
+        let name = String::from_utf8_lossy(&entry.name);
+        let hash = self.fs.hash(&entry.name);
+        let bucket = self.fs.bucket_of(dir, hash);
+        if let Some(bucket) = self.noted(&format!("folder {dir}: {name:?}"), bucket)?
+            && (bucket != index || hash != entry.hash)
+        {
+            self.problem(format!("folder {dir}: {name:?} is in the wrong bucket"));
+        }
+        let Some(Some(found)) = self.files.get_mut(entry.ino as usize) else {
+            self.problem(format!("folder {dir}: {name:?} leads to no file"));
+            return Ok(());
+        };
+        found.names += 1;
+        let file = *found;
+        let is_dir = file.mode >> 12 == crate::node::S_IFDIR >> 12;
+        let has_two = is_dir && (file.parent != dir || file.seen);
+        found.seen |= is_dir && !has_two;
+        if u32::from(entry.kind) != file.mode >> 12 {
+            self.problem(format!("folder {dir}: {name:?} has a wrong type"));
+        }
+        if is_dir && let Some(above) = &mut self.files[dir as usize] {
+            above.folders += 1;
+        }
+        if has_two {
+            self.problem(format!("folder {} has two parents", entry.ino));
+        } else if is_dir {
+            open.push(entry.ino);
+        }
+        Ok(())
+    }
+
     /// Compares links with names.
-    fn links(&mut self) -> Result<()> {
-        let counts: Vec<(u32, u32, u32)> =
-            self.files.iter().map(|(ino, file)| (*ino, file.names, file.folders)).collect();
-        for (ino, names, folders) in counts {
-            let attr = self.fs.attr(ino)?;
-            let links = match (attr.is_dir(), ino) {
+    fn links(&mut self) {
+        for (ino, found) in (0..).zip(std::mem::take(&mut self.files)) {
+            let Some(InodeFacts { mode, nlink, names, folders, .. }) = found else { continue };
+            let is_dir = mode >> 12 == crate::node::S_IFDIR >> 12;
+            let links = match (is_dir, ino) {
                 (true, ROOT) => 2 + folders,
                 (true, _) if names > 0 => 1 + names + folders,
                 _ => names,
             };
             let is_orphan = self.fs.orphans.contains(&ino);
-            if attr.nlink != links || (links == 0) != is_orphan {
-                let counted = attr.nlink;
-                self.problem(format!("file {ino} has {links} links, its inode says {counted}"));
+            if nlink != links || (links == 0) != is_orphan {
+                self.problem(format!("file {ino} has {links} links, its inode says {nlink}"));
             }
         }
-        Ok(())
-    }
-
-    /// Reads all blocks of files.
-    fn data(&mut self) -> Result<()> {
-        for (ino, file) in std::mem::take(&mut self.files) {
-            let blocks = file.pointers.iter().filter(|(_, pointer)| pointer.is_block());
-            let wanted: Vec<(u32, u32)> = blocks.map(|(_, at)| (at.addr, at.sum)).collect();
-            self.report.blocks += wanted.len() as u64;
-            for batch in wanted.chunks(1024) {
-                if let Err(FsError::Damaged { .. }) = self.fs.log.read(batch, "data") {
-                    for &at in batch {
-                        let read = self.fs.log.read(&[at], "data");
-                        self.noted(&format!("file {ino}"), read)?;
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     fn space(&mut self) {

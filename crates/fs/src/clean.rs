@@ -7,7 +7,7 @@ use prism_segments::Store;
 
 use crate::config::Victim;
 use crate::error::{FsError, Result};
-use crate::format::{ENTRIES, Entry, Kind};
+use crate::format::{ENTRIES, Entry, Kind, block_of};
 use crate::fs::{Access, Dirty, Fs, Key, Space, XATTR};
 use crate::node::{HOLE, Node, Pointer, XATTRS};
 
@@ -275,18 +275,8 @@ impl<S: Store> Fs<S> {
         let missing: Vec<(Key, Pointer)> =
             batch.iter().copied().filter(|(key, _)| self.dirty_block(*key).is_none()).collect();
         let wanted: Vec<_> = missing.iter().map(|(_, at)| (at.addr, at.sum)).collect();
-        let all = match self.log.read(&wanted, "data") {
-            Ok(blocks) => blocks.into_iter().map(Some).collect::<Vec<_>>(),
-            Err(FsError::Damaged { .. }) => {
-                let mut one = |&at: &(u32, u32)| match self.log.read(&[at], "data") {
-                    Ok(mut blocks) => Ok(blocks.pop()),
-                    Err(FsError::Damaged { .. }) => Ok(None),
-                    Err(error) => Err(error),
-                };
-                wanted.iter().map(&mut one).collect::<Result<Vec<_>>>()?
-            }
-            Err(error) => return Err(error),
-        };
+        let mut all = Vec::with_capacity(wanted.len());
+        self.log.visit(&wanted, "data", |_, read| all.push(read.ok().map(block_of)))?;
         let mut complete = true;
         for ((key, pointer), block) in missing.into_iter().zip(all) {
             let Some(data) = block else {

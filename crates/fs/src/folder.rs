@@ -106,6 +106,11 @@ impl<S: Store> Fs<S> {
         Ok(bucket)
     }
 
+    /// The bucket in which an entry with this hash is looked for.
+    pub(crate) fn bucket_of(&mut self, dir: u32, hash: u64) -> Result<u64> {
+        Ok(self.bucket(dir, hash)?.index)
+    }
+
     fn entries(&mut self, dir: u32, bucket: Bucket) -> Result<Vec<DirEntry>> {
         self.block((dir, bucket.index))?.map_or(Ok(Vec::new()), |block| decode(&block))
     }

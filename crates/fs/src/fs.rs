@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::error::{FsError, Result};
 use crate::format::{BLOCK, Block};
 use crate::log::{Counts, Log};
-use crate::node::{Attr, Inode, Node, Time};
+use crate::node::{Attr, HOLE, Inode, Node, RESERVED, Time};
 use crate::recent::Recent;
 use crate::table::{NodeEntry, NodeTable, PER_BLOCK};
 use crate::usage::UsageTable;
@@ -101,6 +101,15 @@ pub struct Fs<S> {
     pub(crate) config: Config,
     pub(crate) access: Access,
     pub(crate) now: Time,
+}
+
+/// The node in a block whose checksum is right, with the size that its file has by now.
+fn decode(bytes: &[u8], id: u32, sizes: &FastMap<u32, u64>) -> Result<Node> {
+    let mut node = Node::decode(bytes.try_into().expect("the length of a block"), id)?;
+    if let (Node::Inode(inode), Some(&size)) = (&mut node, sizes.get(&id)) {
+        inode.attr.size = size;
+    }
+    Ok(node)
 }
 
 impl<S: Store> Fs<S> {
@@ -237,17 +246,35 @@ impl<S: Store> Fs<S> {
         self.log.store()
     }
 
+    /// Reads nodes together, so that [`Fs::node`] finds those in memory that can be read.
+    pub(crate) fn prefetch_nodes(&mut self, ids: impl Iterator<Item = u32>) -> Result<()> {
+        let mut wanted: Vec<(NodeEntry, u32)> = Vec::new();
+        for id in ids {
+            let entry = self.table.get(id);
+            let is_written = !matches!(entry.addr, HOLE | RESERVED);
+            if is_written && !self.dirty_nodes.contains_key(&id) && self.nodes.get(id).is_none() {
+                wanted.push((entry, id));
+            }
+        }
+        wanted.sort_unstable_by_key(|(entry, _)| entry.addr);
+        let places: Vec<(u32, u32)> =
+            wanted.iter().map(|(entry, _)| (entry.addr, entry.sum)).collect();
+        let Self { log, nodes, sizes, .. } = self;
+        log.visit(&places, "node", |at, read| {
+            let (_, id) = wanted[at];
+            if let Ok(node) = read.and_then(|bytes| decode(bytes, id, sizes)) {
+                nodes.insert(id, node);
+            }
+        })
+    }
+
     fn load(&mut self, id: u32) -> Result<Node> {
         let NodeEntry { addr, sum } = self.table.get(id);
-        if addr == crate::node::HOLE {
+        if addr == HOLE {
             return Err(FsError::NotFound);
         }
         let block = self.log.read(&[(addr, sum)], "node")?.pop().expect("one block");
-        let mut node = Node::decode(&block, id)?;
-        if let (Node::Inode(inode), Some(&size)) = (&mut node, self.sizes.get(&id)) {
-            inode.attr.size = size;
-        }
-        Ok(node)
+        decode(&block[..], id, &self.sizes)
     }
 
     /// A node.

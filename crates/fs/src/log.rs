@@ -544,6 +544,26 @@ impl<S: Store> Log<S> {
     /// [`FsError::Damaged`] if one cannot be read or its checksum differs; [`FsError::Store`] if
     /// the device as a whole failed.
     pub fn read(&mut self, wanted: &[(u32, u32)], what: &'static str) -> Result<Vec<Block>> {
+        let mut blocks = Vec::with_capacity(wanted.len());
+        let mut failed = None;
+        self.visit(wanted, what, |_, read| match read {
+            Ok(bytes) => blocks.push(block_of(bytes)),
+            Err(error) => drop(failed.get_or_insert(error)),
+        })?;
+        failed.map_or(Ok(blocks), Err)
+    }
+
+    /// Reads blocks, those that follow each other together, and shows each with its number among
+    /// these, or why it cannot be read.
+    ///
+    /// # Errors
+    /// [`FsError::Store`] if the device as a whole failed.
+    pub fn visit(
+        &mut self,
+        wanted: &[(u32, u32)],
+        what: &'static str,
+        mut show: impl FnMut(usize, Result<&[u8]>),
+    ) -> Result<()> {
         let mut runs: Vec<(u32, u32)> = Vec::new();
         for &(addr, _) in wanted {
             match runs.last_mut() {
@@ -557,32 +577,38 @@ impl<S: Store> Log<S> {
                 _ => runs.push((addr, 1)),
             }
         }
-        let mut blocks = Vec::with_capacity(wanted.len());
+        let mut index = 0;
         let results = self.read_runs(&runs);
         for ((begin, count), result) in runs.into_iter().zip(results) {
             let skipped = (begin % self.page_blocks) as usize;
             for at in 0..count as usize {
-                let (addr, sum) = wanted[blocks.len()];
+                let (addr, sum) = wanted[index];
                 let alone;
-                let bytes = match &result {
-                    Ok(data) => &data[(skipped + at) * BLOCK..][..BLOCK],
-                    Err(error) if count == 1 => return Err(unreadable(error, what, addr)),
-                    Err(_) => {
-                        let run = self.read_runs(&[(addr, 1)]).pop().expect("one read");
-                        alone = run.map_err(|error| unreadable(&error, what, addr))?;
-                        &alone[(addr % self.page_blocks) as usize * BLOCK..][..BLOCK]
-                    }
+                let read = match &result {
+                    Ok(data) => Ok(&data[(skipped + at) * BLOCK..][..BLOCK]),
+                    Err(error) if count == 1 => Err(unreadable(error, what, addr)),
+                    Err(_) => match self.read_runs(&[(addr, 1)]).pop().expect("one read") {
+                        Ok(data) => {
+                            alone = data;
+                            Ok(&alone[(addr % self.page_blocks) as usize * BLOCK..][..BLOCK])
+                        }
+                        Err(error) => Err(unreadable(&error, what, addr)),
+                    },
                 };
-                if checksum(bytes) != sum {
-                    return Err(FsError::Damaged { what, addr });
+                match read {
+                    Err(error @ FsError::Store(_)) => return Err(error),
+                    Ok(bytes) if checksum(bytes) != sum => {
+                        show(index, Err(FsError::Damaged { what, addr }));
+                    }
+                    read => show(index, read),
                 }
-                blocks.push(block_of(bytes));
+                index += 1;
             }
             if let Ok(data) = result {
                 self.recycle(data);
             }
         }
-        Ok(blocks)
+        Ok(())
     }
 
     /// The summary at an address and its checksum; `None` if there is none.

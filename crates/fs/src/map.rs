@@ -16,7 +16,7 @@ enum Slot {
 }
 
 /// What the tree has at a place.
-enum Found {
+enum LeafLookup {
     Leaf { id: u32, at: usize },
     Hole { end: u64 },
 }
@@ -43,10 +43,10 @@ fn takes_space(pointer: &Pointer) -> bool {
 impl<S: Store> Fs<S> {
     /// The leaf of a place in the tree, and the place in the leaf; without a leaf, the first place
     /// after those that have none for the same reason.
-    fn leaf(&mut self, ino: u32, at: u64) -> Result<Found> {
+    fn leaf(&mut self, ino: u32, at: u64) -> Result<LeafLookup> {
         let attr = self.attr(ino)?;
         if attr.root == 0 || at >= reach(attr.height) {
-            return Ok(Found::Hole { end: FILE_MAX / BLOCK as u64 });
+            return Ok(LeafLookup::Hole { end: FILE_MAX / BLOCK as u64 });
         }
         let mut id = attr.root;
         for height in (2..=attr.height).rev() {
@@ -56,10 +56,10 @@ impl<S: Store> Fs<S> {
             id = children[child];
             if id == 0 {
                 let holes = children[child..].iter().take_while(|child| **child == 0).count();
-                return Ok(Found::Hole { end: (at / below + holes as u64) * below });
+                return Ok(LeafLookup::Hole { end: (at / below + holes as u64) * below });
             }
         }
-        Ok(Found::Leaf { id, at: (at % LEAF as u64) as usize })
+        Ok(LeafLookup::Leaf { id, at: (at % LEAF as u64) as usize })
     }
 
     /// As [`Fs::leaf`]; nodes that are missing are added.
@@ -105,11 +105,11 @@ impl<S: Store> Fs<S> {
         match slot(index) {
             Slot::Inode(at) => Ok(self.inode(ino)?.pointers[at]),
             Slot::Tree(at) => match self.leaf(ino, at)? {
-                Found::Leaf { id, at } => match self.node(id)? {
+                LeafLookup::Leaf { id, at } => match self.node(id)? {
                     Node::Leaf { pointers, .. } => Ok(pointers[at]),
                     _ => Err(wrong(id)),
                 },
-                Found::Hole { .. } => Ok(Pointer::HOLE),
+                LeafLookup::Hole { .. } => Ok(Pointer::HOLE),
             },
         }
     }
@@ -262,8 +262,8 @@ impl<S: Store> Fs<S> {
         let (id, pointers, last) = match slot(index) {
             Slot::Inode(at) => (ino, at..XATTRS + DIRECT, DIRECT as u64),
             Slot::Tree(at) => match self.leaf(ino, at)? {
-                Found::Leaf { id, at } => (id, at..LEAF, index + (LEAF - at) as u64),
-                Found::Hole { end } => return Ok((&[], DIRECT as u64 + end)),
+                LeafLookup::Leaf { id, at } => (id, at..LEAF, index + (LEAF - at) as u64),
+                LeafLookup::Hole { end } => return Ok((&[], DIRECT as u64 + end)),
             },
         };
         let there = self.node(id)?.pointers().get(pointers).ok_or_else(|| wrong(id))?;

@@ -35,8 +35,8 @@ impl<S: Store> Fs<S> {
     /// Those of the store, and [`FsError::NoSpace`].
     pub fn repair(&mut self) -> Result<Vec<Problem>> {
         let before = self.check()?.problems;
-        if before.is_empty() {
-            return Ok(before);
+        if before.iter().all(|problem| problem.stays) {
+            return Ok(Vec::new());
         }
         self.repair_nodes()?;
         self.repair_folders()?;

@@ -5,6 +5,8 @@ use prism_fs::{
     SetAttr, SetXattr,
 };
 
+use prism_fs::format::checksum;
+
 use crate::memory::{Kind, MemoryStore};
 use crate::model::{TIME, mount};
 
@@ -295,5 +297,26 @@ fn a_search_for_data_passes_over_holes_of_any_size() {
             from = at + 4096;
         }
         assert_eq!(fs.seek(file, blocks[1] + 4096 * 9, Seek::Data), Ok(blocks[2]));
+    }
+}
+
+#[test]
+fn a_newer_version_is_refused_with_its_number() {
+    let (fs, store) = new();
+    drop(fs);
+    let mut image = store.image();
+    for page in image.iter_mut().flatten().flatten().filter(|page| page[..4] == *b"PFSL") {
+        let mut bytes = page.to_vec();
+        bytes[40] = 2;
+        let sum = checksum(&bytes[8..]);
+        bytes[4..8].copy_from_slice(&sum.to_le_bytes());
+        *page = bytes.into();
+    }
+    for access in [Access::ReadOnly, Access::ReadWrite] {
+        let store = MemoryStore::of(image.clone(), Kind::Flash, 1);
+        let mounted = Fs::mount(store, Config::NORMAL, TIME, access, Damage::Accept);
+        let error = mounted.err().unwrap();
+        assert_eq!(error, FsError::Version { found: 2, known: 1 });
+        assert!(error.to_string().contains("use a newer program"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 mod acl;
 mod basic;
 mod cleaning;
+mod damage;
 mod memory;
 mod model;
 mod pairs;

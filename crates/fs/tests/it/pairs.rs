@@ -1,5 +1,5 @@
-//! Losses of power in all pairs of calls, in the style of ACE (Mohan et al., OSDI'18): two calls on a
-//! small tree of files, after each of them something that makes a part of it durable.
+//! Losses of power in all pairs of calls, in the style of ACE (Mohan et al., OSDI'18): two calls on
+//! a small tree of files, after each of them something that makes a part of it durable.
 //!
 //! Power is lost in each write of the device, after any number of its pages, with the next one torn
 //! or not, and once more after each operation with random parts of what was not durable. Pairs that
