@@ -80,6 +80,8 @@ const CHANNELS: u32 = 4;
 const SHARE: &str = "fs";
 /// The smallest device.
 pub(crate) const SIZE_MIN: Bytes = Bytes(32 << 20);
+/// The largest device: blocks have numbers of 32 bits, and the device has spare ones.
+const SIZE_MAX: Bytes = Bytes(15 << 40);
 
 /// The time of day.
 #[must_use]
@@ -129,6 +131,10 @@ pub(crate) fn geometry(size: Bytes) -> DeviceGeometry {
 pub fn make(path: &Path, size: Bytes) -> Result<Device, MountError> {
     if size < SIZE_MIN {
         let what = format!("--size {size} is too small: a file system needs {SIZE_MIN} or more");
+        return Err(MountError::Option(what));
+    }
+    if size > SIZE_MAX {
+        let what = format!("--size {size} is too large: a file system has at most {SIZE_MAX}");
         return Err(MountError::Option(what));
     }
     if path.exists() {

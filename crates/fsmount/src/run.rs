@@ -31,6 +31,8 @@ pub struct MountOptions {
     pub config: Config,
     access: Access,
     writeback: bool,
+    /// Whether the folder may have files, which the mount hides.
+    nonempty: bool,
     kernel: Vec<MountOption>,
 }
 
@@ -44,6 +46,7 @@ impl MountOptions {
             config: Config::NORMAL,
             access: Access::ReadWrite,
             writeback: true,
+            nonempty: false,
             kernel: Vec::new(),
         };
         for option in list.split(',').filter(|option| !option.is_empty()) {
@@ -88,6 +91,7 @@ impl MountOptions {
                 self.kernel.push(MountOption::RO);
             }
             "writethrough" => self.writeback = false,
+            "nonempty" => self.nonempty = true,
             "noatime" => self.kernel.push(MountOption::NoAtime),
             "nosuid" => self.kernel.push(MountOption::NoSuid),
             "nodev" => self.kernel.push(MountOption::NoDev),
@@ -111,9 +115,9 @@ impl MountOptions {
             | "default_permissions" => {}
             _ => {
                 return Err(format!(
-                    "-o {option}: unknown option; there are ro, writethrough, noatime, nosuid, \
-                     nodev, noexec, dirsync, victim, k, distance, age_floor, deferral, preset, \
-                     commit and cache_mb"
+                    "-o {option}: unknown option; there are ro, writethrough, nonempty, noatime, \
+                     nosuid, nodev, noexec, dirsync, victim, k, distance, age_floor, deferral, \
+                     preset, commit and cache_mb"
                 ));
             }
         }
@@ -174,6 +178,7 @@ pub fn serve(
     ready: impl FnOnce(),
     stop: impl Fn() -> bool,
 ) -> Result<(), MountError> {
+    check_folder(folder, options)?;
     let shared = Arc::new(Shared::new(device.fs));
     let adapter = Adapter::new(Arc::clone(&shared), options.writeback);
     let tick = || {
@@ -184,6 +189,25 @@ pub fn serve(
     };
     answer_requests(adapter, path, folder, options, ready, stop, tick)?;
     end(path, &shared)
+}
+
+/// Whether a file system can be mounted on a folder.
+fn check_folder(folder: &Path, options: &MountOptions) -> Result<(), MountError> {
+    let name = folder.display();
+    let what = match std::fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(true) if !options.nonempty => format!(
+            "{name}: the folder is not empty; name an empty one, or hide its files with -o nonempty"
+        ),
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            format!("{name}: there is no such folder; make it with mkdir")
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            format!("{name}: this is a file; name a folder to mount on")
+        }
+        Err(error) => format!("{name}: cannot mount on this folder: {error}"),
+    };
+    Err(MountError::Option(what))
 }
 
 /// Mounts the folder `source` a second time, on `folder`, until it is unmounted or `stop` says so:

@@ -75,6 +75,106 @@ fn what_is_no_file_system_is_refused() {
     assert!(run.stderr.contains("make a file system with prism mkfs"), "{}", run.stderr);
 }
 
+/// The command fails with this exit code, and its line names all of `parts`.
+fn refused(arguments: &[&str], code: i32, parts: &[&str]) {
+    let run = prism(arguments);
+    assert_eq!(run.code, code, "{arguments:?}: {}{}", run.stdout, run.stderr);
+    for part in parts {
+        assert!(run.stderr.contains(part), "{arguments:?}: {part:?} not in {}", run.stderr);
+    }
+}
+
+#[test]
+fn files_that_hold_no_whole_file_system_are_named_with_a_remedy() {
+    let folder = folder();
+    let name = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (whole, place) = (name("whole"), name("place"));
+    std::fs::create_dir(&place).unwrap();
+    assert_eq!(prism(&["mkfs", &whole, "--size", "64MiB"]).code, 0);
+    assert_eq!(prism(&["device", "create", &name("device"), "--capacity", "1GiB"]).code, 0);
+    for (file, bytes) in [("shorter", 60 << 20), ("begin", 100_000), ("few", 100), ("none", 0)] {
+        std::fs::copy(&whole, name(file)).unwrap();
+        std::fs::File::options().write(true).open(name(file)).unwrap().set_len(bytes).unwrap();
+    }
+    std::fs::write(name("text"), "a graph, a picture or a cache").unwrap();
+    for (file, remedy) in [
+        ("shorter", "restore it from a copy"),
+        ("begin", "restore it from a copy"),
+        ("few", "make a file system with prism mkfs in another file"),
+        ("none", "make a file system with prism mkfs in another file"),
+        ("text", "make a file system with prism mkfs in another file"),
+        ("device", "make one in another file with prism mkfs"),
+        ("place", "name a file"),
+    ] {
+        let path = name(file);
+        for command in [&["fsck"][..], &["fsck", "--repair"], &["fs", "info"]] {
+            refused(&[command, &[&path]].concat(), 2, &[file, remedy]);
+        }
+        refused(&["mount", &path, &place], 2, &[file, remedy]);
+    }
+    for file in ["whole", "text", "place"] {
+        refused(&["mkfs", &name(file), "--size", "64MiB"], 2, &[file, "exists", "remove it"]);
+    }
+    refused(&["mkfs", &name("new"), "--size", "900TiB"], 2, &["--size 900 TiB", "at most 15 TiB"]);
+    refused(&["mkfs", &name("new"), "--size", "1MiB"], 2, &["--size 1 MiB", "32 MiB or more"]);
+    refused(&["mkfs", &name("new"), "--size", "100"], 2, &["--size", "unit"]);
+    refused(&["mkfs", &name("none/new"), "--size", "64MiB"], 2, &["new"]);
+    assert!(!Path::new(&name("new")).exists(), "nothing is left behind");
+    for (options, part) in [("k=77", "from 1 to 16"), ("cache_mb=", "from 1"), ("x", "nonempty")] {
+        refused(&["mount", &whole, &place, "-o", options], 2, &[options, part]);
+    }
+}
+
+#[test]
+fn a_mount_is_refused_on_what_is_no_empty_folder() {
+    if !may_mount() {
+        return skipped("prism mount needs root and /dev/fuse", "");
+    }
+    let folder = folder();
+    let name = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (disk, place) = (name("disk"), name("place"));
+    assert_eq!(prism(&["mkfs", &disk, "--size", "64MiB"]).code, 0);
+    std::fs::create_dir(&place).unwrap();
+    std::fs::write(name("place/hidden"), "hidden").unwrap();
+    refused(&["mount", &disk, &name("missing")], 2, &["missing", "make it with mkdir"]);
+    refused(&["mount", &disk, &disk], 2, &["disk", "name a folder"]);
+    refused(&["mount", &disk, &place], 2, &["place", "not empty", "-o nonempty"]);
+    let run = prism(&["mount", &disk, &place, "-o", "nonempty"]);
+    assert_eq!(run.code, 0, "{}", run.stderr);
+    assert!(!Path::new(&name("place/hidden")).exists(), "it is hidden");
+    for command in [&["fsck"][..], &["fsck", "--repair"], &["fs", "info"]] {
+        refused(&[command, &[&disk]].concat(), 2, &["disk", "in use by process"]);
+    }
+    refused(&["mount", &disk, &place, "-o", "nonempty"], 2, &["disk", "in use by process"]);
+    assert!(Command::new("umount").arg(&place).status().unwrap().success());
+    assert_eq!(std::fs::read(name("place/hidden")).unwrap(), b"hidden");
+}
+
+/// A block of a file is damaged: the check says so with exit code 1, also after a repair.
+#[test]
+fn damage_is_found_with_exit_code_1() {
+    let folder = folder();
+    let disk = folder.path().join("disk");
+    let path = disk.to_str().unwrap();
+    let mut fs = prism_fsmount::make(&disk, prism_base::Bytes(64 << 20)).unwrap().fs;
+    let new = prism_fs::NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
+    let file = fs.make(prism_fs::ROOT, b"file", new).unwrap();
+    fs.write(file, 0, &[0xab; 4096]).unwrap();
+    fs.unmount().unwrap();
+    drop(fs);
+    assert_eq!(prism(&["fsck", path]).code, 0);
+    let mut bytes = std::fs::read(&disk).unwrap();
+    let at = bytes.windows(4096).position(|window| window == [0xab; 4096]).unwrap();
+    bytes[at + 5] ^= 1;
+    std::fs::write(&disk, bytes).unwrap();
+    for arguments in [&["fsck", path][..], &["fsck", path, "--repair"], &["fsck", path]] {
+        let run = prism(arguments);
+        assert_eq!(run.code, 1, "{}{}", run.stdout, run.stderr);
+        assert!(run.stdout.contains("file 2: data at block"), "{}", run.stdout);
+        assert!(run.stderr.contains("1 problems"), "{}", run.stderr);
+    }
+}
+
 #[test]
 fn a_file_system_in_memory_ends_with_its_mount() {
     if !may_mount() {
