@@ -53,7 +53,8 @@ pub(super) fn replay<P: Pages>(pages: &mut P, ring: Ring) -> JournalResult<Repla
     })
 }
 
-/// All whole pages, in the order of the ring, and which blocks are erased.
+/// All whole pages, in the order of the ring, and which blocks are erased. A page that cannot be
+/// read is reported only if no other page shows that the blocks belong to another program.
 fn scan<P: Pages>(
     pages: &mut P,
     ring: Ring,
@@ -61,9 +62,16 @@ fn scan<P: Pages>(
 ) -> JournalResult<(Vec<JournalPage>, Vec<bool>), P> {
     let mut found = Vec::new();
     let mut erased = vec![true; ring.blocks as usize];
+    let mut unreadable = None;
     for block in 0..ring.blocks {
         for page in 0..ring.pages_per_block {
-            let state = pages.read(block, page, buffer).map_err(JournalError::Pages)?;
+            let state = match pages.read(block, page, buffer) {
+                Ok(state) => state,
+                Err(error) => {
+                    unreadable.get_or_insert(error);
+                    continue;
+                }
+            };
             erased[block as usize] &= state == PageState::Erased;
             if state != PageState::Written {
                 continue;
@@ -75,7 +83,10 @@ fn scan<P: Pages>(
             }
         }
     }
-    Ok((found, erased))
+    match unreadable {
+        Some(error) => Err(JournalError::Pages(error)),
+        None => Ok((found, erased)),
+    }
 }
 
 /// Of the pages of one epoch, sorted, those before the first gap, if they hold the whole

@@ -25,21 +25,25 @@ pub(crate) struct RingBlocks {
     first: Vec<u32>,
     alternate: Vec<u32>,
     taken_over: Vec<bool>,
+    /// Why it is not known which of two blocks is used.
+    unreadable: Vec<Option<MediumError>>,
 }
 
 impl RingBlocks {
-    fn find(medium: &dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Result<Self> {
+    fn find(medium: &dyn Medium, first: Vec<u32>, alternate: Vec<u32>) -> Self {
         let mut page = vec![0; medium.geometry().page_size as usize];
-        let mut age = |block: u32| -> Result<_> {
+        let mut age = |block: u32| -> Result<_, MediumError> {
             let written = medium.read(block, 0, 0, &mut page, &mut [])? == PageState::Written;
             let order = if written { order_of(&page) } else { None };
             Ok((order, medium.write_pointer(block)))
         };
-        let mut taken_over = Vec::new();
+        let (mut taken_over, mut unreadable) = (Vec::new(), Vec::new());
         for (&first, &alternate) in first.iter().zip(&alternate) {
-            taken_over.push(age(alternate)? > age(first)?);
+            let is_newer = age(alternate).and_then(|alternate| Ok(alternate > age(first)?));
+            taken_over.push(*is_newer.as_ref().unwrap_or(&false));
+            unreadable.push(is_newer.err());
         }
-        Ok(Self { first, alternate, taken_over })
+        Self { first, alternate, taken_over, unreadable }
     }
 
     pub(super) fn all(&self) -> impl Iterator<Item = u32> {
@@ -102,7 +106,10 @@ impl Pages for Ring<'_> {
     }
 
     fn read(&mut self, block: u32, page: u32, into: &mut [u8]) -> Result<PageState, MediumError> {
-        self.medium.read(self.blocks.at(block), page, 0, into, &mut [])
+        match &self.blocks.unreadable[block as usize] {
+            Some(error) => Err(error.clone()),
+            None => self.medium.read(self.blocks.at(block), page, 0, into, &mut []),
+        }
     }
 
     fn program(&mut self, block: u32, page: u32, bytes: &[u8]) -> Result<(), MediumError> {
@@ -191,7 +198,7 @@ fn divide(medium: &dyn Medium) -> Result<Division> {
         spares.push(blocks.collect());
     }
     let alternate = ring.split_off(ring_len as usize);
-    let ring = RingBlocks::find(medium, ring, alternate)?;
+    let ring = RingBlocks::find(medium, ring, alternate);
     Ok(Division { reserved_per_lun, ring, virtual_blocks, spares })
 }
 
