@@ -3,7 +3,7 @@
 # want more (DuckDB, root and loop devices, file systems) are skipped where that is missing, with
 # a list at the end; on Debian `make deps`, as root, installs it.
 
-.PHONY: python-environments python-package python-test python-develop python-bench gallery wheels test test-fast fuzz mutants pages cache-suite deps lint build setup python install capi install-cli cli
+.PHONY: python-environments python-package python-test python-develop python-bench gallery wheels test test-fast fuzz mutants pages cache-suite deps lint clippy build setup python install capi install-cli cli
 
 PYTHON := $(or $(CARGO_TARGET_DIR),target)/python
 DUCKDB := 2.0.0
@@ -20,6 +20,9 @@ setup:
 
 lint: setup
 	cargo fmt --all --check
+	@$(MAKE) --no-print-directory clippy
+
+clippy:
 	cargo clippy --workspace --all-targets --profile test -- -D warnings
 	cargo clippy --no-default-features --profile test -- -D warnings
 
@@ -78,13 +81,21 @@ RUNNER := --config 'target."cfg(all())".runner = ["$(CURDIR)/xtask/run-test.sh"]
 # The list of skipped tests: tests append to it.
 export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 
-# The packages for Python are downloaded while the code is checked.
-test:
+# The packages for Python are downloaded while the tests are compiled. Clippy runs while the tests do,
+# which use one and a half of two cores; it starts when cargo has freed the target folder, and what
+# it finds is printed after the tests.
+CLIPPY_LOG := $(dir $(PRISM_SKIPPED))clippy.log
+test: setup
+	cargo fmt --all --check
 	@mkdir -p $(dir $(PRISM_SKIPPED)) && rm -f $(PRISM_SKIPPED)
 	@$(MAKE) --no-print-directory python-environments & packages=$$!; \
 	  trap 'kill $$packages; exit 130' INT TERM; \
-	  $(MAKE) --no-print-directory lint || { kill $$packages; exit 2; }; wait $$packages
-	cargo test $(RUNNER) --workspace --no-fail-fast; status=$$?; $(SAY_SKIPPED); exit $$status
+	  cargo test --workspace --no-run || { kill $$packages; exit 2; }; wait $$packages
+	@{ sleep 20; exec nice $(MAKE) --no-print-directory clippy; } >$(CLIPPY_LOG) 2>&1 & clippy=$$!; \
+	  trap 'kill $$clippy; exit 130' INT TERM; \
+	  cargo test $(RUNNER) --workspace --no-fail-fast; status=$$?; \
+	  wait $$clippy || { cat $(CLIPPY_LOG); echo "clippy has found something, see above"; status=2; }; \
+	  $(SAY_SKIPPED); exit $$status
 
 python-environments:
 	@$(MAKE) --no-print-directory python || echo "SKIPPED: the figures of reports are not" \

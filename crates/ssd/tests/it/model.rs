@@ -17,7 +17,7 @@ use prism_testkit::{all_seeds, seeds};
 
 #[test]
 fn random_drives_agree_with_a_hash_map() {
-    for seed in seeds(0..1000) {
+    for seed in seeds(0..500) {
         let mut rng = Rng::stream(seed, "model.device");
         let device = swarm::device(&mut rng);
         let weights = Weights::drawn(&mut rng);
@@ -32,7 +32,7 @@ fn random_drives_agree_with_a_hash_map() {
 
 #[test]
 fn random_hybrid_drives_agree_with_a_hash_map() {
-    for seed in seeds(0..1000) {
+    for seed in seeds(0..500) {
         let mut rng = Rng::stream(seed, "model.hybrid");
         let device = swarm::by_block(&mut rng);
         let weights = Weights::drawn(&mut rng);
@@ -49,7 +49,7 @@ fn random_hybrid_drives_agree_with_a_hash_map() {
 #[test]
 fn random_drives_with_two_kinds_of_blocks_agree_with_a_hash_map() {
     let (mut folded, mut cleaned, mut overflowed) = (0, 0, 0);
-    for seed in seeds(0..600) {
+    for seed in seeds(0..300) {
         let mut rng = Rng::stream(seed, "model.tiers");
         let usage = [SlcUsage::Cache, SlcUsage::Region][(seed % 2) as usize];
         let device = swarm::tiers(&mut rng, usage);
@@ -67,7 +67,7 @@ fn random_drives_with_two_kinds_of_blocks_agree_with_a_hash_map() {
     }
     if all_seeds() {
         let seen = [folded, cleaned, overflowed];
-        assert!(seen.iter().all(|&drives| drives > 100), "drives with each operation: {seen:?}");
+        assert!(seen.iter().all(|&drives| drives > 50), "drives with each operation: {seen:?}");
     }
 }
 
