@@ -1,16 +1,18 @@
 #!/bin/sh
 # Runs the test suites of others on a mount of the file system.
 #
-#   run.sh PRISM [pjdfstest|fsx|stress|sqlite|fio|kill...]
+#   run.sh PRISM [pjdfstest|fsx|stress|sqlite|fio|kill|databases|build...]
 #
-# Without names all of them run. pjdfstest and fsx come from crates.io and are installed in a
-# temporary folder; the others are the programs stress-ng, sqlite3 and fio of Debian, and those that
-# are missing are reported. Needs root, /dev/fuse and the network.
+# Without names all of them run. pjdfstest and fsx come from crates.io, and RocksDB with the package
+# rocksdict from PyPI; they are installed in a temporary folder. The others are the programs
+# stress-ng, sqlite3 and fio of Debian, and those that are missing are reported. Needs root,
+# /dev/fuse and the network.
 set -eu
 
 prism=$(realpath "$1")
 shift
-suites=${*:-pjdfstest fsx stress sqlite fio kill}
+suites=${*:-pjdfstest fsx stress sqlite fio kill databases build}
+here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 mnt=$work/mnt
 mkdir "$mnt"
@@ -153,6 +155,51 @@ run_kill() {
         [ "$last" -ge "$acknowledged" ] || { echo "  $last found, $acknowledged acknowledged"; code=1; }
         round=$((round + 1))
     done
+    result $code
+}
+
+# SIGKILL of the mount while SQLite and RocksDB sync each row: after the next mount the databases
+# open, are whole, and have all rows that were acknowledged.
+run_databases() {
+    python3 -m venv "$work/venv" && "$work/venv/bin/pip" install --quiet rocksdict || return 0
+    code=0
+    round=0
+    while [ $round -lt "${ROUNDS:-5}" ]; do
+        for name in sqlite.delete sqlite.wal rocksdb; do
+            database() {
+                "$work/venv/bin/python3" "$here/databases.py" "$1" "${name%%.*}" "$mnt/$name" \
+                    "$work/rows.$name"
+            }
+            database write 2>/dev/null &
+            writer=$!
+            sleep "1.$round"
+            kill -9 "$(pgrep -f "^$prism mount $work/disk.prism")"
+            wait $writer || true
+            umount -l "$mnt"
+            start
+            database check || code=1
+        done
+        round=$((round + 1))
+    done
+    result $code
+}
+
+# The repository of this file system is cloned and built on it, and its program runs.
+run_build() {
+    has git && has cargo || return 0
+    code=0
+    repository=$(git -C "$here" rev-parse --show-toplevel)
+    git clone --quiet "$repository" "$mnt/prism" || code=1
+    (cd "$mnt/prism" && CARGO_TARGET_DIR=$mnt/prism/target cargo build --quiet --release) || code=1
+    "$mnt/prism/target/release/prism" --version || code=1
+    # After the next mount the clone is whole, unchanged, and built.
+    umount "$mnt"
+    check
+    start
+    git -C "$mnt/prism" fsck --strict --no-dangling --no-progress || code=1
+    [ -z "$(git -C "$mnt/prism" status --porcelain)" ] || code=1
+    "$mnt/prism/target/release/prism" report --help >"$work/log" || code=1
+    rm -r "$mnt/prism"
     result $code
 }
 
