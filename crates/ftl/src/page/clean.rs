@@ -83,8 +83,17 @@ impl PageMap {
         for &(index, valid) in passed[..count].iter().rev() {
             state.candidates.put_back(index, valid);
         }
+        let passed = &passed[..count];
+        // A choice that gains nothing does not spare a worn block: cleaning would go through all
+        // full blocks, and wear them, until the mean has caught up.
+        let gaining = passed.iter().find(|&&(_, valid)| valid <= most);
+        if let (Some(index), Some(&(worn, _))) = (chosen, gaining)
+            && state.candidates.valid().values()[index] > most
+        {
+            return Some(worn);
+        }
         // If every candidate is worn, the policy's first choice is used.
-        chosen.or((count > 0).then_some(passed[0].0))
+        chosen.or(passed.first().map(|&(index, _)| index))
     }
 
     /// Erases above which a block is skipped as a victim.
@@ -301,5 +310,39 @@ impl PageMap {
         let part = self.die_groups[self.layout.die_group_of(block).0 as usize].part_mut(kind);
         part.erases += 1;
         part.free.push_back(block.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prism_nand::{BlockId, DieGroupId, Geometry, Nand, ProgramUnitId, StoredUnit, UnitTag};
+
+    use crate::page::config::PageConfig;
+    use crate::page::{Frontiers, PageMap};
+    use crate::victim::VictimPolicy;
+
+    /// A block whose wear is above the limit was skipped for full blocks, again and again.
+    #[test]
+    fn a_worn_block_is_cleaned_if_the_next_choice_gains_nothing() {
+        let geometry = Geometry { blocks_per_plane: 8, pages_per_block: 2, ..Geometry::SMALLEST };
+        for name in ["fifo", "lru", "windowed-greedy:1"] {
+            let policy = VictimPolicy::from_name(name).unwrap();
+            let mut config = PageConfig::simple(5, policy, Frontiers::Shared);
+            config.wear.victims_above_mean = Some(2);
+            let mut nand = Nand::with_content(geometry.clone());
+            // Block 3 is the oldest and half garbage, block 1 is full, block 0 is half garbage.
+            let writes = [(3, 0), (3, 1), (1, 2), (1, 3), (0, 1)];
+            for (version, (block, lpn)) in (1..).zip(writes) {
+                let first = nand.layout().first_program_unit(BlockId(block));
+                let next = nand.program_units_programmed(BlockId(block));
+                let program_unit = ProgramUnitId(first.0 + next);
+                let unit = StoredUnit { tag: UnitTag::Data(lpn), version, payload: None };
+                nand.program_begin(program_unit, [unit]).unwrap();
+                nand.program_end(program_unit);
+            }
+            let (mut map, _) = PageMap::recover_from(&mut &nand, config, 1, &[]).unwrap();
+            map.erases[3] = 100;
+            assert_eq!(map.pick_victim(DieGroupId(0)), Some(BlockId(3)), "{name}");
+        }
     }
 }
