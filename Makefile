@@ -82,8 +82,8 @@ RUNNER := --config 'target."cfg(all())".runner = ["$(CURDIR)/xtask/run-test.sh"]
 export PRISM_SKIPPED := $(abspath $(or $(CARGO_TARGET_DIR),target)/skipped)
 
 # The packages for Python are downloaded while the tests are compiled. Clippy runs while the tests do,
-# which use one and a half of two cores; it starts when cargo has freed the target folder, and what
-# it finds is printed after the tests.
+# which use one and a half of two cores; it starts after 20 seconds, when cargo has freed the target
+# folder, which both lock. What it finds is printed after the tests.
 CLIPPY_LOG := $(dir $(PRISM_SKIPPED))clippy.log
 test: setup
 	cargo fmt --all --check

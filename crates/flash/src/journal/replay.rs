@@ -54,7 +54,7 @@ pub(super) fn replay<P: Pages>(pages: &mut P, ring: Ring) -> JournalResult<Repla
 }
 
 /// All whole pages, in the order of the ring, and which blocks are erased. A page that cannot be
-/// read is reported only if no other page shows that the blocks belong to another program.
+/// read is reported only if the others do not show that the blocks belong to another program.
 fn scan<P: Pages>(
     pages: &mut P,
     ring: Ring,
@@ -79,7 +79,12 @@ fn scan<P: Pages>(
             match page::decode(buffer) {
                 Content::Whole(header, _) => found.push(JournalPage { header, block, page }),
                 Content::Damaged => {}
-                Content::Foreign => return Err(JournalError::Foreign { block, page }),
+                Content::Foreign => {
+                    // If there are pages of a journal too, it has more than one damaged page.
+                    let error = unreadable.filter(|_| !found.is_empty());
+                    let foreign = JournalError::Foreign { block, page };
+                    return Err(error.map_or(foreign, JournalError::Pages));
+                }
             }
         }
     }

@@ -46,6 +46,8 @@ pub struct Flash {
     pub until_cut: u64,
     /// Operations before one fails.
     pub until_failure: u64,
+    /// Block and page that cannot be read.
+    pub unreadable: Option<(u32, u32)>,
     /// Whether reads count as operations.
     pub counts_reads: bool,
     rng: Rng,
@@ -66,6 +68,7 @@ impl Flash {
             cache: Cache::None,
             until_cut: u64::MAX,
             until_failure: u64::MAX,
+            unreadable: None,
             counts_reads: false,
             rng: Rng::stream(seed, "flash"),
             ours: vec![false; blocks],
@@ -183,6 +186,9 @@ impl Pages for Flash {
     fn read(&mut self, block: u32, page: u32, into: &mut [u8]) -> Result<PageState, Fault> {
         if self.counts_reads || self.until_cut == 0 {
             self.step(None)?;
+        }
+        if self.unreadable == Some((block, page)) {
+            return Err(Fault::Failed);
         }
         Ok(match &self.cells[block as usize][page as usize] {
             Cell::Erased => PageState::Erased,

@@ -336,6 +336,28 @@ fn foreign_pages_are_not_changed() {
     assert!(error.to_string().contains("erase all blocks"));
 }
 
+/// Data of another program are found beside a page that cannot be read, and a journal is not taken
+/// for them.
+#[test]
+fn a_page_that_cannot_be_read_does_not_hide_foreign_ones() {
+    let mut flash = Flash::new(3, 4, HEADER + 100, 1);
+    flash.cells[0][0] = Cell::Written(vec![0x55; HEADER + 100]);
+    flash.cells[0][1] = Cell::Written(vec![0x56; HEADER + 100]);
+    flash.unreadable = Some((0, 0));
+    let error = Journal::open(&mut flash).unwrap_err();
+    assert_eq!(error, JournalError::Foreign { block: 0, page: 1 });
+    let (mut flash, mut journal) = ring(3);
+    for record in [b"one", b"two"] {
+        journal.append(record).unwrap();
+        journal.sync(&mut flash, || vec![b"one".into()]).unwrap();
+    }
+    flash.unreadable = Some((0, 0));
+    assert_eq!(Journal::open(&mut flash).unwrap_err(), JournalError::Pages(Fault::Failed));
+    // Pages of the journal lie in block 0; two damaged pages do not make it another program's.
+    flash.cells[2][1] = Cell::Written(vec![0x55; HEADER + 100]);
+    assert_eq!(Journal::open(&mut flash).unwrap_err(), JournalError::Pages(Fault::Failed));
+}
+
 /// Changes a byte of a programmed page.
 fn flip(flash: &mut Flash, block: usize, page: usize, at: usize) {
     let Cell::Written(bytes) = &mut flash.cells[block][page] else { panic!("not written") };
