@@ -43,8 +43,8 @@ pub struct WearPolicy {
     pub least_worn_first: bool,
     /// Moves the data of a block that is behind the mean by more than this (static wear levelling).
     pub move_behind_mean: Option<u32>,
-    /// Skips victims that are above the mean by more than this while there are others (after
-    /// Agrawal et al., ATC'08, who skip at random).
+    /// Skips victims that are above the mean by more than this while there are others that gain
+    /// something (after Agrawal et al., ATC'08, who skip at random).
     pub victims_above_mean: Option<u32>,
 }
 
