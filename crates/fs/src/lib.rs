@@ -24,7 +24,6 @@ mod log;
 mod map;
 mod names;
 mod node;
-pub mod overwrites;
 mod recent;
 mod recover;
 mod repair;

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::fmt;
 
-use prism_fs::overwrites::Writes;
+use prism_workload::overwrites::Workload;
 
 prism_base::named_enum! {
     /// An application: a library, or our own implementation of varmail.
@@ -106,12 +106,12 @@ impl App {
 
     /// The distribution of its overwrites, if it overwrites blocks of a file.
     #[must_use]
-    pub fn overwrites(self) -> Option<Writes> {
+    pub fn overwrites(self) -> Option<Workload> {
         match self {
-            Self::OverwriteZipf => Some(Writes::Zipf),
-            Self::OverwriteUniform => Some(Writes::Uniform),
-            Self::OverwriteTpcC => Some(Writes::TpcC),
-            Self::OverwriteRes => Some(Writes::Res),
+            Self::OverwriteZipf => Some(Workload::Zipf),
+            Self::OverwriteUniform => Some(Workload::Uniform),
+            Self::OverwriteTpcC => Some(Workload::TpcC),
+            Self::OverwriteRes => Some(Workload::Res),
             Self::SqliteRb | Self::SqliteWal | Self::RocksDb | Self::LevelDb | Self::Varmail => {
                 None
             }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use prism_base::distribution::Scatter;
 use prism_base::rng::Rng;
-use prism_fs::overwrites::{AGEING, CAPACITY, Choice, UTILIZATION, Writes};
+use prism_workload::overwrites::{AGEING, BlockSequence, CAPACITY, UTILIZATION, Workload};
 
 use crate::amounts::Work;
 use crate::error::StackError;
@@ -31,42 +31,42 @@ const SET: &str = "files";
 const DUMMY: &str = "dummy";
 
 /// The blocks of both files on a device of `device` blocks.
-pub(super) fn file_blocks(writes: Writes, device: u64) -> [u64; 2] {
-    let set = writes.set_blocks(device).max(1);
+pub(super) fn file_blocks(workload: Workload, device: u64) -> [u64; 2] {
+    let set = workload.set_blocks(device).max(1);
     [set, (device * UTILIZATION / 100).saturating_sub(set)]
 }
 
 /// Runs a step: [`Step::Load`] writes both files and ages them, [`Step::App`] overwrites blocks.
-pub(super) fn run(spec: &WorkerSpec, writes: Writes, work: Work) -> Result<(), StackError> {
+pub(super) fn run(spec: &WorkerSpec, workload: Workload, work: Work) -> Result<(), StackError> {
     let device = spec.size.0 / BLOCK / u64::from(spec.instances);
     let interval = (device / DEVICE_OVER_WRITEBACK).max(1);
     let ageing = device * AGEING / CAPACITY;
     let path = spec.folder.join(SET);
     match spec.step {
         Step::Load => {
-            let [_, dummy] = file_blocks(writes, device);
+            let [_, dummy] = file_blocks(workload, device);
             let dummy_path = spec.folder.join(DUMMY);
             let mut written = Written::new(&dummy_path, interval)?;
             (0..dummy).try_for_each(|block| written.write(block))?;
             written.sync()?;
-            let mut choice = Choice::new(writes, work.records, spec.seed);
+            let mut sequence = BlockSequence::new(workload, work.records, spec.seed);
             let mut written = Written::new(&path, interval)?;
             let order = Scatter::new(work.records, &mut Rng::stream(spec.seed, "stack fill"));
             (0..work.records).try_for_each(|block| written.write(order.place(block)))?;
-            (0..ageing).try_for_each(|_| written.write(choice.next_block()))?;
+            (0..ageing).try_for_each(|_| written.write(sequence.next_block()))?;
             written.sync()
         }
         Step::App => {
-            let mut choice = Choice::new(writes, work.records, spec.seed);
+            let mut sequence = BlockSequence::new(workload, work.records, spec.seed);
             for _ in 0..ageing {
-                choice.next_block();
+                sequence.next_block();
             }
             let (deadline, mut written) = (spec.deadline(), Written::new(&path, interval)?);
             for _ in 0..work.operations {
                 if is_over(deadline) {
                     break;
                 }
-                written.write(choice.next_block())?;
+                written.write(sequence.next_block())?;
             }
             written.sync()
         }
@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn files_fill_the_share_of_the_device() {
         // 930 MiB: 27 % and what remains of 85 %.
-        assert_eq!(file_blocks(Writes::Uniform, 238_080), [64_281, 138_087]);
-        let [set, dummy] = file_blocks(Writes::Res, 238_080);
+        assert_eq!(file_blocks(Workload::Uniform, 238_080), [64_281, 138_087]);
+        let [set, dummy] = file_blocks(Workload::Res, 238_080);
         assert!((36_900..37_100).contains(&set), "{set}");
         assert_eq!(set + dummy, 238_080 * 85 / 100);
     }
@@ -150,7 +150,7 @@ mod tests {
             parent: None,
         };
         crate::work(&spec(Step::ReadSeq)).unwrap_err();
-        let [set, dummy] = file_blocks(Writes::Res, 256);
+        let [set, dummy] = file_blocks(Workload::Res, 256);
         for step in [Step::Load, Step::App, Step::ReadSeq, Step::ReadRand] {
             crate::work(&spec(step)).unwrap();
             for (name, blocks) in [(SET, set), (DUMMY, dummy)] {

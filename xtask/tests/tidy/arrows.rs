@@ -51,9 +51,9 @@ const ARROWS: [(&str, &[&str]); 28] = [
     ("host", &["base", "trace", "workload"]),
     // Graphs in files, with threads and progress.
     ("graphstore", &["base", "nand", "ssd", "flash", "flashfile", "segments", "graph", "host"]),
-    // Runs real applications and captures their requests; some workloads are those of the file
-    // system.
-    ("lab", &["base", "fs", "host"]),
+    // Runs real applications and captures their requests; overwrites of blocks are those that the
+    // experiments do with our own file system.
+    ("lab", &["base", "workload", "host"]),
     // Results as documents and JSON, for the command line and for Python.
     (
         "present",

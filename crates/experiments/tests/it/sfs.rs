@@ -1,7 +1,7 @@
 //! At a quarter of the scale the results have the shape that SFS describes.
 
 use prism_experiments::sfs::{
-    FULL, Map, Part, Results, SegmentRow, Settings, SizeRow, Ssd, Stream, Writes,
+    FULL, Map, Part, Results, SegmentRow, Settings, SizeRow, Ssd, Stream, Workload,
 };
 use prism_experiments::{Scale, theory};
 
@@ -76,7 +76,7 @@ fn the_same_seed_gives_the_same_rows() {
 #[test]
 fn the_file_system_rewrites_less_with_groups() {
     let rows = [Settings::SFS, Settings::Sfs(1)]
-        .map(|settings| found(&[Part::Files(Writes::TpcC, settings, FULL)]).files[0].clone());
+        .map(|settings| found(&[Part::Files(Workload::TpcC, settings, FULL)]).files[0].clone());
     let [four, one] = &rows;
     assert!(four.x() < one.x(), "{} {}", four.x(), one.x());
     for row in &rows {

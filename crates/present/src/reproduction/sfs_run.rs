@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use prism_experiments::Scale;
-use prism_experiments::sfs::{self, KERNEL_PHASE, KernelFs, Part, Results, Writes};
+use prism_experiments::sfs::{self, KERNEL_PHASE, KernelFs, Part, Results, Workload};
 use prism_trace::LoadSpec;
 
 use super::run::{LABEL, LoadTrace, THINGS};
@@ -17,14 +17,14 @@ use crate::error::PresentError;
 pub struct KernelTraces {
     /// The folder in which they were looked for.
     folder: PathBuf,
-    files: Vec<(Writes, KernelFs, PathBuf)>,
+    files: Vec<(Workload, KernelFs, PathBuf)>,
 }
 
 impl KernelTraces {
     /// The traces in `folder`, as `prism capture stack` names them; there may be none.
     pub fn find(folder: &Path, is_file: impl Fn(&Path) -> bool) -> Self {
         let mut files = Vec::new();
-        for writes in Writes::ALL {
+        for writes in Workload::ALL {
             for fs in KernelFs::ALL {
                 let path = folder.join(fs.trace(writes));
                 if is_file(&path) {
@@ -37,14 +37,14 @@ impl KernelTraces {
 
     /// What is left out; `None` if no trace is missing.
     fn left_out(&self) -> Option<String> {
-        let all = Writes::ALL.len() * KernelFs::ALL.len();
+        let all = Workload::ALL.len() * KernelFs::ALL.len();
         let missing = all - self.files.len();
         (missing > 0).then(|| {
             format!(
                 "Left out: {missing} of {all} runs of ext4 and Btrfs, whose traces (such as {}) \
                  are not in {}. Record them as root, with prism capture stack, and name their \
                  folder with --traces; docs/sfs.md has the command.",
-                KernelFs::Ext4.trace(Writes::Zipf),
+                KernelFs::Ext4.trace(Workload::Zipf),
                 self.folder.display()
             )
         })
@@ -75,7 +75,7 @@ pub(super) fn sfs(
 
 fn kernel(
     scale: Scale,
-    writes: Writes,
+    writes: Workload,
     fs: KernelFs,
     path: &Path,
     load: LoadTrace<'_>,

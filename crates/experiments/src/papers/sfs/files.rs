@@ -2,9 +2,9 @@
 //! segments, throughput by arithmetic. `docs/design/sfs.md` has the set-up.
 
 use prism_flash::{DeviceGeometry, MemoryDevice, SharedMemory};
-use prism_fs::overwrites::{AGEING, CAPACITY, Choice, MEASURED, Writes};
 use prism_fs::{Config, Distance, Fs, FsError, NewFile, Quantization, ROOT, S_IFREG, Time, Victim};
 use prism_segments::IdealStore;
+use prism_workload::overwrites::{AGEING, BlockSequence, CAPACITY, MEASURED, Workload};
 
 use super::recorder::{Recorder, over_ftls};
 use super::{Bench, Ssd};
@@ -81,7 +81,7 @@ impl Settings {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FileRow {
     /// The workload.
-    pub writes: Writes,
+    pub writes: Workload,
     /// The settings.
     pub settings: Settings,
     /// Live blocks of files over all blocks, in percent.
@@ -156,13 +156,13 @@ pub(super) fn blocks_per_segment(scale: Scale) -> u32 {
 }
 
 /// A workload on a file system that was used before.
-pub(super) fn row(bench: Bench, writes: Writes, settings: Settings, utilization: u32) -> FileRow {
+pub(super) fn row(bench: Bench, writes: Workload, settings: Settings, utilization: u32) -> FileRow {
     measured(bench, writes, settings, utilization).expect("there is space")
 }
 
 fn measured(
     bench: Bench,
-    writes: Writes,
+    writes: Workload,
     settings: Settings,
     utilization: u32,
 ) -> Result<FileRow, FsError> {
@@ -179,9 +179,9 @@ fn measured(
         fs.checkpoint()?;
     }
     let file = fs.lookup(ROOT, b"files")?;
-    let mut choice = Choice::new(writes, set, bench.seed);
+    let mut sequence = BlockSequence::new(writes, set, bench.seed);
     let mut write = |fs: &mut Fs<Recorder>, count: u64| {
-        (0..count).try_for_each(|_| fs.write(file, choice.next_block() * 4096, &block))
+        (0..count).try_for_each(|_| fs.write(file, sequence.next_block() * 4096, &block))
     };
     write(&mut fs, all * AGEING / CAPACITY)?;
     let before = fs.counts();

@@ -1,8 +1,8 @@
 //! File systems of the kernel under the same writes: what they write, from recorded traces, and
 //! what that costs below them. `docs/design/sfs.md` has the set-up.
 
-use prism_fs::overwrites::{CAPACITY, MEASURED, Writes};
 use prism_trace::{Op, Record, Source, SourceError, Symbols};
+use prism_workload::overwrites::{CAPACITY, MEASURED, Workload};
 
 use super::files::{SEGMENTS, blocks_per_segment};
 use super::recorder::{self, SEGMENT_BLOCKS};
@@ -23,12 +23,12 @@ named_enum! {
 impl KernelFs {
     /// The name of the trace of its run.
     #[must_use]
-    pub fn trace(self, writes: Writes) -> String {
+    pub fn trace(self, writes: Workload) -> String {
         let writes = match writes {
-            Writes::Zipf => "zipf",
-            Writes::Uniform => "uniform",
-            Writes::TpcC => "tpcc",
-            Writes::Res => "res",
+            Workload::Zipf => "zipf",
+            Workload::Uniform => "uniform",
+            Workload::TpcC => "tpcc",
+            Workload::Res => "res",
         };
         format!("{}-overwrite-{writes}-rand.parquet", self.name())
     }
@@ -44,7 +44,7 @@ const PAGE: u64 = 4096;
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelRow {
     /// The workload.
-    pub writes: Writes,
+    pub writes: Workload,
     /// The file system.
     pub fs: KernelFs,
     /// Pages that callers wrote.
@@ -127,7 +127,7 @@ impl Requests {
 /// [`SourceError`] if the trace cannot be read again.
 pub fn kernel_row(
     scale: Scale,
-    writes: Writes,
+    writes: Workload,
     fs: KernelFs,
     source: &mut dyn Source,
     symbols: &Symbols,
@@ -177,7 +177,7 @@ mod tests {
         records.extend([record(Op::Read, 7, 2, 1), record(Op::Write, 0, device, 2)]);
         let mut source = VecSource::new(records);
         let mut run = |scale| {
-            let found = kernel_row(scale, Writes::Zipf, KernelFs::Ext4, &mut source, &symbols);
+            let found = kernel_row(scale, Workload::Zipf, KernelFs::Ext4, &mut source, &symbols);
             found.unwrap().unwrap()
         };
         let (row, quarter) = (run(Scale::Full), run(Scale::Quarter));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn names_are_those_of_the_recorder() {
-        let name = KernelFs::Nodatacow.trace(Writes::TpcC);
+        let name = KernelFs::Nodatacow.trace(Workload::TpcC);
         assert_eq!(name, "btrfs-nodatacow-overwrite-tpcc-rand.parquet");
     }
 }

@@ -20,7 +20,7 @@ use crate::scale::Scale;
 
 pub use files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS};
 pub use kernel::{KernelFs, KernelRow, PHASE as KERNEL_PHASE, kernel_row};
-pub use prism_fs::overwrites::Writes;
+pub use prism_workload::overwrites::Workload;
 pub use published::{Relation, compare, compare_files, relations};
 pub use published_kernel::{compare_kernel, kernel_relations};
 pub use segments::{BLOCK_PAGES, GROUP as SEGMENT_GROUP, SEGMENT_PAGES, SegmentRow, Stream};
@@ -41,7 +41,7 @@ pub enum Part {
     /// Streams of segments on a drive with a mapping.
     Segments(Map),
     /// The file system with these settings at this utilization in percent.
-    Files(Writes, Settings, u32),
+    Files(Workload, Settings, u32),
 }
 
 impl Part {
@@ -59,16 +59,16 @@ impl Part {
         let run = |writes, settings, utilization| Self::Files(writes, settings, utilization);
         let every = |utilization| {
             let of = move |writes| both.map(|settings| run(writes, settings, utilization));
-            Writes::ALL.into_iter().flat_map(of)
+            Workload::ALL.into_iter().flat_map(of)
         };
         let mut all = Vec::new();
         if scale == Scale::Full {
             all.extend(UTILIZATIONS.into_iter().rev().filter(|at| *at != FULL).flat_map(every));
-            all.extend(Writes::ALL.map(|writes| run(writes, Settings::Normal, FULL)));
+            all.extend(Workload::ALL.map(|writes| run(writes, Settings::Normal, FULL)));
             let groups = GROUPS.into_iter().map(Settings::Sfs);
             let others = groups.filter(|settings| *settings != Settings::SFS);
             for settings in others.chain([Settings::CostBenefit]).chain(Settings::RIVALS) {
-                all.extend([Writes::Zipf, Writes::TpcC].map(|one| run(one, settings, FULL)));
+                all.extend([Workload::Zipf, Workload::TpcC].map(|one| run(one, settings, FULL)));
             }
         }
         all.extend(every(FULL));
@@ -132,7 +132,7 @@ impl Results {
 
     /// A run of the file system.
     #[must_use]
-    pub fn file(&self, writes: Writes, settings: Settings, utilization: u32) -> Option<&FileRow> {
+    pub fn file(&self, writes: Workload, settings: Settings, utilization: u32) -> Option<&FileRow> {
         let wanted = (writes, settings, utilization);
         self.files.iter().find(|row| (row.writes, row.settings, row.utilization) == wanted)
     }

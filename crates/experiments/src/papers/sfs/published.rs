@@ -1,6 +1,6 @@
 //! Comparison with what the paper and its slides state about drives and the file system.
 
-use prism_fs::overwrites::Writes;
+use prism_workload::overwrites::Workload;
 
 use super::files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS};
 use super::segments::{SEGMENT_PAGES, SegmentRow, Stream};
@@ -26,9 +26,11 @@ pub fn compare(found: &Results) -> Vec<Comparison> {
 #[must_use]
 pub fn compare_files(found: &Results) -> Vec<Comparison> {
     let mut all = Vec::new();
-    all.extend(Writes::ALL.into_iter().flat_map(|writes| by_utilization(found, writes)));
-    all.extend([Writes::Zipf, Writes::TpcC].into_iter().flat_map(|one| by_settings(found, one)));
-    all.extend(Writes::ALL.into_iter().flat_map(|writes| below(found, writes)));
+    all.extend(Workload::ALL.into_iter().flat_map(|writes| by_utilization(found, writes)));
+    all.extend(
+        [Workload::Zipf, Workload::TpcC].into_iter().flat_map(|one| by_settings(found, one)),
+    );
+    all.extend(Workload::ALL.into_iter().flat_map(|writes| below(found, writes)));
     all
 }
 
@@ -43,25 +45,25 @@ const SET: Why = Why::NotGiven(
 
 /// What cleaning rewrites for each other block, by [`UTILIZATIONS`]: LFS-CB and SFS. Source: the
 /// write costs of Figure 8, divided by the rates of SSD-M.
-fn published_x(writes: Writes) -> [[f64; 6]; 2] {
+fn published_x(writes: Workload) -> [[f64; 6]; 2] {
     match writes {
-        Writes::Zipf => {
+        Workload::Zipf => {
             [[0.025, 0.146, 0.190, 0.371, 0.556, 1.788], [0.005, 0.089, 0.049, 0.178, 0.349, 0.750]]
         }
-        Writes::Uniform => {
+        Workload::Uniform => {
             [[0.026, 0.108, 0.199, 0.441, 0.711, 3.170], [0.011, 0.038, 0.109, 0.344, 0.661, 2.257]]
         }
-        Writes::TpcC => {
+        Workload::TpcC => {
             [[0.003, 0.116, 0.236, 0.330, 0.480, 2.350], [0.002, 0.040, 0.094, 0.116, 0.178, 0.447]]
         }
-        Writes::Res => {
+        Workload::Res => {
             [[0.0, 0.031, 0.037, 0.251, 0.728, 3.62], [0.002, 0.047, 0.033, 0.031, 0.256, 2.818]]
         }
     }
 }
 
 /// Figure 8. Below 80 % the values are within the precision with which the figure was read.
-fn by_utilization(found: &Results, writes: Writes) -> Vec<Comparison> {
+fn by_utilization(found: &Results, writes: Workload) -> Vec<Comparison> {
     let mut all = Vec::new();
     for (settings, published) in
         [Settings::LfsCb, Settings::SFS].into_iter().zip(published_x(writes))
@@ -75,7 +77,7 @@ fn by_utilization(found: &Results, writes: Writes) -> Vec<Comparison> {
             let both = [published, row.x()];
             let one = Comparison::new(FIGURE_8, what, Quantity::Ratio, both, REWRITTEN, SET);
             // The set of the uniform workload is chosen by these numbers.
-            let fitted = writes == Writes::Uniform;
+            let fitted = writes == Workload::Uniform;
             all.push(if fitted { one.on(Basis::Fitted) } else { one });
         }
     }
@@ -83,9 +85,9 @@ fn by_utilization(found: &Results, writes: Writes) -> Vec<Comparison> {
 }
 
 /// Figures 5 to 7.
-fn by_settings(found: &Results, writes: Writes) -> Vec<Comparison> {
+fn by_settings(found: &Results, writes: Workload) -> Vec<Comparison> {
     let (groups, policies) = match writes {
-        Writes::TpcC => ([5.98, 4.95, 3.79, 2.64, 2.66, 2.30], [2.81, 2.64]),
+        Workload::TpcC => ([5.98, 4.95, 3.79, 2.64, 2.66, 2.30], [2.81, 2.64]),
         _ => ([6.96, 6.15, 5.29, 4.21, 3.78, 3.15], [4.48, 4.21]),
     };
     let cost = |settings| found.file(writes, settings, FULL).map(FileRow::write_cost);
@@ -100,7 +102,7 @@ fn by_settings(found: &Results, writes: Writes) -> Vec<Comparison> {
         all.push(if repeated { one.on(Basis::Derived) } else { one });
     }
     let rivals = match writes {
-        Writes::TpcC => [5.07, 3.57],
+        Workload::TpcC => [5.07, 3.57],
         _ => [6.03, 4.83],
     };
     // With four groups the iterative quantization is that of Figure 5.
@@ -119,16 +121,16 @@ fn by_settings(found: &Results, writes: Writes) -> Vec<Comparison> {
 }
 
 /// Figures 13 and 14 for SFS and LFS-CB.
-fn below(found: &Results, writes: Writes) -> Vec<Comparison> {
+fn below(found: &Results, writes: Workload) -> Vec<Comparison> {
     let runs = [Settings::SFS, Settings::LfsCb]
         .map(|settings| found.file(writes, settings, FULL).and_then(|row| row.below));
     let [Some(sfs), Some(lfs)] = runs else { return Vec::new() };
     // Thousands of erases: SFS and LFS-CB.
     let erases = match writes {
-        Writes::Zipf => [[18.8, 23.9], [16.8, 21.4]],
-        Writes::Uniform => [[37.6, 43.2], [33.7, 38.7]],
-        Writes::TpcC => [[16.8, 20.8], [14.9, 18.7]],
-        Writes::Res => [[5.6, 6.5], [5.0, 5.7]],
+        Workload::Zipf => [[18.8, 23.9], [16.8, 21.4]],
+        Workload::Uniform => [[37.6, 43.2], [33.7, 38.7]],
+        Workload::TpcC => [[16.8, 20.8], [14.9, 18.7]],
+        Workload::Res => [[5.6, 6.5], [5.0, 5.7]],
     };
     let mut all = Vec::new();
     for (at, (map, published)) in [("FAST", 1.12), ("page", 1.0)].into_iter().enumerate() {
@@ -137,7 +139,7 @@ fn below(found: &Results, writes: Writes) -> Vec<Comparison> {
         let both = [published, sfs[at].0];
         let why = Why::Unexplained("segments are whole blocks and should cost no copies");
         let one = Comparison::new("Figure 13", what, Quantity::Ratio, both, 0.1, why);
-        let first = writes == Writes::ALL[0];
+        let first = writes == Workload::ALL[0];
         all.push(if first { one } else { one.on(Basis::Repeated) });
         let what = format!("{name} over {map}: erases of LFS-CB over SFS");
         let both = [erases[at][1] / erases[at][0], lfs[at].1 / sfs[at].1];
@@ -164,7 +166,7 @@ pub struct Relation {
 pub fn relations(found: &Results) -> Vec<Relation> {
     let mut all = Vec::new();
     let x = |writes, settings, at| found.file(writes, settings, at).map(FileRow::x);
-    for writes in Writes::ALL {
+    for writes in Workload::ALL {
         let pairs = UTILIZATIONS.into_iter().filter(|at| *at >= 80).filter_map(|at| {
             Some([x(writes, Settings::SFS, at)?, x(writes, Settings::LfsCb, at)?])
         });

@@ -1,6 +1,6 @@
 //! Comparison with what the paper states about ext4 and btrfs: Figures 12 to 14.
 
-use prism_fs::overwrites::Writes;
+use prism_workload::overwrites::Workload;
 
 use super::Results;
 use super::files::{FULL, FileRow, Settings};
@@ -20,7 +20,7 @@ struct Published {
 }
 
 /// Figures 12 to 14. Those of SFS are in [`sfs`].
-fn published(fs: KernelFs, writes: Writes) -> Published {
+fn published(fs: KernelFs, writes: Workload) -> Published {
     let column = writes as usize;
     // By file system: rates, amplification over FAST and page-level mapping, erases over both; by
     // Zipf, uniform, TPC-C and RES.
@@ -51,7 +51,7 @@ fn published(fs: KernelFs, writes: Writes) -> Published {
     Published { rate, amplification: [fast, page], erases: [fast_erases, page_erases] }
 }
 
-fn sfs(writes: Writes) -> Published {
+fn sfs(writes: Workload) -> Published {
     let column = writes as usize;
     let rate = [80.5, 41.1, 142.8, 212.9][column];
     let erases = [[18.8, 37.6, 16.8, 5.6][column], [16.8, 33.7, 14.9, 5.0][column]];
@@ -65,7 +65,7 @@ const KERNEL: Why = Why::NotGiven(
 );
 
 /// SFS with its literal settings under the same writes.
-fn own(found: &Results, writes: Writes) -> Option<(&FileRow, [(f64, f64); 2])> {
+fn own(found: &Results, writes: Workload) -> Option<(&FileRow, [(f64, f64); 2])> {
     let row = found.file(writes, Settings::SFS, FULL)?;
     Some((row, row.below?))
 }

@@ -1,7 +1,7 @@
 //! Overwrites of blocks of a file, as the paper SFS has them. What does them is the caller: a file
 //! system in virtual time, or a kernel.
 //!
-//! Source: SFS, FAST'12, section 4 and Figure 2; differs: its traces are replaced by draws from
+//! Source: SFS, FAST'12, section 4 and Figure 2; differs: its traces are replaced by samples of
 //! their distributions, without order in time.
 
 use prism_base::Rng;
@@ -21,7 +21,7 @@ const BLOCKS: f64 = 930.0 * 8192.0;
 
 prism_base::named_enum! {
     /// A workload of the paper.
-    pub enum Writes {
+    pub enum Workload {
         /// Zipf's law.
         Zipf = "Zipf",
         /// All blocks are equally likely.
@@ -33,7 +33,8 @@ prism_base::named_enum! {
     }
 }
 
-/// The share of writes to so many thousands of the blocks written most. Source: Figure 2.
+/// Pairs: thousands of the most-written blocks, and the share of all writes that they get. Source:
+/// Figure 2.
 const TPC_C: [(f64, f64); 10] = [
     (1.0, 0.053),
     (5.0, 0.151),
@@ -62,7 +63,7 @@ const RES: [(f64, f64); 13] = [
     (1184.0, 1.0),
 ];
 
-impl Writes {
+impl Workload {
     /// Blocks that are written, of all those of a device.
     #[must_use]
     pub fn set_blocks(self, all: u64) -> u64 {
@@ -81,34 +82,34 @@ impl Writes {
 }
 
 /// The blocks that are written, one after another, as a function of the seed.
-pub struct Choice {
+pub struct BlockSequence {
     rng: Rng,
     order: Scatter,
     zipf: Zipf,
-    writes: Writes,
+    workload: Workload,
     count: u64,
 }
 
-impl Choice {
+impl BlockSequence {
     /// Writes to `count` blocks.
     ///
     /// # Panics
     /// If there are none.
     #[must_use]
-    pub fn new(writes: Writes, count: u64, seed: u64) -> Self {
+    pub fn new(workload: Workload, count: u64, seed: u64) -> Self {
         assert!(count > 0, "a write needs a block");
         let mut rng = Rng::stream(seed, "sfs.files");
         let order = Scatter::new(count, &mut rng);
-        Self { rng, order, zipf: Zipf::new(count, 1.0), writes, count }
+        Self { rng, order, zipf: Zipf::new(count, 1.0), workload, count }
     }
 
     /// The next block.
     pub fn next_block(&mut self) -> u64 {
-        let rank = match self.writes {
-            Writes::Uniform => return self.rng.below(self.count),
-            Writes::Zipf => self.zipf.draw(&mut self.rng),
-            Writes::TpcC => self.of_curve(&TPC_C),
-            Writes::Res => self.of_curve(&RES),
+        let rank = match self.workload {
+            Workload::Uniform => return self.rng.below(self.count),
+            Workload::Zipf => self.zipf.draw(&mut self.rng),
+            Workload::TpcC => self.of_curve(&TPC_C),
+            Workload::Res => self.of_curve(&RES),
         };
         self.order.place(rank.min(self.count - 1))
     }
@@ -136,16 +137,16 @@ mod tests {
 
     #[test]
     fn curves_give_the_published_shares() {
-        for (writes, curve) in [(Writes::TpcC, &TPC_C[..]), (Writes::Res, &RES[..])] {
+        for (workload, curve) in [(Workload::TpcC, &TPC_C[..]), (Workload::Res, &RES[..])] {
             let last = curve.last().unwrap().0;
             let count = (last * 100.0) as u64;
-            let mut choice = Choice::new(writes, count, 1);
-            let mut ranks: Vec<u64> = (0..50_000).map(|_| choice.of_curve(curve)).collect();
+            let mut sequence = BlockSequence::new(workload, count, 1);
+            let mut ranks: Vec<u64> = (0..50_000).map(|_| sequence.of_curve(curve)).collect();
             ranks.sort_unstable();
             for &(thousands, share) in curve {
                 let below = ranks.partition_point(|&rank| (rank as f64) < thousands * 100.0);
                 let found = below as f64 / 50_000.0;
-                assert!((found - share).abs() < 0.01, "{writes:?} {thousands}: {found} {share}");
+                assert!((found - share).abs() < 0.01, "{workload:?} {thousands}: {found} {share}");
             }
         }
     }
