@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use prism_base::Bytes;
 use prism_base::rng::Rng;
+use prism_workload::overwrites::Workload;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::amounts::{
@@ -97,13 +98,15 @@ pub fn work(spec: &WorkerSpec) -> Result<(), StackError> {
     if let Some(cgroup) = &spec.cgroup {
         cgroup::enter(cgroup)?;
     }
-    if let Some(writes) = spec.app.overwrites() {
-        return overwrite::run(spec, writes, spec.amount());
-    }
+    let overwrite = |workload| overwrite::run(spec, workload, spec.amount());
     match spec.app {
         App::SqliteRb | App::SqliteWal => sqlite(spec),
         App::RocksDb | App::LevelDb => lsm(spec),
-        _ => varmail(spec),
+        App::Varmail => varmail(spec),
+        App::OverwriteZipf => overwrite(Workload::Zipf),
+        App::OverwriteUniform => overwrite(Workload::Uniform),
+        App::OverwriteTpcC => overwrite(Workload::TpcC),
+        App::OverwriteRes => overwrite(Workload::Res),
     }
 }
 
