@@ -160,10 +160,17 @@ impl Combination {
         all
     }
 
-    /// Whether it can be run: see [`App::has_direct`] and [`App::has_pattern`].
+    /// What its application cannot do, so that it cannot be run: see [`App::has_direct`] and
+    /// [`App::has_pattern`]. `None` if it can be run.
     #[must_use]
-    pub fn is_possible(self) -> bool {
-        (self.io == Io::Buffered || self.app.has_direct()) && self.app.has_pattern(self.pattern)
+    pub fn impossible(self) -> Option<&'static str> {
+        if !self.app.has_pattern(self.pattern) {
+            Some("cannot have a pattern other than rand")
+        } else if self.io == Io::Direct && !self.app.has_direct() {
+            Some("cannot bypass the page cache")
+        } else {
+            None
+        }
     }
 }
 
@@ -216,7 +223,7 @@ mod tests {
         );
         let shown: Vec<String> = all
             .iter()
-            .map(|one| format!("{one}{}", if one.is_possible() { "" } else { "!" }))
+            .map(|one| format!("{one}{}", if one.impossible().is_none() { "" } else { "!" }))
             .collect();
         assert_eq!(
             shown.join(" "),
@@ -225,11 +232,16 @@ mod tests {
              ext4-sqlite-wal-mix-direct!"
         );
         let ext4 = &[FileSystem::Ext4];
-        let possible = |pattern| {
-            let app = App::OverwriteRes;
-            Combination::all(&[app], &[pattern], &[Io::Buffered], &[1], ext4)[0].is_possible()
+        let why = |app, pattern, io| {
+            Combination::all(&[app], &[pattern], &[io], &[1], ext4)[0].impossible().unwrap_or("")
         };
-        assert!(possible(Pattern::Rand) && !possible(Pattern::Seq) && !possible(Pattern::Mix));
+        assert_eq!(why(App::OverwriteRes, Pattern::Rand, Io::Buffered), "");
+        for pattern in [Pattern::Seq, Pattern::Mix] {
+            let why = why(App::OverwriteRes, pattern, Io::Buffered);
+            assert!(why.contains("other than rand"), "{why}");
+        }
+        let why = why(App::LevelDb, Pattern::Seq, Io::Direct);
+        assert!(why.contains("page cache"), "{why}");
         let all =
             Combination::all(&[App::LevelDb], &[Pattern::Seq], &[Io::Buffered], &[1, 4], ext4);
         let shown: Vec<String> = all.iter().map(ToString::to_string).collect();

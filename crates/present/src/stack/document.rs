@@ -4,7 +4,7 @@
 use prism_contract::rules::{Rule, Verdict};
 use prism_report::{Block, Document, Grade, Section, Table, Unit, Value};
 
-use super::{Cell, Combination, Matrix, Measured};
+use super::{Cell, Matrix, Measured};
 
 /// Precedes the traces whose write amplification was not steady.
 const UNSETTLED: &str = "Write amplification was not steady after the last repetition of: ";
@@ -83,7 +83,7 @@ impl Matrix {
         for (place, &name) in self.setup.file_systems.iter().enumerate() {
             listing = listing.number(name, unit, |(_, row)| match &row[place].1 {
                 Cell::Measured(measured) => value(measured),
-                Cell::Impossible => "not possible".into(),
+                Cell::Impossible(_) => "not possible".into(),
                 Cell::Failed(_) => "failed".into(),
                 Cell::Captured(_) => "not replayed".into(),
             });
@@ -95,7 +95,7 @@ impl Matrix {
     fn measured(&self) -> Vec<(&str, &Measured)> {
         let measured = self.cells.iter().filter_map(|(combination, cell)| match cell {
             Cell::Measured(measured) => Some((combination.name.as_str(), &**measured)),
-            Cell::Impossible | Cell::Failed(_) | Cell::Captured(_) => None,
+            Cell::Impossible(_) | Cell::Failed(_) | Cell::Captured(_) => None,
         });
         measured.collect()
     }
@@ -132,21 +132,7 @@ impl Matrix {
 
     /// Notes on what limits the numbers.
     fn notes(&self) -> Section {
-        let mut notes = Vec::new();
-        let is_impossible = |app: &str| {
-            let is_so = |(combination, cell): &(Combination, Cell)| {
-                combination.app == app && matches!(cell, Cell::Impossible)
-            };
-            self.cells.iter().any(is_so)
-        };
-        let apps = self.setup.apps.iter().copied();
-        let impossible: Vec<_> = apps.filter(|app| is_impossible(app)).collect();
-        if !impossible.is_empty() {
-            notes.push(format!(
-                "Not possible: {} cannot bypass the page cache.",
-                impossible.join(", ")
-            ));
-        }
+        let mut notes = self.impossible();
         notes.extend(self.failures().into_iter().map(|why| format!("Failed: {why}.")));
         let unsettled = self.traces(|measured| measured.steady.reached() == Some(false));
         if !unsettled.is_empty() {
@@ -163,6 +149,26 @@ impl Matrix {
                 .into(),
         );
         Section::new("Limits", "").with(Block::Notes(notes))
+    }
+
+    /// For each reason why combinations are not possible, the applications.
+    fn impossible(&self) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (combination, cell) in &self.cells {
+            let Cell::Impossible(why) = cell else { continue };
+            let place = reasons.iter().position(|(reason, _)| reason == why);
+            let place = place.unwrap_or_else(|| {
+                reasons.push((why, Vec::new()));
+                reasons.len() - 1
+            });
+            let apps = &mut reasons[place].1;
+            if !apps.contains(&combination.app) {
+                apps.push(combination.app);
+            }
+        }
+        let note =
+            |(why, apps): &(&str, Vec<&str>)| format!("Not possible: {} {why}.", apps.join(", "));
+        reasons.iter().map(note).collect()
     }
 
     fn traces(&self, is_so: impl Fn(&Measured) -> bool) -> Vec<&str> {
@@ -185,7 +191,7 @@ mod tests {
     use prism_report::{Style, html, terminal};
 
     use super::super::tests::matrix;
-    use super::super::{Captured, Cell};
+    use super::super::{Captured, Cell, Combination};
 
     #[test]
     fn traces_alone_are_listed() {
@@ -203,6 +209,24 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
         }
+    }
+
+    /// Each reason is given once, with its applications.
+    #[test]
+    fn what_is_not_possible_is_said_with_its_reason() {
+        let mut matrix = matrix();
+        let mut add = |app, why| {
+            let combination = Combination { app, ..matrix.cells[2].0.clone() };
+            matrix.cells.push((combination, Cell::Impossible(why)));
+        };
+        add("overwrite-zipf", "cannot have a pattern other than rand");
+        add("leveldb", "cannot bypass the page cache");
+        add("leveldb", "cannot bypass the page cache");
+        let expected = [
+            "Not possible: sqlite-wal, leveldb cannot bypass the page cache.",
+            "Not possible: overwrite-zipf cannot have a pattern other than rand.",
+        ];
+        assert_eq!(matrix.impossible(), expected);
     }
 
     #[test]

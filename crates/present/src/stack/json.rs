@@ -40,8 +40,9 @@ fn cell((combination, cell): &(Combination, Cell)) -> Value {
     put("instances", instances.into());
     put("file_system", fs.into());
     match cell {
-        Cell::Impossible => {
+        Cell::Impossible(why) => {
             put("outcome", "not_possible".into());
+            put("why", (*why).into());
         }
         Cell::Failed(why) => {
             put("outcome", "failed".into());
@@ -115,6 +116,7 @@ mod tests {
         check("/cells/0/write_amplification", 1.5.into());
         check("/cells/0/discards/bytes", 12_288.into());
         check("/cells/2/outcome", "not_possible".into());
+        check("/cells/2/why", "cannot bypass the page cache".into());
         check("/cells/3/why", "disk full".into());
         check("/written_bytes", (2u64 << 30).into());
         check("/time_max_ns", serde_json::Value::Null);

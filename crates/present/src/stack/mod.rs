@@ -60,8 +60,8 @@ pub struct Combination {
 /// One combination's result.
 #[derive(Clone, Debug)]
 pub enum Cell {
-    /// The application cannot do this.
-    Impossible,
+    /// The application cannot do this; what it cannot.
+    Impossible(&'static str),
     /// It failed, and why.
     Failed(String),
     /// It was captured, to be analysed later.
@@ -183,7 +183,7 @@ impl Matrix {
     pub fn failures(&self) -> Vec<String> {
         let failed = self.cells.iter().filter_map(|(combination, cell)| match cell {
             Cell::Failed(why) => Some(format!("{}: {why}", combination.name)),
-            Cell::Impossible | Cell::Captured(_) | Cell::Measured(_) => None,
+            Cell::Impossible(_) | Cell::Captured(_) | Cell::Measured(_) => None,
         });
         failed.collect()
     }
@@ -211,7 +211,7 @@ impl Matrix {
     fn unanalysed(&self) -> Vec<&Captured> {
         let captured = self.cells.iter().filter_map(|(_, cell)| match cell {
             Cell::Captured(captured) => Some(captured),
-            Cell::Impossible | Cell::Failed(_) | Cell::Measured(_) => None,
+            Cell::Impossible(_) | Cell::Failed(_) | Cell::Measured(_) => None,
         });
         captured.collect()
     }
@@ -258,7 +258,7 @@ mod tests {
         let results = [
             measured(0.95, Verdict::Kept),
             measured(0.125, Verdict::Broken),
-            Cell::Impossible,
+            Cell::Impossible("cannot bypass the page cache"),
             Cell::Failed("disk full".into()),
         ];
         let names = ["rocksdb", "sqlite-wal"].into_iter().flat_map(|app| {
