@@ -120,20 +120,29 @@ fn by_settings(found: &Results, writes: Workload) -> Vec<Comparison> {
     all
 }
 
+/// Write amplification of SFS over FAST and page-level mapping with every workload. Source:
+/// Figure 13.
+pub(super) const SFS_AMPLIFICATION: [f64; 2] = [1.12, 1.0];
+
+/// Thousands of erases over FAST and page-level mapping: of SFS and LFS-CB. Source: Figure 14.
+pub(super) fn published_erases(writes: Workload) -> [[f64; 2]; 2] {
+    match writes {
+        Workload::Zipf => [[18.8, 23.9], [16.8, 21.4]],
+        Workload::Uniform => [[37.6, 43.2], [33.7, 38.7]],
+        Workload::TpcC => [[16.8, 20.8], [14.9, 18.7]],
+        Workload::Res => [[5.6, 6.5], [5.0, 5.7]],
+    }
+}
+
 /// Figures 13 and 14 for SFS and LFS-CB.
 fn below(found: &Results, writes: Workload) -> Vec<Comparison> {
     let runs = [Settings::SFS, Settings::LfsCb]
         .map(|settings| found.file(writes, settings, FULL).and_then(|row| row.below));
     let [Some(sfs), Some(lfs)] = runs else { return Vec::new() };
-    // Thousands of erases: SFS and LFS-CB.
-    let erases = match writes {
-        Workload::Zipf => [[18.8, 23.9], [16.8, 21.4]],
-        Workload::Uniform => [[37.6, 43.2], [33.7, 38.7]],
-        Workload::TpcC => [[16.8, 20.8], [14.9, 18.7]],
-        Workload::Res => [[5.6, 6.5], [5.0, 5.7]],
-    };
+    let erases = published_erases(writes);
     let mut all = Vec::new();
-    for (at, (map, published)) in [("FAST", 1.12), ("page", 1.0)].into_iter().enumerate() {
+    for (at, map) in ["FAST", "page"].into_iter().enumerate() {
+        let published = SFS_AMPLIFICATION[at];
         let name = writes.name();
         let what = format!("{name}, SFS over {map}: write amplification");
         let both = [published, sfs[at].0];
