@@ -28,7 +28,8 @@ pub struct Args {
     id: Option<Paper>,
     /// Folder with the traces of unwritten-contract, there or in its subfolders unwritten and
     /// app-fs: FS-APP-PATTERN.parquet of prism capture stack, or FS-APP.ftrace.zst; for sfs those
-    /// of overwrites on ext4 and Btrfs, which are left out without them
+    /// of overwrites on ext4 and Btrfs, recorded with the --size and --write of docs/sfs.md; what
+    /// has no trace is left out
     #[arg(long, value_name = "DIR", default_value = "samples")]
     traces: PathBuf,
     /// Amount of simulation: full or quarter

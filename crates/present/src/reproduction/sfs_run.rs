@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use prism_experiments::Scale;
-use prism_experiments::sfs::{self, KERNEL_PHASE, KernelFs, Part, Results, Workload};
+use prism_experiments::sfs::{self, KernelFs, KernelTraceError, Part, Results, Workload};
 use prism_trace::LoadSpec;
 
 use super::run::{LABEL, LoadTrace, THINGS};
@@ -82,12 +82,13 @@ fn kernel(
 ) -> Result<Results, PresentError> {
     let spec = LoadSpec { paths: vec![path.to_path_buf()], ..LoadSpec::default() };
     let Trace { info, mut records } = load(spec).map_err(PresentError::Outside)?;
-    let row = sfs::kernel_row(scale, writes, fs, &mut *records, &info.symbols)?;
-    let row = row.ok_or_else(|| {
-        let path = path.display();
-        PresentError::refused(format!(
-            "{path}: nothing is written in phase {KERNEL_PHASE}; record it with prism capture stack"
-        ))
+    let row = sfs::kernel_row(scale, writes, fs, &mut *records, &info.symbols);
+    let row = row.map_err(|error| match error {
+        KernelTraceError::Source(error) => error.into(),
+        error => PresentError::refused(format!(
+            "{}: {error}; record it with the prism capture stack of docs/sfs.md",
+            path.display()
+        )),
     })?;
     Ok(Results { kernel: vec![row], ..Results::default() })
 }

@@ -19,7 +19,7 @@ mod sizes;
 use crate::scale::Scale;
 
 pub use files::{FULL, FileRow, GROUPS, SPREAD, Settings, UTILIZATIONS};
-pub use kernel::{KernelFs, KernelRow, PHASE as KERNEL_PHASE, kernel_row};
+pub use kernel::{KernelFs, KernelRow, KernelTraceError, kernel_row};
 pub use prism_workload::overwrites::Workload;
 pub use published::{Relation, compare, compare_files, relations};
 pub use published_kernel::{compare_kernel, kernel_relations};
