@@ -115,8 +115,8 @@ def reproduce(
 ) -> Result:
     """Repeats the results of a publication and compares them, as ``prism reproduce`` does.
 
-    ``papers()`` lists them. ``traces`` is the folder of the traces of ``unwritten-contract``;
-    ``scale`` is ``full`` or ``quarter``. Ctrl-C ends it when the parts that have begun are done.
+    ``papers()`` lists them. ``traces`` is the folder of the traces of ``unwritten-contract``, or of
+    the recordings of ext4 and Btrfs for ``sfs``; ``scale`` is ``full`` or ``quarter``. Ctrl-C ends it when the parts that have begun are done.
     """
     folder = path_of("traces", traces)
     return Result(_prism.reproduce(paper, folder, scale, seed_of(seed), progress_of(progress)))
