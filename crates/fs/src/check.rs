@@ -144,10 +144,9 @@ impl<S: Store> Check<'_, S> {
         }
     }
 
-    /// An address is used once. False if it is none.
+    /// An address is used once. Returns false if the address is outside the device.
     fn claim(&mut self, who: impl Fn() -> String, addr: u32) -> bool {
-        let blocks = self.fs.log.in_use.len() as u64 * u64::from(self.fs.log.blocks_per_segment);
-        let is_inside = u64::from(addr) < blocks;
+        let is_inside = self.fs.log.has(addr);
         if !is_inside {
             self.problem(format!("{}: block {addr} is outside of the device", who()));
         } else if !self.addrs.insert(addr) {
@@ -167,9 +166,10 @@ impl<S: Store> Check<'_, S> {
                 if addr == HOLE {
                     continue;
                 }
-                if self.claim(|| format!("node {id}"), addr) {
-                    self.usage.add_meta(addr);
+                if !self.claim(|| format!("node {id}"), addr) {
+                    continue;
                 }
+                self.usage.add_meta(addr);
                 let node = self.fs.node(id).map(|node| match node {
                     Node::Inode(inode) => Some(Inode::clone(inode)),
                     _ => None,
@@ -220,19 +220,23 @@ impl<S: Store> Check<'_, S> {
         for (index, &pointer) in (first..).zip(pointers) {
             match pointer.addr {
                 HOLE => continue,
-                RESERVED => self.reserved += 1,
-                SPLIT if !attr.is_dir() => {
+                RESERVED => {
+                    self.reserved += 1;
+                    blocks += 1;
+                }
+                SPLIT if !attr.is_dir() || index >= XATTR => {
                     self.problem(format!("file {ino} has a split bucket and is no folder"));
                 }
                 SPLIT => {}
                 addr => {
-                    if self.claim(|| format!("file {ino}"), addr) {
-                        self.usage.add(pointer);
-                        self.waiting.push(Waiting { addr, sum: pointer.sum, ino });
+                    blocks += 1;
+                    if !self.claim(|| format!("file {ino}"), addr) {
+                        continue;
                     }
+                    self.usage.add(pointer);
+                    self.waiting.push(Waiting { addr, sum: pointer.sum, ino });
                 }
             }
-            blocks += u64::from(pointer.addr != SPLIT);
             if attr.is_dir() && index < XATTR {
                 self.folders.entry(ino).or_default().push((index, pointer));
             }

@@ -145,7 +145,9 @@ impl<S: Store> Fs<S> {
             }
             self.split(dir, bucket, entries)?;
         }
-        self.attr_mut(dir)?.size += 1;
+        // The count of a damaged file system may be anything.
+        let size = &mut self.attr_mut(dir)?.size;
+        *size = size.saturating_add(1);
         Ok(())
     }
 
@@ -186,7 +188,8 @@ impl<S: Store> Fs<S> {
         let mut entries = self.entries(dir, bucket)?;
         let at = entries.iter().position(|entry| entry.name == name).ok_or(FsError::NotFound)?;
         entries.swap_remove(at);
-        self.attr_mut(dir)?.size -= 1;
+        let size = &mut self.attr_mut(dir)?.size;
+        *size = size.saturating_sub(1);
         if !entries.is_empty() {
             encode(&entries, self.block_mut((dir, bucket.index), false)?);
             return Ok(());

@@ -17,6 +17,8 @@ mod config;
 mod data;
 mod error;
 mod folder;
+#[cfg(test)]
+mod forged;
 pub mod format;
 mod fs;
 pub mod hotness;

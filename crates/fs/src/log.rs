@@ -179,6 +179,12 @@ impl<S: Store> Log<S> {
         blocks.next_multiple_of(self.page_blocks)
     }
 
+    /// Whether the device has the block.
+    #[must_use]
+    pub fn has(&self, addr: u32) -> bool {
+        ((addr / self.blocks_per_segment) as usize) < self.in_use.len()
+    }
+
     /// Whether the segment is being written.
     #[must_use]
     pub fn is_head(&self, segment: u32) -> bool {
@@ -507,7 +513,7 @@ impl<S: Store> Log<S> {
     }
 
     /// Reads runs of blocks, each within a segment; the result of each is its bytes, or why its
-    /// read failed.
+    /// read failed. A read of blocks that the device does not have fails.
     pub fn read_runs(
         &mut self,
         runs: &[(u32, u32)],
@@ -520,6 +526,11 @@ impl<S: Store> Log<S> {
         let mut results: Vec<Option<_>> = Vec::new();
         for &(addr, count) in runs {
             let tag = self.tag();
+            if !self.has(addr) {
+                let what = format!("block {addr} is outside of the device").into();
+                results.push(Some(Err(FlashError::Invalid { what })));
+                continue;
+            }
             let (segment, block) = (addr / self.blocks_per_segment, addr % self.blocks_per_segment);
             let begin = block - block % self.page_blocks;
             let end = (block + count).next_multiple_of(self.page_blocks);
@@ -527,7 +538,7 @@ impl<S: Store> Log<S> {
             self.store.read(segment, begin * BLOCK as u32, data, tag);
             results.push(None);
         }
-        let mut left = results.len();
+        let mut left = results.iter().filter(|result| result.is_none()).count();
         self.wait_until(|_, done| {
             if let Some(done) = done {
                 results[(done.tag - first) as usize] = Some(done.result.map(|()| done.data));
@@ -568,7 +579,7 @@ impl<S: Store> Log<S> {
         for &(addr, _) in wanted {
             match runs.last_mut() {
                 Some((begin, count))
-                    if *begin + *count == addr
+                    if begin.checked_add(*count) == Some(addr)
                         && *count < RUN
                         && !addr.is_multiple_of(self.blocks_per_segment) =>
                 {

@@ -130,7 +130,7 @@ impl<S: Store> Fs<S> {
         let (before, after) = (u64::from(takes_space(&old)), u64::from(takes_space(&new)));
         if before != after {
             let blocks = &mut self.attr_mut(ino)?.blocks;
-            *blocks = *blocks + after - before;
+            *blocks = (*blocks + after).saturating_sub(before);
         }
         Ok(old)
     }
@@ -140,7 +140,7 @@ impl<S: Store> Fs<S> {
         self.usage.remove(old);
         self.usage.add(new);
         self.reserved += u64::from(new.addr == RESERVED);
-        self.reserved -= u64::from(old.addr == RESERVED);
+        self.reserved = self.reserved.saturating_sub((old.addr == RESERVED).into());
     }
 
     /// Removes the pointers to the blocks `begin..end` of a file, and nodes that become empty.
@@ -176,7 +176,8 @@ impl<S: Store> Fs<S> {
         let blocks = removed.iter().filter(|pointer| takes_space(pointer)).count() as u64;
         removed.into_iter().for_each(|old| self.account(old, Pointer::HOLE));
         if blocks > 0 {
-            self.attr_mut(ino)?.blocks -= blocks;
+            let left = &mut self.attr_mut(ino)?.blocks;
+            *left = left.saturating_sub(blocks);
         }
         Ok(())
     }

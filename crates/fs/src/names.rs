@@ -242,16 +242,23 @@ impl<S: Store> Fs<S> {
         }
         self.begin(0)?;
         self.remove_entry(dir, name)?;
-        self.attr_mut(dir)?.nlink -= 1;
+        self.drop_folder(dir)?;
         self.changed(dir)?;
         self.drop_link(entry.ino)
+    }
+
+    /// A folder in another one is gone. The count of a damaged file system may be too small.
+    fn drop_folder(&mut self, dir: u32) -> Result<()> {
+        let links = &mut self.attr_mut(dir)?.nlink;
+        *links = links.saturating_sub(1);
+        Ok(())
     }
 
     /// A name of a file is gone. Without names it is removed when no caller has it open.
     fn drop_link(&mut self, ino: u32) -> Result<()> {
         let now = self.now;
         let attr = self.attr_mut(ino)?;
-        attr.nlink = if attr.is_dir() { 0 } else { attr.nlink - 1 };
+        attr.nlink = if attr.is_dir() { 0 } else { attr.nlink.saturating_sub(1) };
         attr.ctime = now;
         if attr.nlink > 0 {
             return Ok(());
@@ -267,7 +274,6 @@ impl<S: Store> Fs<S> {
     fn remove_file(&mut self, ino: u32) -> Result<()> {
         self.remove_pointers(ino, 0, XATTR)?;
         self.remove_xattr_blocks(ino, 0)?;
-        debug_assert!(self.attr(ino)?.blocks == 0, "file {ino} has blocks");
         self.free_node(ino);
         self.orphans.remove(&ino);
         self.with_next.remove(&ino);
@@ -388,7 +394,7 @@ impl<S: Store> Fs<S> {
         self.moved(old.ino, dir, new_dir)?;
         if let Some(target) = target {
             if target.kind == kind_of(S_IFDIR) {
-                self.attr_mut(new_dir)?.nlink -= 1;
+                self.drop_folder(new_dir)?;
             }
             // A crash must not show the new name without the data.
             self.with_next.insert(old.ino);
@@ -408,8 +414,9 @@ impl<S: Store> Fs<S> {
         attr.ctime = now;
         if attr.is_dir() && from != to {
             attr.parent = to;
-            self.attr_mut(from)?.nlink -= 1;
-            self.attr_mut(to)?.nlink += 1;
+            self.drop_folder(from)?;
+            let links = &mut self.attr_mut(to)?.nlink;
+            *links = links.saturating_add(1);
         }
         self.changed(from)?;
         self.changed(to)

@@ -1,6 +1,7 @@
 //! Nodes: inodes, and the leaves and inner nodes of the trees that map the blocks of large files.
 //! Each is one block, and has a number that stays when it moves.
 
+use crate::data::FILE_MAX;
 use crate::error::{FsError, Result};
 use crate::format::{BLOCK, Block, put, u32_at, u64_at, zeros};
 
@@ -8,6 +9,8 @@ use crate::format::{BLOCK, Block, put, u32_at, u64_at, zeros};
 pub const LEAF: usize = 252;
 /// Children of an inner node.
 pub const FANOUT: usize = 1008;
+/// Levels of the tree of a file at most: those that the largest file needs.
+const HEIGHT_MAX: u32 = 4;
 /// Pointers in an inode to blocks of extended attributes.
 pub const XATTRS: usize = 17;
 /// Pointers in an inode to blocks of the file.
@@ -271,8 +274,9 @@ impl Node {
         }
         match magic {
             INODE => {
-                let pointers = decode_pointers(&bytes[POINTERS..]);
-                Ok(Self::Inode(Box::new(Inode { attr: decode_attr(bytes), pointers })))
+                let (attr, pointers) = (decode_attr(bytes), decode_pointers(&bytes[POINTERS..]));
+                check_attr(&attr, id)?;
+                Ok(Self::Inode(Box::new(Inode { attr, pointers })))
             }
             LEAF_MAGIC => Ok(Self::Leaf { owner, pointers: decode_pointers(&bytes[HEADER..]) }),
             INNER => {
@@ -307,6 +311,16 @@ fn encode_attr(attr: &Attr, out: &mut [u8]) {
     for (at, time) in [(88, attr.atime), (100, attr.mtime), (112, attr.ctime), (124, attr.btime)] {
         put(out, at, &time.secs.to_le_bytes());
         put(out, at + 8, &time.nanos.to_le_bytes());
+    }
+}
+
+/// Refuses attributes on which a walk over the file would not end.
+fn check_attr(attr: &Attr, id: u32) -> Result<()> {
+    let wrong = |what| Err(FsError::Inconsistent(format!("node {id} has an impossible {what}")));
+    match attr {
+        _ if attr.kind() == S_IFREG && attr.size > FILE_MAX => wrong("size"),
+        _ if attr.height > HEIGHT_MAX || (attr.height == 0) != (attr.root == 0) => wrong("tree"),
+        _ => Ok(()),
     }
 }
 
@@ -357,7 +371,7 @@ mod tests {
             ctime: time(3),
             btime: time(4),
             parent: 7,
-            height: 8,
+            height: 4,
             root: 9,
             xattr_bytes: 10,
             blocks: 11 << 33,

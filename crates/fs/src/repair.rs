@@ -13,7 +13,7 @@ use crate::error::{FsError, Result};
 use crate::folder::{DirEntry, decode};
 use crate::fs::{Fs, ROOT, XATTR};
 use crate::names::NewFile;
-use crate::node::{Attr, HOLE, Node, Pointer, RESERVED, S_IFDIR};
+use crate::node::{Attr, HOLE, Node, Pointer, RESERVED, S_IFDIR, SPLIT, XATTRS};
 use crate::table::NodeEntry;
 use crate::usage::{Usage, UsageTable};
 
@@ -39,6 +39,8 @@ impl<S: Store> Fs<S> {
             return Ok(Vec::new());
         }
         self.repair_nodes()?;
+        // What folders lose is taken from counts, which have to be right before.
+        self.recount()?;
         self.repair_folders()?;
         self.recount()?;
         self.repair_names()?;
@@ -73,7 +75,9 @@ impl<S: Store> Fs<S> {
             self.dirty_nodes.insert(ROOT, Node::inode(attr));
         }
         let mut reached = BTreeSet::new();
-        let mut addrs = BTreeSet::new();
+        let of_nodes = (1..self.table.len()).map(|id| self.table.get(id).addr);
+        let of_table = self.table.blocks.iter().map(|block| block.0);
+        let mut addrs: BTreeSet<u32> = of_nodes.chain(of_table).collect();
         for id in 1..self.table.len() {
             if self.inode(id).is_ok() {
                 reached.insert(id);
@@ -96,7 +100,7 @@ impl<S: Store> Fs<S> {
         reached: &mut BTreeSet<u32>,
         addrs: &mut BTreeSet<u32>,
     ) -> Result<()> {
-        let mut blocks = self.repair_pointers(ino, addrs)?;
+        let mut blocks = self.repair_pointers(ino, ino, addrs)?;
         let attr = self.attr(ino)?;
         let mut open = Vec::new();
         if attr.root != 0 {
@@ -109,7 +113,7 @@ impl<S: Store> Fs<S> {
         }
         while let Some((id, height)) = open.pop() {
             if height == 1 {
-                blocks += self.repair_pointers(id, addrs)?;
+                blocks += self.repair_pointers(ino, id, addrs)?;
                 continue;
             }
             let Node::Inner { children, .. } = self.node(id)?.clone() else { continue };
@@ -135,15 +139,18 @@ impl<S: Store> Fs<S> {
         }
     }
 
-    /// Clears pointers of a node that lead outside or where another one leads. Returns how many
-    /// take a block.
-    fn repair_pointers(&mut self, id: u32, addrs: &mut BTreeSet<u32>) -> Result<u64> {
-        let device = self.log.in_use.len() as u64 * u64::from(self.log.blocks_per_segment);
+    /// Clears pointers of a node of a file that lead outside or where another one leads, and split
+    /// buckets of what is no folder. Returns how many take a block.
+    fn repair_pointers(&mut self, ino: u32, id: u32, addrs: &mut BTreeSet<u32>) -> Result<u64> {
+        let is_dir = self.attr(ino)?.is_dir();
         let pointers = self.node(id)?.pointers().to_vec();
         let mut blocks = 0;
         for (at, pointer) in pointers.into_iter().enumerate() {
             let is_block = pointer.is_block();
-            if is_block && (u64::from(pointer.addr) >= device || !addrs.insert(pointer.addr)) {
+            let is_bucket = is_dir && (id != ino || at >= XATTRS);
+            if pointer.addr == SPLIT && !is_bucket
+                || is_block && !(self.log.has(pointer.addr) && addrs.insert(pointer.addr))
+            {
                 self.node_mut(id)?.pointers_mut()[at] = Pointer::HOLE;
                 continue;
             }
@@ -196,7 +203,7 @@ impl<S: Store> Fs<S> {
         let mut buckets = Vec::new();
         while let Some(index) = open.pop() {
             let pointer = self.pointer((dir, index))?;
-            if pointer.addr == crate::node::SPLIT {
+            if pointer.addr == SPLIT {
                 open.extend([2 * index + 1, 2 * index + 2].iter().filter(|&&at| at < XATTR));
             } else if pointer.is_block() {
                 buckets.push(index);

@@ -47,7 +47,9 @@ impl NodeTable {
             .flat_map(|block| (0..PER_BLOCK).map(move |at| entry(block, at)))
             .collect();
         let used = entries.iter().filter(|entry| entry.addr != HOLE).count();
-        Self { entries, blocks: addrs, used, max, ..Self::default() }
+        // A damaged table may have entries of nodes that were not written.
+        let new = entries.iter().filter(|entry| entry.addr == RESERVED).count() as u64;
+        Self { entries, blocks: addrs, used, max, new, ..Self::default() }
     }
 
     /// Nodes that exist.

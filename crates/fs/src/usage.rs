@@ -23,7 +23,7 @@ impl Usage {
     /// Live blocks.
     #[must_use]
     pub fn live(&self) -> u32 {
-        self.data + self.meta
+        self.data.saturating_add(self.meta)
     }
 
     /// Its hotness at the time `now`: `sum W / (N T - sum T_b)`, with no age below `floor`; `None`
@@ -38,7 +38,8 @@ impl Usage {
     }
 }
 
-/// All segments.
+/// All segments. Of a damaged file system the counts may be too small for what is removed, and
+/// stop at 0; the check finds that.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UsageTable {
     /// By number of the segment.
@@ -61,17 +62,19 @@ impl UsageTable {
         self.live
     }
 
-    fn of(&mut self, addr: u32) -> &mut Usage {
-        &mut self.segments[(addr / self.blocks_per_segment) as usize]
+    /// The segment of an address; `None` if the device has no such block, as pointers of a damaged
+    /// file system may say.
+    fn of(&mut self, addr: u32) -> Option<&mut Usage> {
+        let is_block = Pointer { addr, ..Pointer::HOLE }.is_block();
+        self.segments.get_mut((addr / self.blocks_per_segment) as usize).filter(|_| is_block)
     }
 
     /// A block of a file was written.
     pub fn add(&mut self, pointer: Pointer) {
-        if pointer.is_block() {
-            let usage = self.of(pointer.addr);
-            usage.data += 1;
-            usage.times += u64::from(pointer.time);
-            usage.writes += u64::from(pointer.writes);
+        if let Some(usage) = self.of(pointer.addr) {
+            usage.data = usage.data.saturating_add(1);
+            usage.times = usage.times.saturating_add(pointer.time.into());
+            usage.writes = usage.writes.saturating_add(pointer.writes.into());
             usage.youngest = usage.youngest.max(pointer.time);
             self.live += 1;
         }
@@ -79,28 +82,27 @@ impl UsageTable {
 
     /// A block of a file is dead.
     pub fn remove(&mut self, pointer: Pointer) {
-        if pointer.is_block() {
-            let usage = self.of(pointer.addr);
-            usage.data -= 1;
-            usage.times -= u64::from(pointer.time);
-            usage.writes -= u64::from(pointer.writes);
-            self.live -= 1;
+        if let Some(usage) = self.of(pointer.addr) {
+            usage.data = usage.data.saturating_sub(1);
+            usage.times = usage.times.saturating_sub(pointer.time.into());
+            usage.writes = usage.writes.saturating_sub(pointer.writes.into());
+            self.live = self.live.saturating_sub(1);
         }
     }
 
     /// A node or a block of the node table was written; nothing if the address is none.
     pub fn add_meta(&mut self, addr: u32) {
-        if (Pointer { addr, ..Pointer::HOLE }).is_block() {
-            self.of(addr).meta += 1;
+        if let Some(usage) = self.of(addr) {
+            usage.meta = usage.meta.saturating_add(1);
             self.live += 1;
         }
     }
 
     /// A node or a block of the node table is dead; nothing if the address is none.
     pub fn remove_meta(&mut self, addr: u32) {
-        if (Pointer { addr, ..Pointer::HOLE }).is_block() {
-            self.of(addr).meta -= 1;
-            self.live -= 1;
+        if let Some(usage) = self.of(addr) {
+            usage.meta = usage.meta.saturating_sub(1);
+            self.live = self.live.saturating_sub(1);
         }
     }
 }
