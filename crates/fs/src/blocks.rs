@@ -159,9 +159,10 @@ impl<S: Store> Fs<S> {
     }
 
     /// Forgets clean blocks, by number or by walking over what the cache may hold. It holds none
-    /// after the size of a file, and removes buckets of folders one by one.
+    /// after the size of a file. That of a folder is the number of entries, and says nothing.
     fn forget_clean(&mut self, ino: u32, begin: u64, end: u64) {
-        let size = self.attr(ino).map_or(u64::MAX, |attr| attr.size);
+        let size = self.attr(ino).ok().filter(|attr| !attr.is_dir());
+        let size = size.map_or(u64::MAX, |attr| attr.size);
         let end = end.min(size / BLOCK as u64 + 1).max(begin);
         if end - begin > self.blocks.len() as u64 {
             self.blocks.retain(|key| key.0 != ino || key.1 < begin || key.1 >= end);

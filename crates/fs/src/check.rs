@@ -1,8 +1,8 @@
 //! The check of a file system: every structure is read and compared with all others.
 //!
 //! Nodes are read in the order of their numbers and blocks of files in that of their addresses,
-//! many at a time. In memory are, besides the caches, 24 bytes for each node, a bit for each block
-//! of the device, the pointers of folders, and a limited number of other pointers.
+//! many at a time. Besides the caches, the check keeps in memory 24 bytes for each node, a bit for
+//! each block of the device, the pointers of folders, and a limited number of other pointers.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,8 @@ use prism_segments::Store;
 use crate::error::{FsError, Result};
 use crate::folder::{DirEntry, decode};
 use crate::fs::{Fs, ROOT, XATTR};
-use crate::node::{
-    Attr, DIRECT, FANOUT, HOLE, Inode, LEAF, Node, Pointer, RESERVED, SPLIT, XATTRS,
-};
+use crate::map::reach;
+use crate::node::{Attr, DIRECT, HOLE, Inode, Node, Pointer, RESERVED, SPLIT, XATTRS};
 use crate::usage::{Usage, UsageTable};
 
 /// Nodes and blocks that are read at the same time.
@@ -27,7 +26,7 @@ pub struct Problem {
     /// What is wrong, with the numbers of nodes and blocks.
     pub what: String,
     /// Whether no repair can help: a block of a file is damaged.
-    pub stays: bool,
+    pub is_unrepairable: bool,
 }
 
 /// The result of a check.
@@ -45,6 +44,7 @@ pub struct Report {
 #[derive(Clone, Copy)]
 struct InodeFacts {
     mode: u32,
+    is_dir: bool,
     nlink: u32,
     parent: u32,
     /// Names that lead to it.
@@ -57,7 +57,7 @@ struct InodeFacts {
 
 /// A block of a file that is to be read.
 #[derive(Clone, Copy)]
-struct Waiting {
+struct QueuedBlock {
     addr: u32,
     sum: u32,
     ino: u32,
@@ -90,7 +90,7 @@ struct Check<'a, S> {
     files: Vec<Option<InodeFacts>>,
     /// The pointers of folders.
     folders: BTreeMap<u32, Vec<(u64, Pointer)>>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<QueuedBlock>,
     usage: UsageTable,
     reserved: u64,
     addrs: Bits,
@@ -129,7 +129,7 @@ impl<S: Store> Fs<S> {
 
 impl<S: Store> Check<'_, S> {
     fn problem(&mut self, what: String) {
-        self.report.problems.push(Problem { what, stays: false });
+        self.report.problems.push(Problem { what, is_unrepairable: false });
     }
 
     /// The result of a read; damage is noted.
@@ -198,8 +198,15 @@ impl<S: Store> Check<'_, S> {
     fn file(&mut self, ino: u32, inode: &Inode) -> Result<()> {
         let attr = inode.attr;
         let Attr { mode, nlink, parent, .. } = attr;
-        self.files[ino as usize] =
-            Some(InodeFacts { mode, nlink, parent, names: 0, folders: 0, seen: ino == ROOT });
+        self.files[ino as usize] = Some(InodeFacts {
+            mode,
+            is_dir: attr.is_dir(),
+            nlink,
+            parent,
+            names: 0,
+            folders: 0,
+            seen: ino == ROOT,
+        });
         self.report.files += 1;
         let (xattrs, direct) = inode.pointers.split_at(XATTRS);
         let mut blocks = self.pointers(ino, attr, XATTR, xattrs)?;
@@ -216,15 +223,19 @@ impl<S: Store> Check<'_, S> {
 
     /// Takes the pointers of a file to its blocks from `first` on. Returns how many take a block.
     fn pointers(&mut self, ino: u32, attr: Attr, first: u64, pointers: &[Pointer]) -> Result<u64> {
+        if self.waiting.len() + pointers.len() > WAITING {
+            self.read_waiting()?;
+        }
         let mut blocks = 0;
         for (index, &pointer) in (first..).zip(pointers) {
+            let is_bucket = attr.is_dir() && index < XATTR;
             match pointer.addr {
                 HOLE => continue,
                 RESERVED => {
                     self.reserved += 1;
                     blocks += 1;
                 }
-                SPLIT if !attr.is_dir() || index >= XATTR => {
+                SPLIT if !is_bucket => {
                     self.problem(format!("file {ino} has a split bucket and is no folder"));
                 }
                 SPLIT => {}
@@ -234,15 +245,14 @@ impl<S: Store> Check<'_, S> {
                         continue;
                     }
                     self.usage.add(pointer);
-                    self.waiting.push(Waiting { addr, sum: pointer.sum, ino });
+                    if is_bucket {
+                        // It is read when the tree of folders is.
+                        self.folders.entry(ino).or_default().push((index, pointer));
+                        continue;
+                    }
+                    self.waiting.push(QueuedBlock { addr, sum: pointer.sum, ino });
                 }
             }
-            if attr.is_dir() && index < XATTR {
-                self.folders.entry(ino).or_default().push((index, pointer));
-            }
-        }
-        if self.waiting.len() >= WAITING {
-            self.read_waiting()?;
         }
         Ok(blocks)
     }
@@ -255,12 +265,12 @@ impl<S: Store> Check<'_, S> {
             return Ok(0);
         }
         let node = self.fs.node(id).cloned();
-        let below = (2..height).fold(LEAF as u64, |blocks, _| blocks.saturating_mul(FANOUT as u64));
         match self.noted(&format!("file {ino}, node {id}"), node)? {
             Some(Node::Leaf { owner, pointers }) if height == 1 && owner == ino => {
                 self.pointers(ino, attr, first, &pointers[..])
             }
             Some(Node::Inner { owner, children }) if height > 1 && owner == ino => {
+                let below = reach(height - 1);
                 self.fs.prefetch_nodes(children.iter().copied().filter(|child| *child != 0))?;
                 let mut blocks = 0;
                 for (&child, at) in children.iter().zip(0..).filter(|(child, _)| **child != 0) {
@@ -285,40 +295,38 @@ impl<S: Store> Check<'_, S> {
         for batch in waiting.chunks(BATCH as usize) {
             wanted.clear();
             wanted.extend(batch.iter().map(|block| (block.addr, block.sum)));
-            let problems = &mut self.report.problems;
+            // How many of each file are damaged, and what the first of them is.
+            let mut damaged: BTreeMap<u32, (u64, FsError)> = BTreeMap::new();
             self.fs.log.visit(&wanted, "data", |at, read| {
                 if let Err(error) = read {
-                    let what = format!("file {}: {error}", batch[at].ino);
-                    problems.push(Problem { what, stays: true });
+                    damaged.entry(batch[at].ino).or_insert((0, error)).0 += 1;
                 }
             })?;
+            for (ino, (count, error)) in damaged {
+                let what = match count {
+                    1 => format!("file {ino}: {error}"),
+                    _ => format!("file {ino}: {error}, as are {} blocks after it", count - 1),
+                };
+                self.report.problems.push(Problem { what, is_unrepairable: true });
+            }
         }
         waiting.clear();
         self.waiting = waiting;
         Ok(())
     }
 
-    /// Reads all folders from the uppermost one.
+    /// Reads all folders from the uppermost one, then those that it does not lead to.
     fn tree_of_folders(&mut self) -> Result<()> {
         let mut open = vec![ROOT];
         while let Some(dir) = open.pop() {
             let Ok(attr) = self.fs.attr(dir) else { continue };
-            let buckets = self.folders.remove(&dir).unwrap_or_default();
-            let buckets: Vec<(u64, Pointer)> =
-                buckets.into_iter().filter(|(_, pointer)| pointer.is_block()).collect();
             let mut entries = 0;
+            let buckets = self.folders.remove(&dir).unwrap_or_default();
             for batch in buckets.chunks(BATCH as usize) {
-                let wanted: Vec<(u32, u32)> =
-                    batch.iter().map(|(_, pointer)| (pointer.addr, pointer.sum)).collect();
-                let mut read = Vec::new();
-                self.fs.log.visit(&wanted, "data", |_, block| {
-                    read.push(block.and_then(|block| decode(block.try_into().expect("a block"))));
-                })?;
-                for ((index, _), bucket) in batch.iter().zip(read) {
-                    let who = format!("folder {dir}, bucket {index}");
-                    for entry in self.noted(&who, bucket)?.unwrap_or_default() {
+                for (index, bucket) in self.read_buckets(dir, batch)? {
+                    for entry in bucket {
                         entries += 1;
-                        self.entry(dir, *index, &entry, &mut open)?;
+                        self.entry(dir, index, &entry, &mut open)?;
                     }
                 }
             }
@@ -327,7 +335,39 @@ impl<S: Store> Check<'_, S> {
                 self.problem(format!("folder {dir} has {entries} entries, its inode {counted}"));
             }
         }
+        for (dir, buckets) in std::mem::take(&mut self.folders) {
+            for batch in buckets.chunks(BATCH as usize) {
+                self.read_buckets(dir, batch)?;
+            }
+        }
         Ok(())
+    }
+
+    /// The entries of buckets of a folder, in the order of their hashes, which differ.
+    fn read_buckets(
+        &mut self,
+        dir: u32,
+        buckets: &[(u64, Pointer)],
+    ) -> Result<Vec<(u64, Vec<DirEntry>)>> {
+        self.report.blocks += buckets.len() as u64;
+        let wanted: Vec<(u32, u32)> =
+            buckets.iter().map(|(_, pointer)| (pointer.addr, pointer.sum)).collect();
+        let mut read = Vec::new();
+        self.fs.log.visit(&wanted, "data", |_, block| {
+            read.push(block.and_then(|block| decode(block.try_into().expect("a block"))));
+        })?;
+        let mut all = Vec::new();
+        for (&(index, _), bucket) in buckets.iter().zip(read) {
+            let who = format!("folder {dir}, bucket {index}");
+            let mut entries = self.noted(&who, bucket)?.unwrap_or_default();
+            entries.sort_by_key(|entry| entry.hash);
+            for pair in entries.windows(2).filter(|pair| pair[0].hash == pair[1].hash) {
+                let name = String::from_utf8_lossy(&pair[1].name);
+                self.problem(format!("folder {dir}: {name:?} or its hash is there twice"));
+            }
+            all.push((index, entries));
+        }
+        Ok(all)
     }
 
     /// An entry of a folder, in this bucket.
@@ -346,7 +386,7 @@ impl<S: Store> Check<'_, S> {
         };
         found.names += 1;
         let file = *found;
-        let is_dir = file.mode >> 12 == crate::node::S_IFDIR >> 12;
+        let is_dir = file.is_dir;
         let has_two = is_dir && (file.parent != dir || file.seen);
         found.seen |= is_dir && !has_two;
         if u32::from(entry.kind) != file.mode >> 12 {
@@ -366,8 +406,7 @@ impl<S: Store> Check<'_, S> {
     /// Compares links with names.
     fn links(&mut self) {
         for (ino, found) in (0..).zip(std::mem::take(&mut self.files)) {
-            let Some(InodeFacts { mode, nlink, names, folders, .. }) = found else { continue };
-            let is_dir = mode >> 12 == crate::node::S_IFDIR >> 12;
+            let Some(InodeFacts { is_dir, nlink, names, folders, .. }) = found else { continue };
             let links = match (is_dir, ino) {
                 (true, ROOT) => 2 + folders,
                 (true, _) if names > 0 => 1 + names + folders,

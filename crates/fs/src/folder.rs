@@ -69,7 +69,7 @@ pub(crate) fn decode(block: &[u8; BLOCK]) -> Result<Vec<DirEntry>> {
     Ok(entries)
 }
 
-fn encode(entries: &[DirEntry], block: &mut [u8; BLOCK]) {
+pub(crate) fn encode(entries: &[DirEntry], block: &mut [u8; BLOCK]) {
     block.fill(0);
     put(block, 0, &(entries.len() as u16).to_le_bytes());
     let mut at = HEADER;

@@ -4,7 +4,7 @@
 use crate::check::Report;
 use crate::config::Config;
 use crate::error::FsError;
-use crate::fs::{Access, Fs, ROOT};
+use crate::fs::{Access, Fs, ROOT, XATTR};
 use crate::names::NewFile;
 use crate::node::{Pointer, RESERVED, S_IFDIR, S_IFREG, SPLIT, Time, XATTRS};
 use crate::recover::Damage;
@@ -192,4 +192,32 @@ fn attributes_that_are_impossible() {
     forge(|fs, files| point(fs, files.small, XATTRS + 1, SPLIT));
     forge(|fs, files| point(fs, files.folder, 0, SPLIT));
     forge(|fs, files| point(fs, files.small, XATTRS + 1, RESERVED));
+}
+
+#[test]
+fn two_entries_with_one_name() {
+    let problems = forge(|fs, files| {
+        let pointer = |fs: &mut Fs<MemoryStore>, at| fs.pointer((files.folder, at)).unwrap();
+        let index = (0..).find(|&at| pointer(fs, at).is_block()).unwrap();
+        let block = fs.block_mut((files.folder, index), true).unwrap();
+        let mut entries = crate::folder::decode(block).unwrap();
+        entries[1] = crate::folder::DirEntry { ino: entries[1].ino, ..entries[0].clone() };
+        crate::folder::encode(&entries, block);
+    });
+    assert_found(&problems, "or its hash is there twice");
+}
+
+/// Buckets of a folder may be far after the number of its entries.
+#[test]
+fn a_removed_folder_leaves_no_buckets_in_memory() {
+    let (mut fs, files) = prepare();
+    let mut from = Some(0);
+    while let Some(hash) = from {
+        from = fs.list(files.folder, hash).unwrap().1;
+    }
+    let buckets = fs.blocks_from(files.folder, 1).unwrap();
+    assert!(buckets.iter().all(|&at| fs.blocks.get((files.folder, at)).is_some()), "{buckets:?}");
+    fs.remove_pointers(files.folder, 0, XATTR).unwrap();
+    let left = buckets.iter().filter(|&&at| fs.blocks.get((files.folder, at)).is_some());
+    assert_eq!(left.count(), 0);
 }

@@ -93,7 +93,8 @@ fn divide_range(groups: &mut [f64], segments: &[f64], distance: Distance) {
     let width = (high - low) / groups.len() as f64;
     let mut sums = vec![(0.0, 0_u32); groups.len()];
     for at in segments.iter().map(of) {
-        // The largest one is in the last part; if all are equal, so is every one.
+        // The largest one is in the last part. If all are equal, 0 / 0 is no number, which becomes
+        // the first part.
         let part = ((at - low) / width) as usize;
         let (sum, members) = &mut sums[part.min(groups.len() - 1)];
         *sum += at;

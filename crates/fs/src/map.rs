@@ -32,7 +32,7 @@ fn slot(index: u64) -> Slot {
 }
 
 /// Blocks below a node at this height; leaves are at 1.
-fn reach(height: u32) -> u64 {
+pub(crate) fn reach(height: u32) -> u64 {
     (1..height).fold(LEAF as u64, |blocks, _| blocks.saturating_mul(FANOUT as u64))
 }
 

@@ -8,7 +8,9 @@ use prism_segments::Store;
 use crate::commit::Checkpoint;
 use crate::config::Config;
 use crate::error::{FsError, Result};
-use crate::format::{BLOCK, Block, CHECKPOINT, COMMIT, Entry, Kind, Summary, u32_at, zeros};
+use crate::format::{
+    BLOCK, Block, CHECKPOINT, COMMIT, ENTRIES, Entry, Kind, Summary, u32_at, zeros,
+};
 use crate::fs::{Access, Fs, ROOT};
 use crate::log::Log;
 use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, S_IFREG, Time};
@@ -54,6 +56,8 @@ struct DeviceScan {
     seq_max: u64,
     /// What was durable, as chunks say.
     durable: u64,
+    /// Whether damaged chunks were passed over.
+    has_gap: bool,
 }
 
 impl<S: Store> Fs<S> {
@@ -127,7 +131,8 @@ impl<S: Store> Fs<S> {
         fs.log.prev = tail[kept - 1].sum;
         fs.log.seq = found.seq_max.max(end) + 1;
         fs.log.recovering = fs.log.seq > end + 1;
-        let is_clean = found.seq_max <= checkpoint_seq && fs.orphans.is_empty();
+        let is_newest = found.seq_max <= checkpoint_seq && !found.has_gap;
+        let is_clean = is_newest && fs.orphans.is_empty();
         if access == Access::ReadWrite {
             let needed: BTreeSet<u32> = tail[..kept]
                 .iter()
@@ -159,10 +164,14 @@ impl<S: Store> Fs<S> {
     ) -> Result<(Vec<Chunk>, usize)> {
         let mut chunks: Vec<Chunk> = Vec::new();
         for &(_, segment) in &found.first {
-            let walked = self.walk(segment)?;
-            for chunk in &walked {
+            let (mut walked, after_gap) = self.walk(segment)?;
+            for chunk in walked.iter().chain(&after_gap) {
                 found.seq_max = found.seq_max.max(chunk.summary.seq);
                 found.durable = found.durable.max(chunk.summary.durable);
+            }
+            if damage == Damage::Accept && !after_gap.is_empty() {
+                found.has_gap = true;
+                walked.extend(after_gap);
             }
             let ends = walked.iter().enumerate().rev();
             let ends: Vec<usize> = ends
@@ -190,8 +199,8 @@ impl<S: Store> Fs<S> {
         Err(FsError::Inconsistent("no checkpoint is whole".into()))
     }
 
-    /// The chunks of a segment, up to the first block that is none.
-    fn walk(&mut self, segment: u32) -> Result<Vec<Chunk>> {
+    /// The chunks of a segment, up to the first block that is none, and those after that.
+    fn walk(&mut self, segment: u32) -> Result<(Vec<Chunk>, Vec<Chunk>)> {
         let mut chunks: Vec<Chunk> = Vec::new();
         let mut next = Some(segment * self.log.blocks_per_segment);
         while let Some(addr) = next {
@@ -203,7 +212,10 @@ impl<S: Store> Fs<S> {
             next = self.log.next_chunk(addr, summary.payload());
             chunks.push(Chunk { addr, summary, sum });
         }
-        Ok(chunks)
+        let last = chunks.last().map_or(0, |last| last.summary.seq);
+        let fs_id = self.log.fs_id;
+        let after_gap = next.map(|addr| chunks_after(&mut self.log, fs_id, addr, last));
+        Ok((chunks, after_gap.unwrap_or_default()))
     }
 
     /// Loads the checkpoint that ends with the last of these chunks; false if it is not whole.
@@ -385,6 +397,38 @@ impl<S: Store> Fs<S> {
     }
 }
 
+/// The chunks in the rest of a segment after a block that is none, and after the chunk `seq`: what
+/// they call durable shows whether the block is damaged or was torn by a loss of power. Ends after
+/// as many blocks without content as the largest chunk has.
+fn chunks_after<S: Store>(log: &mut Log<S>, fs_id: u64, addr: u32, seq: u64) -> Vec<Chunk> {
+    let step = log.padded(1);
+    let end = (addr / log.blocks_per_segment + 1) * log.blocks_per_segment;
+    let places: Vec<(u32, u32)> =
+        (addr..end).step_by(step as usize).skip(1).map(|addr| (addr, 1)).collect();
+    let mut chunks: Vec<Chunk> = Vec::new();
+    let mut next = addr;
+    for batch in places.chunks(ENTRIES + 1) {
+        let mut has_content = false;
+        for (&(addr, _), read) in batch.iter().zip(log.read_runs(batch)) {
+            let Ok(data) = read else { continue };
+            has_content |= data[..BLOCK].iter().any(|byte| *byte != 0);
+            // Blocks of a payload are no summaries, whatever they say.
+            if addr >= next
+                && let Ok(Some((summary, sum))) = Summary::decode(&data[..BLOCK])
+                && summary.fs_id == fs_id
+                && summary.seq > chunks.last().map_or(seq, |last| last.summary.seq)
+            {
+                next = log.next_chunk(addr, summary.payload()).unwrap_or(end);
+                chunks.push(Chunk { addr, summary, sum });
+            }
+        }
+        if !has_content {
+            break;
+        }
+    }
+    chunks
+}
+
 /// Segments that hold chunks, with the first chunk of each.
 type FirstChunks = Vec<(u32, Summary)>;
 
@@ -416,6 +460,12 @@ fn find<S: Store>(log: &mut Log<S>) -> Result<DeviceScan> {
     let own = || first.iter().filter(|(_, chunk)| chunk.fs_id == fs_id);
     let durable = own().map(|(_, chunk)| chunk.durable).max().unwrap_or(0);
     let mut order: Vec<(u64, u32)> = own().map(|(segment, chunk)| (chunk.seq, *segment)).collect();
+    let begun: BTreeSet<u32> = first.iter().map(|(segment, _)| *segment).collect();
+    for &segment in used.iter().filter(|segment| !begun.contains(segment)) {
+        // Its first chunk was torn, or is damaged and others follow.
+        let chunks = chunks_after(log, fs_id, segment * log.blocks_per_segment, 0);
+        order.extend(chunks.first().map(|chunk| (chunk.summary.seq, segment)));
+    }
     order.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(DeviceScan { used, first: order, fs_id, seq_max: 0, durable })
+    Ok(DeviceScan { used, first: order, fs_id, seq_max: 0, durable, has_gap: false })
 }

@@ -35,7 +35,7 @@ impl<S: Store> Fs<S> {
     /// Those of the store, and [`FsError::NoSpace`].
     pub fn repair(&mut self) -> Result<Vec<Problem>> {
         let before = self.check()?.problems;
-        if before.iter().all(|problem| problem.stays) {
+        if before.iter().all(|problem| problem.is_unrepairable) {
             return Ok(Vec::new());
         }
         self.repair_nodes()?;

@@ -37,7 +37,7 @@ fn random_a_repair_leaves_nothing_to_repair() {
             };
             repaired += u64::from(!fs.repair().unwrap().is_empty());
             let left = fs.check().unwrap().problems;
-            let other: Vec<_> = left.iter().filter(|problem| !problem.stays).collect();
+            let other: Vec<_> = left.iter().filter(|problem| !problem.is_unrepairable).collect();
             assert!(other.is_empty(), "seed {seed}: {other:?}");
             assert_eq!(fs.repair().unwrap(), [], "a second repair finds nothing to repair");
             if left.is_empty() {
