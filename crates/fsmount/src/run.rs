@@ -205,6 +205,9 @@ fn check_folder(folder: &Path, options: &MountOptions) -> Result<(), MountError>
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             format!("{name}: this is a file; name a folder to mount on")
         }
+        Err(error) if error.kind() == io::ErrorKind::NotConnected => {
+            format!("{name}: a mount here has ended without an unmount; unmount it with umount -l")
+        }
         Err(error) => format!("{name}: cannot mount on this folder: {error}"),
     };
     Err(MountError::Option(what))
