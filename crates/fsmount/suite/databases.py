@@ -22,7 +22,7 @@ def value(row):
 class Sqlite:
     def __init__(self, path):
         self.db = sqlite3.connect(path, isolation_level=None)
-        # Two databases of the two kinds of journal take turns.
+        # Two databases of the two kinds of journal alternate.
         mode = "WAL" if path.endswith("wal") else "DELETE"
         self.db.execute(f"PRAGMA journal_mode={mode}")
         # With FULL the removal of a rollback journal, which commits, is not synced.
@@ -79,6 +79,8 @@ def main():
     db = {"sqlite": Sqlite, "rocksdb": Rocksdb}[kind](path)
     rows = acknowledged(log)
     if action == "check":
+        if rows == 0:
+            sys.exit(f"{path}: no row was acknowledged")
         lost = [row for row in range(rows) if db.get(row) != value(row)]
         if lost or not db.is_whole():
             sys.exit(f"{path}: of {rows} acknowledged rows these are lost: {lost[:10]}")
