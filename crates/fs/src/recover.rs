@@ -56,7 +56,7 @@ struct DeviceScan {
     seq_max: u64,
     /// What was durable, as chunks say.
     durable: u64,
-    /// Whether damaged chunks were passed over.
+    /// Whether chunks after damaged ones were taken.
     has_gap: bool,
 }
 
