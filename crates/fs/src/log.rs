@@ -527,7 +527,7 @@ impl<S: Store> Log<S> {
         for &(addr, count) in runs {
             let tag = self.tag();
             if !self.has(addr) {
-                let what = format!("block {addr} is outside of the device").into();
+                let what = format!("block {addr} is outside of the device");
                 results.push(Some(Err(FlashError::Invalid { what })));
                 continue;
             }
