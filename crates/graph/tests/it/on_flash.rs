@@ -100,7 +100,7 @@ fn compare(seed: u64, duplicates: Keep) {
         // Passes over the graph are as many as batches of lists.
         let passes = matches!(algorithm, Algorithm::Lcc | Algorithm::Triangles);
         let little = if passes { 200 << 10 } else { 4 << 10 };
-        let more = if seed % 3 == 0 { little } else { 5 * little };
+        let more = if seed.is_multiple_of(3) { little } else { 5 * little };
         let stored = with_least_memory(&mut graph, algorithm, &pool, &options, more);
         if more == little {
             let is_stored = matches!(stored.column, Column::Stored(_));
