@@ -214,7 +214,9 @@ impl<S: Store> Fs<S> {
         }
         let last = chunks.last().map_or(0, |last| last.summary.seq);
         let fs_id = self.log.fs_id;
-        let after_gap = next.map(|addr| chunks_after(&mut self.log, fs_id, addr, last));
+        // The largest chunk may lie in the gap, with all blocks empty.
+        let empty = ENTRIES + 1;
+        let after_gap = next.map(|addr| chunks_after(&mut self.log, fs_id, addr, last, empty));
         Ok((chunks, after_gap.unwrap_or_default()))
     }
 
@@ -399,15 +401,21 @@ impl<S: Store> Fs<S> {
 
 /// The chunks in the rest of a segment after a block that is none, and after the chunk `seq`: what
 /// they call durable shows whether the block is damaged or was torn by a loss of power. Ends after
-/// as many blocks without content as the largest chunk has.
-fn chunks_after<S: Store>(log: &mut Log<S>, fs_id: u64, addr: u32, seq: u64) -> Vec<Chunk> {
+/// `empty` blocks without content.
+fn chunks_after<S: Store>(
+    log: &mut Log<S>,
+    fs_id: u64,
+    addr: u32,
+    seq: u64,
+    empty: usize,
+) -> Vec<Chunk> {
     let step = log.padded(1);
     let end = (addr / log.blocks_per_segment + 1) * log.blocks_per_segment;
     let places: Vec<(u32, u32)> =
         (addr..end).step_by(step as usize).skip(1).map(|addr| (addr, 1)).collect();
     let mut chunks: Vec<Chunk> = Vec::new();
     let mut next = addr;
-    for batch in places.chunks(ENTRIES + 1) {
+    for batch in places.chunks(empty) {
         let mut has_content = false;
         for (&(addr, _), read) in batch.iter().zip(log.read_runs(batch)) {
             let Ok(data) = read else { continue };
@@ -428,6 +436,10 @@ fn chunks_after<S: Store>(log: &mut Log<S>, fs_id: u64, addr: u32, seq: u64) -> 
     }
     chunks
 }
+
+/// Blocks without content after a first block that is no chunk, after which a segment counts as one
+/// that was not written: a conventional drive has many, and each mount reads them.
+const UNWRITTEN: usize = 8;
 
 /// Segments that hold chunks, with the first chunk of each.
 type FirstChunks = Vec<(u32, Summary)>;
@@ -463,7 +475,7 @@ fn find<S: Store>(log: &mut Log<S>) -> Result<DeviceScan> {
     let begun: BTreeSet<u32> = first.iter().map(|(segment, _)| *segment).collect();
     for &segment in used.iter().filter(|segment| !begun.contains(segment)) {
         // Its first chunk was torn, or is damaged and others follow.
-        let chunks = chunks_after(log, fs_id, segment * log.blocks_per_segment, 0);
+        let chunks = chunks_after(log, fs_id, segment * log.blocks_per_segment, 0, UNWRITTEN);
         order.extend(chunks.first().map(|chunk| (chunk.summary.seq, segment)));
     }
     order.sort_unstable_by(|a, b| b.cmp(a));

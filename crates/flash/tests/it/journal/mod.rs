@@ -336,7 +336,7 @@ fn foreign_pages_are_not_changed() {
     assert!(error.to_string().contains("erase all blocks"));
 }
 
-/// Data of another program are found beside a page that cannot be read, and a journal is not taken
+/// Data of another program are found next to a page that cannot be read, and a journal is not taken
 /// for them.
 #[test]
 fn a_page_that_cannot_be_read_does_not_hide_foreign_ones() {
