@@ -29,6 +29,7 @@ mod node;
 mod recent;
 mod recover;
 mod repair;
+mod scan;
 mod table;
 mod usage;
 pub mod workload;

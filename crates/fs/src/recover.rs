@@ -8,17 +8,13 @@ use prism_segments::Store;
 use crate::commit::Checkpoint;
 use crate::config::Config;
 use crate::error::{FsError, Result};
-use crate::format::{
-    BLOCK, Block, CHECKPOINT, COMMIT, ENTRIES, Entry, Kind, Summary, u32_at, zeros,
-};
+use crate::format::{BLOCK, Block, CHECKPOINT, COMMIT, Kind, zeros};
 use crate::fs::{Access, Fs, ROOT};
 use crate::log::Log;
 use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, S_IFREG, Time};
+use crate::scan::{Chunk, DeviceScan, chunks_after, find, first_blocks};
 use crate::table::{NodeEntry, NodeTable};
 use crate::usage::{Usage, UsageTable};
-
-/// Summaries that are read at the same time.
-const BATCH: usize = 64;
 
 /// What a mount does about damage of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,37 +25,6 @@ pub enum Damage {
     Accept,
 }
 
-/// A chunk on flash.
-struct Chunk {
-    addr: u32,
-    summary: Summary,
-    sum: u32,
-}
-
-impl Chunk {
-    /// Entries with the addresses of their payload.
-    fn entries(&self) -> impl Iterator<Item = (Entry, u32)> + '_ {
-        let mut addr = self.addr;
-        self.summary.entries.iter().map(move |entry| {
-            addr += u32::from(entry.kind.has_payload());
-            (*entry, addr)
-        })
-    }
-}
-
-/// What was found on a device.
-struct DeviceScan {
-    used: Vec<u32>,
-    /// The first chunk of segments of the file system, newest first.
-    first: Vec<(u64, u32)>,
-    fs_id: u64,
-    seq_max: u64,
-    /// What was durable, as chunks say.
-    durable: u64,
-    /// Whether chunks after damaged ones were taken.
-    has_gap: bool,
-}
-
 impl<S: Store> Fs<S> {
     /// Makes a file system on a device, whose content is lost, and mounts it. `id` is a number that
     /// no other file system has.
@@ -68,13 +33,14 @@ impl<S: Store> Fs<S> {
     /// [`FsError::Shape`] if the device is too small, and those of the store.
     pub fn format(store: S, id: u64, config: Config, now: Time) -> Result<Self> {
         let mut log = Log::new(store)?;
-        let (used, first) = first_chunks(&mut log)?;
+        let first = first_blocks(&mut log)?;
         // Above all chunks of what was there.
-        log.seq = first.iter().map(|(_, chunk)| chunk.seq).max().unwrap_or(0) + (1 << 32);
+        let seqs = first.iter().filter_map(|(_, block)| Some(block.chunk()?.seq));
+        log.seq = seqs.max().unwrap_or(0) + (1 << 32);
         log.fs_id = id;
         log.recovering = true;
         let mut fs = Self::empty(log, config, now)?;
-        for segment in used {
+        for (segment, _) in first {
             fs.log.free(segment)?;
         }
         fs.hash_seed = id ^ 0x5bd1_e995_9e37_79b9;
@@ -214,9 +180,7 @@ impl<S: Store> Fs<S> {
         }
         let last = chunks.last().map_or(0, |last| last.summary.seq);
         let fs_id = self.log.fs_id;
-        // The largest chunk may lie in the gap, with all blocks empty.
-        let empty = ENTRIES + 1;
-        let after_gap = next.map(|addr| chunks_after(&mut self.log, fs_id, addr, last, empty));
+        let after_gap = next.map(|addr| chunks_after(&mut self.log, fs_id, addr, last));
         Ok((chunks, after_gap.unwrap_or_default()))
     }
 
@@ -397,87 +361,4 @@ impl<S: Store> Fs<S> {
         }
         Ok(())
     }
-}
-
-/// The chunks in the rest of a segment after a block that is none, and after the chunk `seq`: what
-/// they call durable shows whether the block is damaged or was torn by a loss of power. Ends after
-/// `empty` blocks without content.
-fn chunks_after<S: Store>(
-    log: &mut Log<S>,
-    fs_id: u64,
-    addr: u32,
-    seq: u64,
-    empty: usize,
-) -> Vec<Chunk> {
-    let step = log.padded(1);
-    let end = (addr / log.blocks_per_segment + 1) * log.blocks_per_segment;
-    let places: Vec<(u32, u32)> =
-        (addr..end).step_by(step as usize).skip(1).map(|addr| (addr, 1)).collect();
-    let mut chunks: Vec<Chunk> = Vec::new();
-    let mut next = addr;
-    for batch in places.chunks(empty) {
-        let mut has_content = false;
-        for (&(addr, _), read) in batch.iter().zip(log.read_runs(batch)) {
-            let Ok(data) = read else { continue };
-            has_content |= data[..BLOCK].iter().any(|byte| *byte != 0);
-            // Blocks of a payload are no summaries, whatever they say.
-            if addr >= next
-                && let Ok(Some((summary, sum))) = Summary::decode(&data[..BLOCK])
-                && summary.fs_id == fs_id
-                && summary.seq > chunks.last().map_or(seq, |last| last.summary.seq)
-            {
-                next = log.next_chunk(addr, summary.payload()).unwrap_or(end);
-                chunks.push(Chunk { addr, summary, sum });
-            }
-        }
-        if !has_content {
-            break;
-        }
-    }
-    chunks
-}
-
-/// Blocks without content after a first block that is no chunk, after which a segment counts as one
-/// that was not written: a conventional drive has many, and each mount reads them.
-const UNWRITTEN: usize = 8;
-
-/// Segments that hold chunks, with the first chunk of each.
-type FirstChunks = Vec<(u32, Summary)>;
-
-/// The segments that may hold data, and the first chunks of those that hold chunks.
-fn first_chunks<S: Store>(log: &mut Log<S>) -> Result<(Vec<u32>, FirstChunks)> {
-    let used = log.store().used()?;
-    let mut first = Vec::new();
-    for batch in used.chunks(BATCH) {
-        let runs: Vec<(u32, u32)> =
-            batch.iter().map(|segment| (segment * log.blocks_per_segment, 1)).collect();
-        for (segment, read) in batch.iter().zip(log.read_runs(&runs)) {
-            // What cannot be read holds nothing that was ever durable, or is damaged, which the
-            // gap in the numbers of chunks shows.
-            let Ok(data) = read else { continue };
-            if u32_at(&data, 0) != 0
-                && let Some((summary, _)) = Summary::decode(&data[..BLOCK])?
-            {
-                first.push((*segment, summary));
-            }
-        }
-    }
-    Ok((used, first))
-}
-
-fn find<S: Store>(log: &mut Log<S>) -> Result<DeviceScan> {
-    let (used, first) = first_chunks(log)?;
-    let newest = first.iter().max_by_key(|(_, chunk)| chunk.seq);
-    let fs_id = newest.ok_or(FsError::NotFormatted)?.1.fs_id;
-    let own = || first.iter().filter(|(_, chunk)| chunk.fs_id == fs_id);
-    let durable = own().map(|(_, chunk)| chunk.durable).max().unwrap_or(0);
-    let mut order: Vec<(u64, u32)> = own().map(|(segment, chunk)| (chunk.seq, *segment)).collect();
-    let begun: BTreeSet<u32> = first.iter().map(|(segment, _)| *segment).collect();
-    for &segment in used.iter().filter(|segment| !begun.contains(segment)) {
-        // Its first chunk was torn, or is damaged and others follow.
-        let chunks = chunks_after(log, fs_id, segment * log.blocks_per_segment, 0, UNWRITTEN);
-        order.extend(chunks.first().map(|chunk| (chunk.summary.seq, segment)));
-    }
-    order.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(DeviceScan { used, first: order, fs_id, seq_max: 0, durable, has_gap: false })
 }
