@@ -22,7 +22,7 @@ def value(row):
 class Sqlite:
     def __init__(self, path):
         self.db = sqlite3.connect(path, isolation_level=None)
-        # Two databases of the two kinds of journal alternate.
+        # The name of the database says which kind of journal it has.
         mode = "WAL" if path.endswith("wal") else "DELETE"
         self.db.execute(f"PRAGMA journal_mode={mode}")
         # With FULL the removal of a rollback journal, which commits, is not synced.

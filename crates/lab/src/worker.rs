@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use prism_base::Bytes;
 use prism_base::rng::Rng;
-use prism_workload::overwrites::Workload;
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use crate::amounts::{
@@ -98,15 +97,14 @@ pub fn work(spec: &WorkerSpec) -> Result<(), StackError> {
     if let Some(cgroup) = &spec.cgroup {
         cgroup::enter(cgroup)?;
     }
-    let overwrite = |workload| overwrite::run(spec, workload, spec.amount());
     match spec.app {
         App::SqliteRb | App::SqliteWal => sqlite(spec),
         App::RocksDb | App::LevelDb => lsm(spec),
         App::Varmail => varmail(spec),
-        App::OverwriteZipf => overwrite(Workload::Zipf),
-        App::OverwriteUniform => overwrite(Workload::Uniform),
-        App::OverwriteTpcC => overwrite(Workload::TpcC),
-        App::OverwriteRes => overwrite(Workload::Res),
+        App::OverwriteZipf | App::OverwriteUniform | App::OverwriteTpcC | App::OverwriteRes => {
+            let workload = spec.app.overwrites().expect("these applications have one");
+            overwrite::run(spec, workload, spec.amount())
+        }
     }
 }
 

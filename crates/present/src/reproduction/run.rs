@@ -126,7 +126,7 @@ impl Traces {
 }
 
 fn no_traces() -> PresentError {
-    PresentError::refused("its traces are needed")
+    PresentError::refused("its traces were not looked for: find them by Traces::find")
 }
 
 /// Reads a trace.

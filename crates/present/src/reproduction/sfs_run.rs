@@ -59,18 +59,17 @@ pub(super) fn sfs(
     load: LoadTrace<'_>,
     env: &impl Env,
 ) -> Result<Sfs, PresentError> {
-    type Job<'a> = Box<dyn FnOnce() -> Result<Results, PresentError> + Send + 'a>;
     let left_out = traces.left_out();
-    let mut jobs: Vec<Job<'_>> = Vec::new();
-    for part in Part::all(scale) {
-        jobs.push(Box::new(move || Ok(part.run(scale, seed))));
-    }
-    for (writes, fs, path) in traces.files {
-        jobs.push(Box::new(move || kernel(scale, writes, fs, &path, load)));
-    }
-    let parts = run_all(env, LABEL, THINGS, jobs);
-    let found = Results::of(parts.into_iter().collect::<Result<_, _>>()?);
-    Ok(Sfs::new(seed, scale, found, left_out))
+    // A trace that is refused ends the command before the long runs.
+    let of_trace =
+        |(writes, fs, path): (_, _, PathBuf)| move || kernel(scale, writes, fs, &path, load);
+    let jobs = traces.files.into_iter().map(of_trace).collect();
+    let rows: Result<Vec<Results>, PresentError> =
+        run_all(env, "traces", THINGS, jobs).into_iter().collect();
+    let mut parts = rows?;
+    let of_part = |part: Part| move || part.run(scale, seed);
+    parts.extend(run_all(env, LABEL, THINGS, Part::all(scale).into_iter().map(of_part).collect()));
+    Ok(Sfs::new(seed, scale, Results::of(parts), left_out))
 }
 
 fn kernel(
