@@ -114,8 +114,7 @@ fn random_pieces_and_delays_give_the_same_answers() {
             reads_max = reads_max.max(late.reads_max);
         }
     }
-    // A few fresh seeds may have no more.
-    assert!(reads_max > 1, "reads are in flight together: {reads_max}");
+    assert!(!all_seeds() || reads_max > 4, "reads are in flight together: {reads_max}");
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -3,7 +3,7 @@
 
 use prism_base::Rng;
 use prism_flash::{DeviceGeometry, Medium, PageState};
-use prism_testkit::seeds;
+use prism_testkit::{all_seeds, seeds};
 
 use super::{Commit, InFlight};
 use crate::state::Begun;
@@ -227,5 +227,5 @@ fn random_cuts_of_syncs_with_programs_in_flight() {
         }
         in_flight += world.in_flight;
     }
-    assert!(in_flight > 150, "{in_flight}");
+    assert!(!all_seeds() || in_flight > 150, "{in_flight}");
 }

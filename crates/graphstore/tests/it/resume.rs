@@ -275,7 +275,7 @@ fn random_interruptions_do_not_change_the_graph() {
         assert!(!folder.path().join(format!("g{seed}.prism.ingest")).exists());
         fs::remove_file(store).unwrap();
     }
-    assert!(interrupted > 0);
+    assert!(!prism_testkit::all_seeds() || interrupted > 0);
 }
 
 /// A store of which the ingest was interrupted after some steps.
