@@ -96,6 +96,8 @@ pub struct Fs<S> {
     pub(crate) sizes: FastMap<u32, u64>,
     /// Why data that were acknowledged could not be written; the next fsync reports it.
     pub(crate) lost: Option<FsError>,
+    /// What was wrong with the log when it was mounted.
+    pub(crate) accepted: BTreeSet<String>,
     pub(crate) checkpoint_at: Time,
     pub(crate) made: i64,
     pub(crate) config: Config,
@@ -157,6 +159,7 @@ impl<S: Store> Fs<S> {
             in_vain: None,
             sizes: FastMap::default(),
             lost: None,
+            accepted: BTreeSet::new(),
             checkpoint_at: now,
             made: now.secs,
             log,

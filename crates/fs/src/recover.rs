@@ -87,10 +87,15 @@ impl<S: Store> Fs<S> {
         let checkpoint_seq = chunks[at].summary.seq;
         let tail: Vec<Chunk> = chunks.drain(at..).collect();
         let mut changed = BTreeSet::new();
-        let kept = fs.roll_forward(&tail, found.durable, &mut changed)?;
+        let kept = fs.roll_forward(&tail, &found, &mut changed)?;
         let end = tail[kept - 1].summary.seq;
-        if end < found.durable && damage == Damage::Refuse {
-            let what = format!("the log is damaged after chunk {end} of {}", found.durable);
+        if end < found.durable {
+            fs.accepted
+                .insert(format!("the log is damaged after chunk {end} of {}", found.durable));
+        }
+        if damage == Damage::Refuse
+            && let Some(what) = fs.accepted.pop_first()
+        {
             return Err(FsError::Inconsistent(what));
         }
         fs.log.durable = end;
@@ -247,7 +252,7 @@ impl<S: Store> Fs<S> {
     fn roll_forward(
         &mut self,
         tail: &[Chunk],
-        durable: u64,
+        found: &DeviceScan,
         changed: &mut BTreeSet<u32>,
     ) -> Result<usize> {
         let mut kept = 1;
@@ -257,7 +262,7 @@ impl<S: Store> Fs<S> {
             let follows =
                 chunk.summary.seq == before.summary.seq + 1 && chunk.summary.prev == before.sum;
             // What is durable is checked when it is read.
-            if !follows || (chunk.summary.seq > durable && !self.is_whole(chunk)?) {
+            if !follows || (chunk.summary.seq > found.durable && !self.is_whole(chunk)?) {
                 break;
             }
             kept += 1;
@@ -286,13 +291,15 @@ impl<S: Store> Fs<S> {
         for (entry, addr) in chunk.entries() {
             match entry.kind {
                 Kind::Node => {
-                    self.apply_node(entry.id, NodeEntry { addr, sum: entry.sum })?;
-                    changed.insert(match self.node(entry.id)? {
-                        Node::Inode(_) => entry.id,
-                        Node::Leaf { owner, .. } | Node::Inner { owner, .. } => *owner,
-                    });
+                    match self.apply_node(entry.id, NodeEntry { addr, sum: entry.sum })? {
+                        Some(Node::Inode(_)) => changed.insert(entry.id),
+                        Some(Node::Leaf { owner, .. } | Node::Inner { owner, .. }) => {
+                            changed.insert(owner)
+                        }
+                        None => false,
+                    };
                 }
-                Kind::Free => self.apply_node(entry.id, NodeEntry::default())?,
+                Kind::Free => drop(self.apply_node(entry.id, NodeEntry::default())?),
                 Kind::Data | Kind::Xattr | Kind::Table | Kind::Root => {}
             }
         }
@@ -320,17 +327,32 @@ impl<S: Store> Fs<S> {
         }
     }
 
-    /// A node changed: its old pointers are dead, its new ones live.
-    fn apply_node(&mut self, id: u32, entry: NodeEntry) -> Result<()> {
-        let before = match self.table.get(id).addr {
-            HOLE => None,
-            _ => Some(self.node(id)?.clone()),
-        };
+    /// A node of which the log after the checkpoint has a new state or an old one; `None` if it
+    /// does not exist, or cannot be read.
+    fn logged_node(&mut self, id: u32) -> Result<Option<Node>> {
+        if self.table.get(id).addr == HOLE {
+            return Ok(None);
+        }
+        match self.node(id) {
+            Ok(node) => Ok(Some(node.clone())),
+            Err(error @ (FsError::Damaged { .. } | FsError::Inconsistent(_))) => {
+                self.accepted.insert(format!("node {id} changed after the checkpoint: {error}"));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A node changed: its old pointers are dead, its new ones live. Returns its new state. The
+    /// pointers of a state that cannot be read were never counted, unless the checkpoint has them:
+    /// then the counts stay too high, and a repair counts anew.
+    fn apply_node(&mut self, id: u32, entry: NodeEntry) -> Result<Option<Node>> {
+        let before = self.logged_node(id)?;
         self.nodes.remove(id);
         let old = self.table.set(id, entry);
         self.usage.remove_meta(old.addr);
         self.usage.add_meta(entry.addr);
-        let after = if entry.addr == HOLE { None } else { Some(self.node(id)?.clone()) };
+        let after = self.logged_node(id)?;
         let none: &[Pointer] = &[];
         for &pointer in before.as_ref().map_or(none, Node::pointers) {
             self.account(pointer, Pointer::HOLE);
@@ -346,7 +368,7 @@ impl<S: Store> Fs<S> {
                 self.orphans.insert(id);
             }
         }
-        Ok(())
+        Ok(after)
     }
 
     /// Frees segments that neither the checkpoint nor the transactions after it need.

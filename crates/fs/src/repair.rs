@@ -29,14 +29,17 @@ fn readable<T>(result: Result<T>) -> Result<Option<T>> {
 }
 
 impl<S: Store> Fs<S> {
-    /// Repairs what can be repaired, and returns what was wrong before and is not any more.
+    /// Repairs what can be repaired, and returns what was wrong before and is not any more. That
+    /// begins with the damage of the log that [`Damage::Accept`](crate::Damage) has accepted.
     ///
     /// # Errors
     /// Those of the store, and [`FsError::NoSpace`].
     pub fn repair(&mut self) -> Result<Vec<Problem>> {
+        let problem = |what| Problem { what, is_unrepairable: false };
+        let accepted = std::mem::take(&mut self.accepted).into_iter().map(problem);
         let before = self.check()?.problems;
         if before.iter().all(|problem| problem.is_unrepairable) {
-            return Ok(Vec::new());
+            return Ok(accepted.collect());
         }
         self.repair_nodes()?;
         // What folders lose is taken from counts, which have to be right before.
@@ -47,7 +50,8 @@ impl<S: Store> Fs<S> {
         self.checkpoint()?;
         let after: BTreeSet<String> =
             self.check()?.problems.into_iter().map(|problem| problem.what).collect();
-        Ok(before.into_iter().filter(|problem| !after.contains(&problem.what)).collect())
+        let before = before.into_iter().filter(|problem| !after.contains(&problem.what));
+        Ok(accepted.chain(before).collect())
     }
 
     fn forget_node(&mut self, id: u32) {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use prism_fs::{Access, Config, Damage};
-use prism_fsmount::open;
+use prism_fs::{Access, Config, Damage, FsError};
+use prism_fsmount::{MountError, open};
 
 use crate::failure::Failure;
 use crate::output;
@@ -27,7 +27,7 @@ pub struct Args {
 ///
 /// # Errors
 /// [`Failure::Finding`] if something is wrong and not repaired, [`Failure::Usage`] if the file
-/// cannot be read.
+/// cannot be used.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let name = args.file.display();
     let config = Config::NORMAL;
@@ -35,7 +35,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         true => (Access::ReadWrite, Damage::Accept),
         false => (Access::ReadOnly, Damage::Refuse),
     };
-    let mut fs = open(&args.file, config, access, damage).map_err(Failure::usage)?.fs;
+    let opened = open(&args.file, config, access, damage);
+    let mut fs = opened.map_err(|error| failure(error, args.repair))?.fs;
     let failed = |error: prism_fs::FsError| Failure::Finding(format!("{name}: {error}"));
     let mut text = String::new();
     if args.repair {
@@ -55,4 +56,16 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         0 => Ok(()),
         count => Err(Failure::Finding(format!("{name}: {count} problems"))),
     }
+}
+
+/// Damage because of which a mount is refused is a finding.
+fn failure(error: MountError, repair: bool) -> Failure {
+    let (file, what) = match error {
+        MountError::Fs { file, source: FsError::Inconsistent(what) } if !repair => (file, what),
+        MountError::Fs { file, source: source @ FsError::Damaged { .. } } if !repair => {
+            (file, source.to_string())
+        }
+        error => return Failure::usage(error),
+    };
+    Failure::Finding(format!("{file}: {what}; prism fsck --repair takes what is whole"))
 }

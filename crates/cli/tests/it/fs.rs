@@ -175,6 +175,43 @@ fn damage_is_found_with_exit_code_1() {
     }
 }
 
+/// A node that was written after the last checkpoint is damaged: nothing goes on without a repair,
+/// which says what is missing.
+#[test]
+fn damage_after_the_checkpoint_is_refused_and_repaired() {
+    let folder = folder();
+    let disk = folder.path().join("disk");
+    let path = disk.to_str().unwrap();
+    let mut fs = prism_fsmount::make(&disk, prism_base::Bytes(64 << 20)).unwrap().fs;
+    let new = prism_fs::NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
+    for name in ["lost", "kept", "newest"] {
+        let file = fs.make(prism_fs::ROOT, name.as_bytes(), new).unwrap();
+        fs.write(file, 0, name.as_bytes()).unwrap();
+        fs.sync().unwrap();
+    }
+    drop(fs);
+    let mut bytes = std::fs::read(&disk).unwrap();
+    let inode = [&b"INOD"[..], &2_u32.to_le_bytes(), &2_u32.to_le_bytes()].concat();
+    let at = (0..bytes.len()).step_by(4096).find(|&at| bytes[at..].starts_with(&inode)).unwrap();
+    bytes[at + 100] ^= 1;
+    std::fs::write(&disk, &bytes).unwrap();
+    let place = folder.path().join("place");
+    std::fs::create_dir(&place).unwrap();
+    let damage = "node 2 changed after the checkpoint: node at block";
+    refused(&["fsck", path], 1, &["disk", damage, "prism fsck --repair"]);
+    refused(&["fs", "info", path], 2, &["disk", damage, "run prism fsck"]);
+    refused(&["mount", path, place.to_str().unwrap()], 2, &["disk", damage, "run prism fsck"]);
+    assert_eq!(std::fs::read(&disk).unwrap(), bytes, "nothing was changed");
+    let run = prism(&["fsck", path, "--repair"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    for what in [damage, "folder 1: \"lost\" leads to no file"] {
+        assert!(run.stdout.contains(&format!("repaired: {what}")), "{what}: {}", run.stdout);
+    }
+    let run = prism(&["fsck", path, "--repair"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert_eq!(run.stdout, format!("{path}: 3 files, 3 blocks of files were read\n"));
+}
+
 #[test]
 fn a_file_system_in_memory_ends_with_its_mount() {
     if !may_mount() {

@@ -14,15 +14,15 @@ use prism_testkit::{all_seeds, seeds};
 use crate::memory::{Image, Kind, MemoryStore};
 use crate::model::TIME;
 
-type Store = MemoryStore;
+pub type Store = MemoryStore;
 /// What of a file can be read, by path and part: the list of a folder, a block, an attribute.
 type Readable = BTreeMap<(String, String), Vec<u8>>;
 
 /// What can be read, and how many reads failed.
 #[derive(Default)]
-struct Survey {
-    readable: Readable,
-    failed: usize,
+pub struct Survey {
+    pub readable: Readable,
+    pub failed: usize,
 }
 
 impl Survey {
@@ -113,7 +113,7 @@ impl Survey {
         }
     }
 
-    fn of(fs: &mut Fs<Store>) -> Self {
+    pub fn of(fs: &mut Fs<Store>) -> Self {
         let mut survey = Self::default();
         let mut open = vec![(ROOT, String::new())];
         while let Some((ino, path)) = open.pop() {
@@ -123,7 +123,7 @@ impl Survey {
     }
 
     /// Everything here is there as well, with the same bytes.
-    fn is_within(&self, other: &Self) {
+    pub fn is_within(&self, other: &Self) {
         for (part, bytes) in &self.readable {
             assert!(other.readable.get(part) == Some(bytes), "{part:?} is not the same");
         }
@@ -134,13 +134,12 @@ const NAMES: [&str; 9] =
     ["large", "sparse", "reserved", "small", "link", "symbolic", "device", "folder", "many"];
 const MANY: u32 = 60;
 
-fn many(number: u32) -> String {
+pub fn many(number: u32) -> String {
     format!("{number:060}")
 }
 
-/// A file system with files of every kind, that was unmounted.
-fn prepare() -> Image {
-    let mut fs = Fs::format(Store::new(24, 64, Kind::Flash), 7, Config::NORMAL, TIME).unwrap();
+/// Makes files of every kind.
+pub fn fill(fs: &mut Fs<Store>) {
     let new = |mode| NewFile { mode: mode | 0o755, uid: 3, gid: 4, rdev: 259, umask: 0 };
     let data: Vec<u8> = (0..240 * 4096_u32).map(|at| (at / 11) as u8).collect();
     let large = fs.make(ROOT, b"large", new(S_IFREG)).unwrap();
@@ -165,6 +164,12 @@ fn prepare() -> Image {
             fs.write(file, 0, &data[number as usize..][..100]).unwrap();
         }
     }
+}
+
+/// A file system with files of every kind, that was unmounted.
+fn prepare() -> Image {
+    let mut fs = Fs::format(Store::new(24, 64, Kind::Flash), 7, Config::NORMAL, TIME).unwrap();
+    fill(&mut fs);
     // The newest transaction has nothing that was not there before it: without it the file system
     // is the same.
     fs.checkpoint().unwrap();
@@ -200,7 +205,7 @@ fn damage(image: &mut Image, rng: &mut Rng) {
     }
 }
 
-fn mount(image: &Image, access: Access, damage: Damage) -> Option<Fs<Store>> {
+pub fn mount(image: &Image, access: Access, damage: Damage) -> Option<Fs<Store>> {
     let store = Store::of(image.clone(), Kind::Flash, 1);
     let config = Config { cache_bytes: 64 * 4096, ..Config::NORMAL };
     match Fs::mount(store, config, TIME, access, damage) {
@@ -217,7 +222,7 @@ fn assert_rest(report: &Report) {
 }
 
 /// Returns what could be read without a repair, if anything.
-fn repair(image: &Image, whole: &Survey) -> Option<Survey> {
+pub fn repair(image: &Image, whole: &Survey) -> Option<Survey> {
     let mut fs = mount(image, Access::ReadOnly, Damage::Accept)?;
     let before = Survey::of(&mut fs);
     before.is_within(whole);

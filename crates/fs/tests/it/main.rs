@@ -4,6 +4,7 @@ mod acl;
 mod basic;
 mod cleaning;
 mod damage;
+mod damaged_nodes;
 mod memory;
 mod model;
 mod pairs;
