@@ -40,7 +40,8 @@ impl<S: Store> Fs<S> {
     #[must_use]
     pub fn space(&self) -> Space {
         let blocks = self.capacity();
-        let free = blocks.saturating_sub(self.used_blocks());
+        let used = self.used_blocks().saturating_sub(self.blocks_of_removals());
+        let free = blocks.saturating_sub(used);
         let nodes = self.table.used() as u64;
         Space { blocks, free, nodes, nodes_free: free }
     }
@@ -73,7 +74,10 @@ impl<S: Store> Fs<S> {
             return Err(FsError::ReadOnly);
         }
         if growth > 0 && self.used_blocks() + growth > self.capacity() {
-            return Err(FsError::NoSpace);
+            self.finish_removals()?;
+            if self.used_blocks() + growth > self.capacity() {
+                return Err(FsError::NoSpace);
+            }
         }
         self.make_space(growth)?;
         if self.dirty.len() >= self.dirty_max() {
@@ -98,6 +102,8 @@ impl<S: Store> Fs<S> {
         if self.free_blocks() >= self.pending(growth) + kept {
             return Ok(());
         }
+        // What is removed need not be copied.
+        self.finish_removals()?;
         if growth > 0 && self.cleaned_in_vain() {
             return Err(FsError::NoSpace);
         }

@@ -63,6 +63,8 @@ pub struct Config {
     pub checkpoint_segments: u32,
     /// Seconds after which a checkpoint is due.
     pub checkpoint_seconds: i64,
+    /// Leaves of the map of a file that are removed at once.
+    pub removal_leaves: u32,
     /// Bytes of blocks and of nodes that are kept in memory, each; dirty ones are not among them.
     pub cache_bytes: u64,
 }
@@ -79,6 +81,7 @@ impl Config {
         victims: 3,
         checkpoint_segments: 20,
         checkpoint_seconds: 30,
+        removal_leaves: 256,
         cache_bytes: 32 << 20,
     };
 

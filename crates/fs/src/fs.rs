@@ -80,9 +80,12 @@ pub struct Fs<S> {
     pub(crate) clock: u64,
     pub(crate) generation: u64,
     pub(crate) hash_seed: u64,
-    /// Files without links that are open.
+    /// Files without links: they are open, or not yet removed whole.
     pub(crate) orphans: BTreeSet<u32>,
     pub(crate) references: FastMap<u32, u64>,
+    /// Files without names of which only parts were removed so far, and the blocks that they still
+    /// have; they are among the orphans.
+    pub(crate) removals: BTreeMap<u32, u64>,
     /// Files whose data go with the next transaction.
     pub(crate) with_next: BTreeSet<u32>,
     /// The segment of the last checkpoint.
@@ -153,6 +156,7 @@ impl<S: Store> Fs<S> {
             hash_seed: 0,
             orphans: BTreeSet::new(),
             references: FastMap::default(),
+            removals: BTreeMap::new(),
             with_next: BTreeSet::new(),
             root_segment: None,
             stuck: BTreeSet::new(),
@@ -207,6 +211,12 @@ impl<S: Store> Fs<S> {
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.log.counts
+    }
+
+    /// Why a write failed, if one did: the file system is read-only since then.
+    #[must_use]
+    pub fn failure(&self) -> Option<&FsError> {
+        self.log.failure()
     }
 
     /// The number of the file system.

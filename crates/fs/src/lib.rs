@@ -28,6 +28,7 @@ mod names;
 mod node;
 mod recent;
 mod recover;
+mod removal;
 mod repair;
 mod scan;
 mod table;

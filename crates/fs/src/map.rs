@@ -1,6 +1,8 @@
 //! The map of a file: from the number of a block to where it is. The first blocks are in the inode,
 //! the others in a tree whose height grows with the file.
 
+use std::ops::Range;
+
 use prism_segments::Store;
 
 use crate::data::FILE_MAX;
@@ -8,6 +10,9 @@ use crate::error::{FsError, Result};
 use crate::format::BLOCK;
 use crate::fs::{Fs, Key, XATTR};
 use crate::node::{DIRECT, FANOUT, HOLE, Inode, LEAF, Node, Pointer, RESERVED, XATTRS};
+
+/// Leaves that are read at the same time when a file is removed.
+const PREFETCH: usize = 256;
 
 /// Where a pointer is.
 enum Slot {
@@ -145,6 +150,19 @@ impl<S: Store> Fs<S> {
 
     /// Removes the pointers to the blocks `begin..end` of a file, and nodes that become empty.
     pub(crate) fn remove_pointers(&mut self, ino: u32, begin: u64, end: u64) -> Result<()> {
+        let mut all = u32::MAX;
+        self.remove_some_pointers(ino, begin, end, &mut all)
+    }
+
+    /// As [`Fs::remove_pointers`], but looks at no more than `leaves` leaves, from which it
+    /// subtracts those that it looked at.
+    pub(crate) fn remove_some_pointers(
+        &mut self,
+        ino: u32,
+        begin: u64,
+        end: u64,
+        leaves: &mut u32,
+    ) -> Result<()> {
         if begin >= end {
             return Ok(());
         }
@@ -163,7 +181,7 @@ impl<S: Store> Fs<S> {
         let end = end.saturating_sub(DIRECT as u64).min(reach(attr.height));
         if attr.root != 0
             && begin < end
-            && self.remove_below(ino, attr.root, attr.height, begin, end)?
+            && self.remove_below(ino, attr.root, attr.height, begin..end, leaves)?
         {
             let attr = self.attr_mut(ino)?;
             (attr.root, attr.height) = (0, 0);
@@ -182,17 +200,18 @@ impl<S: Store> Fs<S> {
         Ok(())
     }
 
-    /// Removes the pointers `begin..end` below a node; true if the node was empty then, and is
-    /// freed.
+    /// Removes pointers below a node, in at most `leaves` leaves; true if the node was empty then,
+    /// and is freed.
     fn remove_below(
         &mut self,
         ino: u32,
         id: u32,
         height: u32,
-        begin: u64,
-        end: u64,
+        Range { start: begin, end }: Range<u64>,
+        leaves: &mut u32,
     ) -> Result<bool> {
         if height == 1 {
+            *leaves = leaves.saturating_sub(1);
             let Node::Leaf { pointers, .. } = self.node(id)? else { return Err(wrong(id)) };
             let range = begin as usize..end as usize;
             if pointers[range.clone()].iter().any(|pointer| pointer.addr != HOLE) {
@@ -207,13 +226,28 @@ impl<S: Store> Fs<S> {
             return Ok(is_empty);
         }
         let below = reach(height - 1);
-        for child in begin / below..end.div_ceil(below) {
+        let last = end.div_ceil(below);
+        let mut prefetched = 0;
+        for child in begin / below..last {
             let Node::Inner { children, .. } = self.node(id)? else { return Err(wrong(id)) };
             let next = children[child as usize];
+            if next == 0 {
+                continue;
+            }
+            if *leaves == 0 {
+                return Ok(false);
+            }
+            if prefetched == 0 {
+                let most = if height == 2 { PREFETCH.min(*leaves as usize) } else { 1 };
+                let there = children[child as usize..last as usize].iter().copied();
+                let wanted: Vec<u32> = there.filter(|id| *id != 0).take(most).collect();
+                prefetched = wanted.len();
+                self.prefetch_nodes(wanted.into_iter())?;
+            }
+            prefetched -= 1;
             let first = child * below;
             let (from, to) = (begin.saturating_sub(first), (end - first).min(below));
-            if next != 0
-                && self.remove_below(ino, next, height - 1, from, to)?
+            if self.remove_below(ino, next, height - 1, from..to, leaves)?
                 && let Node::Inner { children, .. } = self.node_mut(id)?
             {
                 children[child as usize] = 0;

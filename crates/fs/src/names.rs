@@ -5,7 +5,7 @@ use prism_segments::Store;
 use crate::error::{FsError, Result};
 use crate::folder::NAME_MAX;
 use crate::format::BLOCK;
-use crate::fs::{Fs, XATTR};
+use crate::fs::Fs;
 use crate::node::{Attr, Node, S_IFCHR, S_IFDIR, S_IFLNK, S_ISGID, XATTRS};
 use crate::xattr::Pairs;
 
@@ -251,79 +251,6 @@ impl<S: Store> Fs<S> {
     fn drop_folder(&mut self, dir: u32) -> Result<()> {
         let links = &mut self.attr_mut(dir)?.nlink;
         *links = links.saturating_sub(1);
-        Ok(())
-    }
-
-    /// A name of a file is gone. Without names it is removed when no caller has it open.
-    fn drop_link(&mut self, ino: u32) -> Result<()> {
-        let now = self.now;
-        let attr = self.attr_mut(ino)?;
-        attr.nlink = if attr.is_dir() { 0 } else { attr.nlink.saturating_sub(1) };
-        attr.ctime = now;
-        if attr.nlink > 0 {
-            return Ok(());
-        }
-        if self.references.contains_key(&ino) {
-            self.orphans.insert(ino);
-            return Ok(());
-        }
-        self.remove_file(ino)
-    }
-
-    /// Frees a file and its blocks.
-    fn remove_file(&mut self, ino: u32) -> Result<()> {
-        self.remove_pointers(ino, 0, XATTR)?;
-        self.remove_xattr_blocks(ino, 0)?;
-        self.free_node(ino);
-        self.orphans.remove(&ino);
-        self.with_next.remove(&ino);
-        Ok(())
-    }
-
-    pub(crate) fn remove_xattr_blocks(&mut self, ino: u32, from: usize) -> Result<()> {
-        for at in from as u64..XATTRS as u64 {
-            let key = (ino, XATTR + at);
-            self.take_dirty(key);
-            self.blocks.remove(key);
-            if self.pointer(key)?.addr != crate::node::HOLE {
-                self.set_pointer(key, crate::node::Pointer::HOLE)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A caller has a file, so that it stays when its last name is removed.
-    pub fn hold(&mut self, ino: u32) {
-        *self.references.entry(ino).or_default() += 1;
-    }
-
-    /// A caller gives `count` references back.
-    ///
-    /// # Errors
-    /// Those of removing the file, if it has no names.
-    pub fn release(&mut self, ino: u32, count: u64) -> Result<()> {
-        let Some(left) = self.references.get_mut(&ino) else { return Ok(()) };
-        *left = left.saturating_sub(count);
-        if *left > 0 {
-            return Ok(());
-        }
-        self.references.remove(&ino);
-        if self.orphans.contains(&ino) && self.begin(0).is_ok() {
-            return self.remove_file(ino);
-        }
-        Ok(())
-    }
-
-    /// Removes all files without names.
-    pub(crate) fn remove_orphans(&mut self) -> Result<()> {
-        for ino in self.orphans.clone() {
-            match self.remove_file(ino) {
-                // fsck finds it.
-                Ok(()) | Err(FsError::Damaged { .. } | FsError::Inconsistent(_)) => {}
-                Err(error) => return Err(error),
-            }
-            self.orphans.remove(&ino);
-        }
         Ok(())
     }
 

@@ -19,8 +19,10 @@ use crate::shared::Shared;
 const THREADS: usize = 4;
 /// Bytes of a write at most, and of what the kernel reads ahead.
 const WRITE_MAX: u32 = 1 << 20;
-/// The pause between two looks at signals.
+/// The pause between two looks at signals and at files that are to be removed.
 const PAUSE: Duration = Duration::from_millis(50);
+/// The pause between two parts of the removal of a file, in which other calls get the lock.
+const PART_PAUSE: Duration = Duration::from_millis(1);
 /// The pause between two looks at what is due. Source: SFS writes segments every 5 s.
 const TICK: Duration = Duration::from_secs(5);
 
@@ -181,13 +183,18 @@ pub fn serve(
     check_folder(folder, options)?;
     let shared = Arc::new(Shared::new(device.fs));
     let adapter = Adapter::new(Arc::clone(&shared), options.writeback);
-    let tick = || {
+    let mut ticked = Instant::now();
+    let work = || {
         let mut fs = shared.fs();
         fs.set_now(now());
         // A failure makes the file system read-only, which callers see.
-        let _ = fs.tick();
+        if ticked.elapsed() >= TICK {
+            let _ = fs.tick();
+            ticked = Instant::now();
+        }
+        if fs.remove_part().unwrap_or(false) { PART_PAUSE } else { PAUSE }
     };
-    answer_requests(adapter, path, folder, options, ready, stop, tick)?;
+    answer_requests(adapter, path, folder, options, ready, stop, work)?;
     end(path, &shared)
 }
 
@@ -228,10 +235,11 @@ pub fn pass_through(
 ) -> Result<(), MountError> {
     let through = Passthrough::new(source, options.writeback);
     let through = through.map_err(|error| kernel(source, folder, error))?;
-    answer_requests(through, source, folder, options, ready, stop, || ())
+    answer_requests(through, source, folder, options, ready, stop, || PAUSE)
 }
 
-/// Answers the requests of the kernel, and calls `tick` every few seconds.
+/// Answers the requests of the kernel, and calls `work`, which returns the pause until the next
+/// time.
 fn answer_requests(
     requests: impl Filesystem + 'static,
     path: &Path,
@@ -239,22 +247,17 @@ fn answer_requests(
     options: &MountOptions,
     ready: impl FnOnce(),
     stop: impl Fn() -> bool,
-    tick: impl Fn(),
+    mut work: impl FnMut() -> Duration,
 ) -> Result<(), MountError> {
     let failed = |error| kernel(path, folder, error);
     let session = options.session(&path.display().to_string());
     let session = fuser::spawn_mount(requests, folder, &session).map_err(failed)?;
     ready();
-    let mut ticked = Instant::now();
     while !session.guard.is_finished() {
         if stop() {
             return session.umount_and_join().map_err(failed);
         }
-        thread::sleep(PAUSE);
-        if ticked.elapsed() >= TICK {
-            tick();
-            ticked = Instant::now();
-        }
+        thread::sleep(work());
     }
     join(session, folder).map_err(failed)
 }

@@ -10,5 +10,6 @@ mod model;
 mod pairs;
 mod power;
 mod random;
+mod removal;
 mod repair;
 mod space;

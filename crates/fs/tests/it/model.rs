@@ -476,6 +476,9 @@ impl<S: Store> World<S> {
             _ => self.fs.tick().unwrap(),
         }
         self.end_fsync(rng);
+        if self.calls.is_multiple_of(3) {
+            self.fs.remove_part().unwrap();
+        }
     }
 
     /// Takes the end of an fsync that began some calls ago.

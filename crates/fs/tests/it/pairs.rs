@@ -193,6 +193,10 @@ fn prepare(kind: Kind, seed: u64) -> Image {
         Call::Write("A/foo", 0, 10_000),
         Call::Write("A/bar", 0, 4096),
         Call::Write("B/baz", 500, 50),
+        // Its map has three leaves, which are removed one by one.
+        Call::Write("B/baz", 300 * 4096, 50),
+        Call::Write("B/baz", 800 * 4096, 50),
+        Call::Write("B/baz", 1100 * 4096, 50),
         Call::SetXattr("A/bar", 10),
     ];
     calls.iter().for_each(|call| call.run(&mut fs, 9).unwrap());
@@ -212,6 +216,7 @@ impl Run {
         let done = call.run(&mut self.fs, byte);
         assert_ne!(done, Err(FsError::NoSpace), "{call:?}");
         self.note(None);
+        self.fs.remove_part().unwrap();
         done.is_ok()
     }
 
@@ -278,6 +283,9 @@ fn run(
     if let Some((fsync, call, synced)) = open {
         run.fs.end_fsync(fsync.wait()).unwrap();
         run.history.syncs.push((call, run.store.ops(), synced));
+    }
+    while run.fs.remove_part().unwrap() {
+        run.fs.tick().unwrap();
     }
     run.fsync(second.path());
     run.fs.sync().unwrap();

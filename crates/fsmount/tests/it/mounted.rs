@@ -131,6 +131,35 @@ fn a_mount_leaves_the_next_one_alone() {
     assert_whole(&next);
 }
 
+/// The mount removes parts by itself, while no call needs them to be gone.
+#[test]
+fn a_large_file_is_removed_in_parts() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mounted = Mount::new(&file, &at, "");
+    let used = || {
+        let stat = rustix::fs::statvfs(&at).unwrap();
+        (stat.f_files - stat.f_ffree, stat.f_blocks - stat.f_bfree)
+    };
+    let (nodes, blocks) = used();
+    let sparse = File::create(at.join("sparse")).unwrap();
+    // More leaves of the map than one part has.
+    for leaf in 0..600 {
+        sparse.write_all_at(&[1; 4096], leaf << 20).unwrap();
+    }
+    sparse.sync_all().unwrap();
+    drop(sparse);
+    assert!(used().0 >= nodes + 550 && used().1 >= blocks + 1100, "{:?}", used());
+    fs::remove_file(at.join("sparse")).unwrap();
+    assert_eq!(fs::read_dir(&at).unwrap().count(), 0);
+    while used().0 > nodes {
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    assert!(used().1 <= blocks + 1, "{:?}", used());
+    drop(mounted);
+    assert_whole(&file);
+}
+
 #[test]
 fn an_append_that_was_synced_is_on_the_device() {
     let folder = tempfile::tempdir().unwrap();
