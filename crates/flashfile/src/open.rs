@@ -85,7 +85,15 @@ impl FlashFile {
     /// # Errors
     /// As [`FlashFile::open`]; that the file is in use after two seconds.
     pub fn open_soon(path: impl AsRef<Path>) -> Result<Self, FlashFileError> {
-        lock::soon(|| Self::open(path.as_ref()))
+        Self::open_soon_with(path.as_ref(), Settings::USUAL)
+    }
+
+    /// As [`FlashFile::open_soon`], with these settings.
+    ///
+    /// # Errors
+    /// As [`FlashFile::open_soon`].
+    pub fn open_soon_with(path: &Path, settings: Settings) -> Result<Self, FlashFileError> {
+        lock::soon(|| Self::open_with(path, settings))
     }
 
     /// As [`FlashFile::open`], with these settings.
@@ -106,6 +114,10 @@ impl FlashFile {
             },
         };
         let file = file.map_err(|source| not_opened(path, source))?;
+        if file.metadata().is_ok_and(|data| data.is_dir()) {
+            // A folder can be opened for reading only.
+            return Err(not_opened(path, io::ErrorKind::IsADirectory.into()));
+        }
         let sharing = if refusal.is_some() { Sharing::Readers } else { Sharing::Exclusive };
         let lock = take_lock(&name, &file, sharing)?;
         let engine = Engine::Portable(file);

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use prism_base::Bytes;
 use prism_flash::function::Function;
 use prism_flash::{Allocation, DeviceGeometry, FlashError, Options};
-use prism_flashfile::{FlashFile, FlashFileError};
+use prism_flashfile::{FlashFile, FlashFileError, Settings};
 use prism_fs::{Access, Config, Damage, Fs, FsError, Time};
 use prism_segments::{FunctionStore, Store};
 
@@ -175,7 +175,23 @@ pub(crate) fn format(
     Ok(Device { fs: made, flash: Some(device) })
 }
 
-/// Opens the file system of a file.
+/// The device of a flash file, which has a file system.
+fn device(file: FlashFile, path: &Path) -> Result<prism_flash::Device, MountError> {
+    let device = match prism_flash::Device::open(file, Options::default()) {
+        Ok(device) if device.shares().iter().any(|share| share.name == SHARE) => device,
+        Ok(_) | Err(FlashError::NotFormatted { .. }) => {
+            let what = format!(
+                "{}: the device has no file system; make one in another file with prism mkfs",
+                name(path)
+            );
+            return Err(MountError::Option(what));
+        }
+        Err(error) => return Err(flash(path)(error)),
+    };
+    Ok(device)
+}
+
+/// Opens the file system of a file. For reading nothing in the file changes.
 ///
 /// # Errors
 /// [`MountError`].
@@ -185,16 +201,20 @@ pub fn open(
     access: Access,
     damage: Damage,
 ) -> Result<Device, MountError> {
-    let file = FlashFile::open_soon(path)?;
+    let settings = match access {
+        Access::ReadOnly => Settings::READ_ONLY,
+        Access::ReadWrite => {
+            // A device of others is not even recovered after a crash. What cannot be read for other
+            // reasons fails once more below.
+            if let Ok(file) = FlashFile::open_with(path, Settings::READ_ONLY) {
+                device(file, path)?;
+            }
+            Settings::USUAL
+        }
+    };
+    let file = FlashFile::open_soon_with(path, settings)?;
     let identity = file.identity();
-    let device = prism_flash::Device::open(file, Options::default()).map_err(flash(path))?;
-    if !device.shares().iter().any(|share| share.name == SHARE) {
-        let what = format!(
-            "{}: the device has no file system; make one in another file with prism mkfs",
-            name(path)
-        );
-        return Err(MountError::Option(what));
-    }
+    let device = device(file, path)?;
     let share = device.attach(SHARE).map_err(flash(path))?;
     let function = Function::open(share).map_err(flash(path))?;
     let store: AnyStore = Box::new(FunctionStore::new(function, identity));
