@@ -1,6 +1,6 @@
 //! Why a call of the file system fails, and the number that the kernel knows for it.
 
-use prism_flash::FlashError;
+use prism_flash::{FlashError, MediumError};
 
 /// Why a call failed. Unless it is [`FsError::Store`], nothing was changed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -93,7 +93,7 @@ impl FsError {
             Self::IsDirectory => 21,
             Self::Invalid(_) => 22,
             Self::TooBig => 27,
-            Self::NoSpace => 28,
+            Self::NoSpace | Self::Store(FlashError::Medium(MediumError::DiskFull { .. })) => 28,
             Self::ReadOnly => 30,
             Self::TooManyLinks => 31,
             Self::NameTooLong => 36,

@@ -129,7 +129,7 @@ pub fn answer_xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr
 
 pub fn stats(fs: &mut Fs<AnyStore>) -> Vec<u8> {
     let (space, counts, flash) = (fs.space(), fs.counts(), fs.store().counts());
-    let text = format!(
+    let mut text = format!(
         "blocks {}\nfree {}\nfiles_and_nodes {}\nwritten_data {}\nwritten_cleaning {}\n\
          written_folders {}\nwritten_nodes {}\nwritten_table {}\nwritten_checkpoints {}\n\
          written_summaries {}\ndevice_copies {}\ndevice_erases {}\n",
@@ -146,6 +146,9 @@ pub fn stats(fs: &mut Fs<AnyStore>) -> Vec<u8> {
         flash.copies,
         flash.erases
     );
+    if let Some(failure) = fs.failure() {
+        text.push_str(&format!("failure {failure}\n"));
+    }
     text.into_bytes()
 }
 

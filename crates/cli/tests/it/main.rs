@@ -12,6 +12,7 @@ mod completions;
 mod contract;
 mod device;
 mod fs;
+mod fs_host;
 mod graph;
 mod graph_ingest;
 mod graph_input;
