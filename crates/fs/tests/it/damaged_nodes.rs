@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 
 use prism_base::Rng;
 use prism_fs::format::{Kind as Payload, Summary};
-use prism_fs::{Access, Config, Damage, Fs, NewFile, ROOT, S_IFREG, SetAttr, SetXattr};
-
+use prism_fs::{Access, Config, Damage, Fs, FsError, NewFile, ROOT, S_IFREG, SetAttr, SetXattr};
 use prism_testkit::seeds;
 
 use crate::damage::{Store, Survey, fill, many, mount, repair};
@@ -285,4 +284,29 @@ fn random_several_nodes_after_the_checkpoint_are_damaged_and_repaired() {
         }
         repair(&damaged, &whole.survey).expect("a repair accepts the damage");
     }
+}
+
+/// Damage of a summary hides the transactions after it.
+#[test]
+fn a_repair_says_that_transactions_are_lost() {
+    let store = Store::new(24, 64, Kind::Flash);
+    let mut fs = Fs::format(store.clone(), 7, Config::NORMAL, TIME).unwrap();
+    fs.checkpoint().unwrap();
+    store.take_ops();
+    for name in [b"one", b"two"] {
+        fs.make(ROOT, name, FILE).unwrap();
+        fs.sync().unwrap();
+    }
+    let ops = store.take_ops();
+    let Some(Op::Write { segment, page, .. }) = ops.first() else { panic!("{ops:?}") };
+    store.damage(*segment as usize, *page, 20);
+    let image = store.image();
+    assert!(mount(&image, Access::ReadWrite, Damage::Refuse).is_none());
+    let mut fs = mount(&image, Access::ReadWrite, Damage::Accept).unwrap();
+    let repaired = fs.repair().unwrap();
+    let [lost] = &repaired[..] else { panic!("{repaired:?}") };
+    assert!(lost.what.starts_with("the log is damaged after chunk "), "{lost:?}");
+    assert_eq!(fs.lookup(ROOT, b"one"), Err(FsError::NotFound));
+    let mut fs = mount(&fs.store().image(), Access::ReadWrite, Damage::Refuse).unwrap();
+    assert_eq!(fs.repair().unwrap(), []);
 }
