@@ -14,12 +14,18 @@ impl<S: Store> Fs<S> {
         self.dirty.get(&key).or_else(|| self.dirty_meta.get(&key))
     }
 
+    /// A block of a file that is in memory.
+    pub(crate) fn known_block(&mut self, key: Key) -> Option<&Block> {
+        let dirty = self.dirty.get(&key).or_else(|| self.dirty_meta.get(&key));
+        match dirty {
+            Some(dirty) => Some(&dirty.data),
+            None => self.blocks.get(key),
+        }
+    }
+
     /// A block of a file; `None` for a hole.
     pub(crate) fn block(&mut self, key: Key) -> Result<Option<Block>> {
-        if let Some(dirty) = self.dirty_block(key) {
-            return Ok(Some(dirty.data.clone()));
-        }
-        if let Some(block) = self.blocks.get(key) {
+        if let Some(block) = self.known_block(key) {
             return Ok(Some(block.clone()));
         }
         let pointer = self.pointer(key)?;
@@ -38,9 +44,7 @@ impl<S: Store> Fs<S> {
         range: Range<usize>,
         to: &mut Vec<u8>,
     ) -> Result<()> {
-        if let Some(dirty) = self.dirty_block(key) {
-            to.extend_from_slice(&dirty.data[range]);
-        } else if let Some(block) = self.blocks.get(key) {
+        if let Some(block) = self.known_block(key) {
             to.extend_from_slice(&block[range]);
         } else if let Some(block) = self.block(key)? {
             to.extend_from_slice(&block[range]);
@@ -83,9 +87,15 @@ impl<S: Store> Fs<S> {
     /// Replaces a block of a file.
     pub(crate) fn put_block(&mut self, key: Key, data: &[u8; BLOCK]) -> Result<()> {
         let mut is_first = false;
-        let dirty = self.dirty_mut(key, |_| {
+        let dirty = self.dirty_mut(key, |fs| {
             is_first = true;
-            Ok(block_of(data))
+            Ok(match fs.spare.pop() {
+                Some(mut block) => {
+                    *block = *data;
+                    block
+                }
+                None => block_of(data),
+            })
         })?;
         if !is_first {
             dirty.data.copy_from_slice(data);
@@ -101,35 +111,24 @@ impl<S: Store> Fs<S> {
     ) -> Result<&mut Dirty> {
         let ticks = self.ticks();
         let is_meta = key.1 >= XATTR || self.attr(key.0)?.has_metadata_blocks();
-        let there = self.dirty_block(key).is_some();
-        if !there {
+        let map = if is_meta { &self.dirty_meta } else { &self.dirty };
+        if !map.contains_key(&key) {
             let pointer = self.pointer(key)?;
             let data = content(self)?;
             let (is_new, is_block) = (pointer.addr == HOLE, pointer.is_block());
-            let dirty = Dirty { data, writes: pointer.writes, time: ticks, is_new, cleaned: false };
+            let writes = pointer.writes.saturating_add(is_block.into());
             self.new_blocks += u64::from(is_new);
             *self.new_of_file.entry(key.0).or_default() += u64::from(is_new);
             self.blocks.remove(key);
+            let dirty = Dirty { data, writes, time: ticks, is_new, cleaned: false };
             let map = if is_meta { &mut self.dirty_meta } else { &mut self.dirty };
-            map.insert(key, dirty);
-            if is_block {
-                self.count_overwrite(key, is_meta);
-            }
-        } else {
-            self.count_overwrite(key, is_meta);
+            return Ok(map.entry(key).or_insert(dirty));
         }
         let map = if is_meta { &mut self.dirty_meta } else { &mut self.dirty };
-        let dirty = map.get_mut(&key).expect("just added");
-        dirty.time = ticks;
-        dirty.cleaned = false;
+        let dirty = map.get_mut(&key).expect("it is there");
+        dirty.writes = dirty.writes.saturating_add(1);
+        (dirty.time, dirty.cleaned) = (ticks, false);
         Ok(dirty)
-    }
-
-    fn count_overwrite(&mut self, key: Key, is_meta: bool) {
-        let map = if is_meta { &mut self.dirty_meta } else { &mut self.dirty };
-        if let Some(dirty) = map.get_mut(&key) {
-            dirty.writes = dirty.writes.saturating_add(1);
-        }
     }
 
     /// Forgets a dirty block.

@@ -15,6 +15,9 @@ use crate::node::{Node, Pointer};
 use crate::table::NodeEntry;
 use crate::usage::Usage;
 
+/// Unused blocks that are kept for the next ones, at most: 16 MiB.
+const SPARE_MAX: usize = 4096;
+
 /// What a checkpoint stores besides the node table.
 #[derive(Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Checkpoint {
@@ -92,9 +95,14 @@ impl<S: Store> Fs<S> {
         quantize(&mut self.groups, &mut in_segments, count, &self.config);
         let keys: Vec<Key> = self.dirty.keys().copied().collect();
         let mut groups = vec![Vec::new(); count];
+        // New blocks of a file are equally hot.
+        let (mut hotness, mut group) = (f64::NAN, 0);
         for key in keys {
-            let hotness = if count > 1 { self.hotness(key) } else { 0.0 };
-            groups[nearest(&self.groups, hotness, self.config.distance)].push(key);
+            let next = if count > 1 { self.hotness(key) } else { 0.0 };
+            if next != hotness {
+                (hotness, group) = (next, nearest(&self.groups, next, self.config.distance));
+            }
+            groups[group].push(key);
         }
         groups
     }
@@ -125,8 +133,14 @@ impl<S: Store> Fs<S> {
     fn write_block(&mut self, key: Key, target: Target) -> Result<()> {
         let Some(dirty) = self.take_dirty(key) else { return Ok(()) };
         match self.append_block(key, &dirty, target) {
-            Ok(()) => {
+            Ok(true) => {
                 self.blocks.insert(key, dirty.data);
+                Ok(())
+            }
+            Ok(false) => {
+                if self.spare.len() < SPARE_MAX.min(self.dirty_max()) {
+                    self.spare.push(dirty.data);
+                }
                 Ok(())
             }
             Err(error @ (FsError::Damaged { .. } | FsError::Inconsistent(_))) => {
@@ -137,7 +151,8 @@ impl<S: Store> Fs<S> {
         }
     }
 
-    fn append_block(&mut self, key: Key, dirty: &Dirty, target: Target) -> Result<()> {
+    /// Appends a block; true if it should stay in the cache.
+    fn append_block(&mut self, key: Key, dirty: &Dirty, target: Target) -> Result<bool> {
         // What has to be read is read before anything is appended.
         self.pointer(key)?;
         let is_xattr = key.1 >= XATTR;
@@ -157,7 +172,9 @@ impl<S: Store> Fs<S> {
             (false, true) => self.log.counts.data += 1,
             (false, false) => self.log.counts.folders += 1,
         }
-        Ok(())
+        // An append to the file changes its last block again.
+        let is_last = attr.size / BLOCK as u64 == index && !attr.size.is_multiple_of(BLOCK as u64);
+        Ok(self.config.caches_written || !is_file || is_last)
     }
 
     /// Whether a transaction would write anything, for these files.
@@ -190,7 +207,9 @@ impl<S: Store> Fs<S> {
     }
 
     fn write_nodes(&mut self) -> Result<()> {
-        for (id, mut node) in std::mem::take(&mut self.dirty_nodes) {
+        let mut nodes: Vec<_> = std::mem::take(&mut self.dirty_nodes).into_iter().collect();
+        nodes.sort_unstable_by_key(|(id, _)| *id);
+        for (id, mut node) in nodes {
             if let Node::Inode(inode) = &mut node {
                 inode.attr.disk_size = self.size_on_disk(id, inode.attr.size, inode.attr.disk_size);
                 if inode.attr.disk_size < inode.attr.size {
@@ -365,6 +384,9 @@ impl<S: Store> Fs<S> {
     pub fn tick(&mut self) -> Result<()> {
         if self.access == Access::ReadOnly || self.log.failure().is_some() {
             return Ok(());
+        }
+        if self.dirty.is_empty() {
+            self.spare = Vec::new();
         }
         let dirty = !self.dirty.is_empty() || self.has_changes(&[]) || self.log.unsynced;
         let age = self.now.secs - self.checkpoint_at.secs;

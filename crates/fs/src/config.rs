@@ -67,6 +67,9 @@ pub struct Config {
     pub removal_leaves: u32,
     /// Bytes of blocks and of nodes that are kept in memory, each; dirty ones are not among them.
     pub cache_bytes: u64,
+    /// Whether blocks of files stay in this memory when they are written. A mount needs only the
+    /// last blocks of files that will grow, since the kernel has the others in its own cache.
+    pub caches_written: bool,
 }
 
 impl Config {
@@ -83,6 +86,7 @@ impl Config {
         checkpoint_seconds: 30,
         removal_leaves: 256,
         cache_bytes: 32 << 20,
+        caches_written: true,
     };
 
     /// The literal algorithms of SFS. Source: FAST'12, sections 3.2 to 3.5; differs: fsync appends

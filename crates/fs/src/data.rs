@@ -70,7 +70,7 @@ fn covered(begin: u64, end: u64) -> (u64, u64) {
 }
 
 impl<S: Store> Fs<S> {
-    fn regular(&mut self, ino: u32) -> Result<Attr> {
+    pub(crate) fn regular(&mut self, ino: u32) -> Result<Attr> {
         let attr = self.attr(ino)?;
         match attr.kind() {
             S_IFREG => Ok(attr),
@@ -129,7 +129,7 @@ impl<S: Store> Fs<S> {
 
     /// A file was read. The time of the last access changes if it was before the last change, or a
     /// day ago, as with the mount option relatime.
-    fn touch(&mut self, ino: u32) -> Result<()> {
+    pub(crate) fn touch(&mut self, ino: u32) -> Result<()> {
         let attr = self.attr(ino)?;
         let is_old = attr.atime <= attr.mtime
             || attr.atime <= attr.ctime

@@ -62,10 +62,12 @@ pub struct Fs<S> {
     pub(crate) usage: UsageTable,
     pub(crate) table: NodeTable,
     pub(crate) nodes: Recent<u32, Node>,
-    pub(crate) dirty_nodes: BTreeMap<u32, Node>,
+    pub(crate) dirty_nodes: FastMap<u32, Node>,
     /// Nodes that were freed since the last transaction.
     pub(crate) freed: BTreeSet<u32>,
     pub(crate) blocks: Recent<Key, Block>,
+    /// Unused memory: new memory costs more than a copy into it.
+    pub(crate) spare: Vec<Block>,
     /// Changed blocks of files.
     pub(crate) dirty: BTreeMap<Key, Dirty>,
     /// Changed blocks of folders, links and attributes, which belong to each transaction.
@@ -142,9 +144,10 @@ impl<S: Store> Fs<S> {
             usage: UsageTable::new(vec![Default::default(); segments], shape),
             table: NodeTable::new(max, Vec::new(), &[]),
             nodes: Recent::new(cached),
-            dirty_nodes: BTreeMap::new(),
+            dirty_nodes: FastMap::default(),
             freed: BTreeSet::new(),
             blocks: Recent::new(cached),
+            spare: Vec::new(),
             dirty: BTreeMap::new(),
             dirty_meta: BTreeMap::new(),
             new_blocks: 0,

@@ -3,10 +3,13 @@
 
 mod reads;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use borsh::{BorshDeserialize, BorshSerialize};
 use prism_base::{FastMap, Nanos};
 use prism_flash::{Buffer, FlashError};
-use prism_segments::{Done, Store, Syncer};
+use prism_segments::{Done, Reader, Store, Syncer};
 
 use crate::error::{FsError, Result};
 use crate::format::{BLOCK, ENTRIES, Entry, Kind, Summary, checksum};
@@ -77,6 +80,9 @@ pub struct Syncing {
 /// The log of a file system.
 pub struct Log<S> {
     store: S,
+    /// Reads that any thread can make without the log, if the store has them and a block is a whole
+    /// number of pages.
+    pub reader: Option<Reader>,
     /// Blocks of a segment.
     pub blocks_per_segment: u32,
     page_blocks: u32,
@@ -111,6 +117,9 @@ pub struct Log<S> {
     pub counts: Counts,
     /// Whether the segment is in use: open, or has live or dead blocks.
     pub in_use: Vec<bool>,
+    /// How many times each segment was freed, so that a read without the log can see that its
+    /// segment was.
+    pub frees: Arc<[AtomicU64]>,
 }
 
 impl<S: Store> Log<S> {
@@ -148,6 +157,8 @@ impl<S: Store> Log<S> {
             opened: 0,
             counts: Counts::default(),
             in_use: vec![false; shape.segments as usize],
+            frees: (0..shape.segments).map(|_| AtomicU64::new(0)).collect(),
+            reader: store.reader().filter(|_| page_blocks <= 1),
             store,
         })
     }
@@ -164,7 +175,14 @@ impl<S: Store> Log<S> {
 
     /// Segments that can be opened, now or when their erase ends.
     pub fn free_segments(&mut self) -> u32 {
-        self.store.available() + self.store.erasing()
+        loop {
+            let erasing = self.store.erasing();
+            let available = self.store.available();
+            // A reader of another thread delays an erase, which is made when the read ends.
+            if self.store.erasing() == erasing {
+                return available + erasing;
+            }
+        }
     }
 
     /// Blocks that fit without opening a segment.
@@ -267,18 +285,23 @@ impl<S: Store> Log<S> {
 
     fn open_segment(&mut self) -> Result<Head> {
         loop {
+            // First: an erase may end after the call of `open`.
+            let erasing = self.store.erasing();
             if let Some(segment) = self.store.open()? {
                 self.in_use[segment as usize] = true;
                 self.opened += 1;
                 return Ok(Head { segment, next: 0 });
             }
-            if self.store.erasing() == 0 {
+            if erasing == 0 {
                 return Err(FsError::NoSpace);
             }
             while let Some(done) = self.store.poll() {
                 self.take(done);
             }
-            self.store.wait(None);
+            if !self.store.wait(None) {
+                // Another thread's read delays the erase.
+                std::thread::yield_now();
+            }
         }
     }
 
@@ -508,6 +531,7 @@ impl<S: Store> Log<S> {
     /// Those of the store.
     pub fn free(&mut self, segment: u32) -> Result<()> {
         self.in_use[segment as usize] = false;
+        self.frees[segment as usize].fetch_add(1, Ordering::Release);
         self.store.free(segment)?;
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! The map of a file: from the number of a block to where it is. The first blocks are in the inode,
 //! the others in a tree whose height grows with the file.
 
+use std::mem;
 use std::ops::Range;
 
 use prism_segments::Store;
@@ -22,8 +23,17 @@ enum Slot {
 
 /// What the tree has at a place.
 enum LeafLookup {
-    Leaf { id: u32, at: usize },
-    Hole { end: u64 },
+    Leaf {
+        id: u32,
+        at: usize,
+    },
+    /// The child of a node is missing, below which there are this many blocks.
+    NoChild {
+        id: u32,
+        child: usize,
+        below: u64,
+    },
+    AfterTree,
 }
 
 fn slot(index: u64) -> Slot {
@@ -46,22 +56,20 @@ fn takes_space(pointer: &Pointer) -> bool {
 }
 
 impl<S: Store> Fs<S> {
-    /// The leaf of a place in the tree, and the place in the leaf; without a leaf, the first place
-    /// after those that have none for the same reason.
+    /// The leaf of a place in the tree, and the place in the leaf.
     fn leaf(&mut self, ino: u32, at: u64) -> Result<LeafLookup> {
         let attr = self.attr(ino)?;
         if attr.root == 0 || at >= reach(attr.height) {
-            return Ok(LeafLookup::Hole { end: FILE_MAX / BLOCK as u64 });
+            return Ok(LeafLookup::AfterTree);
         }
         let mut id = attr.root;
         for height in (2..=attr.height).rev() {
             let below = reach(height - 1);
             let child = (at / below) as usize % FANOUT;
             let Node::Inner { children, .. } = self.node(id)? else { return Err(wrong(id)) };
-            id = children[child];
+            let parent = mem::replace(&mut id, children[child]);
             if id == 0 {
-                let holes = children[child..].iter().take_while(|child| **child == 0).count();
-                return Ok(LeafLookup::Hole { end: (at / below + holes as u64) * below });
+                return Ok(LeafLookup::NoChild { id: parent, child, below });
             }
         }
         Ok(LeafLookup::Leaf { id, at: (at % LEAF as u64) as usize })
@@ -114,7 +122,7 @@ impl<S: Store> Fs<S> {
                     Node::Leaf { pointers, .. } => Ok(pointers[at]),
                     _ => Err(wrong(id)),
                 },
-                LeafLookup::Hole { .. } => Ok(Pointer::HOLE),
+                LeafLookup::NoChild { .. } | LeafLookup::AfterTree => Ok(Pointer::HOLE),
             },
         }
     }
@@ -298,7 +306,15 @@ impl<S: Store> Fs<S> {
             Slot::Inode(at) => (ino, at..XATTRS + DIRECT, DIRECT as u64),
             Slot::Tree(at) => match self.leaf(ino, at)? {
                 LeafLookup::Leaf { id, at } => (id, at..LEAF, index + (LEAF - at) as u64),
-                LeafLookup::Hole { end } => return Ok((&[], DIRECT as u64 + end)),
+                LeafLookup::AfterTree => return Ok((&[], FILE_MAX / BLOCK as u64)),
+                LeafLookup::NoChild { id, child, below } => {
+                    let Node::Inner { children, .. } = self.node(id)? else {
+                        return Err(wrong(id));
+                    };
+                    let holes = children[child..].iter().take_while(|child| **child == 0).count();
+                    let end = (at / below + holes as u64) * below;
+                    return Ok((&[], DIRECT as u64 + end));
+                }
             },
         };
         let there = self.node(id)?.pointers().get(pointers).ok_or_else(|| wrong(id))?;

@@ -229,10 +229,7 @@ impl Filesystem for Adapter {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        match self.with(|fs| fs.read(number(ino), offset, size as usize)) {
-            Ok(data) => reply.data(&data),
-            Err(error) => reply.error(error),
-        }
+        self.shared.read(number(ino), offset, size as usize, reply);
     }
 
     fn write(

@@ -16,9 +16,9 @@ use crate::passthrough::Passthrough;
 use crate::shared::Shared;
 
 /// Threads that take requests of the kernel.
-const THREADS: usize = 4;
-/// Bytes of a write at most, and of what the kernel reads ahead.
-const WRITE_MAX: u32 = 1 << 20;
+const THREADS: usize = 8;
+/// Bytes of a write or a read at most, and of what the kernel reads ahead.
+pub(crate) const WRITE_MAX: u32 = 1 << 20;
 /// The pause between two looks at signals and at files that are to be removed.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The pause between two parts of the removal of a file, in which other calls get the lock.
@@ -45,7 +45,7 @@ impl MountOptions {
     /// The option that is unknown or has a wrong value, and what it may have.
     pub fn parse(list: &str) -> Result<Self, String> {
         let mut options = Self {
-            config: Config::NORMAL,
+            config: Config { caches_written: false, ..Config::NORMAL },
             access: Access::ReadWrite,
             writeback: true,
             nonempty: false,
@@ -82,7 +82,8 @@ impl MountOptions {
             }
             "preset" => {
                 let all = [Config::NORMAL, Config::SFS, Config::LFS_CB];
-                *config = all[one_of(&["normal", "sfs", "lfs-cb"])?].clone();
+                let preset = all[one_of(&["normal", "sfs", "lfs-cb"])?].clone();
+                *config = Config { caches_written: config.caches_written, ..preset };
             }
             "k" => config.groups = number(1, 16)?,
             "age_floor" => config.age_floor = number(0, 100)?,
@@ -308,7 +309,10 @@ mod tests {
         let options = parse("rw,victim=cost-hotness,k=6,distance=linear,commit=5,ro").unwrap();
         assert_eq!((options.config.victim, options.config.groups), (Victim::CostHotness, 6));
         assert_eq!((options.config.distance, options.access), (Distance::Linear, Access::ReadOnly));
-        assert_eq!(parse("preset=sfs").unwrap().config, Config::SFS);
+        assert_eq!(
+            parse("preset=sfs").unwrap().config,
+            Config { caches_written: false, ..Config::SFS }
+        );
         let error = |list: &str, part: &str| {
             let error = parse(list).unwrap_err();
             assert!(error.contains(part), "{error}");

@@ -1,14 +1,28 @@
 //! The file system that the threads of a mount share.
 
+use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fuser::{Errno, ReplyEmpty};
+use fuser::{Errno, ReplyData, ReplyEmpty};
+use prism_flash::Buffer;
 use prism_fs::{Fs, FsError};
 
 use crate::batches::Batches;
 use crate::convert::answer;
 use crate::open::{AnyStore, now};
+use crate::run::WRITE_MAX;
+
+thread_local! {
+    /// Memory for what a thread reads.
+    static MEMORY: RefCell<Option<Buffer>> = const { RefCell::new(None) };
+}
+
+/// Runs what needs no lock. The lock does not end the process if this thread panics, and others
+/// would wait for ever.
+fn without_lock<T>(wait: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(wait)).unwrap_or_else(|_| std::process::abort())
+}
 
 /// What threads share.
 pub struct Shared {
@@ -32,6 +46,35 @@ impl Shared {
         let mut fs = self.fs();
         fs.set_now(now());
         fs.unmount()
+    }
+
+    /// Reads from a file, and answers. Other threads use the file system while the device works.
+    pub fn read(&self, file: u32, offset: u64, len: usize, reply: ReplyData) {
+        MEMORY.with_borrow_mut(|memory| {
+            let mut fs = self.fs();
+            fs.set_now(now());
+            let memory = memory.get_or_insert_with(|| fs.store().buffer(WRITE_MAX as usize));
+            match fs.begin_read(file, offset, len, memory) {
+                Ok(None) => {}
+                Ok(Some(read)) => {
+                    drop(fs);
+                    if let Some(data) = without_lock(|| read.wait()) {
+                        return reply.data(data);
+                    }
+                    fs = self.fs();
+                }
+                Err(error) => {
+                    drop(fs);
+                    return reply.error(Errno::from_i32(error.errno()));
+                }
+            }
+            let read = fs.read(file, offset, len);
+            drop(fs);
+            match read {
+                Ok(data) => reply.data(&data),
+                Err(error) => reply.error(Errno::from_i32(error.errno())),
+            }
+        });
     }
 
     /// Makes a file durable, or only metadata, and then answers. If another thread makes files
@@ -67,9 +110,7 @@ impl Shared {
         }
         let fsync = fs.begin_fsync(files)?;
         drop(fs);
-        // The lock does not end the process if this thread panics, and others would wait for ever.
-        let waited = catch_unwind(AssertUnwindSafe(|| fsync.wait()));
-        let Ok(fsynced) = waited else { std::process::abort() };
+        let fsynced = without_lock(|| fsync.wait());
         self.fs().end_fsync(fsynced)
     }
 

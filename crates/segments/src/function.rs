@@ -10,14 +10,14 @@ use prism_flash::function::{Channel, Function, Queue, Unit};
 use prism_flash::{Address, Buffer, FlashError};
 
 use crate::{
-    DEPTH, Done, FlashCounts, Numbering, Shape, Store, Syncer, counts_of, now_of, pass_rest,
+    DEPTH, Done, FlashCounts, Numbering, Reader, Shape, Store, Syncer, counts_of, now_of, pass_rest,
 };
 
 /// A store on blocks that the library allocates.
 pub struct FunctionStore {
     function: Arc<Function>,
     queue: Queue<Arc<Function>>,
-    numbering: Numbering,
+    numbering: Arc<Numbering>,
     identity: u64,
     shape: Shape,
     /// On a device with timing: blocks free and being erased at a time. There they change with
@@ -31,7 +31,7 @@ impl FunctionStore {
     pub fn new(function: Function, identity: u64) -> Self {
         let geometry = function.geometry();
         let function = Arc::new(function);
-        let numbering = Numbering::new(&geometry);
+        let numbering = Arc::new(Numbering::new(&geometry));
         let shape = Shape {
             segments: numbering.segments(),
             segment_bytes: geometry.block_bytes() as u32,
@@ -116,6 +116,18 @@ impl Store for FunctionStore {
         }
         let (function, ticket) = (Arc::clone(&self.function), self.function.ticket());
         Some(Box::new(move || function.sync_to(ticket)))
+    }
+
+    /// On a device with timing the time of a read is that of the share's clock.
+    fn reader(&self) -> Option<Reader> {
+        if self.function.share().is_timed() {
+            return None;
+        }
+        let (function, numbering) = (Arc::clone(&self.function), Arc::clone(&self.numbering));
+        let page_bytes = self.shape.page_bytes;
+        Some(Arc::new(move |segment, offset, data: &mut [u8]| {
+            function.read(numbering.address(segment).with_page(offset / page_bytes), data)
+        }))
     }
 
     fn syncs_writes_in_flight(&self) -> bool {

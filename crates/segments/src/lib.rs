@@ -11,6 +11,7 @@ mod stripes;
 mod wrapper;
 
 use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 
 use prism_base::{Nanos, SimTime};
 use prism_flash::{Address, Buffer, FlashError, Share, ShareGeometry};
@@ -71,8 +72,12 @@ pub struct FlashCounts {
 /// A sync of a device that any thread can run.
 pub type Syncer = Box<dyn FnOnce() -> Result<(), FlashError> + Send>;
 
+/// A read of whole pages of a segment, from a number of bytes on, that any thread can make. It fails
+/// if the segment was freed meanwhile, or has other data if it was written again.
+pub type Reader = Arc<dyn Fn(u32, u32, &mut [u8]) -> Result<(), FlashError> + Send + Sync>;
+
 /// Segments of flash. A segment is opened, written in order, read, and freed. Commands are queued
-/// and their completions taken; nothing waits but [`Store::wait`].
+/// and their completions taken; nothing waits but [`Store::wait`] and a [`Reader`].
 pub trait Store {
     /// Its segments.
     fn shape(&self) -> Shape;
@@ -119,6 +124,12 @@ pub trait Store {
     /// A sync that any thread can run without the store. It makes durable what was complete when
     /// this was called, so callers wait for all writes first. `None` if there is no such sync.
     fn syncer(&self) -> Option<Syncer> {
+        None
+    }
+
+    /// Reads that any thread can make without the store, of pages whose writes are complete. `None`
+    /// if there are no such reads.
+    fn reader(&self) -> Option<Reader> {
         None
     }
 

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use prism_base::{Nanos, SimTime};
 use prism_flash::{Buffer, FlashError};
 
-use crate::{Done, FlashCounts, Shape, Store, Syncer};
+use crate::{Done, FlashCounts, Reader, Shape, Store, Syncer};
 
 /// A store over another one. Every call goes to the inner store, except those that the wrapper
 /// defines itself.
@@ -27,6 +27,11 @@ pub trait Wrapper {
 
     /// Observes that the inner store is asked for new memory of this length.
     fn on_buffer(&self, _len: usize) {}
+
+    /// As [`Store::reader`]. None by default, since a wrapper does not see such reads.
+    fn thread_reader(&self) -> Option<Reader> {
+        None
+    }
 
     /// As [`Store::poll`].
     fn next_done(&mut self) -> Option<Done> {
@@ -75,7 +80,9 @@ impl<T: Wrapper> Store for T {
     fn syncer(&self) -> Option<Syncer> {
         self.inner().syncer()
     }
-
+    fn reader(&self) -> Option<Reader> {
+        self.thread_reader()
+    }
     fn syncs_writes_in_flight(&self) -> bool {
         self.inner().syncs_writes_in_flight()
     }
@@ -109,5 +116,9 @@ impl<T: Store + ?Sized> Wrapper for Box<T> {
 
     fn inner_mut(&mut self) -> &mut T {
         self
+    }
+
+    fn thread_reader(&self) -> Option<Reader> {
+        self.inner().reader()
     }
 }

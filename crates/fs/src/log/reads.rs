@@ -11,16 +11,21 @@ use crate::format::{BLOCK, Block, Summary, block_of, checksum};
 const RUN: u32 = 256;
 
 impl<S: Store> Log<S> {
+    /// Waits until no write to these segments is in flight.
+    pub fn complete_writes(&mut self, mut segments: impl Iterator<Item = u32>) {
+        if segments.any(|segment| self.writes.values().any(|&at| at == segment)) {
+            self.wait_until(|log, _| log.writes.is_empty());
+        }
+    }
+
     /// Reads runs of blocks, each within a segment; the result of each is its bytes, or why its
     /// read failed. A read of blocks that the device does not have fails.
     pub fn read_runs(
         &mut self,
         runs: &[(u32, u32)],
     ) -> Vec<std::result::Result<Buffer, FlashError>> {
-        let segment_of = |addr: u32| addr / self.blocks_per_segment;
-        if runs.iter().any(|run| self.writes.values().any(|&at| at == segment_of(run.0))) {
-            self.wait_until(|log, _| log.writes.is_empty());
-        }
+        let per_segment = self.blocks_per_segment;
+        self.complete_writes(runs.iter().map(|run| run.0 / per_segment));
         let first = self.next_tag + 1;
         let mut results: Vec<Option<_>> = Vec::new();
         for &(addr, count) in runs {

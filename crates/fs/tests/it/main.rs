@@ -10,6 +10,7 @@ mod model;
 mod pairs;
 mod power;
 mod random;
+mod reads;
 mod removal;
 mod repair;
 mod space;

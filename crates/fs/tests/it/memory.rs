@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use prism_base::{Nanos, Rng, SimTime};
 use prism_flash::{Buffer, FlashError};
-use prism_segments::{Done, FlashCounts, Shape, Store, Syncer};
+use prism_segments::{Done, FlashCounts, Reader, Shape, Store, Syncer};
 
 const BLOCK: usize = 4096;
 
@@ -318,6 +318,28 @@ impl Store for MemoryStore {
                 return Err(FlashError::Invalid { what: "the device fails".into() });
             }
             device.ops.push(Op::Sync { covered });
+            Ok(())
+        }))
+    }
+
+    fn reader(&self) -> Option<Reader> {
+        let store = self.clone();
+        Some(Arc::new(move |segment, offset, data: &mut [u8]| {
+            let device = store.device();
+            let first = offset as usize / BLOCK;
+            let is_in_flight = device.in_flight.iter().any(|&(_, number)| {
+                matches!(device.ops.get(number), Some(Op::Write { segment: to, page, data: pages })
+                    if *to == segment && *page < first + data.len() / BLOCK
+                        && first < page + pages.len())
+            });
+            assert!(!is_in_flight, "a read of pages whose write is not complete");
+            let pages = &device.image[segment as usize][offset as usize / BLOCK..];
+            for (to, page) in data.chunks_mut(BLOCK).zip(pages) {
+                let Some(page) = page else {
+                    return Err(FlashError::Invalid { what: "nothing was written".into() });
+                };
+                to.copy_from_slice(page);
+            }
             Ok(())
         }))
     }

@@ -50,7 +50,7 @@ impl Content {
         self.blocks.retain(|_, block| block.iter().any(|&byte| byte != 0));
     }
 
-    fn read(&self, offset: u64, len: usize) -> Vec<u8> {
+    pub fn read(&self, offset: u64, len: usize) -> Vec<u8> {
         let end = self.size.min(offset + len as u64);
         let byte = |at: u64| self.blocks.get(&(at / BLOCK)).map_or(0, |b| b[(at % BLOCK) as usize]);
         (offset..end).map(byte).collect()

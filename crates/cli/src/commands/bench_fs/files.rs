@@ -3,6 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::thread;
 
 use prism_base::Rng;
 use prism_host::clock;
@@ -108,10 +109,18 @@ pub fn reads_in_order(args: &Args, mounted: &Mounted) -> Result<f64, Failure> {
     rate(&pages(args, false), |pages| file.read(pages))
 }
 
-/// Reads a file, without what the kernel reads ahead.
-pub fn random_reads(args: &Args, mounted: &Mounted) -> Result<f64, Failure> {
+/// Reads a file by some threads, each of which reads other pages, without what the kernel reads
+/// ahead.
+pub fn random_reads(args: &Args, mounted: &Mounted, threads: usize) -> Result<f64, Failure> {
     let file = Written::new(mounted)?;
     file.write(&pages(args, false))?;
     file.forget(Advice::Random)?;
-    rate(&pages(args, true), |pages| file.read(pages))
+    let file = &file;
+    rate(&pages(args, true), |pages| {
+        thread::scope(|scope| {
+            let shares = pages.chunks(pages.len().div_ceil(threads));
+            let all: Vec<_> = shares.map(|share| scope.spawn(move || file.read(share))).collect();
+            all.into_iter().try_for_each(|one| one.join().expect("it does not panic"))
+        })
+    })
 }

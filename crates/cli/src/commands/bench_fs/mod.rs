@@ -72,11 +72,16 @@ const fn measurement(name: &'static str, goal: f64, measure: Measure) -> Measure
     Measurement { name, goal, measure }
 }
 
-const ALL: [Measurement; 9] = [
+const ALL: [Measurement; 10] = [
     measurement("writes of 4 KiB in order", 1.3, files::writes_in_order),
     measurement("reads of 4 KiB in order", 1.3, files::reads_in_order),
     measurement("random writes of 4 KiB", 1.3, files::random_writes),
-    measurement("random reads of 4 KiB", 1.3, files::random_reads),
+    measurement("random reads of 4 KiB, 1 thread", 1.3, |args, at| {
+        files::random_reads(args, at, 1)
+    }),
+    measurement("random reads of 4 KiB, 16 threads", 1.3, |args, at| {
+        files::random_reads(args, at, 16)
+    }),
     measurement("fsync of 4 KiB, 1 thread", 1.0, |args, at| servers::fsyncs(args, at, 1)),
     measurement("fsync of 4 KiB, 16 threads", 1.0, |args, at| servers::fsyncs(args, at, 16)),
     measurement("fileserver", 1.0, servers::file_server),
