@@ -90,8 +90,11 @@ fn search<S: Store>(log: &mut Log<S>, fs_id: u64, addr: u32, seq: u64, empty: us
     chunks
 }
 
+/// Compares whole blocks, because a mount looks at many blocks of zeros, and byte by byte that took
+/// a quarter of the CPU time of small mounts.
 fn has_content(data: &[u8]) -> bool {
-    data.iter().any(|byte| *byte != 0)
+    static ZEROS: [u8; BLOCK] = [0; BLOCK];
+    data.chunks(BLOCK).any(|block| *block != ZEROS[..block.len()])
 }
 
 /// The first block of a segment.
