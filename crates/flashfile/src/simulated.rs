@@ -251,7 +251,11 @@ impl Session {
     pub(crate) fn set_len(&mut self, len: u64) -> io::Result<()> {
         let mut disk = self.file.lock();
         disk.check(self.session)?;
-        disk.durable.resize(len as usize, 0);
+        // Not `resize`, which writes byte by byte in builds with little optimisation.
+        let mut durable = vec![0; len as usize];
+        let kept = disk.durable.len().min(durable.len());
+        durable[..kept].copy_from_slice(&disk.durable[..kept]);
+        disk.durable = durable;
         disk.cached.retain(|sector, _| sector * (SECTOR as u64) < len);
         Ok(())
     }

@@ -75,7 +75,13 @@ impl World {
     /// The content of the page with number `stamp`.
     fn page(&self, stamp: u64) -> (Vec<u8>, Vec<u8>) {
         let mut bytes = Rng::stream(stamp, "page");
-        let mut draw = |len: u32| (0..len).map(|_| bytes.below(256) as u8).collect();
+        let mut draw = |len: u32| {
+            let mut drawn = vec![0; len as usize];
+            for part in drawn.chunks_mut(8) {
+                part.copy_from_slice(&bytes.next_u64().to_le_bytes()[..part.len()]);
+            }
+            drawn
+        };
         (draw(self.geometry.page_size), draw(self.geometry.oob_size))
     }
 
