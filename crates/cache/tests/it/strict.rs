@@ -94,8 +94,8 @@ impl World {
                 1 | 2 => drop(cache.lookup(&name, 1, NOW)),
                 _ => {
                     self.last += 1;
-                    let mut value = self.last.to_le_bytes().to_vec();
-                    value.resize(8 + rng.below(1500) as usize, self.last as u8);
+                    let mut value = vec![self.last as u8; 8 + rng.below(1500) as usize];
+                    value[..8].copy_from_slice(&self.last.to_le_bytes());
                     let version = cache.next_version();
                     let meta = Meta { last_access: NOW, ..Meta::default() };
                     let item =
