@@ -257,14 +257,14 @@ fn lives(label: &str, cache: Cache, devices: u64, turns: u32) -> u32 {
 
 #[test]
 fn random_cuts_of_objects_tear_operations() {
-    let cuts = lives("object.torn", Cache::None, 60, 60);
-    assert!(!all_seeds() || cuts > 2_700, "{cuts} cuts");
+    let cuts = lives("object.torn", Cache::None, 30, 60);
+    assert!(!all_seeds() || cuts > 1_350, "{cuts} cuts");
 }
 
 #[test]
 fn random_losses_of_a_cache_keep_objects() {
-    let cuts = lives("object.cache", Cache::Volatile, 60, 60);
-    assert!(!all_seeds() || cuts > 2_700, "{cuts} cuts");
+    let cuts = lives("object.cache", Cache::Volatile, 30, 60);
+    assert!(!all_seeds() || cuts > 1_350, "{cuts} cuts");
 }
 
 fn timed_store(bandwidth: Option<u64>) -> ObjectStore {

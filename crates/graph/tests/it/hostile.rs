@@ -422,7 +422,7 @@ fn random_changes_with_right_hashes_are_found_or_are_another_graph() {
     assert_eq!(untouched.clean as usize, images.len(), "{untouched:?}");
     let mut outcomes = Outcomes::default();
     let mut cases = 0;
-    for seed in prism_testkit::seeds(0..200) {
+    for seed in prism_testkit::seeds(0..100) {
         for (number, image) in images.iter().enumerate() {
             let mut rng = Rng::stream(seed, &format!("changes {number}"));
             let image = image.copy();
@@ -433,7 +433,7 @@ fn random_changes_with_right_hashes_are_found_or_are_another_graph() {
             cases += 1;
         }
     }
-    if cases >= 1400 {
+    if cases >= 700 {
         let Outcomes { refused, damaged, other, clean } = outcomes;
         assert!(refused > cases / 4 && damaged > cases / 8, "{outcomes:?}");
         assert!(other > 0 && clean > cases / 50, "{outcomes:?}");

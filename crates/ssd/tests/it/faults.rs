@@ -64,7 +64,7 @@ fn lives(count: u64, draw: impl Fn(&mut Rng) -> DriveSpec) -> Met {
 /// Drives of all kinds survive ten thousand faults without silent data loss.
 #[test]
 fn random_failing_drives_lose_nothing_in_silence() {
-    let met = lives(400, swarm::device);
+    let met = lives(150, swarm::device);
     let all = met.faults;
     let each = [all.program_failures, all.erase_failures, all.rebuilt_units, all.lost_units];
     let enough = met.injected() >= 10_000 && each.iter().all(|&count| count >= 100);
@@ -74,7 +74,7 @@ fn random_failing_drives_lose_nothing_in_silence() {
 
 /// Each block-level and hybrid mapping, and ranges, by themselves: blocks fail during merges.
 fn failures_of(kind: Kind) {
-    let met = lives(100, |rng| kind.draw(rng));
+    let met = lives(60, |rng| kind.draw(rng));
     let all = met.faults;
     let each = [all.program_failures, all.erase_failures, all.lost_units];
     let enough = met.injected() >= 1000 && each.iter().all(|&count| count >= 100);

@@ -19,15 +19,15 @@ const ALL_CUTS: u64 = SINGLE.cuts()
     + 2 * MIXED.cuts()
     + 2 * TIERS.cuts()
     + Kind::ALL.len() as u64 * (KIND.cuts() + SHORT.cuts());
-const _: () = assert!(ALL_CUTS == 118_725);
-const _: () = assert!(KIND.cuts() + SHORT.cuts() == 6_525);
+const _: () = assert!(ALL_CUTS == 101_725);
+const _: () = assert!(KIND.cuts() + SHORT.cuts() == 5_525);
 
 /// Drives with one cut each, after an increasing number of operations, from 0 on.
 const SINGLE: Lives = Lives { first: 0, drives: 40, cuts_each: 200 };
 /// Drives of any page-level mapping with many cuts each, in two tests.
-const MIXED: Lives = Lives { first: 0, drives: 200, cuts_each: 100 };
+const MIXED: Lives = Lives { first: 0, drives: 160, cuts_each: 100 };
 /// Drives of each kind with many cuts each.
-const KIND: Lives = Lives { first: 2000, drives: 50, cuts_each: 100 };
+const KIND: Lives = Lives { first: 2000, drives: 40, cuts_each: 100 };
 /// Drives with SLC blocks, for each use of them, with many cuts each.
 const TIERS: Lives = Lives { first: 3000, drives: 100, cuts_each: 60 };
 /// Drives of each kind with cuts so close that cleaning never ends between two.
