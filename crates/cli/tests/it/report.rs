@@ -127,7 +127,8 @@ fn paces_decide_when_requests_arrive() {
     assert!(many < one && one < 0.2, "no think time is left: {many}, {one}");
     let (dependent, _) = run("dependent");
     assert!(0.1 < dependent && dependent < 1.0, "a faster drive, the same thinking: {dependent}");
-    let think = |text: &str| Run::with_input(&["report", "-", "--pace", text], FIO);
+    let think =
+        |text: &str| Run::with_input(&["report", "-", "--what-if", "none", "--pace", text], FIO);
     assert_eq!(think("open").code, 0);
     let refused = think("dependent");
     assert_eq!((refused.code, refused.stdout.as_str()), (2, ""));

@@ -132,7 +132,7 @@ fn requests_of_zero_length_are_skipped_and_reported() {
     let skipped = &json["trace"]["skipped"];
     assert_eq!((&json["trace"]["requests"], &skipped[0]["count"]), (&2.into(), &2.into()));
     assert_eq!(skipped[0]["first_line"], 2);
-    let args = ["report", "-", "--format", "mqsim", "--passes", "1"];
+    let args = ["report", "-", "--format", "mqsim", "--passes", "1", "--what-if", "none"];
     let run = Run::with_input(&args, text.as_bytes());
     assert!(
         run.stdout.contains("skipped, the first at 2: request of zero length"),
