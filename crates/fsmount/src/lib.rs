@@ -12,4 +12,4 @@ mod shared;
 
 pub use memory::{MEMORY, make_in_memory};
 pub use open::{AnyStore, Device, MountError, make, now, open};
-pub use run::{MountOptions, mount, pass_through, serve};
+pub use run::{Callbacks, MountOptions, mount, pass_through, serve};

@@ -213,6 +213,12 @@ pub fn open(
         }
     };
     let file = FlashFile::open_soon_with(path, settings)?;
+    if access == Access::ReadWrite
+        && let Some(why) = file.refusal()
+    {
+        let what = format!("{}: {why}; it can be mounted with -o ro", name(path));
+        return Err(MountError::Option(what));
+    }
     let identity = file.identity();
     let device = device(file, path)?;
     let share = device.attach(SHARE).map_err(flash(path))?;

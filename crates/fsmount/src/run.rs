@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fuser::{Filesystem, InitFlags, KernelConfig, MountOption, SessionACL};
 use prism_fs::{Access, Config, Damage, Deferral, Distance, Victim};
+use rustix::mount::UnmountFlags;
 
 use crate::adapter::Adapter;
 use crate::open::{Device, MountError, absolute, kernel, now, open};
@@ -152,8 +153,19 @@ impl MountOptions {
     }
 }
 
-/// Mounts the file system of a file on a folder, and serves it until it is unmounted or `stop` says
-/// so. `ready` is called when the file system is there.
+/// What a mount tells and asks its caller.
+pub struct Callbacks<R, S, B> {
+    /// The file system is there.
+    pub ready: R,
+    /// Whether it is to be unmounted.
+    pub stop: S,
+    /// It is to be unmounted and in use: everything is durable, the folder is free, and the mount
+    /// ends when its last file is closed.
+    pub in_use: B,
+}
+
+/// Mounts the file system of a file on a folder, and serves it until it is unmounted or the caller
+/// says so.
 ///
 /// # Errors
 /// [`MountError`].
@@ -161,12 +173,11 @@ pub fn mount(
     path: &Path,
     folder: &Path,
     options: &MountOptions,
-    ready: impl FnOnce(),
-    stop: impl Fn() -> bool,
+    callbacks: Callbacks<impl FnOnce(), impl Fn() -> bool, impl FnOnce()>,
 ) -> Result<(), MountError> {
     let path = absolute(path);
     let device = open(&path, options.config.clone(), options.access, Damage::Refuse)?;
-    serve(device, &path, folder, options, ready, stop)
+    serve(device, &path, folder, options, callbacks)
 }
 
 /// As [`mount`], for a device that is open; `path` is its name for the kernel and in errors.
@@ -178,31 +189,53 @@ pub fn serve(
     path: &Path,
     folder: &Path,
     options: &MountOptions,
-    ready: impl FnOnce(),
-    stop: impl Fn() -> bool,
+    callbacks: Callbacks<impl FnOnce(), impl Fn() -> bool, impl FnOnce()>,
 ) -> Result<(), MountError> {
     check_folder(folder, options)?;
     let shared = Arc::new(Shared::new(device.fs));
     let adapter = Adapter::new(Arc::clone(&shared), options.writeback);
-    let mut ticked = Instant::now();
-    let work = || {
-        let mut fs = shared.fs();
+    let work = Work { shared: &shared, ticked: Instant::now() };
+    answer_requests(adapter, path, folder, options, callbacks, Some(work))?;
+    end(path, &shared)
+}
+
+/// What a mount does besides answering requests.
+struct Work<'a> {
+    shared: &'a Shared,
+    ticked: Instant,
+}
+
+impl Work<'_> {
+    /// Does what is due, and returns the pause until the next time.
+    fn step(&mut self) -> Duration {
+        let mut fs = self.shared.fs();
         fs.set_now(now());
         // A failure makes the file system read-only, which callers see.
-        if ticked.elapsed() >= TICK {
+        if self.ticked.elapsed() >= TICK {
             let _ = fs.tick();
-            ticked = Instant::now();
+            self.ticked = Instant::now();
         }
         if fs.remove_part().unwrap_or(false) { PART_PAUSE } else { PAUSE }
-    };
-    answer_requests(adapter, path, folder, options, ready, stop, work)?;
-    end(path, &shared)
+    }
+
+    /// Makes everything durable before the end, which may have to wait for callers.
+    fn sync(&mut self, folder: &Path) {
+        // The kernel may have data, which it writes now: other threads answer it. What fails here
+        // fails again at the end.
+        let _ = std::fs::File::open(folder).map(|folder| rustix::fs::syncfs(folder));
+        let mut fs = self.shared.fs();
+        fs.set_now(now());
+        let _ = fs.sync();
+    }
 }
 
 /// Whether a file system can be mounted on a folder.
 fn check_folder(folder: &Path, options: &MountOptions) -> Result<(), MountError> {
     let name = folder.display();
     let what = match std::fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(true) if !options.nonempty && is_mounted(folder) => {
+            format!("{name}: something is mounted on the folder; unmount it, or name another one")
+        }
         Ok(true) if !options.nonempty => format!(
             "{name}: the folder is not empty; name an empty one, or hide its files with -o nonempty"
         ),
@@ -221,6 +254,12 @@ fn check_folder(folder: &Path, options: &MountOptions) -> Result<(), MountError>
     Err(MountError::Option(what))
 }
 
+/// Whether a folder is the uppermost one of a mount.
+fn is_mounted(folder: &Path) -> bool {
+    let device = |folder: &Path| rustix::fs::stat(folder).map(|stat| stat.st_dev);
+    matches!((device(folder), device(&folder.join(".."))), (Ok(own), Ok(above)) if own != above)
+}
+
 /// Mounts the folder `source` a second time, on `folder`, until it is unmounted or `stop` says so:
 /// what FUSE costs without a file system of ours. It has files and folders, which is what
 /// `prism bench fs` uses, and no more.
@@ -231,36 +270,64 @@ pub fn pass_through(
     source: &Path,
     folder: &Path,
     options: &MountOptions,
-    ready: impl FnOnce(),
-    stop: impl Fn() -> bool,
+    callbacks: Callbacks<impl FnOnce(), impl Fn() -> bool, impl FnOnce()>,
 ) -> Result<(), MountError> {
     let through = Passthrough::new(source, options.writeback);
     let through = through.map_err(|error| kernel(source, folder, error))?;
-    answer_requests(through, source, folder, options, ready, stop, || PAUSE)
+    answer_requests(through, source, folder, options, callbacks, None)
 }
 
-/// Answers the requests of the kernel, and calls `work`, which returns the pause until the next
-/// time.
+/// Answers the requests of the kernel, and does the other work of a mount.
 fn answer_requests(
     requests: impl Filesystem + 'static,
     path: &Path,
     folder: &Path,
     options: &MountOptions,
-    ready: impl FnOnce(),
-    stop: impl Fn() -> bool,
-    mut work: impl FnMut() -> Duration,
+    callbacks: Callbacks<impl FnOnce(), impl Fn() -> bool, impl FnOnce()>,
+    mut work: Option<Work>,
 ) -> Result<(), MountError> {
     let failed = |error| kernel(path, folder, error);
+    let Callbacks { ready, stop, in_use } = callbacks;
+    let at = folder.canonicalize().map_err(failed)?;
     let session = options.session(&path.display().to_string());
     let session = fuser::spawn_mount(requests, folder, &session).map_err(failed)?;
     ready();
+    let mut in_use = Some(in_use);
     while !session.guard.is_finished() {
-        if stop() {
-            return session.umount_and_join().map_err(failed);
+        if in_use.is_some() && stop() {
+            if let Some(work) = &mut work {
+                work.sync(&at);
+            }
+            match unmount(&at) {
+                Ok(Unmounted::Ended) => break,
+                // What is in use is served until it is closed.
+                Ok(Unmounted::InUse) => in_use.take().into_iter().for_each(|in_use| in_use()),
+                // Users who are not root need a program with more rights, which fuser runs. It
+                // does not fail for folders that are in use either.
+                Err(_) => return session.umount_and_join().map_err(failed),
+            }
         }
-        thread::sleep(work());
+        thread::sleep(work.as_mut().map_or(PAUSE, Work::step));
     }
     join(session, folder).map_err(failed)
+}
+
+/// How a folder was unmounted.
+enum Unmounted {
+    /// Nobody used it.
+    Ended,
+    /// It has no files any more, and what is in use is there until it is closed.
+    InUse,
+}
+
+fn unmount(folder: &Path) -> rustix::io::Result<Unmounted> {
+    match rustix::mount::unmount(folder, UnmountFlags::empty()) {
+        Err(rustix::io::Errno::BUSY) => {
+            rustix::mount::unmount(folder, UnmountFlags::DETACH)?;
+            Ok(Unmounted::InUse)
+        }
+        ended => ended.map(|()| Unmounted::Ended),
+    }
 }
 
 /// Asks the kernel for what requests of any kind of mount need.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
 use prism_base::Bytes;
-use prism_fsmount::{MEMORY, MountOptions, make_in_memory, mount, serve};
+use prism_fsmount::{Callbacks, MEMORY, MountOptions, make_in_memory, mount, serve};
+use prism_host::Progress;
 use prism_host::interrupt::SoftStop;
 use prism_ssd::DriveSpec;
 
@@ -80,13 +81,21 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     };
     let stop = || stop.came() || refused.get().is_some();
+    let in_use = || {
+        Progress::on_stderr().note(&format!(
+            "{}: the folder is in use; everything is durable, and the mount ends when its last file \
+             is closed",
+            args.folder.display()
+        ));
+    };
+    let callbacks = Callbacks { ready, stop, in_use };
     let ended = match args.size {
-        None => mount(&args.file, &args.folder, &args.options, ready, stop),
+        None => mount(&args.file, &args.folder, &args.options, callbacks),
         Some(size) => {
             let spec = args.preset.as_deref().map(DriveSpec::preset).transpose();
             let spec = spec.map_err(Failure::usage)?;
             make_in_memory(size, spec.as_ref(), args.options.config.clone()).and_then(|device| {
-                serve(device, &args.file, &args.folder, &args.options, ready, stop)
+                serve(device, &args.file, &args.folder, &args.options, callbacks)
             })
         }
     };

@@ -11,7 +11,10 @@ use std::thread::{self, JoinHandle};
 
 use prism_base::Bytes;
 use prism_fs::{Access, Config, Damage};
-use prism_fsmount::{MountOptions, make, mount, open, pass_through};
+use prism_fsmount::{Callbacks, MountOptions, make, mount, open, pass_through};
+
+type AnyCallbacks<'a> =
+    Callbacks<Box<dyn Fn() + 'a>, Box<dyn Fn() -> bool + 'a>, Box<dyn Fn() + 'a>>;
 
 /// A mount in a thread of this process.
 struct Mount {
@@ -23,23 +26,27 @@ impl Mount {
     fn new(file: &Path, folder: &Path, options: &str) -> Self {
         let options = MountOptions::parse(options).unwrap();
         let (file, folder) = (file.to_owned(), folder.to_owned());
-        Self::start(move |ready, stop| mount(&file, &folder, &options, ready, stop).unwrap())
+        Self::start(move |callbacks| mount(&file, &folder, &options, callbacks).unwrap())
     }
 
     fn passed_through(source: &Path, folder: &Path) -> Self {
         let options = MountOptions::parse("").unwrap();
         let (source, folder) = (source.to_owned(), folder.to_owned());
-        Self::start(move |ready, stop| {
-            pass_through(&source, &folder, &options, ready, stop).unwrap();
+        Self::start(move |callbacks| {
+            pass_through(&source, &folder, &options, callbacks).unwrap();
         })
     }
 
-    fn start(serve: impl FnOnce(&dyn Fn(), &dyn Fn() -> bool) + Send + 'static) -> Self {
+    fn start(serve: impl FnOnce(AnyCallbacks) + Send + 'static) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let (sender, receiver) = channel();
         let flag = Arc::clone(&stop);
         let thread = thread::spawn(move || {
-            serve(&|| sender.send(()).unwrap(), &|| flag.load(Ordering::SeqCst));
+            serve(Callbacks {
+                ready: Box::new(|| sender.send(()).unwrap()),
+                stop: Box::new(|| flag.load(Ordering::SeqCst)),
+                in_use: Box::new(|| ()),
+            });
         });
         receiver.recv().expect("it is mounted");
         Self { stop, thread: Some(thread) }
@@ -361,4 +368,81 @@ fn capabilities_of_programs_outlive_writes_before_them() {
     program.write_all(b"more").unwrap();
     assert!(!has(&mut found));
     drop((program, mounted));
+}
+
+/// The end of a mount that is in use makes everything durable at once, also what the kernel has
+/// not written yet; open files stay until they are closed.
+#[test]
+fn a_mount_in_use_ends_when_its_last_file_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mounted = Mount::new(&file, &at, "");
+    for number in 0..50_u8 {
+        fs::write(at.join(format!("file {number}")), pattern(number, 5000)).unwrap();
+    }
+    let open = OpenOptions::new().read(true).write(true).open(at.join("file 7")).unwrap();
+    mounted.stop.store(true, Ordering::SeqCst);
+    while fs::read_dir(&at).unwrap().next().is_some() {
+        thread::yield_now();
+    }
+    // As after the process was killed.
+    let copy = folder.path().join("copy.prism");
+    fs::copy(&file, &copy).unwrap();
+    let found = open_at(&copy);
+    assert!(found.iter().all(|content| content.len() == 5000) && found.len() == 50);
+    open.write_all_at(b"later", 10_000).unwrap();
+    let mut content = vec![0; 5];
+    open.read_exact_at(&mut content, 10_000).unwrap();
+    assert_eq!(content, b"later");
+    drop(open);
+    drop(mounted);
+    assert!(open_at(&file).iter().any(|content| content.ends_with(b"later")));
+    assert_whole(&file);
+}
+
+/// The content of all files in the root of a device.
+fn open_at(file: &Path) -> Vec<Vec<u8>> {
+    let mut fs = open(file, Config::NORMAL, Access::ReadOnly, Damage::Refuse).unwrap().fs;
+    let (entries, _) = fs.list(prism_fs::ROOT, 0).unwrap();
+    let files = entries.into_iter().filter(|entry| entry.name.starts_with(b"file"));
+    files.map(|entry| fs.read(entry.ino, 0, 1 << 20).unwrap()).collect()
+}
+
+#[test]
+fn a_device_that_cannot_be_written_is_not_mounted_for_writing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk.prism");
+    drop(make(&file, Bytes(64 << 20)).unwrap());
+    // Root may write files of any mode, but not those of a file system that is read-only.
+    let at = folder.path().join("bound");
+    fs::create_dir(&at).unwrap();
+    let Some(_bound) = ReadOnly::new(folder.path(), &at) else { return };
+    let file = at.join("disk.prism");
+    let opened = open(&file, Config::NORMAL, Access::ReadWrite, Damage::Refuse);
+    let error = opened.err().unwrap().to_string();
+    assert!(error.contains("may not be written") && error.contains("-o ro"), "{error}");
+    assert_whole(&file);
+}
+
+/// A folder that is mounted on another one for reading only.
+struct ReadOnly(PathBuf);
+
+impl ReadOnly {
+    fn new(source: &Path, at: &Path) -> Option<Self> {
+        use rustix::mount::{MountFlags, mount_bind, mount_remount};
+        if !rustix::process::geteuid().is_root() {
+            prism_testkit::skipped("mounting for reading only needs root", "");
+            return None;
+        }
+        mount_bind(source, at).unwrap();
+        let bound = Self(at.to_owned());
+        mount_remount(at, MountFlags::BIND | MountFlags::RDONLY, "").unwrap();
+        Some(bound)
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        rustix::mount::unmount(&self.0, rustix::mount::UnmountFlags::DETACH).unwrap();
+    }
 }

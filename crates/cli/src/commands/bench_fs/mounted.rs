@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::{self, JoinHandle};
 
 use prism_base::Bytes;
-use prism_fsmount::{MEMORY, MountError, MountOptions, make, make_in_memory, pass_through, serve};
+use prism_fsmount::{
+    Callbacks, MEMORY, MountError, MountOptions, make, make_in_memory, pass_through, serve,
+};
 use prism_host::interrupt::Undo;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -110,9 +112,10 @@ impl Mounted {
             let options = MountOptions::parse("").expect("no options are fine");
             let ready = || sender.send(()).expect("the receiver waits");
             let stop = || flag.load(Ordering::Acquire);
+            let callbacks = Callbacks { ready, stop, in_use: || () };
             let (device, name) = match system {
                 System::MemoryThrough | System::FolderThrough => {
-                    return pass_through(&from, &at, &options, ready, stop);
+                    return pass_through(&from, &at, &options, callbacks);
                 }
                 System::InMemory => {
                     let made = make_in_memory(size, None, options.config.clone())?;
@@ -123,7 +126,7 @@ impl Mounted {
                     (make(&file, size)?, file)
                 }
             };
-            serve(device, &name, &at, &options, ready, stop)
+            serve(device, &name, &at, &options, callbacks)
         });
         if receiver.recv().is_err() {
             // It ended before it was mounted.
