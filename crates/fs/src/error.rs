@@ -59,6 +59,9 @@ pub enum FsError {
     /// Structures contradict each other.
     #[error("{0}; run prism fsck")]
     Inconsistent(String),
+    /// No checkpoint can be read.
+    #[error("no checkpoint can be read, without which no file is found; restore the device's file")]
+    NoCheckpoint,
     /// The device has no file system.
     #[error("there is no file system; make one with prism mkfs")]
     NotFormatted,
@@ -102,6 +105,7 @@ impl FsError {
             Self::NotSupported => 95,
             Self::Damaged { .. }
             | Self::Inconsistent(_)
+            | Self::NoCheckpoint
             | Self::NotFormatted
             | Self::Version { .. }
             | Self::Features(_)

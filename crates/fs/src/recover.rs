@@ -167,7 +167,7 @@ impl<S: Store> Fs<S> {
                 return Ok((chunks, at.expect("it was walked")));
             }
         }
-        Err(FsError::Inconsistent("no checkpoint is whole".into()))
+        Err(FsError::NoCheckpoint)
     }
 
     /// The chunks of a segment, up to the first block that is none, and those after that.

@@ -210,7 +210,12 @@ pub fn mount(image: &Image, access: Access, damage: Damage) -> Option<Fs<Store>>
     let config = Config { cache_bytes: 64 * 4096, ..Config::NORMAL };
     match Fs::mount(store, config, TIME, access, damage) {
         Ok(fs) => Some(fs),
-        Err(FsError::Inconsistent(_) | FsError::Damaged { .. } | FsError::NotFormatted) => None,
+        Err(
+            FsError::Inconsistent(_)
+            | FsError::Damaged { .. }
+            | FsError::NoCheckpoint
+            | FsError::NotFormatted,
+        ) => None,
         Err(error) => panic!("{error}"),
     }
 }
