@@ -204,9 +204,13 @@ fn the_state_of_the_kernel_is_restored() {
             let status = child.wait().expect("it was started");
             assert_eq!(status.success(), signal != "KILL", "{backend} {signal}: {status}");
             assert_eq!(out.exists(), signal != "KILL", "{backend} {signal}");
-            wait_for(&format!("{backend} {signal}"), || {
-                kernel_state(&disk) == before && instances_are_gone(pid)
-            });
+            let start = Instant::now();
+            while kernel_state(&disk) != before || !instances_are_gone(pid) {
+                let late = start.elapsed() > Duration::from_secs(60);
+                let now = kernel_state(&disk);
+                assert!(!late, "{backend} {signal}: before {before:?}, after {now:?}");
+                sleep(Duration::from_millis(20));
+            }
         }
     }
     // The next capture removes the sockets of killed ones.

@@ -150,10 +150,17 @@ impl Changes {
     }
 
     fn undo(&self) -> Vec<String> {
-        let switches = self.switches.iter().map(|path| format!("echo 0 >{}", path.display()));
-        let restore =
-            |setting: &Setting| format!("echo '{}' >{}", setting.before, setting.path.display());
-        switches.chain(self.settings.iter().map(restore)).collect()
+        // The tracer is busy until its pipe is closed, which the end of a killed process may do
+        // after it has closed what the shell waits for.
+        let write = |value: &str, path: &Path| {
+            format!(
+                "i=0; until echo '{value}' >{} || [ $i -ge 50 ]; do i=$((i + 1)); sleep 0.1; done",
+                path.display()
+            )
+        };
+        let switches = self.switches.iter().map(|path| write("0", path));
+        let settings = self.settings.iter().map(|setting| write(&setting.before, &setting.path));
+        switches.chain(settings).collect()
     }
 }
 
@@ -194,5 +201,20 @@ mod tests {
         assert_eq!(value_of("7 (expanded: 1408)\n"), "1408");
         assert_eq!(value_of("4096\n"), "4096");
         assert_eq!(value_of("nop\n"), "nop");
+    }
+
+    #[test]
+    fn a_setting_that_is_refused_at_first_is_restored() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("later").join("current_tracer");
+        let setting = Setting { path: path.clone(), before: "nop".into(), now: "blk".into() };
+        let changes = Changes { settings: vec![setting], switches: Vec::new() };
+        let restorer = Restorer::new(&changes.undo()).unwrap();
+        let ended = std::thread::spawn(|| drop(restorer));
+        // The first attempts fail.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        fs::create_dir(path.parent().unwrap()).unwrap();
+        ended.join().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "nop\n");
     }
 }
