@@ -300,7 +300,7 @@ impl<S: Store> Log<S> {
             }
             if !self.store.wait(None) {
                 // Another thread's read delays the erase.
-                std::thread::yield_now();
+                std::hint::spin_loop();
             }
         }
     }

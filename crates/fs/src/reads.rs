@@ -51,7 +51,8 @@ impl<'m> FileRead<'m> {
             let blocks = &mut memory[run.at * BLOCK..][..run.sums.len() * BLOCK];
             reader(run.segment, run.offset, blocks).ok()?;
             let (blocks, _) = blocks.as_chunks::<BLOCK>();
-            let is_right = blocks.iter().zip(&run.sums).all(|(block, &sum)| checksum(block) == sum);
+            let mut pairs = blocks.iter().zip(&run.sums);
+            let is_right = pairs.all(|(block, &sum)| checksum(block) == sum);
             // A segment that was freed may have other blocks, which can have the same checksums.
             let is_same = frees[run.segment as usize].load(Ordering::Acquire) == run.frees;
             if !is_right || !is_same {
@@ -65,8 +66,8 @@ impl<'m> FileRead<'m> {
 impl<S: Store> Fs<S> {
     /// Begins to read from a file into `memory`, which is a number of blocks; fewer bytes at the
     /// end of the file. The caller runs [`FileRead::wait`], during which other calls can go on.
-    /// `None` if this is a case for [`Fs::read`]: if blocks are in too many places, if the offset is
-    /// not that of a block, if the bytes do not fit the memory, or if there are none.
+    /// `None` if this is a case for [`Fs::read`]: if blocks are in too many places, if the offset
+    /// is not that of a block, if the bytes do not fit the memory, or if there are none.
     ///
     /// # Errors
     /// As [`Fs::read`], but for damage, which that one finds.
@@ -85,7 +86,7 @@ impl<S: Store> Fs<S> {
         if count == 0 || !offset.is_multiple_of(BLOCK as u64) || count > blocks.len() {
             return Ok(None);
         }
-        // A map that cannot be read says nothing of the blocks in memory.
+        // Blocks in memory can be read although the map cannot.
         let runs = self.runs_of(ino, offset / BLOCK as u64, &mut blocks[..count]);
         let Ok(Some(runs)) = runs else { return Ok(None) };
         self.log.complete_writes(runs.iter().map(|run| run.segment));

@@ -72,8 +72,8 @@ pub struct FlashCounts {
 /// A sync of a device that any thread can run.
 pub type Syncer = Box<dyn FnOnce() -> Result<(), FlashError> + Send>;
 
-/// A read of whole pages of a segment, from a number of bytes on, that any thread can make. It fails
-/// if the segment was freed meanwhile, or has other data if it was written again.
+/// A read of whole pages of a segment, from a number of bytes on, that any thread can make. It
+/// fails if the segment was freed meanwhile, or has other data if it was written again.
 pub type Reader = Arc<dyn Fn(u32, u32, &mut [u8]) -> Result<(), FlashError> + Send + Sync>;
 
 /// Segments of flash. A segment is opened, written in order, read, and freed. Commands are queued

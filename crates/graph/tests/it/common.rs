@@ -130,10 +130,17 @@ impl<'a> Input<'a> {
             200_000..2_000_000 => 4 * PAGES,
             _ => 16 * PAGES,
         };
-        let stores = policy(4096 * PAGES / pages, pages, threads);
-        let (mut space, catalog) = Space::open(stores).unwrap();
-        assert_eq!(catalog, None);
-        self.ingest(&mut space, &Serial).unwrap();
+        let of_pages = |pages| {
+            let stores = policy(4096 * PAGES / pages, pages, threads);
+            let (mut space, catalog) = Space::open(stores).unwrap();
+            assert_eq!(catalog, None);
+            self.ingest(&mut space, &Serial).map(|_| space)
+        };
+        let space = match of_pages(pages) {
+            Err(GraphError::Refused(what)) if what.contains("larger blocks") => of_pages(4 * pages),
+            made => made,
+        };
+        let space = space.unwrap();
         // As another process finds it.
         let (space, catalog) = Space::open(space.into_stores()).unwrap();
         Graph::open(space, catalog, memory).unwrap()
