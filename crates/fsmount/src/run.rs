@@ -153,7 +153,7 @@ impl MountOptions {
     }
 }
 
-/// What a mount tells and asks its caller.
+/// What a mount reports to its caller and asks it.
 pub struct Callbacks<R, S, B> {
     /// The file system is there.
     pub ready: R,
@@ -314,7 +314,7 @@ fn answer_requests(
 
 /// How a folder was unmounted.
 enum Unmounted {
-    /// Nobody used it.
+    /// No program used it.
     Ended,
     /// It has no files any more, and what is in use is there until it is closed.
     InUse,

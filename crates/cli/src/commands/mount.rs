@@ -82,10 +82,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let stop = || stop.came() || refused.get().is_some();
     let in_use = || {
+        let folder = args.folder.display();
         Progress::on_stderr().note(&format!(
-            "{}: the folder is in use; everything is durable, and the mount ends when its last file \
-             is closed",
-            args.folder.display()
+            "{folder}: the folder is in use; everything is durable, and the mount ends when its \
+             last file is closed"
         ));
     };
     let callbacks = Callbacks { ready, stop, in_use };
