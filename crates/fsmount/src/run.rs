@@ -222,7 +222,7 @@ impl Work<'_> {
     fn sync(&mut self, folder: &Path) {
         // The kernel may have data, which it writes now: other threads answer it. What fails here
         // fails again at the end.
-        let _ = std::fs::File::open(folder).map(|folder| rustix::fs::syncfs(folder));
+        let _ = std::fs::File::open(folder).map(rustix::fs::syncfs);
         let mut fs = self.shared.fs();
         fs.set_now(now());
         let _ = fs.sync();
