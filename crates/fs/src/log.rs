@@ -175,14 +175,7 @@ impl<S: Store> Log<S> {
 
     /// Segments that can be opened, now or when their erase ends.
     pub fn free_segments(&mut self) -> u32 {
-        loop {
-            let erasing = self.store.erasing();
-            let available = self.store.available();
-            // A reader of another thread delays an erase, which is made when the read ends.
-            if self.store.erasing() == erasing {
-                return available + erasing;
-            }
-        }
+        self.store.unused()
     }
 
     /// Blocks that fit without opening a segment.
@@ -285,7 +278,7 @@ impl<S: Store> Log<S> {
 
     fn open_segment(&mut self) -> Result<Head> {
         loop {
-            // First: an erase may end after the call of `open`.
+            // Counted before, because an erase may end after `open` has found nothing.
             let erasing = self.store.erasing();
             if let Some(segment) = self.store.open()? {
                 self.in_use[segment as usize] = true;

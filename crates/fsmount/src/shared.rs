@@ -54,19 +54,13 @@ impl Shared {
             let mut fs = self.fs();
             fs.set_now(now());
             let memory = memory.get_or_insert_with(|| fs.store().buffer(WRITE_MAX as usize));
-            match fs.begin_read(file, offset, len, memory) {
-                Ok(None) => {}
-                Ok(Some(read)) => {
-                    drop(fs);
-                    if let Some(data) = without_lock(|| read.wait()) {
-                        return reply.data(data);
-                    }
-                    fs = self.fs();
+            // An error is that of the other read, too.
+            if let Ok(Some(read)) = fs.begin_read(file, offset, len, memory) {
+                drop(fs);
+                if let Some(data) = without_lock(|| read.wait()) {
+                    return reply.data(data);
                 }
-                Err(error) => {
-                    drop(fs);
-                    return reply.error(Errno::from_i32(error.errno()));
-                }
+                fs = self.fs();
             }
             let read = fs.read(file, offset, len);
             drop(fs);

@@ -48,8 +48,7 @@ impl FunctionStore {
         if let Some((_, space)) = self.space.filter(|&(at, _)| Some(at) == now) {
             return space;
         }
-        let free = self.function.free_blocks().unwrap_or(0);
-        let space = [free, self.function.erasing().unwrap_or(0)];
+        let space = self.function.free_and_erasing().unwrap_or_default();
         self.space = now.map(|now| (now, space));
         space
     }
@@ -79,6 +78,10 @@ impl Store for FunctionStore {
 
     fn erasing(&mut self) -> u32 {
         self.space()[1]
+    }
+
+    fn unused(&mut self) -> u32 {
+        self.space().iter().sum()
     }
 
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
@@ -118,7 +121,7 @@ impl Store for FunctionStore {
         Some(Box::new(move || function.sync_to(ticket)))
     }
 
-    /// On a device with timing the time of a read is that of the share's clock.
+    /// None on a device with timing, where a read takes time of the share's clock.
     fn reader(&self) -> Option<Reader> {
         if self.function.share().is_timed() {
             return None;

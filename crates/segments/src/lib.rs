@@ -100,6 +100,12 @@ pub trait Store {
         0
     }
 
+    /// Segments that can be opened, now or when their erase is complete. An erase that ends while
+    /// they are counted does not change the sum.
+    fn unused(&mut self) -> u32 {
+        self.available() + self.erasing()
+    }
+
     /// Opens an erased segment; `None` if there is none.
     ///
     /// # Errors

@@ -60,6 +60,9 @@ impl<T: Wrapper> Store for T {
     fn erasing(&mut self) -> u32 {
         self.inner_mut().erasing()
     }
+    fn unused(&mut self) -> u32 {
+        self.inner_mut().unused()
+    }
     fn open(&mut self) -> Result<Option<u32>, FlashError> {
         self.inner_mut().open()
     }

@@ -94,11 +94,11 @@ impl<S: Store> Cache<S> {
         };
         while self.victims.len() < AT_ONCE {
             // A victim without current items is free at once.
-            let available = self.store.available() + self.store.erasing();
-            if available + self.victims.len() as u32 >= high {
+            let unused = self.store.unused();
+            if unused + self.victims.len() as u32 >= high {
                 break;
             }
-            let urgent = available < low;
+            let urgent = unused < low;
             let Some(slab) = self.choose(urgent) else { break };
             self.begin_victim(slab, !urgent || !self.shape.dynamic_reserve);
         }
@@ -349,7 +349,7 @@ impl<S: Store> Cache<S> {
 
     /// Whether no slab is erased, or will be without cleaning.
     fn is_out_of_slabs(&mut self) -> bool {
-        self.store.available() + self.store.erasing() == 0
+        self.store.unused() == 0
     }
 
     /// Frees the victims whose copies have become durable.

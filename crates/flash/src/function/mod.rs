@@ -298,9 +298,20 @@ impl Function {
     /// # Errors
     /// [`FlashError::Released`].
     pub fn erasing(&self) -> Result<u32> {
+        Ok(self.free_and_erasing()?[1])
+    }
+
+    /// [`Function::free_blocks`] and [`Function::erasing`] at the same moment: between two calls
+    /// another thread may end a read for which an erase waited.
+    ///
+    /// # Errors
+    /// [`FlashError::Released`].
+    pub fn free_and_erasing(&self) -> Result<[u32; 2]> {
         let mut state = self.lock();
         state.settle()?;
-        Ok((0..state.geometry.channels.len()).map(|channel| state.erasing_in(channel)).sum())
+        let channels = 0..state.geometry.channels.len();
+        let counts = channels.map(|at| [state.erased_in(at), state.erasing_in(at)]);
+        Ok(counts.fold([0, 0], |sum, count| [sum[0] + count[0], sum[1] + count[1]]))
     }
 
     /// On a device with timing: lets time pass until a trimmed block is erased, at most for
@@ -317,9 +328,7 @@ impl Function {
     /// # Errors
     /// [`FlashError::Released`].
     pub fn free_blocks(&self) -> Result<u32> {
-        let mut state = self.lock();
-        state.settle()?;
-        Ok((0..state.geometry.channels.len()).map(|channel| state.erased_in(channel)).sum())
+        Ok(self.free_and_erasing()?[0])
     }
 
     /// Erased blocks of a channel, including over-provisioning.
