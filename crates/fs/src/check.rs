@@ -65,21 +65,25 @@ struct QueuedBlock {
 }
 
 /// A set of numbers up to a largest one.
-struct Bits(Vec<u64>);
+pub(crate) struct Bits(Vec<u64>);
 
 impl Bits {
-    fn new(count: u64) -> Self {
+    pub fn new(count: u64) -> Self {
         Self(vec![0; count.div_ceil(64) as usize])
     }
 
-    fn has(&self, number: u32) -> bool {
+    pub fn has(&self, number: u32) -> bool {
         self.0[number as usize / 64] >> (number % 64) & 1 == 1
     }
 
-    /// Adds a number; false if it is in the set.
-    fn insert(&mut self, number: u32) -> bool {
-        let is_new = !self.has(number);
+    pub fn add(&mut self, number: u32) {
         self.0[number as usize / 64] |= 1 << (number % 64);
+    }
+
+    /// Adds a number; false if it is in the set.
+    pub fn insert(&mut self, number: u32) -> bool {
+        let is_new = !self.has(number);
+        self.add(number);
         is_new
     }
 }

@@ -316,6 +316,13 @@ impl<S: Store> Fs<S> {
         let rest: Vec<Key> = groups.concat();
         self.write_blocks(&rest, Target::Shared)?;
         self.commit(&[])?;
+        // So a block of the node table is never newer than what is durable: a repair without a
+        // checkpoint relies on it.
+        self.log.sync()?;
+        if self.table.dirty.is_empty() {
+            // A block of the table shows that there was a checkpoint, if it is damaged.
+            self.table.dirty.insert(0);
+        }
         for index in std::mem::take(&mut self.table.dirty) {
             let block = self.table.block(index);
             let (addr, sum) = self.log.push(Target::Shared, Kind::Table, index, 0, &block)?;
@@ -324,7 +331,6 @@ impl<S: Store> Fs<S> {
             self.usage.add_meta(addr);
             self.log.counts.table += 1;
         }
-        self.log.sync()?;
         self.write_root()?;
         self.log.sync()?;
         self.log.checkpoint_is_durable();

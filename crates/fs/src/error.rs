@@ -60,7 +60,7 @@ pub enum FsError {
     #[error("{0}; run prism fsck")]
     Inconsistent(String),
     /// No checkpoint can be read.
-    #[error("no checkpoint can be read, without which no file is found; restore the device's file")]
+    #[error("no checkpoint can be read; prism fsck --repair finds files by the log")]
     NoCheckpoint,
     /// The device has no file system.
     #[error("there is no file system; make one with prism mkfs")]

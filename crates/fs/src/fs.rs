@@ -103,6 +103,8 @@ pub struct Fs<S> {
     pub(crate) lost: Option<FsError>,
     /// What was wrong with the log when it was mounted.
     pub(crate) accepted: BTreeSet<String>,
+    /// Whether the mount before this one ended by an unmount.
+    pub(crate) was_unmounted: bool,
     pub(crate) checkpoint_at: Time,
     pub(crate) made: i64,
     pub(crate) config: Config,
@@ -167,6 +169,7 @@ impl<S: Store> Fs<S> {
             sizes: FastMap::default(),
             lost: None,
             accepted: BTreeSet::new(),
+            was_unmounted: true,
             checkpoint_at: now,
             made: now.secs,
             log,
@@ -232,6 +235,13 @@ impl<S: Store> Fs<S> {
     #[must_use]
     pub fn made(&self) -> i64 {
         self.made
+    }
+
+    /// Whether the mount before this one ended by an unmount. After the end of its process, or a
+    /// loss of power, the file system has what was durable.
+    #[must_use]
+    pub fn was_unmounted(&self) -> bool {
+        self.was_unmounted
     }
 
     /// Live blocks of each segment.

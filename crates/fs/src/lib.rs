@@ -27,6 +27,7 @@ mod map;
 mod names;
 mod node;
 mod reads;
+mod rebuild;
 mod recent;
 mod recover;
 mod removal;

@@ -12,8 +12,9 @@ use crate::format::{BLOCK, Block, CHECKPOINT, COMMIT, Kind, zeros};
 use crate::fs::{Access, Fs, ROOT};
 use crate::log::Log;
 use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, S_IFREG, Time};
+use crate::repair::readable;
 use crate::scan::{Chunk, DeviceScan, chunks_after, find, first_blocks};
-use crate::table::{NodeEntry, NodeTable};
+use crate::table::{NodeEntry, NodeTable, PER_BLOCK};
 use crate::usage::{Usage, UsageTable};
 
 /// What a mount does about damage of the log.
@@ -23,6 +24,31 @@ pub enum Damage {
     Refuse,
     /// It takes the newest state that is whole.
     Accept,
+}
+
+/// The seed of the hashes of names.
+pub(crate) fn hash_seed(id: u64) -> u64 {
+    id ^ 0x5bd1_e995_9e37_79b9
+}
+
+/// The state that a mount found, which is in memory.
+pub(crate) struct Recovered {
+    /// The number of its last chunk, and the checksum of the summary of that.
+    pub end: u64,
+    pub sum: u32,
+    /// Files that changed after its checkpoint.
+    pub changed: BTreeSet<u32>,
+    /// Live blocks of each segment as of its checkpoint.
+    pub live_before: Vec<u32>,
+    /// Segments with chunks of which it consists.
+    pub needed: BTreeSet<u32>,
+    /// Nodes in chunks that do not belong to it.
+    pub left_out: BTreeSet<u32>,
+    /// Whether nothing was written after its checkpoint.
+    pub is_newest: bool,
+    /// Whether a later checkpoint was written, or a part of one, and something before it is
+    /// missing.
+    pub is_overtaken: bool,
 }
 
 impl<S: Store> Fs<S> {
@@ -43,7 +69,7 @@ impl<S: Store> Fs<S> {
         for (segment, _) in first {
             fs.log.free(segment)?;
         }
-        fs.hash_seed = id ^ 0x5bd1_e995_9e37_79b9;
+        fs.hash_seed = hash_seed(id);
         let attr = Attr {
             mode: S_IFDIR | 0o755,
             nlink: 2,
@@ -82,48 +108,100 @@ impl<S: Store> Fs<S> {
         for &segment in &found.used {
             fs.log.in_use[segment as usize] = true;
         }
-        let (mut chunks, at) = fs.find_checkpoint(&mut found, damage)?;
-        let live_before: Vec<u32> = fs.usage.segments.iter().map(Usage::live).collect();
-        let checkpoint_seq = chunks[at].summary.seq;
-        let tail: Vec<Chunk> = chunks.drain(at..).collect();
-        let mut changed = BTreeSet::new();
-        let kept = fs.roll_forward(&tail, &found, &mut changed)?;
-        let end = tail[kept - 1].summary.seq;
-        if end < found.durable {
-            fs.accepted
-                .insert(format!("the log is damaged after chunk {end} of {}", found.durable));
-        }
+        let recovered = match fs.recover_from_checkpoint(&mut found, damage) {
+            Ok(recovered) if damage == Damage::Accept && recovered.is_overtaken => {
+                fs.recover_from_summaries(&mut found)?
+            }
+            Err(FsError::NoCheckpoint) if damage == Damage::Accept => {
+                fs.recover_from_summaries(&mut found)?
+            }
+            recovered => recovered?,
+        };
         if damage == Damage::Refuse
             && let Some(what) = fs.accepted.pop_first()
         {
             return Err(FsError::Inconsistent(what));
         }
+        let Recovered { end, sum, is_newest, .. } = recovered;
         fs.log.durable = end;
-        fs.log.prev = tail[kept - 1].sum;
+        fs.log.prev = sum;
         fs.log.seq = found.seq_max.max(end) + 1;
         fs.log.recovering = fs.log.seq > end + 1;
-        let is_newest = found.seq_max <= checkpoint_seq && !found.has_gap;
-        let is_clean = is_newest && fs.orphans.is_empty();
+        fs.was_unmounted = is_newest && fs.orphans.is_empty();
         if access == Access::ReadWrite {
-            let needed: BTreeSet<u32> = tail[..kept]
-                .iter()
-                .map(|chunk| chunk.addr / fs.log.blocks_per_segment)
-                .chain(fs.root_segment)
-                .collect();
-            fs.free_unused(&found.used, &live_before, &needed)?;
-            if !is_clean {
+            fs.free_unused(&found.used, &recovered.live_before, &recovered.needed)?;
+            if !fs.was_unmounted {
                 // What was found may be in a cache of the device only.
                 fs.log.unsynced = true;
                 fs.log.recovering = true;
                 fs.log.sync()?;
+                fs.write_again(recovered.left_out)?;
                 fs.remove_orphans()?;
-                for ino in changed {
+                for ino in recovered.changed {
                     fs.cut_after_end(ino)?;
                 }
                 fs.checkpoint()?;
             }
         }
         Ok(fs)
+    }
+
+    /// The newest state that a checkpoint and the transactions after it give.
+    fn recover_from_checkpoint(
+        &mut self,
+        found: &mut DeviceScan,
+        damage: Damage,
+    ) -> Result<Recovered> {
+        let (mut chunks, at) = self.find_checkpoint(found, damage)?;
+        let live_before: Vec<u32> = self.usage.segments.iter().map(Usage::live).collect();
+        let tail: Vec<Chunk> = chunks.drain(at..).collect();
+        // Segments are freed when a newer checkpoint is durable.
+        let mut live = (0..).zip(&live_before).filter(|(_, live)| **live > 0);
+        let seq = tail[0].summary.seq;
+        let is_old = live.any(|(segment, _)| found.was_freed(segment, seq));
+        if is_old {
+            self.accepted.insert(format!("a checkpoint after that of chunk {seq} is missing"));
+        }
+        let mut changed = BTreeSet::new();
+        let (kept, applied) = self.roll_forward(&tail, found, &mut changed)?;
+        let end = tail[kept - 1].summary.seq;
+        let is_damaged = end < found.durable;
+        if is_damaged {
+            let what = format!("the log is damaged after chunk {end} of {}", found.durable);
+            self.accepted.insert(what);
+        }
+        let torn = found.torn.iter().filter(|chunk| chunk.summary.seq > end);
+        let left_out = tail[applied..].iter().chain(torn);
+        let is_of_checkpoint = |chunk: &Chunk| {
+            let mut kinds = chunk.summary.entries.iter().map(|entry| entry.kind);
+            kinds.any(|kind| matches!(kind, Kind::Table | Kind::Root))
+        };
+        let segment = |chunk: &Chunk| chunk.addr / self.log.blocks_per_segment;
+        Ok(Recovered {
+            end,
+            sum: tail[kept - 1].sum,
+            changed,
+            live_before,
+            needed: tail[..kept].iter().map(segment).chain(self.root_segment).collect(),
+            left_out: left_out.flat_map(Chunk::nodes).map(|(entry, _)| entry.id).collect(),
+            is_newest: found.seq_max <= tail[0].summary.seq && !found.has_gap,
+            is_overtaken: is_old || is_damaged && tail[1..].iter().any(is_of_checkpoint),
+        })
+    }
+
+    /// Writes nodes anew. Chunks that a mount leaves out stay on flash, with higher numbers than
+    /// those of the state that it takes: a repair without a checkpoint would take their nodes.
+    fn write_again(&mut self, nodes: BTreeSet<u32>) -> Result<()> {
+        let len = self.table.len();
+        for id in nodes.into_iter().filter(|id| *id < len) {
+            if self.table.get(id).addr == HOLE {
+                self.freed.insert(id);
+                self.table.dirty.insert(id / PER_BLOCK as u32);
+            } else {
+                readable(self.node_mut(id).map(|_| ()))?;
+            }
+        }
+        Ok(())
     }
 
     /// The newest checkpoint that is whole, which is loaded. Returns the chunks that may follow it,
@@ -134,15 +212,17 @@ impl<S: Store> Fs<S> {
         damage: Damage,
     ) -> Result<(Vec<Chunk>, usize)> {
         let mut chunks: Vec<Chunk> = Vec::new();
-        for &(_, segment) in &found.first {
+        for (_, segment) in found.first.clone() {
             let (mut walked, after_gap) = self.walk(segment)?;
             for chunk in walked.iter().chain(&after_gap) {
-                found.seq_max = found.seq_max.max(chunk.summary.seq);
-                found.durable = found.durable.max(chunk.summary.durable);
+                found.note(&chunk.summary);
             }
-            if damage == Damage::Accept && !after_gap.is_empty() {
-                found.has_gap = true;
-                walked.extend(after_gap);
+            match damage {
+                Damage::Accept if !after_gap.is_empty() => {
+                    found.has_gap = true;
+                    walked.extend(after_gap);
+                }
+                _ => found.torn.extend(after_gap),
             }
             let ends = walked.iter().enumerate().rev();
             let ends: Vec<usize> = ends
@@ -171,7 +251,7 @@ impl<S: Store> Fs<S> {
     }
 
     /// The chunks of a segment, up to the first block that is none, and those after that.
-    fn walk(&mut self, segment: u32) -> Result<(Vec<Chunk>, Vec<Chunk>)> {
+    pub(crate) fn walk(&mut self, segment: u32) -> Result<(Vec<Chunk>, Vec<Chunk>)> {
         let mut chunks: Vec<Chunk> = Vec::new();
         let mut next = Some(segment * self.log.blocks_per_segment);
         while let Some(addr) = next {
@@ -247,14 +327,14 @@ impl<S: Store> Fs<S> {
     }
 
     /// Applies the transactions after a checkpoint, whose last chunk is the first of these. Returns
-    /// how many chunks are whole, up to the end of the last transaction that is, and adds the files
-    /// that they change to `changed`.
+    /// how many chunks follow each other and are whole, and how many of them belong to transactions
+    /// that are, and adds the files that they change to `changed`.
     fn roll_forward(
         &mut self,
         tail: &[Chunk],
         found: &DeviceScan,
         changed: &mut BTreeSet<u32>,
-    ) -> Result<usize> {
+    ) -> Result<(usize, usize)> {
         let mut kept = 1;
         let mut applied = 1;
         for pair in tail.windows(2) {
@@ -274,10 +354,10 @@ impl<S: Store> Fs<S> {
             }
         }
         // Chunks without the end of their transaction count as damage only if they are missing.
-        Ok(kept)
+        Ok((kept, applied))
     }
 
-    fn is_whole(&mut self, chunk: &Chunk) -> Result<bool> {
+    pub(crate) fn is_whole(&mut self, chunk: &Chunk) -> Result<bool> {
         let payload = chunk.entries().filter(|(entry, _)| entry.kind.has_payload());
         let wanted: Vec<(u32, u32)> = payload.map(|(entry, addr)| (addr, entry.sum)).collect();
         match self.log.read(&wanted, "chunk") {

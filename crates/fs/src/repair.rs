@@ -20,7 +20,7 @@ use crate::usage::{Usage, UsageTable};
 const LOST_FOUND: &[u8] = b"lost+found";
 
 /// `None` for what is damaged; an error if the device as a whole failed.
-fn readable<T>(result: Result<T>) -> Result<Option<T>> {
+pub(crate) fn readable<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error @ FsError::Store(_)) => Err(error),
@@ -202,7 +202,7 @@ impl<S: Store> Fs<S> {
     }
 
     /// The buckets of a folder that have blocks.
-    fn buckets(&mut self, dir: u32) -> Result<Vec<u64>> {
+    pub(crate) fn buckets(&mut self, dir: u32) -> Result<Vec<u64>> {
         let mut open = vec![0];
         let mut buckets = Vec::new();
         while let Some(index) = open.pop() {
@@ -216,8 +216,8 @@ impl<S: Store> Fs<S> {
         Ok(buckets)
     }
 
-    /// Computes anew what segments hold.
-    fn recount(&mut self) -> Result<()> {
+    /// Computes anew what segments hold. Nodes that cannot be read have no pointers.
+    pub(crate) fn recount(&mut self) -> Result<()> {
         let before = std::mem::take(&mut self.usage.segments);
         let usage = |old: &Usage| Usage { youngest: old.youngest, ..Usage::default() };
         let fresh = before.iter().map(usage).collect();
@@ -227,7 +227,8 @@ impl<S: Store> Fs<S> {
             let addr = self.table.get(id).addr;
             if addr != HOLE {
                 self.usage.add_meta(addr);
-                for pointer in self.node(id)?.pointers().to_vec() {
+                let pointers = readable(self.node(id).map(|node| node.pointers().to_vec()))?;
+                for pointer in pointers.into_iter().flatten() {
                     self.account(Pointer::HOLE, pointer);
                 }
             }

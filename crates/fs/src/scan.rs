@@ -1,9 +1,11 @@
 //! What a device holds: the first chunks of its segments, and chunks after a damaged block.
 
+use std::collections::BTreeMap;
+
 use prism_segments::Store;
 
 use crate::error::{FsError, Result};
-use crate::format::{BLOCK, ENTRIES, Entry, Summary, u32_at};
+use crate::format::{BLOCK, ENTRIES, Entry, Kind, Summary, u32_at};
 use crate::log::Log;
 
 /// Summaries that are read at the same time.
@@ -25,20 +27,44 @@ impl Chunk {
             (*entry, addr)
         })
     }
+
+    /// The entries of nodes, and of nodes that are free.
+    pub fn nodes(&self) -> impl Iterator<Item = (Entry, u32)> + '_ {
+        self.entries().filter(|(entry, _)| matches!(entry.kind, Kind::Node | Kind::Free))
+    }
 }
 
 /// What was found on a device.
 pub(crate) struct DeviceScan {
-    /// Segments that may hold data.
+    /// Segments that may hold data, sorted.
     pub used: Vec<u32>,
     /// The first chunk of segments of the file system, newest first.
     pub first: Vec<(u64, u32)>,
+    /// The numbers of the chunks with which these segments begin.
+    pub begins: BTreeMap<u32, u64>,
     pub fs_id: u64,
     pub seq_max: u64,
     /// What was durable, as chunks say.
     pub durable: u64,
     /// Whether chunks after damaged ones were taken.
     pub has_gap: bool,
+    /// Chunks after damaged ones that were not taken.
+    pub torn: Vec<Chunk>,
+}
+
+impl DeviceScan {
+    /// Whether a segment, in use when the chunk `seq` was written, was freed since: it is empty, or
+    /// begins with a later chunk.
+    pub fn was_freed(&self, segment: u32, seq: u64) -> bool {
+        let is_later = self.begins.get(&segment).is_some_and(|begin| *begin > seq);
+        is_later || self.used.binary_search(&segment).is_err()
+    }
+
+    /// Notes what a chunk that was found says.
+    pub fn note(&mut self, chunk: &Summary) {
+        self.seq_max = self.seq_max.max(chunk.seq);
+        self.durable = self.durable.max(chunk.durable);
+    }
 }
 
 /// Blocks without content after which nothing follows: the largest chunk may be damaged and have
@@ -152,11 +178,13 @@ pub(crate) fn find<S: Store>(log: &mut Log<S>) -> Result<DeviceScan> {
     let own = chunks().filter(|chunk| chunk.fs_id == fs_id);
     let durable = own.map(|chunk| chunk.durable).max().unwrap_or(0);
     let mut order: Vec<(u64, u32)> = Vec::new();
+    let mut begins = BTreeMap::new();
     for (segment, block) in &first {
         let begin = segment * log.blocks_per_segment;
         let empty = match block {
             FirstBlock::Chunk(chunk) if chunk.fs_id == fs_id => {
                 order.push((chunk.seq, *segment));
+                begins.insert(*segment, chunk.seq);
                 continue;
             }
             FirstBlock::Chunk(_) => continue,
@@ -167,6 +195,8 @@ pub(crate) fn find<S: Store>(log: &mut Log<S>) -> Result<DeviceScan> {
         order.extend(lost.first().map(|chunk| (chunk.summary.seq, *segment)));
     }
     order.sort_unstable_by(|a, b| b.cmp(a));
-    let used = first.into_iter().map(|(segment, _)| segment).collect();
-    Ok(DeviceScan { used, first: order, fs_id, seq_max: 0, durable, has_gap: false })
+    let mut used: Vec<u32> = first.into_iter().map(|(segment, _)| segment).collect();
+    used.sort_unstable();
+    let (seq_max, has_gap, torn) = (0, false, Vec::new());
+    Ok(DeviceScan { used, first: order, begins, fs_id, seq_max, durable, has_gap, torn })
 }

@@ -33,6 +33,8 @@ struct Info {
     identity: String,
     /// When it was made, in seconds since 1970.
     made: i64,
+    /// Whether the last mount ended by an unmount.
+    was_unmounted: bool,
     segment_bytes: u64,
     segments: usize,
     /// Segments without data.
@@ -83,8 +85,10 @@ impl Info {
         );
         let amplification =
             self.write_amplification.map_or("no data written".into(), |wa| format!("{wa:.3}"));
+        let last = if self.was_unmounted { "ended by an unmount" } else { "did not unmount" };
         let rows = [
             ("Number", self.identity.clone()),
+            ("Last mount", last.into()),
             ("Segments", segments),
             ("Space", bytes(self.space_bytes)),
             ("Free", bytes(self.space_free_bytes)),
@@ -126,6 +130,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         file: args.file.display().to_string(),
         identity: format!("{:016x}", fs.id()),
         made: fs.made(),
+        was_unmounted: fs.was_unmounted(),
         segment_bytes: bytes(fs.blocks_per_segment().into()),
         segments: used.len(),
         segments_empty: used.iter().filter(|&&live| live == 0).count(),

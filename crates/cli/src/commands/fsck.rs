@@ -49,6 +49,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     for problem in &report.problems {
         text.push_str(&format!("{}\n", problem.what));
     }
+    if !fs.was_unmounted() {
+        text.push_str(&format!("{name}: was not unmounted; this is what was durable\n"));
+    }
     let (files, blocks) = (report.files, report.blocks);
     text.push_str(&format!("{name}: {files} files, {blocks} blocks of files were read\n"));
     output::write_whole(Path::new("-"), text.as_bytes())?;
@@ -64,6 +67,9 @@ fn failure(error: MountError, repair: bool) -> Failure {
         MountError::Fs { file, source: FsError::Inconsistent(what) } if !repair => (file, what),
         MountError::Fs { file, source: source @ FsError::Damaged { .. } } if !repair => {
             (file, source.to_string())
+        }
+        MountError::Fs { file, source: source @ FsError::NoCheckpoint } if !repair => {
+            return Failure::Finding(format!("{file}: {source}"));
         }
         error => return Failure::usage(error),
     };

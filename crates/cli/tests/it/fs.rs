@@ -212,6 +212,45 @@ fn damage_after_the_checkpoint_is_refused_and_repaired() {
     assert_eq!(run.stdout, format!("{path}: 3 files, 3 blocks of files were read\n"));
 }
 
+/// The only checkpoint is damaged: a repair finds all files by the log.
+#[test]
+fn a_damaged_checkpoint_is_refused_and_repaired() {
+    let folder = folder();
+    let disk = folder.path().join("disk");
+    let path = disk.to_str().unwrap();
+    let mut fs = prism_fsmount::make(&disk, prism_base::Bytes(64 << 20)).unwrap().fs;
+    let new = prism_fs::NewFile { mode: 0o100_644, uid: 0, gid: 0, rdev: 0, umask: 0 };
+    let file = fs.make(prism_fs::ROOT, b"file", new).unwrap();
+    fs.write(file, 0, &[7; 10_000]).unwrap();
+    fs.checkpoint().unwrap();
+    fs.write(file, 0, &[8; 4096]).unwrap();
+    fs.sync().unwrap();
+    drop(fs);
+    let mut bytes = std::fs::read(&disk).unwrap();
+    let is_checkpoint = |block: &[u8]| block.starts_with(b"PFSL") && block[38] & 2 != 0;
+    let found: Vec<usize> =
+        (0..bytes.len() / 4096).filter(|at| is_checkpoint(&bytes[at * 4096..][..4096])).collect();
+    assert!(!found.is_empty());
+    for at in found {
+        bytes[at * 4096..][..4096].fill(0);
+    }
+    std::fs::write(&disk, &bytes).unwrap();
+    let damage = "no checkpoint can be read; prism fsck --repair";
+    refused(&["fsck", path], 1, &["disk", damage]);
+    refused(&["fs", "info", path], 2, &["disk", damage]);
+    assert!(std::fs::read(&disk).unwrap() == bytes, "nothing was changed");
+    let run = prism(&["fsck", path, "--repair"]);
+    assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
+    assert!(run.stdout.starts_with("repaired: no checkpoint can be read; "), "{}", run.stdout);
+    assert!(run.stdout.contains("was not unmounted"), "{}", run.stdout);
+    let run = prism(&["fsck", path]);
+    assert_eq!(run.stdout, format!("{path}: 2 files, 4 blocks of files were read\n"));
+    let (access, damage) = (prism_fs::Access::ReadOnly, prism_fs::Damage::Refuse);
+    let mut fs = prism_fsmount::open(&disk, prism_fs::Config::NORMAL, access, damage).unwrap().fs;
+    let file = fs.lookup(prism_fs::ROOT, b"file").unwrap();
+    assert_eq!(fs.read(file, 0, 10_000).unwrap(), [vec![8; 4096], vec![7; 5904]].concat());
+}
+
 #[test]
 fn a_file_system_in_memory_ends_with_its_mount() {
     if !may_mount() {

@@ -11,6 +11,7 @@ mod pairs;
 mod power;
 mod random;
 mod reads;
+mod rebuild;
 mod removal;
 mod repair;
 mod space;

@@ -29,12 +29,7 @@ fn random_a_repair_leaves_nothing_to_repair() {
             let mounted = Fs::mount(copy.clone(), config(seed), TIME, Access::ReadWrite, damage);
             let mut fs = match mounted {
                 Ok(fs) => fs,
-                Err(
-                    FsError::Inconsistent(_)
-                    | FsError::Damaged { .. }
-                    | FsError::NoCheckpoint
-                    | FsError::NotFormatted,
-                ) => {
+                Err(FsError::NotFormatted) => {
                     refused += 1;
                     continue;
                 }
