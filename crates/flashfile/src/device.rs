@@ -207,6 +207,12 @@ impl FlashFile {
         Ok(())
     }
 
+    /// Begins to read the header of a page that is read soon.
+    pub(crate) fn read_header_ahead(&self, block: u32, page: u32) {
+        let at = self.layout.header_at(block, page);
+        HeaderCache::read_ahead(&self.headers, &self.engine, at, self.layout.header as usize);
+    }
+
     /// Reads the header of a page; `None` if it is not that page's in this epoch.
     pub(crate) fn header(&self, block: u32, page: u32, epoch: u32) -> io::Result<Option<Vec<u8>>> {
         let mut header = vec![0; self.layout.header as usize];

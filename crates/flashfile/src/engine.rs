@@ -292,6 +292,13 @@ impl Engine {
         Ok(fadvise(file, start, len, Advice::DontNeed)?)
     }
 
+    /// Asks the page cache to read a part of the tables, which is needed soon.
+    pub(crate) fn read_table_ahead(&self, at: u64, len: u64) {
+        if let Self::Uring(direct) = self {
+            let _ = fadvise(&direct.file, at, NonZeroU64::new(len), Advice::WillNeed);
+        }
+    }
+
     /// Asks the page cache to read a region ahead.
     pub(crate) fn read_ahead(&self, region: Region) {
         if let Self::Portable(file) = self {

@@ -21,6 +21,7 @@ use crate::layout::ALIGN;
 const PAGE: usize = ALIGN as usize;
 /// Pages of the file that are cached: 16 MiB, the page headers of 2 GiB of pages of 4 KiB.
 pub(crate) const KEPT: usize = 4096;
+const UNPOISONED: &str = "no thread panics while it holds the page headers";
 /// The page number of an empty entry.
 const NONE: u64 = u64::MAX;
 
@@ -179,6 +180,19 @@ impl HeaderCache {
         }
     }
 
+    /// Begins to read the page header at `at` unless it is cached.
+    pub(crate) fn read_ahead(cache: &Mutex<Self>, engine: &Engine, at: u64, len: usize) {
+        let Some((number, _)) = within_page(at, len) else { return };
+        let is_kept = {
+            let mut cache = cache.lock().expect(UNPOISONED);
+            let pages = cache.pages();
+            pages.kept[pages.place(number)].number == number
+        };
+        if !is_kept {
+            engine.read_table_ahead(number * ALIGN, ALIGN);
+        }
+    }
+
     /// Reads the page header at `at`. The lock is not held while it is read from the file.
     pub(crate) fn read(
         cache: &Mutex<Self>,
@@ -186,7 +200,7 @@ impl HeaderCache {
         at: u64,
         header: &mut [u8],
     ) -> io::Result<()> {
-        let lock = || cache.lock().expect("no thread panics while it holds the page headers");
+        let lock = || cache.lock().expect(UNPOISONED);
         let changes = {
             let mut cache = lock();
             if cache.find(at, header) {

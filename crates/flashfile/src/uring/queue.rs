@@ -174,6 +174,8 @@ impl UringQueue {
             let reply = prism_flash::medium::execute(&*self.file, request);
             return self.replies.push_back(reply);
         }
+        // Otherwise it would be read only when the page is there.
+        self.file.read_header_ahead(block, page);
         let (epoch, at, len) = (record.erases, page_at + first as u64, end - first);
         let headers = Vec::new();
         let mut flight = Box::new(Flight { request, epoch, at, len, first, headers, copy });
