@@ -8,7 +8,7 @@ use prism_segments::Store;
 use crate::commit::Checkpoint;
 use crate::config::Config;
 use crate::error::{FsError, Result};
-use crate::format::{BLOCK, Block, CHECKPOINT, COMMIT, Kind, zeros};
+use crate::format::{BLOCK, Block, CHECKPOINT, COMMIT, ENTRIES, Kind, zeros};
 use crate::fs::{Access, Fs, ROOT};
 use crate::log::Log;
 use crate::node::{Attr, HOLE, Node, Pointer, S_IFDIR, S_IFREG, Time};
@@ -137,9 +137,7 @@ impl<S: Store> Fs<S> {
                 fs.log.sync()?;
                 fs.write_again(recovered.left_out)?;
                 fs.remove_orphans()?;
-                for ino in recovered.changed {
-                    fs.cut_after_end(ino)?;
-                }
+                fs.cut_after_ends(recovered.changed)?;
                 fs.checkpoint()?;
             }
         }
@@ -367,21 +365,34 @@ impl<S: Store> Fs<S> {
         }
     }
 
+    /// Applies what a chunk says about nodes, of which it has each once. Those before it are read
+    /// together, and those in it.
     fn apply(&mut self, chunk: &Chunk, changed: &mut BTreeSet<u32>) -> Result<()> {
-        for (entry, addr) in chunk.entries() {
-            match entry.kind {
-                Kind::Node => {
-                    match self.apply_node(entry.id, NodeEntry { addr, sum: entry.sum })? {
-                        Some(Node::Inode(_)) => changed.insert(entry.id),
-                        Some(Node::Leaf { owner, .. } | Node::Inner { owner, .. }) => {
-                            changed.insert(owner)
-                        }
-                        None => false,
-                    };
-                }
-                Kind::Free => drop(self.apply_node(entry.id, NodeEntry::default())?),
-                Kind::Data | Kind::Xattr | Kind::Table | Kind::Root => {}
-            }
+        let ids = || chunk.nodes().map(|(entry, _)| entry.id);
+        self.prefetch_nodes(ids())?;
+        for (entry, addr) in chunk.nodes() {
+            let node = NodeEntry { addr, sum: entry.sum };
+            self.replace_node(
+                entry.id,
+                if entry.kind == Kind::Free { Default::default() } else { node },
+            )?;
+        }
+        self.prefetch_nodes(ids())?;
+        for id in ids() {
+            match self.take_node(id)? {
+                Some(Node::Inode(_)) => changed.insert(id),
+                Some(Node::Leaf { owner, .. } | Node::Inner { owner, .. }) => changed.insert(owner),
+                None => false,
+            };
+        }
+        Ok(())
+    }
+
+    fn cut_after_ends(&mut self, files: BTreeSet<u32>) -> Result<()> {
+        let files: Vec<u32> = files.into_iter().collect();
+        for batch in files.chunks(ENTRIES) {
+            self.prefetch_nodes(batch.iter().copied())?;
+            batch.iter().try_for_each(|&ino| self.cut_after_end(ino))?;
         }
         Ok(())
     }
@@ -423,32 +434,35 @@ impl<S: Store> Fs<S> {
         }
     }
 
-    /// A node changed: its old pointers are dead, its new ones live. Returns its new state. The
-    /// pointers of a state that cannot be read were never counted, unless the checkpoint has them:
-    /// then the counts stay too high, and a repair counts anew.
-    fn apply_node(&mut self, id: u32, entry: NodeEntry) -> Result<Option<Node>> {
-        let before = self.logged_node(id)?;
+    /// A node changed: its old pointers are dead. The pointers of a state that cannot be read were
+    /// never counted, unless the checkpoint has them: then the counts stay too high, and a repair
+    /// counts anew.
+    fn replace_node(&mut self, id: u32, entry: NodeEntry) -> Result<()> {
+        for &pointer in self.logged_node(id)?.as_ref().map_or(&[][..], Node::pointers) {
+            self.account(pointer, Pointer::HOLE);
+        }
         self.nodes.remove(id);
         let old = self.table.set(id, entry);
         self.usage.remove_meta(old.addr);
         self.usage.add_meta(entry.addr);
-        let after = self.logged_node(id)?;
-        let none: &[Pointer] = &[];
-        for &pointer in before.as_ref().map_or(none, Node::pointers) {
-            self.account(pointer, Pointer::HOLE);
-        }
-        for &pointer in after.as_ref().map_or(none, Node::pointers) {
+        Ok(())
+    }
+
+    /// The pointers of the new state of a node are live. Returns that state.
+    fn take_node(&mut self, id: u32) -> Result<Option<Node>> {
+        let node = self.logged_node(id)?;
+        for &pointer in node.as_ref().map_or(&[][..], Node::pointers) {
             self.account(Pointer::HOLE, pointer);
             self.clock = self.clock.max(u64::from(pointer.time) << 4);
         }
         self.orphans.remove(&id);
-        if let Some(Node::Inode(inode)) = &after {
+        if let Some(Node::Inode(inode)) = &node {
             self.generation = self.generation.max(inode.attr.generation);
             if inode.attr.nlink == 0 {
                 self.orphans.insert(id);
             }
         }
-        Ok(after)
+        Ok(node)
     }
 
     /// Frees segments that neither the checkpoint nor the transactions after it need.
