@@ -15,9 +15,6 @@ use crate::node::{Node, Pointer};
 use crate::table::NodeEntry;
 use crate::usage::Usage;
 
-/// Unused blocks that are kept for the next ones, at most: 16 MiB.
-const SPARE_MAX: usize = 4096;
-
 /// What a checkpoint stores besides the node table.
 #[derive(Debug, BorshSerialize, BorshDeserialize)]
 pub(crate) struct Checkpoint {
@@ -138,7 +135,9 @@ impl<S: Store> Fs<S> {
                 Ok(())
             }
             Ok(false) => {
-                if self.spare.len() < SPARE_MAX.min(self.dirty_max()) {
+                // Blocks go round: there are no more of them than once were dirty. If they were freed,
+                // each thread of a mount would get memory of its own for the next ones.
+                if self.spare.len() < self.dirty_max() {
                     self.spare.push(dirty.data);
                 }
                 Ok(())
