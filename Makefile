@@ -195,11 +195,11 @@ install: capi
 	install -m 644 crates/capi/prism.3 $(DESTDIR)$(DATADIR)/man/man3/prism.3
 	install -m 644 docs/c-api.md $(DESTDIR)$(DATADIR)/doc/prism/c-api.md
 
-# The program with its manual pages, completions, the unit of the cache and the helper of mount(8),
-# with the same variables.
+# The program with its manual pages, completions, the unit of the cache and the helpers of mount(8)
+# and umount(8), with the same variables.
 # It is built first, unless CLI_BUILT names the folder of an earlier build.
 BINDIR := $(PREFIX)/bin
-# mount(8) looks for helpers in /sbin only, whatever the prefix.
+# They look for helpers in /sbin only, whatever the prefix.
 HELPERDIR := /sbin
 UNITDIR := $(PREFIX)/lib/systemd/system
 
@@ -223,5 +223,6 @@ install-cli: cli
 	$(CLI_BUILT)/prism completions fish >$(DESTDIR)$(DATADIR)/fish/vendor_completions.d/prism.fish
 	install -d $(DESTDIR)$(HELPERDIR)
 	install -m 755 packaging/mount.prismfs $(DESTDIR)$(HELPERDIR)/mount.prismfs
+	install -m 755 packaging/umount.fuse.prismfs $(DESTDIR)$(HELPERDIR)/umount.fuse.prismfs
 	sed 's|/usr/local/bin|$(BINDIR)|' packaging/prism-cache.service \
 	  >$(DESTDIR)$(UNITDIR)/prism-cache.service

@@ -12,6 +12,7 @@ use prism_fs::{Access, Config, Damage, Deferral, Distance, Victim};
 use rustix::mount::UnmountFlags;
 
 use crate::adapter::Adapter;
+use crate::listed::Listed;
 use crate::open::{Device, MountError, absolute, kernel, now, open};
 use crate::passthrough::Passthrough;
 use crate::shared::Shared;
@@ -26,6 +27,10 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PART_PAUSE: Duration = Duration::from_millis(1);
 /// The pause between two looks at what is due. Source: SFS writes segments every 5 s.
 const TICK: Duration = Duration::from_secs(5);
+
+/// The type that the kernel lists is `fuse.` and this, for findmnt(8), df(1) and umount(8). As the
+/// plain option fuser has for it, only a mount by fusermount3 would have it.
+pub(crate) const TYPE: &str = "prismfs";
 
 /// Options of a mount, from `-o`.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,7 +138,7 @@ impl MountOptions {
         session.mount_options = self.kernel.clone();
         session.mount_options.extend([
             MountOption::FSName(source.replace(',', "_")),
-            MountOption::Subtype("prism".into()),
+            MountOption::CUSTOM(format!("subtype={TYPE}")),
             MountOption::DefaultPermissions,
         ]);
         if rustix::process::geteuid().is_root() {
@@ -194,7 +199,7 @@ pub fn serve(
     check_folder(folder, options)?;
     let shared = Arc::new(Shared::new(device.fs));
     let adapter = Adapter::new(Arc::clone(&shared), options.writeback);
-    let work = Work { shared: &shared, ticked: Instant::now() };
+    let work = Work { shared: &shared, ticked: Instant::now(), listed: None };
     answer_requests(adapter, path, folder, options, callbacks, Some(work))?;
     end(path, &shared)
 }
@@ -203,6 +208,8 @@ pub fn serve(
 struct Work<'a> {
     shared: &'a Shared,
     ticked: Instant,
+    /// The entry for umount(8), if it needs one.
+    listed: Option<Listed>,
 }
 
 impl Work<'_> {
@@ -220,6 +227,10 @@ impl Work<'_> {
 
     /// Makes everything durable before the end, which may have to wait for callers.
     fn sync(&mut self, folder: &Path) {
+        // While the folder is not free yet, so that the entry is not that of a later mount.
+        if let Some(listed) = self.listed.take() {
+            listed.remove();
+        }
         // The kernel may have data, which it writes now: other threads answer it. What fails here
         // fails again at the end.
         let _ = std::fs::File::open(folder).map(rustix::fs::syncfs);
@@ -291,6 +302,9 @@ fn answer_requests(
     let at = folder.canonicalize().map_err(failed)?;
     let session = options.session(&path.display().to_string());
     let session = fuser::spawn_mount(requests, folder, &session).map_err(failed)?;
+    if let Some(work) = &mut work {
+        work.listed = Listed::new(path, &at);
+    }
     ready();
     let mut in_use = Some(in_use);
     while !session.guard.is_finished() {

@@ -107,5 +107,7 @@ fn make_installs_pages_and_completions() {
         let length = std::fs::metadata(folder.path().join("usr").join(file)).map(|file| file.len());
         assert!(length.is_ok_and(|length| length > 100), "{file}");
     }
-    assert!(folder.path().join("sbin/mount.prismfs").is_file(), "the helper of mount(8)");
+    for helper in ["mount.prismfs", "umount.fuse.prismfs"] {
+        assert!(folder.path().join("sbin").join(helper).is_file(), "{helper}");
+    }
 }

@@ -13,6 +13,7 @@ mod contract;
 mod device;
 mod fs;
 mod fs_host;
+mod fs_umount;
 mod graph;
 mod graph_ingest;
 mod graph_input;
