@@ -146,19 +146,41 @@ impl<S: Store> Fs<S> {
     /// [`FsError::NoSpace`] and [`FsError::TooBig`]; then a part may have been written, which the
     /// size shows.
     pub fn write(&mut self, ino: u32, offset: u64, data: &[u8]) -> Result<()> {
-        self.regular(ino)?;
+        self.write_counted(ino, offset, data).map_err(|(_, error)| error)
+    }
+
+    /// As [`Fs::write`], but if there is not enough space, the number of bytes that were written is
+    /// returned.
+    ///
+    /// # Errors
+    /// As [`Fs::write`], if nothing was written.
+    pub fn write_what_fits(&mut self, ino: u32, offset: u64, data: &[u8]) -> Result<usize> {
+        match self.write_counted(ino, offset, data) {
+            Ok(()) => Ok(data.len()),
+            Err((written, FsError::NoSpace)) if written > 0 => Ok(written),
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// An error comes with the bytes that were written before it.
+    fn write_counted(
+        &mut self,
+        ino: u32,
+        offset: u64,
+        data: &[u8],
+    ) -> std::result::Result<(), (usize, FsError)> {
+        self.regular(ino).map_err(|error| (0, error))?;
         if offset.checked_add(data.len() as u64).is_none_or(|end| end > FILE_MAX) {
-            return Err(FsError::TooBig);
+            return Err((0, FsError::TooBig));
         }
         let block = BLOCK as u64;
-        let mut at = offset;
-        let mut rest = data;
-        while !rest.is_empty() {
-            let most = (BATCH * block - at % block).min(rest.len() as u64);
-            let (now, later) = rest.split_at(most as usize);
-            self.write_batch(ino, at, now)?;
-            rest = later;
-            at += most;
+        let mut written = 0;
+        while written < data.len() {
+            let at = offset + written as u64;
+            let most = (BATCH * block - at % block).min((data.len() - written) as u64) as usize;
+            let now = &data[written..written + most];
+            self.write_batch(ino, at, now).map_err(|error| (written, error))?;
+            written += most;
         }
         Ok(())
     }

@@ -8,9 +8,9 @@ use std::time::SystemTime;
 
 use fuser::{
     Errno, FileAttr, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use prism_fs::{
     ACL_ACCESS, ACL_DEFAULT, Allocate, Fs, FsError, NAME_MAX, NewFile, ROOT, Rename, S_IFDIR,
@@ -19,9 +19,10 @@ use prism_fs::{
 
 use crate::convert::{
     STATS, TTL, answer, answer_entry, answer_xattr, file_attr, file_type, list, may_set_group,
-    number, stats, takes_bits, time, time_or_now,
+    number, stats, takes_bits, time, time_or_now, unwritten_blocks,
 };
 use crate::open::{AnyStore, now};
+use crate::opens::{DIRECT, Opens};
 use crate::run::capabilities;
 use crate::shared::Shared;
 
@@ -34,11 +35,21 @@ pub struct Adapter {
     /// Whether writes take privileges from files here, so that the kernel need not ask before each
     /// write whether the file has some.
     drops_privileges: bool,
+    /// Free blocks below which files that are opened for writing pass the kernel's cache by, so
+    /// that each write fails by itself when there is no space.
+    direct_below: u64,
+    opens: Opens,
 }
+
+const O_DSYNC: i32 = rustix::fs::OFlags::DSYNC.bits() as i32;
+/// Of a small device, one part in this many has to be left before files pass the cache by.
+const DIRECT_PART: u64 = 4;
 
 impl Adapter {
     pub fn new(shared: Arc<Shared>, writeback: bool) -> Self {
-        Self { shared, writeback, checks_acl: false, drops_privileges: false }
+        let opens = Opens::default();
+        let (checks_acl, drops_privileges) = (false, false);
+        Self { shared, writeback, checks_acl, drops_privileges, direct_below: 0, opens }
     }
 
     fn with<T>(
@@ -48,6 +59,20 @@ impl Adapter {
         let mut fs = self.shared.fs();
         fs.set_now(now());
         call(&mut fs).map_err(|error| Errno::from_i32(error.errno()))
+    }
+
+    /// How a file is opened.
+    fn opened(&self, file: u32, flags: OpenFlags) -> (FileHandle, FopenFlags) {
+        let is_written = flags.acc_mode() != OpenAccMode::O_RDONLY;
+        self.opens.open(file, is_written, || self.is_nearly_full())
+    }
+
+    fn is_nearly_full(&self) -> bool {
+        if self.direct_below == 0 {
+            return false;
+        }
+        let space = self.shared.fs().space();
+        space.free < self.direct_below.min(space.blocks / DIRECT_PART)
     }
 
     fn is_acl_refused(&self, name: &[u8]) -> bool {
@@ -79,6 +104,11 @@ impl Filesystem for Adapter {
         self.checks_acl = config.add_capabilities(InitFlags::FUSE_POSIX_ACL).is_ok()
             && config.add_capabilities(InitFlags::FUSE_DONT_MASK).is_ok();
         self.drops_privileges = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2).is_ok();
+        // Without this flag such files could not be mapped.
+        let may_map = config.add_capabilities(InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP).is_ok();
+        if self.writeback && may_map {
+            self.direct_below = unwritten_blocks();
+        }
         Ok(())
     }
 
@@ -236,11 +266,11 @@ impl Filesystem for Adapter {
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         data: &[u8],
         flags: WriteFlags,
-        _: OpenFlags,
+        opened: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
@@ -252,10 +282,19 @@ impl Filesystem for Adapter {
             if self.drops_privileges && !from_cache {
                 fs.drop_privileges(number(ino), bits)?;
             }
-            fs.write(number(ino), offset, data)
+            if from_cache {
+                // The kernel takes less than everything for everything.
+                return fs.write(number(ino), offset, data).map(|()| data.len());
+            }
+            let written = fs.write_what_fits(number(ino), offset, data)?;
+            // The kernel asks for an fsync only of files that are in its cache.
+            if handle == DIRECT && opened.0 & O_DSYNC != 0 {
+                fs.fsync(&[number(ino)])?;
+            }
+            Ok(written)
         });
         match written {
-            Ok(()) => reply.written(data.len() as u32),
+            Ok(written) => reply.written(written as u32),
             Err(error) => reply.error(error),
         }
     }
@@ -279,8 +318,23 @@ impl Filesystem for Adapter {
         reply.opened(FileHandle(0), flags);
     }
 
-    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE);
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let (handle, flags) = self.opened(number(ino), flags);
+        reply.opened(handle, flags);
+    }
+
+    fn release(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.opens.close(number(ino), handle);
+        reply.ok();
     }
 
     fn readdir(
@@ -398,15 +452,15 @@ impl Filesystem for Adapter {
         name: &OsStr,
         mode: u32,
         umask: u32,
-        _: i32,
+        flags: i32,
         reply: ReplyCreate,
     ) {
         let mode = prism_fs::S_IFREG | mode & !S_IFMT;
         let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0, umask };
         match self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)) {
             Ok((attr, generation)) => {
-                let flags = FopenFlags::FOPEN_KEEP_CACHE;
-                reply.created(&TTL, &attr, generation, FileHandle(0), flags);
+                let (handle, flags) = self.opened(number(attr.ino), OpenFlags(flags));
+                reply.created(&TTL, &attr, generation, handle, flags);
             }
             Err(error) => reply.error(error),
         }

@@ -7,6 +7,7 @@ mod convert;
 mod listed;
 mod memory;
 mod open;
+mod opens;
 mod passthrough;
 mod run;
 mod shared;

@@ -47,6 +47,22 @@ fn a_full_file_system_takes_deletes_and_gives_the_space_back() {
     }
 }
 
+/// A write that only a part of has space says how much was written, if the caller wants to know.
+#[test]
+fn a_write_may_take_what_fits() {
+    let store = MemoryStore::new(64, 32, Kind::Flash);
+    let mut fs = Fs::format(store, 7, Config::NORMAL, TIME).unwrap();
+    let file = fs.make(ROOT, b"file", FILE).unwrap();
+    let large = vec![7; 64 << 20];
+    let written = fs.write_what_fits(file, 100, &large).unwrap();
+    assert!(written > 1 << 20 && written < large.len(), "{written}");
+    assert_eq!(fs.get_attr(file).unwrap().size, 100 + written as u64);
+    assert_eq!(fs.write_what_fits(file, 100 + written as u64, &large), Err(FsError::NoSpace));
+    assert_eq!(fs.get_attr(file).unwrap().size, 100 + written as u64);
+    assert!(fs.read(file, 100, 64 << 20).unwrap() == large[..written]);
+    assert_eq!(fs.write_what_fits(file, 0, b"over"), Ok(4));
+}
+
 /// Overwrites at random in a file that fills most of the device.
 fn churn(seed: u64, percent: u64, writes: u64) -> (u64, u64) {
     let mut rng = Rng::stream(seed, "churn");

@@ -1,3 +1,4 @@
 //! The mount, by the kernel.
 
 mod mounted;
+mod nearly_full;

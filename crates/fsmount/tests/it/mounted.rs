@@ -17,13 +17,13 @@ type AnyCallbacks<'a> =
     Callbacks<Box<dyn Fn() + 'a>, Box<dyn Fn() -> bool + 'a>, Box<dyn Fn() + 'a>>;
 
 /// A mount in a thread of this process.
-struct Mount {
+pub struct Mount {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Mount {
-    fn new(file: &Path, folder: &Path, options: &str) -> Self {
+    pub fn new(file: &Path, folder: &Path, options: &str) -> Self {
         let options = MountOptions::parse(options).unwrap();
         let (file, folder) = (file.to_owned(), folder.to_owned());
         Self::start(move |callbacks| mount(&file, &folder, &options, callbacks).unwrap())
@@ -62,7 +62,7 @@ impl Drop for Mount {
 }
 
 /// A folder for a mount and a new file system; `None` where the kernel or the user forbid it.
-fn new(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+pub fn new(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root || !Path::new("/dev/fuse").exists() {
         prism_testkit::skipped("mounting a file system needs root and /dev/fuse", "");
@@ -74,7 +74,7 @@ fn new(folder: &Path) -> Option<(PathBuf, PathBuf)> {
     Some((file, mounted))
 }
 
-fn assert_whole(file: &Path) {
+pub fn assert_whole(file: &Path) {
     let opened = open(file, Config::NORMAL, Access::ReadOnly, Damage::Refuse);
     assert_eq!(opened.unwrap().fs.check().unwrap().problems, []);
 }

@@ -1,0 +1,75 @@
+//! Files that are open for writing, and whether they pass the kernel's cache by.
+//!
+//! A write to the cache succeeds without space for it. A file that is opened when little is left
+//! therefore passes the cache by, and each write fails by itself. All who write to a file do the
+//! same, since the size of a file that grew in the cache is not known here.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use fuser::{FileHandle, FopenFlags};
+
+/// Handles: of a file that is not written, that passes the cache by, and that is written to it.
+const READ: FileHandle = FileHandle(0);
+pub const DIRECT: FileHandle = FileHandle(1);
+const CACHED: FileHandle = FileHandle(2);
+
+/// Files that are open for writing: how often, and with which handle.
+#[derive(Default)]
+pub struct Opens(Mutex<HashMap<u32, (FileHandle, u64)>>);
+
+impl Opens {
+    /// Opens a file; `is_direct` is asked if it is the first to write.
+    pub fn open(
+        &self,
+        file: u32,
+        is_written: bool,
+        is_direct: impl FnOnce() -> bool,
+    ) -> (FileHandle, FopenFlags) {
+        if !is_written {
+            return (READ, FopenFlags::FOPEN_KEEP_CACHE);
+        }
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (handle, count) =
+            files.entry(file).or_insert_with(|| (if is_direct() { DIRECT } else { CACHED }, 0));
+        *count += 1;
+        let flags = match *handle {
+            DIRECT => FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_KEEP_CACHE,
+            _ => FopenFlags::FOPEN_KEEP_CACHE,
+        };
+        (*handle, flags)
+    }
+
+    /// Closes a file that [`Opens::open`] opened.
+    pub fn close(&self, file: u32, handle: FileHandle) {
+        if handle == READ {
+            return;
+        }
+        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = files.get_mut(&file) {
+            *count -= 1;
+            if *count == 0 {
+                files.remove(&file);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_who_write_to_a_file_do_the_same() {
+        let opens = Opens::default();
+        let open = |file, is_direct| opens.open(file, true, || is_direct).0;
+        assert_eq!((open(7, false), open(7, true), open(8, true)), (CACHED, CACHED, DIRECT));
+        assert_eq!(opens.open(8, false, || panic!("a reader is not asked")).0, READ);
+        opens.close(7, CACHED);
+        opens.close(8, READ);
+        assert_eq!((open(7, true), open(8, false)), (CACHED, DIRECT));
+        opens.close(7, CACHED);
+        opens.close(7, CACHED);
+        assert_eq!(open(7, true), DIRECT, "the last was closed");
+    }
+}

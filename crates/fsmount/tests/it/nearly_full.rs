@@ -1,0 +1,106 @@
+//! A device that is nearly full: writes fail by themselves, although the kernel has a cache.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+
+use prism_base::Rng;
+use prism_fs::{Access, Config, Damage};
+use prism_fsmount::open;
+use prism_testkit::seeds;
+
+use crate::mounted::{Mount, assert_whole, new};
+
+/// Writes a file of `size` bytes in pieces, until there is no space; returns the bytes that were
+/// written. Nothing fails later.
+fn write(path: &Path, byte: u8, size: usize, piece: usize) -> Option<usize> {
+    let mut file = match File::create(path) {
+        Err(error) if error.kind() == ErrorKind::StorageFull => return None,
+        file => file.unwrap(),
+    };
+    let mut written = 0;
+    while written < size {
+        match file.write(&vec![byte; piece.min(size - written)]) {
+            Ok(more) => written += more,
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::StorageFull, "{}", path.display());
+                break;
+            }
+        }
+    }
+    file.sync_all().unwrap_or_else(|error| panic!("{}: {error} after the write", path.display()));
+    Some(written)
+}
+
+/// Files are written until 20 of them have met the end of space. Each has what was acknowledged,
+/// also after the next mount.
+#[test]
+fn random_files_on_a_full_device_have_what_was_acknowledged() {
+    for seed in seeds(1..3) {
+        let folder = tempfile::tempdir().unwrap();
+        let Some((file, at)) = new(folder.path()) else { return };
+        let mut rng = Rng::stream(seed, "full");
+        let mounted = Mount::new(&file, &at, "");
+        let path = |number: usize| at.join(format!("file {number}"));
+        let (mut files, mut failed) = (Vec::new(), 0);
+        while failed < 20 {
+            let size = [100, 5000, 70_000, 300_000, 3_000_000][rng.below(5) as usize];
+            let piece = [512, 4096, 65_536, 2 << 20][rng.below(4) as usize];
+            let byte = files.len() as u8 | 1;
+            let written = write(&path(files.len()), byte, size, piece);
+            failed += usize::from(written != Some(size));
+            files.push(written.map(|written| vec![byte; written]));
+        }
+        assert!(files.len() > 40, "seed {seed}: {} files", files.len());
+        let check = |when: &str| {
+            for (number, content) in files.iter().enumerate() {
+                let found = fs::read(path(number)).ok();
+                assert!(found == *content, "seed {seed}: file {number}, {when}");
+            }
+        };
+        check("on the full device");
+        drop(mounted);
+        assert_whole(&file);
+        let mounted = Mount::new(&file, &at, "");
+        check("after the next mount");
+        // What is there can be overwritten.
+        let first = files.iter().position(|file| file.as_ref().is_some_and(|file| file.len() > 9));
+        let first = path(first.unwrap());
+        OpenOptions::new().write(true).open(&first).unwrap().write_all(b"over").unwrap();
+        assert!(fs::read(&first).unwrap().starts_with(b"over"));
+        drop(mounted);
+    }
+}
+
+/// Files that pass the cache by: O_DSYNC makes each write durable, and who reads sees it at once.
+#[test]
+fn writes_that_pass_the_cache_by_are_durable_with_dsync_and_seen() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((file, at)) = new(folder.path()) else { return };
+    let mounted = Mount::new(&file, &at, "");
+    let stat = rustix::fs::statvfs(&at).unwrap();
+    let most = (stat.f_bavail * stat.f_bsize) as usize;
+    fs::write(at.join("filler"), vec![7; most - (3 << 20)]).unwrap();
+    let flags = rustix::fs::OFlags::DSYNC.bits() as i32;
+    let mut options = OpenOptions::new();
+    let log = options.append(true).create(true).custom_flags(flags).open(at.join("log")).unwrap();
+    let reader = File::open(at.join("log")).unwrap();
+    let mut content = Vec::new();
+    for round in 0..50_u8 {
+        let line = vec![round; 700];
+        (&log).write_all(&line).unwrap();
+        content.extend(line);
+        let mut found = vec![0; content.len()];
+        reader.read_exact_at(&mut found, 0).unwrap();
+        assert!(found == content, "round {round}");
+    }
+    // The file of the device as it is now, without an unmount.
+    let copy = folder.path().join("copy.prism");
+    fs::copy(&file, &copy).unwrap();
+    let opened = open(&copy, Config::NORMAL, Access::ReadWrite, Damage::Refuse);
+    let mut copy = opened.unwrap().fs;
+    let found = copy.lookup(prism_fs::ROOT, b"log").unwrap();
+    assert!(copy.read(found, 0, 1 << 20).unwrap() == content, "what was acknowledged");
+    drop((log, reader, mounted));
+}
