@@ -70,6 +70,8 @@ pub struct Config {
     /// Whether blocks of files stay in this memory when they are written. A mount needs only the
     /// last blocks of files that will grow, since the kernel has the others in its own cache.
     pub caches_written: bool,
+    /// Whether reading a file may change the time of its last access.
+    pub access_times: bool,
 }
 
 impl Config {
@@ -87,6 +89,7 @@ impl Config {
         removal_leaves: 256,
         cache_bytes: 32 << 20,
         caches_written: true,
+        access_times: true,
     };
 
     /// The literal algorithms of SFS. Source: FAST'12, sections 3.2 to 3.5; differs: fsync appends

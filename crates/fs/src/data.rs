@@ -130,6 +130,9 @@ impl<S: Store> Fs<S> {
     /// A file was read. The time of the last access changes if it was before the last change, or a
     /// day ago, as with the mount option relatime.
     pub(crate) fn touch(&mut self, ino: u32) -> Result<()> {
+        if !self.config.access_times {
+            return Ok(());
+        }
         let attr = self.attr(ino)?;
         let is_old = attr.atime <= attr.mtime
             || attr.atime <= attr.ctime

@@ -23,6 +23,7 @@ use crate::convert::{
 };
 use crate::open::{AnyStore, now};
 use crate::opens::{DIRECT, Opens};
+use crate::options::{AtOnce, MountOptions};
 use crate::run::capabilities;
 use crate::shared::Shared;
 
@@ -30,6 +31,7 @@ use crate::shared::Shared;
 pub struct Adapter {
     shared: Arc<Shared>,
     writeback: bool,
+    at_once: AtOnce,
     /// Whether the kernel checks access control lists.
     checks_acl: bool,
     /// Whether writes take privileges from files here, so that the kernel need not ask before each
@@ -46,10 +48,16 @@ const O_DSYNC: i32 = rustix::fs::OFlags::DSYNC.bits() as i32;
 const DIRECT_PART: u64 = 4;
 
 impl Adapter {
-    pub fn new(shared: Arc<Shared>, writeback: bool) -> Self {
-        let opens = Opens::default();
-        let (checks_acl, drops_privileges) = (false, false);
-        Self { shared, writeback, checks_acl, drops_privileges, direct_below: 0, opens }
+    pub fn new(shared: Arc<Shared>, options: &MountOptions) -> Self {
+        Self {
+            shared,
+            writeback: options.writeback,
+            at_once: options.at_once(),
+            checks_acl: false,
+            drops_privileges: false,
+            direct_below: 0,
+            opens: Opens::default(),
+        }
     }
 
     fn with<T>(
@@ -77,6 +85,45 @@ impl Adapter {
 
     fn is_acl_refused(&self, name: &[u8]) -> bool {
         !self.checks_acl && [ACL_ACCESS, ACL_DEFAULT].contains(&name)
+    }
+
+    /// Changes names, which are durable then if the mount is to be so.
+    fn change_names<T>(
+        &self,
+        call: impl FnOnce(&mut Fs<AnyStore>) -> Result<T, FsError>,
+    ) -> Result<T, Errno> {
+        self.with(|fs| self.then_sync(fs, AtOnce::Names, &[], call))
+    }
+
+    /// Changes a file, which is durable then if the mount is to be so.
+    fn change<T>(
+        &self,
+        ino: INodeNo,
+        call: impl FnOnce(&mut Fs<AnyStore>) -> Result<T, FsError>,
+    ) -> Result<T, Errno> {
+        self.with(|fs| self.then_sync(fs, AtOnce::All, &[number(ino)], call))
+    }
+
+    fn then_sync<T>(
+        &self,
+        fs: &mut Fs<AnyStore>,
+        from: AtOnce,
+        files: &[u32],
+        call: impl FnOnce(&mut Fs<AnyStore>) -> Result<T, FsError>,
+    ) -> Result<T, FsError> {
+        let done = call(fs)?;
+        if self.at_once >= from {
+            fs.fsync(files)?;
+        }
+        Ok(done)
+    }
+
+    /// Makes a file or a name of it, as [`Adapter::entry`].
+    fn new_entry(
+        &self,
+        make: impl FnOnce(&mut Fs<AnyStore>) -> Result<u32, FsError>,
+    ) -> Result<(FileAttr, Generation), Errno> {
+        self.entry(|fs| self.then_sync(fs, AtOnce::Names, &[], make))
     }
 
     /// Finds or makes a file, to which the kernel then has a reference.
@@ -148,7 +195,7 @@ impl Filesystem for Adapter {
     ) {
         let (atime, mtime) = (atime.map(time_or_now), mtime.map(time_or_now));
         let set = SetAttr { mode, uid, gid, size, atime, mtime, ctime: ctime.map(time) };
-        let set = self.with(|fs| {
+        let set = self.change(ino, |fs| {
             let ino = number(ino);
             if self.drops_privileges {
                 let bits = takes_bits(&set, request.uid() == 0);
@@ -182,7 +229,7 @@ impl Filesystem for Adapter {
         reply: ReplyEntry,
     ) {
         let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev, umask };
-        answer_entry(self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)), reply);
+        answer_entry(self.new_entry(|fs| fs.make(number(parent), name.as_bytes(), new)), reply);
     }
 
     fn mkdir(
@@ -196,15 +243,15 @@ impl Filesystem for Adapter {
     ) {
         let mode = S_IFDIR | mode & !S_IFMT;
         let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0, umask };
-        answer_entry(self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)), reply);
+        answer_entry(self.new_entry(|fs| fs.make(number(parent), name.as_bytes(), new)), reply);
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer(self.with(|fs| fs.unlink(number(parent), name.as_bytes())), reply);
+        answer(self.change_names(|fs| fs.unlink(number(parent), name.as_bytes())), reply);
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer(self.with(|fs| fs.rmdir(number(parent), name.as_bytes())), reply);
+        answer(self.change_names(|fs| fs.rmdir(number(parent), name.as_bytes())), reply);
     }
 
     fn symlink(
@@ -217,7 +264,7 @@ impl Filesystem for Adapter {
     ) {
         let new = NewFile { mode: 0, uid: request.uid(), gid: request.gid(), rdev: 0, umask: 0 };
         let (name, target) = (name.as_bytes(), target.as_os_str().as_bytes());
-        answer_entry(self.entry(|fs| fs.symlink(number(parent), name, target, new)), reply);
+        answer_entry(self.new_entry(|fs| fs.symlink(number(parent), name, target, new)), reply);
     }
 
     fn rename(
@@ -239,12 +286,13 @@ impl Filesystem for Adapter {
         };
         let from = (number(parent), name.as_bytes());
         let to = (number(new_parent), new_name.as_bytes());
-        answer(self.with(|fs| fs.rename(from, to, how)), reply);
+        answer(self.change_names(|fs| fs.rename(from, to, how)), reply);
     }
 
     fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let ino = number(ino);
-        let linked = self.entry(|fs| fs.link(ino, number(parent), name.as_bytes()).map(|()| ino));
+        let linked =
+            self.new_entry(|fs| fs.link(ino, number(parent), name.as_bytes()).map(|()| ino));
         answer_entry(linked, reply);
     }
 
@@ -407,7 +455,7 @@ impl Filesystem for Adapter {
         }
         let how = [SetXattr::Any, SetXattr::Create, SetXattr::Replace];
         let Some(&how) = how.get(flags as usize) else { return reply.error(Errno::EINVAL) };
-        let set = self.with(|fs| {
+        let set = self.change(ino, |fs| {
             fs.set_xattr(number(ino), name.as_bytes(), value, how)?;
             let attr = fs.get_attr(number(ino))?;
             if name.as_bytes() == ACL_ACCESS
@@ -442,7 +490,7 @@ impl Filesystem for Adapter {
     }
 
     fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        answer(self.with(|fs| fs.remove_xattr(number(ino), name.as_bytes())), reply);
+        answer(self.change(ino, |fs| fs.remove_xattr(number(ino), name.as_bytes())), reply);
     }
 
     fn create(
@@ -457,7 +505,7 @@ impl Filesystem for Adapter {
     ) {
         let mode = prism_fs::S_IFREG | mode & !S_IFMT;
         let new = NewFile { mode, uid: request.uid(), gid: request.gid(), rdev: 0, umask };
-        match self.entry(|fs| fs.make(number(parent), name.as_bytes(), new)) {
+        match self.new_entry(|fs| fs.make(number(parent), name.as_bytes(), new)) {
             Ok((attr, generation)) => {
                 let (handle, flags) = self.opened(number(attr.ino), OpenFlags(flags));
                 reply.created(&TTL, &attr, generation, handle, flags);
@@ -484,7 +532,7 @@ impl Filesystem for Adapter {
             0x11 => Allocate::ZeroKeepSize,
             _ => return reply.error(Errno::EOPNOTSUPP),
         };
-        answer(self.with(|fs| fs.allocate(number(ino), offset, length, how)), reply);
+        answer(self.change(ino, |fs| fs.allocate(number(ino), offset, length, how)), reply);
     }
 
     fn lseek(

@@ -8,10 +8,12 @@ mod listed;
 mod memory;
 mod open;
 mod opens;
+mod options;
 mod passthrough;
 mod run;
 mod shared;
 
 pub use memory::{MEMORY, make_in_memory};
 pub use open::{AnyStore, Device, MountError, make, now, open};
-pub use run::{Callbacks, MountOptions, mount, pass_through, serve};
+pub use options::MountOptions;
+pub use run::{Callbacks, mount, pass_through, serve};

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::run::TYPE;
+use crate::options::TYPE;
 
 /// Where umount(8) looks for the helper.
 const HELPER: &str = "/sbin/umount.fuse.prismfs";

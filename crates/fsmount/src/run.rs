@@ -7,18 +7,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fuser::{Filesystem, InitFlags, KernelConfig, MountOption, SessionACL};
-use prism_fs::{Access, Config, Damage, Deferral, Distance, Victim};
+use fuser::{Filesystem, InitFlags, KernelConfig};
+use prism_fs::Damage;
 use rustix::mount::UnmountFlags;
 
 use crate::adapter::Adapter;
 use crate::listed::Listed;
 use crate::open::{Device, MountError, absolute, kernel, now, open};
+use crate::options::MountOptions;
 use crate::passthrough::Passthrough;
 use crate::shared::Shared;
 
-/// Threads that take requests of the kernel.
-const THREADS: usize = 8;
 /// Bytes of a write or a read at most, and of what the kernel reads ahead.
 pub(crate) const WRITE_MAX: u32 = 1 << 20;
 /// The pause between two looks at signals and at files that are to be removed.
@@ -27,136 +26,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 const PART_PAUSE: Duration = Duration::from_millis(1);
 /// The pause between two looks at what is due. Source: SFS writes segments every 5 s.
 const TICK: Duration = Duration::from_secs(5);
-
-/// The type that the kernel lists is `fuse.` and this, for findmnt(8), df(1) and umount(8). As the
-/// plain option fuser has for it, only a mount by fusermount3 would have it.
-pub(crate) const TYPE: &str = "prismfs";
-
-/// Options of a mount, from `-o`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MountOptions {
-    /// Settings of the file system.
-    pub config: Config,
-    access: Access,
-    writeback: bool,
-    /// Whether the folder may have files, which the mount hides.
-    nonempty: bool,
-    kernel: Vec<MountOption>,
-}
-
-impl MountOptions {
-    /// The options in a list with commas.
-    ///
-    /// # Errors
-    /// The option that is unknown or has a wrong value, and what it may have.
-    pub fn parse(list: &str) -> Result<Self, String> {
-        let mut options = Self {
-            config: Config { caches_written: false, ..Config::NORMAL },
-            access: Access::ReadWrite,
-            writeback: true,
-            nonempty: false,
-            kernel: Vec::new(),
-        };
-        for option in list.split(',').filter(|option| !option.is_empty()) {
-            options.add(option)?;
-        }
-        Ok(options)
-    }
-
-    fn add(&mut self, option: &str) -> Result<(), String> {
-        let (name, value) = option.split_once('=').unwrap_or((option, ""));
-        let number = |least: u32, most: u32| {
-            let number = value.parse().ok().filter(|number| (least..=most).contains(number));
-            number.ok_or_else(|| format!("-o {option}: {name} is a number from {least} to {most}"))
-        };
-        let one_of = |names: &[&str]| {
-            let at = names.iter().position(|name| *name == value);
-            at.ok_or_else(|| format!("-o {option}: {name} is one of {}", names.join(", ")))
-        };
-        let config = &mut self.config;
-        match name {
-            "victim" => {
-                let all = [Victim::Greedy, Victim::CostBenefit, Victim::CostHotness];
-                config.victim = all[one_of(&["greedy", "cost-benefit", "cost-hotness"])?];
-            }
-            "distance" => {
-                config.distance = [Distance::Linear, Distance::Log][one_of(&["linear", "log"])?];
-            }
-            "deferral" => {
-                let all = [Deferral::WholeSegments, Deferral::None];
-                config.deferral = all[one_of(&["on", "off"])?];
-            }
-            "preset" => {
-                let all = [Config::NORMAL, Config::SFS, Config::LFS_CB];
-                let preset = all[one_of(&["normal", "sfs", "lfs-cb"])?].clone();
-                *config = Config { caches_written: config.caches_written, ..preset };
-            }
-            "k" => config.groups = number(1, 16)?,
-            "age_floor" => config.age_floor = number(0, 100)?,
-            "commit" => config.checkpoint_seconds = number(1, 3600)?.into(),
-            "cache_mb" => config.cache_bytes = u64::from(number(1, 65_536)?) << 20,
-            "ro" => {
-                self.access = Access::ReadOnly;
-                self.kernel.push(MountOption::RO);
-            }
-            "writethrough" => self.writeback = false,
-            "nonempty" => self.nonempty = true,
-            "noatime" => self.kernel.push(MountOption::NoAtime),
-            "nosuid" => self.kernel.push(MountOption::NoSuid),
-            "nodev" => self.kernel.push(MountOption::NoDev),
-            "noexec" => self.kernel.push(MountOption::NoExec),
-            "dirsync" => self.kernel.push(MountOption::DirSync),
-            // What mount(8) and fstab add, and what is the case anyway.
-            "rw"
-            | "defaults"
-            | "auto"
-            | "noauto"
-            | "nofail"
-            | "_netdev"
-            | "user"
-            | "users"
-            | "suid"
-            | "dev"
-            | "exec"
-            | "atime"
-            | "relatime"
-            | "allow_other"
-            | "default_permissions" => {}
-            _ => {
-                return Err(format!(
-                    "-o {option}: unknown option; there are ro, writethrough, nonempty, noatime, \
-                     nosuid, nodev, noexec, dirsync, victim, k, distance, age_floor, deferral, \
-                     preset, commit and cache_mb"
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn session(&self, source: &str) -> fuser::Config {
-        let mut session = fuser::Config::default();
-        session.mount_options = self.kernel.clone();
-        session.mount_options.extend([
-            MountOption::FSName(source.replace(',', "_")),
-            MountOption::CUSTOM(format!("subtype={TYPE}")),
-            MountOption::DefaultPermissions,
-        ]);
-        if rustix::process::geteuid().is_root() {
-            session.acl = SessionACL::All;
-            // Root may have special files and set-user-ID programs, as on other file systems.
-            for (allow, deny) in
-                [(MountOption::Dev, MountOption::NoDev), (MountOption::Suid, MountOption::NoSuid)]
-            {
-                if !session.mount_options.contains(&deny) {
-                    session.mount_options.push(allow);
-                }
-            }
-        }
-        session.n_threads = Some(THREADS);
-        session.clone_fd = true;
-        session
-    }
-}
 
 /// What a mount reports to its caller and asks it.
 pub struct Callbacks<R, S, B> {
@@ -198,7 +67,7 @@ pub fn serve(
 ) -> Result<(), MountError> {
     check_folder(folder, options)?;
     let shared = Arc::new(Shared::new(device.fs));
-    let adapter = Adapter::new(Arc::clone(&shared), options.writeback);
+    let adapter = Adapter::new(Arc::clone(&shared), options);
     let work = Work { shared: &shared, ticked: Instant::now(), listed: None };
     answer_requests(adapter, path, folder, options, callbacks, Some(work))?;
     end(path, &shared)
@@ -378,29 +247,4 @@ fn join(mut session: fuser::BackgroundSession, folder: &Path) -> io::Result<()> 
 fn end(path: &Path, shared: &Shared) -> Result<(), MountError> {
     let file = path.display().to_string();
     shared.end().map_err(|source| MountError::Fs { file, source })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn options_are_read_or_named() {
-        let parse = MountOptions::parse;
-        let options = parse("rw,victim=cost-hotness,k=6,distance=linear,commit=5,ro").unwrap();
-        assert_eq!((options.config.victim, options.config.groups), (Victim::CostHotness, 6));
-        assert_eq!((options.config.distance, options.access), (Distance::Linear, Access::ReadOnly));
-        assert_eq!(
-            parse("preset=sfs").unwrap().config,
-            Config { caches_written: false, ..Config::SFS }
-        );
-        let error = |list: &str, part: &str| {
-            let error = parse(list).unwrap_err();
-            assert!(error.contains(part), "{error}");
-        };
-        error("victim=x", "-o victim=x: victim is one of greedy, cost-benefit, cost-hotness");
-        error("k=17", "-o k=17: k is a number from 1 to 16");
-        error("k=two", "from 1 to 16");
-        error("ro,colour=red", "-o colour=red: unknown option; there are ro");
-    }
 }

@@ -2,3 +2,4 @@
 
 mod mounted;
 mod nearly_full;
+mod options;
