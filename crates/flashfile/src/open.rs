@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Mutex;
@@ -102,6 +103,9 @@ impl FlashFile {
     /// As [`FlashFile::open`].
     pub fn open_with(path: &Path, settings: Settings) -> Result<Self, FlashFileError> {
         let name = path.display().to_string();
+        if is_of_no_use(path) {
+            return Err(FlashFileError::NotAFlashFile { file: name });
+        }
         let open = |write| block_device::options(path, write).open(path);
         let (file, refusal) = match settings.access {
             Access::Read => (open(false), Some("it was opened for reading only".to_owned())),
@@ -196,6 +200,15 @@ pub(crate) fn not_opened(path: &Path, source: io::Error) -> FlashFileError {
         Ok((None, found)) => FlashFileError::InUse { file, pid: lock::holder(&found) },
         _ => FlashFileError::Mounted { file },
     }
+}
+
+/// Whether this is a pipe, a socket or a character device. To open a pipe would wait for its other
+/// end.
+fn is_of_no_use(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| {
+        let kind = found.file_type();
+        kind.is_fifo() || kind.is_socket() || kind.is_char_device()
+    })
 }
 
 fn is_denied(error: &io::Error) -> bool {

@@ -137,12 +137,14 @@ pub fn make(path: &Path, size: Bytes) -> Result<Device, MountError> {
         let what = format!("--size {size} is too large: a file system has at most {SIZE_MAX}");
         return Err(MountError::Option(what));
     }
-    if path.exists() {
-        let what = format!(
-            "{}: the file exists; remove it if you can lose what it holds, or name another one",
-            name(path)
-        );
-        return Err(MountError::Option(what));
+    if let Ok(found) = path.symlink_metadata() {
+        let why = match found.is_file() {
+            true => "the file exists; remove it if you can lose what it holds, or name another one",
+            false if found.is_dir() => "this is a folder; name a file that does not exist",
+            false if found.is_symlink() => "this is a link; name a file that does not exist",
+            false => "this is no regular file; name one that does not exist",
+        };
+        return Err(MountError::Option(format!("{}: {why}", name(path))));
     }
     drop(FlashFile::format(path, geometry(size), &[], Options::default())?);
     let made = make_in(path);

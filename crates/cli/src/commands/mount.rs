@@ -58,9 +58,15 @@ pub struct Args {
 /// be made durable at the end.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let in_memory = args.file.as_os_str() == MEMORY;
-    if in_memory != args.size.is_some() {
-        let what = "`prism mount memory DIR` needs --size, and a file system in a file has its own";
+    if in_memory && args.size.is_none() {
+        let what = "`prism mount memory DIR` needs --size, such as --size 1GiB";
         return Err(Failure::Usage(what.into()));
+    }
+    if !in_memory && args.size.is_some() {
+        let file = args.file.display();
+        return Err(Failure::Usage(format!(
+            "{file}: the file has a size; leave out --size, which is for `prism mount memory DIR`"
+        )));
     }
     if !args.foreground && !args.in_background {
         return background::start(background::again()?);

@@ -112,17 +112,51 @@ fn files_that_hold_no_whole_file_system_are_named_with_a_remedy() {
         }
         refused(&["mount", &path, &place], 2, &[file, remedy]);
     }
-    for file in ["whole", "text", "place"] {
+    for file in ["whole", "text"] {
         refused(&["mkfs", &name(file), "--size", "64MiB"], 2, &[file, "exists", "remove it"]);
     }
+    refused(&["mkfs", &place, "--size", "64MiB"], 2, &["place", "this is a folder; name a file"]);
+    let sized = "leave out --size, which is for `prism mount memory DIR`";
+    refused(
+        &["mount", &whole, &place, "--size", "1GiB"],
+        2,
+        &["whole: the file has a size", sized],
+    );
+    refused(&["mount", "memory", &place], 2, &["needs --size, such as --size 1GiB"]);
     refused(&["mkfs", &name("new"), "--size", "900TiB"], 2, &["--size 900 TiB", "at most 15 TiB"]);
     refused(&["mkfs", &name("new"), "--size", "1MiB"], 2, &["--size 1 MiB", "32 MiB or more"]);
-    refused(&["mkfs", &name("new"), "--size", "100"], 2, &["--size", "unit"]);
+    for size in ["100", "100M", "1.5"] {
+        refused(&["mkfs", &name("new"), "--size", size], 2, &["--size", size, "unit", "MiB, GiB"]);
+    }
     refused(&["mkfs", &name("none/new"), "--size", "64MiB"], 2, &["new"]);
     assert!(!Path::new(&name("new")).exists(), "nothing is left behind");
     for (options, part) in [("k=77", "from 1 to 16"), ("cache_mb=", "from 1"), ("x", "nonempty")] {
         refused(&["mount", &whole, &place, "-o", options], 2, &[options, part]);
     }
+}
+
+/// Pipes, sockets, devices and links are no places for a file system, and are not waited for.
+#[test]
+fn what_is_no_regular_file_is_refused_at_once() {
+    let folder = folder();
+    let name = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let [pipe, socket, link, place] = ["pipe", "socket", "link", "place"].map(name);
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    std::os::unix::fs::symlink("nowhere", &link).unwrap();
+    std::fs::create_dir(&place).unwrap();
+    for file in [&pipe, &socket, "/dev/null"] {
+        let remedy = "make a file system with prism mkfs in another file";
+        for command in [&["fsck"][..], &["fsck", "--repair"], &["fs", "info"]] {
+            refused(&[command, &[file]].concat(), 2, &[file, remedy]);
+        }
+        refused(&["mount", file, &place], 2, &[file, remedy]);
+        refused(&["mount", file, &place, "-o", "ro"], 2, &[file, remedy]);
+        let why = "this is no regular file; name one that does not exist";
+        refused(&["mkfs", file, "--size", "64MiB"], 2, &[file, why]);
+    }
+    refused(&["mkfs", &link, "--size", "64MiB"], 2, &[&link, "this is a link"]);
+    assert!(!Path::new(&name("nowhere")).exists(), "nothing is made behind the link");
 }
 
 #[test]
